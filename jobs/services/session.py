@@ -84,6 +84,7 @@ def deployment_session(
         take_over: as for `hold_leases`.
 
     Raises:
+        BadInput: the settings contain no login for Spark's Kafka clients.
         ClusterError: the cluster does not respond, or its topics do not have the configs that the jobs need.
         LeaseError: another process runs the same queries on the root.
         MutationQuotaError: the storage root belongs to other topics, or a query failed inside the block.
@@ -91,6 +92,7 @@ def deployment_session(
     topics = settings.topics
     needed = [topics.decisions, topics.dead_letters, topics.quotas, *([topics.requests] if enforcing else [])]
     queries = [ENFORCE, *([AUDIT] if settings.enforce.with_audit else [])] if enforcing else [AUDIT]
+    settings.kafka.security.java()  # raises if Spark's own clients have no login
     check_root(settings, queries)
     topic_ids = prepare_topics(settings, needed)
     with session(settings, name, log) as spark, hold_leases(spark, settings, queries, take_over=take_over):

@@ -182,10 +182,10 @@ def _from_options(overrides: Iterable[str | Override]) -> Iterator[_Entry]:
 
 
 def _masked(override: str) -> str:
-    """Mask an override whose name is a secret's, even if it is malformed, and the logins of URLs in others."""
-    name, equals, _ = override.partition("=")
+    """Mask an override whose name is a secret's, even if it is malformed, and the logins in the values of others."""
+    name, equals, value = override.partition("=")
     if not is_secret(name):
-        return mask_logins(override)
+        return f"{name}={mask_logins(value)}" if equals else mask_logins(name)
     return f"{name}={MASK}" if equals else MASK
 
 

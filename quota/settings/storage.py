@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import unquote
 
 from pydantic import AfterValidator, Field, SecretStr
 
@@ -16,6 +17,8 @@ S3_SCHEME = "s3a://"
 _LOCAL_ROOT = ".data"
 _TABLES = "tables"
 
+_OTHER_S3 = re.compile("s3n?://", re.IGNORECASE)
+_FILE_URL = re.compile("file:(//(localhost)?(?=/))?", re.IGNORECASE)
 _ESCAPED = re.compile("%[0-9a-fA-F]{2}")
 
 _LOGIN = re.compile(r"(?i)(s3[an]?://[^/]*:.*@|[a-z][a-z0-9+.-]*://[^/]*:(?!\d+/).*@)")
@@ -53,6 +56,10 @@ def table_folder(name: str) -> str:
 def _check_root(root: str) -> str:
     if _LOGIN.match(root):  # Hadoop's S3A ignores it since 3.2 (HADOOP-14833), and the root is printed and recorded
         raise ValueError("a URL with a password; set credentials in storage.options, such as fs.s3a.secret.key")
+    if match := _OTHER_S3.match(root):
+        raise ValueError(f"{match[0].lower()} is not supported; write {S3_SCHEME}{root[match.end() :]}")
+    if match := _FILE_URL.match(root):
+        raise ValueError(f"a folder has no scheme; write {unquote(root[match.end() :])}")
     if _ESCAPED.search(root):
         raise ValueError(
             "some programs decode a percent sign and two hexadecimal digits as one character; rename the folder"

@@ -116,12 +116,15 @@ class TopicChanges:
 
 
 def waiting_line(names: Sequence[str], settings: Settings) -> str:
-    """Return the log line for changes that wait for decisions."""
+    """Return the log line for changes that are not completed yet: what they wait for, and which jobs must run."""
     which = f"topic {names[0]}" if len(names) == 1 else f"{len(names)} topics"
-    return (
-        f"waiting for the decision on {which}: is mutation-quota enforce running on "
-        f"{settings.kafka.bootstrap_servers}? Ctrl-C stops waiting"
-    )
+    servers, target = settings.kafka.bootstrap_servers, settings.target_connection.servers
+    question = f"is mutation-quota enforce running on {servers}"
+    if settings.client.applied_by == "applier":
+        question = f"are mutation-quota enforce and mutation-quota applier running on {servers}"
+    elif settings.client.applied_by == "client" and target != servers:
+        question += f", and does {target} answer"
+    return f"waiting for {which}: {question}? Ctrl-C stops waiting"
 
 
 def _result(topic: str, error: BaseException | None, done: str) -> TopicChange:

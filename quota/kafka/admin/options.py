@@ -10,6 +10,7 @@ from quota.kafka.brokers.tokens import Token, credentials_in, fetch_token
 from quota.kafka.clients import client_config, login_config
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID
 from quota.settings import Settings, load_settings
+from quota.settings.security.properties import is_security
 from quota.settings.security.settings import SecuritySettings
 
 PREFIX = "mutation.quota."
@@ -17,9 +18,6 @@ PREFIX = "mutation.quota."
 
 TIME_LIMIT = "default.api.timeout.ms"
 """The time limit of a call; the name is that of Kafka's own client."""
-
-_SECURITY = ("security.", "sasl.", "ssl.", "enable.ssl.")
-"""The prefixes of librdkafka's settings of TLS and SASL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ def _control(settings: Settings, target: Mapping[str, Any]) -> dict[str, Any]:
     """Return the configuration for the cluster that decides: the target's, unless `[kafka]` sets TLS or SASL."""
     if not SecuritySettings.model_fields.keys() & settings.kafka.model_fields_set:
         return {**target, "bootstrap.servers": settings.kafka.bootstrap_servers}
-    plain = {name: value for name, value in target.items() if not name.startswith(_SECURITY)}
+    plain = {name: value for name, value in target.items() if not is_security(name)}
     return {**plain, **login_config(settings.kafka.connection)}
 
 

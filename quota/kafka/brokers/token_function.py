@@ -66,6 +66,8 @@ def call(callback: TokenCallback, name: str, config: str = "") -> tuple[Any, ...
     """
     try:
         found = callback(config)
+    except ClusterError:  # of a TokenFunction, which says all of this
+        raise
     except Exception as error:  # noqa: BLE001 it is not ours
         text = " ".join(str(error).split())[:_MAX_SHOWN]
         raise ClusterError(f"cannot get a token by {name}: {type(error).__name__}: {text}") from None

@@ -5,13 +5,10 @@ from dataclasses import dataclass, field
 from quota.errors import BadInput
 from quota.settings.security.jaas import jaas_config
 from quota.settings.security.oauth import ClientCredentials
-from quota.settings.security.properties import Pairs
+from quota.settings.security.properties import Pairs, is_security
 
 _MECHANISMS = frozenset({"sasl.mechanism", "sasl.mechanisms"})
 """The property of the mechanism; librdkafka has two names for it."""
-
-_SECURITY = ("security.", "sasl.", "ssl.", "https.")
-"""The prefixes of properties that change how a client connects."""
 
 _PASSWORD_MODULES = {
     "PLAIN": "plain.PlainLoginModule",
@@ -58,7 +55,7 @@ class Security:
     @property
     def is_complete(self) -> bool:
         """Whether these fields determine TLS and SASL completely, without further properties of librdkafka."""
-        return not any(name.startswith(_SECURITY) for name, _ in self.more_librdkafka)
+        return not any(is_security(name) for name, _ in self.more_librdkafka)
 
     @property
     def has_mechanism(self) -> bool:

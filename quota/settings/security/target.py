@@ -5,6 +5,7 @@ from typing import Any
 
 from quota.settings.security.clients import has_sasl, has_tls
 from quota.settings.security.oauth import MECHANISM
+from quota.settings.security.properties import is_security
 from quota.settings.security.settings import SecuritySettings
 
 _PROPERTIES = "librdkafka"
@@ -37,7 +38,8 @@ class TargetSettings(SecuritySettings):
     """Security of connections to the target cluster. A key that is not set here has its value in `[kafka]`.
 
     A password is only inherited with its user name, and a certificate, its key and the key's password only together.
-    No login is inherited if it would be less protected than in `[kafka]`: without TLS, or with PLAIN instead of SCRAM.
+    No login is inherited if it would be less protected than in `[kafka]`: without TLS, with PLAIN instead of SCRAM,
+    or with other properties of TLS or SASL in `librdkafka`.
     """
 
     def inherited(self, kafka: SecuritySettings) -> dict[str, Any]:
@@ -94,6 +96,12 @@ class TargetSettings(SecuritySettings):
             return f"protected by TLS in [kafka], and not inherited for {self._protocol(kafka)}"
         if kafka.sasl_mechanism.startswith("SCRAM") and self._mechanism(kafka) == "PLAIN":
             return "never sent by SCRAM, and not inherited for PLAIN, which sends it"
+        if self.model_fields_set:  # so that the properties of [kafka] are not inherited
+            own, others = (next(filter(is_security, each.librdkafka), "") for each in (self, kafka))
+            if own:
+                return f"not inherited together with target.librdkafka.{own}, which may change where and how it is sent"
+            if others:
+                return f"not inherited without kafka.librdkafka.{others}, which may change where and how it is sent"
         return ""
 
     def _protocol(self, kafka: SecuritySettings) -> str:

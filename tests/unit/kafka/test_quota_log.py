@@ -148,11 +148,17 @@ def test_a_replica_that_falls_silent_meanwhile_does_not_end_the_wait(topic, repl
     assert applies(KafkaQuotas(Connection("silent:9092"), "quotas", 5.0, Callbacks()), 1000)
 
 
-def test_replicas_are_not_asked_where_only_librdkafka_can_log_in(topic, monkeypatch, caplog):
+@pytest.mark.parametrize(
+    ("protocol", "properties"),
+    [
+        ("SASL_PLAINTEXT", (("sasl.mechanism", "PLAIN"), ("sasl.username", "ann"), ("sasl.password", "secret"))),
+        ("SSL", (("enable.ssl.certificate.verification", "false"),)),
+    ],
+)
+def test_replicas_are_not_asked_where_only_librdkafka_can_connect(protocol, properties, topic, monkeypatch, caplog):
     monkeypatch.setattr(log_ends, "in_sync_replicas", lambda *_: pytest.fail("asked"))
     topic.changes.append(Change(0, 900))
-    login = (("sasl.mechanism", "PLAIN"), ("sasl.username", "ann"), ("sasl.password", "secret"))
-    security = Security("SASL_PLAINTEXT", more_librdkafka=login)
+    security = Security(protocol, more_librdkafka=properties)
     assert applies(KafkaQuotas(Connection("own:9092", security), "quotas", 5.0, Callbacks()), 1000)
     assert "[kafka.librdkafka] has properties of TLS or SASL" in caplog.text
 

@@ -3,11 +3,12 @@
 import time
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from quota.errors import BadInput, ClusterError
 from quota.kafka.admin.options import ClientOptions
 from quota.kafka.brokers.token_function import TokenFunction, to_token
-from quota.kafka.clients import client_config
+from quota.kafka.clients import client_config, cluster_errors
 from quota.settings import load_settings
 from quota.settings.security.clients import Security
 
@@ -31,6 +32,13 @@ def opaque(_config):
 
 def failing(_config):
     raise RuntimeError("no credentials\nwere found")
+
+
+def failing_later(_config):
+    if CALLS:
+        raise RuntimeError("the role is gone")
+    CALLS.append("failing later")
+    return "token", time.time() + 1
 
 
 def lacking(_config):
@@ -90,6 +98,15 @@ def test_a_function_that_gives_no_token_is_one_line(function, error):
         client_config(load(function).kafka.connection)
     assert error in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_a_function_that_fails_later_is_the_reason_of_an_error_once():
+    config = client_config(load("failing_later").kafka.connection)
+    with pytest.raises(ClusterError) as raised, cluster_errors("read topic quotas", config):
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT))  # noqa: SLF001
+    assert str(raised.value) == (
+        f"cannot read topic quotas: cannot get a token by {__name__}:failing_later: RuntimeError: the role is gone"
+    )
 
 
 @pytest.mark.parametrize(

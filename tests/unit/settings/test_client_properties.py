@@ -70,17 +70,31 @@ def test_properties_win_over_what_the_settings_make():
         "fetch.message.max.bytes",
         "compression.codec",
         "plugin.library.paths",
+        "Group.Id",
+        "ISOLATION.LEVEL",
+        " acks",
+        "Enable.Idempotence",
+        "topic.acks",
+        "topic.enable.auto.commit",
     ],
 )
 def test_what_the_jobs_determine_is_refused(table, name):
     with pytest.raises(BadInput) as raised:
         load(f"{table}.{name}=xyzzy")
-    assert str(raised.value).startswith(f"{table}: {name} is set by the jobs themselves; remove it")
+    assert str(raised.value).startswith(f"{table}: the jobs themselves set {name}; remove it")
     assert "xyzzy" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    "name", ["partitioner", "debug", "client.rack", "socket.keepalive.enable", "enable.metrics.push"]
+    "name",
+    [
+        "partitioner",
+        "debug",
+        "client.rack",
+        "socket.keepalive.enable",
+        "enable.metrics.push",
+        "topic.metadata.refresh.interval.ms",
+    ],
 )
 def test_what_the_jobs_do_not_rely_on_is_passed_on(name):
     assert load(f"kafka.librdkafka.{name}=x").kafka.connection.librdkafka()[name] == "x"

@@ -48,11 +48,23 @@ def test_every_setting_has_its_default_where_nothing_is_set():
         ("https://ghp_token@github.com/x", "https://********@github.com/x"),
         ("first=redis://:p@ss@cache:6379, second=none", "first=redis://********@cache:6379, second=none"),
         ("postgres://ann:a/b?c@db/x", "postgres://********@db/x"),
+        (
+            "https://registry:8081/a?v=1&Access-Token=s3cret&page=2",
+            "https://registry:8081/a?v=1&Access-Token=********&page=2",
+        ),
+        ("https://registry:8081/a?api_key=s3,cret", "https://registry:8081/a?api_key=********"),
+        (
+            "jdbc:sqlserver://db;user=ann;password=s3 cret;ssl=on",
+            "jdbc:sqlserver://db;user=ann;password=********;ssl=on",
+        ),
+        ("host=db user=ann password=s3cret", "host=db user=ann password=********"),
+        ("https://registry:8081/token?monkey=1", "https://registry:8081/token?monkey=1"),
+        ("-Xmx1g -Djavax.net.ssl.trustStorePassword=changeit", "-Xmx1g -Djavax.net.ssl.trustStorePassword=changeit"),
         ("https://registry:8081/a", "https://registry:8081/a"),
         ("abfss://container@account.dfs.core.windows.net/x", "abfss://container@account.dfs.core.windows.net/x"),
     ],
 )
-def test_the_login_in_a_url_is_masked_in_any_value(listed, value, shown):
+def test_logins_and_parameters_of_secrets_are_masked_in_any_value(listed, value, shown):
     found = listed(f"quota.callback_configs.registry={value}", f"quota.altered_by={value}")
     assert found["quota.callback_configs.registry"].value == shown
     assert found["quota.altered_by"].value == shown
@@ -62,6 +74,27 @@ def test_the_login_in_a_url_is_masked_in_a_list_and_in_an_error(listed):
     assert listed("quota.exempt_users=http://a:b@c")["quota.exempt_users"].value == ["http://********@c"]
     with pytest.raises(BadInput, match=r"got 'http://\*+@c' \(--set topics.partitions=http://\*+@c\)"):
         listed("topics.partitions=http://a:b@c")
+
+
+def test_an_extension_of_a_login_is_masked_by_its_name(listed):
+    url = "https://idp/token"
+    login = [
+        "security_protocol=SASL_SSL",
+        "sasl_mechanism=OAUTHBEARER",
+        f"sasl_oauthbearer_token_endpoint_url={url}",
+        "sasl_oauthbearer_client_id=ann",
+        "sasl_oauthbearer_client_secret=s3cret",
+    ]
+    key = "kafka.sasl_oauthbearer_extensions"
+    found = listed(*(f"kafka.{each}" for each in login), f"{key}=logicalCluster=lkc-1,accessToken=s3cret")
+    assert found[key].value == "logicalCluster=lkc-1,accessToken=********"
+    assert found["kafka.sasl_oauthbearer_token_endpoint_url"].value == url
+    with pytest.raises(BadInput) as raised:
+        listed(f"{key}=token1=s3cret")
+    assert str(raised.value) == (
+        f"{key}: expected name=value,name=value with letters as names, got 'token1=********' "
+        f"(--set {key}=token1=********)"
+    )
 
 
 def test_each_setting_tells_where_it_comes_from(listed, tmp_path):

@@ -90,7 +90,7 @@ def test_a_secret_is_read_each_time_a_client_is_made(tmp_path):
         ({"sasl_oauthbearer_client_secret": ""}, "OAUTHBEARER needs sasl_oauthbearer_client_secret"),
         ({"sasl_oauthbearer_token_endpoint_url": ""}, "OAUTHBEARER needs sasl_oauthbearer_token_endpoint_url"),
         ({"sasl_oauthbearer_token_endpoint_url": "idp/token"}, "expected http://host/path or https://host/path"),
-        ({"sasl_oauthbearer_extensions": "a"}, "expected name=value,name=value with letters as names, got a"),
+        ({"sasl_oauthbearer_extensions": "a"}, "expected name=value,name=value with letters as names, got 'a'"),
         ({"sasl_username": "enforce"}, "sasl_mechanism OAUTHBEARER does not use sasl_username"),
         ({"sasl_password": "hunter2"}, "sasl_mechanism OAUTHBEARER does not use sasl_password"),
         (

@@ -117,6 +117,25 @@ def test_a_root_with_an_at_sign_that_is_no_login_is_accepted(root):
     assert load_settings([f"storage.root={root}"], environment={}, with_default_file=False).storage.root == root
 
 
+@pytest.mark.parametrize(
+    ("root", "advice"),
+    [
+        ("s3://bucket/root", "s3:// is not supported; write s3a://bucket/root, got 's3://bucket/root'"),
+        ("S3N://bucket/root", "s3n:// is not supported; write s3a://bucket/root, got"),
+        ("file:///srv/quotas", "a folder has no scheme; write /srv/quotas, got 'file:///srv/quotas'"),
+        ("file://localhost/srv/quotas", "a folder has no scheme; write /srv/quotas, got"),
+        ("FILE:/srv/quotas", "a folder has no scheme; write /srv/quotas, got"),
+        ("file:///srv/a%20b", "a folder has no scheme; write /srv/a b, got 'file:///srv/a%20b'"),
+        ("file:quotas", "a folder has no scheme; write quotas, got"),
+    ],
+)
+def test_a_root_whose_scheme_is_not_the_jobs_is_refused_with_what_to_write(root, advice):
+    """In a folder leases are written without Hadoop, whose local file system looks for a file, and then writes it."""
+    with pytest.raises(BadInput) as raised:
+        load_settings([f"storage.root={root}"], environment={}, with_default_file=False)
+    assert str(raised.value).startswith(f"storage.root: {advice}")
+
+
 def test_an_endpoint_that_is_not_amazons_has_buckets_in_paths_and_any_region():
     """So that an endpoint and credentials are all that has to be written; what is written counts."""
 

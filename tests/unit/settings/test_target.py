@@ -109,6 +109,67 @@ def test_a_client_secret_is_not_taken_over_where_tokens_would_be_sent_in_plain_t
     )
 
 
+@pytest.mark.parametrize(
+    ("properties", "reason"),
+    [
+        (
+            ["target.librdkafka.security.protocol=SASL_PLAINTEXT"],
+            "together with target.librdkafka.security.protocol, which may change where and how it is sent",
+        ),
+        (["target.librdkafka.sasl.mechanism=PLAIN"], "together with target.librdkafka.sasl.mechanism"),
+        (
+            ["target.librdkafka.enable.ssl.certificate.verification=false"],
+            "together with target.librdkafka.enable.ssl.cert",
+        ),
+        (
+            ["target.librdkafka.client.id=a", "target.librdkafka.ssl.ca.pem=x"],
+            "together with target.librdkafka.ssl.ca.pem",
+        ),
+        (["target.librdkafka.client.id=a", "kafka.librdkafka.https.ca.pem=x"], "without kafka.librdkafka.https.ca.pem"),
+    ],
+)
+def test_a_password_is_not_inherited_where_properties_of_librdkafka_change_how_it_is_sent(properties, reason):
+    overrides = [*KAFKA, "kafka.sasl_mechanism=SCRAM-SHA-512", "kafka.target_servers=elsewhere:9092", *properties]
+    with pytest.raises(BadInput) as raised:
+        load_settings(overrides, environment={}, with_default_file=False)
+    assert f"needs sasl_password; kafka.sasl_password is not inherited {reason}" in str(raised.value)
+    found = load_settings([*overrides, "target.sasl_password=own"], environment={}, with_default_file=False)
+    assert found.target_connection.librdkafka()["sasl.password"] == "own"
+
+
+@pytest.mark.parametrize("secret", ["client_secret=of-alice", "token_function=company:token"])
+def test_no_client_secret_or_token_function_serves_another_token_server(secret):
+    kafka = [
+        "kafka.security_protocol=SASL_SSL",
+        "kafka.sasl_mechanism=OAUTHBEARER",
+        "kafka.librdkafka.sasl.oauthbearer.config=here",
+    ]
+    kafka.append(f"kafka.sasl_oauthbearer_{secret}")
+    if secret.startswith("client"):
+        url = "kafka.sasl_oauthbearer_token_endpoint_url=https://idp/token"
+        kafka += [url, "kafka.sasl_oauthbearer_client_id=alice"]
+    load_settings(kafka, environment={}, with_default_file=False)
+    elsewhere = "target.librdkafka.sasl.oauthbearer.token.endpoint.url=http://elsewhere/token"
+    with pytest.raises(BadInput) as raised:
+        load_settings([*kafka, elsewhere], environment={}, with_default_file=False)
+    assert (
+        f"kafka.sasl_oauthbearer_{secret.partition('=')[0]} is not inherited together with target.librdkafka.sasl."
+        in str(raised.value)
+    )
+    assert "of-alice" not in str(raised.value)
+
+
+def test_other_properties_of_librdkafka_leave_the_login_as_it_is():
+    found = security("librdkafka.client.id=a")
+    assert (found.sasl_username, found.sasl_password) == ("alice", "of-alice")
+
+
+def test_a_mechanism_of_librdkafkas_own_needs_no_login_of_the_settings():
+    found = security("sasl_mechanism=", "librdkafka.sasl.mechanism=GSSAPI")
+    assert found.librdkafka()["sasl.mechanism"] == "GSSAPI"
+    assert "sasl.password" not in found.librdkafka()
+
+
 def test_a_password_is_taken_over_where_it_is_protected_as_well():
     assert security("security_protocol=SASL_SSL", "sasl_mechanism=SCRAM-SHA-512") == Security(
         "SASL_SSL", "SCRAM-SHA-512", "alice", "of-alice"

@@ -7,7 +7,8 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from jobs.services import session
-from jobs.services.session import hold_leases
+from jobs.services.session import deployment_session, hold_leases
+from quota.errors import BadInput
 from quota.settings import load_settings
 from tests.support.memory_files import MemoryFiles
 
@@ -81,3 +82,11 @@ def test_a_lease_is_not_given_back_if_nobody_can_tell_whether_queries_run(spark,
     with pytest.raises(ValueError, match="incomplete"):
         fail_with(ValueError("the checkpoint is incomplete"), spark, stop)
     assert ended(store) == {"enforce": False, "audit": False}
+
+
+def test_a_missing_login_of_sparks_clients_is_told_before_anything_is_started(monkeypatch):
+    monkeypatch.setattr(session, "prepare_topics", lambda *_: pytest.fail("asked Kafka"))
+    login = ["kafka.security_protocol=SASL_PLAINTEXT", "kafka.librdkafka.sasl.mechanism=GSSAPI"]
+    settings = load_settings(login, environment={}, with_default_file=False)
+    with pytest.raises(BadInput, match=r"^kafka\.java needs sasl\.mechanism"), deployment_session(settings, "enforce"):
+        pytest.fail("there is no login")

@@ -14,11 +14,11 @@ from quota.kafka.admin import ThrottlingQuotaExceededError
 from quota.settings import load_settings
 
 
-def changes(monkeypatch, silent_seconds):
+def changes(monkeypatch, silent_seconds, *more):
     monkeypatch.setattr(topic_changes, "_SILENT_SECONDS", silent_seconds)
     monkeypatch.setattr(topic_changes.ClientOptions, "from_settings", lambda _settings: None)
     monkeypatch.setattr(topic_changes, "QuotaAdminClient", lambda _options: None)
-    settings = load_settings(["kafka.bootstrap_servers=k:9092"], environment={}, with_default_file=False)
+    settings = load_settings(["kafka.bootstrap_servers=k:9092", *more], environment={}, with_default_file=False)
     return TopicChanges(settings, OutputOptions())
 
 
@@ -30,12 +30,22 @@ class Late(Future):
         return super().exception(timeout)
 
 
-def test_a_change_that_takes_long_says_who_has_to_answer(monkeypatch, caplog, capsys):
+@pytest.mark.parametrize(
+    ("more", "question"),
+    [
+        ([], "is mutation-quota enforce running on k:9092?"),
+        (["kafka.target_servers=t:9092"], "is mutation-quota enforce running on k:9092, and does t:9092 answer?"),
+        (
+            ["kafka.target_servers=t:9092", "client.applied_by=applier"],
+            "are mutation-quota enforce and mutation-quota applier running on k:9092?",
+        ),
+        (["kafka.target_servers=t:9092", "client.applied_by=nobody"], "is mutation-quota enforce running on k:9092?"),
+    ],
+)
+def test_a_change_that_takes_long_says_who_has_to_answer(more, question, monkeypatch, caplog, capsys):
     with caplog.at_level(logging.INFO):
-        changes(monkeypatch, 0.01).report("created", {"orders": Late()})
-    assert caplog.messages == [
-        "waiting for the decision on topic orders: is mutation-quota enforce running on k:9092? Ctrl-C stops waiting"
-    ]
+        changes(monkeypatch, 0.01, *more).report("created", {"orders": Late()})
+    assert caplog.messages == [f"waiting for topic orders: {question} Ctrl-C stops waiting"]
     assert capsys.readouterr().out == "Created topic orders.\n"
 
 
