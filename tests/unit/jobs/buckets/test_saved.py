@@ -21,7 +21,7 @@ buckets = st.builds(
 
 
 @given(st.lists(buckets))
-def test_buckets_are_read_back_to_the_last_bit(tmp_path_factory, saved):
+def test_buckets_are_read_exactly_as_written(tmp_path_factory, saved):
     file = tmp_path_factory.mktemp("buckets") / "buckets.jsonl"
     header = BucketFileHeader(HEADER.state_version, len(saved), HEADER.topics, HEADER.positions)
     SavedBuckets(header, saved).write(file)
@@ -46,7 +46,7 @@ def test_an_existing_file_is_not_overwritten(file):
         SavedBuckets(HEADER, [BUCKET]).write(file)
 
 
-def test_a_full_disk_leaves_no_part_of_a_file(tmp_path, monkeypatch):
+def test_a_full_disk_leaves_no_partial_file(tmp_path, monkeypatch):
     fill_disk(monkeypatch)
     with pytest.raises(OSError, match="No space left"):
         SavedBuckets(HEADER, [BUCKET]).write(tmp_path / "buckets.jsonl")
@@ -66,12 +66,12 @@ def test_a_full_disk_leaves_no_part_of_a_file(tmp_path, monkeypatch):
         ),
     ],
 )
-def test_an_invalid_file_is_refused(file, change, error):
+def test_an_invalid_file_is_rejected(file, change, error):
     file.write_bytes(change(file.read_bytes()))
     with pytest.raises(BadInput, match=re.escape(error)):
         read_buckets(file)
 
 
-def test_a_missing_file_is_refused(tmp_path):
+def test_a_missing_file_is_rejected(tmp_path):
     with pytest.raises(BadInput, match=r"x\.jsonl: No such file or directory"):
         read_buckets(tmp_path / "x.jsonl")

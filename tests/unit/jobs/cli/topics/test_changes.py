@@ -1,4 +1,4 @@
-"""What a change of topics at the command line waits for."""
+"""The responses that a change of topics at the command line waits for."""
 
 import logging
 from concurrent.futures import Future
@@ -23,14 +23,14 @@ def changes(monkeypatch, silent_seconds):
 
 
 class Late(Future):
-    """A future that is done when its result is asked for."""
+    """A future that is done when its result is requested."""
 
     def exception(self, timeout=None):
         self.set_result(None)
         return super().exception(timeout)
 
 
-def test_a_change_that_takes_long_says_who_has_to_answer(monkeypatch, caplog, capsys):
+def test_a_slow_change_names_the_job_that_has_to_respond(monkeypatch, caplog, capsys):
     with caplog.at_level(logging.INFO):
         changes(monkeypatch, 0.01).report("created", {"orders": Late()})
     assert caplog.messages == [
@@ -39,7 +39,7 @@ def test_a_change_that_takes_long_says_who_has_to_answer(monkeypatch, caplog, ca
     assert capsys.readouterr().out == "Created topic orders.\n"
 
 
-def test_a_change_that_is_decided_in_time_says_nothing_else(monkeypatch, caplog, capsys):
+def test_a_change_decided_in_time_prints_nothing_else(monkeypatch, caplog, capsys):
     done = Future()
     done.set_result(None)
     with caplog.at_level(logging.INFO):
