@@ -105,7 +105,7 @@ def test_from_a_request_to_a_quota_that_was_tried_out(browser, deployment, dashb
     assert console_messages(browser) == []
 
 
-def test_what_was_decided_before_it_was_started_is_shown(browser, deployment, dashboard):
+def test_decisions_from_before_the_start_are_shown(browser, deployment, dashboard):
     prepare_topics(deployment)
     write_record(deployment, QuotaRecord(ALICE, 1.0))
     with FollowingStandIn(deployment) as job:
@@ -116,7 +116,7 @@ def test_what_was_decided_before_it_was_started_is_shown(browser, deployment, da
     until(lambda: len(rows(browser, "decisions-table")) == 2)
 
 
-def test_it_waits_for_topics_that_are_not_there_yet(browser, deployment, dashboard):
+def test_it_waits_for_topics_that_do_not_exist_yet(browser, deployment, dashboard):
     _, url = dashboard()
     browser.get(url)
     until(lambda: text(browser, "#contact").startswith("Cannot describe topics"))

@@ -42,7 +42,7 @@ def lines(tmp_path):
     return run
 
 
-def test_as_json_an_event_is_a_line_with_the_fields_of_the_python_log(lines):
+def test_a_json_event_is_a_line_with_the_fields_of_the_python_log(lines):
     warning, error = map(json.loads, lines("-Dmutation-quota.log=json", "-Dmutation-quota.service=audit"))
     assert warning.pop("time").endswith("Z")
     assert warning == {
@@ -58,7 +58,7 @@ def test_as_json_an_event_is_a_line_with_the_fields_of_the_python_log(lines):
     assert "Caused by: java.lang.RuntimeException: cause" in error["trace"]
 
 
-def test_as_text_it_is_for_people(lines):
+def test_a_text_log_is_readable(lines):
     *_, error, reason = lines()
     assert error.endswith(" ERROR Source: it fails")
     assert reason.strip() == "why"

@@ -113,7 +113,7 @@ class _Table:
             write_deltalake(self._table, pa.Table.from_pylist(rows, schema), mode="append")
 
     def _write_log(self, commits: int) -> None:
-        """Write commits that a checkpoint covers, which Delta keeps until their retention is over."""
+        """Write commits that a checkpoint covers, which Delta retains for a configured time."""
         version = self._table.version()
         for number in range(version + 1, version + 1 + commits):
             actions = (

@@ -24,9 +24,9 @@ def resend_sample(settings: Settings, folder: Path, count: int) -> list[str]:
     for number, letter in enumerate(sample):
         shown = json.loads(_output(command(settings, "dead-letters", "show", letter["id"])))
         sent.append(f"mended-{number}")
-        mended = folder / f"mended-{number}.json"
-        mended.write_text(json.dumps(shown | {"operation": "CREATE_TOPICS", "request_id": sent[-1]}))
-        _output(command(settings, "dead-letters", "resend", letter["id"], "--value", str(mended)))
+        corrected = folder / f"mended-{number}.json"
+        corrected.write_text(json.dumps(shown | {"operation": "CREATE_TOPICS", "request_id": sent[-1]}))
+        _output(command(settings, "dead-letters", "resend", letter["id"], "--value", str(corrected)))
     return sent
 
 

@@ -43,7 +43,7 @@ def rows(document, part):
     return {each["name"]: each for each in document[part]}
 
 
-def test_a_deployment_that_was_never_started_has_no_topics_and_no_checkpoint(deployment, status):
+def test_a_deployment_that_never_started_has_no_topics_and_no_checkpoint(deployment, status):
     exit_code, found = status()
 
     topics = rows(found, "topics")
@@ -54,7 +54,7 @@ def test_a_deployment_that_was_never_started_has_no_topics_and_no_checkpoint(dep
     assert len(found["kafka"]["brokers"]) == 1
 
 
-def test_all_is_well_once_the_jobs_have_read_everything(spark, deployment, status):
+def test_there_are_no_problems_once_the_jobs_have_read_everything(spark, deployment, status):
     prepare_topics(deployment)
     names = deployment.topics
     produce(deployment, names.requests, request_json(1), request_json(2))
@@ -77,7 +77,7 @@ def test_all_is_well_once_the_jobs_have_read_everything(spark, deployment, statu
     assert [(each["partition"], each["lag"]) for each in partitions] == [(0, 0), (1, 1)]
 
 
-def test_records_that_wait_are_told_by_the_checkpoint_alone(deployment, status, tmp_path):
+def test_waiting_records_are_counted_from_the_checkpoint_alone(deployment, status, tmp_path):
     prepare_topics(deployment)
     requests = deployment.topics.requests
     produce(deployment, requests, *(request_json(1) for _ in range(5)))
@@ -90,7 +90,7 @@ def test_records_that_wait_are_told_by_the_checkpoint_alone(deployment, status, 
     assert enforce["open_batch"] is None
 
 
-def test_an_applier_that_runs_is_seen_by_its_position(deployment, status):
+def test_a_running_applier_is_detected_by_its_position(deployment, status):
     prepare_topics(deployment)
     with running_applier(deployment):
         until(lambda: "applier" in rows(status()[1], "queries"))
@@ -99,7 +99,7 @@ def test_an_applier_that_runs_is_seen_by_its_position(deployment, status):
     assert (found["running"], found["running_by"], found["lag"]) == (True, "the time of its position", 0)
 
 
-def test_without_kafka_the_storage_is_told(status, tmp_path):
+def test_without_kafka_the_storage_is_reported(status, tmp_path):
     write_checkpoint(tmp_path, 3, {"requests": {"0": 2}})
 
     exit_code, found = status("--bootstrap-server", UNREACHABLE)
@@ -110,7 +110,7 @@ def test_without_kafka_the_storage_is_told(status, tmp_path):
     assert rows(found, "queries")["enforce"]["lag"] is None
 
 
-def test_without_the_storage_the_topics_are_told(deployment, status):
+def test_without_the_storage_the_topics_are_reported(deployment, status):
     prepare_topics(deployment)
     exit_code, found = status("--set", "storage.root=nope://x")
 
@@ -129,13 +129,13 @@ def write_checkpoint(root: Path, version, positions):
         (folder / name).write_text(text)
 
 
-def test_a_diff_tells_what_apply_would_change_and_changes_nothing(command, tmp_path):
+def test_a_diff_shows_what_apply_would_change_and_changes_nothing(command, tmp_path):
     command("quotas", "alter", "--user", "alice", "--add-config", "controller_mutation_rate=1")
     (tmp_path / "q.yaml").write_text(QUOTAS)
 
     for _ in range(2):
-        told = command("quotas", "diff", "q.yaml", exit_code=3)
-        assert told.splitlines()[:2] == [
+        printed = command("quotas", "diff", "q.yaml", exit_code=3)
+        assert printed.splitlines()[:2] == [
             "+ client-id 'app': controller_mutation_rate=2.0",
             "~ user-principal 'alice': controller_mutation_rate=1.0 -> controller_mutation_rate=5.0",
         ]
@@ -152,7 +152,7 @@ def test_a_diff_tells_what_apply_would_change_and_changes_nothing(command, tmp_p
     assert command("quotas", "diff", "q.yaml", "--json") == {"differs": False, "differences": []}
 
 
-def test_a_diff_reads_json_lines_and_no_error_looks_like_a_difference(command, tmp_path):
+def test_a_diff_reads_json_lines_and_an_error_has_a_different_exit_code(command, tmp_path):
     command("quotas", "alter", "--user", "alice", "--add-config", "controller_mutation_rate=1")
     (tmp_path / "q.jsonl").write_text('{"entity": {"user": "alice"}, "controller_mutation_rate": 1}\n')
 

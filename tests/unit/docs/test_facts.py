@@ -24,7 +24,7 @@ def words_of(page):
 
 
 def version_of(row):
-    """What the compatibility page calls tested."""
+    """Return the version that the compatibility page calls tested."""
     (cell,) = re.findall(rf"^\| {re.escape(row)} \| ([^|]+) \|", COMPATIBILITY, re.MULTILINE)
     return cell
 
@@ -79,7 +79,7 @@ def test_the_page_on_topics_has_the_sizes_and_times_of_the_code():
 
 
 def test_entries_of_tables_in_the_shipped_settings_are_called_examples():
-    """Only they are not the defaults: spark.ui.enabled is off in spark-defaults.conf."""
+    """They are the only non-default entries: spark.ui.enabled is off in spark-defaults.conf."""
     file = (CHECKOUT / "conf/mutation-quota.toml").read_text()
     examples = re.findall(r'^# "([^"]+)" = "([^"]*)"', file, re.MULTILINE)
     assert ("spark.ui.enabled", "true") in examples
@@ -87,8 +87,8 @@ def test_entries_of_tables_in_the_shipped_settings_are_called_examples():
     assert "entries in quotes are examples" in file.partition("\n[kafka]")[0]
 
 
-def test_the_target_takes_over_what_is_not_set_for_it():
-    """As the settings' comment, the settings page and the page on security say."""
+def test_the_target_inherits_unset_settings():
+    """The settings' comment, the settings page and the page on security agree."""
     secured = Settings.model_validate({"kafka": LOGIN, "target": {"ssl_endpoint_identification_algorithm": "none"}})
     assert secured.target_connection.security.sasl_username == "u"
     assert "a key that is not set here is inherited from [kafka]" in (CHECKOUT / "conf/mutation-quota.toml").read_text()
@@ -97,7 +97,7 @@ def test_the_target_takes_over_what_is_not_set_for_it():
 
 
 def test_the_target_inherits_no_login_that_would_be_less_protected():
-    """As the settings page and the page on security say."""
+    """The settings page and the page on security agree."""
     with pytest.raises(ValidationError, match=r"kafka.sasl_password is protected by TLS in \[kafka\]"):
         Settings.model_validate({"kafka": LOGIN, "target": {"security_protocol": "SASL_PLAINTEXT"}})
     assert "A login is inherited only if it is no less protected than in `[kafka]`" in words_of("reference/settings.md")
@@ -105,7 +105,7 @@ def test_the_target_inherits_no_login_that_would_be_less_protected():
 
 
 def test_the_readmes_figures_are_those_of_the_experiment():
-    """Of its second table, from a create until the topic was usable, in ms: median and maximum."""
+    """They are in its second table, from a create until the topic was usable, in ms: median and maximum."""
     page = (DOCS / "evidence/experiment/experiment.md").read_text().partition("until its topic was usable")[2]
     row = r"^\| creation \| {} \| {} \| +[\d,]+ \| +([\d,]+) \| +[\d,]+ \| +([\d,]+) \|"
 

@@ -19,7 +19,7 @@ from tests.support.checkout import CHECKOUT
         '<pre class="mermaid"><code>flowchart</code></pre>',
     ],
 )
-def test_what_a_page_loads_from_another_host_is_found(html):
+def test_resources_of_another_host_are_found(html):
     assert len(foreign_loads(f"<p>{html}</p>")) == 1
 
 
@@ -32,7 +32,7 @@ def test_what_a_page_loads_from_another_host_is_found(html):
         '<img src="layers.svg">',
     ],
 )
-def test_what_a_reader_follows_and_files_of_the_site_do_not_count(html):
+def test_links_and_files_of_the_site_do_not_count(html):
     assert foreign_loads(html) == []
 
 

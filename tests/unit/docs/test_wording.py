@@ -16,7 +16,7 @@ def words(found):
     return [(each.line, each.word) for each in found]
 
 
-def test_the_words_of_this_project_are_used_throughout():
+def test_texts_use_the_projects_vocabulary():
     done = subprocess.run(
         [sys.executable, "-m", wording.__name__], cwd=CHECKOUT, capture_output=True, text=True, check=False
     )

@@ -10,13 +10,13 @@ from tests.support.factories import PERMISSIVE
 STRICT = "since the client knows the error: each topic is admitted if K >= 0 when its turn comes, otherwise refused"
 
 
-def told(decisions, number=-1, **more):
+def explain_as_text(decisions, number=-1, **more):
     return "\n".join(each.text for each in explanation_lines(explained(decisions, number, **more)))
 
 
-def test_a_refusal_is_told_in_the_order_in_which_it_came_about():
+def test_a_refusal_is_explained_in_the_order_of_its_causes():
     """KIP-599's own: K = -60 is paid back in 12 s."""
-    assert told(WORKED, 1, neighbours=1).splitlines() == [
+    assert explain_as_text(WORKED, 1, neighbours=1).splitlines() == [
         "mutation-requests-0-1: REJECTED, wait 12 s, until 1970-01-01T00:00:12.000Z",
         "  operation   CREATE_TOPICS, topics: 1, mutations: 80",
         "  by          user 'alice', client-id '<none>'",
@@ -117,30 +117,30 @@ DEBT = (0, [560], {})
         ),
     ],
 )
-def test_each_case_is_told_in_plain_words(decisions, log, expected):
-    assert expected in told(decisions, log=log)
+def test_each_case_has_its_sentence(decisions, log, expected):
+    assert expected in explain_as_text(decisions, log=log)
 
 
-def test_the_date_is_told_of_decisions_on_another_day():
+def test_decisions_of_another_day_have_their_date():
     decisions = decided((0, [1], {}), (86_400_000, [1], {}))
-    lines = told(decisions, 1, neighbours=1).splitlines()
+    lines = explain_as_text(decisions, 1, neighbours=1).splitlines()
     assert lines[-2].startswith("  1970-01-01T00:00:00.000Z  mutation-requests-0-0  ADMITTED")
     assert lines[-1].startswith("> 00:00:00.000Z  mutation-requests-0-1  ADMITTED")
 
 
-def test_what_differs_is_told_with_both_numbers():
+def test_a_difference_is_reported_with_both_numbers():
     changed = msgspec.structs.replace(WORKED[2], tokens=-81.0)
-    assert "from the recorded K before: K after -80, recorded -81" in told([*WORKED[:2], changed])
+    assert "from the recorded K before: K after -80, recorded -81" in explain_as_text([*WORKED[:2], changed])
 
 
-def test_of_thousands_of_topics_the_first_and_the_last_are_told():
-    lines = told(decided((0, [1] * 100, {}))).splitlines()
+def test_only_the_first_and_the_last_of_thousands_of_topics_are_listed():
+    lines = explain_as_text(decided((0, [1] * 100, {}))).splitlines()
     assert sum("admitted, K =" in line for line in lines) == 40
     assert any("... 60 more topics (-o json prints all) ..." in line for line in lines)
 
 
-def test_what_others_wrote_cannot_command_a_terminal():
+def test_names_cannot_control_the_terminal():
     written = msgspec.structs.replace(FIVE.record, comment="\x1b[2J")
-    text = told(WORKED, log=[msgspec.structs.replace(FIVE, record=written)])
+    text = explain_as_text(WORKED, log=[msgspec.structs.replace(FIVE, record=written)])
     assert "\x1b" not in text
     assert r"\x1b[2J" in text

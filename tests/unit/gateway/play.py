@@ -26,11 +26,11 @@ GATEWAY = ("gw", 19092)
 
 
 class FakePorts:
-    """What a channel needs, by hand."""
+    """The ports of a channel, operated by hand."""
 
     def __init__(self):
         self.client, self.broker = bytearray(), bytearray()
-        self.asked, self.pauses = [], []
+        self.requested, self.pauses = [], []
         self.time = 1000
 
     def to_client(self, data):
@@ -40,7 +40,7 @@ class FakePorts:
         self.broker += data
 
     def request_decision(self, request):
-        self.asked.append(request)
+        self.requested.append(request)
 
     def pause(self, ms):
         self.pauses.append(ms)
@@ -147,21 +147,21 @@ class Play:
 
     def decide(self, refused=(), throttle_ms=0, waited_ms=0, age_ms=0):
         """Answer the one question: all topics are admitted but those named. Return the question's request."""
-        (ask,) = self.ports.asked
-        self.ports.asked.clear()
+        (ask,) = self.ports.requested
+        self.ports.requested.clear()
         decision = decision_on(ask.request, refused, throttle_ms)
         self.channel.decided(DecisionReply(decision, waited_ms, age_ms=age_ms))
         self.serve()
         return ask.request
 
     def no_decision(self, invalid="", waited_ms=8000):
-        """Tell that there is no decision."""
-        self.ports.asked.clear()
+        """Report that there is no decision."""
+        self.ports.requested.clear()
         self.channel.decided(DecisionReply(None, waited_ms, invalid))
         self.serve()
 
     def end_pause(self):
-        """Let the present pause pass."""
+        """Let the current pause pass."""
         self.ports.time += self.ports.pauses.pop(0)
         self.channel.paused()
         self.serve()

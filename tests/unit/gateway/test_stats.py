@@ -17,8 +17,8 @@ def test_topics_are_counted_by_operation_mode_and_outcome():
     assert (stats.muted, stats.muted_ms) == (1, 70)
 
 
-def test_an_address_that_leads_past_is_logged_once_and_counted_each_time(caplog):
-    """An alarm for somebody who reads the log."""
+def test_an_address_that_bypasses_the_gateway_is_logged_once_and_counted_each_time(caplog):
+    """The log entry is a warning for the operator."""
     stats = GatewayStats()
     for _ in range(3):
         stats.add_foreign([("elsewhere", 9092)])

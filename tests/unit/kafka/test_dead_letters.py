@@ -19,7 +19,7 @@ def test_a_corrected_record_is_checked_before_anything_is_sent():
         valid_requests([(LETTER, b'{"request_id": "r", "operation": "CREATE_TOPICS", "api_version": 7}')], Policy())
 
 
-def test_a_corrected_record_over_the_limit_is_refused_instead_of_becoming_a_dead_letter_again():
+def test_a_corrected_record_over_the_limit_is_rejected_instead_of_becoming_a_dead_letter_again():
     value = request_json(1)
     valid_requests([(LETTER, value)], Policy(max_bytes=len(value) + len(b"alice")))
     with pytest.raises(BadInput, match=r"limits\.max_request_bytes"):

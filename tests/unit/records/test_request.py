@@ -1,4 +1,4 @@
-"""Reading requests: what is one, and what is said of what is none."""
+"""Reading requests: valid ones, and the errors of invalid ones."""
 
 import json
 
@@ -17,13 +17,13 @@ def without(field):
     return json.dumps(request).encode()
 
 
-def test_what_is_left_out_has_a_default():
+def test_absent_fields_have_defaults():
     request = read_request(without("user"))
     assert (request.user, request.client_id) == ("ANONYMOUS", "<none>")
     assert (request.validate_only, request.request_throttle_ms, request.purgatory_ms) == (False, 0, 0)
 
 
-def test_empty_names_are_as_good_as_none():
+def test_empty_names_count_as_absent():
     request = read_request(request_json(1, user="", client_id=""))
     assert (request.user, request.client_id) == ("ANONYMOUS", "<none>")
 
@@ -35,7 +35,7 @@ def test_unknown_fields_are_ignored():
 @pytest.mark.parametrize(
     ("operation", "first_strict"), [("CREATE_TOPICS", 6), ("CREATE_PARTITIONS", 3), ("DELETE_TOPICS", 5)]
 )
-def test_clients_are_strict_from_the_version_that_knows_the_error_on(operation, first_strict):
+def test_clients_are_strict_from_the_first_version_with_the_error_code(operation, first_strict):
     modes = [
         read_request(request_json(1, operation=operation, api_version=version)).mode
         for version in (first_strict - 1, first_strict)
@@ -91,19 +91,19 @@ def test_clients_are_strict_from_the_version_that_knows_the_error_on(operation, 
         (b'{"x": ' * 101, "value: JSON nested deeper than 100 levels"),
     ],
 )
-def test_what_is_no_request_is_told_by_its_field_and_value(value, error):
+def test_an_invalid_request_is_reported_with_its_field_and_value(value, error):
     with pytest.raises(BadRecord) as raised:
         read_request(value)
     assert str(raised.value).startswith(error)
 
 
-def test_a_field_given_twice_is_told_too():
+def test_a_duplicated_field_is_reported_too():
     value = b'{"topics": [{"name": 5}], "topics": 3}'
     with pytest.raises(BadRecord, match=r"topics\[0\].name: expected string, got integer"):
         read_request(value)
 
 
-def test_what_breaks_off_behind_a_bad_field_is_no_json():
+def test_a_record_truncated_after_an_invalid_field_is_invalid_json():
     with pytest.raises(BadRecord, match="value: not JSON"):
         read_request(b'{"request_id": 5, "user": Infinity}')
 
@@ -117,17 +117,17 @@ def test_an_error_shows_no_more_than_the_beginning_of_a_value():
 @pytest.mark.parametrize(
     "tail", [b'"' + b'\\"' * 500_000, b'"' + b"\\" * 999_999, b'"["' * 300_000, b"{" + b"[]," * 300_000]
 )
-def test_a_megabyte_that_was_made_to_be_slow_is_not(tail):
-    """Each of these took minutes or hours with a bracket scan that goes back."""
+def test_a_malicious_megabyte_is_read_quickly(tail):
+    """Each of these took minutes or hours with a bracket scan that steps back."""
     with pytest.raises(BadRecord):
         read_request(b"[]," * 101 + tail)
 
 
-def test_brackets_in_strings_are_no_depth():
+def test_brackets_in_strings_do_not_count_as_depth():
     assert read_request(request_json(1, user="[" * 1000 + '"')).user == "[" * 1000 + '"'
 
 
-def test_many_topics_are_no_depth():
+def test_many_topics_do_not_count_as_depth():
     assert len(read_request(request_json(*[1] * 5000)).topics) == 5000
 
 
@@ -140,7 +140,7 @@ fields = st.sampled_from(["request_id", "user", "client_id", "operation", "api_v
 
 
 @given(st.binary() | st.dictionaries(fields, json_values).map(lambda value: json.dumps(value).encode()))
-def test_nothing_but_a_bad_record_ever_comes_of_bad_bytes(value):
+def test_invalid_bytes_only_ever_raise_an_invalid_record(value):
     try:
         read_request(value)
     except BadRecord as error:
@@ -148,7 +148,7 @@ def test_nothing_but_a_bad_record_ever_comes_of_bad_bytes(value):
 
 
 @given(fields, json_values)
-def test_nothing_but_a_bad_record_ever_comes_of_a_bad_field(field, value):
+def test_an_invalid_field_only_ever_raises_an_invalid_record(field, value):
     try:
         read_request(request_json(1, **{field: value}))
     except BadRecord as error:

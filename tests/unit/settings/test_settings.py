@@ -1,4 +1,4 @@
-"""Settings: where they come from, and what is said of wrong ones."""
+"""Settings: their origins, and the errors of invalid ones."""
 
 import tomllib
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_the_defaults_are_kafkas():
     assert settings.topics.requests == "mutation-requests"
 
 
-def test_the_nearer_one_wins(write):
+def test_the_nearer_origin_wins(write):
     file = write("[quota]\nwindow_num = 2\n[topics]\nrequests = 'a'\n[storage]\nroot = 'from-file'")
     environment = {"MUTATION_QUOTA__QUOTA__WINDOW_NUM": "3", "MUTATION_QUOTA__TOPICS__REQUESTS": "b"}
     settings = load_settings(["quota.window_num=4"], file, environment)
@@ -110,21 +110,21 @@ def test_any_spark_property_can_be_given(write):
         ("quota.window_num", "expected section.key=value"),
     ],
 )
-def test_a_wrong_setting_is_one_line_with_its_key_and_value(override, error):
+def test_an_invalid_setting_is_one_line_with_its_key_and_value(override, error):
     with pytest.raises(BadInput) as raised:
         load_settings([override], environment={})
     assert error in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
-def test_no_topic_of_the_jobs_may_be_a_users():
+def test_no_topic_of_the_jobs_may_be_a_users_topic():
     names = ["topics.decisions=mutation-requests.decisions", "topics.identity=topic"]
     with pytest.raises(BadInput, match=r"mutation-requests.decisions would be a user's topic"):
         load_settings(names, environment={})
     assert load_settings(names[:1], environment={}).topics.requests_of("alice") == "mutation-requests"
 
 
-def test_a_wrong_variable_is_named():
+def test_an_invalid_variable_is_named():
     with pytest.raises(BadInput, match=r"MUTATION_QUOTA__QUOTA__WINDOW_NUN.*did you mean quota.window_num"):
         load_settings(environment={"MUTATION_QUOTA__QUOTA__WINDOW_NUN": "3"})
 
@@ -153,20 +153,20 @@ def test_servers_may_have_ports_and_addresses_of_either_kind(servers):
         ("[[quota]]\nwindow_num = 3\n", "\\[section\\]"),
     ],
 )
-def test_a_wrong_file_is_named(write, text, error):
+def test_an_invalid_file_is_named(write, text, error):
     file = write(text)
     with pytest.raises(BadInput, match=error) as raised:
         load_settings((), file, {})
     assert str(file) in str(raised.value)
 
 
-def test_a_file_that_was_named_has_to_exist(tmp_path):
+def test_a_named_file_has_to_exist(tmp_path):
     with pytest.raises(BadInput, match="no such file"):
         load_settings((), tmp_path / "none.toml", {})
 
 
 def test_the_shipped_file_shows_every_setting_and_its_default():
-    """What is commented out there, put to use, changes nothing."""
+    """The commented-out lines of the file change nothing when they are uncommented."""
     shipped = (CHECKOUT / DEFAULT_FILE).read_text()
     lines = [line.removeprefix("# ") for line in shipped.splitlines() if " = " in line or line.startswith("[")]
     shown = tomllib.loads("\n".join(lines))
@@ -190,7 +190,7 @@ def test_memory_in_bytes():
 
 
 def test_each_setting_is_described_with_its_upper_bound():
-    """A bound that only keeps an integer within 32 bits is left out."""
+    """A bound that only keeps an integer within 32 bits is omitted."""
     sections = [type(section) for _, section in Settings()]
     settings = {f"{each.__name__}.{name}": field for each in sections for name, field in each.model_fields.items()}
     bounds = {

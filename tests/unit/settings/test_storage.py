@@ -1,4 +1,4 @@
-"""Where tables are, and what they are reached with."""
+"""The storage of tables, and its options."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -13,12 +13,12 @@ from quota.settings.secrets import is_secret
 
 @pytest.fixture
 def object_store():
-    """A server that has nothing, and who asked it."""
-    asked = []
+    """An empty server, and the paths and Authorization headers of its requests."""
+    received = []
 
     class Nothing(BaseHTTPRequestHandler):
         def do_GET(self):
-            asked.append((self.path, self.headers["Authorization"]))
+            received.append((self.path, self.headers["Authorization"]))
             self.send_response(404)
             self.send_header("Content-Length", "0")
             self.end_headers()
@@ -29,14 +29,14 @@ def object_store():
     with HTTPServer(("127.0.0.1", 0), Nothing) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", asked
+        yield f"http://127.0.0.1:{server.server_port}", received
         server.shutdown()
         thread.join()
 
 
 def test_one_table_of_options_serves_spark_and_deltalake(object_store):
     """Deltalake signs its requests by them; Spark has them for Hadoop."""
-    endpoint, asked = object_store
+    endpoint, received = object_store
     options = {
         "fs.s3a.endpoint": endpoint,
         "fs.s3a.endpoint.region": "eu-central-1",
@@ -48,14 +48,14 @@ def test_one_table_of_options_serves_spark_and_deltalake(object_store):
     settings = load_settings(["storage.root=s3a://bucket/root", *overrides], environment={}, with_default_file=False)
     with pytest.raises(OSError, match="404 Not Found"):
         DeltaTable(settings.storage.table("decisions"), storage_options=settings.storage.deltalake())
-    path, signed = asked[0]
+    path, signed = received[0]
     assert path.startswith("/bucket")
     assert "Credential=the-key/" in signed
     assert "/eu-central-1/s3/" in signed
     assert settings.storage.hadoop() == {f"spark.hadoop.{name}": value for name, value in options.items()}
 
 
-def test_without_options_deltalake_is_left_alone():
+def test_without_options_deltalake_is_unchanged():
     assert load_settings(environment={}, with_default_file=False).storage.deltalake() == {}
 
 
@@ -88,7 +88,7 @@ def test_all_options_of_the_tables_are_secrets():
 
 
 @pytest.mark.parametrize("root", ["/srv/a%20b", "s3a://bucket/a%2Fb"])
-def test_a_root_that_programs_read_differently_is_refused(root):
+def test_an_ambiguous_root_is_rejected(root):
     with pytest.raises(BadInput, match="percent sign and two hexadecimal digits"):
         load_settings([f"storage.root={root}"], environment={}, with_default_file=False)
     load_settings(["storage.root=/srv/100% sure"], environment={}, with_default_file=False)
@@ -163,6 +163,6 @@ def test_an_endpoint_that_is_not_amazons_has_buckets_in_paths_and_any_region():
 
 
 @pytest.mark.parametrize("name", ['"fs.s3a.endpoint"', "'fs.s3a.endpoint'"])
-def test_a_name_in_quotes_as_in_the_file_is_the_name_without_them(name):
+def test_a_quoted_name_as_in_the_file_is_the_name_without_quotes(name):
     settings = load_settings([f"storage.options.{name}=http://store"], environment={}, with_default_file=False)
     assert settings.storage.deltalake()["aws_endpoint"] == "http://store"

@@ -25,7 +25,7 @@ quotas:
 """
 
 
-def test_a_file_is_read_as_it_is_meant():
+def test_all_forms_of_a_file_are_read():
     assert read_quota_file(WHOLE.encode(), "f") == [
         QuotaRecord(QuotaEntity("alice"), 5.0, 100.0, 60_000, comment="as agreed"),
         QuotaRecord(QuotaEntity(None, "app"), 1.5, shadow=True),
@@ -34,8 +34,8 @@ def test_a_file_is_read_as_it_is_meant():
     ]
 
 
-def test_what_is_written_is_read_again():
-    """Names that YAML would take for something else, and quotas with all their options."""
+def test_a_written_file_is_read_unchanged():
+    """It has names that YAML would read as other types, and quotas with all their options."""
     quotas = [
         QuotaRecord(QuotaEntity(name, None), 0.1, 7.0, 9, shadow=True, comment=f"as agreed with {name}")
         for name in ("12", "null", "~", "true", "a: b", "<default>", " x ", "naïve", "line\nbreak", "- #", "2020-01-01")
@@ -43,14 +43,14 @@ def test_what_is_written_is_read_again():
     assert read_quota_file(write_quota_file(quotas).encode(), "f") == quotas
 
 
-def test_numbers_are_read_as_they_look():
-    """To YAML 1.1 010 is 8, and 1e5 is text."""
+def test_numbers_are_read_as_written():
+    """In YAML 1.1 010 is 8, and 1e5 is text."""
     for written, rate in (("010", 10.0), ("1e5", 1e5), (".5", 0.5), ("7", 7.0)):
         (record,) = read_quota_file(f"quotas: [{{user: a, controller_mutation_rate: {written}}}]".encode(), "f")
         assert record.controller_mutation_rate == rate
 
 
-def test_no_quotas_at_all_has_to_be_said():
+def test_an_empty_list_of_quotas_has_to_be_explicit():
     assert read_quota_file(b"quotas: []", "f") == []
     assert read_quota_file(write_quota_file([]).encode(), "f") == []
     with pytest.raises(BadInput, match="empty"):
@@ -149,18 +149,18 @@ def test_what_quotas_describe_prints_is_a_quota_file():
         ("a: 1\n---\nb: 2\n", "f:2:1: not YAML"),
     ],
 )
-def test_what_is_wrong_is_told_by_its_position(text, error):
+def test_errors_are_reported_with_their_position(text, error):
     with pytest.raises(BadInput, match=error):
         read_quota_file(text.encode(), "f")
 
 
-def test_a_file_of_other_bytes_is_refused():
+def test_a_file_of_other_bytes_is_rejected():
     with pytest.raises(BadInput, match=r"f: not UTF-8 \(byte 0xff at 0\)"):
         read_quota_file(b"\xff\xfe", "f")
 
 
 @pytest.mark.parametrize("command", ["validate", "apply"])
-def test_a_bad_file_is_one_line_and_exit_2_and_asks_no_cluster(tmp_path, command):
+def test_an_invalid_file_is_one_line_with_exit_code_2_and_contacts_no_cluster(tmp_path, command):
     (tmp_path / "quotas.yaml").write_text("quotas:\n- user: a\n  controller_mutation_rate: fast\n")
     options = ["--bootstrap-server", "127.0.0.1:1"] if command == "apply" else []
     done = run("quotas", command, "quotas.yaml", *options, cwd=tmp_path)

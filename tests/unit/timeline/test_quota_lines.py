@@ -80,6 +80,6 @@ def test_json_lines_may_schedule_changes_as_quotas_describe_prints_them():
         (b'{"entity"', "q:4: value: not JSON"),
     ],
 )
-def test_a_bad_line_is_named(line, error):
+def test_an_invalid_line_is_named(line, error):
     with pytest.raises(BadInput, match=f"^{error}"):
         read_quotas_of_entities(LINES + line, "q")

@@ -1,4 +1,4 @@
-"""From records of the topics to rows of the tables."""
+"""Records of the topics become rows of the tables."""
 
 import json
 from datetime import UTC, date, datetime, timedelta
@@ -43,8 +43,8 @@ def test_a_decision_becomes_a_typed_row():
     assert strays == []
 
 
-def test_all_that_a_decision_may_have_is_in_its_row():
-    """Also what comes as objects and lists: configs, assignments, and the decision that it repeats."""
+def test_all_fields_of_a_decision_are_in_its_row():
+    """This includes objects and lists: configs, assignments, and the decision of a repeat."""
     details = {
         "count": 3,
         "replication_factor": 2,
@@ -68,7 +68,7 @@ def test_all_that_a_decision_may_have_is_in_its_row():
     assert (row["apply"], row["repeats"], row["quota"]) == (True, {"decision_id": "t-0-0", "topics": 1}, None)
 
 
-def test_what_an_older_program_did_not_write_is_null():
+def test_fields_of_newer_programs_are_null():
     older = {name: DECISION[name] for name in ("decision_id", "source", "timestamp", "retry_at", "user", "topics")}
     ((row,), strays) = both(decision_rows(records(older)))
     assert (row["user"], row["shadow"], row["more_tags"], strays) == ("alice", None, None, [])
@@ -125,8 +125,8 @@ def test_a_quota_that_its_producer_has_stamped_is_a_dead_letter_of_today():
         DECISION | {"user": "\ud800"},
     ],
 )
-def test_what_is_no_decision_is_a_dead_letter_and_only_that(stray):
-    """Neither lost, nor in both tables, nor the end of the query; and it spoils no other record."""
+def test_an_invalid_decision_is_a_dead_letter_and_nothing_else(stray):
+    """It is neither lost nor in both tables, does not end the query, and affects no other record."""
     rows, letters = both(decision_rows(records(DECISION, stray, DECISION)))
     assert [row["decision_id"] for row in rows] == [DECISION["decision_id"]] * 2
     (dead,) = letters
@@ -139,7 +139,7 @@ def test_what_is_no_decision_is_a_dead_letter_and_only_that(stray):
     assert dead["value"] == (text if text is None else "/w==" if text == b"\xff" else text.decode())
 
 
-def test_a_change_of_a_quota_becomes_a_typed_row_and_a_bad_one_a_dead_letter():
+def test_a_quota_change_becomes_a_typed_row_and_an_invalid_one_a_dead_letter():
     change = {
         "entity": {"user": None, "client-id": "app"},
         "controller_mutation_rate": 5,
@@ -172,8 +172,8 @@ def test_a_change_of_a_quota_becomes_a_typed_row_and_a_bad_one_a_dead_letter():
     assert (bad["error"], bad["source"]["offset"]) == ("controller_mutation_rate: expected number > 0.0 (value: 0)", 1)
 
 
-def test_a_reset_and_a_cancelled_change_have_rows_of_their_own():
-    """A scheduled change is taken back by a record that repeats it."""
+def test_a_reset_and_a_cancellation_have_their_own_rows():
+    """A scheduled change is cancelled by a record that names it."""
     reset = {"bucket": {"user": "alice", "client-id": "app"}, "comment": "one huge deletion"}
     cancel = {"entity": {"user": "alice"}, "controller_mutation_rate": 5, "effective_at": 2 * DAY, "cancelled": True}
     found, _ = both(quota_change_rows(records(reset, cancel)))

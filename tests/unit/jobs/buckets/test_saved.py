@@ -25,7 +25,7 @@ def write(saved, file):
 
 
 @given(st.lists(buckets))
-def test_buckets_are_read_back_to_the_last_bit(tmp_path_factory, saved):
+def test_buckets_are_read_exactly_as_written(tmp_path_factory, saved):
     file = tmp_path_factory.mktemp("buckets") / "buckets.jsonl"
     header = BucketFileHeader(HEADER.state_version, len(saved), HEADER.topics, HEADER.positions)
     write(SavedBuckets(header, saved), file)
@@ -58,12 +58,12 @@ def file(tmp_path):
         ),
     ],
 )
-def test_an_invalid_file_is_refused(file, change, error):
+def test_an_invalid_file_is_rejected(file, change, error):
     file.write_bytes(change(file.read_bytes()))
     with pytest.raises(BadInput, match=re.escape(error)):
         read_buckets(file)
 
 
-def test_a_missing_file_is_refused(tmp_path):
+def test_a_missing_file_is_rejected(tmp_path):
     with pytest.raises(BadInput, match=r"x\.jsonl: No such file or directory"):
         read_buckets(tmp_path / "x.jsonl")

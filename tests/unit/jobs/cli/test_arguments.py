@@ -1,4 +1,4 @@
-"""Arguments that are refused before anything is asked, and what commands print by number."""
+"""Arguments that are rejected before any cluster is contacted, and outputs with counts."""
 
 import pytest
 from typer.testing import CliRunner
@@ -58,7 +58,7 @@ from tests.support.programs import run
         (["simulate", "-", "--quotas", "-"], "-: standard input can be only one of the files"),
     ],
 )
-def test_a_malformed_argument_is_one_line_and_exit_2_and_asks_no_cluster(args, error):
+def test_a_malformed_argument_is_one_line_with_exit_code_2_and_contacts_no_cluster(args, error):
     done = run(*args, "--set", "kafka.bootstrap_servers=127.0.0.1:1")
     assert (done.returncode, done.stdout) == (2, "")
     assert error in done.stderr
@@ -99,13 +99,13 @@ def test_a_malformed_argument_is_one_line_and_exit_2_and_asks_no_cluster(args, e
         (["quota", "describe"], "No such command 'quota'. Did you mean 'quotas'?"),
     ],
 )
-def test_a_name_of_another_program_is_answered_by_ours(args, error):
+def test_the_kafka_name_of_an_option_is_answered_with_ours(args, error):
     done = run(*args)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"mutation-quota: {error}\n")
 
 
 @pytest.mark.parametrize("command", [["topics", "list"], ["topics", "describe"], ["observe", "snapshot"]])
-def test_a_target_cluster_that_cannot_be_reached_is_advised_on_by_its_own_settings(command):
+def test_advice_on_an_unreachable_target_names_its_own_settings(command):
     """Nothing listens on port 1."""
     done = run(*command, "--set", "kafka.target_servers=127.0.0.1:1", "--set", "kafka.timeout_seconds=0.5")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
@@ -113,8 +113,8 @@ def test_a_target_cluster_that_cannot_be_reached_is_advised_on_by_its_own_settin
     assert "; set kafka.target_servers; for TLS or SASL also target.security_protocol\n" in done.stderr
 
 
-class StatusAskedError(Exception):
-    """Stands for the status."""
+class StatusRequestedError(Exception):
+    """Raised in place of the status."""
 
 
 @pytest.mark.parametrize(
@@ -124,17 +124,17 @@ class StatusAskedError(Exception):
         (["--metrics", "a:1", "--metrics", "[::1]:2"], ["a:1", "[::1]:2"]),
     ],
 )
-def test_status_asks_the_endpoint_of_the_settings_unless_others_are_named(monkeypatch, options, expected):
-    asked = []
+def test_status_polls_the_endpoint_of_the_settings_unless_others_are_named(monkeypatch, options, expected):
+    polled = []
 
     def read_status(_settings, endpoints, _timeout):
-        asked.extend(endpoints)
-        raise StatusAskedError
+        polled.extend(endpoints)
+        raise StatusRequestedError
 
     monkeypatch.setattr(gathering, "read_status", read_status)
     done = CliRunner().invoke(app, ["status", "--set", "metrics.port=9464", *options])
-    assert isinstance(done.exception, StatusAskedError)
-    assert asked == expected
+    assert isinstance(done.exception, StatusRequestedError)
+    assert polled == expected
 
 
 def test_a_config_to_delete_that_is_not_set_is_not_found():

@@ -24,13 +24,13 @@ from tests.support.programs import command_line, run
         (["\udcff"], "'\\udcff'"),
     ],
 )
-def test_an_argument_that_is_not_utf_8_is_named_and_exit_2(args, named):
+def test_an_argument_of_invalid_utf_8_is_named_with_exit_code_2(args, named):
     done = run(*args)
     assert (done.returncode, done.stderr) == (2, f"mutation-quota: argument {named}: not UTF-8\n")
 
 
 @pytest.mark.parametrize("command", [[], ["quotas"], ["quotas", "alter"], ["enforce"], ["broker"], ["simulate"]])
-def test_every_command_helps(command):
+def test_every_command_has_help(command):
     done = run(*command, "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert "Usage: " in done.stdout
@@ -81,7 +81,7 @@ def test_a_command_runs_although_a_standard_stream_is_closed(closed):
         ),
     ],
 )
-def test_an_error_of_the_system_is_named_also_if_a_library_gives_it_a_text_alone(error, line, monkeypatch, capsys):
+def test_a_system_error_is_named_even_if_a_library_gives_only_a_text(error, line, monkeypatch, capsys):
     def fail(**_):
         raise error
 

@@ -33,7 +33,7 @@ def imported(folder, *options):
     return run("observe", "import", "kafka-request.log", "--output-file", "requests.jsonl", *options, cwd=folder)
 
 
-def test_the_summary_tells_what_was_found_and_what_was_not(log):
+def test_the_summary_reports_what_was_found_and_what_was_missing(log):
     done = imported(log, "--time-zone", "Europe/Berlin")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.replace(f"{BROKEN}Input data was truncated", BROKEN).splitlines() == [
@@ -58,7 +58,7 @@ def test_programs_get_the_summary_as_json_and_the_requests_as_lines(log):
     assert json.loads(piped.stderr) == summary
 
 
-def test_a_snapshot_tells_the_cost_of_topics_from_before(log):
+def test_a_snapshot_gives_the_cost_of_earlier_topics(log):
     (log / "topics.json").write_text('{"at": 0, "partitions": {"old": 12}}')
     summary = json.loads(imported(log, "--snapshot", "topics.json", "--json").stdout)
     assert summary["mutations_by_operation"]["DELETE_TOPICS"] == 12
@@ -101,7 +101,7 @@ def test_the_requests_are_reported_and_compared(log):
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )
-def test_what_cannot_be_done_is_told_in_one_line(log, args, error):
+def test_an_error_is_reported_in_one_line(log, args, error):
     done = run("observe", *args, cwd=log)
     assert done.returncode == 2
     assert done.stderr.startswith("mutation-quota: ")
@@ -115,7 +115,7 @@ def test_quotas_for_a_report_need_requests(log):
     assert "--quotas quotas.yaml: only with --requests" in done.stderr
 
 
-def test_what_fails_leaves_no_file_behind(log):
+def test_a_failure_leaves_no_file(log):
     assert imported(log, "quotas.yaml").returncode == 2
     assert not list(log.glob("*requests*"))
     assert imported(log).returncode == 0

@@ -51,5 +51,5 @@ class Page:
 
 @pytest.fixture
 def page():
-    """Return a function that makes a dashboard of settings."""
+    """Return a function that creates a dashboard from settings."""
     return Page

@@ -10,7 +10,7 @@ LISTENER = Listener(1, ("kafka", 9092))
 
 
 class FakeTransport:
-    """A transport that notes what is asked of it."""
+    """A transport that records its calls."""
 
     def __init__(self):
         self.written = bytearray()
@@ -40,20 +40,20 @@ class FakeTransport:
 
 
 class FakeDecisions:
-    """Notes what is asked."""
+    """Records requests for decisions."""
 
     def __init__(self):
-        self.asked, self.forgotten = [], 0
+        self.requested, self.forgotten = [], 0
 
     def request(self, question, tell):
-        self.asked.append((question, tell))
+        self.requested.append((question, tell))
 
     def forget(self, _tell):
         self.forgotten += 1
 
 
 class ConnectionHost:
-    """A server's part, by hand: the broker is connected when `connected` is set."""
+    """A server's interface, operated by hand: the broker is connected when `connected` is set."""
 
     def __init__(self, context):
         self.context = context

@@ -1,4 +1,4 @@
-"""A client's connection without sockets: what is read, held and closed, and when."""
+"""A client's connection without sockets: reading, buffering and closing."""
 
 import asyncio
 import struct
@@ -34,7 +34,7 @@ def creation(on, name="a"):
     return on.play.frame(19, 7, {"topics": [topic], "timeoutMs": 30_000, "validateOnly": False})
 
 
-def test_the_broker_is_connected_when_a_request_is_there(scene):
+def test_the_broker_is_connected_at_the_first_request(scene):
     """Nothing is read meanwhile; what has come is sent then, in order."""
 
     async def act(on):
@@ -64,7 +64,7 @@ def test_a_broker_that_cannot_be_reached_closes_the_connection(scene):
     scene(act)
 
 
-def test_a_client_that_leaves_while_the_broker_is_connected_leaves_nothing(scene):
+def test_a_client_that_disconnects_during_the_connection_to_the_broker_leaves_nothing(scene):
     """The attempt is given up."""
 
     async def act(on):
@@ -77,7 +77,7 @@ def test_a_client_that_leaves_while_the_broker_is_connected_leaves_nothing(scene
     scene(act)
 
 
-def test_a_client_that_does_not_read_is_not_read_and_nor_is_its_broker(scene):
+def test_a_client_that_does_not_read_is_not_read_from_and_neither_is_its_broker(scene):
     """The gateway answers some requests itself: such answers would pile up."""
 
     async def act(on):
@@ -91,8 +91,8 @@ def test_a_client_that_does_not_read_is_not_read_and_nor_is_its_broker(scene):
     scene(act)
 
 
-def test_a_client_that_does_not_read_while_the_broker_is_connected_holds_back_the_broker(scene):
-    """From its first byte on."""
+def test_a_client_that_stops_reading_holds_back_the_broker(scene):
+    """Its first byte is enough."""
 
     async def act(on):
         on.receive(metadata(on))
@@ -117,8 +117,8 @@ def test_a_slow_broker_is_not_sent_more_than_it_takes(scene):
     scene(act)
 
 
-def test_a_waiting_client_is_read_up_to_64_kib_so_that_its_end_is_seen(scene):
-    """While a decision is awaited; then what it has written goes on."""
+def test_a_waiting_client_is_read_up_to_64_kib_to_detect_its_end(scene):
+    """This lasts while a decision is pending; then its further bytes are processed."""
 
     async def act(on):
         on.receive(creation(on))
@@ -131,7 +131,7 @@ def test_a_waiting_client_is_read_up_to_64_kib_so_that_its_end_is_seen(scene):
         count = 64 * 1024 // len(one)
         on.receive(b"".join(metadata(on) for _ in range(count)))
         assert not on.client.reading
-        ((question, tell),) = on.host.decisions.asked
+        ((question, tell),) = on.host.decisions.requested
         tell(DecisionReply(decision_on(question.request), 1))
         on.serve()
         for channel in list(on.play.context.mutes.due(on.connection.now())):
@@ -144,8 +144,8 @@ def test_a_waiting_client_is_read_up_to_64_kib_so_that_its_end_is_seen(scene):
     scene(act)
 
 
-def test_a_client_that_writes_without_end_and_waits_for_no_answer_is_not_read_any_further(scene):
-    """A thousand requests are under way, and some are held."""
+def test_a_client_that_writes_without_end_and_reads_nothing_is_not_read_further(scene):
+    """A thousand requests are pending, and some are held."""
 
     async def act(on):
         on.receive(metadata(on))
@@ -159,7 +159,7 @@ def test_a_client_that_writes_without_end_and_waits_for_no_answer_is_not_read_an
     scene(act)
 
 
-def test_a_client_that_leaves_while_it_is_decided_is_forgotten(scene):
+def test_a_client_that_disconnects_before_its_decision_is_forgotten(scene):
     """The question, the channel and the broker's connection."""
 
     async def act(on):
@@ -169,7 +169,7 @@ def test_a_client_that_leaves_while_it_is_decided_is_forgotten(scene):
         on.connection.connection_lost(None)
         assert on.host.decisions.forgotten == 1
         assert on.host.broker.closed
-        ((question, tell),) = on.host.decisions.asked
+        ((question, tell),) = on.host.decisions.requested
         tell(DecisionReply(decision_on(question.request), 1))
         on.serve()
         assert on.play.changes_seen() == []
@@ -177,7 +177,7 @@ def test_a_client_that_leaves_while_it_is_decided_is_forgotten(scene):
     scene(act)
 
 
-def test_a_broker_that_leaves_closes_the_client(scene):
+def test_a_broker_that_disconnects_closes_the_client(scene):
     """It finds out by itself whether the broker is back."""
 
     async def act(on):
@@ -198,8 +198,8 @@ def test_a_broker_that_leaves_closes_the_client(scene):
         (b"\0\0\0\x12\0\x13\0\x04\0\0\0\1\xff\xff\x7f\xff\xff\xff\0\0\0\0", "malformed"),
     ],
 )
-def test_what_is_no_request_closes_the_connection_for_a_reason_that_is_counted_once(scene, data, reason):
-    """And never connects to the broker."""
+def test_an_invalid_request_closes_the_connection_for_a_reason_that_is_counted_once(scene, data, reason):
+    """It never connects to the broker."""
 
     async def act(on):
         on.receive(data)
@@ -211,8 +211,8 @@ def test_what_is_no_request_closes_the_connection_for_a_reason_that_is_counted_o
     scene(act)
 
 
-def test_an_error_of_the_gateways_own_closes_one_connection(scene, caplog):
-    """It is logged with its trace, and raised to nobody."""
+def test_an_internal_error_of_the_gateway_closes_one_connection(scene, caplog):
+    """It is logged with its trace, and not raised."""
 
     async def act(on):
         def fail(_data):
@@ -227,7 +227,7 @@ def test_an_error_of_the_gateways_own_closes_one_connection(scene, caplog):
 
 
 def test_too_many_connections_are_closed_at_once(scene):
-    """With the reason of the server."""
+    """The reason is the server's."""
 
     async def act(on):
         on.host.too_many = "there are too many"
@@ -239,7 +239,7 @@ def test_too_many_connections_are_closed_at_once(scene):
 
 
 def test_a_pause_ends_by_itself(scene):
-    """A topic that brokers do not know yet is asked for again."""
+    """A topic that brokers do not know yet is polled after a pause."""
 
     async def act(on):
         on.play.cluster.create("a", 1)
@@ -247,17 +247,17 @@ def test_a_pause_ends_by_itself(scene):
         on.receive(on.play.frame(20, 5, {"topicNames": ["a"], "timeoutMs": 1000}))
         await on.connect()
         on.serve()
-        assert on.host.decisions.asked == []
+        assert on.host.decisions.requested == []
         on.play.cluster.unseen.clear()
-        while not on.host.decisions.asked:
+        while not on.host.decisions.requested:
             await asyncio.sleep(0.005)
             on.serve()
 
     scene(act)
 
 
-def test_a_request_that_never_ends_is_closed_when_all_connections_hold_too_much(scene):
-    """And what it held is given back; a connection that holds little is not the one that is closed."""
+def test_a_connection_with_an_endless_request_is_closed_when_all_connections_hold_too_much(scene):
+    """Its bytes are released; a connection that holds little is not closed."""
 
     async def act(on):
         on.host.most_held = 200_000
@@ -276,8 +276,8 @@ def test_a_request_that_never_ends_is_closed_when_all_connections_hold_too_much(
     scene(act)
 
 
-def test_a_gateway_that_is_stopped_takes_the_rest_of_a_request_that_is_passed_on(scene):
-    """And is idle when that is answered."""
+def test_a_stopped_gateway_reads_the_rest_of_a_forwarded_request(scene):
+    """It is idle when that is answered."""
 
     async def act(on):
         head = struct.pack(">ihhi", 30, 2, 6, 1) + struct.pack(">h", -1) + b"\0"

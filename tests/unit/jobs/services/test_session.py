@@ -53,12 +53,12 @@ def store(monkeypatch):
 
 
 def ended(store):
-    """Whether each lease was given back, by its query."""
+    """Return whether each lease was released, by its query."""
     return {path.split("/")[1]: json.loads(text)["ended"] for path, text in store.texts.items()}
 
 
 def fail_with(error, spark, stop=lambda: None):
-    """Fail, while a query runs, after the leases are held."""
+    """Fail, while a query runs, after the leases were acquired."""
     settings = load_settings([], environment={}, with_default_file=False)
     with hold_leases(spark, settings, ["enforce", "audit"]):
         spark.start(stop)
@@ -66,7 +66,7 @@ def fail_with(error, spark, stop=lambda: None):
 
 
 @pytest.mark.parametrize("error", [ValueError("the checkpoint is incomplete"), KeyboardInterrupt()])
-def test_a_query_that_still_runs_after_an_error_is_stopped_before_its_lease_is_given_back(spark, store, error):
+def test_a_query_that_still_runs_after_an_error_is_stopped_before_its_lease_is_released(spark, store, error):
     seen = []
     with pytest.raises(type(error)):
         fail_with(error, spark, lambda: seen.append(ended(store)))
@@ -75,7 +75,7 @@ def test_a_query_that_still_runs_after_an_error_is_stopped_before_its_lease_is_g
     assert ended(store) == {"enforce": True, "audit": True}
 
 
-def test_a_lease_is_not_given_back_if_nobody_can_tell_whether_queries_run(spark, store):
+def test_a_lease_is_not_released_if_the_state_of_queries_is_unknown(spark, store):
     def stop():
         raise Py4JNetworkError("the JVM does not answer")
 

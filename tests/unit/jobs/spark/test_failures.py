@@ -1,4 +1,4 @@
-"""The reason of a failure is the line that says most, out of a long text of Spark's."""
+"""The reason of a failure is the most specific line of a long text of Spark's."""
 
 import pytest
 

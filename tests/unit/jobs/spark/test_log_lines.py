@@ -1,4 +1,4 @@
-"""The log as JSON: each event is a line, in a process of its own, since its log stays as it is until it ends."""
+"""The log as JSON: each event is one line; tests use separate processes, since a log is configured until exit."""
 
 import json
 import logging
@@ -72,7 +72,7 @@ def test_warnings_of_python_are_events():
     assert re.search("UserWarning: beware$", found["message"].strip())
 
 
-def test_what_ends_a_thread_is_an_event():
+def test_an_exception_that_ends_a_thread_is_an_event():
     (found,) = events("t = threading.Thread(target=lambda: 1 / 0, name='feed'); t.start(); t.join()")
     assert (found["level"], found["error"]) == ("ERROR", "ZeroDivisionError")
     assert found["message"] == "the thread feed has failed: division by zero"
@@ -84,7 +84,7 @@ def test_lines_that_libraries_print_are_events():
     assert [(each["logger"], each["message"]) for each in found] == [("stderr", "one line"), ("stderr", "and another")]
 
 
-def test_a_log_that_is_set_up_again_goes_on_with_the_other_name():
+def test_a_reconfigured_log_uses_the_new_name():
     (found,) = events("log_as_json('enforce'); print('x', file=sys.stderr)")
     assert found["service"] == "enforce"
 

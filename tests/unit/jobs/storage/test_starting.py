@@ -48,12 +48,12 @@ def kill_at_write(files, number):
     files.write = killed
 
 
-def test_a_root_of_an_earlier_release_goes_on_where_it_was(files):
+def test_a_root_of_an_earlier_release_is_continued(files):
     assert check_stateful_checkpoint(files, "enforce", 3).folder == "checkpoints/enforce/v3"
     assert POINTER not in files.texts
 
 
-def test_folders_that_earlier_releases_have_set_aside_are_left_alone(files):
+def test_folders_set_aside_by_earlier_releases_are_left_unchanged(files):
     files.texts |= checkpoint_in("checkpoints/enforce-set-aside-1795000000000")
     assert current_folder(files, "enforce") == "checkpoints/enforce"
 
@@ -99,7 +99,7 @@ def _replace(files):
     return prepared
 
 
-def test_a_prepared_checkpoint_takes_the_place_of_the_old_one(files):
+def test_a_prepared_checkpoint_replaces_the_old_one(files):
     prepared = _replace(files)
     assert check_stateful_checkpoint(files, "enforce", 3).folder == f"checkpoints/{prepared}/v3"
 
@@ -115,7 +115,7 @@ def test_a_replacement_of_a_lost_checkpoint_that_is_killed_does_not_start_with_f
         check_stateful_checkpoint(files, "enforce", 3)
 
 
-def test_a_pointer_that_is_lost_or_damaged_does_not_bring_back_an_old_checkpoint(files):
+def test_a_lost_or_damaged_pointer_does_not_restore_an_old_checkpoint(files):
     prepared = _replace(files)
 
     pointer = files.texts.pop(POINTER)

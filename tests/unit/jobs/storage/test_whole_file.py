@@ -33,14 +33,14 @@ def test_a_new_file_replaces_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("new", [False, True])
-def test_a_full_disk_leaves_no_part_of_a_file(tmp_path, monkeypatch, new):
+def test_a_full_disk_leaves_no_partial_file(tmp_path, monkeypatch, new):
     fill_disk(monkeypatch)
     with pytest.raises(OSError, match="No space left"):
         write_whole(tmp_path / "a", "whole", new=new)
     assert names(tmp_path) == []
 
 
-def test_a_file_system_without_hard_links_will_do(tmp_path, monkeypatch):
+def test_a_file_system_without_hard_links_is_supported(tmp_path, monkeypatch):
     def refuse(*_):
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 

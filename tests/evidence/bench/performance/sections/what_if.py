@@ -29,7 +29,7 @@ def what_if(ground: Ground, requests: int) -> list[Figure]:
         began = time.monotonic()
         work()
         seconds = time.monotonic() - began
-        ground.tell(f"what if: {what} of {requests:,} requests took {seconds:.0f} s")
+        ground.notify(f"what if: {what} of {requests:,} requests took {seconds:.0f} s")
         return requests / seconds
 
     enforced = rate("enforcing", lambda: start_enforce(ground.spark, settings, once=True).awaitTermination())

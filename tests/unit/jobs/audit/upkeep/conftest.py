@@ -60,7 +60,7 @@ class Decisions:
         return maintain(TableStore.of(self.settings), DECISIONS, self.plan(now, limits), now)
 
     def remove_unused_files_at_once(self):
-        """Keep no files for readers of earlier versions, which tests cannot make older."""
+        """Retain no files for readers of earlier versions, which tests cannot make older."""
         self.table.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 0 seconds"})
 
     def age(self, days):
@@ -78,5 +78,5 @@ def kept(settings):
 
 @pytest.fixture
 def now():
-    """The time by which files are made."""
+    """The time at which files are created."""
     return datetime.fromtimestamp(time.time(), UTC)

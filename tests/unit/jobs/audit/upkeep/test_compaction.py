@@ -23,7 +23,7 @@ def test_the_newest_date_is_compacted_when_it_has_more_small_files_than_its_limi
     assert kept.offsets == list(range(1, REGULAR.newest + 2))
 
 
-def test_dates_that_are_over_keep_fewer_files_and_the_latest_is_first(kept):
+def test_past_dates_keep_fewer_files_and_the_latest_is_first(kept):
     kept.commit(REGULAR.older, day=-3)
     kept.commit(REGULAR.older + 1, day=-2)
     kept.commit(REGULAR.older + 1, day=-1)
@@ -33,7 +33,7 @@ def test_dates_that_are_over_keep_fewer_files_and_the_latest_is_first(kept):
     assert kept.files == {"2026-11-18": REGULAR.older, "2026-11-19": 1, "2026-11-20": 1, "2026-11-21": REGULAR.newest}
 
 
-def test_on_demand_each_date_has_one_small_file_after_it(kept):
+def test_on_demand_each_date_is_compacted_to_one_small_file(kept):
     kept.commit(2, day=-1)
     kept.commit(2)
     kept.maintain(limits=THOROUGH)
@@ -41,7 +41,7 @@ def test_on_demand_each_date_has_one_small_file_after_it(kept):
     assert kept.plan(limits=THOROUGH).compact == []
 
 
-def test_large_files_are_left_alone(kept, monkeypatch):
+def test_large_files_are_left_unchanged(kept, monkeypatch):
     kept.commit(REGULAR.newest + 1)
     (largest,) = {each.stat().st_size for each in list(kept.path.rglob("*.parquet"))[:1]}
     monkeypatch.setattr(jobs.audit.upkeep.plan, "TARGET_BYTES", largest)  # a small file has less than half of it
@@ -64,7 +64,7 @@ def test_rows_that_are_appended_meanwhile_stay(kept, monkeypatch):
     assert kept.offsets == list(range(1, REGULAR.newest + 3))
 
 
-def test_the_audit_still_leaves_out_what_compacted_files_hold(settings, kept):
+def test_the_audit_still_skips_rows_of_compacted_files(settings, kept):
     """A batch is repeated by an audit that has lost its checkpoint."""
     values = [json.dumps(DECISION_RECORD | {"source": {"topic": "t", "partition": 0, "offset": 5}}).encode()]
     rows = kafka_rows(values, topic="mutation-decisions", timestamps=[DAY])

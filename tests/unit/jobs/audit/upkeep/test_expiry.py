@@ -1,4 +1,4 @@
-"""Rows older than the settings say are deleted, and files that nothing uses any more are removed."""
+"""Rows older than the configured retention are deleted, and unused files are removed."""
 
 import os
 from datetime import UTC, date, datetime, timedelta
@@ -16,7 +16,7 @@ TOMORROW = NOON + timedelta(days=1)
 
 @pytest.fixture
 def keeping(base, tmp_path):
-    """Returns the decisions of a deployment that keeps so many days of them."""
+    """Return the decisions of a deployment that retains so many days of them."""
 
     def make(days):
         settings = load_settings(
@@ -29,7 +29,7 @@ def keeping(base, tmp_path):
     return make
 
 
-def test_rows_are_kept_for_as_many_days_as_set_beside_the_newest(keeping):
+def test_rows_are_retained_for_the_configured_days_before_the_newest_date(keeping):
     kept = keeping(2)
     for day in (-3, -2, -1, 0):
         kept.commit(1, day=day)
@@ -38,7 +38,7 @@ def test_rows_are_kept_for_as_many_days_as_set_beside_the_newest(keeping):
     assert list(kept.files) == ["2026-11-19", "2026-11-20", "2026-11-21"]
 
 
-def test_all_rows_are_kept_by_default(kept):
+def test_all_rows_are_retained_by_default(kept):
     kept.commit(1, day=-3000)
     kept.commit(1)
     assert kept.maintain(limits=THOROUGH).rows_deleted == 0
@@ -60,7 +60,7 @@ def test_neither_a_wrong_clock_nor_a_record_of_the_future_deletes_rows(keeping, 
     assert kept.plan(now).first_kept == first_kept
 
 
-def test_a_table_that_may_only_grow_is_left_as_it_is_with_a_reason(keeping):
+def test_an_append_only_table_is_left_unchanged_with_a_reason(keeping):
     kept = keeping(1)
     kept.commit(1, day=-9)
     kept.commit(1)
@@ -70,7 +70,7 @@ def test_a_table_that_may_only_grow_is_left_as_it_is_with_a_reason(keeping):
     assert kept.offsets == [1, 2]
 
 
-def test_quota_changes_are_kept_as_long_as_the_decisions_that_they_explain():
+def test_quota_changes_are_retained_as_long_as_the_decisions_that_they_explain():
     def load(*pairs):
         load_settings([f"audit.keep_days.{pair}" for pair in pairs], environment={}, with_default_file=False)
 
@@ -95,7 +95,7 @@ def test_files_that_no_recent_version_uses_are_removed_after_two_days(kept, now)
     assert kept.offsets == [1, 2, 3]
 
 
-def test_files_that_were_compacted_are_removed_when_their_time_is_over(kept):
+def test_compacted_files_are_removed_after_their_retention(kept):
     kept.remove_unused_files_at_once()
     kept.commit(3)
     kept.maintain(limits=THOROUGH)
@@ -104,7 +104,7 @@ def test_files_that_were_compacted_are_removed_when_their_time_is_over(kept):
     assert kept.offsets == [1, 2, 3]
 
 
-def test_the_daily_part_is_due_once_a_day_whoever_carries_it_out(kept, now):
+def test_the_daily_part_is_due_once_a_day_across_programs(kept, now):
     kept.commit(1)
     assert not kept.plan(now).daily
     later = now + timedelta(days=1, minutes=1)
@@ -115,7 +115,7 @@ def test_the_daily_part_is_due_once_a_day_whoever_carries_it_out(kept, now):
     assert kept.plan(later - timedelta(days=300)).daily  # the clock was wrong, and is right again
 
 
-def test_rows_of_an_unknown_date_are_kept(keeping):
+def test_rows_of_an_unknown_date_are_retained(keeping):
     kept = keeping(1)
     kept.commit(2)
     rows = kept.table.to_pyarrow_dataset().to_table()

@@ -1,4 +1,4 @@
-"""A table that is written and kept up for long: what it is made of does not grow with its age."""
+"""A table that is written and maintained for long: its files and its log do not grow with its age."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Upkeep beside a query: when it is due, in a process of its own, and never the end of the query."""
+"""Upkeep during a query: when it is due, and that it runs in a separate process and never ends the query."""
 
 import logging
 import subprocess
@@ -42,12 +42,12 @@ def task(kept):
     return UpkeepTask(kept.settings.storage.tables, {}, kept.plan(), NOON, MEMORY)
 
 
-def test_its_result_is_told_in_nouns_that_fit_the_numbers():
+def test_its_result_is_logged_with_nouns_that_fit_the_numbers():
     one = UpkeepResult("decisions", files_compacted=1, files_written=1, rows_deleted=1, files_removed=1)
     assert str(one) == "decisions: 1 file compacted into 1, 1 expired row deleted, 1 unused file removed"
 
 
-def test_it_takes_place_in_a_process_of_its_own(kept):
+def test_it_runs_in_a_separate_process(kept):
     kept.commit(REGULAR.newest + 1)
     result = run_upkeep(task(kept))
     assert (result.files_compacted, result.files_written) == (REGULAR.newest + 1, 1)
@@ -55,8 +55,8 @@ def test_it_takes_place_in_a_process_of_its_own(kept):
     assert kept.files == {"2026-11-21": 1}
 
 
-def test_the_end_of_that_process_says_why(kept, monkeypatch):
-    """As a library ends it that gets no memory."""
+def test_a_failure_of_that_process_names_the_reason(kept, monkeypatch):
+    """A library that gets no memory ends it like this."""
     kept.commit(REGULAR.newest + 1)
     end = "import os; os.write(2, b'memory allocation of 9 bytes failed\\nmore'); os.abort()"
     monkeypatch.setattr(jobs.audit.upkeep.child, "_COMMAND", end)
@@ -81,8 +81,8 @@ def test_it_ends_at_once_when_its_service_stops(kept, monkeypatch):
         run_upkeep(task(kept))
 
 
-def test_its_process_does_not_outlive_the_one_that_waits(kept):
-    """As if that one was killed: its child hangs in the middle of the work."""
+def test_its_process_does_not_outlive_its_parent(kept):
+    """The parent ends as if killed: its child hangs in the middle of the work."""
     kept.commit(REGULAR.newest + 1)
     hang = (
         "import jobs.audit.upkeep.child as c, signal; c.maintain = lambda *_: (print(1, flush=True), signal.pause());"
@@ -100,7 +100,7 @@ def test_its_process_does_not_outlive_the_one_that_waits(kept):
     until(lambda: not Path(f"/proc/{child}").exists() or "Z (zombie)" in Path(f"/proc/{child}/status").read_text())
 
 
-def test_a_part_that_fails_does_not_keep_the_other_from_being_done(kept, clock, monkeypatch):
+def test_a_part_that_fails_does_not_prevent_the_other(kept, clock, monkeypatch):
     kept.commit(REGULAR.newest + 1)
     plan = structs.replace(kept.plan(), daily=True)
     monkeypatch.setattr(jobs.audit.upkeep.schedule, "plan_upkeep", lambda *_: plan)
@@ -137,7 +137,7 @@ def test_it_is_due_after_its_time_and_not_before(kept, clock):
     assert kept.files == {"2026-11-21": 1}
 
 
-def test_it_is_due_after_the_first_batch_of_a_query_that_ends_with_the_records_that_are_there(kept):
+def test_it_is_due_after_the_first_batch_of_a_query_with_once(kept):
     kept.commit(REGULAR.newest + 1)
     Upkeep(kept.settings, "audit", 300.0, once=True).after_batch()
     assert kept.files == {"2026-11-21": 1}
@@ -151,7 +151,7 @@ def test_zero_seconds_turn_it_off(kept, clock):
     assert kept.files == {"2026-11-21": REGULAR.newest + 1}
 
 
-def test_a_table_that_fails_is_left_for_an_hour_and_the_others_are_not(kept, clock, caplog):
+def test_a_table_that_fails_is_skipped_for_an_hour_and_the_others_are_not(kept, clock, caplog):
     kept.commit(REGULAR.newest + 1)
     (kept.path.parent / "dead_letters" / "_delta_log" / f"{0:020}.json").write_text("{")
     upkeep = Upkeep(kept.settings, "audit", 300.0, once=True)
@@ -170,7 +170,7 @@ def test_a_table_that_fails_is_left_for_an_hour_and_the_others_are_not(kept, clo
 
 
 def test_all_tables_together_delay_a_query_for_less_than_the_limit_of_its_health(kept, clock, monkeypatch):
-    """Each part takes as long as it may. What does not fit follows after the next batches, so nothing is left out."""
+    """Each part takes its maximum time. Parts that do not fit follow after the next batches, so none is skipped."""
     plan = structs.replace(kept.plan(), daily=True, compact=[CompactedDate(NOON.date(), 9, 9)])
     monkeypatch.setattr(
         jobs.audit.upkeep.schedule, "plan_upkeep", lambda _, name, *__: structs.replace(plan, table=name)
@@ -213,7 +213,7 @@ def test_a_store_that_fails_while_the_upkeep_is_planned_does_not_fail_the_query(
     assert "tenant_minutes cannot be read or written: Kernel error" in caplog.records[-1].getMessage()
 
 
-def test_it_is_one_line_where_a_table_is_kept_up_on_demand_or_a_job_starts(failing, monkeypatch):
+def test_it_is_one_line_on_demand_and_at_the_start_of_a_job(failing, monkeypatch):
     with pytest.raises(MutationQuotaError, match="decisions cannot be read or written: Kernel error"):
         newest_batch(failing, "q")
     monkeypatch.setattr(DeltaTable, "get_add_actions", DeltaTable.transaction_version)
@@ -221,7 +221,7 @@ def test_it_is_one_line_where_a_table_is_kept_up_on_demand_or_a_job_starts(faili
         PlannedUpkeep.of(failing, [DECISIONS])
 
 
-def test_the_audit_keeps_up_its_tables_and_the_minutes_theirs(kept):
+def test_the_audit_and_the_minutes_maintain_their_own_tables(kept):
     tables = [
         sorted(each.name for each in Upkeep(kept.settings, query, 300.0, once=False)._tables)  # noqa: SLF001
         for query in ("audit", "minutes")

@@ -1,4 +1,4 @@
-"""`mutation-quota report`: from tables to a file, and what it says where it cannot."""
+"""`mutation-quota report`: from tables to a file, and its errors."""
 
 import json
 import re
@@ -54,7 +54,7 @@ def test_the_page_holds_what_the_tables_do(report, settings):
     assert "uPlot 1.6.31" in page
 
 
-def test_it_can_be_of_a_time_and_of_a_user(report, settings):
+def test_it_can_be_limited_to_a_period_and_a_user(report, settings):
     rows = [decision(DAY + hour * HOUR, user=user, admitted=[1]) for hour in range(4) for user in ("alice", "bob")]
     write_tables(settings, decisions=rows)
     page = report("--from", "2026-11-21T01:00", "--to", "2026-11-21T03:00", "--user", "bob")
@@ -96,7 +96,7 @@ BACKTEST = {
 """As `backtest --json` prints it."""
 
 
-def test_what_other_quotas_would_have_done_is_shown_where_it_is_given(report, settings, tmp_path):
+def test_effects_of_other_quotas_are_shown_if_given(report, settings, tmp_path):
     write_tables(settings, decisions=[decision(DAY)])
     (tmp_path / "comparison.json").write_text(json.dumps(BACKTEST))
     page = report("--backtest", str(tmp_path / "comparison.json"))
@@ -120,7 +120,7 @@ def test_what_other_quotas_would_have_done_is_shown_where_it_is_given(report, se
         ("\x00", "not the output of backtest --output json: JSON is malformed"),
     ],
 )
-def test_a_comparison_that_is_none_is_bad_input(report, settings, tmp_path, content, error):
+def test_an_invalid_comparison_is_rejected(report, settings, tmp_path, content, error):
     write_tables(settings, decisions=[decision(DAY)])
     file = tmp_path / "comparison.json"
     if content is not None:
@@ -129,13 +129,13 @@ def test_a_comparison_that_is_none_is_bad_input(report, settings, tmp_path, cont
         report("--backtest", str(file))
 
 
-def test_a_new_report_takes_the_place_of_an_old_one(report, settings, tmp_path):
+def test_a_new_report_replaces_an_old_one(report, settings, tmp_path):
     write_tables(settings, decisions=[decision(DAY)])
     (tmp_path / "page.html").write_text("an old one")
     assert report().startswith("<!DOCTYPE html>")
 
 
-def test_whatever_names_and_errors_say_ends_no_element_of_the_page(report, settings):
+def test_no_name_or_error_closes_an_element_of_the_page(report, settings):
     write_tables(
         settings,
         decisions=[decision(DAY, user=NASTY, client="{{policy}}\u202e\u2028\x00", admitted=[1])],
@@ -170,7 +170,7 @@ def test_a_table_of_another_version_is_named(report, settings, version, error):
         report()
 
 
-def test_where_nothing_was_audited_it_says_so(report, settings):
+def test_an_empty_audit_is_reported(report, settings):
     with pytest.raises(MutationQuotaError, match=r"there is no table .*/decisions: run mutation-quota audit first"):
         report()
     write_tables(settings)
@@ -178,7 +178,7 @@ def test_where_nothing_was_audited_it_says_so(report, settings):
         report()
 
 
-def test_files_of_a_table_that_are_gone_are_told_in_a_line(report, settings, tmp_path):
+def test_missing_files_of_a_table_are_reported_in_one_line(report, settings, tmp_path):
     write_tables(settings, decisions=[decision(DAY)])
     (file,) = (tmp_path / "root/tables/decisions").rglob("*.parquet")
     file.unlink()
@@ -189,7 +189,7 @@ def test_files_of_a_table_that_are_gone_are_told_in_a_line(report, settings, tmp
         report()
 
 
-def test_a_page_that_cannot_be_written_leaves_the_old_one(report, settings, tmp_path, monkeypatch):
+def test_a_failed_write_leaves_the_old_page(report, settings, tmp_path, monkeypatch):
     write_tables(settings, decisions=[decision(DAY)])
     page = tmp_path / "page.html"
     page.write_text("an old one")
@@ -215,7 +215,7 @@ def test_a_page_that_cannot_be_written_leaves_the_old_one(report, settings, tmp_
         ),
     ],
 )
-def test_what_cannot_be_told_of_is_bad_input(report, settings, options, error):
+def test_invalid_selections_are_rejected(report, settings, options, error):
     write_tables(settings, decisions=[decision(DAY)])
     with pytest.raises(BadInput) as raised:
         report(*options)
@@ -230,7 +230,7 @@ def test_a_user_without_any_decision_is_not_found(report, settings):
         report("--user", "alice", "--from", "2030-01-01")
 
 
-def test_a_library_that_somebody_has_changed_gets_into_no_page(monkeypatch):
+def test_a_modified_library_is_not_included_in_a_page(monkeypatch):
     path, digest = library._SCRIPT  # noqa: SLF001
     monkeypatch.setattr(library, "_SCRIPT", (path, digest[:-1] + "0"))
     with pytest.raises(

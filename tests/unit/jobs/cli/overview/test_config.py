@@ -21,7 +21,7 @@ def config(tmp_path, monkeypatch):
     return _config
 
 
-def test_changed_settings_stand_beside_their_defaults(config):
+def test_changed_settings_are_listed_with_their_defaults(config):
     shown = config("show", "--changed", "--set", "quota.shadow=true", "--set", "storage.options.a=b")
 
     assert [line.split() for line in shown.splitlines()] == [
@@ -94,11 +94,11 @@ def test_the_file_that_was_read_is_named(config, tmp_path):
     assert config("show", "--changed").startswith(f"Settings file: {document['file']}\nSETTING ")
 
 
-def test_a_name_that_is_no_setting_is_not_found(config):
+def test_an_unknown_setting_is_not_found(config):
     assert config("show", "topics.partition", exit_code=4).startswith("mutation-quota: topics.partition: no such")
 
 
-def test_a_table_without_entries_is_no_error(config):
+def test_a_table_without_entries_is_not_an_error(config):
     for args, line in (
         (["storage.options"], "This table has no entries."),
         (["quota", "--changed"], "None of these settings differs from its default."),

@@ -41,7 +41,7 @@ RECORDS = [
 
 @pytest.fixture
 def lines_of(monkeypatch, capsys):
-    """What is printed, on a terminal of 80 columns or into a pipe."""
+    """Return the printed lines, on a terminal of 80 columns or into a pipe."""
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERM", "dumb")  # the same text without bold headings
 
@@ -98,7 +98,7 @@ def resolved(lines_of):
     return lines
 
 
-def test_the_quota_that_applies_stands_before_its_level(resolved):
+def test_the_quota_that_applies_precedes_its_level(resolved):
     assert resolved("alice") == [
         "Quota:        7.5 mutations/s, set for user-principal 'alice' since",
         "              1970-01-01T00:00:01.001Z",

@@ -100,7 +100,7 @@ def printed(capsys):
     return capsys.readouterr().out
 
 
-def test_one_screen_tells_topics_queries_tables_and_problems(printed):
+def test_one_screen_shows_topics_queries_tables_and_problems(printed):
     assert printed == EXPECTED
 
 
@@ -108,7 +108,7 @@ def test_no_line_is_longer_than_80_characters(printed):
     assert max(map(len, printed.splitlines())) <= 80
 
 
-def test_of_many_topics_of_users_those_that_are_not_right_are_printed(capsys):
+def test_only_topics_of_users_with_problems_are_printed(capsys):
     users = [TopicStatus(f"mutation-requests.u{number}", "requests", True, True, 2, 3, 0, 0) for number in range(40)]
     users[33] = structs.replace(users[33], leaderless=1)
     users[34] = structs.replace(users[34], differences=[ConfigDifference("partitions", "2", "3")])
@@ -116,10 +116,10 @@ def test_of_many_topics_of_users_those_that_are_not_right_are_printed(capsys):
     print_status(structs.replace(STATUS, topics=[*TOPICS[1:], *users]))
 
     printed = capsys.readouterr().out.splitlines()
-    told = [line.split() for line in printed if line.startswith("mutation-requests.")]
-    assert [(name, state) for name, *_, state in told if state != "ok"] == [
+    rows = [line.split() for line in printed if line.startswith("mutation-requests.")]
+    assert [(name, state) for name, *_, state in rows if state != "ok"] == [
         ("mutation-requests.u33", "LEADER"),
         ("mutation-requests.u34", "differs"),
     ]
-    assert len(told) == 10
+    assert len(rows) == 10
     assert "  and 30 more topics of users (--output json)" in printed

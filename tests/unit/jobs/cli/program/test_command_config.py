@@ -32,7 +32,7 @@ def kafka(overrides, *before):
     ("mechanism", "module"),
     [("PLAIN", "plain.PlainLoginModule"), ("SCRAM-SHA-512", "scram.ScramLoginModule")],
 )
-def test_a_login_is_carried_over(read, mechanism, module):
+def test_a_login_is_translated(read, mechanism, module):
     found = kafka(
         read(
             "# a comment\n"
@@ -53,7 +53,7 @@ def test_a_login_is_carried_over(read, mechanism, module):
     assert found.sasl_password.get_secret_value() == 'a=b;"c'
 
 
-def test_certificates_in_pem_are_carried_over(read, tmp_path):
+def test_certificates_in_pem_are_translated(read, tmp_path):
     (tmp_path / "ca.pem").write_text(CERTIFICATE)
     (tmp_path / "own.pem").write_text(f"{CERTIFICATE}-----BEGIN PRIVATE KEY-----\n")
     found = kafka(
@@ -67,7 +67,7 @@ def test_certificates_in_pem_are_carried_over(read, tmp_path):
     assert (found.ssl_key_location, found.ssl_endpoint_identification_algorithm) == (f"{tmp_path}/own.pem", "none")
 
 
-def test_client_credentials_are_carried_over(read, tmp_path):
+def test_client_credentials_are_translated(read, tmp_path):
     (tmp_path / "ca.pem").write_text(CERTIFICATE)
     security = kafka(
         read(
@@ -119,7 +119,7 @@ def test_the_file_replaces_the_whole_security_of_the_settings(read):
         ),
     ],
 )
-def test_what_cannot_be_carried_over_is_one_sentence_without_secrets(read, text, error):
+def test_an_untranslatable_property_is_one_line_without_secrets(read, text, error):
     with pytest.raises(BadInput) as raised:
         read(text)
     assert error in str(raised.value)
@@ -166,15 +166,15 @@ def test_an_error_in_a_value_names_the_file(read, tmp_path):
         ("-----BEGIN PRIVATE KEY-----\nhunter2/xyzzy==\n-----END PRIVATE KEY-----\n", 1),
     ],
 )
-def test_no_word_of_another_kind_of_file_is_told(read, text, line):
+def test_an_error_shows_no_content_of_another_kind_of_file(read, text, line):
     with pytest.raises(BadInput) as raised:
         read(text)
-    said = str(raised.value)
-    assert f"line {line} is not KEY=VALUE with a key of Kafka's clients; is this a Kafka properties file?" in said
-    assert not any(word in said for word in ("hunter2", "xyzzy", "PRIVATE"))
+    message = str(raised.value)
+    assert f"line {line} is not KEY=VALUE with a key of Kafka's clients; is this a Kafka properties file?" in message
+    assert not any(word in message for word in ("hunter2", "xyzzy", "PRIVATE"))
 
 
-def test_a_comment_does_not_go_on_in_the_next_line(read):
+def test_a_comment_does_not_continue_on_the_next_line(read):
     assert kafka(read("# C:\\\nsecurity.protocol=SSL\n")).security_protocol == "SSL"
 
 
@@ -183,7 +183,7 @@ def test_a_missing_file_is_named(tmp_path):
         read_command_config(tmp_path / "none")
 
 
-def test_a_file_for_the_target_takes_nothing_over_from_the_other_cluster(tmp_path):
+def test_a_file_for_the_target_inherits_nothing_from_the_other_cluster(tmp_path):
     file = tmp_path / "target.properties"
     file.write_text("bootstrap.servers=target:9093\nsecurity.protocol=SSL\n")
     login = ["kafka.security_protocol=SASL_SSL", "kafka.sasl_mechanism=PLAIN", "kafka.sasl_username=u"]
@@ -193,7 +193,7 @@ def test_a_file_for_the_target_takes_nothing_over_from_the_other_cluster(tmp_pat
     assert settings.target_connection == Connection("target:9093", Security("SSL"))
 
 
-def test_a_file_for_the_target_without_servers_leaves_them(tmp_path):
+def test_a_file_for_the_target_without_servers_keeps_those_of_the_settings(tmp_path):
     file = tmp_path / "target.properties"
     file.write_text("security.protocol=SSL\n")
     overrides = ["kafka.target_servers=t:1", *read_target_command_config(file)]

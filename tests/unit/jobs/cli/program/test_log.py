@@ -1,4 +1,4 @@
-"""How much the program logs, and where an error comes from."""
+"""The amount of logging, and the origin of an error."""
 
 import json
 import os
@@ -18,20 +18,20 @@ UNREACHABLE = ["quotas", "describe", "--bootstrap-server", "127.0.0.1:1", "--set
 @pytest.mark.parametrize(
     "args", [["-v", *UNREACHABLE], [*UNREACHABLE, "--verbose"], [*UNREACHABLE, "--log-level", "debug"]]
 )
-def test_debug_shows_where_an_error_comes_from_and_ends_with_the_one_line(args):
+def test_debug_shows_the_origin_of_an_error_and_ends_with_its_line(args):
     done = run(*args)
     assert done.returncode == 1
     assert "Traceback (most recent call last)" in done.stderr
     assert done.stderr.splitlines()[-1].startswith("mutation-quota: cannot read ")
 
 
-def test_an_unknown_level_is_refused():
+def test_an_unknown_level_is_rejected():
     done = run("--log-level", "loud", "quotas", "describe")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "expected debug, info, warning or error" in done.stderr
 
 
-def test_as_json_an_error_is_an_event():
+def test_a_json_error_is_an_event():
     done = run(*UNREACHABLE, "--set", "logging.format=json")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     found = json.loads(done.stderr)
@@ -40,7 +40,7 @@ def test_as_json_an_error_is_an_event():
     assert "trace" not in found
 
 
-def test_as_json_debug_shows_where_an_error_comes_from_in_the_same_event():
+def test_with_json_debug_adds_the_origin_of_an_error_to_its_event():
     done = run("-v", *UNREACHABLE, "--set", "logging.format=json")
     found = json.loads(done.stderr.splitlines()[-1])
     assert found["trace"].startswith("Traceback (most recent call last):")
@@ -100,7 +100,7 @@ def test_as_json_a_question_on_a_terminal_is_an_event_before_its_answer(tmp_path
     ("level", "options", "traced"),
     [("debug", [], True), ("debug", ["--log-level", "info"], False), ("error", ["-v"], True), ("error", [], False)],
 )
-def test_the_level_of_the_settings_counts_unless_an_option_says_otherwise(level, options, traced):
+def test_an_option_overrides_the_level_of_the_settings(level, options, traced):
     done = run(*options, *UNREACHABLE, "--set", f"logging.level={level}")
     assert ("Traceback" in done.stderr) == traced
     assert done.stderr.splitlines()[-1].startswith("mutation-quota: cannot read ")
@@ -108,7 +108,7 @@ def test_the_level_of_the_settings_counts_unless_an_option_says_otherwise(level,
 
 @pytest.fixture
 def deltalake_level(monkeypatch):
-    """The level that deltalake would log from, of a program that is started with options."""
+    """Return the lowest level that deltalake would log in a program that is started with options."""
 
     def _level(*, verbose=False, **environment):
         monkeypatch.setenv("RUST_LOG", "")
@@ -123,8 +123,8 @@ def deltalake_level(monkeypatch):
     return _level
 
 
-def test_deltalake_logs_errors_alone_unless_an_operator_wants_more(deltalake_level):
-    """Its warnings fill pages where credentials are missing, before the error that says so."""
+def test_deltalake_logs_only_errors_by_default(deltalake_level):
+    """Without credentials its warnings fill pages before the error that says so."""
     assert deltalake_level() == "error"
     assert deltalake_level(verbose=True) == "warn"
     assert deltalake_level(RUST_LOG="trace") == deltalake_level(RUST_LOG="trace", verbose=True) == "trace"

@@ -1,4 +1,4 @@
-"""What a change of topics at the command line waits for."""
+"""The responses that a change of topics at the command line waits for."""
 
 import logging
 from concurrent.futures import Future
@@ -23,7 +23,7 @@ def changes(monkeypatch, silent_seconds, *more):
 
 
 class Late(Future):
-    """A future that is done when its result is asked for."""
+    """A future that is done when its result is requested."""
 
     def exception(self, timeout=None):
         self.set_result(None)
@@ -42,14 +42,14 @@ class Late(Future):
         (["kafka.target_servers=t:9092", "client.applied_by=nobody"], "is mutation-quota enforce running on k:9092?"),
     ],
 )
-def test_a_change_that_takes_long_says_who_has_to_answer(more, question, monkeypatch, caplog, capsys):
+def test_a_slow_change_names_the_jobs_that_have_to_respond(more, question, monkeypatch, caplog, capsys):
     with caplog.at_level(logging.INFO):
         changes(monkeypatch, 0.01, *more).report("created", {"orders": Late()})
     assert caplog.messages == [f"waiting for topic orders: {question} Ctrl-C stops waiting"]
     assert capsys.readouterr().out == "Created topic orders.\n"
 
 
-def test_a_change_that_is_decided_in_time_says_nothing_else(monkeypatch, caplog, capsys):
+def test_a_change_decided_in_time_prints_nothing_else(monkeypatch, caplog, capsys):
     done = Future()
     done.set_result(None)
     with caplog.at_level(logging.INFO):

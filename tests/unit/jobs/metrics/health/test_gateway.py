@@ -1,4 +1,4 @@
-"""When a gateway counts as healthy and as ready."""
+"""Health and readiness of a gateway."""
 
 import time
 
@@ -21,7 +21,7 @@ HANGS = 11
         (False, HANGS, False, False),
     ],
 )
-def test_it_is_healthy_while_its_event_loop_goes_round_and_ready_while_it_takes_connections(
+def test_it_is_healthy_while_its_event_loop_runs_and_ready_while_it_accepts_connections(
     serves, since_its_last_turn, live, ready
 ):
     looped_at = 0.0 if since_its_last_turn is None else time.monotonic() - since_its_last_turn
@@ -29,8 +29,8 @@ def test_it_is_healthy_while_its_event_loop_goes_round_and_ready_while_it_takes_
     assert (health.live().ok, health.ready().ok) == (live, ready)
 
 
-def test_without_decisions_it_is_ready_nevertheless():
-    """It passes everything else on: taken away from all clients it would cut them off from their data."""
+def test_it_is_ready_even_without_decisions():
+    """It still forwards everything else: unready, it would be removed and cut all clients off from their data."""
     assert GatewayHealth(GatewayStats(is_serving=True, looped_at=time.monotonic(), undecided=9)).ready().ok
 
 

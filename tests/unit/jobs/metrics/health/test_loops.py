@@ -1,4 +1,4 @@
-"""When a service that is a loop counts as healthy and as ready."""
+"""Health and readiness of a service that is a loop."""
 
 import pytest
 
@@ -21,17 +21,17 @@ def health(stats, missing=""):
 
 
 def answers(stats, missing=""):
-    judged = health(stats, missing)
-    return judged.live().ok, judged.ready().ok
+    found = health(stats, missing)
+    return found.live().ok, found.ready().ok
 
 
-def test_before_its_first_turn_it_is_healthy_and_not_ready(stats):
+def test_before_its_first_iteration_it_is_healthy_and_not_ready(stats):
     assert answers(stats) == (True, False)
     assert health(stats).ready().reason == "it is starting"
 
 
 @pytest.mark.parametrize(("silence", "ok"), [(0, True), (600, True), (601, False)])
-def test_it_is_healthy_and_ready_while_its_loop_turns(stats, silence, ok):
+def test_it_is_healthy_and_ready_while_its_loop_runs(stats, silence, ok):
     stats.looped_at = NOW - silence
     assert answers(stats) == (ok, ok)
 
@@ -42,7 +42,7 @@ def test_it_is_healthy_and_not_ready_while_something_is_missing(stats):
     assert health(stats, "it has no positions yet").ready().reason == "it has no positions yet"
 
 
-def test_while_it_waits_for_a_cluster_it_is_healthy_for_any_time_and_not_ready(stats):
+def test_while_it_waits_for_a_cluster_it_is_healthy_and_not_ready(stats):
     stats.looped_at, stats.waits_for = NOW - 86_400, "Kafka at a:1 does not answer"
     assert answers(stats) == (True, False)
     assert health(stats).ready().reason == "it waits: Kafka at a:1 does not answer"

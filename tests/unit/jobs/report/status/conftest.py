@@ -1,4 +1,4 @@
-"""Facts about a deployment as its parts would tell them."""
+"""Facts about a deployment as its parts would report them."""
 
 import pytest
 
