@@ -72,7 +72,7 @@ def test_records_that_wait_for_long_are_a_problem(settings):
 
     assert query(found, "enforce").overdue == 3
     assert found.problems == [
-        "enforce: 3 records have waited for more than a minute: check that it is running and keeps up"
+        "enforce: 3 records have waited for more than a minute: check that it is running and fast enough"
     ]
 
 
