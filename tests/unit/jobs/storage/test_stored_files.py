@@ -16,8 +16,11 @@ FROZEN_STATE = CHECKOUT / "tests" / "upgrades" / "state-v3.tar.gz"
 
 @pytest.fixture(params=["path", "URL"])
 def files(request, tmp_path):
-    root = str(tmp_path) if request.param == "path" else f"file://{tmp_path}"
-    return stored_files(load_settings([f"storage.root={root}"], environment={}))
+    settings = load_settings([f"storage.root={tmp_path}"], environment={}, with_default_file=False)
+    if request.param == "URL":  # a local one stands for an object store, and is not allowed in the settings
+        storage = settings.storage.model_copy(update={"root": f"file://{tmp_path}"})
+        settings = settings.model_copy(update={"storage": storage})
+    return stored_files(settings)
 
 
 def test_the_text_of_a_file_is_read(files, tmp_path):
