@@ -399,7 +399,7 @@ def test_an_applier_survives_a_cluster_that_is_unavailable_for_some_seconds(base
                 until(lambda: bench.partitions("before") == 1)
                 broker.stop()
                 restart_at = time.monotonic() + 2 * settings.kafka.timeout_seconds
-                until(lambda: applier.stats.turned_at > restart_at)
+                until(lambda: applier.stats.looped_at > restart_at)
                 broker.start()
                 bench.admit("CREATE_TOPICS", topic("after", 1))
                 until(lambda: bench.partitions("after") == 1)

@@ -37,7 +37,7 @@ from tests.support.programs import run
         (["topics", "create", "--topic", "a", "--partitions", "2147483648"], "expected -1, or 1 to 2147483647"),
         (["topics", "alter", "--topic", "a", "--partitions", "x"], "x: expected a whole number, 1 to 2147483647"),
         (["broker", "--port", "70000"], "--port 70000: expected a whole number, 0 to 65535"),
-        (["broker", "--port", "0", "--data", "/dev/null"], "cannot make the data folder /dev/null: File exists"),
+        (["broker", "--port", "0", "--data", "/dev/null"], "cannot create the data folder /dev/null: File exists"),
         (["quotas", "describe", "-o", "xml"], "--output xml: expected table, json, yaml or jsonl"),
         (
             ["quotas", "apply", "/dev/null", "--yes"],

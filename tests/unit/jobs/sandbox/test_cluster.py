@@ -25,6 +25,6 @@ def test_ports_above_the_last_one_are_rejected(tmp_path):
 def test_the_data_of_a_cluster_of_a_different_size_is_rejected(tmp_path):
     for number in (1, 2, 3):
         (tmp_path / f"node-{number}").mkdir()
-    with pytest.raises(BadInput, match="holds a cluster of 3 nodes, not 5; choose another folder with --data"):
+    with pytest.raises(BadInput, match="contains a cluster of 3 nodes, not 5; choose another folder with --data"):
         Cluster(tmp_path, Path("jars"), 5)
     assert len(Cluster(tmp_path, Path("jars"), 3).nodes) == 3

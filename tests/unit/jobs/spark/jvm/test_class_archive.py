@@ -36,7 +36,7 @@ def test_the_next_run_uses_the_archive_of_the_last_one(folder, jars):
     first = ClassArchive(folder, "enforce", jars)
     write(first)
     assert list(folder.glob("*.jsa")) == []  # a run that begins meanwhile uses no half of it
-    first.keep(ended=True)
+    first.save(ended=True)
     (kept,) = folder.iterdir()
     assert f"-XX:SharedArchiveFile={kept}" in shlex.split(ClassArchive(folder, "enforce", jars).options)
     assert "ArchiveClassesAtExit" not in ClassArchive(folder, "enforce", jars).options
@@ -59,15 +59,15 @@ def test_a_jvm_that_wrote_nothing_is_not_an_error(folder, jars):
 def test_an_archive_of_different_jars_replaces_the_old_one(folder, jars):
     old = ClassArchive(folder, "enforce", jars)
     write(old)
-    old.keep(ended=True)
+    old.save(ended=True)
     others = ClassArchive(folder, "audit", jars)
     write(others)
-    others.keep(ended=True)
+    others.save(ended=True)
     (before,) = folder.glob("enforce-*.jsa")
     os.utime(jars[0], (1, 1))
     new = ClassArchive(folder, "enforce", jars)
     write(new)
-    new.keep(ended=True)
+    new.save(ended=True)
     (after,) = folder.glob("enforce-*.jsa")
     assert after != before
     assert len(list(folder.glob("audit-*.jsa"))) == 1
