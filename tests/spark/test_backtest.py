@@ -131,11 +131,11 @@ def test_recorded_quotas_reproduce_decisions_and_others_give_their_own(backteste
 def test_only_decisions_in_the_period_count_and_buckets_have_their_earlier_charges(backtested):
     result = backtested(since=START + 500, until=START + 1500)
     assert (result.replay.decisions, result.replay.differing) == (2, 0)
-    told = [
+    by_sender = [
         (each.client_id, each.load.requests, each.load.admitted, each.load.refused, each.load.throttled_seconds)
         for each in result.outcomes[0].senders
     ]
-    assert told == [("b", 2, 7, 4, 0.4), ("a", 0, 0, 0, 0.5)]  # a is throttled until 1,000
+    assert by_sender == [("b", 2, 7, 4, 0.4), ("a", 0, 0, 0, 0.5)]  # a is throttled until 1,000
     assert backtested(since=START + 500, until=START + 600).outcomes[0].load.throttled_seconds == 0.2
 
 

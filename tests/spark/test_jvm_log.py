@@ -19,7 +19,7 @@ class Program {
         ThreadContext.put("mdc.query", "audit");
         ThreadContext.put("BATCH_ID", "7");
         Logger log = LogManager.getLogger("org.example.Source");
-        log.info("not told");
+        log.info("not logged");
         log.warn("two\\nlines");
         log.error("it fails", new IllegalStateException("why", new RuntimeException("cause")));
     }

@@ -165,8 +165,8 @@ def test_late_decisions_are_added_to_their_minute(settings, process_all):
     process_all()
     after = kept(settings)
     changed = {key: row for key, row in after.items() if row != before.get(key)}
-    told = {key: (row["decisions"], row["admitted"], row["lowest_tokens"]) for key, row in changed.items()}
-    assert told == {(0, ALICE): (7, 67, -6.0), (-12 * 60 - 1, ALICE): (1, 9, 55.0)}
+    sums = {key: (row["decisions"], row["admitted"], row["lowest_tokens"]) for key, row in changed.items()}
+    assert sums == {(0, ALICE): (7, 67, -6.0), (-12 * 60 - 1, ALICE): (1, 9, 55.0)}
     assert before.keys() < after.keys()
 
 

@@ -1,4 +1,4 @@
-"""What a failed query and the log of the JVM tell of the batch."""
+"""The batch in the error of a failed query and in the log of the JVM."""
 
 import pytest
 

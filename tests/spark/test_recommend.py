@@ -164,17 +164,17 @@ def test_the_command_recommends_quotas_for_apply_from_a_day_of_the_audit(base_se
     write_tables(of_the_day, **rows_of_a_day())
     file = tmp_path / "quotas.yaml"
     options = ["--set", f"storage.root={tmp_path}", "--output-file", str(file), "--json", "--capacity", "50"]
-    told = json.loads(run(*options))
-    assert told["rules"]["available"] == 40
-    assert told["tenants"][0]["share"]["demand"]["entity"] == {"user": "rogue"}
+    advice = json.loads(run(*options))
+    assert advice["rules"]["available"] == 40
+    assert advice["tenants"][0]["share"]["demand"]["entity"] == {"user": "rogue"}
     records = read_quota_file(file.read_bytes(), "quotas.yaml")
     rates = {each.entity: each.controller_mutation_rate for each in records}
-    assert rates[QuotaEntity(None)] == told["default"]
+    assert rates[QuotaEntity(None)] == advice["default"]
     assert max(rates, key=rates.get) == QuotaEntity("rogue")
     assert rates[QuotaEntity("rogue")] <= 40
     assert records[-1].comment
-    assert [each["entity"] for each in told["quotas"]] == [json.loads(each.entity.key) for each in records]
-    of_others = [each["outlook"]["refused"] for each in told["tenants"][1:]]
+    assert [each["entity"] for each in advice["quotas"]] == [json.loads(each.entity.key) for each in records]
+    of_others = [each["outlook"]["refused"] for each in advice["tenants"][1:]]
     assert of_others == [0] * 20
 
 

@@ -152,8 +152,8 @@ def test_a_failed_mutation_is_reported_with_the_clusters_own_message(bench):
     assert [(each.name, each.error) for (each,) in results] == [
         (requested["name"], error) for _, requested, error, _ in IMPOSSIBLE
     ]
-    for (told,), (_, _, _, message) in zip(results, IMPOSSIBLE, strict=True):
-        assert message in told.error_message
+    for (message_count,), (_, _, _, message) in zip(results, IMPOSSIBLE, strict=True):
+        assert message in message_count.error_message
 
 
 def test_a_topic_that_fails_does_not_prevent_others(bench):
@@ -193,8 +193,8 @@ def test_malicious_requests_affect_no_other_client(bench):
     assert (bench.partitions(mine), bench.partitions("fine-after")) == (2, 1)
 
 
-@pytest.mark.parametrize(("limit", "told"), [(64 * 1024, 1000), (1024, 0)])
-def test_a_result_too_large_for_its_topic_is_shortened(bench, limit, told):
+@pytest.mark.parametrize(("limit", "message_count"), [(64 * 1024, 1000), (1024, 0)])
+def test_a_result_too_large_for_its_topic_is_shortened(bench, limit, message_count):
     """It has no messages, or no topics if the jobs have a different limit than the applier."""
     limits = bench.settings.limits.model_copy(update={"max_request_bytes": limit})
     applier = bench.settings.applier.model_copy(update={"topic_pattern": "nothing"})
@@ -202,7 +202,7 @@ def test_a_result_too_large_for_its_topic_is_shortened(bench, limit, told):
     bench.admit("CREATE_TOPICS", *[topic(f"t{number}", 0) for number in range(1000)], user="u" * 10_000)
     assert bench.apply().failed == 1000
     (topics,) = bench.read_results()
-    assert [each.error_message for each in topics] == [None] * told
+    assert [each.error_message for each in topics] == [None] * message_count
 
 
 def test_invalid_results_stop_no_client(bench):
@@ -223,7 +223,7 @@ def test_tenants_can_be_restricted_to_their_own_topics(bench):
 
 
 def test_old_api_versions_can_be_excluded(bench):
-    """They are always admitted: without a gateway that mutes them, they would pass the quotas by."""
+    """They are always admitted: without a gateway that mutes them, they would bypass the quotas."""
     applier = bench.settings.applier.model_copy(update={"permissive": False})
     bench.settings = bench.settings.model_copy(update={"applier": applier})
     bench.admit("CREATE_TOPICS", topic("old-version", 1), api_version=5)
@@ -399,7 +399,7 @@ def test_an_applier_survives_a_cluster_that_is_unavailable_for_some_seconds(base
                 until(lambda: bench.partitions("before") == 1)
                 broker.stop()
                 restart_at = time.monotonic() + 2 * settings.kafka.timeout_seconds
-                until(lambda: applier.stats.turned_at > restart_at)
+                until(lambda: applier.stats.looped_at > restart_at)
                 broker.start()
                 bench.admit("CREATE_TOPICS", topic("after", 1))
                 until(lambda: bench.partitions("after") == 1)

@@ -21,7 +21,7 @@ MISTAKES = [
 
 @pytest.fixture
 def enforce(spark, deployment):
-    """Have the job work off what is there."""
+    """Let the job process the existing records."""
     prepare_topics(deployment)
 
     def _enforce():

@@ -228,7 +228,7 @@ def test_a_second_token_in_a_message_gives_no_client_its_name(sasl, before):
             assert before == b"auth=Bearer "
             assert is_closed(client.socket)
             return
-        name = f"alice-beside-{len(before)}-{before[:1].decode()}"
+        name = f"alice-and-{len(before)}-{before[:1].decode()}"
         assert client.call(19, 7, creation(name))["topics"][0]["errorCode"] == 0
     assert sasl.job.requests[-1].user == "alice"
 

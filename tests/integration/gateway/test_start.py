@@ -21,7 +21,7 @@ def cases(folder, broker, taken):
     elsewhere = f"gateway.listeners={free_port()}={host}:{port}"
     return {
         "a port in use": ([f"gateway.first_port={taken}"], f"{HOST}:{taken} is in use; set gateway.first_port or"),
-        "brokers that lead past it": (
+        "brokers that bypass it": (
             ["gateway.advertised_by=brokers", elsewhere],
             f"clients would bypass the gateway: brokers advertise {broker.address}",
         ),
@@ -64,7 +64,7 @@ def ground(base_settings, broker, tmp_path_factory):
 
 NAMES = (
     "a port in use",
-    "brokers that lead past it",
+    "brokers that bypass it",
     "a listener for another broker",
     "any address",
     "an address of another machine",

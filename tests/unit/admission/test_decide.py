@@ -138,14 +138,14 @@ def test_without_a_quota_everything_is_admitted_and_nothing_touched():
 
 
 @pytest.mark.parametrize(
-    ("request_throttle", "purgatory", "told"),
+    ("request_throttle", "purgatory", "throttle"),
     [(0, 0, 12_000), (0, 2_000, 10_000), (0, 20_000, 0), (15_000, 0, 15_000), (11_000, 5_000, 11_000)],
 )
-def test_the_throttle_time_is_the_longest_one_less_the_time_in_purgatory(request_throttle, purgatory, told):
+def test_the_throttle_time_is_the_longest_one_less_the_time_in_purgatory(request_throttle, purgatory, throttle):
     refused = resolved(1, at=100, request_throttle_ms=request_throttle, purgatory_ms=purgatory)
     _, (decision,) = decide_all(refused, bucket=Bucket(-60, 100, Quota(5)))
     assert decision.controller_throttle_ms == 12_000
-    assert (decision.throttle_time_ms, decision.retry_at) == (told, 100 + told)
+    assert (decision.throttle_time_ms, decision.retry_at) == (throttle, 100 + throttle)
 
 
 def test_a_refused_request_leaves_the_bucket_unchanged_but_reports_its_current_tokens():

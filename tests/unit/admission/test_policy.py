@@ -25,14 +25,14 @@ def alice(rate=5, **options):
     return {"entity": {"user": "alice"}, "controller_mutation_rate": rate} | options
 
 
-def told(decisions):
+def outcomes(decisions):
     return [(each.outcome.value, each.tokens, each.throttle_time_ms) for each in decisions]
 
 
 def test_a_burst_of_a_quota_replaces_that_of_the_windows():
     """100 instead of 500: 80 and 80 leave -60, which 5/s pays in 12 s."""
     found = answers([(0, [80, 80, 80], {})], alice(controller_mutation_burst=100))
-    assert told(found) == [("PARTIAL", -60, 12_000)]
+    assert outcomes(found) == [("PARTIAL", -60, 12_000)]
     assert found[0].burst == 100
 
 
@@ -43,7 +43,7 @@ def test_a_lowered_burst_takes_effect_at_its_timestamp():
         alice(),
         alice(controller_mutation_burst=10, effective_at=1000),
     )
-    assert told(found) == [("ADMITTED", 500, 0), ("ADMITTED", 6, 0), ("ADMITTED", 9, 0)]
+    assert outcomes(found) == [("ADMITTED", 500, 0), ("ADMITTED", 6, 0), ("ADMITTED", 9, 0)]
 
 
 def test_a_raised_burst_is_not_retroactive():
@@ -81,20 +81,20 @@ def test_a_bound_on_debt_set_later_forgives_the_excess_at_its_timestamp():
 
 def test_old_clients_debt_is_bounded_too():
     found = answers([(0, [10_500], {"api_version": PERMISSIVE})], alice(max_debt_ms=60_000))
-    assert told(found) == [("ADMITTED", -300, 60_000)]
+    assert outcomes(found) == [("ADMITTED", -300, 60_000)]
 
 
 def test_a_reset_bucket_is_as_if_never_seen():
     """-10,000 at 0; reset at 5 s: full with 500."""
     requests = [(0, [10_500], {}), (4_999, [1], {}), (5_000, [1], {})]
     found = answers(requests, alice(), {"bucket": {"user": "alice"}, "effective_at": 5_000})
-    assert told(found) == [("ADMITTED", -10_000, 0), ("REJECTED", -9_975.005, 1_995_001), ("ADMITTED", 499, 0)]
+    assert outcomes(found) == [("ADMITTED", -10_000, 0), ("REJECTED", -9_975.005, 1_995_001), ("ADMITTED", 499, 0)]
 
 
 def test_a_reset_works_once():
     requests = [(0, [560], {}), (5_000, [560], {}), (5_000, [1], {})]
     found = answers(requests, alice(), {"bucket": {"user": "alice"}, "effective_at": 5_000})
-    assert told(found)[1:] == [("ADMITTED", -60, 0), ("REJECTED", -60, 12_000)]
+    assert outcomes(found)[1:] == [("ADMITTED", -60, 0), ("REJECTED", -60, 12_000)]
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_a_client_without_a_quota_has_no_shadow():
 
 def test_the_end_of_shadow_forgives_nothing():
     found = answers([(0, [560], {}), (1000, [1], {})], alice(shadow=True), alice(effective_at=1000))
-    assert told(found) == [("ADMITTED", -60, 0), ("REJECTED", -55, 11_000)]
+    assert outcomes(found) == [("ADMITTED", -60, 0), ("REJECTED", -55, 11_000)]
     assert found[1].shadow is None
 
 

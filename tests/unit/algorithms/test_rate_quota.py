@@ -20,7 +20,7 @@ ALL = pytest.mark.parametrize("algorithm", [BUCKET, SAMPLED, SPREAD], ids=["buck
 BURST = [80] * 7
 
 
-def told(algorithm, *requests):
+def outcomes(algorithm, *requests):
     """Outcome and controller throttle time of each."""
     _, decisions = decide(None, requests, algorithm)
     return [(each.outcome.value, each.controller_throttle_ms) for each in decisions]
@@ -29,13 +29,13 @@ def told(algorithm, *requests):
 def test_the_worked_example_by_the_token_bucket():
     """560 of 500: K = -60, so 60 / 5 = 12 s."""
     requests = [resolved(*BURST), resolved(80), resolved(80, at=11_999), resolved(80, at=12_000)]
-    assert told(BUCKET, *requests) == [("ADMITTED", 0), ("REJECTED", 12_000), ("REJECTED", 1), ("ADMITTED", 0)]
+    assert outcomes(BUCKET, *requests) == [("ADMITTED", 0), ("REJECTED", 12_000), ("REJECTED", 1), ("ADMITTED", 0)]
 
 
 def test_the_worked_example_by_the_sampled_rate():
     """560 / 100 = 5.6, so (5.6 - 5) / 5 * 100 = 12 s each time, and the sample is discarded after 100 s."""
     requests = [resolved(80, at=at) for at in (0, 12_000, 24_000, 99_999, 100_000)]
-    assert told(SAMPLED, resolved(*BURST), *requests) == [
+    assert outcomes(SAMPLED, resolved(*BURST), *requests) == [
         ("ADMITTED", 0),
         ("REJECTED", 12_000),
         ("REJECTED", 12_000),
@@ -48,7 +48,7 @@ def test_the_worked_example_by_the_sampled_rate():
 def test_the_worked_example_by_the_spread_rate():
     """99 windows of 5 and one of 65 are 5.6, so 12 s; 11 windows later 5.05, so 1 s; 12 windows later 5.0."""
     requests = [resolved(80, at=at) for at in (0, 11_999, 12_000)]
-    assert told(SPREAD, resolved(*BURST), *requests) == [
+    assert outcomes(SPREAD, resolved(*BURST), *requests) == [
         ("ADMITTED", 0),
         ("REJECTED", 12_000),
         ("REJECTED", 1000),
@@ -59,15 +59,15 @@ def test_the_worked_example_by_the_spread_rate():
 def test_only_the_sampled_rate_may_refuse_a_client_that_waited():
     """All three admit 500 at once; of what comes 20 s later the bucket and the spread rate admit 100 without debt."""
     requests = [resolved(500), resolved(100, at=20_000), resolved(1, at=20_000)]
-    assert [outcome for outcome, _ in told(BUCKET, *requests)] == ["ADMITTED"] * 3
-    assert [outcome for outcome, _ in told(SPREAD, *requests)] == ["ADMITTED"] * 3
-    assert told(SAMPLED, *requests)[2] == ("REJECTED", 20_000)  # 600 / 100 = 6, and (6 - 5) / 5 * 100
+    assert [outcome for outcome, _ in outcomes(BUCKET, *requests)] == ["ADMITTED"] * 3
+    assert [outcome for outcome, _ in outcomes(SPREAD, *requests)] == ["ADMITTED"] * 3
+    assert outcomes(SAMPLED, *requests)[2] == ("REJECTED", 20_000)  # 600 / 100 = 6, and (6 - 5) / 5 * 100
 
 
 @ALL
 def test_all_algorithms_admit_a_rate_equal_to_the_quota(algorithm):
     """R <= Q, and K >= 0."""
-    assert told(algorithm, resolved(500), resolved(1), resolved(0)) == [
+    assert outcomes(algorithm, resolved(500), resolved(1), resolved(0)) == [
         ("ADMITTED", 0),
         ("ADMITTED", 0),
         ("REJECTED", 200),
@@ -87,7 +87,7 @@ def test_topics_are_admitted_one_by_one_and_refused_ones_are_not_charged(algorit
 def test_an_old_client_is_admitted_charged_and_throttled(algorithm):
     """560 of 500 take 12 s, 640 take 28."""
     old = [resolved(*BURST, api_version=PERMISSIVE), resolved(80, api_version=PERMISSIVE)]
-    assert told(algorithm, *old) == [("ADMITTED", 12_000), ("ADMITTED", 28_000)]
+    assert outcomes(algorithm, *old) == [("ADMITTED", 12_000), ("ADMITTED", 28_000)]
 
 
 @ALL
@@ -121,7 +121,7 @@ def test_a_quota_in_shadow_reports_and_admits(algorithm):
 @ALL
 def test_a_reset_forgives_once(algorithm):
     requests = [resolved(*BURST), resolved(560, at=2000, reset_at=1000), resolved(1, at=2000, reset_at=1000)]
-    assert told(algorithm, *requests) == [("ADMITTED", 0), ("ADMITTED", 0), ("REJECTED", 12_000)]
+    assert outcomes(algorithm, *requests) == [("ADMITTED", 0), ("ADMITTED", 0), ("REJECTED", 12_000)]
 
 
 @RATES
@@ -145,32 +145,35 @@ def test_a_refused_request_leaves_the_state_unchanged(algorithm):
 def test_a_raised_quota_is_retroactive(algorithm):
     """560 / 100 is above 5 and below 6."""
     requests = [resolved(*BURST), resolved(1), resolved(1, rate=6.0, since=0)]
-    assert told(algorithm, *requests) == [("ADMITTED", 0), ("REJECTED", 12_000), ("ADMITTED", 0)]
+    assert outcomes(algorithm, *requests) == [("ADMITTED", 0), ("REJECTED", 12_000), ("ADMITTED", 0)]
 
 
 @RATES
 def test_a_lowered_quota_is_retroactive(algorithm):
     """400 / 100 is above 2, and (4 - 2) / 2 * 100 = 100 s."""
-    assert told(algorithm, resolved(400), resolved(1, rate=2.0, since=0)) == [("ADMITTED", 0), ("REJECTED", 100_000)]
+    assert outcomes(algorithm, resolved(400), resolved(1, rate=2.0, since=0)) == [
+        ("ADMITTED", 0),
+        ("REJECTED", 100_000),
+    ]
 
 
 @ALL
 def test_a_step_back_in_time_frees_nothing_and_costs_nothing(algorithm):
     requests = [resolved(560, at=200_000), resolved(80, at=100_000), resolved(80, at=200_000)]
-    assert told(algorithm, *requests) == [("ADMITTED", 0), ("REJECTED", 12_000), ("REJECTED", 12_000)]
+    assert outcomes(algorithm, *requests) == [("ADMITTED", 0), ("REJECTED", 12_000), ("REJECTED", 12_000)]
 
 
 @ALL
 def test_a_huge_charge_has_the_largest_throttle_time_of_the_protocol(algorithm):
-    assert told(algorithm, resolved(2**31 - 1), resolved(1))[1] == ("REJECTED", MAX_THROTTLE_MS)
+    assert outcomes(algorithm, resolved(2**31 - 1), resolved(1))[1] == ("REJECTED", MAX_THROTTLE_MS)
 
 
 @RATES
 def test_after_all_windows_even_a_huge_charge_is_forgotten(algorithm):
     """A Rate forgets charges after S * W, whereas a bucket's debt lasts until it is paid off."""
     requests = [resolved(2**31 - 1), resolved(1, at=100_000)]
-    assert told(algorithm, *requests)[1] == ("ADMITTED", 0)
-    assert told(BUCKET, *requests)[1] == ("REJECTED", MAX_THROTTLE_MS)
+    assert outcomes(algorithm, *requests)[1] == ("ADMITTED", 0)
+    assert outcomes(BUCKET, *requests)[1] == ("REJECTED", MAX_THROTTLE_MS)
 
 
 @given(

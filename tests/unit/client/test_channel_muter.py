@@ -349,7 +349,7 @@ class AnyOrderOfCalls(RuleBasedStateMachine):
             assert requests == self.offered[channel][: len(requests)]
 
     @invariant()
-    def a_channel_is_muted_until_the_latest_of_what_it_was_told(self):
+    def a_channel_is_muted_until_its_latest_throttle_time_has_passed(self):
         for channel in "abc":
             throttled_until = self.throttled_until[channel]
             assert self.muter.muted_until(channel, self.now) == (
@@ -420,7 +420,7 @@ class Simulation:
 
     def ask(self, channel, client):
         assert self.now >= self.throttled_until[channel], (
-            "a request came to the decider before the told time had passed"
+            "a request came to the decider before the throttle time had passed"
         )
         client.decided_at.append(self.now)
         request = resolved(client.partitions, at=self.now, rate=self.rate, api_version=client.api_version)

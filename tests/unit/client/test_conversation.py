@@ -106,11 +106,11 @@ class Client:
         return call
 
     def receive(self, refused="", throttle_ms=0, of=-1, **fields):
-        """Hear the decision on a request, by default the last one."""
+        """Receive the decision on a request, by default the last one."""
         self.conversation.on_decision(decision(self.sent[of], refused, throttle_ms, **fields), self.now)
 
     def receive_result(self, *topics, of=-1):
-        """Hear of the topics of a request, by default the last one, what an applier did."""
+        """Receive an applier's result for topics of a request, by default the last one."""
         self.conversation.on_result(result(self.sent[of], *topics))
 
     def finish(self, call, *topics):

@@ -67,9 +67,9 @@ def test_each_change_of_a_topic_is_remembered_for_five_seconds():
 
 
 def test_a_lookup_changes_neither_its_input_nor_the_remembered_changes():
-    recent, told = noted("a", 3), {"a": 1}
-    assert [recent.correct(told, ["a", "a"], 1.0) for _ in range(2)] == [{"a": 3}, {"a": 3}]
-    assert told == {"a": 1}
+    recent, counts = noted("a", 3), {"a": 1}
+    assert [recent.correct(counts, ["a", "a"], 1.0) for _ in range(2)] == [{"a": 3}, {"a": 3}]
+    assert counts == {"a": 1}
 
 
 def test_stale_changes_are_forgotten():

@@ -45,10 +45,10 @@ def test_the_versions_that_are_called_tested_are_the_pinned_ones(row, versions):
 
 
 def test_the_request_logs_that_are_called_tested_are_in_the_tests():
-    told = re.findall(r"\d+\.\d+\.\d+", version_of("[request logs](../how-to/observe.md)"))
+    tested = re.findall(r"\d+\.\d+\.\d+", version_of("[request logs](../how-to/observe.md)"))
     folders = {folder.name.partition("-")[0] for folder in (CHECKOUT / "tests/data/request_logs").iterdir()}
-    assert told
-    assert set(told) <= folders
+    assert tested
+    assert set(tested) <= folders
 
 
 def test_python_is_needed_as_the_package_says():

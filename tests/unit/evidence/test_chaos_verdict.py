@@ -25,11 +25,11 @@ def quota(offset, at, rate):
 
 def decision(offset, at, before, after, *codes):
     """Return a hand-made decision and its row; one field represents all further ones."""
-    told = {"decision_id": f"in-0-{offset}", "source": {"topic": "in", "partition": 0, "offset": offset}}
-    told |= {"tokens_before": before, "tokens": after, "topics": [{"error_code": code} for code in codes]}
-    told["quota_entity"] = {"user": "alice"}
-    written = Stored("out", 0, offset, DAY + at + 50, b"alice", json.dumps(told | {"timestamp": DAY + at}).encode())
-    row = told | {"date": date(1970, 1, 2), "timestamp": moment(at), "decided_at": moment(at + 50)}
+    content = {"decision_id": f"in-0-{offset}", "source": {"topic": "in", "partition": 0, "offset": offset}}
+    content |= {"tokens_before": before, "tokens": after, "topics": [{"error_code": code} for code in codes]}
+    content["quota_entity"] = {"user": "alice"}
+    written = Stored("out", 0, offset, DAY + at + 50, b"alice", json.dumps(content | {"timestamp": DAY + at}).encode())
+    row = content | {"date": date(1970, 1, 2), "timestamp": moment(at), "decided_at": moment(at + 50)}
     return written, row | {"quota_entity": '{"user":"alice"}', "expires_at": None, "more_tags": []}
 
 
@@ -39,15 +39,15 @@ def moment(at):
 
 def letter(offset, at):
     source = {"topic": "in", "partition": 0, "offset": offset}
-    told = {"error": "value: not JSON", "value": "no json", "source": source}
-    written = Stored("dead", 0, 0, DAY + at, b"alice", json.dumps(told | {"timestamp": DAY + at}).encode())
-    return written, told | {"timestamp": moment(at), "date": date(1970, 1, 2)}
+    content = {"error": "value: not JSON", "value": "no json", "source": source}
+    written = Stored("dead", 0, 0, DAY + at, b"alice", json.dumps(content | {"timestamp": DAY + at}).encode())
+    return written, content | {"timestamp": moment(at), "date": date(1970, 1, 2)}
 
 
 def quota_row(offset, at, rate):
-    told = {"source": {"topic": "quotas", "partition": 0, "offset": offset}, "kind": "quota", "shadow": False}
-    told |= {"entity": '{"user":"alice"}', "user": "alice", "controller_mutation_rate": rate}
-    return told | {"timestamp": moment(at), "effective_at": moment(at), "date": date(1970, 1, 2), "comment": None}
+    content = {"source": {"topic": "quotas", "partition": 0, "offset": offset}, "kind": "quota", "shadow": False}
+    content |= {"entity": '{"user":"alice"}', "user": "alice", "controller_mutation_rate": rate}
+    return content | {"timestamp": moment(at), "effective_at": moment(at), "date": date(1970, 1, 2), "comment": None}
 
 
 def honest():

@@ -107,8 +107,8 @@ def test_the_clusters_rate_is_measured_until_it_has_caught_up():
 def test_the_page_agrees_with_its_json_file():
     found = read_capacity_file(DOCS / "experiment.json")
     created, deleted = (f"{rate:,.0f}" for rate in (found.created_per_second, found.deleted_per_second))
-    told = f"{created} mutations per second for creation and {deleted} for deletion"
-    assert told in " ".join((DOCS / "experiment.md").read_text().split())
+    sentence = f"{created} mutations per second for creation and {deleted} for deletion"
+    assert sentence in " ".join((DOCS / "experiment.md").read_text().split())
 
 
 def test_the_rate_of_a_cluster_that_did_not_catch_up_uses_the_time_it_had():

@@ -40,7 +40,7 @@ def test_json_lines_and_yaml_give_the_same_quotas():
     assert read_quotas_of_entities(LINES, "q")[1].entity == QuotaEntity(client_id=None)
 
 
-def test_misspelled_keys_of_json_lines_are_told():
+def test_misspelled_keys_of_json_lines_are_reported():
     lines = LINES + b'{"entity": {"user": "b"}, "max_dept_ms": 5, "controller_mutation_rate": 1, "x": 0}'
     assert list(unknown_keys(lines, "q")) == [
         "q:4: the unknown key 'max_dept_ms' is ignored; did you mean max_debt_ms?",

@@ -19,12 +19,12 @@ def rows(section):
 
 
 def test_each_metric_is_listed_as_in_the_code():
-    told = [[cell.strip(" |") for cell in row] for row in rows("All metrics")]
+    listed = [[cell.strip(" |") for cell in row] for row in rows("All metrics")]
     expected = [
         [f"`{each.name}`", each.kind, each.unit, ", ".join(f"`{label}`" for label in each.labels), each.meaning]
         for each in METRICS
     ]
-    assert told == expected
+    assert listed == expected
 
 
 def test_it_says_what_to_do_about_each_alert():

@@ -25,7 +25,7 @@ def both(rows):
 
 
 def test_a_decision_becomes_a_typed_row():
-    (row,), strays = both(decision_rows(records(DECISION)))
+    (row,), foreign = both(decision_rows(records(DECISION)))
     topic = DECISION["topics"][0] | dict.fromkeys(("count", "replication_factor", "assignments", "configs"))
     assert row == DECISION | {
         "date": date(1970, 1, 2),
@@ -40,7 +40,7 @@ def test_a_decision_becomes_a_typed_row():
         "repeats": None,
         "observed": None,
     }
-    assert strays == []
+    assert foreign == []
 
 
 def test_all_fields_of_a_decision_are_in_its_row():
@@ -70,23 +70,23 @@ def test_all_fields_of_a_decision_are_in_its_row():
 
 def test_fields_of_newer_programs_are_null():
     older = {name: DECISION[name] for name in ("decision_id", "source", "timestamp", "retry_at", "user", "topics")}
-    ((row,), strays) = both(decision_rows(records(older)))
-    assert (row["user"], row["shadow"], row["more_tags"], strays) == ("alice", None, None, [])
+    ((row,), foreign) = both(decision_rows(records(older)))
+    assert (row["user"], row["shadow"], row["more_tags"], foreign) == ("alice", None, None, [])
 
 
 def test_a_dead_letter_becomes_a_typed_row():
     letter = {"error": "user: expected string", "value": "{", "timestamp": DAY + DAY // 2, "source": SOURCE}
-    rows, strays = both(dead_letter_rows(records(letter)))
+    rows, foreign = both(dead_letter_rows(records(letter)))
     assert rows == [letter | {"date": date(1970, 1, 2), "timestamp": NOON}]
-    assert strays == []
+    assert foreign == []
 
 
 def test_a_dead_letter_whose_record_has_no_time_has_its_own():
     letter = {"error": "timestamp: set by the producer", "value": "{", "timestamp": None, "source": SOURCE}
-    ((row,), strays) = both(dead_letter_rows(records(letter)))
-    assert (row["date"], row["error"], strays) == (date(1970, 1, 2), letter["error"], [])
-    (rows, (stray,)) = both(dead_letter_rows(records({"timestamp": None, "source": SOURCE})))
-    assert (rows, stray["error"]) == ([], "value: not a record of topic")
+    ((row,), foreign) = both(dead_letter_rows(records(letter)))
+    assert (row["date"], row["error"], foreign) == (date(1970, 1, 2), letter["error"], [])
+    (rows, (foreign_record,)) = both(dead_letter_rows(records({"timestamp": None, "source": SOURCE})))
+    assert (rows, foreign_record["error"]) == ([], "value: not a record of topic")
 
 
 def test_a_quota_that_its_producer_has_stamped_is_a_dead_letter_of_today():
@@ -98,7 +98,7 @@ def test_a_quota_that_its_producer_has_stamped_is_a_dead_letter_of_today():
 
 
 @pytest.mark.parametrize(
-    "stray",
+    "foreign_record",
     [
         None,
         b"",
@@ -125,9 +125,9 @@ def test_a_quota_that_its_producer_has_stamped_is_a_dead_letter_of_today():
         DECISION | {"user": "\ud800"},
     ],
 )
-def test_an_invalid_decision_is_a_dead_letter_and_nothing_else(stray):
+def test_an_invalid_decision_is_a_dead_letter_and_nothing_else(foreign_record):
     """It is neither lost nor in both tables, does not end the query, and affects no other record."""
-    rows, letters = both(decision_rows(records(DECISION, stray, DECISION)))
+    rows, letters = both(decision_rows(records(DECISION, foreign_record, DECISION)))
     assert [row["decision_id"] for row in rows] == [DECISION["decision_id"]] * 2
     (dead,) = letters
     assert (dead["error"], dead["source"], dead["date"]) == (
@@ -135,7 +135,13 @@ def test_an_invalid_decision_is_a_dead_letter_and_nothing_else(stray):
         {"topic": "topic", "partition": 0, "offset": 1},
         date(1970, 1, 2),
     )
-    text = None if stray is None else stray if isinstance(stray, bytes) else json.dumps(stray).encode()
+    text = (
+        None
+        if foreign_record is None
+        else foreign_record
+        if isinstance(foreign_record, bytes)
+        else json.dumps(foreign_record).encode()
+    )
     assert dead["value"] == (text if text is None else "/w==" if text == b"\xff" else text.decode())
 
 

@@ -44,7 +44,7 @@ class Asker:
         decision = msgspec.structs.replace(decision, request_id=request.request_id, **changes)
         self.decisions.answer(ReceivedAnswer(decision, decision.timestamp + 70))
 
-    async def until_told(self):
+    async def until_received(self):
         await asyncio.wait_for(self.received.wait(), 30)
         self.received.clear()
 
@@ -113,7 +113,7 @@ def test_after_the_timeout_there_is_a_verdict_without_a_decision(play):
 
     async def scene(asker):
         asker.ask(timeout_ms=20)
-        await asker.until_told()
+        await asker.until_received()
 
     asker = play(scene)
     (verdict,) = asker.verdicts
@@ -127,7 +127,7 @@ def test_a_late_decision_is_counted_once_and_delivered_to_no_client(play):
 
     async def scene(asker):
         asker.ask(timeout_ms=1)
-        await asker.until_told()
+        await asker.until_received()
         asker.decide()
         asker.decide()
 
@@ -140,7 +140,7 @@ def test_an_undecided_mutation_is_requested_again_by_its_id(play):
 
     async def scene(asker):
         asker.ask(timeout_ms=1)
-        await asker.until_told()
+        await asker.until_received()
         asker.ask()
         asker.decide()
         asker.ask()
@@ -230,7 +230,7 @@ def test_a_request_that_cannot_be_sent_is_rejected_with_the_reason(play):
     async def scene(asker):
         asker.ask()
         assert asker.verdicts == []
-        await asker.until_told()
+        await asker.until_received()
 
     (verdict,) = play(scene, send=send).verdicts
     assert verdict.invalid == "no topic can be named after this user"
@@ -243,7 +243,7 @@ def test_the_memory_of_undecided_requests_is_bounded(play):
         for number in range(10_001):
             asker.ask(number.to_bytes(4), timeout_ms=1)
         while asker.stats.undecided < 10_001:
-            await asker.until_told()
+            await asker.until_received()
         for number in (0, 10_000):
             asker.ask(number.to_bytes(4))
 

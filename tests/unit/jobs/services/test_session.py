@@ -84,8 +84,8 @@ def test_a_lease_is_not_released_if_the_state_of_queries_is_unknown(spark, store
     assert ended(store) == {"enforce": False, "audit": False}
 
 
-def test_a_missing_login_of_sparks_clients_is_told_before_anything_is_started(monkeypatch):
-    monkeypatch.setattr(session, "prepare_topics", lambda *_: pytest.fail("asked Kafka"))
+def test_a_missing_login_of_sparks_clients_is_reported_before_anything_is_started(monkeypatch):
+    monkeypatch.setattr(session, "prepare_topics", lambda *_: pytest.fail("it connected to Kafka"))
     login = ["kafka.security_protocol=SASL_PLAINTEXT", "kafka.librdkafka.sasl.mechanism=GSSAPI"]
     settings = load_settings(login, environment={}, with_default_file=False)
     with pytest.raises(BadInput, match=r"^kafka\.java needs sasl\.mechanism"), deployment_session(settings, "enforce"):

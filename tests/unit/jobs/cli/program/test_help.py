@@ -107,7 +107,7 @@ def test_a_command_that_connects_to_kafka_has_the_options_to_connect_and_no_othe
 
 
 @EACH_COMMAND
-def test_the_zone_of_a_time_is_told(words):
+def test_the_zone_of_a_time_is_shown(words):
     times = [each for each in COMMANDS[words].params if each.metavar == "TIME"]
     assert [each.opts for each in times if "(UTC without a zone)" not in each.help] == []
 

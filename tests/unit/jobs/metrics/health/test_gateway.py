@@ -8,7 +8,7 @@ from jobs.metrics.health.gateway import GatewayHealth
 from quota.gateway.stats import GatewayStats
 
 HANGS = 11
-"""Seconds after which an event loop that has not gone round hangs: it does so five times a second."""
+"""Seconds without an iteration after which an event loop hangs; it has five iterations a second."""
 
 
 @pytest.mark.parametrize(
