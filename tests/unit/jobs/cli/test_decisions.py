@@ -56,13 +56,9 @@ def test_an_empty_result_is_reported(listed):
 
 @pytest.mark.parametrize("option", [(), ("--user", "carol"), ("--to", "2024-10-05")])
 def test_the_list_shows_the_time_up_to_which_the_audit_has_decisions(listed, option):
-<<<<<<< HEAD
     assert listed(*option).stderr == (
         "The audit has decisions up to 2024-10-04T12:00:00.001Z; newer ones will follow.\n"
     )
-=======
-    assert listed(*option).stderr == ("The audit has decisions up to 2024-10-04T12:00:00.001Z; newer ones will follow.\n")
->>>>>>> a208ab5853d7ff7d64fa12ae79603468d1fdbeea
 
 
 def test_a_period_that_the_audit_has_passed_is_complete(listed):
