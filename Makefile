@@ -1,4 +1,4 @@
-# `make` alone prints the targets. Each target does its own set-up, once.
+# `make` alone prints the targets. Each target installs what it needs, once.
 
 PYTHON ?= python3
 VENV := .venv
@@ -12,28 +12,28 @@ S3_SERVER := .moto/.installed
 MAVEN := mvn --quiet --batch-mode -Dstyle.color=never --log-file .jars/maven.log --file conf/jvm/pom.xml
 
 define copy_jars
-	@$(MAVEN) $(1) || { tail -n 5 .jars/maven.log; exit 1; }
+	@$(MAVEN) $(1) >/dev/null || { tail -n 5 .jars/maven.log; exit 1; }
 	@touch $@
 endef
 
-# Two processes, each with a broker and a Spark of its own: most of the time a test waits for one of them.
+# Two processes, each with its own broker and Spark: tests mostly wait for one of them.
 TWO := --numprocesses 2 --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo test test-unit test-spark test-integration test-yarn bench bench-quick bench-quotas bench-repeats bench-tables bench-observe observed request-logs experiment algorithms storm conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos replay flood guard references pictures docs docs-serve lint format jars clients package setup clean
 
-help: ## print this
+help: ## print this help
 	@echo "usage: make TARGET"
 	@awk -F ':.*## ' '/^##@ / { print "\n" substr($$0, 5) ":" } /^[a-z-]+:.*## / { printf "  %-19s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 ##@ run
 
-setup: $(PACKAGES) $(JARS) ## install what all other targets need, into .venv and .jars
+setup: $(PACKAGES) $(JARS) ## install the dependencies into .venv and .jars
 
-run: setup ## everything: broker, jobs, gateway, five tenants, live page
+run: setup ## run everything: broker, jobs, gateway, five tenants, page
 	@$(BIN)/mutation-quota run
 
-demo: setup ## KIP-599's worked example, Kafka to Delta, checked; 40 s
+demo: setup ## run and check KIP-599's example, Kafka to Delta; 40 s
 	@$(BIN)/mutation-quota demo
 
 ##@ test
@@ -129,7 +129,7 @@ docs: $(PACKAGES) ## build the site of the documentation, in .site
 pictures: $(PACKAGES) ## pictures of the report and the dashboard; needs chromium
 	@$(BIN)/python -m tests.browser.pictures
 
-docs-serve: $(PACKAGES) ## serve the site at http://127.0.0.1:8000; Ctrl-C ends it
+docs-serve: $(PACKAGES) ## serve the site at http://127.0.0.1:8000; Ctrl-C stops it
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --config-file conf/docs/mkdocs.yml
 
 lint: $(PACKAGES) docs ## check code, types, imports, documentation and wording
@@ -188,7 +188,7 @@ $(S3_JARS): conf/jvm/pom.xml | $(JARS)
 $(YARN_JARS): conf/jvm/pom.xml | $(JARS)
 	$(call copy_jars,dependency:copy@yarn)
 
-# In an environment of its own: its boto3 wants an older python-dateutil than the jobs are tested with.
+# In a separate environment, because its boto3 needs an older python-dateutil than the jobs are tested with.
 $(S3_SERVER): conf/s3-server.txt
 	@$(PYTHON) -m venv .moto
 	@.moto/bin/pip install --quiet --disable-pip-version-check --requirement conf/s3-server.txt

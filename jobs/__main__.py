@@ -7,8 +7,10 @@ from jobs.services.interrupts import (
 
 # isort: split
 import logging
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -32,6 +34,7 @@ from jobs.cli.program.help import (
     Sections,
     split_docstring,
 )
+from jobs.cli.program.help_text import COMMON_OPTIONS_HELP
 from jobs.cli.program.log import LogLevelOption, Verbose, set_log_level, start_log
 from jobs.cli.program.usage_errors import usage_message
 from jobs.cli.program.versions import version_lines
@@ -39,6 +42,7 @@ from jobs.cli.tables import decisions, maintain
 from jobs.cli.topics import commands as topics
 from jobs.spark.log_lines import logs_as_json
 from quota.errors import BadInput, MutationQuotaError
+from quota.text import escaped
 
 _NAME = "mutation-quota"
 
@@ -102,7 +106,7 @@ SECTIONS: Sections = {
         ),
         "explain": explain.explain,
         "report": report.report,
-        "decisions": Group("List the decisions that the audit has kept.", {"list": decisions.list_decisions}),
+        "decisions": Group("List the decisions that the audit has stored.", {"list": decisions.list_decisions}),
         "maintain": maintain.maintain,
         "dead-letters": Group(
             "List, show and resend invalid requests.",
@@ -132,8 +136,8 @@ SECTIONS: Sections = {
 class _Root(SectionedGroup):
     sections = {section: tuple(commands) for section, commands in SECTIONS.items()}  # noqa: RUF012 never changed
 
-    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 Typer's own are private
-        """Return the options, without Typer's for the script of the current shell: `completion` prints that of any."""
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 Typer's types are private
+        """Return the options, without Typer's `--show-completion`: `completion` prints the script of any shell."""
         return [each for each in super().get_params(ctx) if "--show-completion" not in each.opts]
 
 
@@ -143,6 +147,7 @@ _LONG_FORM = {quotas.alter, quotas.cancel, quotas.describe, quota_history.histor
 
 def main() -> None:
     """Run the program: an error is one line on standard error, and its exit code as in `EXIT_CODES`."""
+    _replace_closed_streams()
     watch_interrupts()
     start_log(_NAME)
     try:
@@ -155,14 +160,21 @@ def main() -> None:
     except (typer.Abort, KeyboardInterrupt):
         exit_interrupted()
     except OSError as error:
-        # Those of libraries may have a text alone.
+        # An OSError of a library may have only a text.
         _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", 1)
     except Exception as error:  # noqa: BLE001 any error is one line
-        _fail(f"unexpected {type(error).__name__}: {error} (-v shows where it comes from)", 1, error)
+        _fail(f"unexpected {type(error).__name__}: {error} (-v prints the traceback)", 1, error)
+
+
+def _replace_closed_streams() -> None:
+    """Open the null device as each standard stream that is closed: otherwise a socket or a file gets its descriptor."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 until the exit
 
 
 def _check_encoding(arguments: Sequence[str]) -> None:
-    """Check that all arguments are UTF-8, as everything must be that ends up in a record."""
+    """Check that all arguments are UTF-8, because they may become part of a record."""
     for argument in arguments:
         try:
             argument.encode()
@@ -171,15 +183,16 @@ def _check_encoding(arguments: Sequence[str]) -> None:
 
 
 def _fail(message: str, exit_code: int, error: Exception | None = None) -> None:
-    line = " ".join(message.split())
+    line = escaped(" ".join(message.split()))  # which may quote an argument
     if logs_as_json():
-        known = {"error": type(error).__name__} if error else {}
-        if isinstance(error, MutationQuotaError) and error.query:
-            known["query"] = error.query
+        known: dict[str, Any] = {"error": type(error).__name__} if error else {}
+        if isinstance(error, MutationQuotaError):
+            found = {"query": error.query, "batch": error.batch}
+            known |= {name: value for name, value in found.items() if value is not None}
         expected = isinstance(error, MutationQuotaError) or error is None
         _log.error("%s", line, extra=known, exc_info=not expected or _log.isEnabledFor(logging.DEBUG))
     else:
-        _log.debug("The error comes from here:", exc_info=True)
+        _log.debug("Traceback of the error:", exc_info=True)
         print(f"mutation-quota: {line}", file=sys.stderr)
     sys.exit(exit_code)
 
@@ -198,7 +211,7 @@ def _build_app() -> typer.Typer:
     for commands in SECTIONS.values():
         for name, command in commands.items():
             if isinstance(command, Group):
-                group = typer.Typer(cls=HelpfulGroup, rich_markup_mode=None)
+                group = typer.Typer(cls=HelpfulGroup, rich_markup_mode=None, epilog=COMMON_OPTIONS_HELP)
                 group.callback(help=command.about, invoke_without_command=True)(_require_command)
                 for each, function in command.commands.items():
                     _add_command(group, each, function)

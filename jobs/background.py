@@ -1,4 +1,4 @@
-"""Work beside the program: on a thread for as long as a block runs, or in a process that ends with the program."""
+"""Background work: on a thread while a block runs, or in a process that ends with the program."""
 
 import ctypes
 import os
@@ -30,7 +30,7 @@ def background(work: Callable[[threading.Event], None], name: str, join_seconds:
 
 
 def end_with_parent(sent: signal.Signals, parent: int) -> None:
-    """Have the kernel of Linux send a signal to this process when its parent ends, however it ends.
+    """Have the Linux kernel send a signal to this process when its parent ends for any reason.
 
     Args:
         sent: the signal.

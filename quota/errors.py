@@ -6,7 +6,9 @@ class MutationQuotaError(Exception):
 
     exit_code = 1
     query: str | None = None
-    """The name of the query that has failed, if it is one."""
+    """The name of the streaming query that failed; None if the error is not a query's."""
+    batch: int | None = None
+    """The number of the batch that failed; None if it is not known."""
 
 
 class BadInput(MutationQuotaError):
@@ -16,7 +18,7 @@ class BadInput(MutationQuotaError):
 
 
 class NotFound(MutationQuotaError):
-    """What a command names does not exist."""
+    """An object that a command names does not exist."""
 
     exit_code = 4
 

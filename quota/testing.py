@@ -55,7 +55,7 @@ class CallbackHarness:
         >>> harness.decide("bob", "app", 1).outcome.value
         'ADMITTED'
 
-        Other users have the quotas of the eight levels, as of the moment of the request:
+        Other users have the quotas of the eight levels, as of the time of the request:
 
         >>> harness.set_quota(QuotaEntity("carol"), Quota(5))
         >>> harness.resolve("carol", "app").limit
@@ -82,7 +82,7 @@ class CallbackHarness:
             BadInput: the class cannot be loaded, lacks a method, or rejects the configs.
         """
         self.now = 0
-        """The present time, epoch ms."""
+        """The current time [epoch ms]."""
         self._class_name = f"{callback.__module__}.{callback.__qualname__}"
         callbacks = Callbacks(self._class_name, tuple((configs or {}).items()))
         check_callbacks(callbacks)
@@ -104,7 +104,7 @@ class CallbackHarness:
         self.now += round(seconds * 1000)
 
     def write(self, record: QuotaLogRecord) -> None:
-        """Append a record to the quota log, with the present time as its timestamp.
+        """Append a record to the quota log, with the current time as its timestamp.
 
         Raises:
             BadRecord: the record is invalid.
@@ -112,15 +112,30 @@ class CallbackHarness:
         self._quotas.add(to_change(read_quota_log_record(codec.encode(record), record.key), self.now))
 
     def set_quota(self, entity: QuotaEntity, quota: Quota | None) -> None:
-        """Set the quota of an entity, or remove it."""
+        """Set the quota of an entity from the current time on; None removes it.
+
+        Raises:
+            BadRecord: the quota is invalid.
+        """
         self.write(quota_record(entity, quota))
 
     def set_cluster(self, topics: Mapping[str, Sequence[int | None]]) -> None:
-        """Set the cluster's metadata: the leader of each partition (None for no leader), by topic name."""
+        """Set the cluster's metadata from the current time on.
+
+        Args:
+            topics: the leader of each partition (a node id, None for no leader), by topic name.
+
+        Raises:
+            BadRecord: the metadata is invalid.
+        """
         self.write(ClusterRecord(Cluster({name: list(leaders) for name, leaders in topics.items()})))
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        """Replace the configs of the callback."""
+        """Replace the configs of the callback from the current time on.
+
+        Raises:
+            BadRecord: the configs are invalid.
+        """
         self.write(CallbackRecord(CallbackSetting(self._class_name, dict(configs))))
 
     def resolve(self, user: str, client_id: str, *, at: int | None = None) -> Resolution:
@@ -129,7 +144,7 @@ class CallbackHarness:
         Args:
             user: the user of the request.
             client_id: its client-id.
-            at: its timestamp, epoch ms; by default the present time.
+            at: its timestamp, epoch ms; by default the current time.
 
         Raises:
             CallbackError: the callback raised or returned an invalid result.
@@ -142,11 +157,12 @@ class CallbackHarness:
         Args:
             user: the user of the request.
             client_id: its client-id.
-            partitions: the partitions of each topic.
-            at: its timestamp, epoch ms; by default the present time.
+            partitions: the number of partitions of each topic, which is its cost.
+            at: its timestamp, epoch ms; by default the current time.
 
         Raises:
-            BadRecord: the request is a dead letter; the message is its error, as of a callback that failed.
+            BadRecord: the request is a dead letter; the message is its error, for example that of a callback that
+                failed.
         """
         operation = Operation.CREATE_TOPICS
         source = Source("mutation-requests", 0, self._requests)

@@ -25,8 +25,13 @@ def printable(text: str) -> str:
     return text if text.isprintable() else repr(text)
 
 
+def escaped(text: str) -> str:
+    """Return text whose control characters, which a terminal would obey, are replaced by escape sequences."""
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
 def plural(count: int, noun: str) -> str:
-    """Return a count and its noun, with an s where there is not one of it."""
+    """Return a count and its noun, in the plural unless the count is 1."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
@@ -64,9 +69,9 @@ def describe_sharing(tags: Mapping[str, str]) -> str:
 
 
 def format_time(epoch_ms: int) -> str:
-    """Format a time as ISO 8601 in UTC; a negative one, which is before all records, as `ever`."""
+    """Format a time as ISO 8601 in UTC; a negative one, which is before all records, as `the beginning`."""
     if epoch_ms < 0:
-        return "ever"
+        return "the beginning"
     return datetime.fromtimestamp(epoch_ms / 1000, tz=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

@@ -86,7 +86,7 @@ ITEMS: Mapping[str, tuple[str, ...]] = {
     "quotas-alter": ("changes",),
     "quotas-apply": ("changes",),
     "quotas-describe": ("quotas",),
-    "quotas-diff": ("changes",),
+    "quotas-diff": ("differences",),
     "quotas-drift": ("differences",),
     "quotas-history": ("changes",),
     "quotas-pull": ("changes",),

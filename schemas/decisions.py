@@ -19,7 +19,7 @@ from schemas.source import SOURCE
 VERSION = 5
 
 _THROTTLE = "throttle time of the bucket alone [ms]"
-_TOLD = "throttle time that the client was told [ms]"
+_RETURNED = "throttle time that was returned to the client [ms]"
 
 TOPIC = StructType(
     [
@@ -48,14 +48,14 @@ SHADOW = StructType(
         column("outcome", StringType(), "outcome without shadow: ADMITTED, PARTIAL or REJECTED"),
         column("error_codes", ArrayType(IntegerType()), "error code of each topic, 0 or 89, in the request's order"),
         column("controller_throttle_ms", IntegerType(), _THROTTLE),
-        column("throttle_time_ms", IntegerType(), "throttle time that the client would have been told [ms]"),
+        column("throttle_time_ms", IntegerType(), "throttle time that would have been returned to the client [ms]"),
     ]
 )
 
 REPEATS = StructType(
     [
         column("decision_id", StringType(), "id of the earlier decision, which admitted the same request"),
-        column("topics", IntegerType(), "number of the first topics that are not charged again"),
+        column("topics", IntegerType(), "number of leading topics that are not charged again"),
     ]
 )
 
@@ -63,16 +63,16 @@ OBSERVED = StructType(
     [
         column("at", LongType(), "time at which the broker received the request [epoch ms]"),
         column("error_codes", ArrayType(IntegerType()), "the cluster's error code for each topic, 0 or 89"),
-        column("throttle_time_ms", IntegerType(), "throttle time that the cluster told the client [ms]"),
+        column("throttle_time_ms", IntegerType(), "throttle time that the cluster returned to the client [ms]"),
         column("took_ms", IntegerType(), "time that the cluster took to answer [ms]"),
         column("assumed", ArrayType(IntegerType()), "indexes of topics whose cost is assumed"),
     ]
 )
 
-_JUDGEMENT = [
+_DECISION = [
     column("request_id", StringType(), "the sender's id of the request"),
-    column("user", StringType(), "the principal; ANONYMOUS if the request named none"),
-    column("client_id", StringType(), "the client-id; '<none>' if the request named none"),
+    column("user", StringType(), "the principal; ANONYMOUS if the request has none"),
+    column("client_id", StringType(), "the client-id; '<none>' if the request has none"),
     column("operation", StringType(), "CREATE_TOPICS, CREATE_PARTITIONS or DELETE_TOPICS"),
     column("validate_only", BooleanType(), "whether the request is only validated: never charged, never refused"),
     column("mode", StringType(), "STRICT: refused while the bucket is in debt; PERMISSIVE: only throttled"),
@@ -89,7 +89,7 @@ _JUDGEMENT = [
     column("topics", ArrayType(TOPIC), "answer for each topic, in the request's order"),
     column("controller_throttle_ms", IntegerType(), _THROTTLE),
     column("request_throttle_ms", IntegerType(), "throttle time of the request quota, as given in the request [ms]"),
-    column("throttle_time_ms", IntegerType(), _TOLD),
+    column("throttle_time_ms", IntegerType(), _RETURNED),
     column("shadow", SHADOW, "answer that a quota in shadow would have given; null if it is not in shadow"),
     column("tokens_before", DoubleType(), "K before the request; null for unlimited [mutations]"),
     column("tokens", DoubleType(), "K after the request; null for unlimited [mutations]"),
@@ -111,9 +111,9 @@ RECORD = StructType(
         column(
             "expires_at",
             LongType(),
-            "time after which the mutation is not begun any more; null for no limit [epoch ms]",
+            "time after which the mutation is no longer started; null for no limit [epoch ms]",
         ),
-        *_JUDGEMENT,
+        *_DECISION,
     ]
 )
 """The JSON value of a record."""
@@ -126,7 +126,7 @@ TABLE = StructType(
         column("timestamp", TimestampType(), "time of the request"),
         column("decided_at", TimestampType(), "time at which the decision was written to its topic"),
         column("retry_at", TimestampType(), "time at which the client may try again: timestamp + throttle_time_ms"),
-        column("expires_at", TimestampType(), "time after which the mutation is not begun any more; null for no limit"),
-        *_JUDGEMENT,
+        column("expires_at", TimestampType(), "time after which the mutation is no longer started; null for no limit"),
+        *_DECISION,
     ]
 )

@@ -22,7 +22,7 @@ _SECTION = re.compile(r"(<!-- columns: (\w+) -->\n).*?(<!-- end of columns -->)"
 
 
 def with_columns(page: str) -> str:
-    """Return the page with the present columns of each table, in the sections that it has for them."""
+    """Return the page with the current columns of each table, in the sections that it has for them."""
     lines = {name: [*_HEAD, *_rows(schema)] for name, schema in DOCUMENTED.items()}
     return _SECTION.sub(lambda section: section[1] + "\n".join(lines[section[2]]) + "\n" + section[3], page)
 

@@ -1,1 +1,1 @@
-"""The tests: `unit` mirrors the packages, `evidence` holds the long proofs, `support` what they share."""
+"""The tests: `unit` mirrors the packages, `evidence` has the long proofs, `support` their shared code."""

@@ -1,12 +1,12 @@
-"""Writes the generated sections of pages: `python -m conf.docs`; with `--check` only says which are stale."""
+"""Writes the generated sections of pages: `python -m conf.docs`; `--check` only prints which are stale."""
 
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from conf.docs.commands_page import command_sections
-from conf.docs.figures_page import figure_table
-from conf.docs.floors_picture import floors_picture
+from conf.docs.figures_page import figure_table, sizing_table
+from conf.docs.layers_picture import layers_picture
 from conf.docs.markdown import with_sections
 from conf.docs.metrics_page import metric_table
 from conf.docs.records_page import record_sections
@@ -20,6 +20,7 @@ def generated() -> Mapping[str, Mapping[str, str]]:
     """Return the generated sections of each page, by the page's path in docs/."""
     return {
         "evidence/index.md": {"figures": "\n".join(figure_table())},
+        "how-to/operations/jobs.md": {"sizing": "\n".join(sizing_table())},
         "reference/commands.md": {"commands": "\n".join(command_sections())},
         "reference/monitoring/metrics.md": {"metrics": "\n".join(metric_table())},
         "reference/records.md": record_sections(),
@@ -29,9 +30,9 @@ def generated() -> Mapping[str, Mapping[str, str]]:
 
 
 def pages() -> dict[Path, str]:
-    """Return the pages, and the picture, as they should be."""
+    """Return the current text of the pages and of the picture, by path."""
     return {
-        DOCS / "explanation/floors.svg": floors_picture(),
+        DOCS / "explanation/layers.svg": layers_picture(),
         **{
             DOCS / name: with_sections((DOCS / name).read_text(encoding="utf-8"), sections)
             for name, sections in generated().items()

@@ -1,4 +1,4 @@
-"""The reference of the command line, from the Typer app."""
+"""Generates the reference of the command line from the Typer app."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -17,7 +17,7 @@ _PROGRAM = "mutation-quota"
 _PARAGRAPHS = re.compile(r"\n\s*\n")
 _SCHEMAS = "../../schemas/json/output"
 _LINES_ONLY_WITH = {"quotas-pull": "--apply"}
-"""The option without which a command prints its document as one line, and no elements."""
+"""The option without which a command prints its document as one line instead of the elements of a list."""
 
 
 def command_sections() -> Iterator[str]:
@@ -77,7 +77,7 @@ def _command(path: str, command: Any, common: Collection[tuple[str, str]]) -> It
 
 
 def _output_line(name: str) -> str:
-    """Return the link to the JSON Schema of a command's output, and what its JSON lines are."""
+    """Return the link to the JSON Schema of a command's output, and a description of its JSON lines."""
     schema = f"{name}.schema.json"
     lines = "the output is one line"
     if name in ITEMS:
@@ -89,7 +89,7 @@ def _output_line(name: str) -> str:
 
 
 def _text(text: str | None) -> Iterator[str]:
-    """Yield paragraphs; one whose lines but the first are indented is kept as it is laid out."""
+    """Yield paragraphs. If all lines after the first are indented, they become a code block."""
     for paragraph in _PARAGRAPHS.split((text or "").strip()):
         first, *rest = paragraph.splitlines() or [""]
         if rest and all(line.startswith(" ") for line in rest):
@@ -119,7 +119,7 @@ def _is_option(parameter: Any) -> bool:  # noqa: ANN401
 
 
 def _identity(option: Any) -> tuple[str, str]:  # noqa: ANN401
-    """Return what is the same where an option means the same: `topics` has a `--config` of its own."""
+    """Return the name and help of an option, because a name can have two meanings, such as `--config` of `topics`."""
     return option.opts[0], option.help or ""
 
 

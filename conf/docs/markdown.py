@@ -1,4 +1,4 @@
-"""Markdown as the generated references need it: tables, and sections of a page that a program writes."""
+"""Markdown for the generated references: tables, and generated sections of pages."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ def with_sections(page: str, sections: Mapping[str, str]) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table, without the columns in which no row has anything."""
+    """Yield the lines of a table, without columns that are empty in all rows."""
     cells = [[each.replace("|", r"\|").replace("\n", " ") for each in row] for row in rows]
     used = [number for number in range(len(head)) if number == 0 or any(row[number] for row in cells)]
     for line in (head, ["---"] * len(head), *cells):
@@ -24,11 +24,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
 
 
 def code(text: str) -> str:
-    """Return a text as code; an empty one stays empty."""
+    """Return a text as code; an empty text stays empty."""
     return f"`{text}`" if text else ""
 
 
 def sentence(text: str) -> str:
-    """Return a text as one line without what Markdown would take for HTML."""
+    """Return a text as one line, with `<` escaped, which Markdown would interpret as HTML."""
     parts = re.split(r"(`[^`]*`)", " ".join(text.split()))
     return "".join(part if part.startswith("`") else part.replace("<", "&lt;") for part in parts)

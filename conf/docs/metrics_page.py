@@ -1,4 +1,4 @@
-"""The reference of the metrics, from their definitions."""
+"""Generates the reference of the metrics from their definitions."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""The reference of the records, from their JSON Schemas."""
+"""Generates the reference of the records from their JSON Schemas."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from conf.docs.markdown import code, sentence, table
 from schemas.json_schemas import record_schemas
 
 _LARGE = {2**31 - 1, 2**15 - 1, 253_402_300_799_999}
-"""Bounds of types and not of meanings: they are left out."""
+"""Bounds that come from types only, and are not printed."""
 
 
 def record_sections() -> dict[str, str]:
@@ -41,7 +41,7 @@ def _rows(record: Mapping[str, Any], definitions: Mapping[str, Any], within: str
 
 
 def _type(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> tuple[str, Mapping[str, Any] | None, bool]:
-    """Return a field's type in words, the struct in it, and whether there is a list of these."""
+    """Return a field's type in words, the struct in it, and whether it is a list of structs."""
     if "$ref" in field:
         return _type(definitions[field["$ref"].rpartition("/")[2]], definitions)
     if "anyOf" in field:

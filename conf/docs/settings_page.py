@@ -1,4 +1,4 @@
-"""The settings reference, from the models of the settings."""
+"""Generates the settings reference from the models of the settings."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -6,19 +6,22 @@ from typing import Any
 from conf.docs.markdown import code, sentence, table
 from quota.settings import Settings
 
-_READ_BY = {
-    "kafka": "all programs that reach Kafka",
+READ_BY = {
+    "kafka": "all programs that connect to Kafka",
     "target": "`gateway`, `applier`, `topics`, `QuotaAdminClient`, `quotas push|pull|drift`, `cluster publish`, "
-    "`observe snapshot|follow`: the programs that reach the cluster whose topics are changed",
-    "storage": "`enforce`, `audit`, `minutes`, `maintain`, and the commands that read the checkpoint or the tables "
-    "(`buckets`, `decisions`, `status`, `explain`, `report`, `backtest`, `recommend`, `observe compare`)",
-    "topics": "all programs that reach Kafka",
-    "quota": "`enforce`; the commands that decide again or look at quotas (`simulate`, `backtest`, `recommend`, "
-    "`explain`, `buckets`, `quotas`, `callback`)",
-    "repeats": "`enforce`, `simulate`, `backtest`",
-    "limits": "`enforce`, `simulate`, `backtest`, `dead-letters resend`, clients; all programs that create topics",
-    "enforce": "`enforce`",
-    "audit": "`audit`, `enforce` with `enforce.with_audit`, and `maintain`",
+    "`observe snapshot|follow`: the programs that connect to the cluster whose topics are changed",
+    "storage": "`enforce`, `audit`, `minutes`, `run`, `maintain`, and the commands that read the checkpoint or the "
+    "tables (`buckets`, `decisions`, `status`, `explain`, `report`, `backtest`, `recommend`, `observe compare`); "
+    "`broker` and `demo` for a folder of this machine",
+    "topics": "all programs that connect to Kafka",
+    "quota": "`enforce`, `run`, `demo`, `dashboard`; the commands that replay decisions (`simulate`, `backtest`, "
+    "`recommend`, `explain`, `report`, `observe compare`), and those that read or change quotas and buckets "
+    "(`buckets`, `quotas`, `callback`, `cluster publish`, `topics describe`)",
+    "repeats": "`enforce`, `run`, `dashboard`, `simulate`, `backtest`, `recommend`, `report`",
+    "limits": "`enforce`, `run`, `gateway`, `applier`, `observe follow`, `dead-letters resend`, `QuotaAdminClient`, "
+    "`topics`; the commands that replay decisions, as `quota`; all programs that create or check topics",
+    "enforce": "`enforce`, `run`; `max_requests_per_batch` also `applier`",
+    "audit": "`audit`, `enforce` with `enforce.with_audit`, `run`, `demo`, and `maintain`",
     "minutes": "`minutes`, `maintain`",
     "applier": "`applier`",
     "push": "`quotas push --follow`",
@@ -31,7 +34,7 @@ _READ_BY = {
     "logging": "all programs",
     "dashboard": "`dashboard`, `run`",
     "spark": "the programs that start Spark: `enforce`, `audit`, `minutes`, `buckets list`, `buckets export`, "
-    "`backtest`, `recommend`, `run`, `demo`",
+    "`buckets reset --dry-run`, `backtest`, `recommend`, `run`, `demo`",
     "broker": "`broker`, `run`, `demo`; `jars` also `gateway` and `quotas push|pull|drift`, which read Kafka's "
     "protocol from them",
 }
@@ -46,7 +49,7 @@ def settings_sections() -> Iterator[str]:
     schema = Settings.model_json_schema()
     for name, reference in schema["properties"].items():
         section = schema["$defs"][reference["$ref"].rpartition("/")[2]]
-        yield from ("", f"### [{name}]", "", sentence(section["description"]), "", f"Read by: {_READ_BY[name]}.", "")
+        yield from ("", f"### [{name}]", "", sentence(section["description"]), "", f"Read by: {READ_BY[name]}.", "")
         head = ("setting", "type", "unit", "default", "allowed", "description")
         yield from table(head, (_row(f"{name}.{key}", each) for key, each in section["properties"].items()))
 

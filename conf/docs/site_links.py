@@ -1,9 +1,9 @@
-"""Hooks of MkDocs: links to files of the repository outside docs/ lead to pages of the site, which works offline.
+"""Hooks of MkDocs: links to files of the repository outside docs/ become links to pages of the site.
 
-Pages link as GitHub wants it, by paths in the repository. The Markdown files at its top become pages of `project/`; any
-other file that is linked, and each file of a linked folder, becomes a page of `source/` with its text. A link to a file
-that does not exist stays as it is, so that the strict build reports it. A page that would load something from another
-host, as diagrams by Mermaid do, or show a picture that is not there, fails the strict build too.
+Pages contain paths in the repository, which are links on GitHub. The Markdown files at its top become pages of
+`project/`; any other linked file, and each file of a linked folder, becomes a page of `source/` with its text. A link
+to a file that does not exist is not changed, so that the strict build reports it. The strict build also fails if a page
+loads something from another host, as Mermaid diagrams do, or if a picture is missing.
 """
 
 import logging
@@ -32,7 +32,7 @@ _LANGUAGES = {"": "docker", "jsonl": "json", "py": "python", "sh": "bash"}
 
 
 def on_startup(command: str, *, dirty: bool) -> None:
-    """Let a build be quiet unless something is wrong."""
+    """Print only warnings during a build."""
     del dirty
     if command == "build":
         logging.getLogger("mkdocs").setLevel(logging.WARNING)
@@ -53,7 +53,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Make links between files of the repository links between pages of the site."""
+    """Replace links between files of the repository with links between pages of the site."""
     del config, files
     if page.file.src_uri.startswith(_SOURCE):
         return markdown
@@ -69,14 +69,14 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> None:
-    """Warn of a page that loads a script, a style, a font or a picture from another host."""
+    """Warn about a page that loads a script, a style, a font or a picture from another host."""
     del config
     for found in foreign_loads(output):
         logging.getLogger("mkdocs.hooks").warning("%s loads from another host: %s", page.file.src_uri, found)
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Warn of a picture that is not in the site; MkDocs checks those of Markdown alone."""
+    """Warn about a picture that is not in the site; MkDocs checks only those of Markdown."""
     site = Path(config.site_dir)
     for page in site.rglob("*.html"):
         for found in _PICTURE.finditer(page.read_text("utf-8")):
@@ -85,7 +85,7 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 
 def foreign_loads(html: str) -> list[str]:
-    """Return what a page loads from other hosts by itself; links that a reader follows do not count."""
+    """Return the tags with which a page loads something from other hosts; links are not included."""
     return [found[0] for found in _FOREIGN.finditer(html)]
 
 
@@ -96,7 +96,7 @@ def _linked(file: File) -> Iterator[str]:
 
 
 def _target(file: File, target: str) -> str:
-    """Return the path in the repository that a link of a page means."""
+    """Return the path in the repository of a link's target."""
     uri = file.src_uri
     here = uri.removeprefix(_PROJECT) if uri.startswith(_PROJECT) else _DOCS + uri
     path = posixpath.normpath(posixpath.join(posixpath.dirname(here), target))
@@ -104,7 +104,7 @@ def _target(file: File, target: str) -> str:
 
 
 def _uri(path: str) -> str:
-    """Return the place in the site of a file of the repository."""
+    """Return the path in the site of a file of the repository."""
     if path.startswith(_DOCS):
         return path.removeprefix(_DOCS)
     return f"{_PROJECT}{path}" if path.endswith(".md") else f"{_SOURCE}{path}.md"

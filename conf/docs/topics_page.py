@@ -1,4 +1,4 @@
-"""The reference of the topics, from the specs by which missing ones are created."""
+"""Generates the reference of the topics from the specs with which missing topics are created."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _SHOWN = ("message.timestamp.type", "cleanup.policy")
 
 
 def topic_table() -> Iterator[str]:
-    """Yield a table of the topics as they are created by default."""
+    """Yield a table of the topics with their default configs."""
     settings = Settings()
     names = {name: key for key, name in settings.topics if isinstance(name, str)}
 
@@ -35,7 +35,7 @@ def topic_table() -> Iterator[str]:
 
 
 def topic_commands() -> Iterator[str]:
-    """Yield the commands that create the topics as the jobs would."""
+    """Yield the commands that create the topics with the same configs as the jobs."""
     yield "```sh"
     yield f'topics() {{ kafka-topics.sh --bootstrap-server {_SERVERS} --command-config admin.properties "$@"; }}'
     yield ""
@@ -49,7 +49,7 @@ def topic_commands() -> Iterator[str]:
 
 
 def parse_commands(page: str) -> dict[str, tuple[int, dict[str, str]]]:
-    """Return partitions and configs of the topics that a page's commands create."""
+    """Return the partitions and configs of the topics that a page's commands create."""
     commands = page.replace("\\\n", "")
     found = re.findall(r"^topics --create --topic (\S+) --partitions (\d+)(.*)$", commands, re.MULTILINE)
     return {

@@ -1,4 +1,4 @@
-"""The program for spark-submit: `spark-submit [Spark's options] submit.py enforce [options]`."""  # noqa: INP001 it is copied next to the settings
+"""The program for spark-submit: `spark-submit [Spark's options] submit.py enforce [options]`."""  # noqa: INP001 the package contains it next to the settings
 
 from jobs.__main__ import main
 

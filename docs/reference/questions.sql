@@ -1,4 +1,4 @@
--- Five questions of a cluster's owner, to the views of docs/reference/tables.md. One text for Spark and for DuckDB.
+-- Five questions of a cluster owner, as queries on the views of docs/reference/tables.md. They run in Spark and DuckDB.
 
 -- 1. Who was refused the most?
 SELECT m.tenant,
@@ -19,7 +19,7 @@ FROM mutations m
 GROUP BY date_trunc('hour', m.timestamp)
 ORDER BY hour;
 
--- 3. How long was each tenant throttled? (Told twice to wait until the same moment, it waits once.)
+-- 3. How long was each tenant throttled? (Overlapping throttle times count once.)
 WITH told AS (
   SELECT d.tenant,
          unix_millis(d.timestamp) AS told_at,
@@ -38,7 +38,7 @@ FROM told t
 GROUP BY t.tenant
 ORDER BY throttled_ms DESC, t.tenant;
 
--- 4. Which quota held for a user and client-id at a moment, and who had set it?
+-- 4. Which quota was in force for a user and client-id at a given time, and who had set it?
 -- (The most specific of the eight levels. A change that was taken back before its moment does not count; one that was
 -- taken back too late does.)
 WITH asked AS (

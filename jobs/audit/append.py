@@ -1,4 +1,4 @@
-"""Records of the topics appended to the audit's tables, each record once. All of it runs in a worker."""
+"""Appends the records of the topics to the audit's tables, each record once. This code runs in a Python worker."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from jobs.audit.rows import Rows, dead_letter_rows, decision_rows, quota_change_rows
 from jobs.audit.spool import RowSpool
-from jobs.audit.tables.conflicts import try_again
+from jobs.audit.tables.conflicts import retry
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, TABLES, TableSpec
 from jobs.spark.worker import prepare_worker
@@ -21,10 +21,11 @@ from quota.settings import Settings
 from schemas.source import SOURCE
 
 _COMMITTED_BYTES = 32 * 1024 * 1024
-"""The rows that are appended by one commit; deltalake needs eight times as much memory."""
+"""The size of the rows that one commit appends [bytes]; deltalake needs eight times as much memory."""
 
 _ANY_AUDIT = "mutation-quota-audit"
-"""A mark of all audits: of two that write at the same time the later one is refused, whatever their checkpoints."""
+"""A transaction id that all audits share. Delta rejects the later of two concurrent commits with the same id, even if
+their checkpoints are different."""
 
 _SOURCE = to_arrow_type(SOURCE)
 
@@ -49,18 +50,18 @@ class AuditConfig:
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
-        """Return what the settings say."""
+        """Return the configuration of a deployment."""
         return cls(TableStore.of(settings), settings.topics.decisions, settings.topics.dead_letters)
 
 
 def append_records(
     config: AuditConfig, batch: MicroBatch, records: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Append a micro-batch to the tables; records that they hold already are left out.
+    """Append a micro-batch to the tables; records that a table already contains are skipped.
 
     Args:
         config: the tables and topics.
-        batch: the micro-batch; a table that holds it is left as it is.
+        batch: the micro-batch; a table that already contains it is not changed.
         records: its records (`schemas.kafka.RECORD`).
 
     Returns:
@@ -81,7 +82,7 @@ class BatchRows:
     """The rows of a micro-batch, by their table."""
 
     def __init__(self, config: AuditConfig) -> None:
-        """Hold no rows yet."""
+        """Start without rows."""
         self._config = config
         self._rows = {table: RowSpool(table) for table in TABLES}
 
@@ -93,7 +94,7 @@ class BatchRows:
             spool.close()
 
     def add(self, records: pa.RecordBatch) -> None:
-        """Add the rows of records (`schemas.kafka.RECORD`)."""
+        """Convert records (`schemas.kafka.RECORD`) to rows of their tables."""
         for topic in pc.unique(records["topic"]).to_pylist():
             of_topic = records.filter(pc.equal(records["topic"], topic))
             if topic == self._config.decisions_topic:
@@ -104,7 +105,7 @@ class BatchRows:
                 self._add(QUOTA_CHANGES, quota_change_rows(of_topic))
 
     def append(self, batch: MicroBatch) -> None:
-        """Append the rows to the tables."""
+        """Append the rows to the tables, one commit or more for each table that has rows."""
         for table, spool in self._rows.items():
             if not spool.is_empty:
                 _append_new(self._config.store, table, spool, batch)
@@ -115,23 +116,23 @@ class BatchRows:
 
 
 def _append_new(store: TableStore, table: TableSpec, spool: RowSpool, batch: MicroBatch) -> None:
-    """Append the rows that the table does not have; start again if others have changed it in the meantime."""
+    """Append the rows that the table does not contain; retry if another writer has changed it meanwhile."""
     with store.errors(table):
-        try_again(partial(_try_append, store, table, spool, batch), CommitFailedError)
+        retry(partial(_try_append, store, table, spool, batch), CommitFailedError)
 
 
 def _try_append(store: TableStore, table: TableSpec, spool: RowSpool, batch: MicroBatch) -> None:
     stored = store.open(table)
     newest = stored.transaction_version(batch.query_id)
     if newest is not None and newest >= batch.number:
-        return  # the batch is repeated after a crash
+        return  # the batch runs again after a crash
     known = _stored_keys(stored, spool, dated=table.dated)
     part: list[pa.RecordBatch] = []
     part_bytes = 0
     for rows in spool.read():
         new = _new(rows, known)
         if part and part_bytes + new.nbytes > _COMMITTED_BYTES:
-            _commit(stored, part, MicroBatch(batch.query_id, batch.number - 1))  # the last that is complete
+            _commit(stored, part, MicroBatch(batch.query_id, batch.number - 1))  # the last complete batch
             part, part_bytes = [], 0
         part.append(new)
         part_bytes += new.nbytes
@@ -139,10 +140,10 @@ def _try_append(store: TableStore, table: TableSpec, spool: RowSpool, batch: Mic
 
 
 def _stored_keys(stored: DeltaTable, spool: RowSpool, *, dated: bool) -> set[_Key]:
-    """Return the keys of the rows that the table holds as well.
+    """Return the keys of those rows that the table already contains.
 
-    It is read only where its files hold the offsets of the rows and, if copies of a record have the same date
-    (`dated`), their dates.
+    Only files with the offsets of the rows are read and, if copies of a record have the same date (`dated`), with their
+    dates.
     """
     offsets = spool.offsets
     bounds = pc.min_max(offsets)
@@ -157,7 +158,7 @@ def _stored_keys(stored: DeltaTable, spool: RowSpool, *, dated: bool) -> set[_Ke
 
 
 def _commit(table: DeltaTable, rows: Sequence[pa.RecordBatch], written: MicroBatch) -> None:
-    """Append rows; from then on the table holds micro-batches up to `written`.
+    """Append rows, and mark that the table contains the micro-batches up to `written`.
 
     Raises:
         CommitFailedError: another audit, or an operator's DELETE, has changed the table since it was opened.
@@ -175,7 +176,7 @@ def _commit(table: DeltaTable, rows: Sequence[pa.RecordBatch], written: MicroBat
 
 
 def _new(rows: pa.RecordBatch, known: set[_Key]) -> pa.RecordBatch:
-    """Return the rows whose source is not known, each once; theirs become known."""
+    """Return the rows whose source is not in `known`, each once, and add their sources to it."""
     new = []
     for key in _keys(rows["source"]):
         new.append(key not in known)

@@ -1,4 +1,4 @@
-"""Reads of the decisions table: one decision by its id, its bucket's before and after it, and the latest."""
+"""Reads the decisions table: a decision by its id, the decisions of its bucket before and after it, and the newest."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class Selection:
     start: int | None = None
     """The earliest time of the request [epoch ms]."""
     end: int | None = None
-    """The time of the request that comes after the latest one [epoch ms]."""
+    """The end of the period, exclusive [epoch ms]."""
 
     def condition(self) -> ds.Expression:
         """Return the filter of the table's rows."""
@@ -67,20 +67,20 @@ class Selection:
         return found
 
     def includes(self, day: date) -> bool:
-        """Return whether it has times of a day (UTC)."""
+        """Return whether the period includes times of a day (UTC)."""
         return (self.start is None or _moment(self.start).date() <= day) and (
             self.end is None or day <= _moment(self.end).date()
         )
 
 
 class AuditedDecisions:
-    """The decisions table as of the moment when it was opened."""
+    """The decisions table, at the version that was current when it was opened."""
 
     def __init__(self, settings: Settings) -> None:
         """Open the table.
 
         Raises:
-            MutationQuotaError: it does not exist, is a newer program's, or cannot be read.
+            MutationQuotaError: it does not exist, was written by a newer program, or cannot be read.
         """
         self._table = open_table(settings, DECISIONS)
 
@@ -95,11 +95,11 @@ class AuditedDecisions:
 
     def before(self, decision: Decision) -> Iterator[Decision]:
         """Return the decisions of its bucket before it, newest first; the newest 2,000 at most."""
-        return self._neighbours(decision, backwards=True)
+        return self._decisions_of_bucket(decision, backwards=True)
 
     def after(self, decision: Decision) -> Iterator[Decision]:
         """Return the decisions of its bucket after it, in order; the first 2,000 at most."""
-        return self._neighbours(decision, backwards=False)
+        return self._decisions_of_bucket(decision, backwards=False)
 
     def latest(self, selection: Selection, limit: int) -> list[Decision]:
         """Return the newest decisions of a selection, in the order of their requests' times.
@@ -115,7 +115,7 @@ class AuditedDecisions:
             if not selection.includes(day):
                 continue
             of_day = self._table.dataset(day, day).filter(selection.condition())
-            # Of each day the positions first: it may have millions of decisions.
+            # Read only the positions of a day first: it may have millions of decisions.
             positions = of_day.to_table(columns=_POSITION).sort_by([(each, "ascending") for each in _ORDER])
             ids = positions["decision_id"].to_pylist()[-(limit - len(found)) :]
             if ids:
@@ -123,14 +123,14 @@ class AuditedDecisions:
         return found
 
     def observed(self) -> Iterator[Decision]:
-        """Return the decisions on observed requests by their time, day by day."""
+        """Yield the decisions on observed requests, ordered by time; one day is in memory at once."""
         for day in self._table.dates():
             of_day = self._table.dataset(day, day).to_table(filter=ds.field("observed").is_valid())
             decisions = [row_to_decision(row) for batch in of_day.to_batches(_ROWS) for row in batch.to_pylist()]
             yield from sorted(decisions, key=lambda each: (each.timestamp, msgspec.structs.astuple(each.source)))
 
-    def _neighbours(self, decision: Decision, *, backwards: bool) -> Iterator[Decision]:
-        """Read day by day, and of each day only the positions first: a tenant may have a million decisions."""
+    def _decisions_of_bucket(self, decision: Decision, *, backwards: bool) -> Iterator[Decision]:
+        """Read day by day, and first only the positions of each day: a tenant may have a million decisions."""
         left = _MAX_DECISIONS
         of_bucket = _of_bucket(decision)
         own_day = _moment(decision.timestamp).date()
@@ -187,7 +187,7 @@ def row_to_decision(row: dict[str, Any]) -> Decision:
 
 
 def _topic(row: dict[str, Any]) -> dict[str, Any]:
-    """Leave out the details that the request did not have: they are null in the table."""
+    """Return a topic without the details that the request did not have: they are null in the table."""
     fields = {
         name: value for name, value in row.items() if value is not None or name not in TopicDetails.__struct_fields__
     }
@@ -195,7 +195,7 @@ def _topic(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _of_bucket(decision: Decision) -> ds.Expression:
-    """Return the condition for decisions of the same bucket, but for its additional tags."""
+    """Return the condition for decisions of the same bucket; its additional tags are not compared."""
     return (
         (ds.field("user_tag") == decision.user_tag)
         & (ds.field("client_tag") == decision.client_tag)

@@ -1,4 +1,4 @@
-"""JSON records as Arrow columns of a Spark schema; what does not fit it is null."""
+"""Decodes JSON records into Arrow columns of a Spark schema; a record that does not match the schema is null."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
@@ -30,8 +30,8 @@ _TYPES: dict[type[DataType], Any] = {
 }
 
 
-_MISFITS = (pa.ArrowException, OverflowError, UnicodeError)
-"""The errors of a value that has its column's type and does not fit into it, such as a number that is too large."""
+_CONVERSION_ERRORS = (pa.ArrowException, OverflowError, UnicodeError)
+"""The errors of a value that has its column's type but cannot be converted, such as a number that is too large."""
 
 
 class RecordDecoder:
@@ -41,7 +41,7 @@ class RecordDecoder:
     """
 
     def __init__(self, schema: StructType, objects: Sequence[str] = ()) -> None:
-        """Make a decoder.
+        """Create a decoder.
 
         Args:
             schema: the fields of a record.
@@ -52,11 +52,11 @@ class RecordDecoder:
         self._decoder = msgspec.json.Decoder(_fields_type(schema, dict.fromkeys(objects, dict[str, Any])))
 
     def decode(self, values: Sequence[bytes | None]) -> pa.StructArray:
-        """Return the records as structs, null where a value is no such record."""
+        """Return the records as structs; null for a value that does not match the schema."""
         rows = [self._fields(value) for value in values]
         try:
             return pa.array(rows, self._type)
-        except _MISFITS:
+        except _CONVERSION_ERRORS:
             return pa.array([row if self._fits(row) else None for row in rows], self._type)
 
     def _fields(self, value: bytes | None) -> dict[str, Any] | None:
@@ -72,7 +72,7 @@ class RecordDecoder:
     def _fits(self, row: dict[str, Any] | None) -> bool:
         try:
             pa.array([row], self._type)
-        except _MISFITS:
+        except _CONVERSION_ERRORS:
             return False
         return True
 
@@ -80,7 +80,7 @@ class RecordDecoder:
 def _fields_type(schema: StructType, others: Mapping[str, Any]) -> Any:  # noqa: ANN401 a type
     """Return the type of a JSON object with the fields of a schema; `others` has the types of some of them."""
     types = {field.name: (others.get(field.name) or _field_type(field.dataType)) | None for field in schema}
-    make: Any = TypedDict  # mypy knows only those that are written out
+    make: Any = TypedDict  # mypy accepts only a TypedDict with literal fields
     return make("Fields", types, total=False)
 
 

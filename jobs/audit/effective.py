@@ -16,7 +16,7 @@ _OUTCOMES: dict[Outcome, str] = {
     "refused": "topic.error_code <> 0",
     "charged": "quota IS NOT NULL AND coalesce({shadow_code}, topic.error_code) = 0",
 }
-"""Whether the decision had an outcome for the topic. A bucket is charged as the quota decided, also in shadow."""
+"""Whether the decision had this outcome for the topic. A quota in shadow charges as it would have decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Dialect:
 
     number: str
     shadow_code: str
-    """The topic's error code by a quota in shadow, or null."""
+    """The error code of the topic according to a quota in shadow, or null."""
     total: str
     """The sum of `{value}` over all topics, as a bigint."""
 

@@ -1,4 +1,4 @@
-"""The explanation of a decision, from the audit's tables."""
+"""Explains a decision from the audit's tables."""
 
 from confluent_kafka import KafkaException
 
@@ -6,7 +6,7 @@ from jobs.audit.decisions import AuditedDecisions
 from jobs.audit.quota_changes import read_quota_log
 from jobs.audit.tables.reader import open_table, read_errors
 from jobs.audit.tables.specs import DEAD_LETTERS
-from quota.errors import BadInput, BadRecord, MutationQuotaError, NotFound
+from quota.errors import BadInput, BadRecord, ClusterError, MutationQuotaError, NotFound
 from quota.explanation.explanation import Explanation, Neighbours, explain
 from quota.explanation.quota_history import QuotaHistory
 from quota.kafka.clients import reason
@@ -62,7 +62,7 @@ def _absent_error(settings: Settings, source: Source) -> MutationQuotaError:
     try:
         decision = _find_in_topic(settings, source)
     except KafkaException as error:
-        return NotFound(
+        return ClusterError(
             f"{source}: the table has no such decision, and {topic} cannot be searched for a newer one: "
             f"Kafka at {cluster}: {reason(error)}"
         )

@@ -1,6 +1,6 @@
 """The query that aggregates each tenant's decisions by minute, from the audit's table into its own table.
 
-It is separate from the audit, because a decision may have to wait for a batch of the audit.
+It is a separate query, because decisions may have to wait for the batches of the audit.
 """
 
 from collections import Counter
@@ -14,14 +14,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.audit.effective import SPARK, count_topics, sum_mutations
-from jobs.audit.tables.conflicts import try_again
+from jobs.audit.tables.conflicts import retry
 from jobs.audit.tables.frames import follow_table, read_table
 from jobs.audit.tables.preparation import missing_tables, prepare_tables
 from jobs.audit.tables.specs import DECISIONS, TENANT_MINUTES
 from jobs.audit.upkeep.schedule import Upkeep
 from jobs.spark.bucket_order import newest_so_far
 from jobs.spark.failures import query_errors
-from jobs.spark.log_lines import QUERY_PROPERTY
+from jobs.spark.log_lines import QUERY_PROPERTY, batch_in_log
 from jobs.spark.queries import trigger
 from jobs.storage.files import Files
 from jobs.storage.starting import check_stateless_checkpoint
@@ -70,9 +70,10 @@ def start_minutes(
     )
 
 
-def _write_batch(settings: Settings, upkeep: Upkeep, batch: DataFrame, _batch_id: int) -> None:
-    try_again(partial(update_minutes, settings, batch), *_CONFLICTS)
-    upkeep.after_batch()
+def _write_batch(settings: Settings, upkeep: Upkeep, batch: DataFrame, batch_id: int) -> None:
+    with batch_in_log(NAME, batch_id):
+        retry(partial(update_minutes, settings, batch), *_CONFLICTS)
+        upkeep.after_batch()
 
 
 def update_minutes(settings: Settings, batch: DataFrame) -> None:
@@ -114,7 +115,7 @@ _SUMS = {
 
 def sum_minutes(decisions: DataFrame) -> DataFrame:
     """Sum up decisions (`schemas.decisions.TABLE`) by minute and tenant (`schemas.tenant_minutes.TABLE`)."""
-    # A throttle time that is not longer than the request quota's is not the bucket's (KIP-599).
+    # A throttle time not longer than that of the request quota is not due to the bucket (KIP-599).
     throttle = F.when(F.col("controller_throttle_ms") > F.col("request_throttle_ms"), F.col("controller_throttle_ms"))
     newest = newest_so_far(_key_columns(), "source.")
     order = F.struct(newest.alias("newest"), "source.topic", "source.partition", "source.offset")

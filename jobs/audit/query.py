@@ -12,7 +12,7 @@ from jobs.audit.tables.preparation import missing_tables, newest_batch, prepare_
 from jobs.audit.upkeep.schedule import Upkeep
 from jobs.spark.failures import query_errors
 from jobs.spark.kafka_source import read_topics
-from jobs.spark.log_lines import QUERY_PROPERTY
+from jobs.spark.log_lines import QUERY_PROPERTY, batch_in_log
 from jobs.spark.queries import trigger
 from jobs.storage.files import Files
 from jobs.storage.retention import check_gaps
@@ -66,10 +66,11 @@ def start_audit(
 
 
 def write_batch(settings: Settings, upkeep: Upkeep, batch: DataFrame, batch_id: int) -> None:
-    """Append a micro-batch of records (`schemas.kafka.RECORD`) to the tables; those that they hold are left out."""
-    # The query's id belongs to its checkpoint, so batches of a new checkpoint are not taken for known ones.
+    """Append a micro-batch of records (`schemas.kafka.RECORD`) to the tables; stored ones are skipped."""
+    # The query's id belongs to its checkpoint, so batches of a new checkpoint are not mistaken for stored ones.
     query_id = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
     append = partial(append_records, AuditConfig.of(settings), MicroBatch(str(query_id), batch_id))
-    # In one task: all copies of a record meet there, and each table gets one file a day.
-    batch.coalesce(1).mapInArrow(append, StructType()).collect()
-    upkeep.after_batch()
+    with batch_in_log(NAME, batch_id):
+        # In one task, which sees all copies of a record and writes one file for each table and date.
+        batch.coalesce(1).mapInArrow(append, StructType()).collect()
+        upkeep.after_batch()

@@ -18,12 +18,12 @@ def read_quota_log(settings: Settings, until: int, *, with_clusters: bool) -> li
     """Read the changes up to a time, in the log's order.
 
     Args:
-        settings: the settings.
+        settings: the deployment whose table is read.
         until: the timestamp of the last change [epoch ms].
-        with_clusters: whether to read the cluster's metadata too, which callbacks need; each may have megabytes.
+        with_clusters: whether to read the cluster's metadata too, which callbacks need; a record may have megabytes.
 
     Raises:
-        MutationQuotaError: the table does not exist, is a newer program's, or cannot be read.
+        MutationQuotaError: the table does not exist, was written by a newer program, or cannot be read.
     """
     condition = ds.field("timestamp") <= to_timestamp(until)
     if not with_clusters:
@@ -40,5 +40,5 @@ def row_to_entry(row: dict[str, Any]) -> QuotaLogEntry:
 
 
 def log_position(row: dict[str, Any]) -> tuple[int, int]:
-    """Return the place of a row of the table in the quota log."""
+    """Return the partition and offset of a row's record in the quota log."""
     return row["source"]["partition"], row["source"]["offset"]

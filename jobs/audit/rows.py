@@ -1,6 +1,6 @@
 """The rows of the audit's tables, from the records of the topics. All are Arrow tables.
 
-Each function returns the rows of a topic's own table and rows of the dead letters: a record is in one of them.
+Each function returns rows of the topic's own table and dead letters; a record becomes a row of exactly one of them.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ class Rows(NamedTuple):
     own: pa.Table
     """Rows of the topic's own table."""
     dead_letters: pa.Table
-    """Rows of the dead letters, for records that are not what their topic holds."""
+    """Rows of the dead letters table, for foreign and invalid records."""
 
 
 def decision_rows(records: pa.RecordBatch) -> Rows:
@@ -51,17 +51,17 @@ def decision_rows(records: pa.RecordBatch) -> Rows:
     columns = _columns(decoded) | {"decided_at": _moments(records["timestamp"], MAX_EPOCH_MS)}
     columns |= {name: _moments(columns[name]) for name in ("retry_at", "expires_at")}
     columns["timestamp"] = _stamps(columns["timestamp"])
-    return Rows(_rows(columns, _DECISIONS, ours), _strays(records, pc.invert(ours)))
+    return Rows(_rows(columns, _DECISIONS, ours), _foreign_rows(records, pc.invert(ours)))
 
 
 def dead_letter_rows(records: pa.RecordBatch) -> Rows:
-    """Return the rows of records of the dead letters topic (`schemas.kafka.RECORD`); both are of the same table."""
+    """Return the rows of records of the dead letters topic (`schemas.kafka.RECORD`), all for the dead letters table."""
     decoded = _dead_letters.decode(records["value"].to_pylist())
     columns = _columns(decoded)
     ours = pc.and_(_is_whole(decoded, (), ("timestamp",)), columns["error"].is_valid())
     # Where the timestamp of the invalid record is not trusted, the dead letter's own is used.
     columns["timestamp"] = _stamps(columns["timestamp"], records["timestamp"])
-    return Rows(_rows(columns, _DEAD_LETTERS, ours), _strays(records, pc.invert(ours)))
+    return Rows(_rows(columns, _DEAD_LETTERS, ours), _foreign_rows(records, pc.invert(ours)))
 
 
 def quota_change_rows(records: pa.RecordBatch) -> Rows:
@@ -75,21 +75,21 @@ def quota_change_rows(records: pa.RecordBatch) -> Rows:
 
 
 def _is_whole(decoded: pa.StructArray, times: tuple[str, ...], times_or_null: tuple[str, ...]) -> pa.BooleanArray:
-    """Return which records have a source and valid times."""
+    """Return which records have a source and valid times; `times` are required."""
     source = decoded.field("source")
     present = [source.field(name).is_valid() for name in SOURCE.names]
     # A field of a null struct may have any value.
     present += [decoded.is_valid(), source.is_valid(), *(decoded.field(name).is_valid() for name in times)]
-    last = {"timestamp": MAX_EPOCH_MS}  # its date is a column; the others may be a wait later
+    last = {"timestamp": MAX_EPOCH_MS}  # its date is a column; the others may be a throttle time later
     in_range = [
         _in_range(decoded.field(name).fill_null(0), last.get(name, _LAST_MS)) for name in (*times, *times_or_null)
     ]
     return reduce(pc.and_, [*present, *in_range])
 
 
-def _strays(records: pa.RecordBatch, strays: pa.BooleanArray) -> pa.Table:
-    """Return the rows of the dead letters for records that this program does not write."""
-    records = records.filter(strays)
+def _foreign_rows(records: pa.RecordBatch, foreign: pa.BooleanArray) -> pa.Table:
+    """Return the dead letters for foreign records, which this program does not write."""
+    records = records.filter(foreign)
     text = [None if value is None else codec.text(value) for value in records["value"].to_pylist()]
     columns = {
         "source": pa.StructArray.from_arrays([records[name] for name in SOURCE.names], SOURCE.names),
@@ -105,7 +105,7 @@ def _columns(rows: pa.StructArray) -> dict[str, pa.Array]:
 
 
 def _stamps(*epoch_ms: pa.Array) -> pa.Array:
-    """Return the first valid one of a record's timestamps in epoch ms, or now: none may be trusted."""
+    """Return the first valid timestamp of each record (arguments in epoch ms), or the current time if none is valid."""
     found = [_moments(each, MAX_EPOCH_MS) for each in epoch_ms]
     return pc.coalesce(*found, pa.scalar(now_ms() * 1000, _UTC))
 
@@ -120,7 +120,7 @@ def _in_range(epoch_ms: pa.Array, last: int) -> pa.BooleanArray:
 
 
 def _rows(columns: Mapping[str, pa.Array], schema: pa.Schema, which: pa.BooleanArray | None = None) -> pa.Table:
-    """Return columns as rows of a table, with the date of their `timestamp`, by which the tables are partitioned."""
+    """Return columns as rows of a table, with the date of `timestamp`, the partition column."""
     dated = {**columns, "date": columns["timestamp"].cast(pa.timestamp("us")).cast(pa.date32())}
     rows = pa.table([dated[name].cast(schema.field(name).type) for name in schema.names], schema=schema)
     return rows if which is None else rows.filter(which)

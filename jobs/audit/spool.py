@@ -11,14 +11,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from jobs.audit.tables.specs import TableSpec
 
 _MEMORY_BYTES = 64 * 1024 * 1024
-"""The rows that are held in memory; more are held in a file, because records may be large."""
+"""The size of the rows that are held in memory [bytes]; above it a file holds them, because records may be large."""
 
 
 class RowSpool:
-    """Rows of a table; beyond some size they are held in a file."""
+    """Rows of a table, in memory or, above a certain size, in a temporary file."""
 
     def __init__(self, table: TableSpec) -> None:
-        """Hold no rows yet."""
+        """Start without rows."""
         folder = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0]
         self._file = SpooledTemporaryFile(_MEMORY_BYTES, dir=folder or None)  # noqa: SIM115 closed by `close`
         self._writer = pa.ipc.new_stream(self._file, to_arrow_schema(table.schema, timezone="UTC"))
@@ -41,18 +41,18 @@ class RowSpool:
         return self._dates
 
     def add(self, rows: pa.Table) -> None:
-        """Add rows."""
+        """Add rows that have the table's schema."""
         if rows.num_rows:
             self._writer.write_table(rows)
             self._sources.append(rows["source"])
             self._dates.update(map(str, pc.unique(rows["date"]).to_pylist()))
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """Return the rows, from the first; none can be added after that."""
-        self._writer.close()  # again, it does nothing
+        """Return the rows, from the first; no rows can be added afterwards."""
+        self._writer.close()  # idempotent
         self._file.seek(0)
         return iter(pa.ipc.open_stream(self._file))
 
     def close(self) -> None:
-        """Discard the rows."""
+        """Discard the rows, and delete their file."""
         self._file.close()

@@ -1,4 +1,4 @@
-"""Buckets read from the state store: to list them, and to move them to another checkpoint.
+"""Reads buckets from the state store, to list them or to move them to another checkpoint.
 
 May import: quota, schemas, and jobs.spark, storage and enforce.
 """

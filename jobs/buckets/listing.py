@@ -28,7 +28,7 @@ class Order(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class BucketQuery:
-    """The selection of a list: which buckets, in which order, and how many."""
+    """The filter, order and limit of a list."""
 
     tags: Mapping[str, str]
     """Tags that a bucket must have."""
@@ -36,7 +36,7 @@ class BucketQuery:
     """Whether to list only buckets in debt."""
     order: Order
     limit: int
-    """The most buckets to list."""
+    """The largest number of buckets to list."""
 
     @property
     def is_all(self) -> bool:
@@ -101,4 +101,4 @@ _KEYS: dict[Order, Callable[[ListedBucket], Any]] = {
     Order.RATE: lambda row: (-row.rate, _name(row)),
     Order.NAME: _name,
 }
-"""Sort keys: lowest tokens, longest time, latest change or highest rate first; then by name."""
+"""Sort keys: lowest tokens, longest time, newest change or highest rate first; then by name."""

@@ -1,13 +1,11 @@
-"""Buckets moved to another checkpoint, with their debts.
+"""Moves buckets, with their debts, to another checkpoint.
 
-Spark cannot start a stateful Python query with an initial state. So another query, which has the same stateful stage
-and reads the buckets, writes a checkpoint of one batch. Then the offsets in it are replaced with those of the first
-requests that the buckets do not include. For Spark, the result belongs to a query that has decided everything before
-them.
+Spark cannot start a stateful Python query with an initial state. So another query with the same stateful stage reads
+the buckets and writes a checkpoint of one batch. Then its offsets are replaced with those of the first requests that
+the buckets do not include. To Spark, the result is the checkpoint of a query that has decided all earlier requests.
 """
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -27,7 +25,7 @@ from jobs.storage.checkpoint import Checkpoint, new_folder, write_offsets
 from jobs.storage.deployment import Deployment
 from jobs.storage.files import Files
 from jobs.storage.starting import check_stateful_checkpoint, replace_checkpoint
-from jobs.storage.stored_files import check_store
+from jobs.storage.stored_files import ReadableFiles, check_store
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from quota.settings.storage import query_folder
@@ -65,7 +63,7 @@ def capture_buckets(spark: SparkSession, settings: Settings) -> SavedBuckets:
 
 @query_errors(NAME)
 def restore_buckets(spark: SparkSession, settings: Settings, saved: SavedBuckets) -> None:
-    """Have the enforcing query start with buckets, after the requests that they include; its checkpoint is set aside.
+    """Replace the enforcing query's checkpoint: it starts with these buckets, after the requests that they include.
 
     Args:
         spark: a session with as many shuffle partitions as the state is to have.
@@ -76,8 +74,7 @@ def restore_buckets(spark: SparkSession, settings: Settings, saved: SavedBuckets
         MutationQuotaError: the buckets belong to other topics, or the query has decided more since they were saved.
     """
     files = Files(spark, settings)
-    _check_topics(saved.header, Deployment.read(files), files.root)
-    _check_unchanged(saved.header, Checkpoint.read(files, NAME, STATE_VERSION), files)
+    check_restorable(saved.header, Deployment.read(files), files)
     prepared = new_folder(files, NAME)
     folder, rows = f"{query_folder(prepared)}/v{STATE_VERSION}", f"{query_folder(prepared)}-rows"
     try:
@@ -87,6 +84,21 @@ def restore_buckets(spark: SparkSession, settings: Settings, saved: SavedBuckets
     write_offsets(files, f"{folder}/offsets/0", saved.header.positions)
     files.remove(f"{folder}/sources")  # the offsets of the rows
     replace_checkpoint(files, NAME, STATE_VERSION, prepared)
+
+
+def check_restorable(header: BucketFileHeader, known: Deployment, files: ReadableFiles) -> None:
+    """Check that buckets can be restored in a deployment.
+
+    Args:
+        header: the header of their file.
+        known: the topics of the deployment.
+        files: the files of its storage root.
+
+    Raises:
+        MutationQuotaError: they belong to other topics, or the query has decided more since they were saved.
+    """
+    _check_topics(header, known, files.root)
+    _check_unchanged(header, Checkpoint.read(files, NAME, STATE_VERSION), files)
 
 
 def _write_checkpoint(spark: SparkSession, saved: SavedBuckets, checkpoint: str, rows: str) -> None:
@@ -117,7 +129,7 @@ def _fill(group: tuple[str], frames: Iterable["pd.DataFrame"], state: GroupState
     return iter(())
 
 
-def _positions(found: Checkpoint, files: Files) -> dict[str, dict[str, int]]:
+def _positions(found: Checkpoint, files: ReadableFiles) -> dict[str, dict[str, int]]:
     positions: dict[str, dict[str, int]] = {}
     for each in found.positions(files):
         positions.setdefault(each.topic, {})[str(each.partition)] = each.offset
@@ -129,12 +141,12 @@ def _check_topics(header: BucketFileHeader, known: Deployment, root: str) -> Non
         if known.topics.get(name) != topic_id:
             raise MutationQuotaError(
                 f"the buckets belong to a topic {name} with the id {topic_id}, but {root} belongs to "
-                f"{known.topics.get(name, 'none of that name')}; load them where the original topics are"
+                f"{known.topics.get(name, 'no such topic')}; load them in a deployment with the original topics"
             )
 
 
-def _check_unchanged(header: BucketFileHeader, found: Checkpoint, files: Files) -> None:
-    """Check that nothing was decided since the export, if there is a checkpoint."""
+def _check_unchanged(header: BucketFileHeader, found: Checkpoint, files: ReadableFiles) -> None:
+    """Check that no request was decided since the export, if there is a checkpoint."""
     if found.exists and (found.has_open_batch or _positions(found, files) != header.positions):
         raise MutationQuotaError(
             f"{NAME} has decided requests since the buckets were exported, in {files.root}/{found.folder}; stop it, "
@@ -142,20 +154,12 @@ def _check_unchanged(header: BucketFileHeader, found: Checkpoint, files: Files) 
         )
 
 
-def export_buckets(settings: Settings, file: Path, *, new: bool = True) -> SavedBuckets:
-    """Write the buckets of the enforcing query, which must not run, to a file, and return them.
-
-    Args:
-        settings: the settings.
-        file: the file; an existing one is replaced.
-        new: whether the file must not exist.
+def export_buckets(settings: Settings) -> SavedBuckets:
+    """Return the buckets of the enforcing query, which must not run.
 
     Raises:
-        BadInput: `new`, and the file exists.
         MutationQuotaError: there are no buckets.
     """
     check_store(settings)
     with session(settings, "buckets export") as spark:
-        saved = capture_buckets(spark, settings)
-    saved.write(file, new=new)
-    return saved
+        return capture_buckets(spark, settings)

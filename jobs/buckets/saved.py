@@ -1,15 +1,16 @@
-"""Buckets in a file: a header, then a line for each bucket, in JSON.
+"""Stores buckets in a file: a header, then a line for each bucket, in JSON.
 
-Numbers are read back exactly, to the last bit; bytes are base64.
+Numbers are restored exactly, to the last bit; bytes are base64.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
-from jobs.storage.whole_file import write_whole
+from jobs.storage.whole_file import read_whole
 from quota.errors import BadInput
 from schemas.buckets import STATE_VERSION
 
@@ -47,31 +48,20 @@ class SavedBuckets:
     header: BucketFileHeader
     buckets: Sequence[SavedBucket]
 
-    def write(self, file: Path, *, new: bool = True) -> None:
-        """Write a file, as a whole or not at all.
-
-        Args:
-            file: the file; an existing one is replaced.
-            new: whether the file must not exist.
-
-        Raises:
-            BadInput: `new`, and the file exists.
-        """
-        lines = b"".join(msgspec.json.encode(line) + b"\n" for line in (self.header, *self.buckets))
-        try:
-            write_whole(file, lines, new=new)
-        except FileExistsError:
-            raise BadInput(f"--output-file {file}: the file exists; add --force to replace it") from None
+    def write(self, out: BinaryIO) -> None:
+        """Write the lines to a file that `read_buckets` reads."""
+        out.writelines(msgspec.json.encode(line) + b"\n" for line in (self.header, *self.buckets))
 
 
 def read_buckets(file: Path) -> SavedBuckets:
     """Read a file.
 
     Raises:
-        BadInput: the file does not exist, is of another version, is truncated, or is not from `buckets export`.
+        BadInput: the file does not exist, has another version, is truncated, or is not from `buckets export`.
     """
+    content = read_whole(file)
     try:
-        first, *lines = file.read_bytes().splitlines()
+        first, *lines = content.splitlines()
         header = msgspec.json.decode(first, type=BucketFileHeader)
         if header.state_version != STATE_VERSION:
             raise BadInput(
@@ -80,8 +70,6 @@ def read_buckets(file: Path) -> SavedBuckets:
             )
         decoder = msgspec.json.Decoder(SavedBucket)
         buckets = [decoder.decode(line) for line in lines]
-    except OSError as error:
-        raise BadInput(f"{file}: {error.strerror}") from None
     except (ValueError, msgspec.MsgspecError) as error:
         raise BadInput(f"{file} was not written by buckets export, or was changed: {error}") from None
     if len(buckets) != header.buckets:

@@ -1,7 +1,7 @@
-"""The buckets of the enforcing query, read from the state store of its checkpoint, also while it runs.
+"""Reads the buckets of the enforcing query from the state store of its checkpoint, also while it runs.
 
 The files of a finished batch do not change. They are removed after many later batches
-(`spark.sql.streaming.minBatchesToRetain`), so only a slow reader finds them gone; it then reads a newer batch.
+(`spark.sql.streaming.minBatchesToRetain`); a reader that is too slow for that then reads a newer batch.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -81,9 +81,9 @@ def list_buckets(settings: Settings, query: BucketQuery, clock: Callable[[], int
     """Return the selected buckets as of the newest finished batch; the enforcing query may run at the same time.
 
     Args:
-        settings: the settings.
+        settings: the settings of the deployment.
         query: the selection.
-        clock: returns the present time, epoch ms.
+        clock: returns the current time [epoch ms].
 
     Raises:
         MutationQuotaError: no batch is finished, or the storage root cannot be read.

@@ -1,16 +1,18 @@
-"""`mutation-quota dead-letters`: invalid records of the request topic, and sending them again."""
+"""`mutation-quota dead-letters`: lists, shows and resends invalid records of the request topic."""
 
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from heapq import nlargest
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jobs.cli.options import From, KafkaOptions
+from jobs.cli.options import ConfirmOptions, From, KafkaOptions, To
 from jobs.cli.output import OutputOptions, print_table
-from jobs.cli.times import parse_time
+from jobs.cli.times import parse_period
+from jobs.storage.whole_file import read_whole
 from quota.errors import BadInput, NotFound
 from quota.records.record import Source
 from quota.settings import Settings
@@ -19,6 +21,7 @@ from schemas.documents.dead_letters import DeadLetters, ListedDeadLetter, Resent
 
 if TYPE_CHECKING:
     from quota.kafka.dead_letters import StoredDeadLetter
+    from quota.records.request import MutationRequest
 
 _MAX_ERROR_CHARACTERS = 100
 """The length at which `list` cuts an error."""
@@ -33,30 +36,33 @@ Containing = Annotated[
 
 def list_letters(
     since: From = None,
+    until: To = None,
     error: Containing = None,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="Print at most the N latest.")] = 1000,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="Print at most the N newest.")] = 1000,
     *,
     output: OutputOptions,
     kafka: KafkaOptions,
 ) -> None:
     """List invalid requests.
 
-    Reads the dead-letter topic, as far back as it reaches; the Delta table dead_letters keeps all of them.
+    Reads the dead-letter topic, as far back as its retention; the Delta table dead_letters retains them for
+    audit.keep_days.
 
     Examples:
       mutation-quota dead-letters list --from -1h
       mutation-quota dead-letters list --error operation: -o json
     """
+    period = parse_period(since, until)
     settings = kafka.read()
     matched = 0
 
     def counted() -> "Iterator[StoredDeadLetter]":
         nonlocal matched
-        for letter in _read_matching(settings, since, error):
+        for letter in _read_matching(settings, period, error):
             matched += 1
             yield letter
 
-    # Memory holds only the letters that are printed, however many there are.
+    # Only the letters that are printed are held in memory.
     latest = nlargest(limit, counted(), key=_position)[::-1]
     left_out = matched - len(latest)
 
@@ -102,49 +108,69 @@ def resend(
         typer.Option(metavar="FILE", help="Corrected record, for a single dead letter; - for standard input."),
     ] = None,
     since: From = None,
+    until: To = None,
     error: Containing = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check the records, but do not send them.")] = False,
     *,
+    confirmation: ConfirmOptions,
     output: OutputOptions,
     kafka: KafkaOptions,
 ) -> None:
     """Resend requests after the cause is removed.
 
-    Sends a corrected record, or records as they were when the cause lay elsewhere (a callback that failed). Name them
-    by their ids, or select them with --from and --error. They are decided at the current time. If one of them is still
-    invalid, none is sent.
+    Sends a corrected record, or the unchanged records if they were not the cause (a callback failed, for example).
+    Name them by their ids, or select them with --from, --to and --error. They are decided at the current time. If one
+    of them is still invalid, none is sent. Asks for confirmation unless a single id is named.
 
     Examples:
       mutation-quota dead-letters resend mutation-requests-0-17 --value fixed.json
       mutation-quota dead-letters resend --from -1h --error callback --dry-run
     """
-    _check_ids(letter_ids or [])
-    settings = kafka.read()
-    if bool(letter_ids) == (since is not None or error is not None):
-        raise BadInput("which dead letters? give their ids, or select them with --from TIME or --error TEXT")
-    if value is not None and len(letter_ids or []) != 1:
+    ids = letter_ids or []
+    _check_ids(ids)
+    if bool(ids) == (since is not None or until is not None or error is not None):
+        raise BadInput("which dead letters? give their ids, or select them with --from TIME, --to TIME or --error TEXT")
+    if value is not None and len(ids) != 1:
         raise BadInput("--value FILE replaces the record of one dead letter: give exactly one id")
-    from quota.kafka.dead_letters import check, send
+    period = parse_period(since, until)
+    corrected = None if value is None else read_whole(value)
+    if len(ids) != 1:
+        confirmation.check(output)
+    settings = kafka.read()
+    from quota.kafka.dead_letters import send, valid_requests
 
-    found = _read_by_id(settings, letter_ids) if letter_ids else _read_matching(settings, since, error)
-    letters = [(each, each.letter.original_value if value is None else _read_bytes(value)) for each in found]
-    check(letters, settings.policy)
-    if not dry_run:
+    found = _read_by_id(settings, ids) if ids else _read_matching(settings, period, error)
+    letters = [(each, each.letter.original_value if corrected is None else corrected) for each in found]
+    requests = valid_requests(letters, settings.policy)
+    if letters and not confirmation.dry_run:
+        if len(ids) != 1:
+            confirmation.confirm(_question(requests))
         send(settings, letters)
 
     def lines() -> None:
         for each, _ in letters:
-            print(f"{'Would resend' if dry_run else 'Resent'} {each.letter_id}.")
+            print(f"{'Would resend' if confirmation.dry_run else 'Resent'} {each.letter_id}.")
+        if not letters:
+            print("No dead letters.")
 
-    output.print(ResentDeadLetters([each.letter_id for each, _ in letters], not dry_run), lines, items="dead_letters")
+    document = ResentDeadLetters([each.letter_id for each, _ in letters], not confirmation.dry_run)
+    output.print(document, lines, items="dead_letters")
 
 
-def _read_matching(settings: Settings, since: str | None, error: str | None) -> "Iterator[StoredDeadLetter]":
+def _question(requests: "Sequence[MutationRequest]") -> str:
+    counts = Counter(each.operation.value for each in requests)
+    operations = ", ".join(f"{count:,} {operation}" for operation, count in sorted(counts.items()))
+    return f"Resend {plural(len(requests), 'request')} ({operations})? An applier carries out those that are admitted."
+
+
+def _read_matching(
+    settings: Settings, period: tuple[int | None, int | None], error: str | None
+) -> "Iterator[StoredDeadLetter]":
     from quota.kafka.dead_letters import read_dead_letters
 
-    start = 0 if since is None else parse_time("--from", since)
+    start, end = period
     for each in read_dead_letters(settings):
-        if each.at >= start and (error or "") in each.letter.error:
+        is_in_period = each.at >= (start or 0) and (end is None or each.at < end)
+        if is_in_period and (error or "") in each.letter.error:
             yield each
 
 
@@ -170,10 +196,6 @@ def _read_by_id(settings: Settings, ids: list[str]) -> "list[StoredDeadLetter]":
         if each not in found:
             raise NotFound(f"{each}: no such dead letter in {settings.topics.dead_letters}; see dead-letters list")
     return [found[each] for each in dict.fromkeys(ids)]
-
-
-def _read_bytes(file: Path) -> bytes:
-    return sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
 
 
 def _to_item(stored: "StoredDeadLetter") -> ListedDeadLetter:

@@ -1,21 +1,23 @@
 """The options that commands share, in groups, and the settings that they select."""
 
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, BinaryIO, Protocol
+from typing import Annotated, BinaryIO, Protocol, Self
 
 import typer
 
 from jobs.cli.program.command_config import read_command_config, read_target_command_config
+from jobs.cli.program.completion import complete_setting
 from jobs.cli.program.help_text import COMMON_OPTIONS
 from jobs.cli.program.log import LogLevelOption, Verbose, follow_settings, set_log_level
 from jobs.storage.whole_file import whole_file
 from quota.errors import BadInput, MutationQuotaError
 from quota.settings import Settings, load_settings
-from quota.settings.loading import LoadedSettings, load_with_origins
+from quota.settings.loading import LoadedSettings, Override, load_with_origins
 
 User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="User principal.")]
 Client = Annotated[str | None, typer.Option("--client", metavar="NAME", help="Client-id.")]
@@ -25,6 +27,7 @@ Overrides = Annotated[
         "--set",
         metavar="SECTION.KEY=VALUE",
         help="Override a setting (wins over environment and file). Repeatable.",
+        autocompletion=complete_setting,
         rich_help_panel=COMMON_OPTIONS,
     ),
 ]
@@ -41,19 +44,34 @@ Comment = Annotated[str | None, typer.Option("--comment", metavar="TEXT", help="
 EffectiveAt = Annotated[
     str | None,
     typer.Option(
-        "--effective-at", metavar="TIME", help="When the change takes effect: ISO 8601, epoch ms, +2h. Default: now."
+        "--effective-at",
+        metavar="TIME",
+        help="When the change takes effect: ISO 8601 (UTC without a zone), epoch ms, +2h. Default: now.",
     ),
 ]
-ScheduledAt = Annotated[str, typer.Option(metavar="TIME", help="Time for which the change is scheduled.")]
+ScheduledAt = Annotated[
+    str,
+    typer.Option(
+        metavar="TIME", help="Time for which the change is scheduled: ISO 8601 (UTC without a zone), epoch ms."
+    ),
+]
 Requests = Annotated[
     str | None,
     typer.Option(
         metavar="FILE", help="File of requests (JSON lines) to read instead of the audit's tables; - for stdin."
     ),
 ]
-At = Annotated[str | None, typer.Option(metavar="TIME", help="Point in time: ISO 8601, epoch ms, -2h. Default: now.")]
-From = Annotated[str | None, typer.Option("--from", metavar="TIME", help="Start: ISO 8601, epoch ms, -2h.")]
-To = Annotated[str | None, typer.Option("--to", metavar="TIME", help="End, not included: ISO 8601, epoch ms, -2h.")]
+At = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="Point in time: ISO 8601 (UTC without a zone), epoch ms, -2h. Default: now."),
+]
+From = Annotated[
+    str | None, typer.Option("--from", metavar="TIME", help="Start: ISO 8601 (UTC without a zone), epoch ms, -2h.")
+]
+To = Annotated[
+    str | None,
+    typer.Option("--to", metavar="TIME", help="End, not included: ISO 8601 (UTC without a zone), epoch ms, -2h."),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +84,11 @@ class SettingsOptions:
     log_level: LogLevelOption = None
     verbose: Verbose = False
 
-    def read(self, *more: str) -> Settings:
-        """Load the settings that the options select, those before the command included, and set the log's level.
+    def read(self, *more: Override) -> Settings:
+        """Load the settings that the options before and after the command select, and set the log level.
 
         Args:
-            more: settings as `--set` takes them, which win over it.
+            more: settings given by other options, which override `--set`.
 
         Raises:
             BadInput: a setting or a file is invalid.
@@ -89,22 +107,22 @@ class SettingsOptions:
         set_log_level(self.log_level, verbose=self.verbose)
         return load_with_origins(*self._selected())
 
-    def _selected(self, *more: str) -> tuple[list[str], Path | None]:
+    def _selected(self, *more: Override) -> tuple[list[str | Override], Path | None]:
         """Return the overrides and the file that the options before and after the command select."""
         global_overrides, global_file = self.context.obj or ([], None)
         overrides = [*self._connection(), *global_overrides, *(self.overrides or []), *self._server(), *more]
         return overrides, self.settings_file or global_file
 
-    def _connection(self) -> list[str]:
+    def _connection(self) -> list[Override]:
         return []
 
-    def _server(self) -> list[str]:
+    def _server(self) -> list[Override]:
         return []
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaOptions(SettingsOptions):
-    """The options that select settings, of a command that connects to Kafka."""
+    """The options of a command that connects to Kafka."""
 
     server: Annotated[
         str | None,
@@ -125,20 +143,20 @@ class KafkaOptions(SettingsOptions):
         ),
     ] = None
 
-    def _connection(self) -> list[str]:
+    def _connection(self) -> list[Override]:
         own = read_command_config(self.command_config) if self.command_config else []
         return [*own, *self._target()]
 
-    def _target(self) -> list[str]:
+    def _target(self) -> list[Override]:
         return []
 
-    def _server(self) -> list[str]:
-        return [] if self.server is None else [f"kafka.bootstrap_servers={self.server}"]
+    def _server(self) -> list[Override]:
+        return [] if self.server is None else [Override(f"kafka.bootstrap_servers={self.server}", "--bootstrap-server")]
 
 
 @dataclass(frozen=True, slots=True)
 class TargetOptions(KafkaOptions):
-    """The options that select settings, of a command that connects to Kafka and to the target cluster."""
+    """The options of a command that connects to Kafka and to the target cluster."""
 
     target_command_config: Annotated[
         Path | None,
@@ -150,7 +168,7 @@ class TargetOptions(KafkaOptions):
         ),
     ] = None
 
-    def _target(self) -> list[str]:
+    def _target(self) -> list[Override]:
         return read_target_command_config(self.target_command_config) if self.target_command_config else []
 
 
@@ -161,19 +179,19 @@ class _Format(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConfirmOptions:
-    """The options of a command that deletes or discards something."""
+    """The options of a command that asks for confirmation."""
 
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False
 
     def check(self, output: _Format | None = None) -> None:
-        """Check, before anything is done, that the operator can be asked.
+        """Check that the command can ask for confirmation, before it does anything.
 
         Args:
             output: the format of the command's output, if it has one.
 
         Raises:
-            BadInput: nobody can be asked, and `--yes` is not given.
+            BadInput: it cannot ask, and `--yes` is not given.
         """
         if self.dry_run or self.yes:
             return
@@ -185,7 +203,7 @@ class ConfirmOptions:
             )
 
     def confirm(self, question: str) -> None:
-        """Ask on the terminal, unless `--yes` is given.
+        """Ask a question on the terminal, unless `--yes` is given.
 
         Raises:
             MutationQuotaError: the answer is no.
@@ -209,7 +227,7 @@ class FileOptions:
         return self.output_file is None or str(self.output_file) == "-"
 
     def check(self, summary: _Format | None = None) -> None:
-        """Check, before the work that its content takes, that the file can be written.
+        """Check that the file can be written, before its content is computed.
 
         Args:
             summary: the format of the summary, which is printed only if the content does not go to standard output.
@@ -220,14 +238,14 @@ class FileOptions:
         if self.to_stdout and summary and not summary.for_people:
             raise BadInput(
                 "--output is the format of the summary, and the content goes to standard output: "
-                "add --output-file FILE, or leave out --output"
+                "add --output-file FILE, or remove --output"
             )
         file = self.output_file
         if file is None or self.to_stdout:
             return
         if file.is_dir():
             raise BadInput(f"--output-file {file}: this is a folder")
-        if file.exists() and not file.is_file():  # a whole file would take the place of the device
+        if file.exists() and not file.is_file():  # the file would replace the device
             raise BadInput(f"--output-file {file}: this is not a regular file; - is standard output")
         if file.exists() and not self.force:
             raise BadInput(f"--output-file {file}: the file exists; add --force to replace it")
@@ -236,7 +254,7 @@ class FileOptions:
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """Provide the file, which appears as a whole when all has gone well, or standard output.
+        """Open the file, which appears only when it is complete, or standard output.
 
         Raises:
             BadInput: it cannot be written.
@@ -254,13 +272,47 @@ class FileOptions:
             raise BadInput(f"--output-file {file}: {error.strerror}") from None
 
     def write(self, content: str) -> None:
-        """Write a text as the whole file, or to standard output.
+        """Write the content of the file, or print it to standard output.
 
         Raises:
             BadInput: it cannot be written.
         """
         with self.open() as out:
             out.write(content.encode())
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPattern:
+    """The value of `--topic` as kafka-topics.sh reads it: regular expressions, separated by commas, for whole names."""
+
+    text: str
+    expressions: Sequence[re.Pattern[str]]
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Parse the value.
+
+        Raises:
+            BadInput: a part of it is not a regular expression.
+        """
+        try:
+            return cls(text, [re.compile(part.strip()) for part in text.split(",")])
+        except re.error as error:
+            raise BadInput(f"--topic {text}: not a regular expression: {error}") from None
+
+    def matches(self, name: str) -> bool:
+        """Return whether the name of a topic matches one of the expressions."""
+        return any(each.fullmatch(name) for each in self.expressions)
+
+
+def check_one_stdin(*files: str | Path | None) -> None:
+    """Check that not more than one file is standard input (`-`), which can be read once.
+
+    Raises:
+        BadInput: several are.
+    """
+    if [str(each) for each in files].count("-") > 1:
+        raise BadInput("-: standard input can be only one of the files")
 
 
 def parse_pair(option: str, text: str) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""The option `--output` of commands that print data, and the one way to print it."""
+"""The option `--output` of commands that print data, and functions that print data and tables."""
 
 import enum
 import shutil
@@ -16,7 +16,7 @@ from quota.records import codec
 from quota.text import printable
 
 _PIPED_WIDTH = 10_000
-"""Characters of a line where the output is not a terminal: a row of a table is always one line."""
+"""The width of a line [characters] if the output is not a terminal: large enough for each row to be one line."""
 
 
 class OutputFormat(enum.Enum):
@@ -40,10 +40,10 @@ class OutputOptions:
     default: ClassVar[OutputFormat] = OutputFormat.TABLE
 
     def __post_init__(self) -> None:
-        """Check that the options agree.
+        """Check that the options do not contradict each other.
 
         Raises:
-            BadInput: they do not.
+            BadInput: they do.
         """
         if self.as_json and self.output not in {None, OutputFormat.JSON}:
             raise BadInput("--json is the same as --output json: give only one of them")
@@ -71,8 +71,7 @@ class OutputOptions:
         Args:
             document: the data, one of `schemas.documents`.
             table: prints the text for people.
-            items: the name of the document's list, of which JSON lines print an element each; None for a document
-                that is one item itself.
+            items: the name of the document's list, whose elements are the JSON lines; None if the document is one line.
             file: where to print data; None for standard output.
         """
         match self.format:
@@ -105,13 +104,13 @@ def print_table(
     numbers: Collection[str] = (),
     whole: Collection[str] = (),
 ) -> None:
-    """Print a table: aligned to the width of a terminal, or with a line for each row where the output is piped.
+    """Print a table: fitted to the width of a terminal, or with one line for each row if the output is piped.
 
     Args:
         columns: the headings.
         rows: the cells of each row. Control characters in them are escaped.
         numbers: the headings of columns that are aligned to the right.
-        whole: the headings of columns whose cells stay on one line, such as ids, however narrow the terminal is.
+        whole: the headings of columns whose cells stay on one line, such as ids, even if the terminal is narrow.
     """
     from rich.console import Console
     from rich.table import Table
@@ -131,7 +130,7 @@ def print_table(
 
 
 def print_text(text: str, file: TextIO | None = None, *, indent: int = 2) -> None:
-    """Print a sentence: in lines as wide as the terminal, or as one line where the output is piped.
+    """Print a sentence: wrapped at the width of a terminal, or as one line if the output is piped.
 
     Args:
         text: the sentence.

@@ -1,4 +1,4 @@
-"""The commands that run: the jobs, the embedded broker, the live view and the demo."""
+"""The commands that run the jobs, the embedded broker, the live view and the demo."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,6 +7,10 @@ import typer
 
 from jobs.cli.options import ConfirmOptions, KafkaOptions, SettingsOptions, TargetOptions
 from quota.errors import BadInput
+from quota.settings import Settings
+from quota.text import plural
+
+_FULL = "full buckets from the oldest request"
 
 Once = Annotated[bool, typer.Option("--once", help="Process what is available now, then exit.")]
 TakeOver = Annotated[
@@ -54,7 +58,7 @@ def broker(
     from jobs.services.signals import stop_signals
 
     settings = where.read()
-    if nodes == 2:  # noqa: PLR2004 the quorum of two is two
+    if nodes == 2:  # noqa: PLR2004 the majority of two is two
         raise BadInput("--nodes 2: two nodes stop when one of them fails; give 1, or 3 to 9")
     running_kafka = (
         embedded_broker(settings, port, data) if nodes == 1 else embedded_cluster(settings, nodes, port, data)
@@ -73,14 +77,14 @@ def enforce(
         typer.Option(
             "--reset-state",
             help="Discard the state: start with full buckets from the oldest request, which forgives all debts. "
-            "The old checkpoint is kept aside.",
+            "The old checkpoint is set aside.",
         ),
     ] = False,
     buckets: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="With --reset-state: load buckets from a `buckets export` file and resume where it ends.",
+            help="With --reset-state: load buckets from a `buckets export` file, and resume after it.",
         ),
     ] = None,
     take_over: TakeOver = False,
@@ -104,20 +108,32 @@ def enforce(
     settings = kafka.read()
     if reset_state:
         confirmation.check()
-        with_what = f"the buckets of {buckets}" if buckets else "full buckets from the oldest request"
         if confirmation.dry_run:
-            print(f"Would set the checkpoint in {settings.storage.root} aside, and start with {with_what}.")
+            _print_reset(settings, buckets)
             return
+        with_what = f"the buckets of {buckets}" if buckets else _FULL
         confirmation.confirm(f"Discard the state in {settings.storage.root}, and start with {with_what}?")
     from jobs.services.enforce import run_enforce
 
     run_enforce(settings, once=once, reset=reset_state, buckets=buckets, take_over=take_over)
 
 
+def _print_reset(settings: Settings, buckets: Path | None) -> None:
+    """Print what `enforce --reset-state` would do."""
+    from jobs.services.enforce import preview_reset
+
+    found = preview_reset(settings, buckets)
+    with_what = _FULL if found.buckets is None else f"{plural(found.buckets, 'bucket')} of {buckets}"
+    aside = f"set the checkpoint {found.folder} aside, and " if found.folder else ""
+    print(f"Would {aside}start with {with_what}.")
+    if not found.folder:
+        print(f"There is no checkpoint of enforce in {settings.storage.root}.")
+
+
 def audit(once: Once = False, take_over: TakeOver = False, *, kafka: KafkaOptions) -> None:
     """Write decisions and changes to Delta tables.
 
-    Keeps every decision, dead letter and quota change. Runs until it is stopped.
+    Stores every decision, dead letter and quota change. Runs until it is stopped.
 
     Examples:
       mutation-quota audit --bootstrap-server broker:9092
@@ -145,8 +161,8 @@ def minutes(once: Once = False, take_over: TakeOver = False, *, where: SettingsO
 def applier(once: Once = False, *, kafka: TargetOptions) -> None:
     """Carry out admitted mutations on the cluster.
 
-    Creates, grows and deletes topics as decided, each once, and writes the results to the results topic. Of several
-    appliers with the same group only the one started last works.
+    Creates, grows and deletes topics as decided, each once, and writes the results to the results topic. If several
+    appliers have the same group, only the one started last is active.
 
     Examples:
       mutation-quota applier --bootstrap-server broker:9092

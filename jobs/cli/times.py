@@ -1,4 +1,4 @@
-"""Times in options."""
+"""Parses times in options."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -11,11 +11,11 @@ from quota.text import format_time
 _RELATIVE = re.compile(r"([+-])(\d{1,9})([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _MIN_DIGITS = 12
-"""Digits of the shortest epoch ms: fewer are epoch seconds, or a date such as 20270101, and ambiguous."""
+"""The smallest number of digits of epoch ms: fewer may be epoch seconds, or a date such as 20270101."""
 
 
 def parse_time(option: str, text: str) -> int:
-    """Parse a time: epoch ms, ISO 8601 (UTC where it names no zone), or relative to now as in -2h and +30m.
+    """Parse a time: epoch ms, ISO 8601 (UTC unless it names a zone), or relative to now as in -2h and +30m.
 
     Returns:
         The time, epoch ms.
@@ -36,7 +36,9 @@ def parse_time(option: str, text: str) -> int:
     except (ValueError, OverflowError):
         moment = -1
     if not 0 <= moment <= MAX_EPOCH_MS:
-        raise BadInput(f"{option} {text!r}: expected a time: 2026-11-21T14:00, epoch ms, or from now as in -2h or +30m")
+        raise BadInput(
+            f"{option} {text!r}: expected a time: 2026-11-21T14:00 (UTC), epoch ms, or relative to now (-2h, +30m)"
+        )
     return moment
 
 
@@ -57,13 +59,13 @@ def parse_period(since: str | None, until: str | None) -> tuple[int | None, int 
 
 
 def parse_future_time(option: str, text: str | None) -> int | None:
-    """Parse the time from which a change is to hold.
+    """Parse the time when a change takes effect.
 
     Returns:
         The time, epoch ms; None if it is not given.
 
     Raises:
-        BadInput: the text is not a time, or the time is past: past decisions cannot be changed.
+        BadInput: the text is not a time, or the time is in the past, whose decisions cannot be changed.
     """
     if text is None:
         return None

@@ -1,4 +1,4 @@
-"""The dashboard: a page that shows requests, tenants and quotas as they change, from the topics alone.
+"""The dashboard: a live page of requests, tenants and quotas, which reads only the topics.
 
-May import: quota, jobs.metrics and jobs.report (its library, charts and style).
+May import: quota, jobs.background, jobs.metrics and jobs.report (its library, charts and style).
 """

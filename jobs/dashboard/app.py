@@ -1,4 +1,4 @@
-"""The HTTP interface of the dashboard: the page, the stream of changes, and the answers to clicks."""
+"""The HTTP interface of the dashboard: the page, the stream of changes, and the data of its dialogs."""
 
 import asyncio
 import threading
@@ -13,13 +13,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from jobs.dashboard.changing import WantedQuota, read_wanted_quota, set_quota
 from jobs.dashboard.explaining import explain_recent
 from jobs.dashboard.feed import Feed
 from jobs.dashboard.guard import Guard, Session
 from jobs.dashboard.page import Assets
 from jobs.dashboard.state import Cursor
 from jobs.dashboard.trial import try_quota
+from jobs.dashboard.wanted_quota import WantedQuota, read_wanted_quota, set_quota
 from jobs.metrics.health.dashboard import FeedHealth
 from jobs.metrics.health.probe import HEALTH_PATH, READINESS_PATH, Answer
 from quota.errors import BadRecord, ClusterError
@@ -30,24 +30,24 @@ from quota.timeline.change import to_change
 from quota.timeline.timeline import QuotaTimeline
 
 _TICK_SECONDS = 1.0
-_LOOK_SECONDS = 0.1
+_POLL_SECONDS = 0.1
 _MAX_STREAMS = 50
 _MAX_BODY_BYTES = 64 * 1024
-_OF_BUCKET = 100
+_BUCKET_DECISIONS = 100
 _WRONG_TOKEN_SECONDS = 0.5
 
 
 class Dashboard:
-    """Answers the requests of browsers."""
+    """Serves the requests of browsers."""
 
     def __init__(self, settings: Settings, feed: Feed, session: Session, stop: threading.Event) -> None:
-        """Prepare the answers.
+        """Load the files of the page.
 
         Args:
             settings: the settings of the deployment.
             feed: the data that the page shows.
-            session: the secrets of this start.
-            stop: ends the streams.
+            session: the secrets of this process.
+            stop: the streams end when it is set.
 
         Raises:
             MutationQuotaError: the library that draws charts is not installed.
@@ -89,7 +89,7 @@ class Dashboard:
         token = parse_qs((body or b"").decode(errors="replace")).get("token", [""])[0]
         if not self._session.accepts_token(token):
             await asyncio.sleep(_WRONG_TOKEN_SECONDS)
-            return HTMLResponse(self._assets.login("This is not the token."), 403)
+            return HTMLResponse(self._assets.login("Wrong token."), 403)
         response = RedirectResponse("/", 303)
         self._session.open_for(request.scope, response)
         return response
@@ -103,7 +103,7 @@ class Dashboard:
     async def _asset(self, request: Request) -> Response:
         found = self._assets.files.get(request.path_params["name"])
         if found is None:
-            return PlainTextResponse("There is no such file.\n", 404)
+            return PlainTextResponse("File not found.\n", 404)
         return Response(found.content, media_type=found.media_type)
 
     async def _stream(self, _: Request) -> Response:
@@ -123,10 +123,10 @@ class Dashboard:
                 news, cursor = await run_in_threadpool(self._feed.state.news, cursor, now)
                 about = {"now": now, "start": self._session.start, "contact": self._feed.contact}
                 yield b"data: %s\n\n" % codec.encode(about | news)
-                for _ in range(round(_TICK_SECONDS / _LOOK_SECONDS)):
+                for _ in range(round(_TICK_SECONDS / _POLL_SECONDS)):
                     if self._stop.is_set():
                         break
-                    await asyncio.sleep(_LOOK_SECONDS)
+                    await asyncio.sleep(_POLL_SECONDS)
         finally:
             self._streams -= 1
 
@@ -135,15 +135,15 @@ class Dashboard:
         found = await run_in_threadpool(explain_recent, self._feed.state, self._settings, decision_id)
         if found is None:
             return _error(
-                "This decision is not among those that the page keeps; "
-                f"`mutation-quota explain {decision_id}` reads the tables of the audit.",
+                "This decision is no longer stored by the dashboard; "
+                f"`mutation-quota explain {decision_id}` reads the audit's tables.",
                 404,
             )
         return _json(found)
 
     async def _bucket(self, request: Request) -> Response:
         key = request.query_params.get("key", "")
-        return _json(await run_in_threadpool(self._feed.state.of_bucket, key, _OF_BUCKET))
+        return _json(await run_in_threadpool(self._feed.state.of_bucket, key, _BUCKET_DECISIONS))
 
     async def _trial(self, request: Request) -> Response:
         wanted = await self._wanted(request)
@@ -156,7 +156,7 @@ class Dashboard:
             quotas.add(to_change(entry.record, entry.timestamp))
         present = quotas.latest(wanted.entity, now_ms())
         quota = wanted.applied_to(present.quota if present else None)
-        async with self._trying:  # one at a time, because each occupies a processor
+        async with self._trying:  # one at a time, because each uses a whole processor
             records = await run_in_threadpool(state.records)
             found = await run_in_threadpool(try_quota, records, entries, self._settings, wanted.entity, quota)
         return _json({"entity": str(wanted.entity), "trial": found})
@@ -172,7 +172,7 @@ class Dashboard:
         return _json({"entity": str(wanted.entity), "since": since})
 
     async def _wanted(self, request: Request) -> WantedQuota | Response:
-        """Return the quota that a request asks for, or the answer that refuses it."""
+        """Return the quota in the body of a request, or the response that rejects the request."""
         if not self._settings.dashboard.allow_changes:
             return _error("This dashboard was started without --allow-changes.", 403)
         if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
@@ -200,7 +200,7 @@ def _probed(answer: Answer) -> Response:
     return Response(answer.body("dashboard"), answer.status, media_type="application/json")
 
 
-def _json(value: Any, status: int = 200) -> Response:  # noqa: ANN401 whatever is JSON
+def _json(value: Any, status: int = 200) -> Response:  # noqa: ANN401 any value with a JSON form
     return Response(codec.encode(value), status, media_type="application/json")
 
 

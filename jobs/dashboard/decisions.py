@@ -15,7 +15,7 @@ from quota.records.record import Source
 from quota.text import legible
 
 KEPT_MS = 3_600_000
-"""The time for which a decision is kept."""
+"""The time for which a decision is stored [ms]."""
 
 _MAX_BYTES = 128 * 1024 * 1024
 _NAME_CHARS = 80
@@ -63,7 +63,7 @@ class _Kept(msgspec.Struct, frozen=True):
 
 
 class RecentDecisions:
-    """The newest decisions by id; copies, which a crash may leave in the topic, count once."""
+    """The newest decisions by id. Copies, which a crash may leave in the topic, count once."""
 
     def __init__(self, max_decisions: int) -> None:
         """Start without decisions; beyond `max_decisions` the oldest are dropped."""
@@ -76,7 +76,7 @@ class RecentDecisions:
         return len(self._kept)
 
     def __contains__(self, decision_id: str) -> bool:
-        """Return whether a decision is kept."""
+        """Return whether a decision is stored."""
         return decision_id in self._kept
 
     def add(self, received: ReceivedAnswer, decision: Decision, counts: MutationCounts, seq: int) -> None:
@@ -106,7 +106,7 @@ class RecentDecisions:
         return next((each.timestamp for each in self._kept.values()), None)
 
     def newest(self, count: int, after_seq: int = 0, bucket: str | None = None) -> list[Summary]:
-        """Return decisions, newest first: those after a state change, or all; of one bucket, or of all."""
+        """Return at most `count` decisions, newest first, after a state change, and of one bucket if it is given."""
         summaries = (each.summary for each in reversed(self._kept.values()))
         wanted = (each for each in summaries if bucket is None or each.bucket == bucket)
         return [each for each in islice(wanted, count) if each.seq > after_seq]

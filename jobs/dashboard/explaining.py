@@ -1,4 +1,4 @@
-"""The explanation of a decision of the last hour, from the topics alone."""
+"""Explains a decision of the last hour from the topics alone."""
 
 import msgspec
 
@@ -28,11 +28,11 @@ class ShownExplanation(msgspec.Struct, frozen=True):
     before: list[Neighbour]
     after: list[Neighbour]
     note: str
-    """What the page cannot know; empty if nothing is missing."""
+    """A note on missing parts, because the page has only the last hour; empty if nothing is missing."""
 
 
 def explain_recent(state: LiveState, settings: Settings, decision_id: str) -> ShownExplanation | None:
-    """Return the explanation of a decision; None if the decision is not kept."""
+    """Return the explanation of a decision; None if the decision is not stored."""
     found = state.find(decision_id, _NEIGHBOURS)
     if found is None:
         return None
@@ -48,8 +48,8 @@ def explain_recent(state: LiveState, settings: Settings, decision_id: str) -> Sh
         [ExplanationLine(*row) for row in explanation_rows(explanation)],
         explanation.before,
         explanation.after,
-        "This page knows the decisions of the last hour only. If the bucket was used before, "
-        f"`mutation-quota explain {decision.decision_id}` tells more, from the tables of the audit."
+        "This page has only the decisions of the last hour. If the bucket was used before, "
+        f"`mutation-quota explain {decision.decision_id}` shows more, from the audit's tables."
         if is_first
         else "",
     )

@@ -1,4 +1,4 @@
-"""The data that the page shows, read from the topics; while Kafka cannot be reached, it retries."""
+"""Reads the data of the page from the topics; retries while Kafka cannot be reached."""
 
 import logging
 import threading
@@ -27,27 +27,27 @@ _CHECK_SECONDS = 5.0
 
 
 class Contact(msgspec.Struct, frozen=True):
-    """Whether Kafka answers."""
+    """Whether Kafka responds."""
 
     state: str
     """`starting`, `live` or `unreachable`."""
     message: str = ""
     """The reason why it cannot be reached."""
     at: int = 0
-    """The time of its last answer [epoch ms]; 0 for never."""
+    """The time of its last response [epoch ms]; 0 for never."""
 
 
 class Feed:
     """Follows the decisions, the dead letters and the quota log of a deployment, on a separate thread."""
 
     def __init__(self, settings: Settings) -> None:
-        """Prepare, without a connection."""
+        """Start without data; `follow` connects to Kafka."""
         self._settings = settings
         self.state = LiveState(settings, now_ms())
-        """The data that was read; a new value after Kafka could not be reached."""
+        """The data that was read. It is replaced after Kafka could not be reached."""
         self.contact = Contact("starting")
-        self.turned_at = time.monotonic()
-        """The time of the thread's last progress, by the monotonic clock [s]."""
+        self.looped_at = time.monotonic()
+        """The time of the thread's last progress on the monotonic clock [s]."""
         self._log: QuotaLog | None = None
         self._position = -1
         self._next_moment: float = 0
@@ -55,7 +55,7 @@ class Feed:
     def follow(self, stop: threading.Event) -> None:
         """Read until `stop` is set."""
         while not stop.is_set():
-            self.turned_at = time.monotonic()
+            self.looped_at = time.monotonic()
             try:
                 self._follow_until_failure(stop)
             except ClusterError as error:
@@ -70,13 +70,13 @@ class Feed:
                 stop.wait(_RETRY_SECONDS)
 
     def describe(self) -> dict[str, Any]:
-        """Return whether Kafka answers, in the form for the page."""
+        """Return `contact` in the form for the page."""
         return msgspec.to_builtins(self.contact)  # type: ignore[no-any-return]
 
     def _follow_until_failure(self, stop: threading.Event) -> None:
         """Read the last hour into a new state, then follow the topics; the old state is shown meanwhile.
 
-        Returns if a topic was deleted and created again, because it has other records at the same offsets.
+        Returns if a topic was recreated, because it has different records at the same offsets.
 
         Raises:
             ClusterError: Kafka cannot be reached, or a topic is missing.
@@ -94,9 +94,9 @@ class Feed:
             self.state = state
             due, check = Every(_REFRESH_SECONDS), Every(_CHECK_SECONDS, at_once=False)
             while not stop.is_set():
-                self.turned_at = time.monotonic()
+                self.looped_at = time.monotonic()
                 if check.is_due() and topics.ids(names) != ids:
-                    _log.warning("one of the topics %s was created again: the dashboard starts over", ", ".join(names))
+                    _log.warning("one of the topics %s was recreated: the dashboard starts again", ", ".join(names))
                     return
                 for received in reader.read(_POLL_SECONDS):
                     state.record(received)
@@ -104,7 +104,7 @@ class Feed:
                     self._refresh(state, self._log)
 
     def _refresh(self, state: LiveState, log: QuotaLog) -> None:
-        """Read the quota log to its end, which also shows that Kafka answers, and update the state."""
+        """Read the quota log to its end, which also shows that Kafka responds, and update the state."""
         log.read_to_end()
         now = log.now
         changed = log.position != self._position

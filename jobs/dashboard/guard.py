@@ -1,9 +1,9 @@
-"""Access control of the dashboard: other sites cannot reach anything in it.
+"""Controls access to the dashboard: other sites cannot read or change anything.
 
-- The host that a browser names must be a known one. Otherwise a foreign name could point to this machine. - Requests
-from pages of another origin are refused, except for opening the page itself. - If there is a token, it has to be
-presented once; a cookie replaces it until the dashboard is restarted. - Changes also need the secret that only our own
-page knows.
+- The Host header must be a known name. Otherwise a foreign name could resolve to this machine.
+- Requests from pages of another origin are rejected, except for opening the page itself.
+- If there is a token, it has to be presented once; a cookie replaces it until the dashboard is restarted.
+- Changes also need the secret that is only in the dashboard's own page.
 """
 
 import ipaddress
@@ -28,7 +28,7 @@ _HEADERS = {
     "img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",  # without a referrer a browser would not name the origin of a form
+    "Referrer-Policy": "same-origin",  # without it, browsers do not send the Origin header of a form
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
@@ -36,24 +36,24 @@ _HEADERS = {
 
 
 class Session:
-    """The secrets of one start of the dashboard."""
+    """The secrets of one dashboard process."""
 
     def __init__(self, token: str) -> None:
-        """Create the secrets; with an empty token none has to be presented."""
+        """Create the secrets; with an empty token, no token is required."""
         self._token = token
         self._value = secrets.token_urlsafe(32)
         self.csrf = secrets.token_urlsafe(32)
         """The secret that our own page sends with each change."""
         self.start = secrets.token_hex(8)
-        """The identity of this start, by which a page notices that it belongs to an earlier one."""
+        """The id of this process, by which a page notices that the dashboard was restarted."""
 
     @property
     def is_open(self) -> bool:
-        """Whether no token is needed."""
+        """Whether no token is required."""
         return not self._token
 
     def accepts_token(self, token: str) -> bool:
-        """Return whether this is the token."""
+        """Return whether a token is correct."""
         return bool(self._token) and secrets.compare_digest(token.encode(), self._token.encode())
 
     def accepts_change(self, headers: Headers) -> bool:
@@ -61,42 +61,42 @@ class Session:
         return secrets.compare_digest(headers.get(CSRF_HEADER, "").encode(), self.csrf.encode())
 
     def admits(self, scope: Scope, headers: Headers) -> bool:
-        """Return whether the browser, or the program, has presented the token."""
+        """Return whether the browser or program has presented the token."""
         if self.is_open:
             return True
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
-        cookie = cookie_parser(headers.get("cookie", "")).get(self._cookie(scope), "")
+        cookie = cookie_parser(headers.get("cookie", "")).get(self._cookie_name(scope), "")
         return (scheme.lower() == "bearer" and self.accepts_token(bearer.strip())) or secrets.compare_digest(
             cookie.encode(), self._value.encode()
         )
 
     def open_for(self, scope: Scope, response: Response) -> None:
-        """Admit a browser that has presented the token."""
-        response.set_cookie(self._cookie(scope), self._value, httponly=True, samesite="strict", path="/")
+        """Set the cookie of a browser that has presented the token."""
+        response.set_cookie(self._cookie_name(scope), self._value, httponly=True, samesite="strict", path="/")
 
     @staticmethod
-    def _cookie(scope: Scope) -> str:
-        """Return the name of the cookie: browsers send cookies to all ports of a host."""
+    def _cookie_name(scope: Scope) -> str:
+        """Return the name of the cookie, with the port, because browsers send cookies to all ports of a host."""
         return f"mutation-quota-{(scope.get('server') or ('', 0))[1]}"
 
 
 class Guard:
-    """An ASGI application in front of another one that refuses forbidden requests."""
+    """An ASGI middleware that rejects forbidden requests."""
 
     def __init__(self, app: ASGIApp, session: Session, hosts: Collection[str]) -> None:
-        """Guard an application.
+        """Wrap an application.
 
         Args:
             app: the application.
-            session: the secrets of this start.
-            hosts: the host names by which browsers may reach it, besides the address of the connection.
+            session: the secrets of this process.
+            hosts: the host names with which browsers may reach it, in addition to the address of the connection.
         """
         self._app = app
         self._session = session
         self._hosts = frozenset(each.lower() for each in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Handle a request."""
         if scope["type"] != "http":
             return
 
@@ -112,16 +112,16 @@ class Guard:
         headers, path, reads = Headers(scope=scope), scope["path"], scope["method"] in _READS
         if not self._is_ours(headers.get("host", ""), scope):
             return PlainTextResponse(
-                "This is not a name of the dashboard; dashboard.hosts lists other names that it may have.\n", 421
+                "Unknown host name; add it to dashboard.hosts if browsers may use it for the dashboard.\n", 421
             )
         if _is_foreign(headers) and not (reads and path in {"/", _LOGIN} and _opens_a_page(headers)):
-            return PlainTextResponse("Requests from other sites are refused.\n", 403)
+            return PlainTextResponse("Requests from other sites are rejected.\n", 403)
         if not reads and path == _LOGIN and "origin" not in headers:
-            return PlainTextResponse("A browser has to say where it comes from.\n", 403)
+            return PlainTextResponse("The Origin header is missing.\n", 403)
         if not reads and path != _LOGIN and not self._session.accepts_change(headers):
-            return PlainTextResponse("Reload the page: the dashboard was started again.\n", 403)
+            return PlainTextResponse("Reload the page: the dashboard was restarted.\n", 403)
         if path not in _OPEN_TO_ALL and not self._session.admits(scope, headers):
-            return RedirectResponse(_LOGIN, 303) if path == "/" else PlainTextResponse("Give the token first.\n", 401)
+            return RedirectResponse(_LOGIN, 303) if path == "/" else PlainTextResponse("The token is required.\n", 401)
         return None
 
     def _is_ours(self, host: str, scope: Scope) -> bool:
@@ -137,7 +137,7 @@ class Guard:
 
 
 def _is_foreign(headers: Headers) -> bool:
-    """Return whether a page of another origin makes the request, as far as browsers indicate it."""
+    """Return whether a page of another origin sends the request, as indicated by the browser's headers."""
     origin, site = headers.get("origin"), headers.get("sec-fetch-site")
     own = headers.get("host", "")
     return (origin is not None and origin not in {f"http://{own}", f"https://{own}"}) or (

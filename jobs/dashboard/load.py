@@ -9,11 +9,11 @@ from jobs.metrics.counts import MutationCounts
 from quota.records.decision import Decision
 
 WIDTH_MS = 5000
-"""The length of an interval."""
+"""The length of an interval [ms]."""
 
 SPAN_MS = 3_600_000
 _OVERLAP = 3
-"""The number of newest intervals that are always sent again, whether they have changed or not."""
+"""The number of newest intervals that are always sent again, even if they have not changed."""
 
 
 class Interval(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ class Interval(msgspec.Struct, frozen=True):
     wait: int
     """The longest throttle time [ms]."""
     p50: int | None
-    """The median time from request to decision [ms]; None without a decision that a client waits for."""
+    """The median time from request to decision [ms]; None if no client waited for a decision."""
     p99: int | None
     letters: int
 

@@ -1,4 +1,4 @@
-"""The files that a browser gets: the page, its style and its scripts, all of them local."""
+"""The files that the dashboard serves: the page, its style and its scripts, without external resources."""
 
 import html
 import re
@@ -15,7 +15,7 @@ _SCRIPTS = ("rows.js", "plots.js", "lists.js", "dialogs.js", "trial.js", "live.j
 
 
 class Asset(NamedTuple):
-    """A file."""
+    """A served file."""
 
     content: str
     media_type: str
@@ -55,11 +55,11 @@ class Assets:
             "library_version": VERSION,
         }
         self.page = _fill((own / "page.html").read_text(encoding="utf-8"), values)
-        """The page."""
+        """The HTML of the page."""
         self._login = (own / "login.html").read_text(encoding="utf-8")
 
     def login(self, error: str) -> str:
-        """Return the page that asks for the token."""
+        """Return the login page, with an error message or an empty text."""
         return _fill(self._login, {"error": error})
 
 

@@ -41,7 +41,7 @@ def serve_dashboard(settings: Settings, *, any_port: bool = False, feed: Feed | 
         token = own.token
     except OSError as error:
         raise BadInput(f"dashboard.token_file {own.token_file}: {error.strerror}") from None
-    if own.token_file and not token:  # it existed when the settings were read, and may be rewritten right now
+    if own.token_file and not token:  # the file may be in the middle of a rewrite
         raise BadInput(f"dashboard.token_file {own.token_file}: the file is empty")
     session = Session(token)
     feed, stop = feed or Feed(settings), threading.Event()

@@ -1,12 +1,12 @@
-"""All data that the page shows, as one value that is updated by answers and quota changes."""
+"""All data that the page shows, updated by answers and quota changes."""
 
 import secrets
 import threading
 from typing import Any, NamedTuple
 
-from jobs.dashboard.changes import QuotaChanges
 from jobs.dashboard.decisions import KEPT_MS, RecentDecisions
 from jobs.dashboard.load import Load
+from jobs.dashboard.quota_changes import QuotaChanges
 from jobs.dashboard.tenants import MAX_TENANTS, Tenants
 from jobs.metrics.counts import MutationCounts
 from quota.admission.resolve import Quotas
@@ -33,7 +33,7 @@ class Cursor(NamedTuple):
 
 
 class LiveState:
-    """The last hour of a deployment; one thread writes it, and others may read it."""
+    """The last hour of a deployment. One thread writes it, and others may read it."""
 
     def __init__(self, settings: Settings, now: int) -> None:
         """Start empty, at `now` (epoch ms)."""
@@ -71,12 +71,12 @@ class LiveState:
             self._entries = [*self._entries, *entries]
 
     def refresh(self, now: int, quotas: Quotas | None, *, changed: bool) -> None:
-        """Update everything to the present.
+        """Update everything to the current time.
 
         Args:
-            now: the present, epoch ms.
-            quotas: the quotas; None if they are not known.
-            changed: whether one of them has changed since the last call.
+            now: the current time [epoch ms].
+            quotas: the quotas; None if they are unknown.
+            changed: whether a quota has changed since the last call.
         """
         with self._lock:
             self._seq += 1
@@ -112,13 +112,13 @@ class LiveState:
             return list(self._decisions.newest(count, bucket=bucket))
 
     def find(self, decision_id: str, neighbours: int) -> tuple[Decision, Neighbours] | None:
-        """Return a decision with the others of its bucket; None if it is not kept."""
+        """Return a decision with the others of its bucket; None if it is not stored."""
         with self._lock:
             decision = self._decisions.find(decision_id)
             return None if decision is None else (decision, self._decisions.neighbours(decision, neighbours))
 
     def entries(self) -> list[QuotaLogEntry]:
-        """Return the records of the quota log, in its order, without old metadata of clusters."""
+        """Return the records of the quota log, in its order, without superseded metadata of clusters."""
         return self._entries
 
     def records(self) -> list[bytes]:
@@ -128,7 +128,7 @@ class LiveState:
 
 
 def without_old_clusters(entries: list[QuotaLogEntry], since: int) -> list[QuotaLogEntry]:
-    """Return entries without metadata of clusters that was replaced before `since` (epoch ms).
+    """Return entries without metadata of clusters that was superseded before `since` (epoch ms).
 
     A record of metadata may have megabytes, and a scheduled `cluster publish` may write one every minute.
     """

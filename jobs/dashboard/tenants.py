@@ -20,10 +20,10 @@ _KEPT_MINUTES = 60
 MAX_TENANTS = 5000
 
 
-class Level(msgspec.Struct, frozen=True):
-    """A bucket at one time, which determines its tokens until the next decision.
+class BucketLevel(msgspec.Struct, frozen=True):
+    """The state of a bucket at one time, which determines its tokens until the next decision.
 
-    At `now` it holds min(tokens + (now - at) / 1000 * rate, burst) mutations.
+    At `now` it has min(tokens + (now - at) / 1000 * rate, burst) tokens.
     """
 
     tokens: float
@@ -42,12 +42,12 @@ class TenantRow(msgspec.Struct, frozen=True):
     client: str
     name: str
     """A description of the bucket, with the tags of a callback."""
-    level: Level | None
-    """None without a present quota."""
+    level: BucketLevel | None
+    """None if no quota applies now."""
     entity: str
     """The entity of the quota; empty if a callback returned the quota, or there is none."""
     tags: tuple[str, str]
-    """User and client-id of the bucket as in records; empty for all."""
+    """User and client-id of the bucket in the form of records; empty for all."""
     shadow: bool
     retry_at: int
     """The time until which a sender is throttled [epoch ms]."""
@@ -90,7 +90,7 @@ class Tenants:
             window: the window of a quota whose burst was not recorded.
             policy: the exempt users, and whether all quotas are in shadow.
             load: counts throttled tenants.
-            now: the present, epoch ms.
+            now: the current time [epoch ms].
         """
         self._window = window
         self._policy = policy
@@ -106,7 +106,7 @@ class Tenants:
         return len(self._tenants)
 
     def record(self, decision: Decision, counts: MutationCounts, seq: int) -> None:
-        """Add a decision."""
+        """Add a decision to the counts of its tenant."""
         key = decision.tags.key
         bare = msgspec.structs.replace(decision, topics=[], shadow=None)
         tenant = self._tenants.get(key)
@@ -128,8 +128,8 @@ class Tenants:
         """Compute the rows that decisions or a quota change affect, and drop tenants without requests for an hour.
 
         Args:
-            now: the present, epoch ms.
-            quotas: the quotas; None if they are not known.
+            now: the current time [epoch ms].
+            quotas: the quotas; None if they are unknown.
             seq: the number of this state change.
             changed: whether a quota has changed since the last call.
         """
@@ -181,7 +181,7 @@ class Tenants:
         )
 
     def _resolve(self, last: Decision, now: int, quotas: Quotas | None) -> Resolution | None:
-        """Return the present quota of the last sender; None if it belongs to another bucket or is not known."""
+        """Return the current quota of the last sender; None if it belongs to another bucket or is unknown."""
         if quotas is None:
             return None
         try:
@@ -190,7 +190,7 @@ class Tenants:
             return None
         return found if found.limit is None or found.tags == last.tags else None
 
-    def _level(self, last: Decision, resolution: Resolution | None, now: int) -> Level | None:
+    def _level(self, last: Decision, resolution: Resolution | None, now: int) -> BucketLevel | None:
         quota = last.applied_quota
         if quota is None or last.tokens is None or (resolution is not None and resolution.limit is None):
             return None
@@ -198,9 +198,9 @@ class Tenants:
         limit = resolution.limit if resolution and resolution.limit else Limit(quota, last.timestamp)
         rate, burst = limit.quota.rate, self._window.burst(limit.quota.rate, limit.quota.burst)
         if resolution and resolution.reset_at is not None and resolution.reset_at > last.timestamp:
-            return Level(burst, resolution.reset_at, rate, burst)
+            return BucketLevel(burst, resolution.reset_at, rate, burst)
         at = max(min(limit.since, now), bucket.updated_at) if bucket.differs(limit.quota) else bucket.updated_at
-        return Level(tokens_at(at, bucket, limit, self._window), at, rate, burst)
+        return BucketLevel(tokens_at(at, bucket, limit, self._window), at, rate, burst)
 
     def _count_until(self, now: int, seq: int) -> None:
         """Count the throttled tenants in all intervals up to `now`."""

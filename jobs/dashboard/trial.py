@@ -1,4 +1,4 @@
-"""The trial of a quota: the requests of the last hour are decided again as if it had been in force."""
+"""Tries a quota: replays the requests of the last hour as if it had been in force."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -46,18 +46,18 @@ def try_quota(
     entity: QuotaEntity,
     quota: Quota | None,
 ) -> Trial:
-    """Decide requests again as if an entity had had another quota all the time.
+    """Replay requests as if an entity had had a different quota all the time.
 
-    A bucket starts with the tokens before its first decision. Requests that another quota determines, with or without
-    the change, are left out, because nothing changes for them. The requests themselves stay the same, although clients
-    that are refused less, or more, might have sent others.
+    A bucket starts with the tokens before its first decision. Requests to which a different quota applies, with or
+    without the change, are skipped, because nothing changes for them. The requests themselves are not changed, although
+    clients that are refused more or less often might have sent different ones.
 
     Args:
         records: the decisions, in the order of their requests.
         entries: the records of the quota log, in its order.
         settings: the window, the exempt users and the callback.
         entity: the entity.
-        quota: its quota; None for none.
+        quota: its quota; None for no quota.
     """
     quotas = _with_quota(entries, settings, entity, quota)
     algorithm = TokenBucket(settings.quota.window, settings.policy.deduplication)
@@ -106,7 +106,7 @@ def _resolve(recorded: RecordedDecision, quotas: CallbackTimeline, policy: Polic
 
 
 def _first_state(same_bucket: bool, recorded: RecordedDecision, window: Window) -> Bucket | None:  # noqa: FBT001
-    """Return the bucket before its first request: with the recorded tokens, if it is the same one and was not full."""
+    """Return the bucket before its first request, with the recorded tokens; None if it differs or was full."""
     if not same_bucket or recorded.quota is None or recorded.tokens_before is None:
         return None
     if recorded.tokens_before >= window.burst(recorded.quota, recorded.burst):

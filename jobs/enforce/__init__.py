@@ -1,4 +1,4 @@
-"""The streaming query that decides: mutation requests in, decisions and dead letters out.
+"""The streaming query that decides mutation requests: it writes decisions and dead letters.
 
 May import: quota, schemas, and jobs.spark and storage.
 """

@@ -31,7 +31,7 @@ class EnforceConfig:
     decisions_topic: str
     dead_letters_topic: str
     through_pandas: bool = False
-    """Whether the stateful stage goes through pandas (`jobs.spark.keyed`)."""
+    """Whether the stateful stage uses pandas (`jobs.spark.keyed`)."""
 
     @property
     def algorithm(self) -> TokenBucket:
@@ -53,7 +53,7 @@ def decide_requests(resolved: DataFrame, config: EnforceConfig) -> DataFrame:
 
 
 def _decide_bucket(config: EnforceConfig, key: str, requests: Iterable[bytes], state: KeyState) -> Iterator[bytes]:
-    """Answer all records of one key in this batch, in a worker."""
+    """Answer all records of one key in this batch, in a Python worker."""
     prepare_worker(__name__)
     return answer_requests(config, key, requests, state)
 

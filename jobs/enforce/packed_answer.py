@@ -1,6 +1,7 @@
-"""Packed answers: the one binary column that comes out of the stateful stage (docs/decisions/0003).
+"""Packed answers: the only output column of the stateful stage, which is binary.
 
-A packed answer is one byte for its topic, eight digits for the length of the record key, the key, and the value.
+It is described in docs/decisions/programs/0003-one-stream-through-one-waist.md. A packed answer is one byte for its
+topic, eight digits for the length of the record key, the key, and the value.
 """
 
 from pyspark.sql import Column

@@ -1,7 +1,7 @@
-"""Packed requests: the one binary column that goes into the stateful stage.
+"""Packed requests: the only input column of the stateful stage, which is binary.
 
-PySpark converts structs value by value, in Python; it hands bytes over as they are, which halves the cost of a key
-(docs/decisions/0003).
+PySpark converts structs value by value, in Python, but does not convert bytes, which halves the cost of a key
+(docs/decisions/programs/0003-one-stream-through-one-waist.md).
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,7 @@ from quota.records.record import Record, Source
 from quota.timeline.resolution import Resolution, ResolvedRequest
 
 _BUCKET_PREFIX = '["'
-"""The beginning of a bucket's key, which is JSON; the key of records that touch no bucket is their partition: [3]."""
+"""The beginning of a bucket's key, which is JSON; the key of records without a bucket is their partition: [3]."""
 
 _CACHED_BYTES = 4096
 
@@ -32,7 +32,7 @@ class _Position(msgspec.Struct, array_like=True):
 
 
 class _Request(_Position, array_like=True):
-    """A record, and either its error (a dead letter) or the quota it is decided by, as JSON."""
+    """A record, and either its error (a dead letter) or the quota that decides it, as JSON."""
 
     key: bytes | None
     value: bytes | None
@@ -52,7 +52,7 @@ def pack_request(record: Record, resolved: ResolvedRequest | DeadLetter) -> dict
     if isinstance(resolved, DeadLetter):
         error = resolved.error
     else:
-        record = resolved.record  # with the moment as of which it is decided
+        record = resolved.record  # with the time as of which it is decided
         resolution = codec.encode(resolved.resolution)
         if resolved.resolution.limit is not None:
             bucket = resolved.resolution.tags.key
@@ -66,15 +66,16 @@ def pack_request(record: Record, resolved: ResolvedRequest | DeadLetter) -> dict
 def unpack_requests(
     key: str, packed: Iterable[bytes], policy: Policy
 ) -> Iterator[tuple[bytes | None, ResolvedRequest | DeadLetter]]:
-    """Unpack the requests of one key; each is parsed again from its bytes, which is cheaper than to convey it.
+    """Unpack the requests of one key.
 
-    The requests of a bucket come in their order; they wait for their turn packed, which takes a fraction of the memory
-    of decoded ones. Records that touch no bucket come as they arrive.
+    Each is parsed again from its bytes, which is cheaper than transferring it decoded. The requests of a bucket are
+    sorted, while they are packed, which takes a fraction of the memory of decoded ones. Records without a bucket are
+    not sorted.
 
     Args:
         key: the key in the stateful stage (`schemas.buckets.RESOLVED`).
         packed: its requests, in any order.
-        policy: the policy by which they were valid.
+        policy: the policy with which they were validated.
 
     Yields:
         The record key, and the request with its quota or the dead letter.
@@ -101,7 +102,7 @@ def _unpack(packed: bytes, policy: Policy) -> tuple[bytes | None, ResolvedReques
 
 
 def _resolution(encoded: bytes) -> Resolution:
-    """Decode a resolution; most requests of a bucket have the same. Names may be megabytes, and are not cached then."""
+    """Decode a resolution, cached because most requests of a bucket have the same, unless its names have megabytes."""
     return _cached_resolution(encoded) if len(encoded) <= _CACHED_BYTES else _resolution_decoder.decode(encoded)
 
 

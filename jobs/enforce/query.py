@@ -1,4 +1,4 @@
-"""The enforcing query: requests from Kafka, decisions and dead letters to Kafka."""
+"""The enforcing query: reads requests from Kafka, and writes decisions and dead letters to Kafka."""
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -28,7 +28,7 @@ def start_enforce(spark: SparkSession, settings: Settings, *, once: bool = False
     """Start the query; its topics must be prepared (`quota.kafka.topics.preparation`).
 
     Raises:
-        MutationQuotaError: it cannot continue with the checkpoint, or a checkpoint is missing.
+        MutationQuotaError: it cannot continue from the checkpoint, or a checkpoint is missing.
     """
     files = Files(spark, settings)
     checkpoint = check_stateful_checkpoint(files, NAME, STATE_VERSION)
@@ -56,7 +56,7 @@ def enforce(records: DataFrame, quotas: KafkaQuotas, config: EnforceConfig) -> D
 
 
 def enforce_config(settings: Settings) -> EnforceConfig:
-    """Return the rules and the topics that the settings name."""
+    """Return the rules and the topics of a deployment."""
     return EnforceConfig(
         window=settings.quota.window,
         policy=settings.policy,
@@ -73,7 +73,7 @@ def sink_options(settings: Settings) -> dict[str, str]:
         "max.request.size": largest,
         "buffer.memory": _PRODUCER_BYTES + 2 * largest,
         "acks": "all",
-        "enable.idempotence": "true",  # a retry of the producer's, when a leader changes, writes an answer once
+        "enable.idempotence": "true",  # a producer's retry does not write an answer twice
         "compression.type": settings.enforce.compression,
     }
     return kafka_options(settings) | {f"kafka.{name}": str(value) for name, value in own.items()}

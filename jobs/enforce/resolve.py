@@ -1,4 +1,4 @@
-"""The resolve stage: Kafka's records to packed requests with their bucket and quota, in one Arrow stage."""
+"""The resolve stage: converts Kafka's records to packed requests with their bucket and quota, in one Arrow stage."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -21,24 +21,24 @@ from schemas.buckets import RESOLVED
 from schemas.kafka import RECORD
 
 _WITH_ERROR = StructType([*RESOLVED.fields, StructField("error", StringType())])
-"""The rows of the stage, with the error of a dead letter, which is only counted."""
+"""The rows of the stage; the error of a dead letter is only counted."""
 
-OBSERVED = "resolved"
-"""The name of the counts in a query's progress: `dead_letters`, and `callback_errors` among them."""
+OBSERVED_METRICS = "resolved"
+"""The name of the observed metrics in a query's progress: `dead_letters`, and `callback_errors`, a part of them."""
 
 
 def resolve_requests(records: DataFrame, quotas: KafkaQuotas, policy: Policy) -> DataFrame:
-    """Find the bucket and the quota of each record (`schemas.kafka.RECORD`): `schemas.buckets.RESOLVED`."""
+    """Return each record (`schemas.kafka.RECORD`) with its bucket and quota (`schemas.buckets.RESOLVED`)."""
     bounded = records.select(*_bounded(policy.max_bytes))
     resolved = bounded.mapInArrow(partial(_resolve_batches, quotas, policy), _WITH_ERROR)
     failed = F.count_if(F.col("error").startswith(CALLBACK_ERROR_PREFIX))
     dead = F.count_if(F.col("error").isNotNull())
     counts = (dead.alias("dead_letters"), failed.alias("callback_errors"))
-    return resolved.observe(OBSERVED, *counts).select(*RESOLVED.names)
+    return resolved.observe(OBSERVED_METRICS, *counts).select(*RESOLVED.names)
 
 
 def _bounded(max_bytes: int) -> list[Column]:
-    """Return the columns of a record, with no more bytes of key and value than decide whether it is too large."""
+    """Return the columns of a record; key and value are cut one byte above the limit, which still shows a violation."""
     return [
         F.substring(name, 1, max_bytes + 1).alias(name) if name in {"key", "value"} else F.col(name)
         for name in RECORD.names
@@ -51,7 +51,7 @@ def _resolve_batches(
     prepare_worker(__name__)
     schema = to_arrow_schema(_WITH_ERROR)
     for batch in batches:
-        # By time, because a callback only receives later changes.
+        # Sorted by time, because a callback cannot go back to earlier quotas.
         records = sorted(map(Record.of_row, batch.to_pylist()), key=attrgetter("timestamp"))
         if records:
             quotas = source.read_until(records[-1].timestamp)

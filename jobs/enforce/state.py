@@ -1,4 +1,4 @@
-"""The state of a bucket in the state store (`schemas.buckets.STATE`): encoded and decoded."""
+"""Encodes and decodes the state of a bucket in the state store (`schemas.buckets.STATE`)."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ State = tuple[Any, ...]
 
 
 class _More(msgspec.Struct, omit_defaults=True):
-    """The rest of a bucket besides its numbers; names and defaults let other versions read it."""
+    """The rest of a bucket in addition to its numbers. Names and defaults make it readable for other versions."""
 
     remembered: dict[bytes, AdmittedRequest] = {}
 
@@ -29,6 +29,6 @@ def decode_bucket(state: State) -> Bucket:
 
 
 def encode_bucket(bucket: Bucket) -> State:
-    """Return the row of a bucket; buckets without admitted requests need no room for them."""
+    """Return the row of a bucket. `more` is null if there are no admitted requests to remember."""
     more = _encode(_More(dict(bucket.admitted_requests))) if bucket.admitted_requests else None
     return bucket.tokens, bucket.updated_at, *bucket.quota.bounds, bucket.reset_at, more

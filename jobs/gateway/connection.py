@@ -1,4 +1,4 @@
-"""The connection of a client, and its connection to the broker."""
+"""The connection of a client, and the connection to the broker for it."""
 
 import asyncio
 import logging
@@ -8,42 +8,42 @@ from typing import Protocol as Interface
 from typing import cast
 
 from jobs.gateway.listeners import Listener
-from jobs.gateway.questions import Questions
+from jobs.gateway.pending_decisions import PendingDecisions
 from quota.errors import MutationQuotaError
 from quota.gateway.channel import Channel
-from quota.gateway.gate import ChannelError, Gate
-from quota.gateway.mutations.mutate import Ask, Verdict
+from quota.gateway.context import ChannelError, GatewayContext
+from quota.gateway.mutations.mutate import DecisionReply, DecisionRequest
 
 _log = logging.getLogger(__name__)
 
 _MAX_HELD_BYTES = 64 * 1024
-"""The bytes buffered for a client that has to wait. Beyond them reading stops, and a disconnect is noticed later."""
+"""The bytes buffered for a client that has to wait. Above them reading stops, and a disconnect is noticed later."""
 
 
-class Surroundings(Interface):
+class ConnectionHost(Interface):
     """The interface of the server that a connection needs."""
 
-    gate: Gate
-    questions: Questions
+    context: GatewayContext
+    decisions: PendingDecisions
 
     def opened(self, connection: "ClientConnection") -> str | None:
-        """Take a new connection; return the reason if it must be closed."""
+        """Add a new connection; return the reason if it must be closed."""
 
     def closed(self, connection: "ClientConnection") -> None:
-        """Forget a connection."""
+        """Remove a connection."""
 
     def holds(self, more: int) -> bool:
         """Add to the bytes that connections buffer; return whether there are too many."""
 
     def watch_mutes(self) -> None:
-        """Note that the time at which a channel is due may have changed."""
+        """Schedule the next unmuting, because its time may have changed."""
 
     async def connect(self, listener: Listener, make: Callable[[], "BrokerConnection"]) -> "BrokerConnection":
         """Connect to the broker behind a listener."""
 
 
 class ClientConnection(asyncio.Protocol):
-    """One client: `asyncio` calls its methods, and the channel decides what is sent.
+    """The connection of a client: `asyncio` calls its methods, and the channel decides what is sent.
 
     The connection to the broker is opened once the first request is recognized.
     """
@@ -54,11 +54,11 @@ class ClientConnection(asyncio.Protocol):
         "_client_is_slow",
         "_connecting",
         "_held",
+        "_host",
         "_listener",
         "_pending",
         "_reading",
         "_stopped",
-        "_surroundings",
         "_transport",
         "active_at",
         "channel",
@@ -67,8 +67,8 @@ class ClientConnection(asyncio.Protocol):
         "started_at",
     )
 
-    def __init__(self, surroundings: Surroundings, listener: Listener) -> None:
-        self._surroundings = surroundings
+    def __init__(self, host: ConnectionHost, listener: Listener) -> None:
+        self._host = host
         self._listener = listener
         self._transport: asyncio.Transport | None = None
         self._broker: BrokerConnection | None = None
@@ -79,7 +79,7 @@ class ClientConnection(asyncio.Protocol):
         self._client_is_slow = False
         self._reading = True
         self._stopped = False
-        self.channel = Channel(surroundings.gate, self)
+        self.channel = Channel(host.context, self)
         self.started_at = self.active_at = time.monotonic()
         self.closing_at: float | None = None
         """The time at which `close` was called."""
@@ -88,28 +88,28 @@ class ClientConnection(asyncio.Protocol):
     # asyncio.Protocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection, unless there are too many."""
+        """Accept the connection, unless there are too many."""
         self._transport = cast("asyncio.Transport", transport)
         name = transport.get_extra_info("peername")
         self.peer = str(name[0]) if name else "unknown"
-        reason = self._surroundings.opened(self)
+        reason = self._host.opened(self)
         if reason:
             self.close("too_many", reason)
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes of the client."""
+        """Pass the client's bytes to the channel."""
         self.active_at = time.monotonic()
-        self._surroundings.gate.stats.client_bytes += len(data)
+        self._host.context.stats.client_bytes += len(data)
         self.run(self.channel.from_client, data)
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 why it was lost is of no use
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 the cause is irrelevant
         """Also close the connection to the broker."""
         self._transport = None
-        self._surroundings.closed(self)
-        self._surroundings.holds(-self._held)
+        self._host.closed(self)
+        self._host.holds(-self._held)
         self._held = 0
         if self.channel.is_mutating:
-            self._surroundings.questions.forget(self._decided)
+            self._host.decisions.forget(self._decided)
         self.channel.close()
         if self._connecting is not None:
             self._connecting.cancel()
@@ -130,7 +130,7 @@ class ClientConnection(asyncio.Protocol):
             self._broker.resume_reading()
         self._read_as_far_as_allowed()
 
-    # quota.gateway.gate.Ports
+    # quota.gateway.context.ChannelIO
 
     def to_client(self, data: bytes) -> None:
         """Send bytes to the client."""
@@ -138,7 +138,7 @@ class ClientConnection(asyncio.Protocol):
             self._transport.write(data)
 
     def to_broker(self, data: bytes) -> None:
-        """Send bytes to the broker, or keep them until it is connected."""
+        """Send bytes to the broker, or buffer them until it is connected."""
         if self._broker is not None:
             self._broker.write(data)
             return
@@ -146,12 +146,12 @@ class ClientConnection(asyncio.Protocol):
         if self._connecting is None:
             self._connecting = asyncio.get_running_loop().create_task(self._connect_to_broker())
 
-    def ask(self, question: Ask) -> None:
+    def request_decision(self, request: DecisionRequest) -> None:
         """Request a decision on mutations."""
-        self._surroundings.questions.ask(question, self._decided)
+        self._host.decisions.request(request, self._decided)
 
     def pause(self, ms: int) -> None:
-        """Wait for some time."""
+        """Resume the channel after this time."""
         asyncio.get_running_loop().call_later(ms / 1000, self.run, self.channel.paused)
 
     def now(self) -> int:
@@ -166,18 +166,18 @@ class ClientConnection(asyncio.Protocol):
             action(*args)
         except MutationQuotaError as error:
             self.close(error.reason if isinstance(error, ChannelError) else "malformed", str(error))
-        except Exception:  # noqa: BLE001 whatever one client does must not harm the others
+        except Exception:  # noqa: BLE001 an error of one client must not affect the others
             _log.exception("closing the connection of %s: an unexpected error", self.peer)
             self.close("internal", "")
         else:
             self._check_held()
             self._read_as_far_as_allowed()
-        self._surroundings.watch_mutes()
+        self._host.watch_mutes()
 
     def close(self, reason: str = "", message: str = "") -> None:
         """Close both connections once sent data is delivered, and count the reason if there is one."""
         if reason:
-            self._surroundings.gate.stats.closed[reason] += 1
+            self._host.context.stats.closed[reason] += 1
         if message:
             _log.log(_LEVELS.get(reason, logging.INFO), "closing the connection of %s: %s", self.peer, message)
         if self._transport is not None:
@@ -186,22 +186,22 @@ class ClientConnection(asyncio.Protocol):
             self.closing_at = time.monotonic()
 
     def stop_reading(self) -> None:
-        """Accept no requests after the one that is arriving; complete requests are still answered."""
+        """Accept no further requests, except one that is arriving; complete requests still get a response."""
         self._stopped = True
         self._read_as_far_as_allowed()
 
     def abort(self) -> None:
-        """Close both connections now, whether or not the client has received the sent data."""
+        """Close both connections now, even if the client has not received the sent data."""
         if self._transport is not None:
             self._transport.abort()
 
     def from_broker(self, data: bytes) -> None:
-        """Take bytes of the broker."""
+        """Pass the broker's bytes to the channel."""
         self.active_at = time.monotonic()
-        self._surroundings.gate.stats.broker_bytes += len(data)
+        self._host.context.stats.broker_bytes += len(data)
         self.run(self.channel.from_broker, data)
 
-    def broker_is_slow(self, *, is_slow: bool) -> None:
+    def set_broker_slow(self, *, is_slow: bool) -> None:
         """Read from the client only as fast as the broker reads."""
         self._broker_is_slow = is_slow
         self._read_as_far_as_allowed()
@@ -214,11 +214,11 @@ class ClientConnection(asyncio.Protocol):
     def _check_held(self) -> None:
         """Close the connection if it buffers a part of a request and all connections together buffer too much."""
         held, self._held = self._held, self.channel.held_bytes
-        if held != self._held and self._surroundings.holds(self._held - held) and self._held > _MAX_HELD_BYTES:
-            self.close("memory", "all connections together hold too much of requests that have not arrived whole")
+        if held != self._held and self._host.holds(self._held - held) and self._held > _MAX_HELD_BYTES:
+            self.close("memory", "all connections together buffer too much of incomplete requests")
 
-    def _decided(self, verdict: Verdict) -> None:
-        self.run(self.channel.decided, verdict)
+    def _decided(self, reply: DecisionReply) -> None:
+        self.run(self.channel.decided, reply)
 
     def _read_as_far_as_allowed(self) -> None:
         held = (self.channel.is_waiting or self.channel.is_full) and self.channel.held_bytes > _MAX_HELD_BYTES
@@ -234,7 +234,7 @@ class ClientConnection(asyncio.Protocol):
 
     async def _connect_to_broker(self) -> None:
         try:
-            broker = await self._surroundings.connect(self._listener, lambda: BrokerConnection(self))
+            broker = await self._host.connect(self._listener, lambda: BrokerConnection(self))
         except (OSError, TimeoutError) as error:
             self.close("broker", f"the broker cannot be reached: {error}")
             return
@@ -260,25 +260,25 @@ class BrokerConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the connection."""
+        """Store the transport."""
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes of the broker."""
+        """Pass the broker's bytes to the client's connection."""
         self._client.from_broker(data)
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 why it was lost is of no use
-        """Close the client's connection; the client finds out itself whether the broker is back."""
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 the cause is irrelevant
+        """Close the client's connection; the client reconnects when the broker is available again."""
         self._transport = None
         self._client.close()
 
     def pause_writing(self) -> None:
         """Pause the client's connection while the broker does not read."""
-        self._client.broker_is_slow(is_slow=True)
+        self._client.set_broker_slow(is_slow=True)
 
     def resume_writing(self) -> None:
-        """Tell the client's connection that the broker reads again."""
-        self._client.broker_is_slow(is_slow=False)
+        """Resume the client's connection when the broker reads again."""
+        self._client.set_broker_slow(is_slow=False)
 
     def write(self, data: bytes) -> None:
         """Send bytes to the broker."""

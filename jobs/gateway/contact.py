@@ -1,4 +1,4 @@
-"""Whether a running gateway reaches a broker."""
+"""Checks whether a running gateway can reach a broker."""
 
 import asyncio
 import ssl
@@ -9,7 +9,7 @@ from quota.kafka.brokers.connection import FAILURES, connected, failure_reason
 from quota.wire.address import Address
 from quota.wire.protocol import Protocol
 
-_LOOK_SECONDS = 10.0
+_CHECK_SECONDS = 10.0
 _ANSWER_SECONDS = 5.0
 _CLIENT_ID = "mutation-quota-gateway"
 
@@ -17,9 +17,9 @@ _CLIENT_ID = "mutation-quota-gateway"
 async def follow_brokers(
     brokers: Sequence[Address], context: ssl.SSLContext | None, protocol: Protocol, stats: GatewayStats
 ) -> None:
-    """Regularly record in `stats` whether a broker answers, until cancelled.
+    """Regularly record in `stats` whether a broker responds, until cancelled.
 
-    One broker that answers is enough: clients find out themselves which brokers are away.
+    One broker that responds is enough: clients notice themselves which brokers are unavailable.
 
     Args:
         brokers: the brokers behind the listeners.
@@ -29,13 +29,13 @@ async def follow_brokers(
     """
     while True:
         stats.broker_failure = await broker_failure(brokers, context, protocol)
-        await asyncio.sleep(_LOOK_SECONDS)
+        await asyncio.sleep(_CHECK_SECONDS)
 
 
 async def broker_failure(brokers: Sequence[Address], context: ssl.SSLContext | None, protocol: Protocol) -> str:
-    """Ask brokers one after the other until one answers; return the reason why none does, else an empty text.
+    """Return the reason why no broker responds; an empty string if one does. Brokers are tried one after the other.
 
-    They are asked for their versions, which needs no login.
+    ApiVersions is requested, which needs no login.
     """
     failures = []
     for broker in brokers:

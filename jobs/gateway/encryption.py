@@ -28,16 +28,16 @@ def make_encryption(settings: GatewaySettings, brokers: Security) -> Encryption:
     if brokers.has_tls and not brokers.has_sasl and brokers.ssl_certificate:
         raise BadInput(
             "gateway: all clients would become the principal of the gateway's own certificate, because client "
-            "certificates cannot be passed on; use a listener with SASL_SSL for the gateway (docs/how-to/gateway.md)"
+            "certificates cannot be forwarded; use a listener with SASL_SSL for the gateway (docs/how-to/gateway.md)"
         )
     return Encryption(_for_clients(settings), tls_context(brokers))
 
 
 @contextmanager
 def certificate_requests(context: ssl.SSLContext) -> Iterator[list[str]]:
-    """Yield a list that gets an entry when a broker requests a client's certificate.
+    """Yield a list to which an entry is added when a broker requests a client's certificate.
 
-    There is no public way to ask `ssl` for this.
+    `ssl` has no public interface for this.
     """
     requests: list[str] = []
 

@@ -1,4 +1,4 @@
-"""The gateway's ports, the broker behind each, and the addresses that clients get."""
+"""The gateway's ports, the broker behind each, and the addresses that are advertised to clients."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from quota.settings.gateway import MAX_PORT, GatewaySettings
 from quota.text import plural
 from quota.wire.address import Address
 
-_ANY_ADDRESS = frozenset({"0.0.0.0", "::", "*"})  # noqa: S104 these are refused
+_ANY_ADDRESS = frozenset({"0.0.0.0", "::", "*"})  # noqa: S104 these are rejected
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +20,12 @@ class Listener:
     broker: Address
 
 
-def plan_listeners(settings: GatewaySettings, told: Mapping[int, Address]) -> tuple[list[Listener], Addresses]:
+def plan_listeners(settings: GatewaySettings, advertised: Mapping[int, Address]) -> tuple[list[Listener], Addresses]:
     """Return the listeners, and the rule for the addresses in responses.
 
     Args:
         settings: the gateway's settings.
-        told: the addresses that brokers advertise to clients, by node id.
+        advertised: the addresses that brokers advertise to clients, by node id.
 
     Raises:
         BadInput: clients would bypass the gateway, or there are not enough ports.
@@ -35,7 +35,7 @@ def plan_listeners(settings: GatewaySettings, told: Mapping[int, Address]) -> tu
         raise BadInput(
             f"clients cannot connect to {host}: set gateway.advertised_host to a name that clients can reach"
         )
-    listeners = [Listener(*each) for each in settings.ports] or _listeners_of(settings.first_port, told)
+    listeners = [Listener(*each) for each in settings.ports] or _listeners_of(settings.first_port, advertised)
     own = [(host, each.port) for each in listeners]
     if settings.advertised_by == "brokers":
         addresses = Addresses({each: each for each in own})
@@ -43,19 +43,19 @@ def plan_listeners(settings: GatewaySettings, told: Mapping[int, Address]) -> tu
     else:
         addresses = Addresses(dict(zip((each.broker for each in listeners), own, strict=True)))
         advice = "gateway.listeners must name each broker as it is advertised"
-    if foreign := addresses.foreign(told.values()):
+    if foreign := addresses.foreign(advertised.values()):
         raise BadInput(
             f"clients would bypass the gateway: brokers advertise {_join(foreign)}, but the gateway's addresses are "
-            f"{_join(addresses.told)}; {advice}"
+            f"{_join(addresses.advertised)}; {advice}"
         )
     return listeners, addresses
 
 
-def _listeners_of(first_port: int, told: Mapping[int, Address]) -> list[Listener]:
+def _listeners_of(first_port: int, advertised: Mapping[int, Address]) -> list[Listener]:
     """Return a listener for each broker, in the order of their node ids."""
-    if first_port + len(told) - 1 > MAX_PORT:
-        raise BadInput(f"gateway.first_port={first_port} leaves too few ports for {plural(len(told), 'broker')}")
-    return [Listener(first_port + index, told[node]) for index, node in enumerate(sorted(told))]
+    if first_port + len(advertised) - 1 > MAX_PORT:
+        raise BadInput(f"gateway.first_port={first_port} leaves too few ports for {plural(len(advertised), 'broker')}")
+    return [Listener(first_port + index, advertised[node]) for index, node in enumerate(sorted(advertised))]
 
 
 def _join(addresses: Sequence[Address]) -> str:

@@ -1,6 +1,6 @@
-"""A check of the brokers before clients connect: the addresses that they advertise on the listener for clients.
+"""Reads the addresses that brokers advertise on the listener for clients, before clients connect.
 
-librdkafka cannot do this: it connects to any address that it learns, and the gateway does not listen yet.
+librdkafka cannot do this: it connects to each address in the response, and the gateway does not listen yet.
 """
 
 import asyncio
@@ -22,43 +22,43 @@ _log = logging.getLogger(__name__)
 _CLIENT_ID = "mutation-quota-gateway"
 
 
-async def told_addresses(
+async def advertised_addresses(
     brokers: Sequence[Address], security: Security, context: ssl.SSLContext | None, protocol: Protocol, seconds: float
 ) -> dict[int, Address]:
     """Return the addresses that brokers advertise, by node id.
 
     Args:
-        brokers: the brokers to ask; one answer is enough.
+        brokers: the brokers; one response is enough.
         security: the gateway's own credentials for them.
         context: TLS, if they require it.
         protocol: the codecs.
         seconds: the time limit for each.
 
     Raises:
-        ClusterError: no broker answers, or they do not accept the credentials.
+        ClusterError: no broker responds, or they do not accept the credentials.
         BadInput: a broker is too old, or clients would lose their identity.
     """
-    told: dict[int, Address] = {}
+    advertised: dict[int, Address] = {}
     failures = []
     for host, port in brokers:
         try:
             async with asyncio.timeout(seconds):
                 if context is None or security.has_sasl:
-                    told |= await _ask((host, port), security, context, protocol)
+                    advertised |= await _read((host, port), security, context, protocol)
                 else:
-                    told |= await _ask_unless_certificates_count((host, port), security, context, protocol)
+                    advertised |= await _read_if_without_certificates((host, port), security, context, protocol)
         except FAILURES as error:
             if isinstance(error, BadInput):
                 raise
-            failures.append(f"cannot ask {host}:{port} which addresses clients are told: {failure_reason(error)}")
-    if not told:
+            failures.append(f"cannot read the addresses that {host}:{port} advertises: {failure_reason(error)}")
+    if not advertised:
         raise ClusterError("; ".join(failures))
     for failure in failures:
         _log.warning("%s", failure)
-    return told
+    return advertised
 
 
-async def _ask(
+async def _read(
     broker: Address, security: Security, context: ssl.SSLContext | None, protocol: Protocol
 ) -> dict[int, Address]:
     async with connected(broker, context, protocol, _CLIENT_ID) as calls:
@@ -71,22 +71,22 @@ async def _ask(
         return {each["nodeId"]: (each["host"], each["port"]) for each in answer["brokers"]}
 
 
-async def _ask_unless_certificates_count(
+async def _read_if_without_certificates(
     broker: Address, security: Security, context: ssl.SSLContext, protocol: Protocol
 ) -> dict[int, Address]:
-    """Return the addresses.
+    """Return the addresses from a listener with TLS and without SASL.
 
     Raises:
         BadInput: the listener requests clients' certificates, and would identify clients by them.
     """
     refused = BadInput(
         f"gateway: the listener at {broker[0]}:{broker[1]} requests client certificates (ssl.client.auth), which the "
-        "gateway cannot pass on; use a listener with SASL_SSL for the gateway, or set ssl.client.auth=none there if "
+        "gateway cannot forward; use a listener with SASL_SSL for the gateway, or set ssl.client.auth=none there if "
         "all clients may be ANONYMOUS (docs/how-to/gateway.md)"
     )
     with certificate_requests(context) as requests:
         try:
-            found = await _ask(broker, security, context, protocol)
+            found = await _read(broker, security, context, protocol)
         except (OSError, EOFError, MutationQuotaError):
             if requests:
                 raise refused from None

@@ -12,9 +12,9 @@ from functools import partial
 from jobs.gateway.connection import BrokerConnection, ClientConnection, now_monotonic_ms
 from jobs.gateway.encryption import Encryption
 from jobs.gateway.listeners import Listener
-from jobs.gateway.questions import Questions
+from jobs.gateway.pending_decisions import PendingDecisions
 from quota.errors import BadInput
-from quota.gateway.gate import Gate
+from quota.gateway.context import GatewayContext
 from quota.kafka.timing import Deadline, Every
 from quota.settings.gateway import GatewaySettings
 
@@ -27,15 +27,17 @@ _CONNECT_SECONDS = 10.0
 _CLOSE_SECONDS = 5.0
 _BACKLOG = 1024
 _MAX_HELD_BYTES = 128 * 1024 * 1024
-"""The limit for all connections together, for requests that are incomplete or have to wait."""
+"""The limit of all connections together for incomplete and waiting requests."""
 
 
 class GatewayServer:
     """Serves clients on all listeners until it is stopped; used on one event loop."""
 
-    def __init__(self, gate: Gate, questions: Questions, settings: GatewaySettings, encryption: Encryption) -> None:
-        self.gate = gate
-        self.questions = questions
+    def __init__(
+        self, context: GatewayContext, decisions: PendingDecisions, settings: GatewaySettings, encryption: Encryption
+    ) -> None:
+        self.context = context
+        self.decisions = decisions
         self._settings = settings
         self._encryption = encryption
         self._connections: dict[Hashable, ClientConnection] = {}
@@ -53,26 +55,26 @@ class GatewayServer:
         for each in listeners:
             _log.info("gateway: %s:%d forwards to %s:%d", self._settings.address, each.port, *each.broker)
         print(f"ready {self._settings.address}:{listeners[0].port}", flush=True)
-        stats, sweep = self.gate.stats, Every(_SWEEP_SECONDS)
+        stats, sweep = self.context.stats, Every(_SWEEP_SECONDS)
         stats.is_serving = True
         while not stop.is_set():
-            stats.turned_at = time.monotonic()
+            stats.looped_at = time.monotonic()
             if sweep.is_due():
-                self._close_silent_ones()
+                self._close_idle()
             await asyncio.sleep(_TICK_SECONDS)
         stats.is_serving = False
         for server in servers:
             server.close()
         await self._drain()
 
-    # jobs.gateway.connection.Surroundings
+    # jobs.gateway.connection.ConnectionHost
 
     def opened(self, connection: ClientConnection) -> str | None:
-        """Take a new connection; return the reason if there are too many."""
+        """Add a new connection; return the reason if there are too many."""
         self._connections[connection.channel] = connection
         self._by_ip[connection.peer] += 1
-        self.gate.stats.accepted += 1
-        self.gate.stats.connections = len(self._connections)
+        self.context.stats.accepted += 1
+        self.context.stats.connections = len(self._connections)
         if len(self._connections) > self._settings.max_connections:
             return f"there are more than gateway.max_connections={self._settings.max_connections}"
         if self._by_ip[connection.peer] > self._settings.max_connections_per_ip:
@@ -80,12 +82,12 @@ class GatewayServer:
         return None
 
     def closed(self, connection: ClientConnection) -> None:
-        """Forget a connection."""
+        """Remove a connection."""
         if self._connections.pop(connection.channel, None) is not None:
             self._by_ip[connection.peer] -= 1
             if not self._by_ip[connection.peer]:
                 del self._by_ip[connection.peer]
-        self.gate.stats.connections = len(self._connections)
+        self.context.stats.connections = len(self._connections)
 
     def holds(self, more: int) -> bool:
         """Add to the bytes that connections buffer; return whether there are too many."""
@@ -93,8 +95,8 @@ class GatewayServer:
         return self._held_bytes > _MAX_HELD_BYTES
 
     def watch_mutes(self) -> None:
-        """Have `_on_alarm` called when the next channel is due."""
-        next_at = self.gate.mutes.next_at()
+        """Schedule `_on_alarm` for the time when the next channel is unmuted."""
+        next_at = self.context.mutes.next_at()
         if next_at is None or (self._alarm is not None and self._alarm[0] <= next_at):
             return
         if self._alarm is not None:
@@ -135,15 +137,15 @@ class GatewayServer:
             raise BadInput(f"gateway.address: cannot listen on {address}: {error.strerror}") from None
 
     def _on_alarm(self) -> None:
-        """Start the requests that are due."""
+        """Resume the channels whose throttle time has ended."""
         self._alarm = None
-        for channel in self.gate.mutes.due(now_monotonic_ms()):
+        for channel in self.context.mutes.due(now_monotonic_ms()):
             connection = self._connections.get(channel)
             if connection is not None:
                 connection.run(connection.channel.resume)
         self.watch_mutes()
 
-    def _close_silent_ones(self) -> None:
+    def _close_idle(self) -> None:
         """Close connections that do not authenticate in time, or are idle for too long."""
         now = time.monotonic()
         for each in list(self._connections.values()):
@@ -151,17 +153,17 @@ class GatewayServer:
                 if now - each.closing_at > _CLOSE_SECONDS:  # the client does not read the sent data
                     each.abort()
             elif not each.is_authenticated and now - each.started_at > self._settings.authentication_timeout_seconds:
-                each.close("authentication_timeout", "it has not authenticated in time")
+                each.close("authentication_timeout", "the client has not authenticated in time")
             elif not each.channel.is_waiting and now - each.active_at > self._settings.connections_max_idle_seconds:
                 each.close("idle")
 
     async def _drain(self) -> None:
-        """Answer open requests for a limited time, and close each connection when it has none."""
+        """Respond to open requests for a limited time, and close each connection when it has none."""
         deadline = Deadline(self._settings.drain_seconds)
         for each in self._connections.values():
             each.stop_reading()
         while self._connections and not deadline.has_passed:
-            self.gate.stats.turned_at = time.monotonic()
+            self.context.stats.looped_at = time.monotonic()
             for each in list(self._connections.values()):
                 if each.channel.is_idle:
                     each.close()

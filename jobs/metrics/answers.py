@@ -20,13 +20,13 @@ _FETCH = {"fetch.wait.max.ms": 500, "queued.max.messages.kbytes": 4096}
 
 
 class AnswerMetrics:
-    """Totals of the answers that arrive after the start; earlier ones do not count. Thread-safe."""
+    """Totals of the answers that arrive after the start. Thread-safe."""
 
     def __init__(self, settings: Settings) -> None:
-        """Find the ends of the topics.
+        """Start at the current ends of the topics.
 
         Raises:
-            ClusterError: the cluster does not answer in time.
+            ClusterError: the cluster does not respond in time.
         """
         self._max_tenants = settings.metrics.max_tenants
         self._totals = DecisionTotals(settings.quota.window, self._max_tenants)
@@ -58,5 +58,5 @@ class AnswerMetrics:
         return iter([*families, number_family(metric.QUOTA_RECORDS, self._quota_records)])
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connections to Kafka."""
         self._reader.close()

@@ -1,4 +1,4 @@
-"""The metrics of a running applier: its results, and its lag behind the decisions."""
+"""The metrics of a running applier: its results, and its lag in the decisions topic."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ _ENDS_SECONDS = 5.0
 
 
 class ApplierMetrics(Work):
-    """Reads the counts of an applier, and fetches the ends of the decisions from time to time."""
+    """Reads the counts of an applier, and regularly fetches the log end offsets of the decisions topic."""
 
     def __init__(self, settings: Settings, stats: ApplierStats) -> None:
         self._stats = stats
@@ -33,7 +33,7 @@ class ApplierMetrics(Work):
         """Fetch the end offsets if they are due.
 
         Raises:
-            ClusterError: the cluster does not return the ends of topics.
+            ClusterError: the cluster does not return the end offsets.
         """
         if self._stats.positions and self._fetch_ends.is_due():
             self._ends = self._end_offsets.fetch(self._stats.positions.keys())

@@ -39,7 +39,7 @@ class JobMetrics:
         """Start without metrics.
 
         Args:
-            settings: the settings.
+            settings: the settings of the job.
             work: the metrics of the job's own work.
             decides: whether the job decides requests, and so reports the metrics of decisions.
         """
@@ -74,7 +74,7 @@ class JobMetrics:
                 self._answers.close()
 
     def _poll_answers(self) -> int:
-        """Return the number of answers."""
+        """Record the answers that have arrived, and return their number."""
         if self._answers is None:
             self._answers = AnswerMetrics(self._settings)
         return self._answers.poll()

@@ -1,4 +1,4 @@
-"""The effective topics and mutations of one decision, counted."""
+"""Counts the effective topics and mutations of a decision."""
 
 from dataclasses import dataclass
 from typing import Self

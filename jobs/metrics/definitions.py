@@ -1,4 +1,4 @@
-"""The definitions of the metrics, in the order of their page in the reference, with units, labels and meanings."""
+"""The definitions of the metrics, in the order of the reference page, with units, labels and meanings."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -36,7 +36,7 @@ THROTTLE_TIME = Metric(
     "kafka_server_controllermutation_throttle_time",
     "gauge",
     "ms",
-    "mean throttle time of the bucket in the last minute; 0 if nobody was throttled",
+    "mean throttle time of the bucket in the last minute; 0 if no request was throttled",
     _TENANT,
 )
 TENANT_QUOTA = Metric("mutation_quota_tenant_quota", "gauge", "mutations/s", "Q at the tenant's last decision", _TENANT)
@@ -52,13 +52,13 @@ TENANTS_NEAR_LIMIT = Metric(
     "mutation_quota_tenants_near_limit",
     "gauge",
     "tenants",
-    "tenants that hold less than a fifth of their burst now, including those without series of their own",
+    "tenants that have less than a fifth of their burst now, including those without their own series",
 )
 TENANTS_HIDDEN = Metric(
     "mutation_quota_tenants_hidden",
     "gauge",
     "tenants",
-    "tenants active in the last hour without series of their own: the `metrics.max_tenants` busiest have them",
+    "tenants active in the last hour without their own series: only the `metrics.max_tenants` busiest have them",
 )
 TENANTS_FORGOTTEN = Metric(
     "mutation_quota_tenants_forgotten_total",
@@ -91,7 +91,7 @@ SHADOW_REFUSED = Metric(
     "mutation_quota_shadow_refused_topics_total",
     "counter",
     "topics",
-    "topics admitted that would have been refused if their quota were not in shadow",
+    "topics admitted only because their quota is in shadow",
 )
 REPEATS = Metric(
     "mutation_quota_repeats_total", "counter", "decisions", "decisions on repeated requests, which are charged once"
@@ -101,19 +101,19 @@ LATENCY = Metric(
     "mutation_quota_decision_latency_seconds",
     "histogram",
     "s",
-    "time from the request's timestamp to that of its decision, by the brokers' clocks",
+    "time from the request's timestamp to its decision's timestamp, by the brokers' clocks",
 )
 QUOTA_RECORDS = Metric(
     "mutation_quota_quota_records_total",
     "counter",
     "records",
-    "records ever written to the quota topic (its end offset), which rises with each quota change",
+    "log end offset of the quota topic, which rises with each quota change",
 )
 LAG = Metric(
     "mutation_quota_query_lag_records",
     "gauge",
     "records",
-    "records between the query's last batch and the end of its topics",
+    "records between the query's last batch and the log end offsets of its topics",
     _QUERY,
 )
 BATCHES = Metric(
@@ -127,14 +127,14 @@ STARTED = Metric(
     "mutation_quota_query_start_timestamp_seconds",
     "gauge",
     "s since the epoch",
-    "time at which the job was started; also reported by `gateway`, `applier`, `observe` and `push`",
+    "start time of the job; also reported by `gateway`, `applier`, `observe` and `push`",
     _QUERY,
 )
 LAST_BATCH = Metric(
     "mutation_quota_query_last_batch_timestamp_seconds",
     "gauge",
     "s since the epoch",
-    "time at which the last batch ended, or the job was started",
+    "time at which the last batch ended, or at first the start time of the job",
     _QUERY,
 )
 UNDER_WAY = Metric(
@@ -148,14 +148,14 @@ BATCH_TIME = Metric(
     "mutation_quota_query_batch_seconds",
     "gauge",
     "s",
-    "duration of the last batch, by Spark's phases; `triggerExecution` is the total",
+    "duration of the last batch, for each of Spark's phases; `triggerExecution` is the total",
     (*_QUERY, "phase"),
 )
 TRIGGER = Metric(
     "mutation_quota_query_trigger_seconds",
     "gauge",
     "s",
-    "time between batches by the settings; 0 starts the next one at once",
+    "configured time between batches; 0 if the next batch starts immediately",
     _QUERY,
 )
 STATE_ROWS = Metric("mutation_quota_state_rows", "gauge", "rows", "rows of the query's state, one per bucket", _QUERY)
@@ -179,7 +179,7 @@ REOPENED = Metric(
     "mutation_quota_applier_reopened_total",
     "counter",
     "times",
-    "times that the applier had to restart from its position, for example after a cluster did not answer",
+    "restarts of the applier from its position, for example after a cluster did not respond",
 )
 OBSERVED_REQUESTS = Metric(
     "mutation_quota_observed_requests_total",
@@ -205,8 +205,8 @@ OBSERVED_ASSUMED = Metric(
     "topics",
     "topics whose cost is not in the logs, and is assumed to be 1",
 )
-OBSERVED_BROKEN = Metric(
-    "mutation_quota_observed_broken_lines_total", "counter", "lines", "lines of a mutation that cannot be read"
+OBSERVED_INVALID = Metric(
+    "mutation_quota_observed_invalid_lines_total", "counter", "lines", "lines with a mutation that cannot be parsed"
 )
 OBSERVED_BEHIND = Metric(
     "mutation_quota_observed_behind_bytes", "gauge", "bytes", "bytes of the request logs that are not read yet"
@@ -244,7 +244,7 @@ GATEWAY_CLOSED = Metric(
     ("reason",),
 )
 GATEWAY_RELAYED = Metric(
-    "mutation_quota_gateway_relayed_requests_total", "counter", "requests", "requests passed on to brokers unchanged"
+    "mutation_quota_gateway_relayed_requests_total", "counter", "requests", "requests forwarded to brokers unchanged"
 )
 GATEWAY_BYTES = Metric(
     "mutation_quota_gateway_bytes_total", "counter", "bytes", "bytes received from `clients` or `brokers`", ("sender",)
@@ -254,14 +254,14 @@ GATEWAY_TOPICS = Metric(
     "counter",
     "topics",
     "topics of intercepted requests: `admitted` or `refused` by a decision, `failed` by the cluster's validation, "
-    "`invalid` by a dead letter; without a decision `undecided`, or `went_on` if the gateway fails open",
+    "`invalid` by a dead letter; without a decision `undecided`, or `proceeded` if the gateway fails open",
     ("operation", "mode", "outcome"),
 )
 GATEWAY_DECISION = Metric(
     "mutation_quota_gateway_decision_seconds",
     "histogram",
     "s",
-    "time from the question to its decision, by the gateway's clock",
+    "time from the request for a decision to the decision, by the gateway's clock",
 )
 GATEWAY_AWAITED = Metric(
     "mutation_quota_gateway_awaited_decisions", "gauge", "decisions", "decisions that are awaited now"
@@ -270,13 +270,13 @@ GATEWAY_UNDECIDED = Metric(
     "mutation_quota_gateway_undecided_requests_total",
     "counter",
     "requests",
-    "requests without a decision in time; `gateway.when_silent` says what happens to them",
+    "requests without a decision in time; `gateway.when_silent` determines their outcome",
 )
 GATEWAY_LATE = Metric(
     "mutation_quota_gateway_late_decisions_total",
     "counter",
     "decisions",
-    "decisions that came too late: charged, and not carried out unless the client tries again",
+    "decisions that arrived too late: charged, and not carried out unless the client retries",
 )
 GATEWAY_MUTES = Metric(
     "mutation_quota_gateway_mutes_total", "counter", "times", "times that a client was muted (KIP-219)"
@@ -285,13 +285,13 @@ GATEWAY_MUTED = Metric(
     "mutation_quota_gateway_muted_seconds_total",
     "counter",
     "s",
-    "sum of all throttle times; its rate is about the number of clients that wait at the same time",
+    "sum of all throttle times; its rate is about the number of clients that are muted at the same time",
 )
 GATEWAY_FOREIGN = Metric(
     "mutation_quota_gateway_foreign_addresses_total",
     "counter",
     "addresses",
-    "addresses in brokers' answers that would bypass the gateway, and are left out",
+    "addresses in brokers' responses that would bypass the gateway, and are removed",
 )
 FAILURES = Metric(
     "mutation_quota_metrics_failures_total",

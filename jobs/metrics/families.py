@@ -23,8 +23,8 @@ from quota.timeline.cluster_plan import KINDS
 _Samples = Iterable[tuple[tuple[str, ...], float]]
 
 _MODES = ("strict", "permissive")
-_FATES = ("admitted", "refused", "failed", "invalid", "undecided", "went_on")
-"""The outcomes of topics at a gateway (`quota.gateway.mutations.operations.MutationAnswer`)."""
+_OUTCOMES = ("admitted", "refused", "failed", "invalid", "undecided", "proceeded")
+"""The outcomes of topics at a gateway (`quota.gateway.mutations.operations.MutationResponse`)."""
 
 
 def decision_families(totals: DecisionTotals, now: int, max_tenants: int) -> Iterator[Family]:
@@ -77,17 +77,17 @@ def applier_families(stats: ApplierStats) -> Iterator[Family]:
 
 
 def observer_families(stats: FollowStats) -> Iterator[Family]:
-    """Yield the metrics of a follower of request logs."""
+    """Yield the metrics of an observer of request logs."""
     yield number_family(metric.OBSERVED_REQUESTS, stats.requests)
     yield number_family(metric.OBSERVED_MUTATIONS, stats.mutations)
     yield number_family(metric.OBSERVED_REFUSED, stats.refused_topics)
     yield number_family(metric.OBSERVED_ASSUMED, stats.assumed_topics)
-    yield number_family(metric.OBSERVED_BROKEN, stats.broken_lines)
+    yield number_family(metric.OBSERVED_INVALID, stats.invalid_lines)
     yield number_family(metric.OBSERVED_BEHIND, stats.behind_bytes)
 
 
 def push_families(stats: PushStats) -> Iterator[Family]:
-    """Yield the metrics of a service that pushes quotas; nothing before its first comparison."""
+    """Yield the metrics of a service that pushes quotas; none before its first comparison."""
     if stats.compared_at is not None:
         differing = [((kind,), stats.differing.get(kind, 0)) for kind in KINDS]
         yield _family(metric.PUSH_DIFFERING, differing)
@@ -95,7 +95,7 @@ def push_families(stats: PushStats) -> Iterator[Family]:
 
 
 def start_family(name: str, started_at: float) -> Family:
-    """Return when a job without queries was started [s since the epoch]."""
+    """Return the metric of the start time of a job without queries [s since the epoch]."""
     return _family(metric.STARTED, [((name,), started_at)])
 
 
@@ -106,7 +106,7 @@ def gateway_families(stats: GatewayStats, awaited: int) -> Iterator[Family]:
     yield _family(metric.GATEWAY_CLOSED, [((reason,), count) for reason, count in dict(stats.closed).items()])
     yield number_family(metric.GATEWAY_RELAYED, stats.relayed)
     yield _family(metric.GATEWAY_BYTES, [(("clients",), stats.client_bytes), (("brokers",), stats.broker_bytes)])
-    labels = product((each.value.lower() for each in Operation), _MODES, _FATES)
+    labels = product((each.value.lower() for each in Operation), _MODES, _OUTCOMES)
     yield _family(metric.GATEWAY_TOPICS, [(each, stats.mutations[each]) for each in labels])
     buckets = [(_le(bound), count) for bound, count in stats.decisions()]
     name, meaning = metric.GATEWAY_DECISION.name, metric.GATEWAY_DECISION.meaning

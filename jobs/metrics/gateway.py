@@ -10,25 +10,25 @@ from jobs.metrics.families import gateway_families, start_family
 from quota.gateway.stats import GatewayStats
 
 NAME = "gateway"
-"""The name of the gateway in the metric of starts, which is that of queries."""
+"""The name of the gateway in the label `query` of the start time."""
 
 
 class GatewayMetrics(Work):
     """Reads the counts of a gateway. Nothing is polled."""
 
     def __init__(self, stats: GatewayStats, awaited: Callable[[], int]) -> None:
-        """Start.
+        """Start the metrics of a gateway.
 
         Args:
             stats: the gateway's counts.
-            awaited: returns the number of decisions that are awaited.
+            awaited: returns the number of pending requests for decisions.
         """
         self._stats = stats
         self._awaited = awaited
         self._started_at = time.time()
 
     def poll(self) -> None:
-        """Do nothing."""
+        """Return at once: the counts are up to date."""
 
     def families(self) -> Iterator[Family]:
         """Return the metrics as of now."""

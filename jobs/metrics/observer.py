@@ -1,4 +1,4 @@
-"""The metrics of a running follower of request logs."""
+"""The metrics of a running observer of request logs."""
 
 import time
 from collections.abc import Iterator
@@ -10,18 +10,18 @@ from jobs.metrics.families import observer_families, start_family
 from quota.observation.stats import FollowStats
 
 NAME = "observe"
-"""The name of the follower in the metrics of jobs."""
+"""The name of the observer in the label `query` of the start time."""
 
 
 class ObserverMetrics(Work):
-    """Reads the counts of a follower."""
+    """Reads the counts of an observer."""
 
     def __init__(self, stats: FollowStats) -> None:
         self._stats = stats
         self._started_at = time.time()
 
     def poll(self) -> None:
-        """Do nothing: the counts are up to date."""
+        """Return at once: the counts are up to date."""
 
     def families(self) -> Iterator[Family]:
         """Return the metrics as of now."""

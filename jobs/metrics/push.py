@@ -10,7 +10,7 @@ from jobs.metrics.families import push_families, start_family
 from quota.kafka.brokers.stats import PushStats
 
 NAME = "push"
-"""The name of the service in the metric of starts, which is that of queries."""
+"""The name of the service in the label `query` of the start time."""
 
 
 class PushMetrics(Work):
@@ -21,7 +21,7 @@ class PushMetrics(Work):
         self._started_at = time.time()
 
     def poll(self) -> None:
-        """Do nothing."""
+        """Return at once: the counts are up to date."""
 
     def families(self) -> Iterator[Family]:
         """Return the metrics as of now."""

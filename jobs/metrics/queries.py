@@ -1,4 +1,4 @@
-"""The metrics of running queries: their last batches, and the ends of the topics that they read."""
+"""The metrics of running queries: their last batches, and the end offsets of the topics that they read."""
 
 import json
 import time
@@ -23,8 +23,8 @@ _ENDS_SECONDS = 5.0
 class QueryMetrics(Work):
     """Polls queries for their last batches.
 
-    A listener of Spark would receive every batch through a Py4J server in this process, which slows down each batch;
-    Prometheus reads a few times a minute.
+    A Spark listener would receive every batch through a Py4J server in this process, which slows down each batch;
+    Prometheus needs the metrics only a few times a minute.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -48,7 +48,7 @@ class QueryMetrics(Work):
         """Poll the queries if they are due.
 
         Raises:
-            ClusterError: the cluster does not return the ends of topics.
+            ClusterError: the cluster does not return the end offsets.
         """
         if not self._poll.is_due():
             return

@@ -1,4 +1,4 @@
-"""The progress of a streaming query, as Spark reports it."""
+"""The progress of a streaming query, as reported by Spark."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Any, Self
 from quota.kafka.reading import Partition
 
 _WHOLE_BATCH = "triggerExecution"
-"""Spark's name for the phase that is all of a batch."""
+"""Spark's name for the total duration of a batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class QueryProgress:
                 (topic, int(partition)): offset
                 for source in progress["sources"]
                 for topic, partitions in (source["endOffset"] or {}).items()
-                if isinstance(partitions, Mapping)  # the offset of a table has none
+                if isinstance(partitions, Mapping)  # the offset of a table has no partitions
                 for partition, offset in partitions.items()
             },
             state_rows=sum(each["numRowsTotal"] for each in states) if states else None,
@@ -57,6 +57,6 @@ class QueryView:
     trigger_seconds: float
     last: QueryProgress | None = None
     ends: Mapping[Partition, int] = field(default_factory=dict)
-    """The end offsets of the partitions that it reads; empty until they are known."""
+    """The log end offsets of the partitions that it reads; empty until they are known."""
     under_way: bool = False
     """Whether a batch with records is being processed."""

@@ -10,7 +10,7 @@ from quota.records.entity import Tags
 from quota.records.quota import Limit, Window
 
 NEAR_LIMIT = 0.2
-"""A tenant is near its limit while its bucket holds less than this share of the burst."""
+"""A tenant is near its limit while its bucket has less than this share of the burst."""
 
 _THROTTLE_WINDOW = Window(num=2, size_seconds=30)
 """The window of Kafka's mean throttle time: `metrics.num.samples` and `metrics.sample.window.ms`."""
@@ -18,7 +18,7 @@ _THROTTLE_WINDOW = Window(num=2, size_seconds=30)
 
 @dataclass(slots=True)
 class TenantMetrics:
-    """Kafka's three metrics of the group ControllerMutation for one tenant. Times are epoch ms."""
+    """The three metrics of Kafka's group ControllerMutation for one tenant. Times are epoch ms."""
 
     last: Decision
     """The newest decision."""
@@ -37,7 +37,7 @@ class TenantMetrics:
         self.charged = self.requested = RateMetric(self.window)
 
     def record(self, decision: Decision, counts: MutationCounts) -> None:
-        """Add a decision."""
+        """Add a decision to the totals and samples."""
         now = decision.timestamp
         if now >= self.last.timestamp:
             self.last = decision
@@ -97,7 +97,7 @@ class TenantRegistry:
         """Start without tenants.
 
         Args:
-            window: the samples of rates.
+            window: the sample windows of rates.
             max_tenants: when there are twice as many tenants, all but this number of the busiest are dropped.
         """
         self._window = window

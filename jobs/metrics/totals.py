@@ -1,4 +1,4 @@
-"""The totals of all answers so far, for the metrics and for the live view."""
+"""Totals of answers, for the metrics and for the live view."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -49,7 +49,7 @@ class DecisionTotals:
         self.dead_letters = 0
 
     def record(self, answer: Decision | DeadLetter | MutationResult, at: int) -> None:
-        """Add an answer that reached its topic at a time (epoch ms); results do not count."""
+        """Add an answer that was written to its topic at a time (epoch ms); results are ignored."""
         if isinstance(answer, DeadLetter):
             self.dead_letters += 1
         if not isinstance(answer, Decision):

@@ -1,4 +1,4 @@
-"""Brokers' request logs as files: imported, or followed.
+"""Imports and follows the request log files of brokers.
 
 May import: quota.
 """

@@ -1,4 +1,4 @@
-"""Logged requests of several logs on disk: each once, in the order of time, in bounded memory."""
+"""Merges the requests of several logs on disk: each once, ordered by time, in bounded memory."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 from quota.observation.request_log import LoggedRequest
 
 _MEMORY = "1GB"
-"""The memory of DuckDB, beyond which it uses its folder."""
+"""The memory of DuckDB, above which it uses its folder."""
 
 _NEAR_MS = 60_000
-"""How far apart the two lines of a forwarded request may be, beyond what clocks differ by."""
+"""The largest distance of the two lines of a forwarded request, in addition to the clock difference [ms]."""
 
 _ROWS = 20_000
 _KEY_BYTES = 12
@@ -29,8 +29,8 @@ _SCHEMA = pa.schema(
         ("received_at", pa.int64()),
         ("completed_at", pa.int64()),
         ("forwarded", pa.bool_()),
-        ("asked", pa.binary()),  # what tells a request from others, in the logs of a broker and of the controller
-        ("line", pa.binary()),  # what tells a line from others
+        ("identity", pa.binary()),  # identifies a request in the logs of both a broker and the controller
+        ("line", pa.binary()),  # identifies a line
         ("request", pa.binary()),
     ]
 )
@@ -40,31 +40,31 @@ _decode = msgspec.msgpack.Decoder(LoggedRequest).decode
 
 
 _AHEAD = """
-CASE WHEN forwarded.completed_at > asked.completed_at THEN forwarded.completed_at - asked.completed_at
-     WHEN forwarded.completed_at < asked.received_at THEN forwarded.completed_at - asked.received_at
+CASE WHEN forwarded.completed_at > broker.completed_at THEN forwarded.completed_at - broker.completed_at
+     WHEN forwarded.completed_at < broker.received_at THEN forwarded.completed_at - broker.received_at
      ELSE 0 END
 """
-"""How far the controller's clock is ahead of the broker's, at least [ms]."""
+"""The smallest possible lead of the controller's clock over the broker's [ms]."""
 
 _CLOCKS = f"""
 CREATE TABLE clocks AS
-WITH once AS (SELECT asked FROM seen GROUP BY asked HAVING count(*) = 2 AND count_if(forwarded) = 1)
-SELECT forwarded.log AS log, asked.log AS asked_log, median({_AHEAD})::BIGINT AS ahead
-FROM seen AS forwarded JOIN seen AS asked USING (asked) SEMI JOIN once USING (asked)
-WHERE forwarded.forwarded AND NOT asked.forwarded AND forwarded.log <> asked.log
+WITH once AS (SELECT identity FROM seen GROUP BY identity HAVING count(*) = 2 AND count_if(forwarded) = 1)
+SELECT forwarded.log AS log, broker.log AS broker_log, median({_AHEAD})::BIGINT AS ahead
+FROM seen AS forwarded JOIN seen AS broker USING (identity) SEMI JOIN once USING (identity)
+WHERE forwarded.forwarded AND NOT broker.forwarded AND forwarded.log <> broker.log
 GROUP BY ALL
 """  # noqa: S608 a constant
-"""By how much clocks differ, by requests of which there is only one in both logs."""
+"""Clock differences, from requests that are in both logs exactly once."""
 
 _TWINS = """
 CREATE TABLE twins AS
 SELECT forwarded.line AS line
-FROM (SELECT line, asked, completed_at AS at FROM seen WHERE forwarded) AS forwarded
-ASOF JOIN (SELECT asked, completed_at AS at FROM seen WHERE NOT forwarded) AS asked
-  ON forwarded.asked = asked.asked AND forwarded.at + getvariable('near') >= asked.at
-WHERE forwarded.at - asked.at <= getvariable('near')
+FROM (SELECT line, identity, completed_at AS at FROM seen WHERE forwarded) AS forwarded
+ASOF JOIN (SELECT identity, completed_at AS at FROM seen WHERE NOT forwarded) AS broker
+  ON forwarded.identity = broker.identity AND forwarded.at + getvariable('near') >= broker.at
+WHERE forwarded.at - broker.at <= getvariable('near')
 """
-"""Requests that the controller has logged, and a broker as well, at about the same time."""
+"""Requests that both the controller and a broker have logged, at about the same time."""
 
 _COUNTS = """
 SELECT count(*), count(DISTINCT line), (SELECT count(DISTINCT line) FROM twins) FROM seen
@@ -73,15 +73,15 @@ SELECT count(*), count(DISTINCT line), (SELECT count(DISTINCT line) FROM twins) 
 _IN_ORDER = """
 SELECT line, request FROM seen ANTI JOIN twins USING (line) ORDER BY received_at, completed_at, line
 """
-"""Copies of a line follow on each other."""
+"""The copies of a line are adjacent."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClockDifference:
-    """How far the clock of a controller's log is ahead of that of a broker's, at least [ms]; negative if behind."""
+    """The smallest possible lead of the clock of a controller's log over a broker's [ms]; negative if it is behind."""
 
     log: int
-    asked_log: int
+    broker_log: int
     ahead_ms: int
 
 
@@ -89,7 +89,7 @@ class PartWriter:
     """Writes some of the requests into a file; several processes may write parts at once."""
 
     def __init__(self, file: Path) -> None:
-        """Begin a part."""
+        """Create the file."""
         self._writer = pq.ParquetWriter(file, _SCHEMA, compression="lz4")
         self._rows: list[tuple[object, ...]] = []
 
@@ -97,9 +97,9 @@ class PartWriter:
         """Add a request from the log of this number."""
         encoded = _encode(request)
         names = [each.name or each.topic_id for each in request.topics]
-        asked = (request.principal, request.client_id, request.operation, request.correlation_id, names)
+        identity = (request.principal, request.client_id, request.operation, request.correlation_id, names)
         times = (request.received_at, request.completed_at)
-        self._rows.append((log, *times, request.forwarded, _key(_encode(asked)), _key(encoded), encoded))
+        self._rows.append((log, *times, request.forwarded, _key(_encode(identity)), _key(encoded), encoded))
         if len(self._rows) == _ROWS:
             self._write()
 
@@ -119,14 +119,14 @@ class PartWriter:
 
 
 class Collection:
-    """All parts together.
+    """The requests of all parts, each once.
 
-    A request that a broker has forwarded is in the controller's log, too, and lines are in a log and in the rotated
-    copy of it: each request counts once.
+    A request that a broker has forwarded is also in the controller's log, and a line may be in a log and in a rotated
+    copy of it.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Read the parts in a folder, which its user removes."""
+        """Read the parts in a folder, which the caller removes."""
         self._db = duckdb.connect(folder / "collection.duckdb")
         self._db.execute(f"SET memory_limit = '{_MEMORY}'; SET enable_progress_bar = false")
         self._db.execute("SET temp_directory = $folder", {"folder": str(folder)})
@@ -139,12 +139,12 @@ class Collection:
         self.copies = lines - once
 
     def clock_differences(self) -> list[ClockDifference]:
-        """Return by how much the clocks of logs differ, by the requests that are in two of them."""
-        rows = self._db.execute("SELECT log, asked_log, ahead FROM clocks ORDER BY ALL").fetchall()
+        """Return the clock differences between logs, from requests that are in two of them."""
+        rows = self._db.execute("SELECT log, broker_log, ahead FROM clocks ORDER BY ALL").fetchall()
         return [ClockDifference(*row) for row in rows]
 
     def in_order(self) -> Iterator[LoggedRequest]:
-        """Yield each request once, by the time at which it was received."""
+        """Yield each request once, ordered by the time at which it was received."""
         last = None
         for batch in self._db.sql(_IN_ORDER).to_arrow_reader(_ROWS):
             for line, request in zip(*(column.to_pylist() for column in batch.columns), strict=True):

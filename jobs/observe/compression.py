@@ -1,4 +1,4 @@
-"""Log files, plain or compressed."""
+"""Opens log files, which may be compressed."""
 
 import lzma
 from pathlib import Path
@@ -21,7 +21,7 @@ def is_compressed(file: Path) -> bool:
 
 
 def open_log(file: Path) -> BinaryIO:
-    """Open a file, which may be compressed by gzip, bzip2, xz, zstd or lz4, whatever its name.
+    """Open a file, which may be compressed with gzip, bzip2, xz, zstd or lz4; the format is detected from its content.
 
     Raises:
         OSError: it cannot be read.

@@ -1,4 +1,4 @@
-"""`observe follow`: it follows request logs, and writes mutation requests to the request topic."""
+"""`observe follow`: follows request logs, and writes mutation requests to the request topic."""
 
 import logging
 import threading
@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 
 from jobs.observe.snapshot import take_snapshot
-from jobs.observe.tail import LogPlace, LogTail
+from jobs.observe.tail import LogPosition, LogTail
 from quota.errors import BadRecord
-from quota.kafka.places import PlacedWriter
+from quota.kafka.positions import PositionWriter
 from quota.kafka.timing import Every
 from quota.observation.log_time import LogTime
 from quota.observation.observer import Observer
@@ -27,52 +27,52 @@ _log = logging.getLogger(__name__)
 
 _IDLE_SECONDS = 0.25
 _PLACE_SECONDS = 5.0
-"""Interval in seconds between writes of the position while no line has a mutation."""
+"""The interval between writes of the position while no line has a mutation."""
 
 _MAX_ERRORS_LOGGED = 20
 
 _TRANSACTION_SECONDS = 60.0
-"""The maximum time that requests of others wait for the transaction of a follower that was killed."""
+"""The longest time for which the transaction of a killed observer can delay requests of others."""
 
-_decoder = msgspec.json.Decoder(dict[str, LogPlace])
+_decoder = msgspec.json.Decoder(dict[str, LogPosition])
 
 
 class Follower:
     """Follows logs; writes requests and positions in one transaction."""
 
     def __init__(self, settings: Settings, logs: Sequence[Path], stats: FollowStats, *, from_beginning: bool) -> None:
-        """Take over from an earlier follower of the group, and continue at its place.
+        """Take over from an earlier observer of the group, and continue at its position.
 
         Args:
-            settings: the settings.
-            logs: the files that are written.
-            stats: is counted up.
-            from_beginning: whether a log without a place is read from its first line.
+            settings: the settings of the deployment.
+            logs: the log files, to which brokers append.
+            stats: the counts, which are updated.
+            from_beginning: whether a log without a position is read from its first line.
 
         Raises:
-            ClusterError: a cluster does not answer.
-            BadInput: a log cannot be read.
+            ClusterError: a cluster does not respond. BadInput: a log cannot be read.
         """
         self._settings, self._stats = settings, stats
         own = settings.observe
         largest = settings.limits.max_request_bytes * 2
-        self._writer = PlacedWriter(settings, "observer", own.group_name, largest, _TRANSACTION_SECONDS)
-        places = self._writer.place(_decoder) or {}
+        self._writer = PositionWriter(settings, "observer", own.group_name, largest, _TRANSACTION_SECONDS)
+        positions = self._writer.position(_decoder) or {}
         self._tails = {
-            str(log): LogTail(log, places.pop(str(log.absolute()), None), from_beginning=from_beginning) for log in logs
+            str(log): LogTail(log, positions.pop(str(log.absolute()), None), from_beginning=from_beginning)
+            for log in logs
         }
-        self._others = places  # logs that are not followed now keep their places
+        self._others = positions  # the positions of logs that are not followed now are preserved
         self._times = {name: LogTime(own.zone) for name in self._tails}
         sizes = TopicSizes(take_snapshot(settings).partitions, own.default_partitions or None)
         self._observer = Observer(sizes, PrincipalRules(own.principal_mapping_rules))
         self._place_due = Every(_PLACE_SECONDS)
-        self._write([])  # where a log is begun, however soon this program ends
+        self._write([])  # stores the start position of each log, even if this program ends soon
 
     def run(self, stop: threading.Event, *, once: bool) -> None:
-        """Follow until `stop` is set; `once` up to the present ends of the logs. Then it is closed.
+        """Follow until `stop` is set, or with `once` to the current ends of the logs. Then close the logs.
 
         Raises:
-            ClusterError: another follower has taken over, or the cluster does not answer.
+            ClusterError: another observer has taken over, or the cluster does not respond.
             BadInput: a log cannot be read any more.
         """
         try:
@@ -81,13 +81,13 @@ class Follower:
             self.close()
 
     def close(self) -> None:
-        """Close the logs."""
+        """Close the log files."""
         for tail in self._tails.values():
             tail.close()
 
     def _follow(self, stop: threading.Event, *, once: bool) -> None:
         while not stop.is_set():
-            self._stats.turned_at = time.monotonic()
+            self._stats.looped_at = time.monotonic()
             requests, is_idle = self._read()
             records = [(each, value) for each in requests if self._fits(each, value := codec.encode(each))]
             if records or self._place_due.is_due() or (once and is_idle):
@@ -128,7 +128,7 @@ class Follower:
             self._stats.add(request)
 
     def _fits(self, request: MutationRequest, value: bytes) -> bool:
-        """Return whether a request is small enough; one that is not is counted and left out."""
+        """Return whether a request is small enough; one that is too large is counted and skipped."""
         largest = self._settings.limits.max_request_bytes
         if len(value) + len(request.user.encode()) <= largest:
             return True
@@ -142,6 +142,6 @@ class Follower:
         return False
 
     def _count_broken(self, name: str, error: BadRecord) -> None:
-        self._stats.broken_lines += 1
-        if self._stats.broken_lines <= _MAX_ERRORS_LOGGED:
+        self._stats.invalid_lines += 1
+        if self._stats.invalid_lines <= _MAX_ERRORS_LOGGED:
             _log.warning("%s: %s", name, error)

@@ -1,4 +1,4 @@
-"""`observe import`: request logs of any number of brokers into a file of mutation requests."""
+"""`observe import`: converts request logs of any number of brokers to a file of mutation requests."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,25 +26,25 @@ from quota.records import codec
 from quota.settings.observe import ObserveSettings
 
 _JSON, _OLD = MARK + b"{", MARK + b"RequestHeader("
-"""The message of brokers, and of those before Kafka 2.8, whose request log is not JSON."""
+"""The beginning of a message, as JSON, and as written by brokers before Kafka 2.8."""
 
 _FEW_BYTES = 32 * 1024 * 1024
 
 
 @dataclass
 class Found:
-    """What was found in a log, or in a segment of it."""
+    """The counts of a log, or of a segment of it."""
 
     bytes: int = 0
     requests: int = 0
     broken: int = 0
-    """Lines of a mutation that cannot be read."""
+    """Lines with a mutation that cannot be parsed."""
     first_broken: str | None = None
     is_request_log: bool = False
     is_old: bool = False
 
     def add(self, other: "Found") -> None:
-        """Add what was found in a later segment."""
+        """Add the counts of a later segment."""
         self.bytes += other.bytes
         self.requests += other.requests
         self.broken += other.broken
@@ -55,13 +55,13 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What was found in all logs."""
+    """The result of an import."""
 
     logs: dict[str, Found]
     forwarded: int
-    """Requests that are in the logs of a broker and of the controller; they count once."""
+    """Requests that are in the logs of both a broker and the controller; they count once."""
     copies: int
-    """Lines that were there before."""
+    """Duplicate lines."""
     clocks: list[ClockDifference]
     counts: Counts
 
@@ -69,13 +69,13 @@ class Summary:
 def import_logs(
     files: Sequence[Path], settings: ObserveSettings, snapshot: Mapping[str, int], out: BinaryIO
 ) -> Summary:
-    """Write the mutation requests of logs, as JSON lines in the order of time.
+    """Write the mutation requests of logs as JSON lines, ordered by time.
 
     Args:
         files: the logs, in any order.
-        settings: how to read them.
-        snapshot: the partitions of topics that were there before the logs begin, by name.
-        out: takes the lines.
+        settings: the time zone, the principal rules and the default partitions.
+        snapshot: the partitions of topics that existed before the logs begin, by name.
+        out: receives the lines.
 
     Raises:
         BadInput: a file cannot be read, or is not a request log.
@@ -101,7 +101,7 @@ def _read_all(files: Sequence[Path], zone: tzinfo, folder: Path) -> list[Found]:
     parts = [segment for log, file in enumerate(files) for segment in segments(log, file)]
     total = sum(part.bytes for part in parts)
     found = [Found() for _ in files]
-    with _progress(total) as advance, _processes(total) as submit:
+    with _progress(total) as advance, _workers(total) as submit:
         tasks = {
             submit(_read_segment, part, zone, folder / f"{number:06}.parquet"): part
             for number, part in enumerate(parts)
@@ -117,10 +117,10 @@ def _read_all(files: Sequence[Path], zone: tzinfo, folder: Path) -> list[Found]:
 
 
 @contextmanager
-def _processes(total: int) -> Iterator[Callable[..., Future[Found]]]:
-    """Provide a function that has work done: of many bytes by as many processes as there are cores."""
+def _workers(total: int) -> Iterator[Callable[..., Future[Found]]]:
+    """Provide a function that submits work: to a process for each core, or to a thread if there are few bytes."""
     pool: Executor
-    if total < _FEW_BYTES:  # to start a process takes longer
+    if total < _FEW_BYTES:  # starting processes takes longer
         pool = ThreadPoolExecutor(1)
     else:
         pool = ProcessPoolExecutor(len(os.sched_getaffinity(0)), get_context("spawn"))
@@ -153,7 +153,7 @@ def _read_segment(segment: Segment, zone: tzinfo, part: Path) -> Found:
 
 
 def _check(file: Path, found: Found) -> None:
-    """Check that a file is a request log; an empty one is."""
+    """Check that a file is a request log, or empty."""
     if found.is_request_log or not found.bytes:
         return
     if found.is_old:
@@ -166,7 +166,7 @@ def _check(file: Path, found: Found) -> None:
 
 @contextmanager
 def _progress(total: int) -> Iterator[Callable[[int], None]]:
-    """Show how many of the bytes are read, if standard error is a terminal; yield what adds to them."""
+    """Show the progress in bytes, if standard error is a terminal; yield a function that adds to it."""
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),

@@ -1,4 +1,4 @@
-"""Segments of log files, each of which a process reads on its own."""
+"""Segments of log files, which separate processes read."""
 
 import lzma
 from collections.abc import Iterator
@@ -11,15 +11,15 @@ from quota.errors import BadInput
 
 SEGMENT_BYTES = 64 * 1024 * 1024
 MAX_LINE_BYTES = 256 * 1024 * 1024
-"""A request may name thousands of topics, and its line have megabytes; a longer line is not one of a log."""
+"""The longest line. A request may name thousands of topics, so lines may have megabytes, but not more than this."""
 
 _BLOCK_BYTES = 1024 * 1024
-"""A block that fits into a processor's cache is searched faster: 0.9 GB in 0.65 s, and in 1.0 s by blocks of 8 MB."""
+"""A block that fits into a processor's cache is searched faster: 0.9 GB in 0.65 s, and in 1.0 s with blocks of 8 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The lines of a file that begin between two of its bytes; of a compressed file, all lines."""
+    """The lines of a file that begin between two offsets; for a compressed file, all lines."""
 
     log: int
     """The number of the log."""
@@ -29,7 +29,7 @@ class Segment:
 
     @property
     def bytes(self) -> int:
-        """The bytes of the file that are read for it."""
+        """The number of bytes."""
         return self.end - self.begin
 
 
@@ -48,7 +48,7 @@ def segments(log: int, file: Path) -> list[Segment]:
 
 
 def read_blocks(segment: Segment) -> Iterator[bytes]:
-    """Yield the lines of a segment, in blocks of whole lines.
+    """Yield the lines of a segment, in blocks of complete lines.
 
     Raises:
         BadInput: the file cannot be read, or is not a log.
@@ -61,14 +61,14 @@ def read_blocks(segment: Segment) -> Iterator[bytes]:
                 return
             if segment.begin:
                 stream.seek(segment.begin - 1)
-                stream.readline(MAX_LINE_BYTES)  # it has begun before
+                stream.readline(MAX_LINE_BYTES)  # a line that begins in the previous segment
             yield from _whole_lines(file, stream, segment.end)
     except (OSError, EOFError, lzma.LZMAError) as error:
         raise BadInput(f"{file}: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _whole_lines(file: Path, stream: BinaryIO, end: int | None) -> Iterator[bytes]:
-    """Yield the lines that begin before a byte of the file, or all of a stream without an `end`."""
+    """Yield the lines that begin before the offset `end`; all lines of the stream if it is None."""
     at = 0 if end is None else stream.tell()
     rest: list[bytes] = []
     while block := stream.read(_BLOCK_BYTES if end is None else min(_BLOCK_BYTES, max(end - at, 0))):

@@ -1,4 +1,4 @@
-"""The topics of a cluster at one moment."""
+"""Snapshots of the topics of a cluster."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def read_snapshot(file: Path) -> Snapshot:
     """Read a snapshot.
 
     Raises:
-        BadInput: the file cannot be read, or is none.
+        BadInput: the file cannot be read, or is not a snapshot.
     """
     try:
         return codec.decode(file.read_bytes(), _decoder)

@@ -1,4 +1,4 @@
-"""A log that is being written, followed over its rotations."""
+"""Follows a log that is being written, including its rotations."""
 
 import logging
 import os
@@ -20,30 +20,44 @@ _MAX_LINE_BYTES = 64 * 1024 * 1024
 _REMEMBERED_FILES = 1000
 
 
-class LogPlace(msgspec.Struct, frozen=True):
-    """A place in a log: how far a file of it has been read."""
+class LogPosition(msgspec.Struct, frozen=True):
+    """A position in a log: the offset up to which a file of it has been read."""
 
     first_line: str
-    """The identity of the file, independent of its name: a hash of its first line; empty if it has none yet."""
+    """The identity of the file, independent of its name: a hash of its first line; empty if it has no line yet."""
     offset: int
-    """The bytes that have been read of it, uncompressed."""
+    """The number of bytes that have been read, uncompressed."""
+
+
+def check_log(log: Path) -> None:
+    """Check that a log can be read; one that is being rotated may be missing for a moment.
+
+    Raises:
+        BadInput: it cannot, and has no rotated copies.
+    """
+    try:
+        open_log(log).close()
+    except OSError as error:
+        if _rotated(log):
+            return
+        raise BadInput(f"{log}: {error.strerror}") from None
 
 
 class LogTail:
     """Reads the lines of a log that is being written.
 
-    When the log is rotated by a new name, the rest of the old file is read first, then files that were rotated
-    meanwhile. When it is cut off in place, the rest is read from the copy that was made of it. A program that starts
-    again finds its place in whichever file that has become, also a compressed one.
+    When the log is rotated by renaming it, the rest of the old file is read first, then files that were rotated
+    meanwhile. When it is copied and truncated in place, the rest is read from the copy. A restarted program finds its
+    position in the file under its new name, even if it is compressed.
     """
 
-    def __init__(self, log: Path, place: LogPlace | None, *, from_beginning: bool = False) -> None:
-        """Go on at a place.
+    def __init__(self, log: Path, place: LogPosition | None, *, from_beginning: bool = False) -> None:
+        """Continue at a position.
 
         Args:
-            log: the file that is written.
-            place: where an earlier program has come to; None if there was none.
-            from_beginning: whether a log without a place is read from its first line, and not from its end.
+            log: the file that is being written.
+            place: the position of an earlier program; None if there is none.
+            from_beginning: whether a log without a position is read from its first line instead of its end.
 
         Raises:
             BadInput: the log cannot be read.
@@ -52,7 +66,7 @@ class LogTail:
         self._rest, self._offset, self._first_line = b"", 0, ""
         self._read_before: deque[str] = deque(maxlen=_REMEMBERED_FILES)
         self.skipped_lines = 0
-        """Lines that are too long to be read."""
+        """The number of lines that were skipped because they are too long."""
         if place is not None and place.first_line:
             self._resume(place)
             return
@@ -62,13 +76,13 @@ class LogTail:
                 pass
 
     @property
-    def place(self) -> LogPlace:
-        """The place behind the lines that were read."""
-        return LogPlace(self._first_line, self._offset)
+    def place(self) -> LogPosition:
+        """The position after the lines that were read."""
+        return LogPosition(self._first_line, self._offset)
 
     @property
     def behind_bytes(self) -> int:
-        """The bytes of the log that are not read yet, without rotated files."""
+        """The bytes of the log that have not been read, without rotated files."""
         try:
             status = self._path.stat()
         except OSError:
@@ -76,20 +90,20 @@ class LogTail:
         return max(status.st_size - self._offset, 0) if self._is_open(status) else status.st_size
 
     def read(self) -> bytes:
-        """Return the next whole lines, or nothing if there are none yet.
+        """Return the next complete lines; empty if there are none yet.
 
         Raises:
             BadInput: the log cannot be read any more.
         """
         if self._is_cut_off():
-            self._go_on_in_copy()
+            self._continue_in_copy()
         lines = self._read_lines()
         if lines:
             return lines
         following = self._following()
         if following is None:
             return b""
-        lines = self._read_lines()  # what was written before the rotation was noticed
+        lines = self._read_lines()  # lines that were written before the rotation was noticed
         if lines:
             return lines
         if self._rest:
@@ -102,7 +116,7 @@ class LogTail:
         self._stream.close()
 
     def _read_lines(self) -> bytes:
-        """Return whole lines up to the end of the file; a line that is too long is skipped."""
+        """Return complete lines up to the end of the file; a line that is too long is skipped."""
         try:
             while not (end := self._rest.rfind(b"\n") + 1):
                 block = self._stream.read(_BLOCK_BYTES)
@@ -110,7 +124,7 @@ class LogTail:
                     return b""
                 self._rest += block
                 if len(self._rest) > _MAX_LINE_BYTES and b"\n" not in self._rest:
-                    self._pass_over_line()
+                    self._skip_line()
         except (OSError, EOFError) as error:
             raise BadInput(f"{self._path}: {getattr(error, 'strerror', None) or error}") from None
         return self._taken(end)
@@ -121,7 +135,7 @@ class LogTail:
         self._offset += end
         return lines
 
-    def _pass_over_line(self) -> None:
+    def _skip_line(self) -> None:
         """Skip the rest of a line that is too long."""
         self.skipped_lines += 1
         _log.warning("%s: skipped a line of more than %d MB", self._path, _MAX_LINE_BYTES // 2**20)
@@ -151,14 +165,14 @@ class LogTail:
         while self._offset < offset and (block := self._stream.read(min(_BLOCK_BYTES, offset - self._offset))):
             self._offset += len(block)
 
-    def _resume(self, place: LogPlace) -> None:
-        for file in [self._path, *reversed(self._rotated())]:
+    def _resume(self, place: LogPosition) -> None:
+        for file in [self._path, *reversed(_rotated(self._path))]:
             if _first_line(file) == place.first_line:
                 self._open(file, place.offset)
                 return
         _log.warning(
-            "%s: neither the file nor a rotated copy has the last line read; reading it from its first line, earlier "
-            "requests are not observed",
+            "%s: the file that was read is neither the log nor a rotated copy; reading the log from its first line, "
+            "earlier requests are not observed",
             self._path,
         )
         self._open(self._path)
@@ -178,44 +192,45 @@ class LogTail:
         is_shorter = status.st_size < self._offset + len(self._rest)
         return is_shorter or (bool(self._first_line) and _first_line(self._path) != self._first_line)
 
-    def _go_on_in_copy(self) -> None:
-        """Read the rest of what was cut off in place from the copy of it, if there is one."""
+    def _continue_in_copy(self) -> None:
+        """Read the rest of a log that was truncated in place from its copy, if there is one."""
         place = self.place
-        for file in reversed(self._rotated()):
+        for file in reversed(_rotated(self._path)):
             if _first_line(file) == place.first_line:
                 self._open(file, place.offset)
-                self._read_before.pop()  # it is the same
+                self._read_before.pop()  # the copy is the same file
                 self._inode = (0, 0)  # the log itself follows
                 return
         _log.warning(
-            "%s was truncated, and there is no copy of it: requests written since the last read are not observed",
+            "%s was truncated, and there is no copy: requests that were logged since the last read are not observed",
             self._path,
         )
         self._open(self._path)
 
     def _following(self) -> Path | None:
-        """Return the file to read after the present one, if the log was rotated."""
+        """Return the file to read after the current one, if the log was rotated."""
         try:
             status = self._path.stat()
         except FileNotFoundError:
-            return None  # between two files
+            return None  # in the middle of a rotation
         except OSError as error:
             raise BadInput(f"{self._path}: {error.strerror}") from None
         if self._is_open(status):
             return None
         written_at = os.fstat(self._stream.fileno()).st_mtime_ns if self._is_plain else self._written_at
         read = {*self._read_before, self._first_line, ""}
-        later = [file for file in self._rotated() if _written(file) > written_at and _first_line(file) not in read]
+        later = [file for file in _rotated(self._path) if _written(file) > written_at and _first_line(file) not in read]
         return later[0] if later else self._path
 
-    def _rotated(self) -> list[Path]:
-        """Return the rotated files, the oldest first; deleted files are left out."""
-        others = [(_written(each), each) for each in self._path.parent.glob(f"{self._path.name}?*")]
-        return [file for written_at, file in sorted(others) if written_at and file.is_file()]
+
+def _rotated(log: Path) -> list[Path]:
+    """Return the rotated files of a log, oldest first, without deleted files."""
+    others = [(_written(each), each) for each in log.parent.glob(f"{log.name}?*")]
+    return [file for written_at, file in sorted(others) if written_at and file.is_file()]
 
 
 def _written(file: Path) -> int:
-    """Return when a file was written last [ns]; 0 if it does not exist."""
+    """Return the time of the last write to a file [ns]; 0 if it does not exist."""
     try:
         return file.stat().st_mtime_ns
     except OSError:
@@ -223,7 +238,7 @@ def _written(file: Path) -> int:
 
 
 def _first_line(file: Path) -> str:
-    """Return the hash of a file's first line; an empty text if it has none."""
+    """Return the hash of a file's first line; empty if it has no line."""
     try:
         with open_log(file) as stream:
             return _hash(stream.read(_FIRST_LINE_BYTES))
@@ -232,7 +247,7 @@ def _first_line(file: Path) -> str:
 
 
 def _hash(lines: bytes) -> str:
-    """Return the hash of the first line; of a very long one, of its beginning."""
+    """Return the hash of the first line, or of the beginning of a very long one; empty if it is incomplete."""
     end = lines.find(b"\n", 0, _FIRST_LINE_BYTES)
     if end < 0 and len(lines) < _FIRST_LINE_BYTES:
         return ""

@@ -1,4 +1,4 @@
 """The report: one HTML page on the records of the audit.
 
-May import: quota, and jobs.audit and storage.
+May import: quota, schemas, and jobs.audit, metrics and storage.
 """

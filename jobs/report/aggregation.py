@@ -1,4 +1,4 @@
-"""The figures of a report, computed from the audit's tables by DuckDB."""
+"""Computes the figures of a report from the audit's tables with DuckDB."""
 
 import re
 import tempfile
@@ -17,7 +17,7 @@ from jobs.report.changes import ChangeRow, describe_change
 from jobs.report.figures import Figures, Letters, Series
 from jobs.report.period import Period
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
-from quota.errors import BadInput
+from quota.errors import BadInput, MutationQuotaError, NotFound
 from quota.records.fields import MAX_EPOCH_MS
 from quota.text import format_tags, format_time, quoted
 
@@ -27,12 +27,12 @@ TENANTS = 20
 _REASONS = 50
 _CHANGES = 200
 _MEMORY = "2GB"
-"""The memory of DuckDB, beyond which it uses a temporary folder: jobs may run on the same machine."""
+"""The memory of DuckDB, above which it uses a temporary folder, because jobs may run on the same machine."""
 
 _PARAMETER = re.compile(r"\$(\w+)")
 
 _TOTAL = -1
-"""The rank that stands for all tenants together."""
+"""The rank of the sum of all tenants."""
 
 _COLUMNS = {
     queries.SUMS: ("requests", "admitted", "refused", "tokens", "share", "p50", "p99"),
@@ -44,7 +44,7 @@ _COLUMNS = {
 
 @dataclass(frozen=True, slots=True)
 class ReportScope:
-    """The decisions that a report is about; `first` and `last` are epoch ms and inclusive."""
+    """The decisions in a report; `first` and `last` are epoch ms and inclusive."""
 
     first: int | None = None
     last: int | None = None
@@ -59,7 +59,7 @@ class ReportScope:
 
     @property
     def _first_wait(self) -> datetime:
-        """The moment before which all throttle times ended before `first`."""
+        """The earliest time of a request whose throttle time can end after `first`."""
         return to_datetime(max(0, (self.first or 0) - MAX_THROTTLE_MS))
 
 
@@ -71,7 +71,8 @@ def compute_figures(tables: Mapping[str, ds.Dataset], scope: ReportScope) -> Fig
         scope: the period and the user.
 
     Raises:
-        BadInput: the tables have nothing in this scope.
+        BadInput: the tables have no decisions in this scope.
+        NotFound: they have no decisions of the user at any time.
     """
     with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder, duckdb.connect() as db:
         db.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
@@ -113,22 +114,29 @@ def _period(db: duckdb.DuckDBPyConnection, scope: ReportScope) -> Period:
     sources = ["decided"] if scope.user is not None else ["decided", "letters"]
     bounds = [bound for name in sources for bound in _bounds(db, name) if bound is not None]
     if not bounds:
-        raise BadInput(_explain_empty(db, scope))
-    # A scope may reach far beyond the recorded decisions, which would leave few intervals for them.
+        raise _empty_error(db, scope)
+    # A scope may be much longer than the recorded decisions, which would leave few intervals for them.
     recorded = [*bounds, *(bound for bound in _recorded_bounds(db) if bound is not None)]
     first = min(bounds) if scope.first is None else max(scope.first, min(recorded))
     return Period.over(first, max(bounds) if scope.last is None else min(scope.last, max(recorded)))
 
 
-def _explain_empty(db: duckdb.DuckDBPyConnection, scope: ReportScope) -> str:
-    """Return why there is nothing to report."""
+def _empty_error(db: duckdb.DuckDBPyConnection, scope: ReportScope) -> MutationQuotaError:
+    """Return the error that says why there is nothing to report."""
     first, last = _recorded_bounds(db)
     if first is None or last is None:
-        return "nothing was audited yet: the tables are empty"
+        return BadInput("the audit's tables are empty")
     whose = f" of user {quoted(scope.user)}" if scope.user is not None else ""
     since = f" from {format_time(scope.first)} on" if scope.first is not None else ""
     until = f" until {format_time(scope.last + 1)}" if scope.last is not None else ""
-    return f"no decisions{whose}{since}{until}: the table holds those of {format_time(first)} to {format_time(last)}"
+    error = BadInput if scope.user is None or _has_user(db, scope.user) else NotFound
+    return error(
+        f"no decisions{whose}{since}{until}; there are decisions from {format_time(first)} to {format_time(last)}"
+    )
+
+
+def _has_user(db: duckdb.DuckDBPyConnection, user: str) -> bool:
+    return bool(db.execute('SELECT 1 FROM decisions WHERE "user" = $user LIMIT 1', {"user": user}).fetchall())
 
 
 def _recorded_bounds(db: duckdb.DuckDBPyConnection) -> tuple[int | None, int | None]:

@@ -9,11 +9,11 @@ from quota.text import format_tags
 from quota.whatif.result import Result, Totals
 
 _MAX_SENDERS = 20
-"""The senders of a candidate that are listed."""
+"""The largest number of listed senders of a candidate."""
 
 
 class CandidateTotals(msgspec.Struct, frozen=True):
-    """The totals of one candidate, over all senders or for one."""
+    """The totals of one candidate, for all senders or for one."""
 
     candidate: str
     sender: str
@@ -21,18 +21,18 @@ class CandidateTotals(msgspec.Struct, frozen=True):
 
 
 class Candidates(msgspec.Struct, frozen=True):
-    """The compared candidates: the totals of each over all senders, and for the busiest ones."""
+    """The compared candidates: the totals of each for all senders, and for the busiest ones."""
 
     tried: list[CandidateTotals]
     left_out: int
-    """The senders left out of the candidate that has the most."""
+    """The largest number of senders of a candidate that are not listed."""
 
 
 def read_candidates(file: Path) -> Candidates:
     """Read the output of `backtest --json`.
 
     Raises:
-        BadInput: the file cannot be read, or holds something else.
+        BadInput: the file cannot be read, or contains something else.
     """
     try:
         outcomes = msgspec.json.decode(file.read_bytes(), type=Result).outcomes
@@ -42,7 +42,7 @@ def read_candidates(file: Path) -> Candidates:
         raise BadInput(f"--backtest {file}: not the output of backtest --output json: {error}") from None
     tried = []
     for each in outcomes:
-        tried.append(CandidateTotals(each.name, "all together", each.load))
+        tried.append(CandidateTotals(each.name, "all senders", each.load))
         for sender in each.senders[:_MAX_SENDERS]:
             tags = {"user": sender.user, "client-id": sender.client_id}
             tried.append(CandidateTotals(each.name, format_tags(tags), sender.load))

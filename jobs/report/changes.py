@@ -1,4 +1,4 @@
-"""The changes of the quota log, described for a report."""
+"""Describes the changes of the quota log for a report."""
 
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ class ChangeRow(NamedTuple):
 
 
 def describe_change(row: ChangeRow) -> Change:
-    """Describe a change, and name the user and the client-id that it concerns."""
+    """Return a change with its description, and the user and client-id that it concerns."""
     names: dict[str, str] = {}
     match row.kind:
         case "quota" | "cancel":
@@ -38,12 +38,12 @@ def describe_change(row: ChangeRow) -> Change:
             # A change that is cancelled too late has taken effect; its record repeats the quota that it cancels
             # (`quota.timeline.change.to_change`).
             in_force = row.kind == "quota" or row.at_once
-            what = f"{entity}: {value}" if in_force else f"{entity}: the change for {format_time(row.at)} taken back"
+            what = f"{entity}: {value}" if in_force else f"{entity}: the change for {format_time(row.at)} cancelled"
         case "bucket_reset":
             names = msgspec.json.decode(row.bucket or "{}", type=dict[str, str])
             what = f"buckets with {format_tags(names)} reset"
         case "callback_cancel" if not row.at_once:
-            what = f"callback: the change for {format_time(row.at)} taken back"
+            what = f"callback: the change for {format_time(row.at)} cancelled"
         case _:
             what = f"callback: {printable(row.callback) if row.callback else 'that of the settings'}"
     altered_by, comment = printable(row.altered_by or ""), printable(row.comment or "")

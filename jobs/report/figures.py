@@ -1,4 +1,4 @@
-"""The figures of a report: sums, which are computed before they get into the page.
+"""The figures of a report, which the page contains.
 
 All series have a value for each interval of the period, in order.
 """
@@ -13,7 +13,7 @@ class Series(msgspec.Struct, frozen=True):
     """The figures of one tenant, or of several together, by interval."""
 
     name: str
-    """The name as people read it; names that look alike are spelled out."""
+    """The display name; characters that could be confused with others are escaped."""
     user: str | None
     """The user whose bucket it is; None if the bucket has no user."""
     client_id: str | None
@@ -28,7 +28,7 @@ class Series(msgspec.Struct, frozen=True):
     throttled: list[int]
     """The throttle time of all tenants [ms]; two tenants throttled at once count twice."""
     tokens: list[float | None]
-    """The lowest tokens [mutations]; None where there was no decision with a bucket."""
+    """The lowest tokens [mutations]; None if no decision used a bucket."""
     share: list[float | None]
     """The lowest tokens as a share of the burst."""
     p50: list[int | None]
@@ -41,17 +41,17 @@ class Change(msgspec.Struct, frozen=True):
     """A change of the quota log."""
 
     at: int
-    """The moment from which on it is in force [epoch ms]."""
+    """The time when it takes effect [epoch ms]."""
     what: str
     user: str | None
-    """The only user that it concerns; None for more than one."""
+    """The only user that it concerns; None if it concerns more than one."""
     client_id: str | None
     altered_by: str
     comment: str
 
 
 class Letters(msgspec.Struct, frozen=True):
-    """The dead letters whose errors begin with the same field."""
+    """The dead letters of a topic whose errors begin with the same field."""
 
     topic: str
     field: str

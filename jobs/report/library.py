@@ -1,4 +1,4 @@
-"""uPlot, which draws the charts, as published; it is read from a package that contains it."""
+"""Loads uPlot, which draws the charts, from a package that contains the published version."""
 
 import hashlib
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ _PACKAGE = "youplot"
 
 _SCRIPT = "youplot/vendor/uplot.iife.min.js", "2d27e8ad3d228164525ce213f9dc716f39b4e3aee0cc773fb3491c96cf4921a2"
 _STYLE = "youplot/vendor/uplot.min.css", "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04"
-"""The path of a file, and its SHA-256 in uPlot's own release: the package may not change it."""
+"""The path of a file, and its SHA-256 in uPlot's release, so that the package cannot change it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """The files that a page contains."""
+    """The files of uPlot."""
 
     script: str
     style: str

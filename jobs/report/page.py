@@ -1,4 +1,4 @@
-"""The page of a report: one HTML file that loads no others."""
+"""Renders the page of a report: one HTML file without external resources."""
 
 import base64
 import hashlib
@@ -23,11 +23,9 @@ _CHARTS = {
 }
 
 _CANDIDATES = """<section aria-labelledby="candidates-head">
-<h2 id="candidates-head">What if</h2>
-<p class="quiet">The same requests under other quotas, over the whole comparison, regardless of the selection above. A
-sender is a user with a client-id; senders may share a bucket. {left_out}</p>
-<div id="candidates-table"></div>
-</section>"""
+<h2 id="candidates-head">What if</h2> <p class="quiet">The same requests with different quotas, over the whole period of
+the comparison, regardless of the selection above. A sender is a user with a client-id; senders may share a bucket.
+{left_out}</p> <div id="candidates-table"></div> </section>"""
 
 _UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000), ("second", 1000))
 
@@ -36,7 +34,7 @@ def render_page(figures: Figures, library: Library) -> str:
     """Render the page as HTML.
 
     Names cannot inject markup or scripts: figures are JSON without characters that are special in HTML, scripts insert
-    them as text only, and the page's own Content-Security-Policy allows no other scripts and no loading.
+    them only as text, and the page's Content-Security-Policy allows neither other scripts nor external resources.
     """
     own = "\n".join(_read_asset(name) for name in ("charts.js", "tables.js", "page.js"))
     script = f"(() => {{\n'use strict';\n{own}}})();"
@@ -66,7 +64,7 @@ def render_page(figures: Figures, library: Library) -> str:
 
 
 def encode_for_html(value: object) -> str:
-    """Encode a value as JSON without the characters that could end its HTML element or start another one."""
+    """Encode a value as JSON without the characters that could end its HTML element or start another element."""
     text = codec.encode(value).decode()
     return re.sub("[<>&\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", text)
 
@@ -85,11 +83,11 @@ def _candidates(candidates: Candidates | None) -> str:
     if candidates is None:
         return ""
     left_out = candidates.left_out
-    return _CANDIDATES.format(left_out=f"The busiest senders are shown; {left_out} are left out." if left_out else "")
+    return _CANDIDATES.format(left_out=f"The busiest senders are shown; {left_out} are not shown." if left_out else "")
 
 
 def _policy(scripts: list[str], style: str) -> str:
-    """Return the Content-Security-Policy: only the scripts and the style of the page itself, and no loading."""
+    """Return the Content-Security-Policy, which allows only the scripts and the style of the page itself."""
     hashes = " ".join(_hash(each) for each in scripts)
     return f"default-src 'none'; script-src {hashes}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
 
@@ -105,7 +103,7 @@ def _isolate(text: str) -> str:
 def _describe_others(figures: Figures) -> str:
     if figures.others is None:
         return ""
-    return f"The {len(figures.tenants)} busiest are listed one by one; the rest are added up as {figures.others.name}."
+    return f"The {len(figures.tenants)} busiest are listed; the rest are combined as {figures.others.name}."
 
 
 def _format_minute(ms: int) -> str:
@@ -113,7 +111,7 @@ def _format_minute(ms: int) -> str:
 
 
 def _format_width(width: int) -> str:
-    """Format a length in the largest unit that it is a multiple of."""
+    """Format a length [ms] in the largest unit of which it is a multiple."""
     unit, size = next((unit, size) for unit, size in _UNITS if width % size == 0)
     count = width // size
     return f"{count} {unit}{'s' if count > 1 else ''}"

@@ -1,4 +1,4 @@
-"""The period of a report, in intervals of a familiar length."""
+"""The period of a report, in intervals of a round length."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from quota.text import format_time
 
 INTERVALS = 300
-"""The most intervals that a chart on a wide screen can show."""
+"""The largest number of intervals that a chart on a wide screen can show."""
 
 _SECONDS = (
     *(1, 2, 5, 10, 15, 30),
@@ -32,11 +32,11 @@ class Period:
 
     @property
     def end(self) -> int:
-        """The first moment after it [epoch ms]."""
+        """The end, exclusive [epoch ms]."""
         return self.start + self.count * self.width
 
     def __str__(self) -> str:
-        """Return start and end as people read them."""
+        """Return the start and end in ISO 8601."""
         return f"{format_time(self.start)} to {format_time(self.end)}"
 
 

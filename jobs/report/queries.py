@@ -1,4 +1,4 @@
-"""The queries of a report to DuckDB, in the order in which they run."""
+"""The DuckDB queries of a report, in the order in which they run."""
 
 from jobs.audit.effective import DUCKDB, sum_mutations
 
@@ -32,7 +32,7 @@ WHERE throttle_time_ms > 0 AND retry_at > $first AND timestamp <= $last
   AND date >= $first_wait_date AND date <= $last_date
   AND ($user::VARCHAR IS NULL OR "user" = $user)
 """
-"""The throttle times that end within the report's scope, or later; some begin before it."""
+"""The throttle times that overlap the report's scope."""
 
 RANKS = """
 CREATE TEMP TABLE ranks AS
@@ -46,7 +46,7 @@ SELECT tenant, least($tenants, row_number() OVER (
        ) - 1) AS rank
 FROM known LEFT JOIN requested USING (tenant)
 """
-"""The rank of each tenant: 0 is the busiest; all after the busiest `$tenants` share one."""
+"""The rank of each tenant: 0 is the busiest; all tenants after the busiest `$tenants` share one rank."""
 
 RANKED = """
 CREATE TEMP VIEW ranked AS
@@ -112,7 +112,7 @@ SELECT source.topic AS topic, regexp_replace(split_part(error, ':', 1), '\\[\\d+
 FROM dead_letters
 WHERE date >= $first_date AND date <= $last_date AND timestamp >= $first AND timestamp <= $last
 """
-"""Dead letters with the field that their errors begin with; the index of a list element in it is left out."""
+"""Dead letters with the field at the beginning of their errors, without indexes of list elements."""
 
 LETTER_COUNTS = """
 WITH commonest AS (
@@ -124,7 +124,7 @@ SELECT coalesce(commonest.topic, ''), coalesce(commonest.field, 'other reasons')
 FROM letters LEFT JOIN commonest USING (topic, field) GROUP BY ALL
 ORDER BY 1 DESC, 2
 """
-"""The counts by field, of the commonest fields; all others together."""
+"""The counts of the most common fields, and of all others together."""
 
 CHANGES = """
 SELECT epoch_ms(effective_at) AS "at", kind, timestamp >= effective_at AS at_once, entity,
@@ -135,4 +135,4 @@ WHERE effective_at >= $first AND effective_at <= $last AND kind <> 'cluster'
   AND ($user::VARCHAR IS NULL OR "user" IS NULL OR "user" IN ($user, '<default>'))
 ORDER BY effective_at DESC, source.offset DESC
 """
-"""The quota changes, latest first, without the cluster's; the columns are those of `jobs.report.changes.ChangeRow`."""
+"""The quota changes, newest first, without cluster metadata; the columns of `jobs.report.changes.ChangeRow`."""

@@ -1,4 +1,4 @@
-"""Writing a report from the tables to its file."""
+"""Makes a report from the tables."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,13 +25,14 @@ def make_report(
     """Return the page, and its figures.
 
     Args:
-        settings: the settings.
+        settings: the deployment whose tables are read.
         scope: the period and the user.
         comparison: a file of what-if comparisons to show.
-        tables: rows in place of those that the audit has kept.
+        tables: rows that replace the audit's tables.
 
     Raises:
-        BadInput: the tables have nothing in this scope.
+        BadInput: the tables have no decisions in this scope.
+        NotFound: they have no decisions of the user at any time.
         MutationQuotaError: the tables cannot be read.
     """
     candidates = None if comparison is None else read_candidates(comparison)

@@ -32,7 +32,7 @@ _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
 _CLUSTER_ID = "bXV0YXRpb24tcXVvdGEtMQ"
 _PORTS = range(20_000, 32_768)
-"""Below the ports of outgoing connections, one of which could take a port before it is listened on."""
+"""Ports below those of outgoing connections, one of which could use a port before the broker listens on it."""
 _PORTS_TRIED = 200
 
 _PROPERTIES = """\
@@ -52,7 +52,7 @@ transaction.state.log.min.isr=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
-# the jobs' largest record and its batch; Spark fetches as much
+# the jobs' largest record and its batch; Spark's fetch size is the same
 message.max.bytes=67108864
 replica.fetch.max.bytes=67108864
 log.cleaner.dedupe.buffer.size=16777216
@@ -79,7 +79,7 @@ logger.request.level=WARN
 logger.request.additivity=false
 logger.request.appenderRef.request.ref=request
 """
-"""As Kafka's own, with the request log: it is written where a level of DEBUG is set (KIP-412)."""
+"""Kafka's default configuration with a request log, which is written if its level is set to DEBUG (KIP-412)."""
 
 
 class Broker:
@@ -100,7 +100,7 @@ class Broker:
             data: the folder of its data; created if it does not exist, and reused by the next start.
             jars: the folder of Kafka's jars.
             port: the port to listen on; 0 for any free one.
-            extra_properties: lines of `server.properties` that override the default ones. {host}, {port} and
+            extra_properties: lines of `server.properties` that override the defaults. {host}, {port} and
                 {controller_port} are replaced.
             java_options: options of its JVM: the maximum heap size, system properties.
         """
@@ -134,7 +134,7 @@ class Broker:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is KeyboardInterrupt:  # it was still starting, or a second Ctrl-C came
+        if kind is KeyboardInterrupt:  # it was still starting, or Ctrl-C was pressed twice
             self.kill()
         else:
             self.stop()
@@ -164,7 +164,7 @@ class Broker:
             self._format()
 
     def launch(self) -> None:
-        """Start the process of a prepared broker. The kernel stops it when the thread that calls this has ended."""
+        """Start the process of a prepared broker. The kernel stops it when the calling thread ends."""
         end = partial(end_with_parent, signal.SIGTERM, os.getpid())
         with self._output_file.open("wb") as output:
             self._process = subprocess.Popen(
@@ -172,7 +172,7 @@ class Broker:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C must not reach the broker: we stop it after its clients
+                start_new_session=True,  # Ctrl-C must not reach the broker, which is stopped after its clients
                 preexec_fn=end if sys.platform == "linux" else None,  # noqa: PLW1509 one system call
             )
 
@@ -205,7 +205,7 @@ class Broker:
         """Check that the broker still runs.
 
         Raises:
-            ClusterError: it has ended; the message holds the last line of its log.
+            ClusterError: it has ended; the message contains the last line of its log.
         """
         if self._process is None or self._process.poll() is not None:
             files = [self._output_file, self._log_file]
@@ -228,7 +228,7 @@ class Broker:
         try:
             self._data.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise BadInput(f"cannot make the data folder {self._data}: {error.strerror}") from None
+            raise BadInput(f"cannot create the data folder {self._data}: {error.strerror}") from None
         controller_port = free_port()
         self._properties.write_text(
             (_PROPERTIES + self._extra_properties).format(
@@ -253,7 +253,7 @@ class Broker:
         ]
 
     def _format(self) -> None:
-        """Prepare the folder of a new broker's data; if that is not finished, nothing of it remains.
+        """Prepare the folder of a new broker's data; remove it if this fails or is interrupted.
 
         Raises:
             ClusterError: Kafka's tool has failed.
@@ -296,7 +296,7 @@ def free_port() -> int:
     """Return a port of 127.0.0.1 on which nothing listens now.
 
     Raises:
-        ClusterError: none was found.
+        ClusterError: no free port was found.
     """
     for port in random.SystemRandom().sample(_PORTS, _PORTS_TRIED):
         with socket.socket() as probe, suppress(OSError):
@@ -322,7 +322,7 @@ def embedded_broker(settings: Settings, port: int, data: Path | None = None) -> 
     """Run a broker inside the block, with the topics prepared.
 
     Args:
-        settings: the settings; their cluster does not count.
+        settings: the settings; their cluster is ignored.
         port: the port to listen on; 0 for any free one.
         data: the folder of its data, `<storage.root>/broker` by default.
     """
@@ -334,6 +334,6 @@ def embedded_broker(settings: Settings, port: int, data: Path | None = None) -> 
 
 
 def with_plaintext_cluster(settings: Settings, bootstrap_servers: str) -> Settings:
-    """Return the settings for another cluster, which uses neither TLS nor SASL and is the target, too."""
+    """Return the settings for a different cluster without TLS and SASL, which is also the target cluster."""
     kafka = KafkaSettings(bootstrap_servers=bootstrap_servers, timeout_seconds=settings.kafka.timeout_seconds)
     return settings.model_copy(update={"kafka": kafka, "target": TargetSettings()})

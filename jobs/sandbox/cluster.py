@@ -25,7 +25,7 @@ _CALL_SECONDS = 10.0
 _LAST_PORT = 65_535
 
 _QUICK_START = "-XX:TieredStopAtLevel=1"
-"""Several JVMs start at once: the first of the two compilers alone halves the processor time of that."""
+"""Uses only the first of the JVM's two compilers, which halves the processor time when several JVMs start at once."""
 
 _PROPERTIES = """\
 node.id={node}
@@ -51,16 +51,16 @@ class Cluster:
             data: the folder of its data, with a folder for each node; reused by the next start.
             jars: the folder of Kafka's jars.
             nodes: the number of nodes, at least three.
-            port: the first node's port, which those of the others follow; 0 for any free ones.
+            port: the port of the first node; the others have the following ports. 0 for any free ports.
             memory: the maximum heap size of each JVM.
 
         Raises:
-            BadInput: the folder holds a cluster with another number of nodes, or the ports are too high.
+            BadInput: the folder contains a cluster with a different number of nodes, or the ports are too high.
         """
         existing = len(list(data.glob("node-*")))
         if existing not in (0, nodes):
             raise BadInput(
-                f"{data} holds a cluster of {existing} nodes, not {nodes}; choose another folder with --data"
+                f"{data} contains a cluster of {existing} nodes, not {nodes}; choose another folder with --data"
             )
         if port + nodes - 1 > _LAST_PORT:
             raise BadInput(f"{nodes} nodes from port {port} on need ports above {_LAST_PORT}; choose a lower --port")
@@ -96,7 +96,7 @@ class Cluster:
         self.kill()
 
     def start(self) -> None:
-        """Start all nodes, and return when each of them knows all others.
+        """Start all nodes, and return when all replicas are in sync.
 
         Raises:
             BadInput: a port is in use.
@@ -106,7 +106,7 @@ class Cluster:
             list(pool.map(Broker.prepare, self.nodes))
         with ExitStack() as started:
             started.callback(self.kill)
-            for node in self.nodes:  # in this thread, whose end would be that of the processes
+            for node in self.nodes:  # in this thread: the processes end when the thread that starts them ends
                 node.launch()
             for node in self.nodes:
                 node.wait_until_listening()
@@ -114,7 +114,7 @@ class Cluster:
             started.pop_all()
 
     def kill(self) -> None:
-        """Kill all nodes: nodes that stop one after another would wait for a quorum that is gone."""
+        """Kill all nodes: if they were stopped one after the other, the last ones would wait for a lost quorum."""
         for node in self.nodes:
             node.kill()
 
@@ -122,7 +122,7 @@ class Cluster:
         """Check that all nodes still run.
 
         Raises:
-            ClusterError: one has ended.
+            ClusterError: a node has ended.
         """
         for node in self.nodes:
             node.check()
@@ -142,7 +142,7 @@ class Cluster:
 
     @contextmanager
     def paused(self, node: Broker) -> Iterator[None]:
-        """Stop a node's process inside the block (SIGSTOP): its connections stay open, and nobody hears of it."""
+        """Stop a node's process inside the block (SIGSTOP): its connections stay open, but it does not respond."""
         os.kill(node.pid, signal.SIGSTOP)
         try:
             yield
@@ -150,10 +150,10 @@ class Cluster:
             os.kill(node.pid, signal.SIGCONT)
 
     def leader_of(self, topic: str, partition: int = 0) -> Broker:
-        """Return the node that leads a partition, as the node that answers first sees it.
+        """Return the leader of a partition according to the node that responds first.
 
         Raises:
-            ClusterError: no node answers, or none leads it.
+            ClusterError: no node responds, or the partition has no leader.
         """
         leader = _layout(self.address).topics[topic].partitions[partition].leader
         if leader is None:
@@ -161,10 +161,10 @@ class Cluster:
         return self.nodes[leader - 1]
 
     def leads_any(self, node: Broker, servers: str) -> bool:
-        """Return whether a node leads a partition, or one has no leader, as other nodes (`host:port,...`) see it.
+        """Return whether a node leads a partition, or one has no leader, according to other nodes (`host:port,...`).
 
         Raises:
-            ClusterError: none of them answers.
+            ClusterError: none of them responds.
         """
         leaders = {each.leader for topic in _layout(servers).topics.values() for each in topic.partitions}
         return None in leaders or self.nodes.index(node) + 1 in leaders
@@ -197,9 +197,9 @@ def embedded_cluster(settings: Settings, nodes: int, port: int, data: Path | Non
     """Run a cluster inside the block, with the topics prepared.
 
     Args:
-        settings: the settings; their cluster does not count.
+        settings: the settings; their cluster is ignored.
         nodes: the number of nodes, at least three.
-        port: the first node's port, which those of the others follow; 0 for any free ones.
+        port: the port of the first node; the others have the following ports. 0 for any free ports.
         data: the folder of its data, `<storage.root>/brokers` by default.
     """
     folder = data or settings.storage.local_folder("brokers")

@@ -1,4 +1,4 @@
-"""KIP-599's worked example through Kafka, Spark and Delta, shown step by step and checked."""
+"""Runs KIP-599's worked example through Kafka, Spark and Delta, prints it step by step, and checks it."""
 
 import threading
 import time
@@ -58,8 +58,8 @@ def run_demo(settings: Settings) -> None:
             with deployment_session(settings, "demo", Path(folder) / "spark.log") as spark:
                 deviations = _Example(spark, settings, console).run()
     if deviations:
-        raise MutationQuotaError(f"not as KIP-599 says: {'; '.join(deviations)}")
-    console.print("all of it as KIP-599 says", style="bold green")
+        raise MutationQuotaError(f"results differ from KIP-599: {'; '.join(deviations)}")
+    console.print("all results match KIP-599", style="bold green")
 
 
 class _Example:
@@ -118,8 +118,10 @@ class _Example:
         if isinstance(waited, Decision):
             decisions["waited"] = waited
             refilled = (waited.timestamp - decisions["next"].retry_at) / 1000 * _RATE  # K was zero at retry_at
-            self._check(waited, "the refused topic again, after the wait", Outcome.ADMITTED, refilled - _PARTITIONS, 0)
-        self._expect("decisions heard", len(decisions), 5)
+            self._check(
+                waited, "the refused topic again, after the throttle time", Outcome.ADMITTED, refilled - _PARTITIONS, 0
+            )
+        self._expect("decisions received", len(decisions), 5)
         return decisions
 
     def _check_tables(self, decisions: dict[str, Decision]) -> None:
@@ -135,7 +137,7 @@ class _Example:
             seconds = (each.timestamp - self._started_at) / 1000
             texts = (each.request_id, each.user, each.mode.value, each.outcome.value)
             shown.add_row(f"{seconds:.3f}", *texts, f"{each.tokens:.2f}", f"{each.throttle_time_ms:,}")
-        self._console.print("what the Delta table of decisions holds:")
+        self._console.print("the Delta table of decisions:")
         self._console.print(shown)
         self._expect("decisions in Delta", _results(stored), _results(decisions.values()))
         self._expect("rows of decisions in Delta", len(stored), len(decisions))
@@ -157,7 +159,7 @@ class _Example:
     def _wait_until(self, moment: int) -> None:
         with self._console.status("") as status:
             while (left := moment - time.time() * 1000) > 0:
-                status.update(f"waiting the told time: {left / 1000:.0f} s")
+                status.update(f"waiting for the throttle time: {left / 1000:.0f} s")
                 time.sleep(min(left / 1000, 0.2))
 
     def _check(self, decision: Decision, what: str, outcome: Outcome, tokens: float, throttle_ms: int) -> None:

@@ -1,4 +1,4 @@
-"""The embedded gateway: on a thread of this process, in front of the embedded broker."""
+"""The embedded gateway: runs on a thread of this process, in front of the embedded broker."""
 
 import logging
 import threading
@@ -19,7 +19,7 @@ _START_SECONDS = 30.0
 
 
 class EmbeddedGateway:
-    """A gateway that runs."""
+    """A running gateway."""
 
     def __init__(self, address: str, failures: Sequence[MutationQuotaError]) -> None:
         self.address = address
@@ -29,7 +29,7 @@ class EmbeddedGateway:
         """Check that it still runs.
 
         Raises:
-            MutationQuotaError: it has ended, and why.
+            MutationQuotaError: it has ended; the error is the reason.
         """
         if self._failures:
             raise self._failures[0]

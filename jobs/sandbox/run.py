@@ -1,4 +1,4 @@
-"""Enforce and audit with a live view, on an embedded broker with simulated tenants or on a cluster of the settings."""
+"""Runs enforce and audit with a live view, on an embedded broker with simulated tenants or on a configured cluster."""
 
 import threading
 import time
@@ -41,7 +41,7 @@ def run_live(settings: Settings) -> None:
 
     The dashboard is served on the port of the settings, or on any free one if that is in use. If the settings name no
     cluster, an embedded broker and a gateway are started. Simulated tenants send requests to the broker, and unmodified
-    clients go through the gateway.
+    clients use the gateway.
 
     Raises:
         MutationQuotaError: a query failed, or the broker or the gateway has ended.
@@ -60,7 +60,7 @@ def run_live(settings: Settings) -> None:
             polled.append(broker.check)
             settings = with_plaintext_cluster(settings, broker.address)
             set_tenant_quotas(settings)
-            if settings.topics.by_users is not None:
+            if settings.topics.user_topic_prefix is not None:
                 UserTopics(settings).prepare([ANONYMOUS, *(tenant.user for tenant in simulated_clients())])
             traffic = Traffic(RequestWriter(settings), simulated_clients())
         page = stack.enter_context(serve_dashboard(settings, any_port=True))
@@ -87,17 +87,17 @@ def run_live(settings: Settings) -> None:
             polled.append(gateway.check)
             for client in unmodified_clients(settings, gateway.address):
                 stack.enter_context(closing(client))
-                polled.append(partial(_go_on, client, view))
+                polled.append(partial(_poll_client, client, view))
         with stop_signals() as stop:
             _run_view(view, reader, traffic, polled, stop)
         print("stopping", flush=True)
 
 
-def _go_on(client: UnmodifiedClient, view: View) -> None:
-    """Let a client continue as soon as decisions arrive, and show its output."""
+def _poll_client(client: UnmodifiedClient, view: View) -> None:
+    """Poll a client once there are decisions, and show its output."""
     now = time.time()
-    if view.has_decisions and (said := client.poll(now)):
-        view.quote(client.name, said)
+    if view.has_decisions and (output := client.poll(now)):
+        view.quote(client.name, output)
 
 
 def _run_view(

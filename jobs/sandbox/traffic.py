@@ -1,4 +1,4 @@
-"""Simulated tenants of a shared cluster: well-behaved ones, an old client, and one that ignores throttle times."""
+"""Simulates tenants of a shared cluster: well-behaved ones, an old client, and one that ignores throttle times."""
 
 import random
 from dataclasses import dataclass, field
@@ -28,9 +28,9 @@ class SimulatedClient:
     api_version: int = _NEW_API
     honors_throttle: bool = True
     next_at: float = 0.0
-    """When it sends next, in seconds since the epoch."""
+    """The time of the next request [s since the epoch]."""
     muted_until: float = field(default=0.0, init=False)
-    """When its throttle time ends, in seconds since the epoch."""
+    """The end of its throttle time [s since the epoch]."""
 
 
 def simulated_clients() -> list[SimulatedClient]:

@@ -15,18 +15,18 @@ from quota.kafka.clients import reason
 from quota.settings import Settings
 
 KAFKA_TOPICS, LIBRDKAFKA = "kafka-topics.sh", "librdkafka"
-"""The client-ids. All users are ANONYMOUS, since the embedded broker does not authenticate anybody."""
+"""The client-ids. All users are ANONYMOUS, since the embedded broker does not authenticate clients."""
 
 _JVM = ("-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""Options of a JVM that ends within two seconds."""
+"""Options of a JVM that runs for less than two seconds."""
 _PAUSE_SECONDS = 10.0
-"""Pause between two calls of kafka-topics.sh, each of which takes a second of processor time."""
+"""The time between two calls of kafka-topics.sh, each of which uses a second of processor time."""
 _TIMEOUT_SECONDS = 60.0
-_SAID = re.compile(r"^(Created topic .*|Error while executing topic command : .*)$", re.MULTILINE)
+_OUTPUT = re.compile(r"^(Created topic .*|Error while executing topic command : .*)$", re.MULTILINE)
 
 
 class UnmodifiedClient(Protocol):
-    """A client that creates a topic and deletes it, again and again."""
+    """A client that repeatedly creates and deletes a topic."""
 
     name: str
 
@@ -34,7 +34,7 @@ class UnmodifiedClient(Protocol):
         """Continue at `now` (seconds since the epoch); return the client's output since the last call."""
 
     def close(self) -> None:
-        """End it."""
+        """Stop the client."""
 
 
 def unmodified_clients(settings: Settings, address: str) -> list[UnmodifiedClient]:
@@ -44,18 +44,18 @@ def unmodified_clients(settings: Settings, address: str) -> list[UnmodifiedClien
 
 
 class KafkaTopics:
-    """Kafka's own tool: it does not wait by itself, and says why."""
+    """Kafka's own tool, which does not retry, but prints the error."""
 
     name = KAFKA_TOPICS
     _TOPIC = "made-by-kafka-topics"
 
     def __init__(self, jars: Path, address: str, folder: Path, partitions: int) -> None:
-        """Prepare.
+        """Write the tool's configuration.
 
         Args:
             jars: the folder of Kafka's jars.
             address: the bootstrap server.
-            folder: where its configuration is written; created if it does not exist.
+            folder: the folder for its configuration; created if it does not exist.
             partitions: the partitions of its topic.
         """
         folder.mkdir(parents=True, exist_ok=True)
@@ -81,27 +81,27 @@ class KafkaTopics:
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
                     text=True,
-                    start_new_session=True,  # Ctrl-C is for the program, which ends it
+                    start_new_session=True,  # Ctrl-C is handled by the program, which stops this process
                 )
             return None
         if self._process.poll() is None:
             return None
         output, _ = self._process.communicate()
-        did, said = self._changes[0][0], _SAID.search(output)
+        did, found = self._changes[0][0], _OUTPUT.search(output)
         if self._process.returncode == 0:
             self._changes = self._changes[::-1]
         self._process, self._next_at = None, now + _PAUSE_SECONDS
-        return f"{did}: {said[1] if said else output.strip() or 'done'}"
+        return f"{did}: {found[1] if found else output.strip() or 'done'}"
 
     def close(self) -> None:
-        """End it if it runs."""
+        """Kill the process if it runs."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
 
 
 class Librdkafka:
-    """librdkafka's AdminClient: its old version of the protocol is never refused, and its connection is muted."""
+    """librdkafka's AdminClient, whose old version of the protocol is never refused: its connection is muted instead."""
 
     name = LIBRDKAFKA
     _TOPIC = "made-by-librdkafka"
@@ -115,7 +115,7 @@ class Librdkafka:
         self._since = 0.0
 
     def poll(self, now: float) -> str | None:
-        """Begin the next call; return how long the last one took if it has ended."""
+        """Start the next call, or return the result of the last one with its duration if it has ended."""
         if self._call is None:
             self._call, self._since = self._begin(), now
             return None
@@ -130,7 +130,7 @@ class Librdkafka:
         return f"{did}: done after {now - self._since:.1f} s"
 
     def close(self) -> None:
-        """Let go of the call that is under way."""
+        """Abandon the current call."""
         self._call = None
 
     def _begin(self) -> Future[None]:

@@ -1,4 +1,4 @@
-"""The live view: recent decisions, and the state of each bucket."""
+"""The live view: totals of decisions, and the state of each bucket."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -39,37 +39,37 @@ class View:
         return bool(self._latencies)
 
     def record(self, received: ReceivedAnswer, now: float) -> None:
-        """Add an answer."""
+        """Add an answer to the totals."""
         self._totals.record(received.answer, received.at)
         if isinstance(received.answer, Decision):
             self._recent.append(now)
             self._latencies.append(received.at - received.answer.timestamp)
 
-    def quote(self, client: str, said: str) -> None:
-        """Show the last thing that a client has said."""
-        self._quotes[client] = said
+    def quote(self, client: str, output: str) -> None:
+        """Show the last output of a client."""
+        self._quotes[client] = output
 
     def draw(self, now: float) -> RenderableType:
         """Return the view as a table."""
         table = Table("user", "client-id", box=box.SIMPLE_HEAD, padding=0, show_edge=False)
         for name in _NUMBERS:
-            table.add_column(name, justify="right", no_wrap=True)  # a narrow terminal cuts names
+            table.add_column(name, justify="right", no_wrap=True)  # on a narrow terminal, names are truncated
         tenants = self._totals.tenants.known
         tenants.sort(key=lambda tenant: -(tenant.mutations_admitted + tenant.mutations_refused))
         for tenant in tenants[:_MAX_ROWS]:
             _add_row(table, tenant, now)
         left_out = len(tenants) - _MAX_ROWS
-        footer = f"and {plural(left_out, 'more bucket')}" if left_out > 0 else "Ctrl-C ends it"
+        footer = f"and {plural(left_out, 'more bucket')}" if left_out > 0 else "Ctrl-C stops everything"
         quotes = (Text(each) for each in self._quoted())
         totals = Text("\n".join(self._totals_lines(now)))
         return Group(Text(self.title, style="bold"), totals, table, *quotes, Text(footer, style="dim"))
 
     def lines(self, now: float) -> list[str]:
-        """Return the totals in one line, and a line for each client that has said something."""
+        """Return the totals in one line, and a line for each client with output."""
         return ["; ".join(self._totals_lines(now)), *self._quoted()]
 
     def _quoted(self) -> list[str]:
-        return [f"{client} {said}" for client, said in self._quotes.items()]
+        return [f"{client} {output}" for client, output in self._quotes.items()]
 
     def _totals_lines(self, now: float) -> list[str]:
         while self._recent and self._recent[0] < now - _RATE_SECONDS:

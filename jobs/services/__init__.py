@@ -1,4 +1,5 @@
-"""The long-running programs: enforce, audit, minutes, apply, the gateway, and quotas push --follow.
+"""The services: enforce, audit, minutes, applier, gateway, dashboard, observe follow and quotas push --follow.
 
-May import: quota, schemas, jobs.background, and jobs.spark, metrics, storage, audit, enforce and buckets.
+May import: quota, schemas, jobs.background, jobs.spark, metrics, storage, audit, enforce, buckets, gateway, observe and
+dashboard.
 """

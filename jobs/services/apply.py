@@ -5,7 +5,7 @@ import logging
 from jobs.background import background
 from jobs.metrics.applier import NAME, ApplierMetrics
 from jobs.metrics.health.endpoint import ServiceEndpoint
-from jobs.metrics.health.turns import TurnHealth
+from jobs.metrics.health.loops import LoopHealth
 from jobs.services.progress import log_progress
 from jobs.services.reopening import open_again, run_reopening
 from jobs.services.signals import stop_signals
@@ -21,22 +21,24 @@ _log = logging.getLogger(__name__)
 def run_apply(settings: Settings, *, once: bool) -> None:
     """Carry out admitted mutations until stopped.
 
-    If a cluster stops answering, the service waits for it, for the time in the settings.
+    If a cluster stops responding, the service waits for it, for the time in the settings.
 
     Args:
-        settings: the settings.
+        settings: the settings of the deployment.
         once: carry out all available mutations, then exit.
 
     Raises:
-        ClusterError: a cluster does not answer, or another applier has taken over.
+        ClusterError: a cluster does not respond, or another applier has taken over.
     """
     stats = ApplierStats()
-    health = TurnHealth(
+    health = LoopHealth(
         stats, settings.health.stalled_seconds, lambda: "" if stats.positions else "it has no positions yet"
     )
     with stop_signals() as stop, ServiceEndpoint(settings.metrics, NAME, once=once) as endpoint:
-        prepare_topics(settings, [settings.topics.decisions, settings.topics.results, settings.topics.places])
-        if settings.target_connection != settings.kafka.connection:  # a wrong password must fail here, not in results
+        prepare_topics(settings, [settings.topics.decisions, settings.topics.results, settings.topics.positions])
+        if (
+            settings.target_connection != settings.kafka.connection
+        ):  # a wrong password must be reported here, not in results
             read_cluster(settings.target_connection, settings.kafka.timeout_seconds)
         applier = Applier(settings, stop, stats)
         _log.info("running: applier, on the topics of %s", settings.target_connection)

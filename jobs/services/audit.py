@@ -1,4 +1,4 @@
-"""The services that write the audit's tables: the audit itself, and the minutes."""
+"""The services that write the audit's tables: `audit` and `minutes`."""
 
 from jobs.audit.minutes import NAME as MINUTES
 from jobs.audit.minutes import start_minutes
@@ -17,12 +17,12 @@ def run_audit(settings: Settings, *, once: bool, take_over: bool = False) -> Non
     """Audit until stopped.
 
     Args:
-        settings: the settings.
+        settings: the settings of the deployment.
         once: write all available records to the tables, then exit.
         take_over: do not wait for the lease of a process on another machine.
 
     Raises:
-        MutationQuotaError: the query cannot start or failed; the message says why, and what to do.
+        MutationQuotaError: the query cannot start or has failed; the message contains the reason and advice.
     """
     metrics, health = QueryMetrics(settings), QueryHealth(settings)
     with (
@@ -38,10 +38,10 @@ def run_audit(settings: Settings, *, once: bool, take_over: bool = False) -> Non
 
 
 def run_minutes(settings: Settings, *, once: bool, take_over: bool = False) -> None:
-    """Sum up decisions by the minute until stopped, without Kafka.
+    """Aggregate decisions by minute until stopped, without Kafka.
 
     Args:
-        settings: the settings.
+        settings: the settings of the deployment.
         once: include all decisions of the audit's table, then exit.
         take_over: do not wait for the lease of a process on another machine.
 

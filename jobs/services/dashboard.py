@@ -7,7 +7,7 @@ from quota.settings import Settings
 
 
 def run_dashboard(settings: Settings) -> None:
-    """Serve the page until Ctrl-C or SIGTERM, also where a shell has the process ignore Ctrl-C, as scripts' with `&`.
+    """Serve the page until Ctrl-C or SIGTERM. SIGINT also works in the background of a shell, which ignores it there.
 
     Raises:
         BadInput: the server cannot listen there, or a setting is invalid.

@@ -1,21 +1,25 @@
 """The service that decides requests."""
 
 import logging
+from dataclasses import dataclass
 from pathlib import Path
 
 from jobs.audit.query import start_audit
-from jobs.buckets.moving import restore_buckets
+from jobs.buckets.moving import check_restorable, restore_buckets
 from jobs.buckets.saved import read_buckets
 from jobs.enforce.query import NAME, start_enforce
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.health.queries import QueryHealth
 from jobs.metrics.queries import QueryMetrics
 from jobs.services.queries import deployment_monitor, run_queries, start_queries
-from jobs.services.session import deployment_session
+from jobs.services.session import check_root, deployment_session
 from jobs.services.signals import stop_signals
 from jobs.spark.failures import query_errors
+from jobs.storage.checkpoint import current_folder
+from jobs.storage.deployment import Deployment
 from jobs.storage.files import Files
 from jobs.storage.starting import reset_checkpoint
+from jobs.storage.stored_files import QUICK, stored_files
 from quota.callbacks.loading import check_callbacks
 from quota.kafka.quotas.log import read_log
 from quota.settings import Settings
@@ -31,18 +35,18 @@ def run_enforce(
     buckets: Path | None = None,
     take_over: bool = False,
 ) -> None:
-    """Enforce until stopped, and audit if the settings say so.
+    """Enforce until stopped, and audit if `enforce.with_audit` is set.
 
     Args:
-        settings: the settings.
+        settings: the settings of the deployment.
         once: decide all available requests, then audit all decisions, then exit.
-        reset: start with full buckets and the oldest requests, whatever the checkpoint holds.
+        reset: start with full buckets and the oldest requests, regardless of the checkpoint.
         buckets: a file of buckets to start with instead, after the requests that they include.
         take_over: do not wait for the lease of a process on another machine.
 
     Raises:
-        BadInput: the file of buckets or the callback is not valid.
-        MutationQuotaError: a query cannot start or failed; the message says why, and what to do.
+        BadInput: the file of buckets or the callback is invalid.
+        MutationQuotaError: a query cannot start or has failed; the message contains the reason and advice.
     """
     check_callbacks(settings.quota.callbacks)
     saved = read_buckets(buckets) if buckets else None
@@ -70,10 +74,43 @@ def run_enforce(
                 run_queries(stop, start_audit(spark, settings, once=True))
 
 
+@dataclass(frozen=True, slots=True)
+class ResetPreview:
+    """The effect of a start without the state."""
+
+    folder: str | None
+    """The folder of the checkpoint that would be set aside; None if there is none."""
+    buckets: int | None
+    """The number of buckets to start with; None for full buckets."""
+
+
+def preview_reset(settings: Settings, buckets: Path | None) -> ResetPreview:
+    """Return what `run_enforce` would do with `reset`, without a JVM and without Kafka.
+
+    Args:
+        settings: the settings.
+        buckets: a file of buckets to start with.
+
+    Raises:
+        BadInput: the file of buckets or the callback is not valid.
+        MutationQuotaError: the storage root cannot be read or is in use, or the buckets do not belong to it.
+    """
+    check_callbacks(settings.quota.callbacks)
+    saved = read_buckets(buckets) if buckets else None
+    check_root(settings, [NAME])
+    files = stored_files(settings, QUICK)
+    known = Deployment.read(files)
+    if saved and known.topics:  # a new root gets its topics from Kafka
+        check_restorable(saved.header, known, files)
+    name = current_folder(files, NAME)
+    folder = f"{files.root}/{name}" if files.names(name) else None
+    return ResetPreview(folder, len(saved.buckets) if saved else None)
+
+
 def _log_callback(settings: Settings) -> None:
     """Log the callback in effect and its origin, unless it is the default one."""
     log = read_log(settings)
     found = log.quotas.callback(log.now)
     if not found.is_default:
-        by = "settings" if found == settings.quota.callbacks.setting else "quota log, which goes before the settings"
+        by = "settings" if found == settings.quota.callbacks.setting else "quota log, which overrides the settings"
         _log.info("callback: %s, by the %s", found.class_name, by)

@@ -1,4 +1,4 @@
-"""The service that speaks Kafka's protocol in front of the target cluster."""
+"""The service that serves Kafka's protocol in front of the target cluster."""
 
 import asyncio
 import logging
@@ -9,8 +9,8 @@ from jobs.background import background
 from jobs.gateway.contact import follow_brokers
 from jobs.gateway.encryption import make_encryption
 from jobs.gateway.listeners import plan_listeners
-from jobs.gateway.probe import told_addresses
-from jobs.gateway.questions import ID_PREFIX, Questions
+from jobs.gateway.pending_decisions import ID_PREFIX, PendingDecisions
+from jobs.gateway.probe import advertised_addresses
 from jobs.gateway.server import GatewayServer
 from jobs.metrics.gateway import NAME, GatewayMetrics
 from jobs.metrics.health.endpoint import ServiceEndpoint
@@ -18,7 +18,7 @@ from jobs.metrics.health.gateway import GatewayHealth
 from jobs.services.progress import log_progress
 from jobs.services.signals import stop_signals
 from jobs.spark.installation import clients_jar
-from quota.gateway.gate import Gate
+from quota.gateway.context import GatewayContext
 from quota.gateway.mutations.mutate import Rules
 from quota.gateway.mutes import Mutes
 from quota.gateway.offered import OfferedApis
@@ -35,7 +35,7 @@ def run_gateway(settings: Settings) -> None:
 
     Raises:
         BadInput: the settings do not fit the cluster; for example, its addresses bypass the gateway.
-        ClusterError: a cluster does not answer, or topics do not have the properties that the gateway needs.
+        ClusterError: a cluster does not respond, or topics do not have the configs that the gateway needs.
     """
     with stop_signals() as stop, ServiceEndpoint(settings.metrics, NAME) as endpoint:
         serve_gateway(settings, stop, endpoint)
@@ -56,10 +56,12 @@ async def _serve(settings: Settings, stop: threading.Event, endpoint: ServiceEnd
     encryption = make_encryption(own, target.security)
     protocol = Protocol.of_jar(clients_jar(own.kafka_clients, settings.broker.jars))
     brokers = [broker for _, broker in own.ports] or target.addresses
-    told = await told_addresses(brokers, target.security, encryption.brokers, protocol, settings.kafka.timeout_seconds)
-    listeners, addresses = plan_listeners(own, told)
+    advertised = await advertised_addresses(
+        brokers, target.security, encryption.brokers, protocol, settings.kafka.timeout_seconds
+    )
+    listeners, addresses = plan_listeners(own, advertised)
     prepare_topics(settings, [settings.topics.requests, settings.topics.decisions, settings.topics.dead_letters])
-    gate = Gate(
+    context = GatewayContext(
         protocol=protocol,
         offered=OfferedApis(protocol, rewritten=addresses.rewritten, permissive=own.permissive),
         addresses=addresses,
@@ -70,26 +72,28 @@ async def _serve(settings: Settings, stop: threading.Event, endpoint: ServiceEnd
         max_request_bytes=own.max_request_bytes,
     )
     decider = Decider(settings, ID_PREFIX)
-    questions = Questions(decider.ask, settings.topics, gate.stats)
+    decisions = PendingDecisions(decider.ask, settings.topics, context.stats)
     loop = asyncio.get_running_loop()
     decider.start(
-        lambda answer: loop.call_soon_threadsafe(questions.answer, answer),
-        lambda request_id, reason: loop.call_soon_threadsafe(questions.fail, request_id, reason),
+        lambda answer: loop.call_soon_threadsafe(decisions.answer, answer),
+        lambda request_id, reason: loop.call_soon_threadsafe(decisions.fail, request_id, reason),
     )
     _raise_file_limit(own.max_connections)
     try:
         with (
-            background(lambda end: log_progress(gate.stats, end), "progress"),
-            endpoint.following(settings, GatewayMetrics(gate.stats, lambda: len(questions)), GatewayHealth(gate.stats)),
+            background(lambda end: log_progress(context.stats, end), "progress"),
+            endpoint.following(
+                settings, GatewayMetrics(context.stats, lambda: len(decisions)), GatewayHealth(context.stats)
+            ),
         ):
             contact = asyncio.create_task(
-                follow_brokers([each.broker for each in listeners], encryption.brokers, protocol, gate.stats)
+                follow_brokers([each.broker for each in listeners], encryption.brokers, protocol, context.stats)
             )
-            await GatewayServer(gate, questions, own, encryption).serve(listeners, stop)
+            await GatewayServer(context, decisions, own, encryption).serve(listeners, stop)
         contact.cancel()
     finally:
         decider.close()
-    _log.info("%s", gate.stats)
+    _log.info("%s", context.stats)
 
 
 def _raise_file_limit(max_connections: int) -> None:

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM in a command, from its first import on; importing this module installs the handler."""
+"""Handles Ctrl-C and SIGTERM in a command, from its first import on; importing this module installs the handler."""
 
 import os
 import signal
@@ -12,13 +12,13 @@ INTERRUPTED = 130
 """The exit code of a command that is interrupted."""
 
 _GRACE_SECONDS = 1.0
-"""How long a call into a library, such as librdkafka's wait for a broker, may delay the handler."""
+"""The maximum time for which a call of a library, such as librdkafka's wait for a broker, may delay the handler."""
 
 _AGAIN_SECONDS = 0.1
-"""The time between an interrupt that is swallowed and the next one [s]."""
+"""The time between a lost interrupt and the next one [s]."""
 
 _MAX_SIGNALS = 64
-"""The number of signals that are read at a time: signals in quick succession are handled once."""
+"""The number of signals that are read at once; signals in quick succession are handled once."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -28,14 +28,14 @@ _handled = 0
 
 def count_signal() -> None:
     """Count a signal that another handler has processed; `on_interrupt` may soon replace that handler."""
-    global _handled  # noqa: PLW0603 a handler has no other place, and may not take a lock
+    global _handled  # noqa: PLW0603 a signal handler must not use a lock
     _handled += 1
 
 
 def on_interrupt(_number: int, frame: FrameType | None) -> None:
     """Exit while the process imports modules; raise `KeyboardInterrupt` otherwise, so that a command cleans up.
 
-    An interrupted import would print a trace of foreign modules, and nothing that needs cleaning up was started before.
+    An interrupted import would print a traceback of other modules, and there is nothing to clean up yet.
 
     Raises:
         KeyboardInterrupt: the process runs a command.
@@ -49,7 +49,7 @@ def on_interrupt(_number: int, frame: FrameType | None) -> None:
 
 
 def exit_interrupted() -> None:
-    """Exit; another signal does not disturb the interpreter's shutdown.
+    """Exit, and ignore signals during the interpreter's shutdown.
 
     Raises:
         SystemExit: always.
@@ -60,7 +60,7 @@ def exit_interrupted() -> None:
 
 
 def watch_interrupts() -> None:
-    """Make a command exit on a signal even if its main thread waits in a library, or an interrupt is swallowed."""
+    """Make a command exit on a signal even if its main thread waits in a library, or an interrupt is lost."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
@@ -101,5 +101,5 @@ def _forget_signals() -> None:
 
 
 for each in _SIGNALS:
-    if signal.getsignal(each) is not signal.SIG_IGN:  # as a shell sets it for background processes
+    if signal.getsignal(each) is not signal.SIG_IGN:  # shells ignore SIGINT in background processes
         signal.signal(each, on_interrupt)

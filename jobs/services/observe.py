@@ -7,9 +7,10 @@ from pathlib import Path
 
 from jobs.background import background
 from jobs.metrics.health.endpoint import ServiceEndpoint
-from jobs.metrics.health.turns import TurnHealth
+from jobs.metrics.health.loops import LoopHealth
 from jobs.metrics.observer import NAME, ObserverMetrics
 from jobs.observe.following import Follower
+from jobs.observe.tail import check_log
 from jobs.services.progress import log_progress
 from jobs.services.reopening import open_again, run_reopening
 from jobs.services.signals import stop_signals
@@ -22,28 +23,30 @@ _log = logging.getLogger(__name__)
 
 
 def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool, once: bool) -> None:
-    """Follow request logs until stopped; wait for a cluster that does not answer.
+    """Follow request logs until stopped; wait for a cluster that does not respond.
 
     Args:
-        settings: the settings.
+        settings: the settings of the deployment.
         logs: the log files to follow.
         from_beginning: whether a log that was not followed before is read from its first line.
-        once: stop at the present ends of the logs.
+        once: stop at the current ends of the logs.
 
     Raises:
         BadInput: a log cannot be read, or users have their own topics.
-        ClusterError: the cluster does not answer at the start, or another follower of the group has taken over.
+        ClusterError: the cluster does not respond at the start, or another observer of the group has taken over.
     """
-    if settings.topics.by_users:
+    if settings.topics.user_topic_prefix:
         raise BadInput(
             "observe follow writes the requests of all users to one topic, but with topics.identity=topic each user "
-            "has one; use a separate deployment for observed requests, with other topics and another storage.root"
+            "has one; use a separate deployment for observed requests, with different topics and storage.root"
         )
+    for log in logs:
+        check_log(log)  # before Kafka is contacted
     stats = FollowStats()
-    # Its loop makes a turn only after it has read and written its positions.
-    health = TurnHealth(stats, settings.health.stalled_seconds, lambda: "")
+    # The loop runs only after the positions are read and written.
+    health = LoopHealth(stats, settings.health.stalled_seconds, lambda: "")
     with stop_signals() as stop, ServiceEndpoint(settings.metrics, NAME, once=once) as endpoint:
-        prepare_topics(settings, [settings.topics.requests, settings.topics.places])
+        prepare_topics(settings, [settings.topics.requests, settings.topics.positions])
         follower = Follower(settings, logs, stats, from_beginning=from_beginning)
         _log.info("running: observe, %s", ", ".join(map(str, logs)))
         with (
@@ -55,7 +58,7 @@ def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool
             run_reopening(
                 follower,
                 lambda opened: opened.run(stop, once=once),
-                lambda: open_again(again, stop, tells=True),
+                lambda: open_again(again, stop, logged=True),
                 stats,
             )
     _log.info("%s", stats)

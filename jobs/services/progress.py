@@ -1,4 +1,4 @@
-"""The counts of a service in its log."""
+"""Logs the counts of a service."""
 
 import logging
 import threading
@@ -9,7 +9,7 @@ _LOG_SECONDS = 10.0
 
 
 def log_progress(stats: object, end: threading.Event) -> None:
-    """Log counts, as their `str`, every 10 s if they have changed, until `end` is set."""
+    """Log the counts (`str(stats)`) every 10 s if they have changed, until `end` is set."""
     logged = str(stats)
     while not end.wait(_LOG_SECONDS):
         if logged != str(stats):

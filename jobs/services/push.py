@@ -1,4 +1,4 @@
-"""The service that keeps the quotas of a cluster, which its brokers enforce, equal to the quota log."""
+"""The service that copies the quota log to a cluster whose brokers enforce the quotas."""
 
 import logging
 import threading
@@ -8,7 +8,7 @@ from enum import Enum
 
 from jobs.background import background
 from jobs.metrics.health.endpoint import ServiceEndpoint
-from jobs.metrics.health.turns import TurnHealth
+from jobs.metrics.health.loops import LoopHealth
 from jobs.metrics.push import NAME, PushMetrics
 from jobs.services.progress import log_progress
 from jobs.services.signals import stop_signals
@@ -18,7 +18,7 @@ from quota.kafka.brokers.stats import PushStats
 from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
 from quota.kafka.timing import Every, now_ms
 from quota.settings import Settings
-from quota.timeline.cluster_plan import Difference, Wanted, differences, wanted_rates
+from quota.timeline.cluster_plan import RateDifference, Wanted, differences, wanted_rates
 from quota.timeline.plan import Step
 
 _log = logging.getLogger(__name__)
@@ -35,32 +35,32 @@ class Repair(Enum):
 
 
 _TICK_SECONDS = 1.0
-_MAX_TOLD = 20
-"""The number of changes that are logged one by one."""
+_MAX_LOGGED = 20
+"""The largest number of changes that are logged individually."""
 
 
 def run_push(settings: Settings, cluster: ClusterQuotas, first: Callable[[], Wanted], repair: Repair) -> None:
     """Push all quotas of the log, and then its changes, until stopped.
 
-    If a cluster stops answering, the service waits for it.
+    If a cluster stops responding, the service waits for it.
 
     Args:
-        settings: the settings.
+        settings: the settings of the deployment.
         cluster: the cluster whose brokers enforce.
         first: pushes the quotas of the log, and returns them.
         repair: the changes on the cluster that are reverted.
 
     Raises:
-        ClusterError: a cluster does not answer at the start.
+        ClusterError: a cluster does not respond at the start.
     """
     stats = PushStats()
-    health = TurnHealth(
+    health = LoopHealth(
         stats,
         settings.health.stalled_seconds,
-        lambda: "" if stats.compared_at is not None else "it has not compared the cluster with the log yet",
+        lambda: "" if stats.compared_at is not None else "it has not compared the cluster with the quota log yet",
     )
     with ServiceEndpoint(settings.metrics, NAME) as endpoint:
-        follower = Follower(settings, cluster, first(), stats, repair)
+        follower = QuotaPusher(settings, cluster, first(), stats, repair)
         with (
             stop_signals() as stop,
             background(lambda end: log_progress(stats, end), "progress"),
@@ -71,7 +71,7 @@ def run_push(settings: Settings, cluster: ClusterQuotas, first: Callable[[], Wan
     _log.info("%s", stats)
 
 
-class Follower:
+class QuotaPusher:
     """Follows the quota log and a cluster, and pushes the changes of the log to the cluster."""
 
     def __init__(
@@ -86,15 +86,15 @@ class Follower:
         self._compared_position = -1
         self._next_moment: float = 0
         self._compare = Every(settings.push.compare_seconds)
-        self._told: frozenset[Difference] = frozenset()
+        self._logged: frozenset[RateDifference] = frozenset()
         self._failure = ""
 
     def run(self, stop: threading.Event) -> None:
         """Follow both until `stop` is set."""
         while not stop.is_set():
-            self._stats.turned_at = time.monotonic()
+            self._stats.looped_at = time.monotonic()
             try:
-                self._go_on()
+                self._compare_if_due()
             except ClusterError as error:
                 self._compared_position = -1  # the next attempt compares, even without new changes
                 if self._failure != str(error):
@@ -107,8 +107,8 @@ class Follower:
             self._stats.waits_for = self._failure
             stop.wait(_TICK_SECONDS)
 
-    def _go_on(self) -> None:
-        """Read the log, and compare if it has new records, if a change is due, or if the interval is over."""
+    def _compare_if_due(self) -> None:
+        """Read the log, and compare if it has new records, a change takes effect, or the interval has passed."""
         log = self._read_log()
         if self._compare.is_due() or log.position != self._compared_position or now_ms() >= self._next_moment:
             now = log.now
@@ -117,7 +117,7 @@ class Follower:
             self._compared_position = log.position
 
     def _read_log(self) -> QuotaLog:
-        """Return the log, read to its end; a log that fails is reopened the next time."""
+        """Return the log, read to its end; it is reopened after an error."""
         log, self._log = self._log, None
         if log is None:
             log = QuotaLog(KafkaQuotas.from_settings(self._settings, self._settings.kafka.timeout_seconds))
@@ -131,42 +131,42 @@ class Follower:
         self._stats.compare(found, time.time())
         due = [each for each in found if self._is_due(each)]
         drift = [each for each in found if not self._is_due(each)]
-        repaired = [each for each in drift if self._undoes(each)]
-        self._tell(drift)
+        repaired = [each for each in drift if self._repairs(each)]
+        self._log_drift(drift)
         if due or repaired:
             self._cluster.push({each.entity: each.wanted for each in (*due, *repaired)})
             self._stats.pushed += len(due)
             self._stats.repaired += len(repaired)
-            left = [each for each in drift if not self._undoes(each)]
-            self._told = frozenset(left)
+            left = [each for each in drift if not self._repairs(each)]
+            self._logged = frozenset(left)
             self._stats.compare(left, time.time())
-            _tell_each("pushed: %s", [each.step for each in due], logging.INFO)
-            _tell_each("put right: %s", [each.step for each in repaired], logging.INFO)
+            _log_each("pushed: %s", [each.step for each in due], logging.INFO)
+            _log_each("repaired: %s", [each.step for each in repaired], logging.INFO)
         self._pushed = wanted
 
-    def _is_due(self, difference: Difference) -> bool:
+    def _is_due(self, difference: RateDifference) -> bool:
         """Return whether the log has changed the entity since it was last pushed."""
         entity = difference.entity
         is_known = difference.kind != "only_there"
         return is_known and (entity not in self._pushed or self._pushed[entity] != difference.wanted)
 
-    def _undoes(self, difference: Difference) -> bool:
+    def _repairs(self, difference: RateDifference) -> bool:
         return self._repair is Repair.ALL or (self._repair is Repair.KNOWN and difference.kind != "only_there")
 
-    def _tell(self, drift: Sequence[Difference]) -> None:
+    def _log_drift(self, drift: Sequence[RateDifference]) -> None:
         """Log each change that was made on the cluster, once."""
-        _tell_each(
+        _log_each(
             "changed on the cluster, and not in the log: %s",
-            [each.drift for each in drift if each not in self._told],
+            [each.drift for each in drift if each not in self._logged],
             logging.WARNING,
         )
-        if self._told and not drift:
+        if self._logged and not drift:
             _log.info("the cluster matches the log again")
-        self._told = frozenset(drift)
+        self._logged = frozenset(drift)
 
 
-def _tell_each(message: str, steps: Sequence[Step], level: int) -> None:
-    for step in steps[:_MAX_TOLD]:
+def _log_each(message: str, steps: Sequence[Step], level: int) -> None:
+    for step in steps[:_MAX_LOGGED]:
         _log.log(level, message, step)
-    if len(steps) > _MAX_TOLD:
-        _log.log(level, message, f"and {len(steps) - _MAX_TOLD} more")
+    if len(steps) > _MAX_LOGGED:
+        _log.log(level, message, f"and {len(steps) - _MAX_LOGGED} more")

@@ -1,4 +1,4 @@
-"""The queries of a service: which ones run together, what is monitored meanwhile, and how they run."""
+"""Starts, monitors and runs the queries of a service."""
 
 import logging
 import threading
@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 def start_queries(spark: SparkSession, settings: Settings, failures: Counter[str]) -> list[StreamingQuery]:
-    """Start enforcing, and auditing next to it if the settings say so; `failures` counts those of its upkeep."""
+    """Start the enforcing query, and the audit if `enforce.with_audit` is set. `failures` counts failed upkeep."""
     # The audit starts first: it has more checks that may fail.
     audits = [start_audit(spark, settings, failures=failures)] if settings.enforce.with_audit else []
     return [start_enforce(spark, settings), *audits]
@@ -31,7 +31,7 @@ def start_queries(spark: SparkSession, settings: Settings, failures: Counter[str
 def deployment_monitor(
     spark: SparkSession, settings: Settings, queries: Sequence[StreamingQuery]
 ) -> Callable[[], None]:
-    """Return the function to poll while these queries, one of which enforces, run.
+    """Return a function to poll while these queries run, one of which is the enforcing query.
 
     Raises:
         QueryFailed: the storage root cannot be opened.

@@ -1,4 +1,4 @@
-"""Work that is resumed after a cluster has stopped answering."""
+"""Resumes work after a cluster has stopped responding."""
 
 import logging
 import math
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 from quota.errors import ClusterError
-from quota.kafka.places import TakenOver
+from quota.kafka.positions import TakenOver
 from quota.kafka.timing import Deadline
 
 W = TypeVar("W")
@@ -18,22 +18,22 @@ _RETRY_SECONDS = 1.0
 
 
 class ReopenedStats(Protocol):
-    """Counts of such work."""
+    """The counts of work that is resumed."""
 
     reopened: int
-    """How often it was resumed."""
+    """The number of times that it was resumed."""
     waits_for: str
     """The reason why it waits for a cluster; empty if it does not wait."""
 
 
 def run_reopening(opened: W, run: Callable[[W], None], reopen: Callable[[], W | None], stats: ReopenedStats) -> None:
-    """Run work to its end; resume it if a cluster stops answering meanwhile.
+    """Run work to its end; resume it if a cluster stops responding.
 
     Args:
         opened: the opened work.
         run: runs it.
         reopen: opens it again, to resume as after a crash (`open_again`); returns None to stop.
-        stats: counts how often it was resumed.
+        stats: the counts, which are updated.
 
     Raises:
         TakenOver: another program has taken over the work.
@@ -47,18 +47,18 @@ def run_reopening(opened: W, run: Callable[[W], None], reopen: Callable[[], W | 
 
 
 def open_again(
-    make: Callable[[], W], stop: threading.Event, seconds: float = math.inf, *, tells: bool = False
+    make: Callable[[], W], stop: threading.Event, seconds: float = math.inf, *, logged: bool = False
 ) -> W | None:
-    """Return what `make` returns when the cluster answers again; None if `stop` is set first.
+    """Return the result of `make` when the cluster responds again; None if `stop` is set first.
 
     Args:
         make: opens the work.
         stop: ends the waiting.
         seconds: the time limit.
-        tells: whether each failure is logged.
+        logged: whether to log each failure.
 
     Raises:
-        ClusterError: the cluster does not answer in time.
+        ClusterError: the cluster does not respond in time.
     """
     deadline = Deadline(seconds)
     while not stop.wait(_RETRY_SECONDS):
@@ -67,8 +67,8 @@ def open_again(
         except ClusterError as error:
             if deadline.has_passed:
                 raise
-            if tells:
-                _tell(error)
+            if logged:
+                _log_retry(error)
     return None
 
 
@@ -79,10 +79,10 @@ def _runs_to_end(run: Callable[[W], None], work: W, stats: ReopenedStats) -> boo
         raise
     except ClusterError as error:
         stats.waits_for = str(error)
-        _tell(error)
+        _log_retry(error)
         return False
     return True
 
 
-def _tell(error: ClusterError) -> None:
+def _log_retry(error: ClusterError) -> None:
     _log.warning("%s: retrying", error)

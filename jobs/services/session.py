@@ -31,14 +31,14 @@ _RETRY_SECONDS = 0.2
 
 
 def check_root(settings: Settings, queries: Sequence[str]) -> None:
-    """Check a storage root before anything is started, as far as this is possible within a second.
+    """Check a storage root before Spark is started, as far as this is possible within a second.
 
     Raises:
         LeaseError: another process of this machine runs one of the queries there.
-        MutationQuotaError: the root cannot be reached; the message says why, and what to do.
+        MutationQuotaError: the root cannot be reached; the message contains the reason and advice.
     """
     check_store(settings)
-    if settings.storage.is_s3 or "://" not in settings.storage.root:  # other roots may be known to Hadoop alone
+    if settings.storage.is_s3 or "://" not in settings.storage.root:  # only Hadoop may support other schemes
         for query in queries:
             check_free(stored_files(settings, QUICK), query)
 
@@ -47,16 +47,16 @@ def check_root(settings: Settings, queries: Sequence[str]) -> None:
 def hold_leases(
     spark: SparkSession, settings: Settings, queries: Sequence[str], *, take_over: bool = False
 ) -> Iterator[None]:
-    """Keep other processes from running these queries on the storage root inside the block; stop them at its end.
+    """Hold the leases of queries inside the block, so that other processes cannot run them; stop them at its end.
 
     Args:
-        spark: the session that runs them; its JVM is killed if another process begins to run one of them.
-        settings: the settings.
+        spark: the session that runs them; its JVM is killed if another process acquires one of the leases.
+        settings: the settings of the deployment.
         queries: the names of the queries.
-        take_over: whether the operator knows that a process on another machine that ran them is gone.
+        take_over: whether the operator knows that the process on another machine that ran them has ended.
 
     Raises:
-        LeaseError: another process runs one of them, or started one inside the block.
+        LeaseError: another process runs one of them, or has started one inside the block.
         QueryFailed: the storage root cannot be read or written.
     """
     with query_errors(queries[0]):
@@ -74,23 +74,25 @@ def hold_leases(
 def deployment_session(
     settings: Settings, name: str, log: Path | None = None, *, enforcing: bool = True, take_over: bool = False
 ) -> Iterator[SparkSession]:
-    """A `session` for a deployment, whose topics are prepared and whose storage root belongs to these topics.
+    """Provide a `session` for a deployment; its topics are prepared, and its storage root belongs to them.
 
     Args:
-        settings: the settings.
+        settings: the settings of the deployment.
         name: the program's name.
         log: the file for the output of the JVM and the workers, standard error by default.
         enforcing: whether the program reads requests; otherwise it needs no permission to describe their topics.
         take_over: as for `hold_leases`.
 
     Raises:
-        ClusterError: the cluster does not answer, or its topics do not have the properties that the jobs need.
+        BadInput: the settings contain no login for Spark's Kafka clients.
+        ClusterError: the cluster does not respond, or its topics do not have the configs that the jobs need.
         LeaseError: another process runs the same queries on the root.
         MutationQuotaError: the storage root belongs to other topics, or a query failed inside the block.
     """
     topics = settings.topics
     needed = [topics.decisions, topics.dead_letters, topics.quotas, *([topics.requests] if enforcing else [])]
     queries = [ENFORCE, *([AUDIT] if settings.enforce.with_audit else [])] if enforcing else [AUDIT]
+    settings.kafka.security.java()  # raises if Spark's own clients have no login
     check_root(settings, queries)
     topic_ids = prepare_topics(settings, needed)
     with session(settings, name, log) as spark, hold_leases(spark, settings, queries, take_over=take_over):
@@ -102,7 +104,7 @@ def deployment_session(
 def _claim(
     files: Files, settings: Settings, topic_ids: Mapping[str, str], needed: Sequence[str], *, enforcing: bool
 ) -> None:
-    """Claim the storage root; retry while a topic is missing, which a broker that has just started may not know."""
+    """Claim the storage root; retry while a topic is missing, which a broker that has just started may not know yet."""
     deadline = Deadline(settings.kafka.timeout_seconds)
     while True:
         try:
@@ -114,7 +116,7 @@ def _claim(
             topic_ids = prepare_topics(settings, needed)
         else:
             break
-    if enforcing and settings.topics.by_users and not user_topic_names(topic_ids, settings):
+    if enforcing and settings.topics.user_topic_prefix and not user_topic_names(topic_ids, settings):
         _log.warning(
             "no user has their own topic yet, or this principal may not describe them: mutation-quota tenants "
             "prepare creates them and prints the ACLs"

@@ -1,4 +1,4 @@
-"""Signals that stop a service."""
+"""Handles the signals that stop a service."""
 
 import signal
 import threading
@@ -10,7 +10,7 @@ from jobs.services.interrupts import count_signal
 
 @contextmanager
 def stop_signals() -> Iterator[threading.Event]:
-    """An event set by Ctrl-C or SIGTERM, for a graceful stop; a second signal raises `KeyboardInterrupt`."""
+    """Yield an event that Ctrl-C or SIGTERM sets, for a graceful stop; a second signal raises `KeyboardInterrupt`."""
     stop = threading.Event()
 
     def on_signal(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""Spark as the jobs run it: the session, its properties and workers, the lifecycle of queries, and the Kafka source.
+"""The jobs' use of Spark: the session, its properties and workers, the lifecycle of queries, and the Kafka source.
 
 May import: quota, schemas and jobs.background.
 """

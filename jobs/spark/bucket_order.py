@@ -1,4 +1,4 @@
-"""Rows of buckets in a DataFrame, ready for a fold: each bucket in one partition and in its order."""
+"""Sorts the rows of a DataFrame by bucket for a fold: each bucket is in one partition, and in its order."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +11,7 @@ _PARTITIONS_PER_CORE = 4
 
 
 def in_bucket_order(rows: DataFrame, *bucket: str) -> DataFrame:
-    """Return rows in the order of their buckets.
+    """Return rows partitioned by bucket, in the order of each bucket.
 
     Args:
         rows: rows with a `timestamp` and the fields of `schemas.source.SOURCE`.

@@ -1,4 +1,4 @@
-"""The failure of a query, with its reason in one line."""
+"""Converts Spark's errors to failures of a query, with the reason in one line."""
 
 import re
 from collections.abc import Iterator
@@ -12,25 +12,25 @@ from quota.errors import MutationQuotaError
 _MAX_REASON_CHARS = 500
 
 _OUR_ERROR = re.compile(r"quota\.errors\.\w+: (.+)")
-_PYTHON_ERROR = re.compile(
-    r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+"
-    r"(?:py4j\.protocol\.Py4JJavaError: An error occurred while calling .*\n: )?"  # the JVM's own error follows it
-    r"(\S.*)"
-)
+_PYTHON_ERROR = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
+_PY4J_CALL = re.compile(r"(?:py4j\.protocol\.Py4JJavaError: )?An error occurred while calling .*\n: ")
+"""The line that py4j writes before the JVM's error."""
 
 
 class QueryFailed(MutationQuotaError):
     """A query has failed; the message is its reason in one line."""
 
-    def __init__(self, name: str, text: str) -> None:
+    def __init__(self, name: str, text: str, batch: int | None = None) -> None:
         """Extract the reason from Spark's error text.
 
         Args:
             name: the query's name.
             text: the error text and stack trace from Spark.
+            batch: the number of the batch in which the query failed, if it is known.
         """
         super().__init__(f"{name} failed: {reason_in(text)}")
         self.name = self.query = name
+        self.batch = batch
         self.text = text
         """The error text, with all causes."""
 
@@ -51,7 +51,8 @@ def query_errors(name: str) -> Iterator[None]:
 
 
 def reason_in(text: str) -> str:
-    """Return the most specific line: our own error, a worker's Python error, the last `Caused by`, else the first."""
+    """Return the most specific line: our error, a worker's Python error, the last `Caused by`, or the first line."""
+    text = _PY4J_CALL.sub("", text)
     ours = _OUR_ERROR.search(text)
     if ours:
         return ours[1]

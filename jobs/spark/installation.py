@@ -1,4 +1,4 @@
-"""Files of the installation that are not Python: jars and Spark's configuration."""
+"""Locates the files of the installation that are not Python: jars and Spark's configuration."""
 
 import os
 import shutil
@@ -36,7 +36,7 @@ def clients_jar(own: str, broker_jars: str) -> Path:
         broker_jars: the setting `broker.jars`.
 
     Raises:
-        BadInput: that folder holds no jars.
+        BadInput: that folder contains no jars.
     """
     return Path(own) if own else jars_folder(broker_jars)
 
@@ -48,7 +48,7 @@ def spark_jars(folder: str) -> list[Path]:
         folder: the setting `spark.jars`.
 
     Raises:
-        BadInput: the folder holds no jars.
+        BadInput: the folder contains no jars.
     """
     return sorted(jars_folder(folder, "spark.jars").glob("*.jar"))
 
@@ -59,10 +59,10 @@ def jars_folder(folder: str, setting: str = "broker.jars") -> Path:
     Args:
         folder: the value of the setting. A relative path is relative to the checkout, or to the current folder if the
             package is installed without a checkout.
-        setting: its name, for advice.
+        setting: its name, for the error message.
 
     Raises:
-        BadInput: the folder holds no jars.
+        BadInput: the folder contains no jars.
     """
     root = _ROOT if (_ROOT / "pyproject.toml").exists() else Path.cwd()
     path = root / folder

@@ -22,9 +22,9 @@ Kafka bounds a fetch by its compressed bytes, which may be a thousandth of that.
 _OWN_FETCHED_BYTES = 16 * 1024
 """The maximum size of one fetch from a partition of the jobs' own topics, compressed [bytes].
 
-Spark's producer writes answers in batches of that size or of one record, so a poll holds few of the largest answers. A
-bound on the records of a poll would have to be 8, if each may be as large as an answer can be; that costs ten times as
-much, because Spark asks for the ends of the partition at every poll.
+Spark's producer writes answers in batches of that size or of one record, so a poll returns few of the largest answers.
+A bound on the records of a poll would have to be 8, if each may be as large as an answer can be; that costs ten times
+as much, because Spark requests the end offset of the partition at every poll.
 """
 
 _LOG_APPEND_TIME = 1
@@ -32,15 +32,17 @@ _LOG_APPEND_TIME = 1
 
 
 def kafka_options(settings: Settings) -> dict[str, str]:
-    """Return the options with which Spark's own Kafka clients reach the cluster."""
+    """Return the options with which Spark's Kafka clients connect to the cluster."""
     return {f"kafka.{name}": value for name, value in settings.kafka.connection.java().items()}
 
 
 def read_requests(spark: SparkSession, settings: Settings) -> DataFrame:
     """Stream requests from the beginning: of one topic, or of all users' own topics, including those created later."""
-    enforce, by_users = settings.enforce, settings.topics.by_users
+    enforce, user_topic_prefix = settings.enforce, settings.topics.user_topic_prefix
     subscription = (
-        {"subscribe": settings.topics.requests} if by_users is None else {"subscribePattern": pattern_of(by_users)}
+        {"subscribe": settings.topics.requests}
+        if user_topic_prefix is None
+        else {"subscribePattern": pattern_of(user_topic_prefix)}
     )
     bounds = request_bounds(enforce.max_requests_per_batch, max_record_bytes(settings))
     return read_records(spark, settings, subscription | bounds, fail_on_data_loss=enforce.fail_on_data_loss)
@@ -53,7 +55,7 @@ def read_topics(
 
     Args:
         spark: the session.
-        settings: the settings.
+        settings: the settings of the deployment.
         topics: the topics' names.
         max_records: the maximum number of records in a batch.
         fail_on_data_loss: whether the query fails if records were removed before they were read; otherwise it continues
@@ -85,13 +87,13 @@ def read_records(
 
     Args:
         spark: the session.
-        settings: the settings.
+        settings: the settings of the deployment.
         options: options of Spark's Kafka source that select the topics and bound a batch.
         fail_on_data_loss: whether the query fails if records were removed before they were read; otherwise it continues
             after them.
 
     Returns:
-        Rows of `schemas.kafka.RECORD`. `timestamp` is null where neither the broker nor the jobs have set it, unless
+        Rows of `schemas.kafka.RECORD`. `timestamp` is null if neither the broker nor the jobs have set it, unless
         the settings trust producers.
     """
     topics = settings.topics

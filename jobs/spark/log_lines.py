@@ -1,4 +1,4 @@
-"""The log of this process and of Python workers as JSON lines; `conf/log4j2.properties` configures that of the JVM."""
+"""Logs of this process and its Python workers as JSON lines; `conf/log4j2.properties` configures the JVM's log."""
 
 import io
 import json
@@ -6,31 +6,47 @@ import logging
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, TextIO
 
 SERVICE_VARIABLE = "MUTATION_QUOTA_JSON_LOG"
 """The environment variable of workers that log as JSON; its value is the name of the service."""
 
 QUERY_PROPERTY = "mdc.query"
-"""Spark's local property that names a query. Spark passes it on to its tasks, and executors to their log."""
+"""Spark's local property that names a query. Spark passes it to its tasks, and executors add it to their log."""
 
 _LEVELS = {"WARNING": "WARN", "CRITICAL": "FATAL"}
-"""The names of levels that differ in log4j."""
+"""The log4j names of levels that differ from Python's."""
 
 Context = Callable[[], Mapping[str, Any]]
+
+_batch: ContextVar[Mapping[str, Any]] = ContextVar("batch", default=MappingProxyType({}))
+"""The query and the batch that the current thread of this process works on, if any."""
+
+
+@contextmanager
+def batch_in_log(query: str, batch: int) -> Iterator[None]:
+    """Add the query and the batch to what this thread logs inside the block."""
+    before = _batch.set({"query": query, "batch": batch})
+    try:
+        yield
+    finally:
+        _batch.reset(before)
 
 
 class JsonFormatter(logging.Formatter):
     """Formats a record as a line of JSON: `time` (RFC 3339, UTC), `level`, `service`, `logger`, `message`.
 
-    If they are known, the line has `query` and `batch`, from `extra=` of the call or from the context. For an exception
-    it has `error`, which is its type, and `trace`.
+    The line has `query` and `batch` if they are known from `extra=` of the call or from the context. An exception adds
+    `error`, which is its type, and `trace`.
     """
 
     def __init__(self, service: str, context: Context = dict) -> None:
-        """Prepare the formatter.
+        """Create a formatter.
 
         Args:
             service: the name of the service.
@@ -41,7 +57,7 @@ class JsonFormatter(logging.Formatter):
         self._context = context
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return a record as a line."""
+        """Return a record as one line of JSON."""
         moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         event: dict[str, Any] = {
             "time": moment.replace("+00:00", "Z"),
@@ -58,17 +74,17 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(event, ensure_ascii=False, default=str, separators=(",", ":"))
 
 
-def log_as_json(service: str, context: Context = dict) -> None:
+def log_as_json(service: str, context: Context = _batch.get) -> None:
     """Log as JSON to standard error from now on.
 
     This includes Python's warnings, exceptions that end a thread, and lines that libraries print to standard error.
 
     Args:
         service: the name of the service.
-        context: as for `JsonFormatter`.
+        context: as for `JsonFormatter`; by default it knows what `batch_in_log` has added.
     """
     stream = sys.stderr.stream if isinstance(sys.stderr, _LoggedLines) else sys.stderr
-    handler = logging.StreamHandler(stream)
+    handler = _LineHandler(stream)
     handler.setFormatter(JsonFormatter(service, context))
     root = logging.getLogger()
     root.handlers = [handler]
@@ -78,8 +94,28 @@ def log_as_json(service: str, context: Context = dict) -> None:
     sys.stderr = _LoggedLines(stream)
 
 
+class _LineHandler(logging.StreamHandler[TextIO]):
+    """Writes records to the original standard error."""
+
+    _reports = False
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 logging names it
+        """Print why a record was not written, unless it is a line of such a report.
+
+        Printed lines are records, too, and where one cannot be written, because a disk is full or a pipe is closed, the
+        next one cannot either.
+        """
+        if self._reports:  # set by this thread: it holds the lock of the handler
+            return
+        self._reports = True
+        try:
+            super().handleError(record)
+        finally:
+            self._reports = False
+
+
 class _LoggedLines(io.TextIOBase):
-    """A replacement of standard error that logs each printed line."""
+    """A replacement for standard error that logs each printed line, and an unfinished one when it is flushed."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -102,6 +138,8 @@ class _LoggedLines(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
+        if self._begun:  # for example a question, which would not be seen before its answer
+            self.write("\n")
         self.stream.flush()
 
 

@@ -23,7 +23,7 @@ _DAMAGE = (
     "CANNOT_LOAD_STATE_STORE|MISSING_STATE_DIRECTORY|CHECKPOINT_LOCATION_NOT_EMPTY|Incomplete log file"
     "|ChecksumException"
 )
-"""How Spark reports a damaged checkpoint, and any other error while it loads one."""
+"""Spark's errors for a damaged checkpoint, and for any other error while it loads one."""
 
 _NO_ACCESS = (
     r"Access Denied|Permission denied|not permitted|Status Code: 40[13]|Connection (refused|reset|closed)|timed out"
@@ -33,7 +33,7 @@ _NO_ACCESS = (
     r"|hadoop\.fs\.(s3a\.\w*(AWS|S3|Store)|azurebfs\.)\S*Exception|software\.amazon\.awssdk\S*Exception"
     r"|com\.google\.\S*Exception"
 )
-"""Errors that say nothing about the files, which could not be read."""
+"""Errors that mean that the files could not be read; they need not be damaged."""
 
 _UNREADABLE = f"{{root}}/checkpoints could not be read; restore access to it, {_AGAIN}"
 
@@ -48,7 +48,7 @@ _ADVICE = {
         "--set {query}.fail_on_data_loss=false"
     ),
     "CONCURRENT_STREAM_LOG_UPDATE|Concurrent transaction failed": (
-        "another {query} is running on {root}; stop it first, or give this one a storage.root of its own"
+        "another {query} is running on {root}; stop it first, or set a separate storage.root"
     ),
     _DAMAGE: ("the checkpoint of {query} in {root}/checkpoints is damaged; restore it from a backup, {damaged}"),
     r"S3AFileSystem not found|AbortableStreamBasedCheckpointFileManager|No FileSystem for scheme .?s3a": (
@@ -59,17 +59,17 @@ _ADVICE = {
         "pass them to spark-submit with --jars, or set spark.jars"
     ),
     "SaslAuthenticationException": (
-        "Kafka at {servers} does not accept the login; a token expires while the token server is down; "
+        "Kafka at {servers} rejects the login, or a token has expired while the token server is unavailable; "
         f"check both, {_AGAIN}"
     ),
     r"Timed out waiting for a node|org\.apache\.kafka\S*(Timeout|Disconnect)Exception|not present in metadata": (
-        f"Kafka at {{servers}} does not answer; restore it, {_AGAIN}"
+        f"Kafka at {{servers}} does not respond; restore it, {_AGAIN}"
     ),
     r"OutOfMemoryError|Java heap space|return value of .org\.apache\.spark\.\S+ is null": (
         f"Spark has exited; {_MORE_MEMORY}"
     ),
 }
-"""Advice by pattern of Spark's error text; the first match counts."""
+"""Advice by pattern of Spark's error text; the first match applies."""
 
 _QUERY_ADVICE = {
     "minutes": {
@@ -78,8 +78,8 @@ _QUERY_ADVICE = {
             "all minutes are then computed again from the remaining decisions"
         ),
         "DIFFERENT_DELTA_TABLE_READ|FILE_NOT_EXIST|LOG_FILE_NOT_FOUND|due to log cleanup": (
-            "decisions were vacuumed before they were read, or their table was created again; remove "
-            "{root}/checkpoints/{query}: it then continues with the remaining decisions, and keeps all its minutes"
+            "decisions were vacuumed before they were read, or their table was recreated; remove "
+            "{root}/checkpoints/{query}: it then continues with the remaining decisions, and its minutes stay"
         ),
         "DELTA_CONCURRENT|Concurrent(Append|DeleteRead|DeleteDelete)Exception": (
             f"another program has rewritten {{root}}/tables/tenant_minutes; {_AGAIN.removeprefix('then ')}"
@@ -112,16 +112,16 @@ def with_operator_advice(settings: Settings) -> Iterator[None]:
         failure.args = (mask_values(str(failure), [each.get_secret_value() for each in settings.kafka.java.values()]),)
         if (advised := _advised(failure, settings)) is None:
             raise
-        advised.query = failure.name
+        advised.query, advised.batch = failure.query, failure.batch
         raise advised from None
     except (Py4JNetworkError, ConnectionError):
         raise MutationQuotaError(f"Spark's JVM has exited; {_MORE_MEMORY}") from None
 
 
 def _advised(failure: QueryFailed, settings: Settings) -> MutationQuotaError | None:
-    """Return the failure with advice; None if there is none for it."""
+    """Return the failure with advice; None if there is no advice for it."""
     storage = settings.storage
-    # First: Spark wraps every error that occurs while it loads a checkpoint in the same one.
+    # First, because Spark wraps all errors that occur while it loads a checkpoint in the same error.
     if problem := store_problem_among(storage.root, failure.text, storage.endpoint):
         return MutationQuotaError(f"{failure.name} failed: {problem}; {_AGAIN}")
     for pattern, advice in (_QUERY_ADVICE.get(failure.name, {}) | _ADVICE).items():

@@ -1,8 +1,8 @@
-"""The jobs' Python environment as one archive, which Spark unpacks next to each executor.
+"""Packs the jobs' Python environment into one archive, which Spark unpacks next to each executor.
 
-`python -m jobs.spark.packing WHEEL ARCHIVE` packs what `venv-pack` would, but from this environment and without the
-network: the project from its wheel, and the distributions that it needs, in the versions installed here. Spark itself
-and the interpreter are left out: the archive holds a link to the interpreter of the nodes.
+`python -m jobs.spark.packing WHEEL ARCHIVE` packs the same files as `venv-pack`, but from this environment and without
+the network: the project from its wheel, and the distributions that it needs, in the versions installed here. Spark and
+the interpreter are not included: the archive contains a link to the interpreter of the nodes.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def pack(wheel: Path, archive: Path, interpreter: Path) -> None:
         interpreter: the path of Python on the nodes, of the same version as this one.
 
     Raises:
-        BadInput: the wheel is not valid, or a required distribution is not installed here.
+        BadInput: the wheel is invalid, or a required distribution is not installed here.
     """
     version = ".".join(map(str, sys.version_info[:2]))
     packages = Path(f"lib/python{version}/site-packages")
@@ -64,7 +64,7 @@ def pack(wheel: Path, archive: Path, interpreter: Path) -> None:
 def _required_distributions(project: Message) -> list[Distribution]:
     """Return all distributions that the project needs, directly or indirectly, without Spark's.
 
-    A distribution that only another one requires may be missing: a marker excludes it here.
+    Indirect requirements may be missing, because a marker may exclude them here.
     """
     found: dict[str, Distribution] = {}
     queue = [(name, project["Name"]) for name in _requirements(project)]
@@ -94,7 +94,7 @@ def _requirements(metadata: object) -> Iterator[str]:
 def _files(installed: Distribution) -> Iterator[tuple[Path, str]]:
     """Yield the files of a distribution with their paths in site-packages.
 
-    Scripts are left out: they lie outside site-packages and name this environment's interpreter.
+    Scripts are skipped: they are outside site-packages, and contain the path of this environment's interpreter.
     """
     for file in installed.files or []:
         path = Path(str(installed.locate_file(file)))
@@ -109,7 +109,7 @@ def _add(tar: tarfile.TarFile, path: Path, content: bytes) -> None:
 
 
 def _normalized(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Make a member readable for everyone and remove its owner, whatever the umask and the user here."""
+    """Make a member readable for everyone and remove its owner, regardless of the umask and the user here."""
     member.mode |= 0o555 if member.mode & 0o100 else 0o444
     member.uid = member.gid = 0
     member.uname = member.gname = ""
@@ -117,11 +117,13 @@ def _normalized(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def main() -> None:
-    """Write the archive that the command line names."""
+    """Write the archive of the command line."""
     parser = argparse.ArgumentParser(prog="python -m jobs.spark.packing", description=__doc__)
     parser.add_argument("wheel", type=Path)
     parser.add_argument("archive", type=Path)
-    parser.add_argument("--python", type=Path, metavar="PATH", help="where the nodes have it; as here by default")
+    parser.add_argument(
+        "--python", type=Path, metavar="PATH", help="path on the nodes; by default the path on this machine"
+    )
     given = parser.parse_args()
     base = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
     pack(given.wheel, given.archive, given.python or base)

@@ -1,4 +1,4 @@
-"""The progress of a Spark job, shown at a terminal."""
+"""Shows the progress of a Spark job on a terminal."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Spark's properties: measured defaults, the settings, and the options of spark-submit."""
+"""Spark's properties, from measured defaults, the settings, and the options of spark-submit."""
 
 import logging
 import os
@@ -41,14 +41,14 @@ _S3_ATTEMPTS = {
     "spark.hadoop.fs.s3a.attempts.maximum": "3",
     "spark.hadoop.fs.s3a.retry.limit": "5",
 }
-"""How often Hadoop retries a store that does not answer; by default it may try for many minutes."""
+"""The number of Hadoop's attempts if a store does not respond; by default it may retry for many minutes."""
 
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.databricks.delta.snapshotPartitions": "2",  # fifty tasks a commit are too many for small tables
 }
-"""Properties to read and write Delta tables. Each of Delta's rules processes every plan of the session."""
+"""Properties to read and write Delta tables. They are not set otherwise, because Delta's rules process every plan."""
 
 
 def spark_defaults() -> dict[str, str]:
@@ -64,13 +64,13 @@ def spark_properties(
     """Return all properties of a Spark that the jobs start themselves.
 
     Args:
-        settings: the settings.
+        settings: the settings of the deployment.
         delta: whether Spark reads or writes Delta tables.
-        java_options: the JVM's options besides those of the settings.
+        java_options: the JVM's options, in addition to those of the settings.
         service: the name of the service in its log.
 
     Raises:
-        BadInput: there are no jars, or those for the storage root are missing.
+        BadInput: the jars are missing, or those for the storage root.
     """
     spark = settings.spark
     started = {
@@ -86,7 +86,7 @@ def spark_properties(
         started |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
         if any(fnmatch(jar.name, _LOCAL_FILES_JAR) for jar in jars):
             started["spark.hadoop.fs.file.impl"] = _LOCAL_FILES
-        # Not as spark.jars: Spark uses the file system before it loads those, and a class archive has none of them.
+        # Not as spark.jars: Spark uses the file system before it loads them, and a class archive does not include them.
         overriding[_CLASS_PATH] = os.pathsep.join([*map(str, jars), *filter(None, [spark.conf.get(_CLASS_PATH)])])
     else:
         started["spark.jars"] = ",".join(map(str, jars))
@@ -105,7 +105,7 @@ def submitted_properties(
     Properties of spark-submit override `[spark]` and `[spark.conf]`, but not properties from other sections.
 
     Args:
-        settings: the settings.
+        settings: the settings of the deployment.
         given: the properties of spark-submit, from its files and options.
         delta: whether Spark reads or writes Delta tables.
         service: the name of the service in its log.
@@ -138,7 +138,7 @@ def _log_options(settings: Settings, service: str) -> str:
 
 
 def _derived(settings: Settings, service: str) -> dict[str, str]:
-    """Return the properties derived from the settings, however Spark is started; others override them."""
+    """Return the properties derived from the settings, for any way to start Spark; others override them."""
     properties = {
         "spark.scheduler.allocation.file": conf_file("fair-scheduler.xml").as_uri(),
         "spark.sql.warehouse.dir": settings.storage.local_folder("warehouse").absolute().as_uri(),

@@ -1,4 +1,4 @@
-"""The lifecycle of streaming queries: when they trigger, how they are watched, and how they stop."""
+"""The lifecycle of streaming queries: triggers, monitoring and stops."""
 
 import threading
 import time
@@ -32,7 +32,7 @@ def trigger(seconds: float, *, once: bool) -> dict[str, Any]:
 def run_until(
     stop: threading.Event, queries: Sequence[StreamingQuery], poll: Callable[[], None] = lambda: None
 ) -> None:
-    """Wait until all queries have ended or `stop` is set, then stop those that still run between two batches.
+    """Wait until all queries have ended or `stop` is set, then stop those that still run, between two batches.
 
     Args:
         stop: ends the wait.
@@ -63,11 +63,21 @@ def check_queries(queries: Sequence[StreamingQuery]) -> None:
         failure = query.exception()
         if failure is not None:
             cause = getattr(failure, "_cause", None)  # Spark's reason is not part of the text
-            raise QueryFailed(query.name, f"{failure}\n{getattr(cause, '_stackTrace', '')}")
+            raise QueryFailed(query.name, f"{failure}\n{getattr(cause, '_stackTrace', '')}", _failed_batch(query))
+
+
+def _failed_batch(query: StreamingQuery) -> int | None:
+    """Return the number of the batch in which a query has failed; None if it failed before it had one.
+
+    The progress of a query does not have it: it describes batches that were finished.
+    """
+    execution = query._jsq.streamingQuery()  # noqa: SLF001 PySpark has no other way to it
+    batch: int = execution.getLatestExecutionContext().batchId()
+    return batch if batch >= 0 else None
 
 
 def stop_after_batch(queries: Sequence[StreamingQuery]) -> None:
-    """Stop queries after their current batch, so that it need not be repeated; wait at most 30 s in total."""
+    """Stop queries after their current batch, so that it does not run again; wait at most 30 s in total."""
     deadline = Deadline(_BATCH_SECONDS)
     current = {query: _last_batch(query) for query in queries}
     for query, batch in current.items():
@@ -85,7 +95,7 @@ def stop_all(spark: SparkSession) -> bool:
     """Stop the queries of a session that still run, for example after an error, even within a batch.
 
     Returns:
-        Whether no query runs any more; false if that is unknown, for example because the JVM was killed.
+        Whether all queries have stopped; false if that is unknown, for example because the JVM was killed.
     """
     stopped = threading.Event()
 
@@ -96,7 +106,7 @@ def stop_all(spark: SparkSession) -> bool:
             if not spark.streams.active:
                 stopped.set()
 
-    # Each thread has its own connection to the JVM; an interrupted call leaves that of this one in an unknown state.
+    # Each thread has its own connection to the JVM; an interrupted call leaves this thread's in an unknown state.
     with background(stop, "stop-queries"):
         pass
     return stopped.is_set()

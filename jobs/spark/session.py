@@ -1,4 +1,4 @@
-"""The Spark session of a process, on a JVM that it starts, or on the one that spark-submit has started."""
+"""The Spark session of a process, on a JVM that it starts, or on the JVM of spark-submit."""
 
 import os
 import signal
@@ -34,17 +34,17 @@ _PROGRAM = "mutation-quota"
 
 @contextmanager
 def session(settings: Settings, name: str, log: Path | None = None, *, delta: bool = False) -> Iterator[SparkSession]:
-    """A session that stops at the end of the block; errors of queries carry advice for operators.
+    """Provide a session that stops at the end of the block; errors of queries contain advice for operators.
 
     Args:
-        settings: the settings.
+        settings: the settings of the deployment.
         name: the program's name; the application is `mutation-quota <name>`.
         log: as for `start_session`.
         delta: as for `start_session`.
 
     Raises:
         BadInput: there is no JVM, or there are no jars.
-        MutationQuotaError: a query failed inside the block; the message says why, and what to do.
+        MutationQuotaError: a query failed inside the block; the message contains the reason and advice.
     """
     archive = _archive_of(settings, name)
     jvm = Jvm(archive.options if archive else "")
@@ -56,11 +56,11 @@ def session(settings: Settings, name: str, log: Path | None = None, *, delta: bo
         finally:
             ended = stop_session(spark)
             if archive:
-                archive.keep(ended=ended)
+                archive.save(ended=ended)
 
 
 def _archive_of(settings: Settings, name: str) -> ClassArchive | None:
-    """Return the class archive of a program's JVM, if it uses one; the JVM of spark-submit has none."""
+    """Return the class archive of a program's JVM; None if it is off, or if spark-submit starts the JVM."""
     if not settings.spark.class_archives or _SUBMITTED in os.environ:
         return None
     jars = [*Path(pyspark.__file__).parent.glob("jars/*.jar"), *spark_jars(settings.spark.jars)]
@@ -78,7 +78,7 @@ def start_session(
     """Start the session of this process.
 
     Args:
-        settings: the settings.
+        settings: the settings of the deployment.
         name: the application's name, unless spark-submit has one.
         log: the file for the output of the JVM and the workers, standard error by default; ignored with spark-submit,
             which has its own logging.
@@ -117,7 +117,7 @@ def _session(settings: Settings, conf: SparkConf, gateway: JavaGateway) -> Spark
 def _forget(jvm: Jvm) -> None:
     """Kill a JVM without calling it, so that the next session of this process starts a new one."""
     jvm.kill()
-    SparkContext._active_spark_context = None  # noqa: SLF001 PySpark would stop it by a call
+    SparkContext._active_spark_context = None  # noqa: SLF001 PySpark would call the JVM to stop it
     SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
     SparkSession._instantiatedSession = None  # noqa: SLF001
 
@@ -125,13 +125,13 @@ def _forget(jvm: Jvm) -> None:
 def stop_session(spark: SparkSession) -> bool:
     """Stop a session and its JVM, so that neither outlives the program.
 
-    PySpark by itself relies on the JVM to notice, some time later, that this process has exited.
+    PySpark alone relies on the JVM to notice later that this process has exited.
 
     Returns:
         Whether the JVM exited by itself; false if it was killed, or if spark-submit started it.
     """
-    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 PySpark has no other way to the process it started
-    own: Jvm | None = vars(gateway).get("own")  # not by getattr, which asks the JVM
+    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 PySpark has no public access to the process it started
+    own: Jvm | None = vars(gateway).get("own")  # not with getattr, which calls the JVM
     if own is not None and own.interrupted:
         _forget(own)
         return False
@@ -150,13 +150,13 @@ def stop_session(spark: SparkSession) -> bool:
 
 def jvm_pid(spark: SparkSession) -> int:
     """Return the process id of a session's JVM."""
-    jvm: Any = spark._jvm  # noqa: SLF001 PySpark has no other way to it
+    jvm: Any = spark._jvm  # noqa: SLF001 PySpark has no public access to it
     return int(jvm.java.lang.ProcessHandle.current().pid())
 
 
 def kill_jvm(spark: SparkSession) -> None:
-    """Kill a session's JVM, whatever it does; may be called on any thread."""
-    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 PySpark has no other way to the process it started
+    """Kill a session's JVM immediately; may be called on any thread."""
+    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 PySpark has no public access to the process it started
     own: Jvm | None = vars(gateway).get("own")
     if own is not None:
         own.kill()
@@ -185,7 +185,7 @@ def _own_jvm(
     settings: Settings, name: str, log: Path | None, properties: dict[str, str], jvm: Jvm
 ) -> tuple[SparkConf, JavaGateway]:
     """Start a JVM."""
-    java_program()  # otherwise spark-submit would report it in its own way
+    java_program()  # otherwise spark-submit would report the missing Java in its own words
     conf = SparkConf(loadDefaults=False).setAll(list(properties.items())).setAppName(name)
     # All users of the machine can read the JVM's command line.
     secret = {key for key, value in properties.items() if is_secret(key) or mask_logins(value) != value}

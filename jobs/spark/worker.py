@@ -25,12 +25,12 @@ Spark's own setting for this prints two lines for every task.
 def prepare_worker(stage: str) -> None:  # noqa: ARG001 the key of the cache
     """Prepare this process for a stage, if it is a worker; a stage calls this before its first row.
 
-    The memory is bounded, and callbacks are closed when the worker exits. The stage's modules are frozen, because
-    PySpark's daemon collects garbage after every task: walking pandas and pyarrow each time took three quarters of the
-    workers' time.
+    The memory is limited, and callbacks are closed when the worker exits. The stage's modules are frozen, because
+    PySpark's daemon collects garbage after every task: traversing pandas and pyarrow each time took three quarters of
+    the workers' time.
 
     Args:
-        stage: the module of the stage; a worker runs several stages, and each imports modules of its own.
+        stage: the module of the stage; a worker runs several stages, and each imports its own modules.
     """
     if MEMORY_VARIABLE not in os.environ:
         return
@@ -46,18 +46,18 @@ def _prepare_process() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (limit, resource.getrlimit(resource.RLIMIT_AS)[1]))
     if SERVICE_VARIABLE in os.environ:
         log_as_json(os.environ[SERVICE_VARIABLE], _task)
-    # PySpark terminates workers in two ways: it closes their socket, whereupon they call `os._exit`, which skips
+    # PySpark terminates workers in two ways: it closes their socket, then they call `os._exit`, which skips
     # Python's exit handlers; and it sends SIGHUP, which arrives at about the same time and would be faster.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     os._exit = _exit_closing_callbacks
     vars(sys.modules["__main__"])["print"] = print_unless_disconnected
 
 
-def print_unless_disconnected(*values: object, **options: Any) -> None:  # noqa: ANN401 those of print
-    """Print as PySpark's daemon does, unless the JVM has disconnected.
+def print_unless_disconnected(*values: object, **options: Any) -> None:  # noqa: ANN401 the options of print
+    """Print, except while the error of a disconnected JVM is handled.
 
-    Stopping a query closes the socket of a worker in the middle of a task. The daemon would print the trace of the
-    failed write, and the log of a service that was asked to stop would end with it.
+    Stopping a query closes the socket of a worker in the middle of a task. PySpark's daemon would print the traceback
+    of the failed write at the end of the service's log.
     """
     if not isinstance(sys.exception(), BrokenPipeError | ConnectionResetError):
         print(*values, **options)

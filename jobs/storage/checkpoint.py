@@ -32,7 +32,7 @@ class Checkpoint:
     truncated: list[str]
     """Truncated files, as after a power cut, of the last two batches started and the last one finished."""
     has_state: bool
-    """Whether the folder `state` holds anything."""
+    """Whether the folder `state` contains anything."""
 
     @classmethod
     def read(cls, files: ReadableFiles, query: str, version: int) -> Self:
@@ -57,7 +57,7 @@ class Checkpoint:
     def missing(self, *, stateful: bool) -> str | None:
         """Return what is missing for Spark to resume, or None if the files look complete."""
         if self.truncated:
-            return f"{self.truncated[0]} has no end"
+            return f"{self.truncated[0]} is truncated"
         if not self.offsets:
             return "its offsets are missing"
         if self.query_id is None:
@@ -84,12 +84,12 @@ class Checkpoint:
         return moment if isinstance(moment, int) else None
 
     def next_offset(self, files: ReadableFiles) -> dict[str, Any]:
-        """Return the source offset at which the next batch starts, in Spark's format; empty for none."""
+        """Return the source offset at which the next batch starts, in Spark's format; empty before the first batch."""
         batch = self.last_finished
         return {} if batch is None else _last_object(files.read(f"{self.folder}/offsets/{batch}")) or {}
 
     def positions(self, files: ReadableFiles) -> list[TopicPartition]:
-        """Return the offsets at which the next batch starts; none before the first batch is finished."""
+        """Return the offsets at which the next batch starts; empty before the first batch is finished."""
         return [
             TopicPartition(topic, int(partition), offset)
             for topic, partitions in self.next_offset(files).items()
@@ -97,7 +97,7 @@ class Checkpoint:
         ]
 
     def forget_topics(self, files: Files, deleted: Container[str]) -> None:
-        """Remove topics that were deleted for good from the offsets of the next batch.
+        """Remove topics that were deleted permanently from the offsets of the next batch.
 
         Otherwise Spark would try to read the offsets that a started batch planned for them, and fail after each start.
         """
@@ -124,7 +124,7 @@ def current_folder(files: ReadableFiles, query: str) -> str:
     try:
         return query_folder(str(json.loads(text or "")["folder"]))
     except (ValueError, KeyError, TypeError):
-        state = "gone" if text is None else "damaged"
+        state = "missing" if text is None else "damaged"
         raise MutationQuotaError(
             f"{files.root}/{_pointer(query)} is {state}; restore it from a backup, "
             f'or write {{"folder": "NAME"}} into it: NAME is the folder in {_CHECKPOINTS} with the newest batches'
@@ -139,7 +139,7 @@ def new_folder(files: Files, query: str) -> str:
 
 
 def switch_folder(files: Files, query: str, name: str) -> None:
-    """Make a query use another folder in `checkpoints/`, with one atomic write."""
+    """Make a query use a different folder in `checkpoints/`, with one atomic write."""
     files.write(_pointer(query), json.dumps({"folder": name}))
 
 
@@ -159,7 +159,7 @@ def _query_id(metadata: str | None) -> str | None:
 
 
 def _last_object(text: str | None) -> dict[str, Any] | None:
-    """Return the JSON object in the last line, or None if there is none."""
+    """Return the JSON object in the last line; None if the line is not a complete object."""
     try:
         found = json.loads((text or "").splitlines()[-1])
     except (ValueError, IndexError):

@@ -1,4 +1,4 @@
-"""The topics that a storage root belongs to. A recreated topic must not be read with checkpoints of the old one."""
+"""The topics that a storage root belongs to. A recreated topic must not be read with checkpoints of the old topic."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from quota.settings.storage import DEPLOYMENT_FILE
 
 
 class TopicGone(MutationQuotaError):
-    """A user's topic was deleted, or the broker that answered does not know it yet."""
+    """A user's topic was deleted, or the broker that responded does not know it yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Deployment:
 
     @classmethod
     def read(cls, files: ReadableFiles) -> Self:
-        """Read the file; an empty deployment if there is none.
+        """Read the file; return an empty deployment if it does not exist.
 
         Raises:
             MutationQuotaError: the file is damaged.
@@ -48,7 +48,7 @@ class Deployment:
             ) from None
 
     def write(self, files: Files) -> None:
-        """Write the file."""
+        """Replace the file."""
         files.write(DEPLOYMENT_FILE, json.dumps(asdict(self)))
 
     def with_topics(self, found: Mapping[str, str], settings: Settings) -> Self:
@@ -56,10 +56,10 @@ class Deployment:
 
         Args:
             found: the id of each topic.
-            settings: the settings.
+            settings: the names of the topics.
 
         Raises:
-            MutationQuotaError: a topic has another id than before, or the root was used with another
+            MutationQuotaError: the id of a topic has changed, or the root was used with a different
                 `topics.identity`.
         """
         root = settings.storage.root
@@ -69,9 +69,9 @@ class Deployment:
                     f"topic {name} is not the topic that {root} belongs to (its id was {self.topics[name]}, now it is "
                     f"{topic_id}); set another storage.root, or move its checkpoints and tables away"
                 )
-        by_topic = settings.topics.by_users is not None
+        by_topic = settings.topics.user_topic_prefix is not None
         if (settings.topics.requests in self.topics) if by_topic else self._user_topics(settings):
-            raise MutationQuotaError(f"{root} belongs to another topics.identity; set another storage.root")
+            raise MutationQuotaError(f"{root} belongs to a different topics.identity; set a different storage.root")
         return replace(self, topics={**self.topics, **found})
 
     def with_all_topics(self, found: Mapping[str, str], settings: Settings) -> Self:
@@ -81,14 +81,14 @@ class Deployment:
 
         Args:
             found: the id of each topic.
-            settings: the settings.
+            settings: the settings of the deployment.
 
         Raises:
             TopicGone: a user's topic is missing and not retired.
             MutationQuotaError: as for `with_topics`.
         """
         topics = settings.topics
-        to_retire = {topics.requests_of(user) for user in topics.retired_users if topics.by_users}
+        to_retire = {topics.requests_of(user) for user in topics.retired_users if topics.user_topic_prefix}
         retired = {*self.retired, *(to_retire & self.topics.keys() - found.keys())}
         known = replace(self.with_topics(found, settings), retired=sorted(retired))
         for name in sorted(self._user_topics(settings) - found.keys() - retired):
@@ -106,17 +106,17 @@ class Deployment:
 def claim_storage(files: Files, settings: Settings, topic_ids: Mapping[str, str], *, all_there: bool = True) -> None:
     """Record which topics the storage root belongs to, or check that they are still the same.
 
-    With the offsets of a deleted topic of the same name, requests would be skipped and decisions taken for copies.
+    With the offsets of a deleted topic of the same name, requests would be skipped and decisions mistaken for copies.
 
     Args:
         files: the files of the storage root.
-        settings: the settings.
+        settings: the settings of the deployment.
         topic_ids: the id of each topic.
-        all_there: whether `topic_ids` is complete, so that a user's topic that it lacks no longer exists.
+        all_there: whether `topic_ids` is complete, so that a missing user's topic no longer exists.
 
     Raises:
         TopicGone: a user's topic no longer exists.
-        MutationQuotaError: a topic has another id than before.
+        MutationQuotaError: the id of a topic has changed.
     """
     known = Deployment.read(files)
     claimed = (known.with_all_topics if all_there else known.with_topics)(topic_ids, settings)

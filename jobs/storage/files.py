@@ -11,8 +11,8 @@ from quota.errors import MutationQuotaError
 from quota.settings import Settings
 
 _CONDITIONAL = "fs.option.create.conditional.overwrite"
-"""The option that makes S3 refuse to overwrite a file; `overwrite=false` alone only checks before it writes."""
-_WITHOUT_LOOKING = "fs.s3a.create.performance"
+"""The option for a conditional write, so that S3 rejects overwriting; `overwrite=false` only checks before writing."""
+_NO_EXISTENCE_CHECK = "fs.s3a.create.performance"
 _EXISTS = (".FileAlreadyExistsException", ".RemoteFileChangedException")
 _MISSING = ".FileNotFoundException"
 
@@ -24,7 +24,7 @@ class Files:
         """Connect to the file system of the root; nothing is read yet.
 
         Raises:
-            MutationQuotaError: the root is a folder, and Hadoop would take it for one of another file system.
+            MutationQuotaError: the root is a folder, and Hadoop would use a different file system for it.
         """
         self.root = settings.storage.url
         self._is_s3 = settings.storage.is_s3
@@ -37,10 +37,10 @@ class Files:
         self._files = jvm.org.apache.hadoop.fs.FileSystem.newInstance(
             self._path("").toUri(), self._conf
         )  # not the instance that Spark shares
-        self._files.setVerifyChecksum(False)  # a file that an operator fixed by hand counts as intact
+        self._files.setVerifyChecksum(False)  # an operator may have corrected a file by hand
 
     def read(self, path: str) -> str | None:
-        """Return the text of a file; None if there is no such file."""
+        """Return the text of a file; None if it does not exist."""
         try:
             stream = self._files.open(self._path(path))
         except Py4JJavaError as error:
@@ -57,7 +57,7 @@ class Files:
         if self._is_s3:
             _write(self._s3_file(path).build(), text)
             return
-        if "://" not in self.root:  # on a cluster, Hive's local file system does not replace files, and reports nothing
+        if "://" not in self.root:  # on a cluster, Hive's local file system silently does not replace files
             _write_local(Path(self.root, path), text)
             return
         streaming = self._jvm.org.apache.spark.sql.execution.streaming
@@ -90,7 +90,7 @@ class Files:
         return True
 
     def names(self, folder: str) -> list[str]:
-        """Return the sorted names in a folder; none if there is no such folder."""
+        """Return the sorted names in a folder; empty if it does not exist."""
         try:
             found = self._files.listStatus(self._path(folder))
         except Py4JJavaError as error:
@@ -104,15 +104,15 @@ class Files:
         self._files.delete(self._path(path), True)
 
     def _s3_file(self, path: str) -> Any:  # noqa: ANN401 a Java object
-        """Return the builder of a file that is written atomically, by one request."""
-        return self._files.createFile(self._path(path)).overwrite(True).opt(_WITHOUT_LOOKING, True)
+        """Return the builder of a file that is written atomically, with one request."""
+        return self._files.createFile(self._path(path)).overwrite(True).opt(_NO_EXISTENCE_CHECK, True)
 
     def _path(self, path: str) -> Any:  # noqa: ANN401 a Java object
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{path}" if path else self.root)
 
 
 def _check_local(folder: str, default: str) -> None:
-    """Check that Hadoop takes a folder for one of this machine: leases and tables are written without Hadoop.
+    """Check that Hadoop uses a folder of this machine, because leases and tables are written without Hadoop.
 
     Args:
         folder: an absolute path.
@@ -133,7 +133,7 @@ def _write(stream: Any, text: str) -> None:  # noqa: ANN401 a Java object
 
 def _write_local(file: Path, text: str) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # Hadoop's checksum, of the text before
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # Hadoop's checksum of the previous text
     write_whole(file, text)
 
 
@@ -144,6 +144,9 @@ def _create_local(file: Path, text: str) -> bool:
             out.write(text)
     except FileExistsError:
         return False
+    except OSError:  # a full disk: the holder of an empty lease file would be unknown
+        file.unlink(missing_ok=True)
+        raise
     return True
 
 

@@ -1,4 +1,4 @@
-"""The holder of a lease: the processes of a job, and whether they still run, as far as this machine can tell."""
+"""The holder of a lease: the processes of a job, and whether they still run if this machine can check it."""
 
 import os
 import socket
@@ -25,11 +25,11 @@ class _Stat(NamedTuple):
 
 
 class Process(msgspec.Struct, frozen=True):
-    """A process; a later process with the same id has another start time."""
+    """A process. A later process with the same id has a different start time."""
 
     pid: int
     start_time: int | None
-    """In clock ticks since the machine started; None if the system does not report it."""
+    """The start of the process [clock ticks since the boot]; None if the system does not report it."""
 
     @classmethod
     def of(cls, pid: int) -> Self:
@@ -39,7 +39,7 @@ class Process(msgspec.Struct, frozen=True):
 
     @property
     def runs(self) -> bool | None:
-        """Whether it runs, if it belongs to this machine; None if the system hides it, like those of other users."""
+        """Whether it runs, if it belongs to this machine; None if the system hides it, as processes of other users."""
         found = _stat(self.pid)
         if found is None or self.start_time is None:
             return None if _exists(self.pid) else False
@@ -60,7 +60,7 @@ class Holder(msgspec.Struct, frozen=True):
     """The start of the run, epoch ms by the clock of the host."""
     renewals: int = 0
     ended: bool = False
-    """Whether the job has given the lease back."""
+    """Whether the job has released the lease."""
 
     @classmethod
     def here(cls, jvm_pid: int) -> Self:
@@ -107,6 +107,6 @@ def _exists(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # of another user
+    except OSError:  # a process of another user
         return True
     return True

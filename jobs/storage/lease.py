@@ -1,7 +1,7 @@
-"""The lease of a query: only one process at a time runs a query on a storage root.
+"""The lease of a query, which ensures that only one process at a time runs it on a storage root.
 
 A lease is a sequence of files, `leases/<query>/<number>`. The process that creates the next file holds the lease, and
-all others have lost it; the file system only has to refuse the second of two processes that create the same file. The
+all others have lost it; the file system only has to reject the second of two processes that create the same file. The
 holder renews the lease by writing its own file again, which no other process writes. Clocks are never compared: a
 holder on another machine counts as dead if its file does not change for the duration of the lease, and a holder that
 could not renew its lease stops itself earlier than that.
@@ -27,7 +27,7 @@ from quota.errors import MutationQuotaError
 _log = logging.getLogger(__name__)
 
 _GIVES_UP = 2 / 3
-"""The share of the lease's duration after which a holder that cannot renew it stops."""
+"""The share of the lease's duration after which a holder that cannot renew it stops itself."""
 _POLL_SECONDS = 0.2
 _JOIN_SECONDS = 5.0
 
@@ -54,7 +54,7 @@ class Lease:
     """The lease of one query, from the view of one process."""
 
     def __init__(self, files: LeaseFiles, query: str, seconds: float, me: Holder, clock: Clock = CLOCK) -> None:
-        """Prepare the lease; `claim` acquires it.
+        """Create a lease that is not held; `claim` acquires it.
 
         Args:
             files: the files of the storage root.
@@ -75,7 +75,7 @@ class Lease:
         self._others = Others(files, query, seconds, clock)
         self._number = 0
         self._renewed_at = 0.0
-        self._reason = "the store does not answer"
+        self._reason = "the store does not respond"
 
     def claim(self, *, take_over: bool = False) -> None:
         """Acquire the lease; wait for a holder that may be dead, at most for the duration of a lease.
@@ -86,19 +86,18 @@ class Lease:
         Raises:
             LeaseError: another process holds it.
         """
-        while True:
-            found = self._others.newest
+        # The file is read back because its creation may have succeeded although it was reported as rejected: an S3
+        # client that gets no response retries, and its second attempt conflicts with the first.
+        while not (found := self._others.newest).is_of(self._me):
             if found.text is not None:
                 self._others.check_end(found, take_over=take_over)
             self._renewed_at = self._clock.now()
-            if self._files.create(lease_path(self._query, found.number + 1), self._text()):
-                self._number = found.number + 1
-                if self._is_mine():
-                    break
+            self._files.create(lease_path(self._query, found.number + 1), self._text())
+        self._number = found.number
         if self._files.create(lease_path(self._query, self._number), self._text()):
             _log.warning(
-                "%s overwrites a file that it was to create only: two jobs that start at the same moment are not "
-                "kept apart there; use a store with conditional writes (If-None-Match)",
+                "%s does not support conditional writes (If-None-Match), so two jobs that start at the same time may "
+                "both run; use a store that supports them",
                 self._files.root,
             )
         for name in numbers(self._files, self._query):
@@ -125,11 +124,11 @@ class Lease:
         if unrenewed > self._seconds * _GIVES_UP:
             self._lose(
                 f"{self._query} could not renew its lease on {self._files.root} for {unrenewed:.0f} s "
-                f"({self._reason}) and has stopped, before another one may go on; start it again: nothing is lost"
+                f"({self._reason}) and has stopped, before another process takes over; start it again: nothing is lost"
             )
 
-    def give_back(self) -> None:
-        """Release the lease, if it is still held and the store answers."""
+    def release(self) -> None:
+        """Release the lease, if it is still held and the store responds."""
         if self.lost is None:
             with suppress(*_STORE_ERRORS):
                 if self._is_mine():
@@ -144,7 +143,7 @@ class Lease:
 
     def _is_mine(self) -> bool:
         found = self._others.newest
-        return found.number == self._number and found.holder is not None and found.holder.run == self._me.run
+        return found.number == self._number and found.is_of(self._me)
 
     def _text(self, *, ended: bool = False) -> str:
         return msgspec.json.encode(replace(self._me, ended=ended)).decode()
@@ -154,13 +153,13 @@ class Lease:
 def hold_lease(
     lease: Lease, on_loss: Callable[[], None], finish: Callable[[], bool], *, take_over: bool = False
 ) -> Iterator[None]:
-    """Hold a lease inside the block: renew it, and release it when nothing runs any more.
+    """Hold a lease inside the block: renew it, and release it when all writers have stopped.
 
     Args:
         lease: the lease.
         on_loss: called on another thread when the lease is lost; it must prevent all further writes.
-        finish: called at the end of the block, however it ends, and before the last renewal. It stops all writers, and
-            returns whether they have stopped; if they have not, the lease is not released, and expires.
+        finish: called at the end of the block, also after an error, and before the last renewal. It stops all writers,
+            and returns whether they have stopped; if they have not, the lease is not released, and expires.
         take_over: as for `Lease.claim`.
 
     Raises:
@@ -194,6 +193,6 @@ def hold_lease(
         raise
     finally:
         if finished:
-            lease.give_back()
+            lease.release()
     if lease.lost is not None:
         raise lease.lost

@@ -1,4 +1,4 @@
-"""A lease as seen by other processes: its files and its holder."""
+"""The view that other processes have of a lease: its files and its holder."""
 
 import logging
 import time
@@ -29,7 +29,7 @@ class Clock:
         return time.clock_gettime(_BOOT_TIME)
 
     def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Sleep for a time [s]."""
         time.sleep(seconds)
 
 
@@ -37,13 +37,13 @@ CLOCK = Clock()
 
 
 class LeaseError(MutationQuotaError):
-    """Another process holds the lease or has taken it, or it cannot be renewed."""
+    """Another process holds the lease or has acquired it, or it cannot be renewed."""
 
     def __init__(self, message: str, holder: str | None = None) -> None:
         """Create the error.
 
         Args:
-            message: what happened, and what to do.
+            message: the reason, with advice.
             holder: the process that holds the lease.
         """
         super().__init__(message)
@@ -51,7 +51,7 @@ class LeaseError(MutationQuotaError):
 
 
 class Found(NamedTuple):
-    """The newest file of a lease; number 0 and empty text if there is none."""
+    """The newest file of a lease; number 0 and text None if there is no file."""
 
     number: int
     text: str | None
@@ -63,6 +63,11 @@ class Found(NamedTuple):
             return msgspec.json.decode(self.text or "", type=Holder)
         except msgspec.MsgspecError:
             return None
+
+    def is_of(self, holder: Holder) -> bool:
+        """Return whether this run of a job wrote it, and has not released the lease since."""
+        found = self.holder
+        return found is not None and found.run == holder.run and not found.ended
 
 
 class Others(NamedTuple):
@@ -81,7 +86,7 @@ class Others(NamedTuple):
         return newest(self.files, self.query)
 
     def check_end(self, found: Found, *, take_over: bool = False) -> None:
-        """Return if the holder is dead, as far as this process can tell, or has released the lease.
+        """Return if the holder counts as dead or has released the lease.
 
         Args:
             found: the newest file of the lease.
@@ -90,7 +95,7 @@ class Others(NamedTuple):
         Raises:
             LeaseError: the holder runs.
         """
-        began, holder, told = self.clock.now(), found.holder, False
+        began, holder, logged = self.clock.now(), found.holder, False
         while self.clock.now() - began < self.seconds:
             if holder is not None and (holder.ended or holder.runs is False or (take_over and holder.runs is None)):
                 return
@@ -99,16 +104,16 @@ class Others(NamedTuple):
                 return
             if now != found or (holder is not None and holder.program_runs):
                 raise _held_by(self.files, self.query, now.holder)
-            if not told:
-                told = True
+            if not logged:
+                logged = True
                 _log.warning(
-                    "%s: %s may still run here; waiting for a sign of it, at most %.0f s",
+                    "%s: %s may still run here; waiting until its lease is renewed or expires, at most %.0f s",
                     self.query,
                     holder or "another process",
                     self.seconds,
                 )
             self.clock.sleep(min(_POLL_STORE_SECONDS, self.seconds / RENEWALS))
-        if holder is not None and holder.runs:  # a JVM without its program
+        if holder is not None and holder.runs:  # its JVM still runs, without its program
             raise _held_by(self.files, self.query, holder)
 
 
@@ -154,6 +159,6 @@ def lease_path(query: str, number: int) -> str:
 def _held_by(files: ReadableFiles, query: str, holder: Holder | None) -> LeaseError:
     who = str(holder or "a process that has just started")
     return LeaseError(
-        f"another {query} is running on {files.root}: {who}; stop it first, or give this one a storage.root of its own",
+        f"another {query} is running on {files.root}: {who}; stop it first, or set a separate storage.root",
         who,
     )

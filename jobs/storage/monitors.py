@@ -1,4 +1,4 @@
-"""Monitors of a deployment, polled while its queries run."""
+"""Monitors of a deployment, which are polled while its queries run."""
 
 import logging
 from collections.abc import Callable
@@ -20,33 +20,33 @@ _USER_TOPICS_SECONDS = 5.0
 
 
 class _Writing:
-    """Writes to the storage root that the next poll repeats; if the root stays unreachable, the lease ends the job."""
+    """Writes to the storage root that the next poll retries; if the root stays unreachable, the lease ends the job."""
 
     def __init__(self, purpose: str) -> None:
         self._purpose = purpose
-        self._told = ""
+        self._logged = ""
 
     def attempt(self, write: Callable[[], None]) -> bool:
-        """Return whether a write succeeded; a reason why it did not is logged once."""
+        """Return whether a write succeeded; the same error is logged only once."""
         try:
             write()
         except ConnectionError:  # the JVM has exited
             raise
         except (Py4JJavaError, OSError) as error:
             reason = reason_in(str(error) or type(error).__name__)
-            if reason != self._told:
+            if reason != self._logged:
                 _log.warning("cannot %s: %s: retrying", self._purpose, reason)
-            self._told = reason
+            self._logged = reason
             return False
-        self._told = ""
+        self._logged = ""
         return True
 
 
 class CheckpointMonitor:
-    """Records, after the first finished batch of a query, that it has a checkpoint, so that a later loss is noticed."""
+    """Records that a query has a checkpoint after its first finished batch, so that a later loss is noticed."""
 
     def __init__(self, files: Files, query: StreamingQuery, version: int) -> None:
-        """Prepare the monitor; poll it once more after the query has ended."""
+        """Create the monitor; poll it once more after the query has ended."""
         self._files = files
         self._query = query
         self._version = version
@@ -63,13 +63,13 @@ class CheckpointMonitor:
 
 
 class UserTopicsMonitor:
-    """Claims new topics of users every 5 s; does nothing if users have no topics of their own."""
+    """Claims new topics of users every 5 s; does nothing if users do not have their own topics."""
 
     def __init__(self, files: Files, settings: Settings) -> None:
-        """Prepare the monitor; the first poll connects."""
+        """Create the monitor; the first poll connects."""
         self._files = files
         self._settings = settings
-        self._topics = None if settings.topics.by_users is None else UserTopics(settings)
+        self._topics = None if settings.topics.user_topic_prefix is None else UserTopics(settings)
         self._poll = Every(_USER_TOPICS_SECONDS)
         self._writing = _Writing("claim the topics of users")
 
@@ -77,14 +77,14 @@ class UserTopicsMonitor:
         """Check the topics if a check is due.
 
         Raises:
-            MutationQuotaError: a topic was deleted and created again.
+            MutationQuotaError: a topic was recreated.
         """
         if self._topics is None or not self._poll.is_due():
             return
         try:
             ids = self._topics.check()
         except ClusterError as error:
-            _log.debug("cannot look for new topics: %s", error)
+            _log.debug("cannot check for new topics: %s", error)
         else:
             # The broker may not know all topics yet. If one is deleted, the query that reads it fails.
             self._writing.attempt(lambda: claim_storage(self._files, self._settings, ids, all_there=False))

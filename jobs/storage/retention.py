@@ -1,4 +1,4 @@
-"""Records that retention has removed from a topic before a query read them."""
+"""Detects records that retention has removed from a topic before a query read them."""
 
 import logging
 from dataclasses import dataclass
@@ -31,14 +31,14 @@ def check_gaps(settings: Settings, query: str, positions: list[TopicPartition], 
     """Check that all records that a query has not read yet still exist.
 
     Args:
-        settings: the settings.
+        settings: the settings of the deployment.
         query: the query's name, which is also the name of its section in the settings.
         positions: the next offsets to read.
         fail: whether missing records are an error instead of a warning.
 
     Raises:
-        MutationQuotaError: records are missing; the message says which ones, and how to continue without them.
-        ClusterError: the cluster does not answer in time.
+        MutationQuotaError: records are missing; the message names them, and how to continue without them.
+        ClusterError: the cluster does not respond in time.
     """
     gaps = _gaps(settings, query, positions)
     if not gaps:
@@ -60,7 +60,9 @@ def _gaps(settings: Settings, query: str, positions: list[TopicPartition]) -> li
     connection, seconds = settings.kafka.connection, settings.kafka.timeout_seconds
     consumer = make_consumer(connection, "mutation-quota-gaps")
     try:
-        with cluster_errors(f"look where the topics of {query} at {connection} begin", client_config(connection)):
+        with cluster_errors(
+            f"read the log start offsets of the topics of {query} at {connection}", client_config(connection)
+        ):
             firsts = [offset_range(consumer, position, seconds)[0] for position in positions]
     finally:
         consumer.close()

@@ -1,7 +1,7 @@
-"""The start of a query: from its checkpoint, from scratch, or from a prepared checkpoint.
+"""Starts a query from its checkpoint, from scratch, or from a prepared checkpoint.
 
-Without its checkpoint, a Spark query silently starts from scratch; with an incomplete one, it fails with an error that
-does not say what to do. The checks prevent both.
+Without its checkpoint, a Spark query silently starts from scratch; with an incomplete checkpoint, it fails with an
+error without advice. The checks prevent both.
 """
 
 import logging
@@ -27,14 +27,14 @@ def check_stateless_checkpoint(
         files: the files of the storage root.
         query: the query's name.
         version: the version of its checkpoint.
-        newest_batch: returns the newest batch that a query, given by its id, wrote to its tables; -1 for none.
+        newest_batch: returns the newest batch that the query with an id wrote to its tables; -1 if it wrote none.
         missing_tables: the tables that do not exist.
 
     Returns:
         The checkpoint, which is complete or does not exist.
 
     Raises:
-        MutationQuotaError: the checkpoint is incomplete; the message says what is missing and what to do.
+        MutationQuotaError: the checkpoint is incomplete; the message names the missing part and contains advice.
     """
     found = Checkpoint.read(files, query, version)
     newest = newest_batch(found.query_id) if found.query_id else -1
@@ -42,10 +42,10 @@ def check_stateless_checkpoint(
         return found
     missing = found.missing(stateful=False)
     if missing is None and newest > found.offsets[-1]:
-        # Delta would take the next batches for those that the tables already contain, and skip them.
-        missing = f"it ends with batch {found.offsets[-1]}, and the tables hold {newest}"
+        # Delta would mistake the next batches for those that the tables already contain, and skip them.
+        missing = f"it ends with batch {found.offsets[-1]}, but the tables contain batch {newest}"
     if missing is None and missing_tables and found.commits:
-        missing = f"it is ahead of the tables, of which {', '.join(missing_tables)} is not there"
+        missing = f"it is ahead of the tables, because {', '.join(missing_tables)} is missing"
     if missing is not None:
         raise MutationQuotaError(
             f"the checkpoint {files.root}/{found.folder} is incomplete: {missing}; remove that folder: {query} then "
@@ -61,7 +61,8 @@ def check_stateful_checkpoint(files: Files, query: str, version: int) -> Checkpo
         The checkpoint, which is complete or has never existed.
 
     Raises:
-        MutationQuotaError: the checkpoint is incomplete, missing or of another version; the message says what to do.
+        MutationQuotaError: the checkpoint is incomplete, missing or of a different version; the message contains
+        advice.
     """
     found = Checkpoint.read(files, query, version)
     known = Deployment.read(files).checkpoints.get(query)
@@ -100,13 +101,13 @@ def check_stateful_checkpoint(files: Files, query: str, version: int) -> Checkpo
 
 
 def reset_checkpoint(files: Files, query: str) -> None:
-    """Make a query start from scratch; its existing checkpoints stay where they are, unused."""
+    """Make a query start from scratch; its existing checkpoints are not removed."""
     forget_checkpoint(files, query)  # first: after a kill here, the query continues with its old checkpoint
     _switch(files, query, new_folder(files, query))
 
 
 def replace_checkpoint(files: Files, query: str, version: int, prepared: str) -> None:
-    """Make a query start from a prepared checkpoint; its own ones stay where they are, unused.
+    """Make a query start from a prepared checkpoint; its existing checkpoints are not removed.
 
     Args:
         files: the files of the storage root.
@@ -122,7 +123,7 @@ def _switch(files: Files, query: str, name: str) -> None:
     old = current_folder(files, query)
     switch_folder(files, query, name)
     if files.names(old):
-        _log.warning("%s starts without its state; the old checkpoint is in %s/%s", query, files.root, old)
+        _log.warning("%s starts with a new checkpoint; the old one is in %s/%s", query, files.root, old)
 
 
 def _how_to_repair(found: Checkpoint) -> str:
@@ -135,8 +136,8 @@ def _how_to_repair(found: Checkpoint) -> str:
     if not complete:
         return ""
     return (
-        f", or remove of offsets and commits what is newer than {complete[-1]}, and files without an end: "
-        "what came after is decided again, with the same answers"
+        f", or remove the files in offsets and commits that are newer than {complete[-1]} or truncated: "
+        "later requests are decided again, with the same answers"
     )
 
 

@@ -1,4 +1,4 @@
-"""Files of a storage root, read without a JVM from a local disk or from an object store that deltalake supports."""
+"""Reads files of a storage root without a JVM, from a local disk or an object store that deltalake supports."""
 
 from pathlib import Path
 from typing import Protocol
@@ -24,11 +24,11 @@ class ReadableFiles(Protocol):
     root: str
 
     def read(self, path: str) -> str | None:
-        """Return the text of a file; None if there is no such file."""
+        """Return the text of a file; None if it does not exist."""
         ...
 
     def names(self, folder: str) -> list[str]:
-        """Return the sorted names in a folder; none if there is no such folder."""
+        """Return the sorted names in a folder; empty if it does not exist."""
         ...
 
 
@@ -41,11 +41,11 @@ class LocalFiles:
     """The files of a storage root on a disk of this machine."""
 
     def __init__(self, root: str) -> None:
-        """Take the root, an absolute path; nothing is read yet."""
+        """Store the root, an absolute path; nothing is read yet."""
         self.root = root
 
     def read(self, path: str) -> str | None:
-        """Return the text of a file; None if there is no such file.
+        """Return the text of a file; None if it does not exist.
 
         Raises:
             MutationQuotaError: it cannot be read.
@@ -58,7 +58,7 @@ class LocalFiles:
             raise _unreadable(self.root, path, str(error.strerror)) from None
 
     def names(self, folder: str) -> list[str]:
-        """Return the sorted names in a folder; none if there is no such folder.
+        """Return the sorted names in a folder; empty if it does not exist.
 
         Raises:
             MutationQuotaError: it cannot be read.
@@ -72,7 +72,7 @@ class LocalFiles:
 
 
 class ObjectStoreFiles:
-    """The files of a storage root that is a URL, read by deltalake, as the tables are."""
+    """The files of a storage root that is a URL, read with deltalake like the tables."""
 
     def __init__(self, storage: StorageSettings, options: dict[str, str]) -> None:
         """Connect to the store.
@@ -87,16 +87,16 @@ class ObjectStoreFiles:
         self.root = storage.url
         self._storage = storage
         try:
-            # Its methods are called directly: behind those of Arrow, its threads may abort the program at exit.
+            # Its methods are called directly: called by Arrow, its threads may abort the program at exit.
             self._store = DeltaStorageHandler(self.root, {**storage.deltalake(), **options})
         except _STORE_ERRORS as error:
             raise self._unreadable("", error) from None
 
     def read(self, path: str) -> str | None:
-        """Return the text of a file; None if there is no such file.
+        """Return the text of a file; None if it does not exist.
 
         Raises:
-            MutationQuotaError: the store does not answer, or refuses the request.
+            MutationQuotaError: the store does not respond, or rejects the request.
         """
         try:
             (found,) = self._store.get_file_info([path])
@@ -108,10 +108,10 @@ class ObjectStoreFiles:
             raise self._unreadable(path, error) from None
 
     def names(self, folder: str) -> list[str]:
-        """Return the sorted names in a folder; none if there is no such folder.
+        """Return the sorted names in a folder; empty if it does not exist.
 
         Raises:
-            MutationQuotaError: the store does not answer, or refuses the request.
+            MutationQuotaError: the store does not respond, or rejects the request.
         """
         try:
             found = self._store.get_file_info_selector(FileSelector(folder, allow_not_found=True))
@@ -127,7 +127,7 @@ def stored_files(settings: Settings, options: dict[str, str] | None = None) -> R
     """Return the files of a deployment's storage root.
 
     Args:
-        settings: the settings.
+        settings: the settings of the deployment.
         options: deltalake's options of the connection, in addition to those of the settings.
 
     Raises:
@@ -141,7 +141,7 @@ def check_store(settings: Settings) -> None:
     """Check within seconds that a root in S3 can be reached; other roots are not checked.
 
     Raises:
-        MutationQuotaError: it cannot be reached; the message says why, and what to do.
+        MutationQuotaError: it cannot be reached; the message contains the reason and advice.
     """
     if settings.storage.is_s3:
         stored_files(settings, QUICK).read(DEPLOYMENT_FILE)

@@ -1,14 +1,31 @@
-"""Atomic file writes."""
+"""Reads files as a whole, also from standard input, and writes files atomically."""
 
 import errno
+import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from quota.errors import BadInput
+
 _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK})
 """The errors of a file system without hard links, such as some network mounts."""
+
+
+def read_whole(file: Path) -> bytes:
+    """Return the content of a file that a person named, or of standard input (`-`).
+
+    Raises:
+        BadInput: it cannot be read.
+    """
+    if str(file) == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise BadInput(f"{file}: {error.strerror}") from None
 
 
 def write_whole(file: Path, content: str | bytes, *, new: bool = False) -> None:
@@ -29,7 +46,7 @@ def write_whole(file: Path, content: str | bytes, *, new: bool = False) -> None:
 
 @contextmanager
 def whole_file(file: Path, *, new: bool = False) -> Iterator[BinaryIO]:
-    """Provide a temporary file to write to, which gets its name at the end of the block unless there is an error.
+    """Provide a temporary file, which is renamed at the end of the block unless there is an error.
 
     Args:
         file: the file; an existing one is replaced.
@@ -39,7 +56,7 @@ def whole_file(file: Path, *, new: bool = False) -> Iterator[BinaryIO]:
         FileExistsError: `new`, and it exists.
         OSError: it cannot be written.
     """
-    # A name of its own, because two programs may write the same file.
+    # A unique name, because two programs may write the same file.
     part = file.with_name(f".{file.name}.{uuid.uuid4().hex}.part")
     try:
         with part.open("wb") as out:
@@ -53,11 +70,11 @@ def whole_file(file: Path, *, new: bool = False) -> Iterator[BinaryIO]:
 
 
 def _publish_new(part: Path, file: Path) -> None:
-    """Give a complete file its name; a hard link fails if the name is taken."""
+    """Rename a complete file; the hard link fails if the name exists."""
     try:
         file.hardlink_to(part)
     except OSError as error:
         if error.errno not in _NO_HARD_LINKS:
             raise
-        file.touch(exist_ok=False)  # claims the name
+        file.touch(exist_ok=False)  # reserves the name
         part.replace(file)

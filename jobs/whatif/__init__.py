@@ -1,4 +1,4 @@
-"""What-if as Spark jobs and over files: simulate, backtest, recommend.
+"""What-if evaluations with Spark or of files: simulate, backtest, recommend and observe compare.
 
 May import: all of quota and schemas; jobs.spark, jobs.storage, jobs.audit.
 """

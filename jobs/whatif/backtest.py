@@ -1,14 +1,15 @@
-"""`backtest`: recorded requests evaluated under other quotas, windows or algorithms."""
+"""`backtest`: replays recorded requests with different quotas, windows or algorithms."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
+from jobs.audit.tables.opening import open_known
+from jobs.audit.tables.specs import DECISIONS, QUOTA_CHANGES
 from jobs.spark.failures import query_errors
 from jobs.spark.progress import with_progress
 from jobs.spark.session import session
-from jobs.storage.stored_files import check_store
 from jobs.whatif.candidates import parse_candidates
 from jobs.whatif.effects import Candidate, compute_effects
 from jobs.whatif.recorded import RecordedRequests, add_recorded_changes, load_file_requests, read_audited_requests
@@ -26,14 +27,14 @@ NAME = "backtest"
 def backtest(
     settings: Settings, candidates: Sequence[str], since: int | None, until: int | None, file: str | None = None
 ) -> Result:
-    """Decide audited requests again, by the recorded quotas and by each candidate; or the requests of a file.
+    """Replay audited requests, with the recorded quotas and with each candidate; or the requests of a file.
 
     Args:
-        settings: the settings; their window, exempt users and callbacks apply where a candidate has no others.
-        candidates: the candidates as in the command line.
-        since: the moment from which on requests count [epoch ms]; earlier ones only charge the buckets.
-        until: the end of the period, excluded [epoch ms].
-        file: a file of requests instead of the audit's tables; those were never decided.
+        settings: the settings; their window, exempt users and callbacks apply unless a candidate has its own.
+        candidates: the candidates, as on the command line.
+        since: the start of the counted period [epoch ms]; earlier requests only charge the buckets.
+        until: the end of the period, exclusive [epoch ms].
+        file: a file of requests that replaces the audit's tables; its requests have no recorded decisions.
 
     Raises:
         BadInput: a candidate or the file cannot be read.
@@ -43,11 +44,12 @@ def backtest(
     if file is None:
         recorded = CallbackTimeline(settings.quota.callbacks)
         parsed = parse_candidates(candidates, recorded, settings)
-        check_store(settings)  # before the start of Spark
+        for table in (DECISIONS, QUOTA_CHANGES):
+            open_known(settings, table)  # before the start of Spark
         with what_if_session(settings, NAME) as spark:
             add_recorded_changes(recorded, spark, settings)
             requests = read_audited_requests(spark, settings, until=until)
-            return evaluate_candidates(requests, parsed, since, until, repeating=0)
+            return evaluate_candidates(requests, parsed, since, until, replayed=0)
     parsed = parse_candidates(candidates, None, settings)
     table = read_requests(settings, file, until=until)
     with what_if_session(settings, NAME) as spark:
@@ -57,14 +59,14 @@ def backtest(
 
 @contextmanager
 def what_if_session(settings: Settings, name: str) -> Iterator[SparkSession]:
-    """Return a context with a Spark session for a what-if.
+    """Provide a Spark session for a what-if evaluation.
 
     Raises:
-        MutationQuotaError: Spark failed; in one line with the reason and what to do.
+        MutationQuotaError: Spark failed; the message is one line with the reason and advice.
     """
     log = settings.storage.local_folder("logs") / f"{name}.log"
     with session(settings, name, log, delta=True) as spark, query_errors(name):
-        spark.conf.set("spark.sql.codegen.wholeStage", "true")  # a table is long enough for it to pay off
+        spark.conf.set("spark.sql.codegen.wholeStage", "true")  # worthwhile for the many rows of a table
         yield spark
 
 
@@ -73,16 +75,16 @@ def evaluate_candidates(
     candidates: Sequence[Candidate],
     since: int | None = None,
     until: int | None = None,
-    repeating: int | None = None,
+    replayed: int | None = None,
 ) -> Result:
-    """Return the outcome of requests as recorded, and under each candidate.
+    """Return the outcome of requests as recorded, and with each candidate.
 
     Args:
         requests: the requests, with earlier ones that only charge the buckets.
         candidates: the candidates.
-        since: the moment from which on requests count [epoch ms].
-        until: the end of the requests' period, at which throttle times cease to count [epoch ms].
-        repeating: the number of the candidate that should reproduce the recorded decisions, if one should.
+        since: the start of the counted period [epoch ms].
+        until: the end of the counted period, at which throttle times are cut [epoch ms].
+        replayed: the number of the candidate that should reproduce the recorded decisions; None if there is none.
 
     Raises:
         MutationQuotaError: there are no requests in this period.
@@ -90,9 +92,7 @@ def evaluate_candidates(
     effects = compute_effects(requests.decisions, candidates, since)
     names = [each.name for each in candidates]
     spark = requests.decisions.sparkSession
-    result = with_progress(
-        spark, "judging again", lambda: count_effects(effects, requests.outcome, names, repeating, until)
-    )
+    result = with_progress(spark, "replaying", lambda: count_effects(effects, requests.outcome, names, replayed, until))
     if result is None:
         in_period = since is not None or requests.in_period
         raise MutationQuotaError(

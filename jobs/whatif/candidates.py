@@ -22,9 +22,9 @@ def parse_candidates(texts: Sequence[str], recorded: CallbackTimeline | None, se
     """Parse candidates.
 
     Args:
-        texts: KEY=VALUE,... each; what a text does not set is as recorded.
-        recorded: the recorded quotas, which are the first candidate; None for a file of requests, which has none.
-        settings: the settings.
+        texts: KEY=VALUE,... for each candidate; the rest is as recorded.
+        recorded: the recorded quotas, which are the first candidate; None for a file of requests.
+        settings: the settings, whose window and policy are the defaults.
 
     Raises:
         BadInput: a text is invalid or has no quotas, or two candidates have the same name.
@@ -46,7 +46,7 @@ def _parse_candidate(text: str, recorded: CallbackTimeline | None, settings: Set
     num, seconds = (_parse_number(text, key, values.get(key)) for key in _NUMBERS)
     window = Window(num or window.num, seconds or window.size_seconds)
     name = _parse_algorithm(text, values.get("algorithm", AlgorithmName.TOKEN_BUCKET.value))
-    # A rate quota does not deduplicate: it charges a request that is sent twice, twice.
+    # A rate quota does not deduplicate: it charges a repeated request twice.
     deduplication = settings.policy.deduplication if name is AlgorithmName.TOKEN_BUCKET else NO_DEDUPLICATION
     quotas = read_quotas_of_file(Path(values["quotas"]), settings.quota.callbacks) if "quotas" in values else recorded
     if quotas is None:

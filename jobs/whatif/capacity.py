@@ -1,4 +1,4 @@
-"""The capacity of a controller as measured by `make experiment`."""
+"""The capacity of a controller, measured by `make experiment`."""
 
 from pathlib import Path
 
@@ -9,9 +9,9 @@ from quota.records.fields import Positive
 
 
 class Throughput(msgspec.Struct, frozen=True):
-    """The throughput of a cluster in a storm without a quota, from the first request until it had caught up.
+    """The throughput of a cluster under overload without a quota, from the first request until it caught up.
 
-    In mutations/s.
+    Rates are in mutations/s.
     """
 
     created_per_second: Positive
@@ -27,7 +27,7 @@ def read_capacity_file(file: Path) -> Throughput:
     """Read the throughput from the experiment's file.
 
     Raises:
-        BadInput: the file cannot be read, or is no such file.
+        BadInput: the file cannot be read, or is not from the experiment.
     """
     try:
         return msgspec.json.decode(file.read_bytes(), type=Throughput)

@@ -1,4 +1,4 @@
-"""`observe compare`: a cluster's answers to observed requests, compared with our decisions."""
+"""`observe compare`: compares a cluster's responses to observed requests with our decisions."""
 
 import logging
 from pathlib import Path
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 def compare_file(settings: Settings, requests: str, quotas: Path) -> Comparison:
-    """Compare the requests of a file of `observe import`, by these quotas.
+    """Compare the requests of a file from `observe import`, decided with these quotas.
 
     Raises:
         BadInput: a file cannot be read, or no line is an observed request.
@@ -50,7 +50,7 @@ def compare_file(settings: Settings, requests: str, quotas: Path) -> Comparison:
 
 
 def compare_tables(settings: Settings) -> Comparison:
-    """Compare the observed requests that the audit has kept, by the quotas that were in force.
+    """Compare the observed requests in the audit's tables, decided with the quotas that were in force.
 
     Raises:
         BadInput: no request was observed.

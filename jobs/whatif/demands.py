@@ -1,4 +1,4 @@
-"""The demands of tenants in Spark: the quota that recorded requests require, folded over each tenant in order."""
+"""Computes the demands of tenants in Spark: the quota that a tenant's recorded requests, in order, require."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -20,7 +20,7 @@ from quota.whatif.tenancy import Tenancy
 from schemas.source import SOURCE
 
 _ALL_TENANTS = ""
-"""The key of all tenants as one; the key of an entity is never empty."""
+"""The key of all tenants together; the key of an entity is never empty."""
 
 _COSTS = StructType(
     [
@@ -35,7 +35,7 @@ _COSTS = StructType(
 _DEMANDS = StructType(
     [
         StructField("tenant", StringType()),
-        StructField("asked", LongType()),
+        StructField("mutations", LongType()),
         StructField("largest", LongType()),
         StructField("need", DoubleType()),
         StructField("load", DoubleType()),
@@ -48,12 +48,12 @@ _decode = msgspec.json.Decoder(RecordedDecision).decode
 def measure_demands(
     decisions: DataFrame, tenancy: Tenancy, exempt_users: frozenset[str], window: Window
 ) -> tuple[list[Demand], float]:
-    """Return the demand of each tenant that was charged something, and the load of all tenants as one.
+    """Return the demand of each tenant that was charged, and the load of all tenants together.
 
     Args:
         decisions: the recorded decisions (`jobs.whatif.recorded.RECORDED`).
         tenancy: the tenants.
-        exempt_users: the users whose requests do not count.
+        exempt_users: the users whose requests are ignored.
         window: the window that turns a quota into a burst.
     """
     costs = decisions.mapInArrow(partial(_read_costs, tenancy, exempt_users), _COSTS)
@@ -66,7 +66,7 @@ def measure_demands(
     demands = [
         Demand(QuotaEntity.from_key(row["tenant"]), *(row[name] for name in _DEMANDS.names[1:]))
         for row in rows
-        if row["tenant"] != _ALL_TENANTS and row["asked"]
+        if row["tenant"] != _ALL_TENANTS and row["mutations"]
     ]
     return demands, sum(row["load"] for row in rows if row["tenant"] == _ALL_TENANTS)
 

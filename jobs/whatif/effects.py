@@ -1,7 +1,7 @@
-"""The backtest in Spark: recorded requests decided again by each candidate, in the order of each bucket.
+"""The backtest in Spark: replays recorded requests with each candidate, in the order of each bucket.
 
-Requests are resolved once per candidate, sorted by bucket and position, and folded as they come. So a bucket of
-millions of requests takes no more memory than one of ten.
+Requests are resolved once per candidate, sorted by bucket and position, and folded in a stream. So a bucket of
+millions of requests needs no more memory than a bucket of ten.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,14 +38,14 @@ from schemas.source import SOURCE
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Quotas, an algorithm and a policy to try."""
+    """Quotas, an algorithm and a policy to evaluate."""
 
     name: str
     quotas: Quotas
     algorithm: Algorithm[Any]
     policy: Policy
     enforces_shadow: bool = True
-    """Whether quotas in shadow are enforced, since trying them is the purpose; otherwise they stay in shadow."""
+    """Whether quotas in shadow are enforced, so that a candidate shows their effect; otherwise they stay in shadow."""
 
     def resolve(self, decision: RecordedDecision) -> Resolution:
         """Return the quota of a recorded request.
@@ -58,7 +58,7 @@ class Candidate:
 
 
 AS_RECORDED = -1
-"""The number of the recorded decisions among those of the candidates."""
+"""The candidate number of the recorded decisions."""
 
 _RESOLVED = StructType(
     [
@@ -67,7 +67,7 @@ _RESOLVED = StructType(
         StructField("timestamp", LongType()),
         *SOURCE.fields,
         StructField("decision", BinaryType()),  # JSON of a RecordedDecision
-        StructField("resolution", BinaryType()),  # JSON; null for the recorded decision, which is not made again
+        StructField("resolution", BinaryType()),  # JSON; null for the recorded decision, which is not replayed
     ]
 )
 
@@ -78,7 +78,7 @@ EFFECTS = StructType(
         StructField("candidate", IntegerType()),
         *(StructField(name, _KINDS[kind]) for name, kind in get_type_hints(Effect).items()),
         StructField("differing", ArrayType(StringType())),  # the fields that differ from the recorded decision
-        StructField("decision_id", StringType()),  # only where a field differs
+        StructField("decision_id", StringType()),  # only if a field differs
     ]
 )
 """The rows of effects: one per request and candidate (`quota.whatif.backtest.Effect`)."""
@@ -92,8 +92,8 @@ def compute_effects(decisions: DataFrame, candidates: Sequence[Candidate], since
     Args:
         decisions: the recorded decisions (`jobs.whatif.recorded.RECORDED`).
         candidates: the candidates.
-        since: the moment from which on requests count [epoch ms]. Earlier ones are decided, too: they are part of a
-            bucket's history, and their senders may still be throttled.
+        since: the start of the counted period [epoch ms]. Earlier requests are decided, too: they are part of the
+            history of a bucket, and their senders may still be throttled.
     """
     resolved = decisions.mapInArrow(partial(_resolve_batches, candidates), _RESOLVED)
     return (
@@ -112,7 +112,7 @@ def _resolve_batches(candidates: Sequence[Candidate], batches: Iterator[pa.Recor
     schema = to_arrow_schema(_RESOLVED)
     for batch in batches:
         encoded = batch.column(0).to_pylist()
-        # By time, because a callback only receives later changes.
+        # Sorted by time, because a callback cannot go back to earlier quotas.
         recorded = sorted(((_decode(each), each) for each in encoded), key=lambda pair: pair[0].timestamp)
         rows = []
         for decision, text in recorded:

@@ -1,13 +1,14 @@
-"""`recommend`: quotas sized by recorded requests, with a backtest of them."""
+"""`recommend`: computes quotas from recorded requests, and backtests them."""
 
 from dataclasses import dataclass
 
+from jobs.audit.tables.opening import open_known
+from jobs.audit.tables.specs import DECISIONS
 from jobs.spark.progress import with_progress
-from jobs.storage.stored_files import check_store
 from jobs.whatif.backtest import evaluate_candidates, what_if_session
 from jobs.whatif.demands import measure_demands
 from jobs.whatif.effects import Candidate
-from jobs.whatif.quotas import make_constant_quotas
+from jobs.whatif.quotas import make_quotas
 from jobs.whatif.recorded import RecordedRequests, load_file_requests, read_audited_requests
 from jobs.whatif.requests import read_requests
 from quota.algorithms.registry import AlgorithmName, make_algorithm
@@ -26,15 +27,15 @@ class RecommendOptions:
     """The options of a recommendation."""
 
     sizing: SizingInput
-    """The capacity and how much of it to allocate."""
+    """The capacity and the share of it to allocate."""
     tenancy: Tenancy
     """The tenants."""
     since: int | None = None
     """The start of the requests' period [epoch ms]."""
     until: int | None = None
-    """Its end, excluded [epoch ms]."""
+    """Its end, exclusive [epoch ms]."""
     file: str | None = None
-    """A file of requests instead of the audit's tables."""
+    """A file of requests that replaces the audit's tables."""
 
 
 def recommend(settings: Settings, options: RecommendOptions) -> Advice:
@@ -42,11 +43,11 @@ def recommend(settings: Settings, options: RecommendOptions) -> Advice:
 
     Raises:
         BadInput: the file cannot be read.
-        MutationQuotaError: the tables cannot be reached or do not exist, or no request was charged anything.
+        MutationQuotaError: the tables cannot be reached or do not exist, or no request was charged.
     """
     check_callbacks(settings.quota.callbacks)
     if options.file is None:
-        check_store(settings)  # before the start of Spark
+        open_known(settings, DECISIONS)  # before the start of Spark
         with what_if_session(settings, NAME) as spark:
             return advise(settings, options, read_audited_requests(spark, settings, options.since, options.until))
     table = read_requests(settings, options.file, options.since, options.until)
@@ -59,7 +60,7 @@ def advise(settings: Settings, options: RecommendOptions, requests: RecordedRequ
     """Recommend quotas from these requests.
 
     Raises:
-        MutationQuotaError: no request was charged anything.
+        MutationQuotaError: no request was charged.
     """
     policy, window = settings.policy, options.sizing.window
     decisions = requests.decisions
@@ -72,7 +73,7 @@ def advise(settings: Settings, options: RecommendOptions, requests: RecordedRequ
         of_that_time = " in that period" if requests.in_period else ""
         raise MutationQuotaError(f"no requests to size quotas: {requests.origin} has no charged requests{of_that_time}")
     recommendation = divide_capacity(demands, load_together, options.sizing)
-    quotas = make_constant_quotas(quota_records(recommendation, options.tenancy), settings.quota.callbacks)
+    quotas = make_quotas(quota_records(recommendation, options.tenancy), settings.quota.callbacks)
     algorithm = make_algorithm(AlgorithmName.TOKEN_BUCKET, window, policy.deduplication)
     candidate = Candidate("recommended", quotas, algorithm, policy)
     result = evaluate_candidates(requests, [candidate], until=options.until)

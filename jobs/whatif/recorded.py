@@ -1,4 +1,4 @@
-"""The recorded requests of a what-if, with their decisions: from the audit's tables, or from a file of requests."""
+"""Reads recorded requests with their decisions, from the audit's tables or from a file of requests."""
 
 from dataclasses import dataclass
 
@@ -28,11 +28,11 @@ class RecordedRequests:
     decisions: DataFrame
     """The decisions (`RECORDED`)."""
     outcome: str
-    """The name of their outcome: as recorded, or without quotas."""
+    """The name of their outcome: `as recorded` or `without quotas`."""
     origin: str
     """The table or file that they were read from."""
     in_period: bool
-    """Whether they are limited to a period, so that the origin may hold more."""
+    """Whether they are limited to a period, so that the origin may contain more."""
 
 
 def read_audited_requests(
@@ -41,7 +41,7 @@ def read_audited_requests(
     """Read the audited requests of a period: from `since` on and before `until` (epoch ms).
 
     Raises:
-        MutationQuotaError: the table of decisions does not exist, or has a version that this program does not know.
+        MutationQuotaError: the table of decisions does not exist, or has an unsupported version.
     """
     decisions = read_table(spark, settings, DECISIONS)
     if since is not None:
@@ -57,7 +57,7 @@ def load_file_requests(
 ) -> RecordedRequests:
     """Load the requests of a file, as returned by `jobs.whatif.requests.read_requests`, into Spark."""
     decisions = spark.createDataFrame(requests, RECORDED)
-    # Spark makes one partition per thousand rows, and each would be a task.
+    # Spark creates a partition, and therefore a task, for each thousand rows.
     decisions = decisions.coalesce(1 + requests.num_rows // _ROWS_PER_PARTITION)
     return RecordedRequests(decisions, "without quotas", file, in_period)
 
@@ -66,7 +66,7 @@ def add_recorded_changes(quotas: CallbackTimeline, spark: SparkSession, settings
     """Add the audited quota changes to a timeline, in the log's order.
 
     Raises:
-        MutationQuotaError: the table of quota changes does not exist, or has a version that this program does not know.
+        MutationQuotaError: the table of quota changes does not exist, or has an unsupported version.
     """
     changes = read_table(spark, settings, QUOTA_CHANGES).orderBy("source.partition", "source.offset")
     rows = (row.asDict(recursive=True) for row in _in_epoch_ms(changes).toLocalIterator())

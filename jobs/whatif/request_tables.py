@@ -1,4 +1,4 @@
-"""The rows of the audit's tables from a file of requests: the answers of a cluster, or of quotas."""
+"""Converts a file of requests to rows of the audit's tables: the cluster's responses, or the decisions of quotas."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -33,12 +33,12 @@ _RECORD = to_arrow_schema(RECORD)
 def request_tables(
     settings: Settings, file: str, quotas: CallbackTimeline | None
 ) -> Iterator[Mapping[str, ds.Dataset]]:
-    """Provide rows as of the audit's tables for a file's requests, in a temporary folder.
+    """Provide the rows of the audit's tables for a file's requests, in a temporary folder.
 
     Args:
         settings: the settings, which limit requests.
         file: JSON lines of requests, each with a `timestamp`; `-` is standard input.
-        quotas: the quotas to decide them by; None for what the cluster answered, as `observe import` tells it.
+        quotas: the quotas that decide them; None for the cluster's responses in the output of `observe import`.
 
     Raises:
         BadInput: the file cannot be read, or no line is a request.
@@ -55,7 +55,7 @@ def request_tables(
 
 
 def _write(answers: Iterable[Decision | DeadLetter], writers: Mapping[TableSpec, "_Parts"], *, enforced: bool) -> int:
-    """Write decisions and dead letters as rows; return how many decisions there are."""
+    """Write decisions and dead letters as rows; return the number of decisions."""
     decided = 0
     for answer in answers:
         if isinstance(answer, DeadLetter):

@@ -1,4 +1,4 @@
-"""A file of requests for a what-if, as decisions without quotas: every request is admitted."""
+"""Reads a file of requests as decisions without quotas, in which every request is admitted."""
 
 import logging
 
@@ -24,15 +24,15 @@ _COLUMNS = pa.schema([("decision", pa.binary())])
 
 
 def read_requests(settings: Settings, file: str, since: int | None = None, until: int | None = None) -> pa.Table:
-    """Read the requests of JSON lines (`-`: of standard input) into rows of `jobs.whatif.recorded.RECORDED`.
+    """Read the requests of a file of JSON lines (`-`: standard input) into rows of `jobs.whatif.recorded.RECORDED`.
 
-    Invalid lines are left out, and a warning is logged.
+    Invalid lines are skipped, and a warning is logged.
 
     Args:
         settings: the settings, which limit requests.
         file: the file, in which each line has a `timestamp`.
         since: the first timestamp [epoch ms].
-        until: the end of the period, excluded [epoch ms].
+        until: the end of the period, exclusive [epoch ms].
 
     Raises:
         BadInput: the file cannot be read, or has no requests at all.
@@ -63,7 +63,7 @@ def read_requests(settings: Settings, file: str, since: int | None = None, until
 
 
 class _Requests:
-    """The requests read so far, packed into Arrow batches: a million of them would take gigabytes as objects."""
+    """The requests read so far, in Arrow batches, because a million of them would take gigabytes as objects."""
 
     def __init__(self) -> None:
         self.valid = self.invalid = 0

@@ -1,4 +1,4 @@
-"""The result of a backtest, counted in Spark."""
+"""Counts the result of a backtest in Spark."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from pyspark.sql import Column, DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from jobs.whatif.effects import AS_RECORDED
-from quota.whatif.result import CandidateOutcome, Difference, Repetition, Result, Sender, Totals
+from quota.whatif.result import CandidateOutcome, Replay, ReplayDifference, Result, Sender, Totals
 
 _COUNTS = ("requests", "refused_requests", "admitted", "refused", "newly_admitted", "newly_refused")
 _SENDER = ("candidate", "user", "client_id")
@@ -15,16 +15,16 @@ _MAX_EXAMPLES = 5
 
 
 def count_effects(
-    effects: DataFrame, recorded_outcome: str, names: Sequence[str], repeating: int | None, until: int | None = None
+    effects: DataFrame, recorded_outcome: str, names: Sequence[str], replayed: int | None, until: int | None = None
 ) -> Result | None:
-    """Count effects.
+    """Count effects by candidate and sender.
 
     Args:
         effects: one row per request and candidate (`jobs.whatif.effects.EFFECTS`).
         recorded_outcome: the name of the recorded outcome.
         names: the names of the candidates.
-        repeating: the number of the candidate that should reproduce the recorded decisions, if one should.
-        until: the moment at which throttle times cease to count [epoch ms].
+        replayed: the number of the candidate that should reproduce the recorded decisions; None if there is none.
+        until: the time at which throttle times are cut [epoch ms].
 
     Returns:
         The result; None if there are no decisions.
@@ -56,7 +56,7 @@ def count_effects(
     outcomes = [
         CandidateOutcome(name, totals[number], _senders(senders[number], throttled)) for number, name in numbered
     ]
-    return Result(None if repeating is None else _repetition(senders[repeating]), outcomes)
+    return Result(None if replayed is None else _replay(senders[replayed]), outcomes)
 
 
 def _sums() -> list[Column]:
@@ -83,9 +83,9 @@ def _senders(rows: Iterable[Row], throttled: Mapping[tuple[Any, ...], int]) -> l
     return sorted(senders, key=lambda each: (-each.load.admitted - each.load.refused, each.user, each.client_id))
 
 
-def _repetition(rows: Sequence[Row]) -> Repetition:
+def _replay(rows: Sequence[Row]) -> Replay:
     examples = sorted(
         (row["example"]["decision_id"], list(row["example"]["differing"])) for row in rows if row["example"]
     )
     decisions, differing = (sum(row[name] for row in rows) for name in ("requests", "differing_requests"))
-    return Repetition(decisions, differing, [Difference(*each) for each in examples[:_MAX_EXAMPLES]])
+    return Replay(decisions, differing, [ReplayDifference(*each) for each in examples[:_MAX_EXAMPLES]])

@@ -1,4 +1,4 @@
-"""`simulate` over files."""
+"""`simulate`: decides the requests of a file."""
 
 import sys
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from quota.whatif.simulation import simulate
 
 
 def decide_file(
-    settings: Settings, requests: str, quota_log: Path, name: AlgorithmName
+    settings: Settings, requests: str, quota_file: Path, name: AlgorithmName
 ) -> Iterator[Decision | DeadLetter]:
     """Decide each line of a file of requests, or of standard input (`-`).
 
@@ -28,7 +28,7 @@ def decide_file(
     """
     algorithm = make_algorithm(name, settings.quota.window, settings.policy.deduplication)
     check_callbacks(settings.quota.callbacks)
-    quotas = read_quotas_of_file(quota_log, settings.quota.callbacks)
+    quotas = read_quotas_of_file(quota_file, settings.quota.callbacks)
     with open_lines(requests) as lines:
         yield from simulate(lines, quotas, algorithm, settings.topics.requests, settings.policy)
 

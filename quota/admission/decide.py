@@ -16,7 +16,7 @@ _REFUSED = (
     ErrorCode.THROTTLING_QUOTA_EXCEEDED.name,
     "The throttling quota has been exceeded.",
 )
-"""The error of a topic: code, name and message."""
+"""`_ADMITTED`, `_REFUSED`: Kafka's error code, error name and message of a topic."""
 
 
 def decide(

@@ -1,4 +1,4 @@
-"""The users' own request topics, `<topics.requests>.<user>`: only that user may write to one, so it identifies them."""
+"""The users' own request topics, `<topics.requests>.<user>`: only that user may write to it, so it names the user."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The order of the requests of one bucket (docs/decisions/0002)."""
+"""The order of the requests of one bucket (docs/decisions/quotas/0002-a-partition-keeps-its-order.md)."""
 
 from collections.abc import Iterable
 from typing import NamedTuple, TypeVar
@@ -16,10 +16,10 @@ class Position(NamedTuple):
 
 
 def in_order(items: Iterable[tuple[Position, T]]) -> list[T]:
-    """Return items that belong to records of one bucket, by (timestamp, partition, offset).
+    """Return the items of one bucket's records, sorted by (timestamp, topic, partition, offset).
 
-    Inside a partition the offset decides, even where a broker's clock stepped back: so the requests of one partition
-    are decided alike however the stream is cut into batches.
+    Within a partition the offset takes precedence, even if a broker's clock stepped back, so the requests of one
+    partition are decided in the same order however the stream is cut into batches.
     """
     newest: dict[tuple[str, int], int] = {}
     ordered = []

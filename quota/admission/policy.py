@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from quota.algorithms.deduplication import NO_DEDUPLICATION, Deduplication
 
 DEFAULT_MAX_BYTES = 1024 * 1024
-"""The maximum size of a request by default: key and value [bytes]."""
+"""The default maximum size of a request, key and value together [bytes]."""
 
 DEFAULT_MAX_TOPICS = 10_000
 DEFAULT_MAX_NAME_CHARS = 1024
@@ -27,5 +27,5 @@ class Policy:
     """Whether all quotas are evaluated and reported but not enforced."""
     deduplication: Deduplication = NO_DEDUPLICATION
     """The time for which requests are remembered, so that they are not charged twice."""
-    requests_of_users: str | None = None
+    user_topic_prefix: str | None = None
     """The prefix of the users' own request topics, if the topic identifies the user (`quota.admission.identity`)."""

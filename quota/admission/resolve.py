@@ -14,7 +14,7 @@ from quota.timeline.resolution import EXEMPT, Resolution, ResolvedRequest
 
 
 class Quotas(Protocol):
-    """The quotas in time: a `QuotaTimeline`, or a `CallbackTimeline`."""
+    """The quotas over time: a `QuotaTimeline` or a `CallbackTimeline`."""
 
     def resolve(self, user: str, client_id: str, at: int) -> Resolution:
         """Return the quota of a request with this user and client-id, as of `at` (epoch ms).
@@ -25,7 +25,11 @@ class Quotas(Protocol):
 
 
 def resolve(record: Record, quotas: Quotas, policy: Policy) -> ResolvedRequest | DeadLetter:
-    """Validate a record, and find its quota as of the record's own timestamp, or as of when it was observed."""
+    """Return the valid request of a record with its quota, or a dead letter.
+
+    The quota is that of the record's
+    timestamp, or for an observed request that of the time at which the broker received it.
+    """
     try:
         request = valid_request(record, policy)
         if request.observed is not UNSET:
@@ -49,5 +53,5 @@ def resolve_quota(user: str, client_id: str, at: int, quotas: Quotas, policy: Po
 
 
 def in_shadow(resolution: Resolution) -> Resolution:
-    """Return a resolution by which nobody is refused; what it would have refused is only reported."""
+    """Return the resolution in shadow: every topic is admitted, and refusals are only reported."""
     return resolution if resolution.limit is None else resolution._replace(shadow=True)

@@ -20,11 +20,14 @@ def valid_request(record: Record, policy: Policy) -> MutationRequest:
     """Return the request in a record, with the user that its topic identifies.
 
     Raises:
-        BadRecord: the record is invalid; with a sentence that names the field and the value.
+        BadRecord: the record is invalid; the message names the field and the value.
     """
     if record.size > policy.max_bytes:
         codec.check_text((record.value or b"")[: policy.max_bytes], whole=False)
-        raise BadRecord(f"value: larger than the {policy.max_bytes} bytes that limits.max_request_bytes allows")
+        raise BadRecord(
+            f"value: key and value together are larger than the {policy.max_bytes} bytes "
+            "that limits.max_request_bytes allows"
+        )
     request = read_request(record.value)
     _check_limits(request, policy)
     if request.observed is not msgspec.UNSET:
@@ -35,7 +38,7 @@ def valid_request(record: Record, policy: Policy) -> MutationRequest:
 
 
 def parse_valid(record: Record, policy: Policy) -> MutationRequest:
-    """Return the request in a record for which `valid_request` has returned one, in a third of its time."""
+    """Return the request of a record that `valid_request` has accepted, without validation: in a third of its time."""
     return _identified(read_request(record.value), record, policy)
 
 
@@ -69,7 +72,7 @@ def _check_observed(observed: Observed, topics: int, record: Record, policy: Pol
     Raises:
         BadRecord: it does not fit the request, is too old, or users write their requests themselves.
     """
-    if policy.requests_of_users is not None:
+    if policy.user_topic_prefix is not None:
         raise BadRecord("observed: not allowed where users have topics of their own (topics.identity=topic)")
     if len(observed.error_codes) != topics:
         raise BadRecord(
@@ -87,13 +90,13 @@ def _identified(request: MutationRequest, record: Record, policy: Policy) -> Mut
     Raises:
         BadRecord: the topic belongs to no user, or the request names another user.
     """
-    requests_of_users = policy.requests_of_users
-    if requests_of_users is None:
+    user_topic_prefix = policy.user_topic_prefix
+    if user_topic_prefix is None:
         return request
     topic = record.source.topic
-    user = user_of(topic, requests_of_users)
+    user = user_of(topic, user_topic_prefix)
     if user is None:
-        raise BadRecord(f"user: this topic belongs to no user, expected {requests_of_users}.USER (value: {topic})")
+        raise BadRecord(f"user: this topic belongs to no user, expected {user_topic_prefix}.USER (value: {topic})")
     if request.user not in (user, ANONYMOUS):
         raise BadRecord(f"user: the topic {topic} belongs to another user (value: {_shortened(request.user)})")
     return msgspec.structs.replace(request, user=user)

@@ -1,4 +1,4 @@
-"""Deduplication of requests: what was admitted once is not charged again, as when a crashed gateway sends it twice.
+"""Deduplication: an admitted request that is sent again, for example by a gateway after a crash, is not charged again.
 
 A bucket remembers for a while which requests it has admitted. A repeat is recognised by everything that its sender
 wrote, not by its `request_id` alone: an id alone would let a client pay for one partition and get a thousand.
@@ -17,7 +17,7 @@ _DIGEST_BYTES = 16
 
 
 class AdmittedRequest(msgspec.Struct, frozen=True, array_like=True):
-    """A request that a bucket has admitted: by which decision, and when (epoch ms)."""
+    """A request that a bucket has admitted: the id and the timestamp (epoch ms) of the decision that admitted it."""
 
     decision_id: str
     timestamp: int
@@ -37,7 +37,7 @@ class Deduplication:
     max_requests: int = 1000
 
     def find(self, admitted: AdmittedRequests, request: MutationRequest, now: int) -> AdmittedRequest | None:
-        """Return the same request as it was admitted within the window before `now` (epoch ms)."""
+        """Return the entry of the same request, None if it was not admitted in the window before `now` (epoch ms)."""
         if not (self.window_ms and admitted):
             return None
         found = admitted.get(_digest(request))

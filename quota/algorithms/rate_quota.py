@@ -31,28 +31,30 @@ class RateState(msgspec.Struct, Generic[C], frozen=True):
 class RateQuota(Generic[C]):
     """A topic is admitted if R <= Q, where R is the charges that count / (S * W); the throttle is (R - Q) / Q * S * W.
 
-    With a room of Q * S * W minus the charges that count this means: if the room is not below 0, and -room / Q. It is
-    computed, rounded and capped like the debt of a bucket. The difference is how charges are stored:
+    Let room be Q * S * W minus the charges that count. Then a topic is admitted if room >= 0, and the throttle time is
+    -room / Q seconds, rounded and capped like that of a bucket in debt. The two variants differ in how they store
+    charges:
 
     - `Samples`, Kafka's `Rate` before the KIP, where a single large charge counts for all of S * W seconds. The
       throttle time is then too short; a client that retries after it gets the same again. (Kafka's class divides by
-      the seconds of its windows that have passed, S - 1 windows at first, where the KIP's text divides by S * W; this
+      the elapsed time of its windows, at least S - 1 windows; the KIP's text divides by S * W; this
       divides by S * W, and `quota.algorithms.kafka_rate.RateMetric` as the class does.)
-    - `SpreadWindows`, an earlier version of the KIP, where it fades window by window. The throttle time is right except
-      for the remainder of a window: windows expire whole, so it may take up to W seconds more.
+    - `SpreadWindows`, an earlier version of the KIP, where a large charge expires window by window. The throttle time
+      is right except for the remainder of a window: windows expire whole, so it may take up to W seconds more.
 
-    Above 2 Q both report more than S * W, though nothing counts for longer than that; the formula is the KIP's.
+    If R exceeds 2 Q, both report a throttle time above S * W seconds, although no charge counts for longer than that:
+    this is the KIP's formula.
 
-    Neither source states these:
+    The following is stated neither in the KIP nor in Kafka's code:
 
     - Topics are charged one by one as in the token bucket: each is admitted by what was charged before it, so that some
       topics of a request may be admitted and others refused. Refused ones are not charged; a permissive request is
       admitted, charged, and throttled while R > Q. A validate-only request is never charged and never refused.
-    - A changed quota applies its present Q to all charges that count, from the moment it takes effect: a Rate knows
+    - A changed quota applies its current Q to all charges that count, as soon as it takes effect: a Rate knows
       what was charged, not what was allowed. So raising it grants mutations for the past, too.
-    - A Rate has no tokens, no burst but Q * S * W and no limit on debt: the decisions' `tokens` are null, and a quota's
-      own `controller_mutation_burst` and `max_debt_ms` have no effect. It does not deduplicate: a request that is sent
-      twice is charged twice.
+    - A Rate has no tokens, no burst other than Q * S * W, and no bound on debt: the decisions' `tokens` are null, and a
+      quota's own `controller_mutation_burst` and `max_debt_ms` have no effect. It does not deduplicate: a request that
+      is sent twice is charged twice.
     """
 
     window: Window

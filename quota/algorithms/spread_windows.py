@@ -8,18 +8,18 @@ from quota.records.quota import Window
 
 
 class SpreadWindows(msgspec.Struct, frozen=True):
-    """S consecutive windows of W seconds, the newest of which is the present one.
+    """S consecutive windows of W seconds; the newest is the current one.
 
-    A charge fills the windows before the present one, each up to Q * W, and the remainder goes to the present one
+    A charge fills the windows before the current one, each up to Q * W, and the remainder goes to the current one
     (KIP-599: "allocate the burst to all the previous window up to Q and to allocate the remaining part the the current
-    window"). A window that expires takes its charges along. The KIP leaves three questions open:
+    window"). When a window expires, its charges expire with it. The KIP leaves three questions open:
 
     - **Which of the earlier windows is filled first?** The oldest, which expires first. The change was made "to allow
       the average rate to decrease regularly similarly to what the token bucket does", and only if the oldest is filled
-      first does a charge of any size start to fade at the end of the present window, by Q * W per window. The price is
-      the one for which the KIP abandoned it: a client that makes Q mutations each second sees a rate near 0, not Q.
+      first does a charge of any size start to expire at the end of the current window, by Q * W per window. The price
+      is the one for which the KIP abandoned it: a client that makes Q mutations each second sees a rate near 0, not Q.
     - **Where do windows start?** At the first charge, and at the first charge after all have expired, as Kafka's
-      samples do; from there on every W seconds, because windows must exist in order to be filled.
+      samples do; from then on every W seconds, because windows must exist in order to be filled.
     - **What if a quota changes?** Spread charges stay where they are. A raised quota leaves more room in the same
       windows; after a lowered one, windows that hold more take no more.
     """
@@ -47,7 +47,7 @@ class SpreadWindows(msgspec.Struct, frozen=True):
     def add(self, cost: float, now: int, window: Window, rate: float) -> "SpreadWindows":
         """Return the windows with a charge at `now`, spread by a quota of `rate` mutations per second.
 
-        A late charge counts as of the present window.
+        A late charge counts in the current window.
         """
         current = self.at(now, window)
         levels, capacity = list(current.levels), rate * window.size_seconds

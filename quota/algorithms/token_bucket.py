@@ -1,4 +1,4 @@
-"""The token bucket of KIP-599, which is enforced: it may go negative, and that debt is what throttles.
+"""The token bucket of KIP-599, which is enforced: its tokens may go negative, and the debt sets the throttle time.
 
 Units: rates in partition mutations per second, tokens in partition mutations, times in epoch milliseconds, throttle
 times in milliseconds.
@@ -21,7 +21,7 @@ from quota.timeline.resolution import ResolvedRequest
 MAX_THROTTLE_MS = 2**31 - 1
 """`throttle_time_ms` is an int32 in Kafka's protocol."""
 
-# A debt this small is a rounding error of floats and counts as none: waiting for the throttle time is sufficient.
+# A debt this small is a rounding error of floats and counts as zero: waiting for the throttle time is sufficient.
 _ROUNDING_ABSOLUTE = 1e-9
 _ROUNDING_RELATIVE = 1e-12
 
@@ -38,7 +38,7 @@ class Bucket(msgspec.Struct, frozen=True):  # a struct, because each charge make
     reset_at: int | None = None
     """The latest reset by an operator that this bucket has seen [epoch ms]."""
     admitted_requests: AdmittedRequests = {}
-    """The requests that were admitted recently, if the settings ask for deduplication."""
+    """The requests that were admitted recently, if deduplication is on."""
 
     @classmethod
     def after(cls, decision: Decision) -> Self:
@@ -68,7 +68,7 @@ class TokenBucket:
     window: Window
     """S and W, which determine the burst of a quota without its own."""
     deduplication: Deduplication = NO_DEDUPLICATION
-    """Which repeated requests are charged once."""
+    """For how long, and how many, admitted requests are remembered, so that a repeat is not charged."""
 
     def admit(self, state: Bucket | None, resolved: ResolvedRequest) -> tuple[Bucket | None, Admission]:
         """Charge one request to a bucket; see `Algorithm.admit`."""
@@ -118,7 +118,7 @@ def charge(
 
     Args:
         tokens: the tokens now.
-        stored: the stored tokens from which `tokens` was computed; its size bounds the rounding error.
+        stored: the stored tokens from which `tokens` was computed; their magnitude bounds the rounding error.
         topics: the topics in the request's order.
         quota: the quota, which may limit the debt.
         strict: whether the client knows THROTTLING_QUOTA_EXCEEDED.
@@ -127,7 +127,7 @@ def charge(
         Whether each topic is admitted, and the tokens afterwards.
     """
     admitted = []
-    least = deepest_debt(quota)
+    least = min_tokens(quota)
     for topic in topics:
         admit = not (strict and in_debt(tokens, stored))
         if admit:
@@ -150,17 +150,17 @@ def tokens_at(now: int, bucket: Bucket | None, limit: Limit, window: Window) -> 
 def _refilled(now: int, bucket: Bucket, limit: Limit, burst: float, window: Window) -> float:
     quota, used = limit.quota, bucket.quota
     tokens, since = bucket.tokens, bucket.updated_at
-    if now < since:  # the burst at that time may be less than the present one
+    if now < since:  # the burst at that time may be less than the current one
         return min(tokens, window.burst(used.rate, used.burst))
     if bucket.differs(quota):
         changed_at = max(min(limit.since, now), since)
         tokens = _gain(tokens, used.rate, changed_at - since, window.burst(used.rate, used.burst))
-        tokens = max(tokens, deepest_debt(quota))
+        tokens = max(tokens, min_tokens(quota))
         since = changed_at
     return _gain(tokens, quota.rate, now - since, burst)
 
 
-def deepest_debt(quota: Quota) -> float:
+def min_tokens(quota: Quota) -> float:
     """Return the lowest K that a quota allows."""
     return -math.inf if quota.max_debt_ms is None else -quota.rate * (quota.max_debt_ms / 1000)
 

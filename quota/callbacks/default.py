@@ -1,7 +1,7 @@
 """KIP-257's default callback: the eight levels.
 
 It is the base class to start a callback from. The jobs do not call it: `quota.timeline.timeline` resolves the eight
-levels as of any moment at the same cost. Tests compare the two, so the levels are spelled here a second time, in
+levels at any time at the same cost. Tests compare the two, so the levels are written out here a second time, in
 KIP-257's types, and not taken from `quota.timeline.levels`: an error there would otherwise be in both.
 """
 
@@ -28,7 +28,7 @@ class DefaultQuotaCallback:
     def quota_metric_tags(
         self, quota_type: ClientQuotaType, principal: KafkaPrincipal, client_id: str
     ) -> Mapping[str, str]:
-        """Return the tags of the most specific level with a quota; empty ones where no level has one."""
+        """Return the tags of the most specific level that has a quota; empty tags if no level has one."""
         user, client = ConfigEntity(principal.name, ConfigEntityType.USER), _client(client_id)
         both = {"user": principal.name, "client-id": client_id}
         per_user, per_client = both | {"client-id": ""}, both | {"user": ""}

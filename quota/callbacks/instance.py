@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 MAX_MORE_TAGS = 6
 MAX_MORE_BYTES = 1024
-"""The maximum excess of the tags over the names of the user and the client-id, as JSON [bytes]."""
+"""The maximum size of the tags beyond that of the user's and client-id's names, as JSON [bytes]."""
 
 CALLBACK_ERROR_PREFIX = "callback: "
 """The beginning of the error of a dead letter that a callback caused."""
@@ -45,7 +45,7 @@ class CallbackError(BadRecord):
 
 
 class CallbackAnswer(NamedTuple):
-    """The tags and the quota of a request; no quota is no limit."""
+    """The tags and the quota of a request; without a quota the request is unlimited."""
 
     tags: Tags
     quota: Quota | None
@@ -53,7 +53,7 @@ class CallbackAnswer(NamedTuple):
 
 
 class _Limit(msgspec.Struct):
-    """The valid options of a limit."""
+    """The options of a limit, for validation."""
 
     rate: Positive
     burst: Positive | None
@@ -62,7 +62,7 @@ class _Limit(msgspec.Struct):
 
 
 class CallbackInstance:
-    """A callback, the changes it failed to take, and a cache of its limits.
+    """A callback, the changes that it failed to process, and a cache of its limits.
 
     If a method raises on a change of the quota log, the requests that the change concerns fail with that error
     until a later change of the same subject succeeds.
@@ -92,16 +92,16 @@ class CallbackInstance:
 
     @property
     def has_failures(self) -> bool:
-        """Whether it failed to take a change."""
+        """Whether a change is still unprocessed, because a method raised on it."""
         return bool(self._failures)
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        """Pass the configs on, the first ones or changed ones."""
+        """Pass the configs to the callback, initially and after a change."""
         self._notify("configure", "configure", dict(configs))
         self._limits.clear()
 
     def set_quota(self, entity: QuotaEntity, quota: Quota | None) -> None:
-        """Pass a quota on; None for a removed one."""
+        """Pass a quota to the callback; None if it was removed."""
         quota_entity = ClientQuotaEntity.of(entity)
         if quota is None:
             self._notify(entity, "remove_quota", _TYPE, quota_entity)
@@ -110,7 +110,7 @@ class CallbackInstance:
         self._limits.clear()
 
     def set_cluster(self, cluster: Cluster) -> None:
-        """Pass the cluster's metadata on."""
+        """Pass the cluster's metadata to the callback."""
         if self._notify("cluster", "update_cluster_metadata", cluster) is not False:
             self._limits.clear()
 
@@ -149,7 +149,7 @@ class CallbackInstance:
             tags = {str(name): str(value) for name, value in dict(result).items() if value}  # type: ignore[call-overload]
             size = _json_bytes(*tags, *tags.values())
         except CALLBACK_EXCEPTIONS:
-            raise self._invalid("quota_metric_tags", result, "a dict of texts") from None
+            raise self._invalid("quota_metric_tags", result, "a dict of strings") from None
         user, client_id = tags.pop("user", ""), tags.pop("client-id", "")
         if len(tags) > MAX_MORE_TAGS or size > max_bytes:
             limits = f"{MAX_MORE_TAGS} tags besides user and client-id, and {MAX_MORE_BYTES} bytes more than the names"
@@ -205,7 +205,7 @@ class CallbackInstance:
             shown = repr(result)[:100]
         except CALLBACK_EXCEPTIONS:
             shown = type(result).__name__
-        return self._error(method, f"answered {shown}: expected {expected}")
+        return self._error(method, f"returned {shown}: expected {expected}")
 
     def _error(self, method: str, what: str) -> CallbackError:
         return CallbackError(f"{CALLBACK_ERROR_PREFIX}{self.class_name}.{method} {what}")

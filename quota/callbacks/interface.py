@@ -71,7 +71,7 @@ class QuotaValue(float):
     entity: QuotaEntity | None
 
     def times(self, share: float) -> "QuotaValue":
-        """Return a share of the quota: of its rate, and of its burst where it has its own."""
+        """Return the quota times `share`: its rate, and its own burst if it has one; the bound on debt stays."""
         quota = self.quota
         burst = None if quota.burst is None else quota.burst * share
         return QuotaValue(Quota(quota.rate * share, burst, quota.max_debt_ms, quota.shadow), self.entity)
@@ -81,38 +81,63 @@ class ClientQuotaCallback(Protocol):
     """Decides which requests share a quota, and its limit.
 
     Each Python worker creates an instance without arguments, configures it, passes it the quota log up to the
-    moment of a request, and then calls it for that request. A replay gives the same decisions only if the results
+    time of a request, and then calls it for that request. A replay gives the same decisions only if the results
     depend on nothing else. Calls come from one thread at a time. If a method raises, the requests concerned become dead
     letters with the reason.
     """
 
     def configure(self, configs: Mapping[str, str]) -> None:
-        """Apply the configs (`quota.callback_configs`). Called after construction, and when they change."""
+        """Apply the configs (`quota.callback_configs`), after construction and when they change.
+
+        Args:
+            configs: the value of each config, by its name.
+
+        Raises:
+            Exception: any exception rejects the configs.
+        """
 
     def quota_metric_tags(
         self, quota_type: ClientQuotaType, principal: KafkaPrincipal, client_id: str
     ) -> Mapping[str, str]:
         """Return the tags of a request's bucket; requests with the same tags share it.
 
-        By convention `user` and `client-id`, empty where unused; up to six others are allowed.
-        A request without tags, or with empty ones only, is unlimited.
+        The conventional tags are `user` and `client-id`, empty if unused; up to six others are allowed (together at
+        most 1,024 bytes more than the two names). A request without tags, or with only empty ones, is unlimited.
+
+        Args:
+            quota_type: CONTROLLER_MUTATION.
+            principal: the user of the request.
+            client_id: its client-id.
         """
 
     def quota_limit(self, quota_type: ClientQuotaType, metric_tags: Mapping[str, str]) -> float | None:
-        """Return the limit for these tags in mutations/s, above 0; None, for tags no longer in use, is unlimited.
+        """Return the limit for these tags in mutations/s, above 0; None, for tags no longer in use, means unlimited.
 
-        The result is cached until a quota is updated or removed, the instance is configured again,
-        or `update_cluster_metadata` or `quota_reset_required` returns true.
+        The result is cached until a quota is updated or removed, the instance is configured again, or
+        `update_cluster_metadata` or `quota_reset_required` returns true.
+
+        Args:
+            quota_type: CONTROLLER_MUTATION.
+            metric_tags: the tags that `quota_metric_tags` returned.
         """
 
     def update_quota(self, quota_type: ClientQuotaType, quota_entity: ClientQuotaEntity, new_value: float) -> None:
-        """Store a quota that was set; `new_value` is a `QuotaValue`."""
+        """Store a quota that was set.
+
+        Args:
+            quota_type: CONTROLLER_MUTATION.
+            quota_entity: the entity that the quota is set for.
+            new_value: a `QuotaValue`, the rate in mutations/s.
+        """
 
     def remove_quota(self, quota_type: ClientQuotaType, quota_entity: ClientQuotaEntity) -> None:
         """Drop a quota that was removed."""
 
     def quota_reset_required(self, quota_type: ClientQuotaType) -> bool:
-        """Return whether limits may have changed since the last call without an update; called on each request."""
+        """Return whether limits may have changed since the last call, other than by a quota that was set or removed.
+
+        Called on each request.
+        """
 
     def update_cluster_metadata(self, cluster: Cluster) -> bool:
         """Store the cluster's partitions and their leaders; return whether limits may have changed."""

@@ -26,7 +26,7 @@ CALLBACK_EXCEPTIONS = (Exception, SystemExit)
 
 
 def load_callback(class_name: str) -> type[ClientQuotaCallback]:
-    """Import the class of a callback; whatever the import raises is passed on.
+    """Import the class of a callback; exceptions of the import propagate.
 
     Raises:
         TypeError: it is not a class, or a method is missing.
@@ -63,7 +63,7 @@ def check_setting(setting: CallbackSetting) -> None:
         BadInput: one of these fails; the message has the class name and the reason.
     """
     if setting.is_default and setting.configs:
-        raise BadInput(f"callback {setting.class_name}: has no configs, got {min(setting.configs)}")
+        raise BadInput(f"callback {setting.class_name}: takes no configs, got {min(setting.configs)}")
     try:
         callback = load_callback(setting.class_name)()
         callback.configure(setting.configs)
@@ -74,7 +74,7 @@ def check_setting(setting: CallbackSetting) -> None:
 
 
 def describe_error(error: BaseException) -> str:
-    """Return an exception of a callback as one short line of valid UTF-8."""
+    """Return an exception of a callback as a line of valid UTF-8: its type, and up to 300 characters of its message."""
     try:
         text = str(error)
     except CALLBACK_EXCEPTIONS:

@@ -1,4 +1,4 @@
-"""The timeline of quotas under callbacks: the quota of a request as of any moment, by the callback in force then."""
+"""The timeline of quotas under callbacks: the quota of a request at any time, by the callback in force at that time."""
 
 import zlib
 from bisect import bisect_right, insort
@@ -38,7 +38,7 @@ class _CompressedCluster(NamedTuple):
 
 
 class _Event(NamedTuple):
-    """A change, with its position in the log for the order of changes at the same moment."""
+    """A change, with its position in the log for the order of changes at the same time."""
 
     moment: int
     order: int
@@ -58,10 +58,10 @@ class _PositionedInstance:
 
 
 class CallbackTimeline:
-    """The changes of the quota log, resolved by the callback in force as of a moment.
+    """The changes of the quota log, resolved by the callback in force at a given time.
 
     The eight levels, which are the default callback, are resolved without an instance. Any other callback has
-    instances that receive all changes up to the moment of a request, in the log's order. A request from before a
+    instances that receive all changes up to the time of a request, in the log's order. A request from before a
     change that all instances have received gets a new instance, which receives the changes up to that request.
     """
 
@@ -81,7 +81,7 @@ class CallbackTimeline:
         self._instances: list[_PositionedInstance] = []  # the most recently used one is the last
 
     def add(self, change: Change) -> None:
-        """Add a change; the later of two at the same moment wins."""
+        """Add a change; the later of two at the same time wins."""
         self.timeline.add(change)
         self._order += 1
         event = _Event(change.moment, self._order, change)
@@ -130,7 +130,7 @@ class CallbackTimeline:
         return self._setting(_count_until(self._settings, at))
 
     def scheduled(self, after: int) -> list[CallbackChange]:
-        """Return the callback changes that take effect later than `after` (epoch ms), in the order of their moments."""
+        """Return the callback changes that take effect later than `after` (epoch ms), in the order of these times."""
         later = [each.change for each in self._settings[_count_until(self._settings, after) :]]
         return [each for each in later if isinstance(each, CallbackChange)]
 
@@ -149,7 +149,7 @@ class CallbackTimeline:
         return resolution._replace(limit=Limit(resolution.limit.quota, since))
 
     def _since(self, user: str, client_id: str, entity: QuotaEntity | None, at: int) -> int:
-        """Return the moment (epoch ms) since which a limit may have held; only the callback knows the earlier ones.
+        """Return the time (epoch ms) since which a limit is surely unchanged; only the callback knows earlier limits.
 
         That is the latest change that the limit can depend on: of the cluster, of the callback, and of the quotas
         that concern the request, or of any quota where the callback does not name the entity.
@@ -166,7 +166,7 @@ class CallbackTimeline:
         return max(moments, default=BEGINNING)
 
     def _discard_after(self, position: int) -> None:
-        """Discard the instances that have received more events than these."""
+        """Discard the instances that have received more than the first `position` events."""
         for each in [each for each in self._instances if each.position > position]:
             self._discard(each)
 
@@ -215,7 +215,7 @@ class CallbackTimeline:
         return instance
 
     def _advance(self, positioned: _PositionedInstance, position: int) -> None:
-        """Pass the events up to a position on."""
+        """Pass the events before a position to an instance."""
         while positioned.position < position:
             event = self._events[positioned.position]
             positioned.position += 1
@@ -234,7 +234,8 @@ class CallbackTimeline:
             case _CompressedCluster(json):
                 instance.set_cluster(_cluster_decoder.decode(zlib.decompress(json)))
             case QuotaChange(entity, moment=moment) | QuotaCancellation(entity, moment):
-                latest = self.timeline.latest(entity, moment)  # the whole quota, where the change is of some configs
+                # The whole quota, since the change may name only some configs.
+                latest = self.timeline.latest(entity, moment)
                 instance.set_quota(entity, latest.quota if latest else None)
 
     def _discard(self, positioned: _PositionedInstance) -> None:

@@ -79,7 +79,7 @@ class Call:
         self.pending = {topic.name: topic for topic in self.topics}
 
     def await_results(self, topics: Iterable[TopicMutation]) -> None:
-        """Note that topics are past their decision and wait to be carried out."""
+        """Record that topics are admitted, and now wait for their results."""
         for topic in topics:
             self.refused.pop(topic.name, None)
             self.waits[topic.name] = Wait.RESULT

@@ -3,8 +3,8 @@
 A response is sent at once with its throttle time, to strict and permissive clients alike. Its channel is then muted
 until that time has passed: requests that the client sends before that are held.
 
-Times are milliseconds of the gateway's own clock, which the caller passes as `now`. The clock should be monotonic,
-since setting it lengthens or shortens every mute.
+Times are milliseconds of the gateway's own clock, which the caller passes as `now`. Use a monotonic clock: setting a
+wall clock would lengthen or shorten every mute.
 """
 
 import heapq
@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 class ChannelFull(MutationQuotaError):
-    """A channel holds its maximum of requests; the one offered was not taken."""
+    """A channel holds its maximum of requests; the offered request was not accepted."""
 
 
 @dataclass(slots=True, eq=False)
@@ -40,12 +40,12 @@ class _Channel(Generic[R]):
 class ChannelMuter(Generic[C, R]):
     """The muted channels, and the requests held for them, in order.
 
-    A channel is any hashable value that stands for one connection. It must not be reused for another connection
-    while a response to the first is outstanding. As in Kafka's broker, a channel has one request in flight: it is
-    busy from when a request is passed on until `answered`, because the answer may mute it. A channel that is neither
-    busy nor muted nor holding requests is forgotten.
+    A channel is any hashable value that identifies one connection. It must not be reused for another connection while a
+    response to the first is outstanding. As in Kafka's broker, a channel has one request in flight: it is busy from the
+    time at which a request is forwarded until `answered` is called, because the response may mute it. A channel that is
+    neither busy nor muted nor holding requests is forgotten.
 
-    A gateway passes on the requests that `offer` accepts and that `due` returns, calls `due` again at `next_at`, and
+    A gateway forwards the requests that `offer` accepts and that `due` returns, calls `due` again at `next_at`, and
     stops reading from a channel that `is_full` until `due` returns one of its requests.
 
     Not thread-safe.
@@ -77,14 +77,16 @@ class ChannelMuter(Generic[C, R]):
             known.start_request()
             return True
         if self.is_full(channel):
-            raise ChannelFull(f"channel {channel!r} holds {self._max_held} requests: read on when one of them is due")
+            raise ChannelFull(
+                f"channel {channel!r} holds {self._max_held} requests: read from it again when one of them is due"
+            )
         known.held.append(request)
         return False
 
     def answered(self, channel: C, throttle_time_ms: int, now: int) -> None:
         """End the request in flight, which was answered at `now`, and mute its channel.
 
-        Call this once for each request passed on, with the throttle time of its decision, or with 0 for a dead letter
+        Call this once for each forwarded request, with the throttle time of its decision, or with 0 for a dead letter
         or a failed send; not again for a copy of the decision. The throttle time starts at `now`, not at the
         decision's time: its `retry_at` is by the broker's clock. An answer to a closed channel is ignored.
         """
@@ -115,7 +117,7 @@ class ChannelMuter(Generic[C, R]):
         return known is not None and len(known.held) >= self._max_held
 
     def due(self, now: int) -> Iterator[tuple[C, R]]:
-        """Yield the requests to pass on now: the first one held for each channel whose mute is over.
+        """Yield the requests to forward now: the first one held for each channel whose mute is over.
 
         Each request is removed, and its channel becomes busy, when the iterator reaches it. Other methods may be
         called in between.

@@ -1,4 +1,4 @@
-"""The client's half of KIP-599 and KIP-219: what to send and when, and what each answer means for the calls.
+"""The client's part of KIP-599 and KIP-219: what to send and when, and the effect of each answer on the calls.
 
 KIP-599: only refused topics are sent again, after the throttle time; the others complete at once; at the time limit,
 refused topics fail with the remaining throttle time. KIP-219: after a throttle, nothing is sent until it has passed.
@@ -20,7 +20,8 @@ from quota.records.request import STRICT_SINCE, MutationRequest, TopicMutation
 from quota.records.result import MutationResult, TopicResult
 
 _MAX_UNDECIDED_IDS = 10_000
-"""Maximum number of requests whose decision still mutes, once, although their call may have failed."""
+"""Maximum number of undecided requests to remember: each decision mutes the client once, even if its call has failed by
+then."""
 
 _Action = Callable[[float], None]
 
@@ -44,12 +45,12 @@ class Effects:
     on_outcome: Callable[[Call, TopicMutation, TopicOutcome], None]
     """Report the outcome of a topic to the application, once for each topic."""
     on_proceeded: Callable[[Call, list[TopicMutation]], None]
-    """Note that topics are carried out without a decision (fail open)."""
+    """Report that topics are carried out without a decision (fail open)."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """One request of a call, with the topics in it that are still of interest."""
+    """One request of a call, with its topics that are still pending."""
 
     call: Call
     topics: list[TopicMutation]

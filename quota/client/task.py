@@ -26,7 +26,8 @@ class Task:
     maybe_done: bool = False
     """Whether an earlier attempt with an unknown result may have carried it out."""
     repeats: str | None = None
-    """The earlier decision that admitted this, whose task carries it out; this one only checks the topic."""
+    """The id of the earlier decision that admitted the same request, and whose task carries it out; this task only
+    checks the topic."""
 
     @property
     def name(self) -> str:
@@ -57,7 +58,10 @@ def admitted_topics(topics: Iterable[TopicDecision]) -> list[TopicDecision]:
 
 
 def group_into_calls(tasks: Iterable[Task]) -> Iterator[list[Task]]:
-    """Group consecutive tasks into calls, each of one kind and with no topic twice."""
+    """Group consecutive tasks into calls, each of one operation and with no topic twice.
+
+    A call has at most `MAX_CALL_MUTATIONS` mutations and `MAX_CALL_TOPICS` topics.
+    """
     call: list[Task] = []
     names: set[str] = set()
     mutations = 0
@@ -82,7 +86,7 @@ def cost_error(task: Task, current: int) -> str | None:
         case Operation.CREATE_PARTITIONS, int(count):
             cost = count - current
         case _:
-            return "the request has no count, so nobody knows how many partitions the topic is to have"
+            return "the request has no count, so the new number of partitions is unknown"
     if cost > task.topic.partitions:
         return (
             f"the topic has {plural(current, 'partition')}: this costs {plural(cost, 'mutation')}, "

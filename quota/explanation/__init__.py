@@ -1,4 +1,4 @@
-"""The explanation of a recorded decision: the refill of its bucket, its charges, and the decision made again.
+"""The explanation of a recorded decision: the refill of its bucket, its charges, and the decision computed again.
 
 May import: records, timeline, callbacks, algorithms.
 """

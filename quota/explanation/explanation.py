@@ -37,7 +37,7 @@ class Charge(msgspec.Struct, frozen=True):
 
 
 class Recomputed(msgspec.Struct, frozen=True):
-    """The decision made again, from the recorded K before."""
+    """The decision computed again from the recorded K before the request."""
 
     error_codes: list[int]
     tokens: float
@@ -60,7 +60,7 @@ class Neighbour(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, decision: Decision) -> Self:
-        """Return a decision as it is shown beside others of its bucket."""
+        """Return a decision as it is shown among others of its bucket."""
         return cls(
             decision.decision_id,
             decision.timestamp,
@@ -83,7 +83,8 @@ class Explanation(msgspec.Struct, frozen=True):
     refill: Refill | None = None
     charges: list[Charge] = []
     purgatory_ms: int = 0
-    """The time subtracted from the bucket's throttle time because the broker held the request back: at least this."""
+    """The minimum time subtracted from the bucket's throttle time, because the broker held the request in purgatory
+    [ms]."""
     recomputed: Recomputed | None = None
     before: list[Neighbour] = []
     after: list[Neighbour] = []

@@ -45,7 +45,7 @@ def explanation_lines(explanation: Explanation) -> Iterator[ExplanationLine]:
     for row in explanation_rows(explanation):
         yield ExplanationLine(f"  {row.part:11} {row.text}", _TEXT_INDENT)
     if explanation.before or explanation.after:
-        yield ExplanationLine("Decisions of the bucket around it:", 0)
+        yield ExplanationLine("Decisions of the same bucket before and after it:", 0)
         date, _, _ = format_time(decision.timestamp).partition("T")
         around = [(" ", each) for each in explanation.before]
         around += [(">", Neighbour.of(decision)), *((" ", each) for each in explanation.after)]
@@ -105,8 +105,8 @@ def _throttling(decision: Decision) -> str:
 def _why_unlimited(decision: Decision) -> str:
     if decision.exempt:
         return "none: the user is exempt (quota.exempt_users), no bucket is charged"
-    by = f"{decision.callback} gave none" if decision.callback else "none of the eight levels had one"
-    return f"none: {by} then: admitted, no bucket is charged"
+    by = f"{decision.callback} returned no quota" if decision.callback else "no level had a quota"
+    return f"none: {by} at that time; admitted, and no bucket is charged"
 
 
 def _quota_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
@@ -136,10 +136,8 @@ def _refill_lines(decision: Decision, refill: Refill) -> Iterator[ExplanationRow
             yield _line(
                 "K before", f"{recorded}: full, an operator reset the bucket at {format_time(refill.reset_at or 0)}"
             )
-        case Origin.FIRST_SIGHT:
-            yield _line(
-                "K before", f"{recorded}: no earlier decision charged the bucket, and one never charged is full"
-            )
+        case Origin.NEVER_CHARGED:
+            yield _line("K before", f"{recorded}: no earlier decision charged the bucket, so it was full")
         case Origin.LAST_WRITE:
             yield _line("K before", f"{recorded}: the bucket was written last by {refill.written_by}")
             yield from (_line("", _refill_formula(each)) for each in refill.gains)
@@ -213,7 +211,7 @@ def _throttle_formula(decision: Decision, bucket_ms: int) -> str:
 
 def _comparison(decision: Decision, again: Recomputed, refill: Refill | None) -> str:
     if not again.differs:
-        return "the same, from the decision before it" if refill and refill.gains else "the same"
+        return "the same, computed from the previous decision of the bucket" if refill and refill.gains else "the same"
     differences = []
     if "tokens_before" in again.differs:
         differences.append(_tokens_before_difference(decision, refill))
@@ -236,8 +234,8 @@ def _tokens_before_difference(decision: Decision, refill: Refill | None) -> str:
             f"K before {recorded} cannot be checked: the quota changed since the bucket was written, "
             "and the change is not in the table quota_changes"
         )
-    difference = f"K before comes out as {_number(refill.tokens)}, recorded {recorded}"
-    if refill.origin is Origin.FIRST_SIGHT:
+    difference = f"K before is computed as {_number(refill.tokens)}, recorded {recorded}"
+    if refill.origin is Origin.NEVER_CHARGED:
         return f"{difference}: the table does not reach back to the decision that wrote the bucket last"
     return (
         f"{difference}: the table is incomplete (a decision is missing, the state was "

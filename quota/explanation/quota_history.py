@@ -14,13 +14,13 @@ from quota.timeline.change import QuotaChange, to_change
 
 
 class QuotaOrigin(msgspec.Struct, frozen=True):
-    """The change that set an entity's quota in force at a moment."""
+    """The change that set an entity's quota in force at a given time."""
 
     entity: QuotaEntity
     since: int
-    """The moment from which on the quota is in force [epoch ms]."""
+    """The time from which the quota is in force [epoch ms]."""
     altered_at: int
-    """The moment at which it was set, which is before `since` if it was scheduled [epoch ms]."""
+    """The time at which it was set, which is before `since` if it was scheduled [epoch ms]."""
     altered_by: str | None
     comment: str | None
 
@@ -33,7 +33,7 @@ class QuotaHistory:
 
         Args:
             entries: the records in the log's order.
-            callbacks: the callback settings, as the jobs have them.
+            callbacks: the callback settings of the jobs.
         """
         self._quotas = CallbackTimeline(callbacks)
         self._changes = [(entry, to_change(entry.record, entry.timestamp)) for entry in entries]
@@ -41,7 +41,7 @@ class QuotaHistory:
             self._quotas.add(change)
 
     def since(self, decision: Decision) -> int | None:
-        """Return the moment (epoch ms) since which the bucket had the decision's quota.
+        """Return the time (epoch ms) since which the bucket had the decision's quota.
 
         None if the recorded changes result in another quota.
         """

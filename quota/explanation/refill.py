@@ -16,7 +16,7 @@ from quota.records.quota import Limit, Quota, Window
 class Origin(enum.Enum):
     """The origin of K before: a bucket that was never charged, a reset, or the last write."""
 
-    FIRST_SIGHT = "FIRST_SIGHT"
+    NEVER_CHARGED = "NEVER_CHARGED"
     RESET = "RESET"
     LAST_WRITE = "LAST_WRITE"
 
@@ -41,9 +41,9 @@ class Refill(msgspec.Struct, frozen=True):
     reset_at: int | None
     """The latest reset of the bucket [epoch ms]."""
     gains: list[Gain]
-    """The gain by the quota last applied, and if the quota has changed since, the gain by the present one."""
+    """The gain by the quota last applied, and if the quota has changed since, the gain by the current one."""
     tokens: float | None
-    """K before, as computed; None if the moment of the quota's change is unknown."""
+    """K before, as computed; None if the time of the quota change is unknown."""
 
 
 def find_last_write(before: Iterable[Decision]) -> Decision | None:
@@ -76,13 +76,13 @@ def compute_refill(
         decision: the decision.
         quota: its quota.
         last_write: the decision that wrote the bucket last, if any.
-        quotas: the resets, and the moments of quota changes.
+        quotas: the resets, and the times of quota changes.
         window: the window of a quota whose burst was not recorded.
     """
     reset_at = quotas.reset_at(decision)
     reset = last_write is not None and is_reset(quotas.reset_at(last_write), reset_at)
     bucket = None if last_write is None or reset else Bucket.after(last_write)
-    origin = Origin.RESET if reset else Origin.LAST_WRITE if last_write else Origin.FIRST_SIGHT
+    origin = Origin.RESET if reset else Origin.LAST_WRITE if last_write else Origin.NEVER_CHARGED
     since = quotas.since(decision) if bucket and bucket.differs(quota) else BEGINNING
     gains: list[Gain] = []
     tokens = None
@@ -94,7 +94,7 @@ def compute_refill(
 
 
 def _gains(bucket: Bucket, limit: Limit, now: int, window: Window) -> list[Gain]:
-    """Return the gain by the quota last applied until the present one took effect, and by the present one from then."""
+    """Return the gain by the quota last applied until the current one took effect, and by that one from then on."""
     if not bucket.differs(limit.quota):
         return [_gain(bucket, now, tokens_at(now, bucket, limit, window), window)]
     last_applied = Limit(bucket.quota, BEGINNING)

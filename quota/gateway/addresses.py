@@ -1,14 +1,14 @@
-"""The addresses of brokers in their answers, which must be the gateway's own: clients would connect past it."""
+"""The broker addresses in responses, which must be the gateway's own; otherwise clients would bypass it."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from quota.wire.address import Address
-from quota.wire.api_keys import ApiKey, ErrorCode
+from quota.wire.api_keys import ApiKey, KafkaErrorCode
 from quota.wire.protocol import Protocol
 
 NAMING_BROKERS = frozenset({ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER, ApiKey.FIND_COORDINATOR})
-"""The APIs whose answers name addresses in any version."""
+"""The APIs whose responses contain broker addresses in every version."""
 
 _NO_NODE = {"nodeId": -1, "host": "", "port": -1}
 
@@ -19,46 +19,46 @@ class Addresses:
     Where brokers advertise the gateway's addresses themselves, the two are the same.
     """
 
-    def __init__(self, by_told: Mapping[Address, Address]) -> None:
-        self._by_told = dict(by_told)
-        self._is_identity = all(told == own for told, own in by_told.items())
+    def __init__(self, by_advertised: Mapping[Address, Address]) -> None:
+        self._by_advertised = dict(by_advertised)
+        self._is_identity = all(advertised == own for advertised, own in by_advertised.items())
 
     @property
     def rewritten(self) -> bool:
-        """Whether answers are rewritten."""
+        """Whether responses are rewritten."""
         return not self._is_identity
 
     @property
-    def told(self) -> list[Address]:
+    def advertised(self) -> list[Address]:
         """The addresses that brokers may advertise."""
-        return list(self._by_told)
+        return list(self._by_advertised)
 
-    def foreign(self, told: Iterable[Address]) -> list[Address]:
+    def foreign(self, advertised: Iterable[Address]) -> list[Address]:
         """Return the addresses that bypass the gateway."""
-        return [each for each in told if each not in self._by_told]
+        return [each for each in advertised if each not in self._by_advertised]
 
     def translate(self, protocol: Protocol, key: int, version: int, body: bytes) -> tuple[bytes, list[Address]]:
-        """Replace the addresses in the body of an answer.
+        """Replace the broker addresses in the body of a response.
 
         Brokers whose addresses are not known are left out, so that clients wait for them as for brokers that are down.
 
         Args:
             protocol: the codecs.
             key: one of `NAMING_BROKERS`.
-            version: the version of the answer.
-            body: the answer behind its header.
+            version: the version of the response.
+            body: the response without its header.
 
         Returns:
             The body, and the addresses left out.
 
         Raises:
-            Malformed: the body is no such answer.
+            Malformed: the body is not a response of this API and version.
         """
         codec = protocol.response(key, version)
         if key == ApiKey.FIND_COORDINATOR:
-            answer = codec.read(body)
-            changed, foreign = self._coordinators(answer)
-            return (codec.write(answer) if changed else body), foreign
+            response = codec.read(body)
+            changed, foreign = self._coordinators(response)
+            return (codec.write(response) if changed else body), foreign
         head, end = codec.read_head(body, "brokers")
         kept, foreign = self._brokers(head["brokers"])
         if kept is head["brokers"]:
@@ -71,23 +71,23 @@ class Addresses:
             return brokers, foreign
         kept = []
         for each in brokers:
-            own = self._by_told.get((each["host"], each["port"]))
+            own = self._by_advertised.get((each["host"], each["port"]))
             if own is not None:
                 kept.append({**each, "host": own[0], "port": own[1]})
         return kept, foreign
 
-    def _coordinators(self, answer: dict[str, Any]) -> tuple[bool, list[Address]]:
-        """Replace the addresses in an answer to FindCoordinator; return whether it changed, and those left out."""
+    def _coordinators(self, response: dict[str, Any]) -> tuple[bool, list[Address]]:
+        """Replace the addresses in a FindCoordinator response; return whether it changed, and the removed addresses."""
         changed, foreign = False, []
-        for each in answer.get("coordinators", [answer]):
-            told = each.get("host", ""), each.get("port", -1)
-            if each["errorCode"] or (self._is_identity and told in self._by_told):
+        for each in response.get("coordinators", [response]):
+            advertised = each.get("host", ""), each.get("port", -1)
+            if each["errorCode"] or (self._is_identity and advertised in self._by_advertised):
                 continue
             changed = True
-            own = self._by_told.get(told)
+            own = self._by_advertised.get(advertised)
             if own is not None:
                 each |= {"host": own[0], "port": own[1]}
             else:
-                foreign.append(told)
-                each |= {**_NO_NODE, "errorCode": int(ErrorCode.COORDINATOR_NOT_AVAILABLE)}
+                foreign.append(advertised)
+                each |= {**_NO_NODE, "errorCode": int(KafkaErrorCode.COORDINATOR_NOT_AVAILABLE)}
         return changed, foreign

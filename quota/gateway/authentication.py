@@ -1,7 +1,7 @@
 """A client's authentication, in the messages of SaslHandshake and SaslAuthenticate that pass through the gateway."""
 
 from quota.gateway.sasl import MECHANISMS, AuthenticationRefused, SaslExchange
-from quota.wire.api_keys import ErrorCode
+from quota.wire.api_keys import KafkaErrorCode
 from quota.wire.codec import Message
 
 
@@ -11,7 +11,7 @@ class Authentication:
     __slots__ = ("_exchange", "_margin_ms", "_mechanism", "_subject_claim", "session_ends_at", "user")
 
     def __init__(self, subject_claim: str, margin_ms: int) -> None:
-        """Begin without a user.
+        """Start without a user.
 
         Args:
             subject_claim: the claim of an OAUTHBEARER token that names the user.
@@ -25,57 +25,58 @@ class Authentication:
         self.user: str | None = None
         """The principal's name, once the broker has accepted it."""
         self.session_ends_at: int | None = None
-        """When the broker closes the connection unless the client authenticates again [ms]; None if it never does."""
+        """The time at which the broker closes the connection unless the client re-authenticates [ms, the caller's
+        clock]; None if it never does."""
 
     def handshake(self, request: Message) -> None:
-        """Take a SaslHandshake."""
+        """Process a SaslHandshake request."""
         self._mechanism = request["mechanism"]
 
-    def handshake_answered(self, answer: Message) -> Message:
-        """Take the broker's answer to a SaslHandshake; return that for the client.
+    def on_handshake_response(self, response: Message) -> Message:
+        """Process the broker's SaslHandshake response; return the response for the client.
 
-        A mechanism whose exchange does not name the user is not enabled, whatever the broker says.
+        A mechanism whose exchange does not name the user is refused, even if the broker enables it.
         """
-        mechanisms = [each for each in answer["mechanisms"] if each in MECHANISMS]
-        if answer["errorCode"]:
-            return {**answer, "mechanisms": mechanisms}
+        mechanisms = [each for each in response["mechanisms"] if each in MECHANISMS]
+        if response["errorCode"]:
+            return {**response, "mechanisms": mechanisms}
         if self._mechanism not in MECHANISMS:
-            return {**answer, "errorCode": int(ErrorCode.UNSUPPORTED_SASL_MECHANISM), "mechanisms": mechanisms}
+            return {**response, "errorCode": int(KafkaErrorCode.UNSUPPORTED_SASL_MECHANISM), "mechanisms": mechanisms}
         self._exchange = SaslExchange(self._mechanism, self._subject_claim)
-        return {**answer, "mechanisms": mechanisms}
+        return {**response, "mechanisms": mechanisms}
 
     def authenticate(self, request: Message) -> None:
-        """Take a SaslAuthenticate.
+        """Process a SaslAuthenticate request.
 
         Raises:
             AuthenticationRefused: it must not reach the broker.
         """
         if self._exchange is not None:
-            self._exchange.hear_client(request["authBytes"])
+            self._exchange.on_client_message(request["authBytes"])
 
-    def authenticated(self, answer: Message, now: int) -> Message:
-        """Take the broker's answer to a SaslAuthenticate at `now` [ms]; return that for the client.
+    def on_authenticate_response(self, response: Message, now: int) -> Message:
+        """Process the broker's SaslAuthenticate response at `now` [ms]; return the response for the client.
 
         Raises:
             AuthenticationRefused: the broker has accepted a client whose name could not be read, or another user.
         """
-        if self._exchange is None or answer["errorCode"]:
+        if self._exchange is None or response["errorCode"]:
             self._exchange = None
-            return answer
-        user = self._exchange.hear_broker(answer["authBytes"])
+            return response
+        user = self._exchange.on_broker_message(response["authBytes"])
         if user is None:
-            return answer
+            return response
         if self.user is not None and user != self.user:
             raise AuthenticationRefused("the user of a connection cannot change")
         self.user, self._exchange = user, None
-        lifetime_ms = answer.get("sessionLifetimeMs", 0)
+        lifetime_ms = response.get("sessionLifetimeMs", 0)
         if lifetime_ms <= 0:
             self.session_ends_at = None
-            return answer
+            return response
         self.session_ends_at = now + lifetime_ms
-        return {**answer, "sessionLifetimeMs": max(lifetime_ms - self._margin_ms, lifetime_ms // 2, 1)}
+        return {**response, "sessionLifetimeMs": max(lifetime_ms - self._margin_ms, lifetime_ms // 2, 1)}
 
 
 def refusal(error: AuthenticationRefused) -> Message:
-    """Return the answer to a SaslAuthenticate that is refused."""
-    return {"errorCode": int(ErrorCode.SASL_AUTHENTICATION_FAILED), "errorMessage": str(error)}
+    """Return the response to a refused SaslAuthenticate request."""
+    return {"errorCode": int(KafkaErrorCode.SASL_AUTHENTICATION_FAILED), "errorMessage": str(error)}

@@ -1,19 +1,19 @@
-"""A client's channel: the connection of a client, and the connection to a broker that belongs to it."""
+"""A channel: a client's connection, and the gateway's connection to a broker on behalf of this client."""
 
 import struct
 from collections.abc import Callable
 
 from quota.gateway.addresses import NAMING_BROKERS
 from quota.gateway.authentication import Authentication, refusal
-from quota.gateway.gate import ChannelError, Gate, Ports
+from quota.gateway.context import ChannelError, ChannelIO, GatewayContext
 from quota.gateway.mutations.growth import excess
-from quota.gateway.mutations.mutate import Ask, Steps, Verdict, mutate
-from quota.gateway.mutations.operations import Call, ClientRequest, MutationAnswer, Pause
+from quota.gateway.mutations.mutate import DecisionReply, DecisionRequest, Steps, mutate
+from quota.gateway.mutations.operations import BrokerCall, ClientRequest, MutationResponse, Pause
 from quota.gateway.pipeline import Pipeline
 from quota.gateway.requests import RequestStream
 from quota.gateway.sasl import AuthenticationRefused
 from quota.records.request import ANONYMOUS
-from quota.wire.api_keys import ApiKey, ErrorCode
+from quota.wire.api_keys import ApiKey, KafkaErrorCode
 from quota.wire.codec import Message
 from quota.wire.headers import RequestHeader
 from quota.wire.primitives import Malformed
@@ -23,37 +23,37 @@ _CORRELATION_ID_BYTES = 4
 _MAX_READ_BYTES = 8 * 1024 * 1024
 """The maximum size of a request that is read whole."""
 _MAX_ELEMENTS = 20_000
-"""The maximum number of elements of its arrays: reading them must not keep other clients waiting."""
+"""The maximum number of array elements in such a request: decoding it blocks all other clients."""
 
 
 class Channel:
-    """Passes requests and answers on, in order, and intercepts mutations.
+    """Forwards requests and responses, in order, and intercepts mutations.
 
     `from_client`, `from_broker`, `decided`, `paused` and `resume` are its inputs. Each may raise `ChannelError`,
-    `Malformed` or `Unwritable`: what was sent before is to be delivered, and then both connections are to be closed.
+    `Malformed` or `Unwritable`: the caller must then deliver what was already sent, and close both connections.
     """
 
     __slots__ = (
         "_accepted",
         "_authentication",
         "_client",
+        "_context",
         "_flow",
-        "_gate",
+        "_io",
         "_mutating",
         "_pipeline",
-        "_ports",
         "_requests",
         "_waiting",
     )
 
-    def __init__(self, gate: Gate, ports: Ports) -> None:
-        self._gate = gate
-        self._ports = ports
-        self._authentication = Authentication(gate.subject_claim, gate.rules.decision_timeout_ms)
-        if not gate.authenticates:
+    def __init__(self, context: GatewayContext, io: ChannelIO) -> None:
+        self._context = context
+        self._io = io
+        self._authentication = Authentication(context.subject_claim, context.rules.decision_timeout_ms)
+        if not context.authenticates:
             self._authentication.user = ANONYMOUS
-        self._requests = RequestStream(gate)
-        self._pipeline = Pipeline(gate.protocol)
+        self._requests = RequestStream(context)
+        self._pipeline = Pipeline(context.protocol)
         self._client: tuple[str, str | None] | None = None
         self._flow: Steps | None = None
         self._mutating = RequestHeader(0, 0, 0, None)
@@ -63,14 +63,14 @@ class Channel:
     # The inputs
 
     def from_client(self, data: bytes) -> None:
-        """Take bytes from the client."""
+        """Process bytes received from the client."""
         passed = self._requests.add(data)
         if passed:
             self._pipeline.to_broker.append(passed)
         self._advance()
 
     def from_broker(self, data: bytes) -> None:
-        """Take bytes from the broker."""
+        """Process bytes received from the broker."""
         was_full = self._pipeline.is_full
         try:
             self._pipeline.take(data)
@@ -79,27 +79,27 @@ class Channel:
         if was_full:
             self._advance()
 
-    def decided(self, verdict: Verdict) -> None:
-        """Take the verdict on what was asked."""
-        self._go_on(verdict)
+    def decided(self, reply: DecisionReply) -> None:
+        """Continue the mutation in progress with the reply on its `DecisionRequest`."""
+        self._go_on(reply)
 
     def paused(self) -> None:
-        """Go on after a pause."""
+        """Continue the mutation in progress after a pause."""
         self._go_on(None)
 
     def resume(self) -> None:
-        """Begin the request that was held, when its channel is neither busy nor muted."""
+        """Start the held request; call this when the channel is neither busy nor muted."""
         self._waiting, self._accepted = False, True
         self._advance()
 
     def close(self) -> None:
-        """Forget what is under way."""
-        self._gate.mutes.close(self, self._client, self._ports.now())
+        """Discard the request in progress, and remove the channel from the mutes."""
+        self._context.mutes.close(self, self._client, self._io.now())
         if self._flow is not None:
             self._flow.close()
             self._flow = None
 
-    # What the surroundings see
+    # State, for the server
 
     @property
     def user(self) -> str | None:
@@ -108,7 +108,7 @@ class Channel:
 
     @property
     def held_bytes(self) -> int:
-        """The bytes held of the client's requests."""
+        """The number of buffered bytes of the client's requests."""
         return len(self._requests)
 
     @property
@@ -118,24 +118,27 @@ class Channel:
 
     @property
     def is_full(self) -> bool:
-        """Whether requests are held back because too many answers are outstanding."""
+        """Whether requests are held back because too many responses are outstanding."""
         return self._pipeline.is_full
 
     @property
     def is_receiving(self) -> bool:
-        """Whether the end of a request that is passed on is still to come."""
+        """Whether a request is being forwarded that has not arrived completely."""
         return self._requests.is_passing
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is under way: no request, and no answer that is to come. A mute may hold the next request."""
+        """Whether no request is in progress and no response is outstanding.
+
+        A channel whose next request is held by a mute counts as idle.
+        """
         if self._flow is not None or self.is_receiving or not self._pipeline.is_idle:
             return False
-        return not self._waiting or self._gate.mutes.muted(self, self._ports.now())
+        return not self._waiting or self._context.mutes.muted(self, self._io.now())
 
     @property
     def is_mutating(self) -> bool:
-        """Whether a mutation is under way."""
+        """Whether a mutation is in progress."""
         return self._flow is not None
 
     # Requests
@@ -148,7 +151,7 @@ class Channel:
             self._flush()
 
     def _next_request(self) -> bool:
-        """Process the next request; return false if it is not there yet, or has to wait."""
+        """Process the next request; return false if it has not arrived, or has to wait."""
         header = self._requests.peek(authenticated=self.user is not None)
         if header is None:
             return False
@@ -168,23 +171,23 @@ class Channel:
     def _join(self, header: RequestHeader) -> None:
         if self._client is None and self.user is not None:
             self._client = (self.user, header.client_id)
-            self._gate.mutes.join(self, self._client, self._ports.now())
+            self._context.mutes.join(self, self._client, self._io.now())
 
     def _begin(self) -> bool:
         """Return whether the next request may begin; if not, the channel waits for `resume`."""
         if self._accepted:
             self._accepted = False
-        elif not self._gate.mutes.offer(self, self._ports.now()):
+        elif not self._context.mutes.offer(self, self._io.now()):
             self._waiting = True
             return False
         return True
 
     def _end(self, throttle_time_ms: int = 0) -> None:
-        """End the request under way; the next one that is held is due at once, or after the mute."""
-        self._gate.mutes.answered(self, self._client, throttle_time_ms, self._ports.now())
+        """End the request in progress; the next held request is due immediately, or after the mute."""
+        self._context.mutes.answered(self, self._client, throttle_time_ms, self._io.now())
 
     def _relay(self, header: RequestHeader) -> bool:
-        """Pass a request on as its bytes arrive; return false if it has to wait."""
+        """Forward a request as its bytes arrive; return false if it has to wait."""
         acks: int | None = 1
         if header.api_key == ApiKey.PRODUCE or self._client is None:
             found = self._requests.read_head()
@@ -196,74 +199,74 @@ class Channel:
             return False
         self._pipeline.to_broker.append(self._requests.pass_on())
         if acks:
-            self._pipeline.expect(header, self._on_brokers_answer if header.api_key in NAMING_BROKERS else None)
-        self._gate.stats.relayed += 1
+            self._pipeline.expect(header, self._on_broker_response if header.api_key in NAMING_BROKERS else None)
+        self._context.stats.relayed += 1
         self._end()
         return True
 
     # Requests that are read whole
 
     def _on_api_versions(self, header: RequestHeader, frame: bytes) -> None:
-        last = self._gate.protocol.apis[ApiKey.API_VERSIONS].max_version
+        last = self._context.protocol.apis[ApiKey.API_VERSIONS].max_version
         if header.api_version <= last:
-            self._pipeline.forward(header, frame, self._on_api_versions_answer)
-        else:  # as brokers answer a version that they do not know
+            self._pipeline.forward(header, frame, self._on_api_versions_response)
+        else:  # the response of a broker to an unsupported version
             known = [{"apiKey": int(ApiKey.API_VERSIONS), "minVersion": 0, "maxVersion": last}]
-            answer = {"errorCode": int(ErrorCode.UNSUPPORTED_VERSION), "apiKeys": known}
-            self._pipeline.answer(header._replace(api_version=0), answer)
+            response = {"errorCode": int(KafkaErrorCode.UNSUPPORTED_VERSION), "apiKeys": known}
+            self._pipeline.respond(header._replace(api_version=0), response)
         self._end()
 
     def _on_metadata(self, header: RequestHeader, frame: bytes) -> None:
-        """Take away the permission to create the topics that are asked for."""
+        """Clear `allowAutoTopicCreation`, so that the request creates no topics."""
         message = self._read(header, frame)
         if message["allowAutoTopicCreation"]:
-            self._pipeline.call(header, {**message, "allowAutoTopicCreation": False}, self._on_brokers_answer)
+            self._pipeline.call(header, {**message, "allowAutoTopicCreation": False}, self._on_broker_response)
         else:
-            self._pipeline.forward(header, frame, self._on_brokers_answer)
-        self._gate.stats.relayed += 1
+            self._pipeline.forward(header, frame, self._on_broker_response)
+        self._context.stats.relayed += 1
         self._end()
 
     def _on_handshake(self, header: RequestHeader, frame: bytes) -> None:
         self._authentication.handshake(self._read(header, frame))
-        self._pipeline.forward(header, frame, self._on_handshake_answer)
+        self._pipeline.forward(header, frame, self._on_handshake_response)
 
     def _on_authenticate(self, header: RequestHeader, frame: bytes) -> None:
         try:
             self._authentication.authenticate(self._read(header, frame))
         except AuthenticationRefused as error:
-            self._pipeline.answer(header, refusal(error))
+            self._pipeline.respond(header, refusal(error))
             raise ChannelError("authentication", str(error)) from None
-        self._pipeline.forward(header, frame, self._on_authenticate_answer)
+        self._pipeline.forward(header, frame, self._on_authenticate_response)
 
     def _on_mutation(self, header: RequestHeader, frame: bytes) -> None:
         message = self._read(header, frame)
         topics = message.get("topicNames") or message.get("topics")
         refused = excess(message) if header.api_key == ApiKey.CREATE_PARTITIONS else None
         if refused is not None:
-            self._pipeline.answer(header, refused)
+            self._pipeline.respond(header, refused)
             self._end()
             return
         if self.user is None or not topics or message.get("validateOnly"):
             self._pipeline.forward(header, frame)
             self._end()
             return
-        now, ends_at = self._ports.now(), self._authentication.session_ends_at
+        now, ends_at = self._io.now(), self._authentication.session_ends_at
         left_ms = None if ends_at is None else ends_at - now
         key = ApiKey(header.api_key)
         request = ClientRequest(key, header.api_version, header.client_id, self.user, message, left_ms)
         self._mutating = header
-        self._flow = mutate(request, self._gate.rules, self._gate.recent, self._ports.now)
+        self._flow = mutate(request, self._context.rules, self._context.recent, self._io.now)
         self._step(None)
 
-    def _go_on(self, result: Verdict | None) -> None:
+    def _go_on(self, result: DecisionReply | None) -> None:
         if self._flow is not None:
             try:
                 self._step(result)
             finally:
                 self._flush()
 
-    def _step(self, result: Message | Verdict | None) -> None:
-        """Go on with the mutation under way."""
+    def _step(self, result: Message | DecisionReply | None) -> None:
+        """Advance the mutation in progress."""
         if self._flow is None:
             return
         try:
@@ -272,63 +275,69 @@ class Channel:
             self._flow = None
             self._finish(ended.value)
             return
-        if isinstance(step, Ask):
-            self._ports.ask(step)
+        if isinstance(step, DecisionRequest):
+            self._io.request_decision(step)
         elif isinstance(step, Pause):
-            self._ports.pause(step.ms)
+            self._io.pause(step.ms)
         else:
             self._call(step)
 
-    def _call(self, call: Call) -> None:
+    def _call(self, call: BrokerCall) -> None:
         header = self._mutating._replace(api_key=call.key, api_version=call.version)
-        self._pipeline.call(header, call.message, self._on_call_answer)
+        self._pipeline.call(header, call.message, self._on_call_response)
 
-    def _finish(self, answer: MutationAnswer) -> None:
-        self._pipeline.answer(self._mutating, answer.message)
-        self._gate.stats.add_mutation(self._mutating, answer)
-        self._end(answer.mute_ms)
+    def _finish(self, response: MutationResponse) -> None:
+        self._pipeline.respond(self._mutating, response.message)
+        self._context.stats.add_mutation(self._mutating, response)
+        self._end(response.mute_ms)
 
     def _read(self, header: RequestHeader, frame: bytes) -> Message:
-        return self._gate.protocol.request(header.api_key, header.api_version).read(frame, header.body, _MAX_ELEMENTS)
+        return self._context.protocol.request(header.api_key, header.api_version).read(
+            frame, header.body, _MAX_ELEMENTS
+        )
 
-    # Answers that are read whole
+    # Responses that are read whole
 
-    def _on_api_versions_answer(self, request: RequestHeader, frame: bytes) -> None:
+    def _on_api_versions_response(self, request: RequestHeader, frame: bytes) -> None:
         if len(frame) < _CORRELATION_ID_BYTES + _ERROR_CODE.size:
-            raise Malformed("an answer to ApiVersions that ends early")
+            raise Malformed("the ApiVersions response is truncated")
         (error,) = _ERROR_CODE.unpack_from(frame, _CORRELATION_ID_BYTES)
-        if error == ErrorCode.UNSUPPORTED_VERSION:  # in version 0, whatever was asked for
+        if error == KafkaErrorCode.UNSUPPORTED_VERSION:  # always in version 0, whatever version was requested
             request = request._replace(api_version=0)
         body = frame[self._pipeline.body_of(request, frame) :]
-        self._pipeline.send_body(request, self._gate.offered.rewrite(request.api_version, body))
+        self._pipeline.send_body(request, self._context.offered.rewrite(request.api_version, body))
 
-    def _on_brokers_answer(self, request: RequestHeader, frame: bytes) -> None:
+    def _on_broker_response(self, request: RequestHeader, frame: bytes) -> None:
         body = frame[self._pipeline.body_of(request, frame) :]
-        told, foreign = self._gate.addresses.translate(self._gate.protocol, request.api_key, request.api_version, body)
-        self._gate.stats.add_foreign(foreign)
-        self._pipeline.send_body(request, told)
+        rewritten, foreign = self._context.addresses.translate(
+            self._context.protocol, request.api_key, request.api_version, body
+        )
+        self._context.stats.add_foreign(foreign)
+        self._pipeline.send_body(request, rewritten)
 
-    def _on_handshake_answer(self, request: RequestHeader, frame: bytes) -> None:
-        answer = self._authentication.handshake_answered(self._pipeline.read_answer(request, frame))
-        self._pipeline.send(request, answer)
+    def _on_handshake_response(self, request: RequestHeader, frame: bytes) -> None:
+        response = self._authentication.on_handshake_response(self._pipeline.read_response(request, frame))
+        self._pipeline.send(request, response)
         self._end()
 
-    def _on_authenticate_answer(self, request: RequestHeader, frame: bytes) -> None:
+    def _on_authenticate_response(self, request: RequestHeader, frame: bytes) -> None:
         try:
-            answer = self._authentication.authenticated(self._pipeline.read_answer(request, frame), self._ports.now())
+            response = self._authentication.on_authenticate_response(
+                self._pipeline.read_response(request, frame), self._io.now()
+            )
         except AuthenticationRefused as error:
             self._pipeline.send(request, refusal(error))
             raise ChannelError("authentication", str(error)) from None
-        self._pipeline.send(request, answer)
+        self._pipeline.send(request, response)
         self._end()
 
-    def _on_call_answer(self, request: RequestHeader, frame: bytes) -> None:
-        self._step(self._pipeline.read_answer(request, frame))
+    def _on_call_response(self, request: RequestHeader, frame: bytes) -> None:
+        self._step(self._pipeline.read_response(request, frame))
 
     def _flush(self) -> None:
         for data, send in (
-            (self._pipeline.to_broker, self._ports.to_broker),
-            (self._pipeline.to_client, self._ports.to_client),
+            (self._pipeline.to_broker, self._io.to_broker),
+            (self._pipeline.to_client, self._io.to_client),
         ):
             if data:
                 send(data[0] if len(data) == 1 else b"".join(data))

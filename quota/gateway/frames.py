@@ -1,4 +1,4 @@
-"""A stream of bytes cut into frames, each either taken whole or passed on as its bytes arrive."""
+"""A stream of bytes cut into frames, each either read whole or forwarded as its bytes arrive."""
 
 import struct
 
@@ -9,7 +9,7 @@ LENGTH_BYTES = _LENGTH.size
 class FrameStream:
     """The bytes from one side of a connection.
 
-    Kafka's frames begin with their length (int32), which does not count itself.
+    A Kafka frame begins with its length (int32), which excludes these four bytes.
     """
 
     __slots__ = ("_buffer", "_passing")
@@ -23,7 +23,7 @@ class FrameStream:
         return len(self._buffer)
 
     def add(self, data: bytes) -> bytes:
-        """Take bytes; return those of them that belong to the frame being passed on."""
+        """Add received bytes; return those that belong to the frame being forwarded."""
         if not self._passing:
             self._buffer += data
             return b""
@@ -35,18 +35,18 @@ class FrameStream:
 
     @property
     def is_passing(self) -> bool:
-        """Whether a frame is being passed on whose end is not there yet."""
+        """Whether a frame is being forwarded that has not arrived completely."""
         return self._passing > 0
 
     @property
     def length(self) -> int | None:
-        """The length of the frame that comes next, in bytes; None if it is not there yet."""
+        """The length of the next frame in bytes; None if it has not arrived, or while another frame is forwarded."""
         if self._passing or len(self._buffer) < LENGTH_BYTES:
             return None
         return int(_LENGTH.unpack_from(self._buffer)[0])
 
     def prefix(self, most: int) -> bytes:
-        """Return what is there of the next frame, behind its length, up to `most` bytes and its end."""
+        """Return the bytes of the next frame that have arrived, without its length field, at most `most`."""
         end = min(self.length or 0, most) + LENGTH_BYTES
         return bytes(self._buffer[LENGTH_BYTES:end])
 
@@ -64,7 +64,7 @@ class FrameStream:
         return frame
 
     def pass_on(self) -> bytes:
-        """Begin to pass the next frame on; return what is there of it, with its length."""
+        """Start to forward the next frame; return the bytes that have arrived, including its length field."""
         end = LENGTH_BYTES + (self.length or 0)
         passed = bytes(self._buffer[:end])
         del self._buffer[:end]

@@ -8,4 +8,4 @@ OPERATIONS = {
     ApiKey.CREATE_PARTITIONS: Operation.CREATE_PARTITIONS,
     ApiKey.DELETE_TOPICS: Operation.DELETE_TOPICS,
 }
-"""By their API."""
+"""The operation of each of these APIs."""

@@ -1,4 +1,4 @@
-"""Which channels are busy or muted (KIP-219): each by itself, or all of one user and client-id together."""
+"""The busy and muted channels (KIP-219): muted one by one, or all of one user and client-id together."""
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
@@ -13,7 +13,7 @@ Client = tuple[str, str | None]
 class Mutes:
     """The mutes of a gateway's channels. Times are ms of one monotonic clock.
 
-    A channel holds one request back; its connection is not read any further than a bound.
+    A channel holds back at most one request; beyond a bound, its connection is not read.
     """
 
     def __init__(self, by: Literal["connection", "client"] = "connection") -> None:
@@ -24,7 +24,7 @@ class Mutes:
         self._until: dict[Client, int] = {}
 
     def join(self, channel: Hashable, client: Client, now: int) -> None:
-        """Tell whose channel this is, once; a mute of the client holds for it, too."""
+        """Register the client of a channel, once; a mute of the client also applies to this channel."""
         if self._by_client:
             self._channels[client].add(channel)
             self._muter.mute(channel, max(self._until.get(client, now) - now, 0), now)

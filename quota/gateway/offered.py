@@ -9,9 +9,9 @@ from quota.wire.api_keys import ApiKey
 from quota.wire.protocol import Protocol
 
 _MIN_VERSIONS = {
-    ApiKey.CREATE_TOPICS: 2,  # older versions have no throttle time, as those of DeleteTopics
+    ApiKey.CREATE_TOPICS: 2,  # older versions have no throttle time; the same applies to DeleteTopics
     ApiKey.DELETE_TOPICS: 1,
-    ApiKey.METADATA: 4,  # older versions create topics, and cannot say that they should not
+    ApiKey.METADATA: 4,  # older versions always create missing topics
     ApiKey.SASL_HANDSHAKE: 1,  # version 0 is followed by bytes that are not frames
 }
 
@@ -20,7 +20,8 @@ _WITHHELD = {
 }
 
 _MAX_REMEMBERED = 64
-"""Answers whose rewritten form is kept: brokers answer all clients alike, and most connections begin with this one."""
+"""The number of rewritten ApiVersions responses to cache: brokers send all clients the same one, and most connections
+begin with it."""
 
 _LAST_WITHOUT_ADDRESSES = {
     ApiKey.PRODUCE: 9,
@@ -28,7 +29,7 @@ _LAST_WITHOUT_ADDRESSES = {
     ApiKey.SHARE_FETCH: -1,
     ApiKey.SHARE_ACKNOWLEDGE: -1,
 }
-"""The last versions whose answers do not name brokers' addresses (KIP-951); these answers are not rewritten."""
+"""The last versions whose responses contain no broker addresses (KIP-951); these responses are not rewritten."""
 
 _TRANSACTIONS = "transaction.version"
 _TRANSACTIONS_BY_PRODUCE = 2
@@ -47,7 +48,7 @@ class OfferedApis:
 
         Args:
             protocol: the protocol that the gateway knows.
-            rewritten: whether the gateway rewrites brokers' addresses, and must not pass on any other.
+            rewritten: whether the gateway rewrites brokers' addresses, and must not forward any other.
             permissive: whether clients may create, grow and delete topics by versions that are never refused.
         """
         self._protocol = protocol
@@ -68,10 +69,10 @@ class OfferedApis:
         return first <= version <= last
 
     def rewrite(self, version: int, body: bytes) -> bytes:
-        """Return the body of a broker's answer to ApiVersions, with only what the gateway offers, too.
+        """Return the body of a broker's ApiVersions response, reduced to the versions that the gateway offers.
 
         Raises:
-            Malformed: it is no such answer.
+            Malformed: the body is not an ApiVersions response of this version.
         """
         known = self._rewritten.get((version, body))
         if known is None:
@@ -82,23 +83,23 @@ class OfferedApis:
             self._rewritten[version, body] = known
         return known
 
-    def of_broker(self, answer: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a broker's answer to ApiVersions, with only what the gateway offers, too.
+    def of_broker(self, response: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a broker's ApiVersions response, reduced to the versions that the gateway offers.
 
         Brokers advertise Produce v0, because librdkafka compresses only then (KAFKA-18659).
         """
         kept = []
-        for api in answer["apiKeys"]:
+        for api in response["apiKeys"]:
             first, last = self._ranges.get(api["apiKey"], (0, -1))
             first, last = max(first, api["minVersion"]), min(last, api["maxVersion"])
             if first <= last:
                 first = api["minVersion"] if api["apiKey"] == ApiKey.PRODUCE else first
                 kept.append({**api, "minVersion": first, "maxVersion": last})
-        features = [self._feature(each) for each in answer.get("finalizedFeatures", ())]
-        return {**answer, "apiKeys": kept, "finalizedFeatures": features}
+        features = [self._feature(each) for each in response.get("finalizedFeatures", ())]
+        return {**response, "apiKeys": kept, "finalizedFeatures": features}
 
     def _feature(self, feature: dict[str, Any]) -> dict[str, Any]:
-        """Return a finalized feature as clients can use it: transactions in a version that fits that of Produce."""
+        """Return a finalized feature as clients may use it: `transaction.version` up to 1 if Produce is limited."""
         _, last = self._ranges.get(ApiKey.PRODUCE, (0, -1))
         if feature["name"] != _TRANSACTIONS or last >= _PRODUCE_ADDS_PARTITIONS:
             return feature

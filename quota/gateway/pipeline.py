@@ -1,31 +1,31 @@
-"""The requests on their way to a broker, and their answers, which reach the client in the order of the requests."""
+"""The requests in flight to a broker, and their responses, which reach the client in the order of the requests."""
 
 import struct
 from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from quota.gateway.context import ChannelError
 from quota.gateway.frames import FrameStream
-from quota.gateway.gate import ChannelError
 from quota.wire.codec import Message
 from quota.wire.headers import RequestHeader, read_response_header, write_request, write_response
 from quota.wire.primitives import Malformed
 from quota.wire.protocol import Protocol
 
 Handler = Callable[[RequestHeader, bytes], None]
-"""Takes the header of a request and a whole frame: the request, or the broker's answer to it."""
+"""Takes the header of a request and a whole frame: the request, or the broker's response."""
 
 _INT = struct.Struct(">i")
-_MAX_ANSWER_BYTES = 256 * 1024 * 1024
-"""The maximum size of an answer that is read whole."""
-_MAX_ANSWER_ELEMENTS = 1_000_000
-"""The maximum number of elements of its arrays: a topic of 10,000 partitions has 70,000."""
+_MAX_RESPONSE_BYTES = 256 * 1024 * 1024
+"""The maximum size of a response that is decoded [bytes]."""
+_MAX_RESPONSE_ELEMENTS = 1_000_000
+"""The maximum number of array elements in such a response: a topic of 10,000 partitions has 70,000."""
 _MAX_EXPECTED = 1000
-"""Answers that may be outstanding: what is remembered of a request takes more room than a short request itself."""
+"""The maximum number of outstanding responses: the state of a request takes more memory than a short request."""
 
 
 class _Expected(NamedTuple):
-    """An answer that is to come from the broker, or (`ready`) one of the gateway's own that waits for its turn."""
+    """An outstanding response of the broker, or (`ready`) a response of the gateway that waits for its turn."""
 
     request: RequestHeader
     handle: Handler | None = None
@@ -35,29 +35,29 @@ class _Expected(NamedTuple):
 class Pipeline:
     """The two directions of a channel; `to_broker` and `to_client` collect the bytes to be sent."""
 
-    __slots__ = ("_answers", "_expected", "_protocol", "to_broker", "to_client")
+    __slots__ = ("_expected", "_protocol", "_responses", "to_broker", "to_client")
 
     def __init__(self, protocol: Protocol) -> None:
         self._protocol = protocol
-        self._answers = FrameStream()
+        self._responses = FrameStream()
         self._expected: deque[_Expected] = deque()
         self.to_broker: list[bytes] = []
         self.to_client: list[bytes] = []
 
     @property
     def is_idle(self) -> bool:
-        """Whether no answer is to come, and none is being passed on."""
+        """Whether no response is outstanding or being forwarded."""
         return not self._expected
 
     @property
     def is_full(self) -> bool:
-        """Whether no request may begin until an answer arrives."""
+        """Whether no request may start until a response arrives."""
         return len(self._expected) >= _MAX_EXPECTED
 
     # Requests
 
     def expect(self, header: RequestHeader, handle: Handler | None = None) -> None:
-        """Expect an answer of the broker. Without a handler it is passed on as its bytes arrive."""
+        """Expect a response from the broker. Without a handler it is forwarded as its bytes arrive."""
         self._expected.append(_Expected(header, handle))
 
     def forward(self, header: RequestHeader, frame: bytes, handle: Handler | None = None) -> None:
@@ -66,30 +66,30 @@ class Pipeline:
         self.expect(header, handle)
 
     def call(self, header: RequestHeader, message: Message, handle: Handler) -> None:
-        """Send a request of the gateway's to the broker."""
+        """Send a request by the gateway to the broker."""
         body = self._protocol.request(header.api_key, header.api_version).write(message)
         self.to_broker.append(write_request(header, body, self._protocol))
         self.expect(header, handle)
 
-    # Answers
+    # Responses
 
     def take(self, data: bytes) -> None:
-        """Take bytes of the broker's answers.
+        """Process bytes received from the broker.
 
         Raises:
-            ChannelError: an answer is not the one expected next, or is too large.
-            Malformed: an answer cannot be read.
+            ChannelError: a response is not the one expected next, or is too large.
+            Malformed: a response cannot be decoded.
         """
-        passed = self._answers.add(data)
+        passed = self._responses.add(data)
         if passed:
             self.to_client.append(passed)
-            if not self._answers.is_passing:
-                self._end_answer()
-        while self._next_answer():
+            if not self._responses.is_passing:
+                self._end_response()
+        while self._next_response():
             pass
 
-    def answer(self, header: RequestHeader, message: Message) -> None:
-        """Answer a request as soon as all requests before it are answered."""
+    def respond(self, header: RequestHeader, message: Message) -> None:
+        """Send the gateway's own response to a request, after the responses to all requests before it."""
         frame = self._frame(header, message)
         if self._expected:
             self._expected.append(_Expected(header, ready=frame))
@@ -97,66 +97,69 @@ class Pipeline:
             self.to_client.append(frame)
 
     def send(self, header: RequestHeader, message: Message) -> None:
-        """Answer the request whose turn it is, from its handler."""
+        """Send the response to the oldest outstanding request; to be called by its handler."""
         self.to_client.append(self._frame(header, message))
 
     def send_body(self, header: RequestHeader, body: bytes) -> None:
-        """Answer the request whose turn it is by a message that is written already."""
+        """Send the response to the oldest outstanding request, as an encoded body; to be called by its handler."""
         self.to_client.append(write_response(header, body, self._protocol))
 
-    def read_answer(self, header: RequestHeader, frame: bytes) -> Message:
-        """Return the message of an answer.
+    def read_response(self, header: RequestHeader, frame: bytes) -> Message:
+        """Decode a response frame.
 
         Raises:
-            Malformed: it is not an answer to this request.
+            Malformed: it is not a response to this request.
         """
         codec = self._protocol.response(header.api_key, header.api_version)
-        return codec.read(frame, self.body_of(header, frame), _MAX_ANSWER_ELEMENTS)
+        return codec.read(frame, self.body_of(header, frame), _MAX_RESPONSE_ELEMENTS)
 
     def body_of(self, header: RequestHeader, frame: bytes) -> int:
-        """Return where the message of an answer begins.
+        """Return the offset of the body in a response frame.
 
         Raises:
-            Malformed: the answer ends before.
+            Malformed: the frame ends within the header.
         """
         found = read_response_header(frame, header, self._protocol)
         if found is None:
-            raise Malformed("an answer that ends within its header")
+            raise Malformed("a response is truncated within its header")
         return found.body
 
     def _frame(self, header: RequestHeader, message: Message) -> bytes:
         body = self._protocol.response(header.api_key, header.api_version).write(message)
         return write_response(header, body, self._protocol)
 
-    def _next_answer(self) -> bool:
-        """Process the next answer; return false if it is not there yet."""
-        length = self._answers.length
+    def _next_response(self) -> bool:
+        """Process the next response; return false if it has not arrived."""
+        length = self._responses.length
         if length is None:
             return False
         if length < _INT.size:
-            raise ChannelError("answer", f"the broker sent an answer of {length} bytes")
-        prefix = self._answers.prefix(_INT.size)
+            raise ChannelError("answer", f"the broker sent a response of {length} bytes")
+        prefix = self._responses.prefix(_INT.size)
         if len(prefix) < _INT.size:
             return False
         (correlation_id,) = _INT.unpack(prefix)
         if not self._expected or self._expected[0].request.correlation_id != correlation_id:
-            raise ChannelError("answer", f"the broker sent an answer {correlation_id} that is not expected")
+            raise ChannelError("answer", f"the broker sent an unexpected response (correlation id {correlation_id})")
         request, handle, _ = self._expected[0]
         if handle is None:
-            self.to_client.append(self._answers.pass_on())
-            if self._answers.is_passing:
+            self.to_client.append(self._responses.pass_on())
+            if self._responses.is_passing:
                 return False
-        elif length > _MAX_ANSWER_BYTES:
-            raise ChannelError("answer", f"an answer of {length} bytes to API {request.api_key}")
-        elif not self._answers.is_complete:
+        elif length > _MAX_RESPONSE_BYTES:
+            raise ChannelError(
+                "answer",
+                f"the response to API {request.api_key} has {length} bytes, at most {_MAX_RESPONSE_BYTES} are accepted",
+            )
+        elif not self._responses.is_complete:
             return False
         else:
-            handle(request, self._answers.take())
-        self._end_answer()
+            handle(request, self._responses.take())
+        self._end_response()
         return True
 
-    def _end_answer(self) -> None:
-        """Forget the answer that came, whole, and send the gateway's own ones whose turn it is."""
+    def _end_response(self) -> None:
+        """Remove the completed response, and send the gateway's own responses that come next."""
         self._expected.popleft()
         while self._expected and self._expected[0].ready:
             self.to_client.append(self._expected.popleft().ready)

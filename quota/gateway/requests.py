@@ -1,9 +1,9 @@
-"""A client's requests as they arrive: what may come, and how much."""
+"""A client's incoming requests: which ones are accepted, and up to which size."""
 
 import struct
 
+from quota.gateway.context import ChannelError, GatewayContext
 from quota.gateway.frames import FrameStream
-from quota.gateway.gate import ChannelError, Gate
 from quota.wire.api_keys import ApiKey
 from quota.wire.headers import MAX_HEADER, RequestHeader, acks_of_produce, read_request_header
 from quota.wire.primitives import Malformed
@@ -15,35 +15,36 @@ _BEFORE_AUTHENTICATION = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, 
 _MAX_UNAUTHENTICATED_BYTES = 512 * 1024
 """Kafka's default of `sasl.server.max.receive.size`."""
 _HEAD_SIZES = (1024, 2 * MAX_HEADER)
-"""Bytes to look for the head of a request in: most are short, the longest has a long transactional id."""
+"""The prefix sizes in which the head of a request is searched [bytes]: most are short; a long transactional id makes it
+long."""
 
 
 class RequestStream(FrameStream):
     """The requests of one client."""
 
-    __slots__ = ("_gate",)
+    __slots__ = ("_context",)
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, context: GatewayContext) -> None:
         super().__init__()
-        self._gate = gate
+        self._context = context
 
     def peek(self, *, authenticated: bool) -> RequestHeader | None:
-        """Return the header of the next request, without its client id; None if it is not there yet.
+        """Return the header of the next request, without its client id; None if it has not arrived.
 
         Raises:
-            ChannelError: it is too small or too large, not offered, or must not come before authentication.
+            ChannelError: it is too small or too large, not offered, or not allowed before authentication.
         """
         length = self.length
         if length is None:
             return None
-        self.check_size(self._gate.max_request_bytes if authenticated else _MAX_UNAUTHENTICATED_BYTES)
+        self.check_size(self._context.max_request_bytes if authenticated else _MAX_UNAUTHENTICATED_BYTES)
         start = self.prefix(_START.size)
         if len(start) < _START.size:
             return None
         key, version, correlation_id = _START.unpack(start)
         if not authenticated and key not in _BEFORE_AUTHENTICATION:
             raise ChannelError("unauthenticated", f"API {key} before authentication")
-        if key != ApiKey.API_VERSIONS and not self._gate.offered.offers(key, version):
+        if key != ApiKey.API_VERSIONS and not self._context.offered.offers(key, version):
             raise ChannelError("not_offered", f"API {key} in version {version}, which is not offered")
         return RequestHeader(key, version, correlation_id, None)
 
@@ -51,27 +52,27 @@ class RequestStream(FrameStream):
         """Check the size of the next request.
 
         Raises:
-            ChannelError: it has more than `most` bytes, or too few to be one.
+            ChannelError: it has more than `most` bytes, or fewer than the smallest request.
         """
         length = self.length or 0
         if not _LEAST_BYTES <= length <= most:
             raise ChannelError("size", f"a request of {length} bytes; {_LEAST_BYTES} to {most} are allowed")
 
     def read_head(self) -> tuple[RequestHeader, int] | None:
-        """Return the header of the next request, and a Produce request's acks; None if they are not there yet.
+        """Return the header of the next request and its acks (1 if it is not Produce); None if they have not arrived.
 
-        A Produce request with acks=0 has no answer.
+        A Produce request with acks=0 has no response.
 
         Raises:
             Malformed: the request ends within them.
         """
         for size in _HEAD_SIZES:
             prefix = self.prefix(size)
-            header = read_request_header(prefix, self._gate.protocol)
+            header = read_request_header(prefix, self._context.protocol)
             if header is not None:
                 acks = acks_of_produce(prefix, header) if header.api_key == ApiKey.PRODUCE else 1
                 if acks is not None:
                     return header, acks
         if self.is_complete or len(prefix) == size:
-            raise Malformed("a request that ends within its head")
+            raise Malformed("a request is truncated within its header")
         return None

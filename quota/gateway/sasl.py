@@ -28,14 +28,14 @@ _JWT_PARTS = 3
 
 
 class AuthenticationRefused(MutationQuotaError):
-    """An exchange that is not passed on, or whose user is unknown; the message is for the client."""
+    """An exchange that is not forwarded, or whose user is unknown; the message is for the client."""
 
 
 class SaslExchange:
-    """One exchange by one mechanism."""
+    """One SASL exchange with one mechanism."""
 
     def __init__(self, mechanism: str, subject_claim: str = "sub") -> None:
-        """Begin an exchange.
+        """Start an exchange.
 
         Args:
             mechanism: one of `MECHANISMS`, which the broker has accepted.
@@ -46,20 +46,20 @@ class SaslExchange:
         self._rounds = 0
         self._user: str | None = None
 
-    def hear_client(self, auth_bytes: bytes) -> None:
-        """Take a message of the client.
+    def on_client_message(self, auth_bytes: bytes) -> None:
+        """Process a message of the client.
 
         Raises:
             AuthenticationRefused: it authenticates with a delegation token, which does not name its owner.
         """
         self._rounds += 1
-        if self._mechanism == "OAUTHBEARER":  # a broker takes another token after one that it did not accept
+        if self._mechanism == "OAUTHBEARER":  # a broker accepts another token after one that it rejected
             self._user = _bearer_user(auth_bytes, self._subject_claim)
         elif self._rounds == 1:
             self._user = _plain_user(auth_bytes) if self._mechanism == "PLAIN" else _scram_user(auth_bytes)
 
-    def hear_broker(self, auth_bytes: bytes) -> str | None:
-        """Take an answer of the broker that is no error; return the user once the exchange is complete.
+    def on_broker_message(self, auth_bytes: bytes) -> str | None:
+        """Process a broker's response without an error; return the user once the exchange is complete.
 
         Raises:
             AuthenticationRefused: the broker has accepted a client whose name could not be read.
@@ -88,8 +88,8 @@ def _scram_user(message: bytes) -> str | None:
         name, _, value = extension.partition(b"=")
         if name.lower() == b"tokenauth" and value.lower() != b"false":
             raise AuthenticationRefused(
-                "clients cannot authenticate with a delegation token at a mutation quota gateway, which cannot see "
-                "its owner; use the user's own credentials"
+                "the mutation quota gateway does not accept delegation tokens, because it cannot see their owner; "
+                "use the user's own credentials"
             )
     return found["user"].replace(b"=2C", b",").replace(b"=3D", b"=").decode()
 
@@ -103,7 +103,7 @@ def _bearer_user(message: bytes, claim: str) -> str | None:
         subject = json.loads(payload.decode()).get(claim)
     except (binascii.Error, ValueError, AttributeError, RecursionError):
         return None
-    if not isinstance(subject, str) or subject != subject.strip(_TRIMMED):  # Kafka trims it, but not of every token
+    if not isinstance(subject, str) or subject != subject.strip(_TRIMMED):  # Kafka trims it only for some tokens
         return None
     return None if _SURROGATE.search(subject) else subject
 

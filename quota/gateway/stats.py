@@ -1,4 +1,4 @@
-"""Counts of a gateway's work, which other threads may read while it runs."""
+"""The counters of a gateway, which other threads may read while it runs."""
 
 import logging
 from bisect import bisect_left
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from quota.gateway.limited import OPERATIONS
-from quota.gateway.mutations.operations import MutationAnswer
+from quota.gateway.mutations.operations import MutationResponse
 from quota.records.request import STRICT_SINCE
 from quota.text import plural
 from quota.wire.address import Address
@@ -32,43 +32,43 @@ class GatewayStats:
     closed: Counter[str] = field(default_factory=Counter)
     """Connections that the gateway closed itself, by reason."""
     relayed: int = 0
-    """The number of requests passed on unchanged."""
+    """The number of requests forwarded unchanged."""
     client_bytes: int = 0
     """Bytes from clients."""
     broker_bytes: int = 0
     """Bytes from brokers."""
     mutations: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """Topics by operation, mode and outcome (see `MutationAnswer.topics`)."""
+    """Topics by operation, mode and outcome (see `MutationResponse.topics`)."""
     undecided: int = 0
     """Requests without a decision in time."""
     late: int = 0
-    """Decisions that came after their time."""
+    """Decisions that arrived after the timeout."""
     muted: int = 0
     """Times that a channel was muted."""
     muted_ms: int = 0
     """The sum of these mutes [ms]."""
     foreign_addresses: int = 0
-    """Addresses in brokers' answers that bypass the gateway, and were removed."""
+    """Addresses in brokers' responses that would bypass the gateway, and were removed."""
     decision_seconds: float = 0.0
-    """The sum of the times from a question to its decision [s]."""
+    """The sum of the times from a mutation request to its decision [s]."""
     is_serving: bool = False
     """Whether new connections are accepted."""
-    turned_at: float = 0.0
-    """The last time that the event loop was seen to go round, by the monotonic clock [s]; 0 before it serves."""
+    looped_at: float = 0.0
+    """The time at which the event loop last ran, by the monotonic clock [s]; 0 before it serves."""
     broker_failure: str = ""
-    """Why no broker answers, as of the last look; empty if one does."""
+    """Why no broker responds, as of the last check; empty if one does."""
     _decisions: list[int] = field(default_factory=lambda: [0] * (len(_BOUNDS) + 1))
     _logged: set[Address] = field(default_factory=set)
 
-    def add_mutation(self, request: RequestHeader, answer: MutationAnswer) -> None:
+    def add_mutation(self, request: RequestHeader, response: MutationResponse) -> None:
         """Count the topics of a client's request."""
         operation = OPERATIONS[ApiKey(request.api_key)]
         mode = "strict" if request.api_version >= STRICT_SINCE[operation] else "permissive"
-        for outcome, topics in answer.topics.items():
+        for outcome, topics in response.topics.items():
             self.mutations[operation.value.lower(), mode, outcome] += topics
-        if answer.mute_ms:
+        if response.mute_ms:
             self.muted += 1
-            self.muted_ms += answer.mute_ms
+            self.muted_ms += response.mute_ms
 
     def add_decision(self, seconds: float) -> None:
         """Count a decision that came in time, and how long it took [s]."""

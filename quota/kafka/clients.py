@@ -24,7 +24,7 @@ _CALLBACK = "oauth_cb"
 _RETRY_SECONDS = 0.1
 _CAUSE_POLL_SECONDS = 0.1
 _CAUSE_SECONDS = 1.0
-"""How long another client tries to connect, to find out why the cluster cannot be reached."""
+"""How long a second client tries to connect, to determine why the cluster cannot be reached [s]."""
 
 _TRANSPORT_ERRORS = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN})  # noqa: SLF001
 """librdkafka's errors for any trouble with all brokers; they do not name the cause."""
@@ -32,7 +32,7 @@ _TRANSPORT_ERRORS = frozenset({KafkaError._TRANSPORT, KafkaError._TIMED_OUT, Kaf
 
 _STATE = re.compile(r" \(after \d+ms in state \w+\)")
 _BOOTSTRAP = re.compile(r"^\S+/bootstrap: ")
-"""Parts of librdkafka's messages that tell an operator nothing."""
+"""Parts of librdkafka's messages that are of no use to an operator."""
 
 
 def client_config(connection: Connection, overrides: Mapping[str, str | float] | None = None) -> dict[str, Any]:
@@ -41,8 +41,8 @@ def client_config(connection: Connection, overrides: Mapping[str, str | float] |
     librdkafka's own log stays quiet: errors that matter reach the caller as exceptions.
 
     Raises:
-        BadInput: librdkafka does not take a property of the settings, or there is no function for tokens.
-        ClusterError: the function for tokens returns none.
+        BadInput: librdkafka rejects a property of the settings, or the token function cannot be loaded.
+        ClusterError: the token function returns no token.
     """
     if connection.security.more_librdkafka:
         _check_properties(connection)
@@ -53,8 +53,8 @@ def login_config(connection: Connection) -> dict[str, Any]:
     """Return the servers and the security of librdkafka's configuration for a cluster.
 
     Raises:
-        BadInput: there is no such function for tokens.
-        ClusterError: the function for tokens returns none.
+        BadInput: the token function cannot be loaded.
+        ClusterError: the token function returns no token.
     """
     security = connection.security
     return connection.librdkafka() | ({_CALLBACK: TokenFunction(security)} if security.token_function else {})
@@ -62,10 +62,12 @@ def login_config(connection: Connection) -> dict[str, Any]:
 
 @lru_cache
 def _check_properties(connection: Connection) -> None:
-    """Check by a client that is thrown away that librdkafka takes the further properties of the settings."""
+    """Check, with a client without servers, that librdkafka accepts the further properties of the settings."""
     more = dict(connection.security.more_librdkafka)
+    config = {**login_config(connection), "log_level": 2}
+    del config["bootstrap.servers"]
     try:
-        AdminClient({**login_config(connection), "log_level": 2})
+        AdminClient(config)
     except KafkaException as error:
         raise BadInput(f"librdkafka refuses a property: {mask_values(reason(error), more.values())}") from None
 
@@ -87,7 +89,7 @@ def cluster_errors(
         config: librdkafka's configuration for the cluster. If a transport error hides its cause, such as a wrong
             password or an unknown certificate, another client connects to find it, for at most a second.
         hint: advice to append to the reason. By default the one for a cluster that does not answer; with TLS or SASL
-            there is none, as the reason says enough.
+            there is none, as the reason is sufficient.
         connection: the connection, unless it is that of `[kafka]`: the default hint names its settings.
 
     Raises:
@@ -103,7 +105,7 @@ def cluster_errors(
 
 
 def retry(call: Callable[[], T], deadline: Deadline, codes: Collection[int] | None = None) -> T:
-    """Make a call again until it succeeds.
+    """Make a call, and retry it until it succeeds.
 
     Args:
         call: the call to a cluster.

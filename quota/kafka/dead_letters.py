@@ -11,6 +11,7 @@ from quota.kafka.reading import read_topic
 from quota.kafka.requests import RequestWriter
 from quota.records.dead_letter import DeadLetter, read_dead_letter
 from quota.records.record import Record, Source
+from quota.records.request import MutationRequest
 from quota.settings import Settings
 
 
@@ -49,23 +50,25 @@ def read_dead_letters(settings: Settings) -> Iterator[StoredDeadLetter]:
                 yield StoredDeadLetter(message.key(), letter, at)
 
 
-def check(letters: Iterable[tuple[StoredDeadLetter, bytes]], policy: Policy) -> None:
-    """Check that records, corrected or unchanged, are valid requests now.
+def valid_requests(letters: Iterable[tuple[StoredDeadLetter, bytes]], policy: Policy) -> list[MutationRequest]:
+    """Return the requests in records, corrected or unchanged, which must be valid now.
 
     Raises:
         BadInput: one of them is invalid.
     """
+    requests = []
     for letter, value in letters:
         try:
-            valid_request(Record(letter.letter.source, 0, value, letter.key), policy)
+            requests.append(valid_request(Record(letter.letter.source, 0, value, letter.key), policy))
         except BadRecord as error:
             raise BadInput(
                 f"{letter.letter_id} is still invalid: {error}; correct it in a file and use --value FILE"
             ) from None
+    return requests
 
 
 def send(settings: Settings, letters: Iterable[tuple[StoredDeadLetter, bytes]]) -> None:
-    """Send records again, each under its own key, as new records of the topic that they came from.
+    """Send records again, with their own keys, as new records of their topics.
 
     Raises:
         ClusterError: the cluster does not acknowledge them in time.

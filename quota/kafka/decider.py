@@ -20,18 +20,18 @@ _JOIN_SECONDS = 5.0
 
 OnAnswer = Callable[[ReceivedAnswer], object]
 OnFailure = Callable[[str, str], object]
-"""Takes the id of a request that cannot be decided, and the reason if that is the request's fault, else nothing."""
+"""Takes the id of a request that gets no decision, and the reason if the request is invalid, else an empty string."""
 
 
 class Decider:
-    """Writes requests, and reads all answers from its start on."""
+    """Writes requests, and reads the answers that arrive after its creation."""
 
     def __init__(self, settings: Settings, only: str) -> None:
         """Connect.
 
         Args:
             settings: the settings.
-            only: how the ids of all requests begin that will be asked.
+            only: the common prefix of the ids of all requests to be sent.
 
         Raises:
             ClusterError: the cluster does not answer, or lacks the topics.
@@ -44,7 +44,7 @@ class Decider:
         self._thread: threading.Thread | None = None
 
     def start(self, on_answer: OnAnswer, on_failure: OnFailure) -> None:
-        """Begin to read. Both functions are called on a thread of the decider's."""
+        """Start reading. Both functions are called on the decider's own thread."""
         self._on_failure = on_failure
         self._thread = threading.Thread(
             target=self._listen, args=(on_answer,), name="mutation-quota-decisions", daemon=True
@@ -60,7 +60,7 @@ class Decider:
         try:
             self._writer.send(request, on_delivery=partial(self._on_delivery, request.request_id))
         except BufferError:
-            self._log_once("requests wait to be written: is the cluster reachable?")
+            self._log_once("the producer's queue is full: is the cluster reachable?")
         except KafkaException as error:
             self._fail(request.request_id, error.args[0])
 
@@ -86,7 +86,7 @@ class Decider:
             self._fail(request_id, error)
 
     def _fail(self, request_id: str, error: KafkaError) -> None:
-        """Tell that a request cannot be written; it is invalid if it is too large."""
+        """Report that a request cannot be written; it is invalid if it is too large."""
         reason = f"the request cannot be written to its topic: {error.str()}"
         self._log_once(reason)
         if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:

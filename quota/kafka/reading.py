@@ -58,7 +58,7 @@ def topic_partitions(client: Consumer | Producer, topic: str, timeout_seconds: f
 def in_sync_replicas(client: Consumer | Producer, topic: str, timeout_seconds: float) -> dict[Address, list[int]]:
     """Return the brokers with replicas that are in sync, each with the partitions of these replicas.
 
-    Nothing if no partition has more than one replica, in sync or not.
+    Empty if no partition has more than one replica, in sync or not.
 
     Raises:
         KafkaException: the cluster does not answer in time, or the topic does not exist.
@@ -101,7 +101,7 @@ class EndOffsets:
 
     def __init__(self, connection: Connection, timeout_seconds: float) -> None:
         self._config = client_config(connection)
-        self._action = f"find where topics end at {connection}"
+        self._action = f"read the end offsets of topics at {connection}"
         self._timeout = timeout_seconds
 
     def fetch(self, partitions: Collection[Partition]) -> dict[Partition, int]:
@@ -167,7 +167,7 @@ def message_source(message: Message) -> Source:
 def read_topic(
     connection: Connection, topic: str, timeout_seconds: float, max_per_partition: int | None = None
 ) -> Iterator[Message]:
-    """Yield the records of a topic up to its present end, in order within a partition.
+    """Yield the records of a topic up to its current end, in order within a partition.
 
     Args:
         connection: the cluster.
@@ -194,7 +194,7 @@ def read_topic(
                     yield message
                 elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                     unfinished.discard(message.partition())
-                elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:  # this does not pass by itself
+                elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:  # a retry does not help
                     raise KafkaException(error)
     finally:
         consumer.close()

@@ -23,7 +23,8 @@ _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.01
 _MAX_MESSAGES = 1000
 _DECISION_HEAD = 512
-"""The bytes of a decision that hold its own id, which is shorter than 300, and the beginning of the request's."""
+"""The prefix of a decision [bytes] that contains its own id, which is shorter than 300, and the beginning of the
+request id."""
 _REFRESH_SECONDS = 30.0
 _REFRESH_TIMEOUT_SECONDS = 1.0
 
@@ -72,7 +73,7 @@ class RequestWriter:
         with cluster_errors(action, self._config):  # all topics: a broker may create one that is named
             existing = self._producer.list_topics(timeout=self._kafka.timeout_seconds).topics
         if topic not in existing:
-            hint = f"; mutation-quota tenants prepare --user {user} makes it" if self._topics.by_users else ""
+            hint = f"; mutation-quota tenants prepare --user {user} makes it" if self._topics.user_topic_prefix else ""
             raise ClusterError(
                 f"cannot {action}: topic {topic} does not exist, or this principal may not describe it{hint}"
             )
@@ -81,7 +82,7 @@ class RequestWriter:
         """Enqueue requests, in this order.
 
         Raises:
-            BadInput: users have topics of their own, and this user's name cannot be part of a topic name.
+            BadInput: each user has a request topic, and this user's name cannot be part of a topic name.
         """
         for request in requests:
             topic = self._topics.requests_of(request.user)
@@ -133,14 +134,15 @@ class AnswerReader:
         only: str = "",
         overrides: Mapping[str, str | float] | None = None,
     ) -> None:
-        """Find the partitions of the topics; records are read from their present ends on.
+        """Find the partitions of the topics; records are read from their current ends on.
 
         Args:
             settings: the names of the topics.
             from_beginning: whether to read existing records, too.
-            since: the moment from which on existing records are read, too [epoch ms].
+            since: the time from which on existing records are also read [epoch ms].
             results: whether to read results, too.
-            only: how the request ids begin whose decisions are read; the others are skipped without being parsed.
+            only: the prefix of the request ids whose decisions are read; other decisions are skipped without being
+                parsed.
             overrides: librdkafka's settings, which take precedence over `settings`.
 
         Raises:
@@ -170,7 +172,7 @@ class AnswerReader:
             try:
                 self._assign_new_partitions(_REFRESH_TIMEOUT_SECONDS, from_beginning=True)
             except KafkaException as error:
-                _log.debug("cannot look for new partitions: %s", error)
+                _log.debug("cannot check for new partitions: %s", error)
         for message in poll_batch(self._consumer, _MAX_MESSAGES, seconds):
             if (failure := message.error()) is not None:
                 self._warn_if_forbidden(message.topic() or "", failure)
@@ -190,11 +192,11 @@ class AnswerReader:
         self._consumer.close()
 
     def _is_decision_for_others(self, message: Message) -> bool:
-        """Return whether a message is a decision whose request id begins differently, by its first bytes."""
+        """Return whether the first bytes of a message show a decision whose request id has another prefix."""
         return message.topic() == self._decisions and self._only not in (message.value() or b"")[:_DECISION_HEAD]
 
     def _warn_if_forbidden(self, topic: str, error: KafkaError) -> None:
-        """Warn once a topic: there is no other sign that its answers are missed."""
+        """Warn once per topic: there is no other sign that its answers are missed."""
         if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED and topic not in self._forbidden:
             self._forbidden.add(topic)
             _log.warning(

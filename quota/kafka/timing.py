@@ -1,10 +1,10 @@
-"""The present time, and time limits and intervals by the monotonic clock."""
+"""The current time, and time limits and intervals by the monotonic clock."""
 
 import time
 
 
 def now_ms() -> int:
-    """Return the present time, epoch ms."""
+    """Return the current time [epoch ms]."""
     return time.time_ns() // 1_000_000
 
 

@@ -1,4 +1,4 @@
-"""Brokers' request logs: which mutations clients asked a cluster for, what they cost, and what it answered.
+"""Brokers' request logs: the mutations that clients requested, their costs, and the cluster's answers.
 
 May import: quota.errors, quota.text and quota.records.
 """

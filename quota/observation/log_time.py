@@ -7,13 +7,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from quota.errors import BadInput
 
 _OFFSET = re.compile(r"(?:GMT|UTC)?([+-])(\d\d):?(\d\d)")
-_TIME = re.compile(  # a zone that is not understood makes it no time
+_TIME = re.compile(  # a time with an unknown zone does not match
     rb"(\d{4}-\d\d-\d\d)[ T](\d\d):(\d\d):(\d\d)[.,](\d{3})\d*(?: ?(Z|[+-]\d\d(?::?\d\d)?))?(?![\w+-]| ?[A-Z]{1,5}\])"
 )
 
 _HOUR_MS = 3_600_000
 _STEP_BACK_MS = 1_800_000
-"""By more than this a log steps back only where clocks are set back at the end of summer time."""
+"""The times of a log go back by more than this only when clocks are set back at the end of summer time."""
 
 
 def parse_zone(name: str) -> tzinfo:
@@ -37,7 +37,7 @@ class LogTime:
     """Reads the times of one log, whose lines are about in the order of their times."""
 
     def __init__(self, zone: tzinfo) -> None:
-        """Read the times of a log.
+        """Start at the beginning of a log.
 
         Args:
             zone: the time zone of times that name none.
@@ -49,7 +49,7 @@ class LogTime:
     def read(self, head: bytes) -> int | None:
         """Return the first time in the head of a line [epoch ms]; None if it has none.
 
-        Where clocks are set back, an hour has its name twice: the second one begins where the log steps back.
+        When clocks are set back, an hour occurs twice: the second one begins where the log's times go back.
         """
         found = _TIME.search(head)
         if found is None:

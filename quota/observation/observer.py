@@ -1,4 +1,4 @@
-"""Mutation requests from logged requests: who asked, what it cost, and what the cluster answered."""
+"""Mutation requests from logged requests: the user, the cost, and the cluster's answer."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -16,19 +16,19 @@ ASSUMED_PARTITIONS = 1
 
 
 class TimedRequest(MutationRequest, frozen=True, kw_only=True):
-    """A mutation request with its moment, as a line of a file of requests."""
+    """A mutation request with its timestamp, as a line of a file of requests."""
 
     timestamp: EpochMs
 
 
 @dataclass
 class Counts:
-    """The content of a log."""
+    """The counts of a log's requests."""
 
     requests: Counter[Operation] = field(default_factory=Counter)
     """Requests with a mutation that the cluster has carried out or refused by a quota."""
     mutations: Counter[Operation] = field(default_factory=Counter)
-    """What these cost, also where it was refused."""
+    """The mutations of these requests, including refused ones."""
     refused_topics: int = 0
     throttled_requests: int = 0
     validate_only: int = 0
@@ -44,7 +44,7 @@ class Observer:
     """Turns logged requests, in the order of time, into mutation requests."""
 
     def __init__(self, sizes: TopicSizes, rules: PrincipalRules) -> None:
-        """Begin a log.
+        """Start at the beginning of a log.
 
         Args:
             sizes: the topics that exist before the log.

@@ -1,4 +1,4 @@
-"""Names of users by the principals in a log, and by rules as those of `ssl.principal.mapping.rules`."""
+"""The names of users from the principals in a log, by rules in the syntax of `ssl.principal.mapping.rules`."""
 
 import re
 from collections.abc import Callable
@@ -14,7 +14,7 @@ _CACHED = 100_000
 
 
 class PrincipalRules:
-    """Rules that turn names into shorter ones; the first that matches a whole name holds."""
+    """Rules that turn names into shorter ones; the first that matches a whole name applies."""
 
     def __init__(self, text: str = "DEFAULT") -> None:
         """Parse rules.

@@ -18,25 +18,25 @@ MARK = b"Completed request:"
 """The beginning of the message of a line."""
 
 _OPERATIONS = {19: Operation.CREATE_TOPICS, 20: Operation.DELETE_TOPICS, 37: Operation.CREATE_PARTITIONS}
-"""By API key."""
+"""The operations by API key."""
 
 _NAMES = re.compile(rb'(?:TE_TOPICS|TE_PARTITIONS)"')
 """The ends of the names of the three APIs: twice as fast to look for as the names."""
-NO_ANSWER = -1
-"""The error code of a topic for which there is no answer, as where the connection was lost (UNKNOWN_SERVER_ERROR)."""
+NO_RESPONSE = -1
+"""The error code of a topic without a response, for example because the connection was lost (UNKNOWN_SERVER_ERROR)."""
 
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """The id of a topic that is given by its name."""
 
 
 class LoggedTopic(msgspec.Struct, frozen=True, array_like=True):
-    """A topic of a request, and the answer for it."""
+    """A topic of a request, and its result in the response."""
 
     name: str | None
     """None if the topic was given by id, and the response does not have its name."""
     topic_id: str | None
     count: int
-    """CREATE_TOPICS: the partitions asked for, or -1 for the default; CREATE_PARTITIONS: those to be there then."""
+    """CREATE_TOPICS: the requested partitions, or -1 for the default; CREATE_PARTITIONS: the requested total."""
     assigned: int
     """The number of partitions with assigned brokers; 0 where the cluster assigns them."""
     error_code: int
@@ -52,7 +52,7 @@ class LoggedRequest(msgspec.Struct, frozen=True, array_like=True):
     correlation_id: int
     client_id: str | None
     principal: str
-    """As `User:alice`."""
+    """Such as `User:alice`."""
     connection: str
     forwarded: bool
     """Whether a broker has forwarded it to the controller, which has logged it."""
@@ -62,7 +62,7 @@ class LoggedRequest(msgspec.Struct, frozen=True, array_like=True):
     received_at: int
     """When the node received it [epoch ms]."""
     completed_at: int
-    """When the node answered [epoch ms], which is the time of the line."""
+    """When the node responded [epoch ms], which is the time of the line."""
 
 
 class _Header(msgspec.Struct, rename="camel"):
@@ -72,7 +72,7 @@ class _Header(msgspec.Struct, rename="camel"):
     client_id: str | None = None
 
 
-class _AskedTopic(msgspec.Struct, rename="camel"):
+class _RequestedTopic(msgspec.Struct, rename="camel"):
     name: str | None = None
     topic_id: str | None = None
     num_partitions: int = -1
@@ -81,26 +81,26 @@ class _AskedTopic(msgspec.Struct, rename="camel"):
 
 
 class _Request(msgspec.Struct, rename="camel"):
-    topics: list[_AskedTopic] = []
+    topics: list[_RequestedTopic] = []
     topic_names: list[str] = []
     validate_only: bool = False
 
 
-class _AnsweredTopic(msgspec.Struct, rename="camel"):
+class _TopicResponse(msgspec.Struct, rename="camel"):
     name: str | None = None
     topic_id: str | None = None
     error_code: int = 0
     num_partitions: int = -1
 
 
-_UNANSWERED = _AnsweredTopic(error_code=NO_ANSWER)
+_MISSING = _TopicResponse(error_code=NO_RESPONSE)
 
 
 class _Response(msgspec.Struct, rename="camel"):
     throttle_time_ms: int = 0
-    topics: list[_AnsweredTopic] = []
-    results: list[_AnsweredTopic] = []
-    responses: list[_AnsweredTopic] = []
+    topics: list[_TopicResponse] = []
+    results: list[_TopicResponse] = []
+    responses: list[_TopicResponse] = []
 
 
 class _Line(msgspec.Struct, rename="camel"):
@@ -144,7 +144,7 @@ def read_line(line: bytes, time: LogTime) -> LoggedRequest | None:
         time: reads the times of its log.
 
     Raises:
-        BadRecord: it is not a whole line of a request log, or of another layout.
+        BadRecord: the line is truncated, or has another layout.
     """
     head, mark, message = line.partition(MARK)
     if not mark:
@@ -177,8 +177,8 @@ def _is_mutation(message: bytes) -> bool:
 def _logged(line: _Line, operation: Operation, at: int) -> LoggedRequest:
     header, request = line.request_header, line.request
     response = line.response or _Response()
-    answered = [*response.topics, *response.results, *response.responses]
-    asked = request.topics or [_AskedTopic(name) for name in request.topic_names]
+    responses = [*response.topics, *response.results, *response.responses]
+    requested = request.topics or [_RequestedTopic(name) for name in request.topic_names]
     return LoggedRequest(
         operation,
         header.request_api_version,
@@ -189,25 +189,25 @@ def _logged(line: _Line, operation: Operation, at: int) -> LoggedRequest:
         line.is_forwarded,
         request.validate_only,
         response.throttle_time_ms,
-        list(_topics(asked, answered)),
+        list(_topics(requested, responses)),
         at - round(line.total_time_ms),
         at,
     )
 
 
-def _topics(asked: list[_AskedTopic], answered: list[_AnsweredTopic]) -> Iterator[LoggedTopic]:
-    """Yield the topics in the order of the request, which the answer may not keep."""
-    by_key = {key: each for each in answered for key in (each.name, _id(each.topic_id)) if key}
-    for topic in asked:
+def _topics(requested: list[_RequestedTopic], responses: list[_TopicResponse]) -> Iterator[LoggedTopic]:
+    """Yield the topics in the order of the request, which the response may not keep."""
+    by_key = {key: each for each in responses for key in (each.name, _id(each.topic_id)) if key}
+    for topic in requested:
         topic_id = _id(topic.topic_id)
-        answer = by_key.get(topic.name or topic_id or "", _UNANSWERED)
+        response = by_key.get(topic.name or topic_id or "", _MISSING)
         yield LoggedTopic(
-            topic.name or answer.name,
-            topic_id or _id(answer.topic_id),
+            topic.name or response.name,
+            topic_id or _id(response.topic_id),
             max(topic.num_partitions, topic.count),
             len(topic.assignments or ()),
-            answer.error_code,
-            answer.num_partitions,
+            response.error_code,
+            response.num_partitions,
         )
 
 

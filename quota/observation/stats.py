@@ -1,4 +1,4 @@
-"""Counts of a follower of logs, which other threads may read while it runs."""
+"""The counters of `observe follow`, which other threads may read while it runs."""
 
 from dataclasses import dataclass
 
@@ -18,17 +18,17 @@ class FollowStats:
     """Topics that the cluster itself has refused by a quota."""
     assumed_topics: int = 0
     """Topics whose cost is not in the log."""
-    broken_lines: int = 0
+    invalid_lines: int = 0
     skipped_lines: int = 0
     """Lines that are too long to be read, since the last start or reopening."""
     too_large: int = 0
-    """Requests that are larger than `limits.max_request_bytes`, and left out."""
+    """Requests that are larger than `limits.max_request_bytes`, and skipped."""
     behind_bytes: int = 0
-    """What is written of the logs and not read yet."""
+    """The bytes of the logs that are not read yet."""
     reopened: int = 0
-    """Times that it went on because the cluster did not answer."""
-    turned_at: float = 0.0
-    """The last turn of its loop, by the monotonic clock [s]; 0 before the first one."""
+    """The number of times that it restarted from its positions because the cluster did not answer."""
+    looped_at: float = 0.0
+    """The time at which its loop last ran, by the monotonic clock [s]; 0 before the first time."""
     waits_for: str = ""
     """Why it waits for a cluster that does not answer; empty if it does not wait."""
 
@@ -45,5 +45,5 @@ class FollowStats:
         return (
             f"observed: {plural(self.requests, 'request')} for {plural(self.mutations, 'mutation')}; refused by the "
             f"cluster: {plural(self.refused_topics, 'topic')}; cost assumed of {plural(self.assumed_topics, 'topic')}; "
-            f"broken lines: {self.broken_lines:,}"
+            f"invalid lines: {self.invalid_lines:,}"
         )

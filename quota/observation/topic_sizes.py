@@ -8,22 +8,22 @@ from quota.records.request import Operation
 NONE, REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED = 0, 7, 89
 
 _IDS_SINCE = 7
-"""The first version of CREATE_TOPICS whose answers have the ids of topics."""
+"""The first version of CREATE_TOPICS whose response has the ids of topics."""
 
 
 def is_done(request: LoggedRequest, topic: LoggedTopic) -> bool:
-    """Return whether a mutation was carried out; after a timeout it may still be.
+    """Return whether a mutation was, or after a timeout may still be, carried out.
 
     With ZooKeeper it continues, and the response to a creation has the topic's id; a KRaft controller aborts it.
     """
     if topic.error_code == REQUEST_TIMED_OUT:
-        tells_ids = request.operation is Operation.CREATE_TOPICS and request.api_version >= _IDS_SINCE
-        return topic.topic_id is not None or not tells_ids
+        has_ids = request.operation is Operation.CREATE_TOPICS and request.api_version >= _IDS_SINCE
+        return topic.topic_id is not None or not has_ids
     return topic.error_code == NONE
 
 
 class TopicSizes:
-    """The numbers of partitions of topics; requests are to come in the order of time."""
+    """The numbers of partitions of topics; requests must be passed in the order of time."""
 
     def __init__(self, known: Mapping[str, int] | None = None, default_partitions: int | None = None) -> None:
         """Start with the topics that exist before the first request.
@@ -41,7 +41,10 @@ class TopicSizes:
         return topic.name or self._names.get(topic.topic_id or "") or f"topic-id:{topic.topic_id}"
 
     def cost(self, request: LoggedRequest, topic: LoggedTopic) -> int | None:
-        """Return what a topic of a request costs [mutations], and take note of what was done; None if not known."""
+        """Return the cost of a topic of a request [mutations], None if it is unknown.
+
+        A mutation that was carried out is recorded.
+        """
         name = self.name(topic)
         done = is_done(request, topic) and not request.validate_only
         match request.operation:
@@ -60,8 +63,8 @@ class TopicSizes:
                 return self._sizes.pop(name, None) if done else self._sizes.get(name)
 
     def _created(self, name: str, topic: LoggedTopic, *, done: bool) -> int | None:
-        told = (topic.partitions, topic.count, topic.assigned)
-        size = next((each for each in told if each > 0), self._default)
+        counts = (topic.partitions, topic.count, topic.assigned)
+        size = next((each for each in counts if each > 0), self._default)
         if done:
             if topic.topic_id:
                 self._names[topic.topic_id] = name

@@ -22,6 +22,10 @@ _LOCATED = re.compile(r"(?P<reason>.*) - at `\$\.?(?P<path>.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<field>[^`]*)`")
 _GOT_NULL = "got `null`"
 _EMPTY = "Expected `str` of length >= 1"
+_EXPECTED = "Expected "
+_TYPE = re.compile(r"`([^`]*)`")
+_JSON_TYPES = {"int": "integer", "float": "number", "str": "string", "bool": "boolean"}
+"""JSON's names of types, by Python's."""
 _STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
 
 NOT_TEXT = "value: not UTF-8"
@@ -105,6 +109,10 @@ def _explain(message: str, value: bytes, expected: type) -> str:
         return f'{path or "value"}: empty, expected at least one character (value: "")'
     if reason.startswith("Invalid enum value"):
         reason = f"expected one of {', '.join(_members(expected, path))}"
+    if reason.startswith(_EXPECTED):
+        reason = _TYPE.sub(
+            lambda match: " or ".join(_JSON_TYPES.get(each, each) for each in match[1].split(" | ")), reason
+        )
     reason = reason[0].lower() + reason[1:].replace("`", "")
     return f"{path or 'value'}: {reason} (value: {_show(_find(value, path))})"
 

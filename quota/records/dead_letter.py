@@ -10,7 +10,7 @@ from quota.records.record import Record, Source
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
-    """An invalid record: the error, and the value as received (base64 where `error` says that it is not UTF-8)."""
+    """An invalid record: the error, and the value as received (base64 if it is not UTF-8; then `error` states this)."""
 
     error: str
     value: str | None
@@ -44,7 +44,7 @@ def read_dead_letter(value: bytes | None) -> DeadLetter:
     """Parse a record of the dead letters topic.
 
     Raises:
-        BadRecord: with a sentence that names the field and the value.
+        BadRecord: the record is not a dead letter; the message names the field and the value.
     """
     return codec.decode(value, _decoder)
 

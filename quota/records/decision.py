@@ -87,7 +87,7 @@ class _Decided(Protocol):
 
 
 class Charges:
-    """The costs of a decision, and of its row in the audit's table; stated here and nowhere else in Python.
+    """The costs of a decision, and of its row in the audit's table; implemented only here in Python.
 
     `jobs.audit.effective` states the same in SQL.
     """
@@ -101,12 +101,12 @@ class Charges:
 
     @property
     def paid_topics(self: _Decided) -> int:
-        """The number of first topics that an earlier decision on the same request has charged."""
+        """The number of leading topics that an earlier decision on the same request has charged."""
         return self.repeats.topics if self.repeats else 0
 
     @property
     def free_topics(self: _Decided) -> int:
-        """The number of first topics that cost nothing: all of a validate-only request, or the paid ones."""
+        """The number of leading topics that cost nothing: all topics of a validate-only request, or the paid ones."""
         return len(self.topics) if self.validate_only else self.paid_topics
 
     @property
@@ -170,7 +170,7 @@ class Decision(Charges, msgspec.Struct, frozen=True):
 
     @property
     def applied_quota(self) -> Quota | None:
-        """The quota that was applied, with the burst that followed from it; None where there was none."""
+        """The quota that was applied, with its effective burst; None without a quota."""
         return None if self.quota is None else Quota(self.quota, self.burst, self.max_debt_ms)
 
 
@@ -181,6 +181,6 @@ def read_decision(value: bytes | None) -> Decision:
     """Parse a record of the decisions topic.
 
     Raises:
-        BadRecord: with a sentence that names the field and the value.
+        BadRecord: the record is not a decision; the message names the field and the value.
     """
     return codec.decode(value, _decoder)

@@ -13,7 +13,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 class QuotaEntity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The entity a quota is set for: a user, a client-id or both. A part that is left out does not count."""
+    """The entity that a quota is set for: a user, a client-id or both.
+
+    Without a user, it applies to all users; without a client-id, to all client-ids.
+    """
 
     user: _Name | UnsetType | None = UNSET
     """The user's name, or None for the default of users."""
@@ -35,12 +38,12 @@ class QuotaEntity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def key(self) -> bytes:
-        """The record key of the entity's quota: the entity as JSON, always spelled the same."""
+        """The record key of the entity's quota: the entity as canonical JSON."""
         return _encode(self)
 
     @property
     def names(self) -> dict[str, str]:
-        """The names in the entity, by KIP-257's tags; a part that is left out or a default has none."""
+        """The names in the entity, by KIP-257's tags; a part that is missing or a default has no name."""
         parts = {"user": self.user, "client-id": self.client_id}
         return {tag: name for tag, name in parts.items() if isinstance(name, str)}
 

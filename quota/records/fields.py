@@ -9,7 +9,7 @@ MAX_EPOCH_MS = 253_402_300_799_999
 """The last millisecond of the year 9999; later times are typing errors."""
 
 BEGINNING = -(2**63)
-"""The moment before all timestamps: a change made at it has always held."""
+"""A time before all timestamps: a change at this time has always been in effect."""
 
 EpochMs = Annotated[int, msgspec.Meta(ge=0, le=MAX_EPOCH_MS)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=sys.float_info.max)]

@@ -1,4 +1,4 @@
-"""Null in JSON records: an optional field that is null counts as absent, as many JSON writers write it."""
+"""Null in JSON records: an optional field that is null counts as absent, since many JSON writers write it that way."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

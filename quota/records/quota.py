@@ -27,7 +27,7 @@ class Quota:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A quota in force, and the moment (epoch ms) since which its bucket has had these bounds."""
+    """A quota in force, and the time (epoch ms) since which its bucket has had these bounds."""
 
     quota: Quota
     since: int
@@ -35,7 +35,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The time over which a quota may be used at once.
+    """The window S * W of a quota, which determines its default burst.
 
     `num` is `controller.quota.window.num` (S, samples), `size_seconds` is `controller.quota.window.size.seconds` (W);
     the defaults are Kafka's.

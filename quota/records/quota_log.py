@@ -43,7 +43,7 @@ class Cluster(msgspec.Struct, frozen=True):
 
 
 class QuotaRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Sets or removes the quota of an entity; options that are left out have KIP-599's defaults."""
+    """Sets or removes the quota of an entity; options that are missing have KIP-599's defaults."""
 
     entity: QuotaEntity
     """The entity whose quota is set."""
@@ -83,7 +83,7 @@ class ResetRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def key(self) -> bytes:
-        """The tags, always spelled the same, and the time of a scheduled reset."""
+        """The tags as canonical JSON, and the time of a scheduled reset."""
         return codec.encode(_Key(self.effective_at, bucket=dict(sorted(self.bucket.items()))))
 
 
@@ -144,7 +144,7 @@ class _Key(msgspec.Struct, frozen=True, omit_defaults=True):
 class _Kind(msgspec.Struct):
     """The fields that distinguish the four kinds of records: exactly one of them is not null.
 
-    The null of `callback` has a meaning where it is alone: it stands for the callback in the settings.
+    A null `callback` has a meaning if it is the only field: the callback of the settings.
     """
 
     entity: msgspec.Raw = msgspec.Raw()

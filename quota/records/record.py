@@ -40,7 +40,7 @@ class Record(msgspec.Struct, frozen=True):
 
     @classmethod
     def of_row(cls, row: Mapping[str, Any]) -> Self:
-        """Return the record in a row of `schemas.kafka.RECORD`, whose timestamp is null where it is not trusted."""
+        """Return the record in a row of `schemas.kafka.RECORD`, whose timestamp is null if it is not trusted."""
         timestamp = row["timestamp"]
         source = Source(row["topic"], row["partition"], row["offset"])
         return cls(source, timestamp or 0, row["value"], row["key"], timestamp is not None)

@@ -9,10 +9,10 @@ from quota.records import codec
 from quota.records.fields import EpochMs
 
 ANONYMOUS = "ANONYMOUS"
-"""The user of a request that names none (Kafka's `KafkaPrincipal.ANONYMOUS`)."""
+"""The user of a request without a user (Kafka's `KafkaPrincipal.ANONYMOUS`)."""
 
 NO_CLIENT_ID = "<none>"
-"""The client-id of a request that names none, so that leaving it out does not evade the default quotas."""
+"""The client-id of a request without one, so that omitting it does not evade the default quotas."""
 
 Int16 = Annotated[int, msgspec.Meta(ge=-(2**15), le=2**15 - 1)]
 Int32 = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
@@ -65,10 +65,10 @@ class TopicMutation(TopicDetails, frozen=True):
 
 
 class Observed(msgspec.Struct, frozen=True):
-    """What a cluster answered to a request that it carried out without asking; from a broker's request log."""
+    """The answer of a cluster to a request that it processed without a decision, from a broker's request log."""
 
     at: EpochMs
-    """The moment at which the broker received the request [epoch ms]; the request is decided as of then."""
+    """The time at which the broker received the request [epoch ms]; it is decided as of this time."""
     error_codes: list[Int16]
     """The cluster's answer for each topic, in the request's order: 0, or 89 (THROTTLING_QUOTA_EXCEEDED)."""
     throttle_time_ms: Int32 = 0
@@ -83,7 +83,7 @@ class MutationRequest(msgspec.Struct, frozen=True):
     """A request for topic mutations; unknown fields are ignored; an optional field that is null counts as absent."""
 
     request_id: Annotated[str, msgspec.Meta(min_length=1)]
-    """The sender's own id of the request, which the decision repeats."""
+    """The sender's own id of the request, which the decision contains, too."""
     operation: Operation
     """The kind of mutation."""
     api_version: Int32
@@ -106,7 +106,8 @@ class MutationRequest(msgspec.Struct, frozen=True):
     """The time from which the mutation must not be carried out [epoch ms], since its sender no longer waits."""
 
     observed: Observed | msgspec.UnsetType = msgspec.UNSET
-    """What the cluster answered, if the mutation is carried out already: it is decided in shadow, and never applied."""
+    """The cluster's answer, if the mutation is carried out already: the request is decided in shadow, and never
+    applied."""
 
     @property
     def mode(self) -> Mode:
@@ -118,10 +119,10 @@ _decoder = msgspec.json.Decoder(MutationRequest)
 
 
 def read_request(value: bytes | None) -> MutationRequest:
-    """Parse a request; an empty user or client-id counts as absent, and `apply` does not count if it was observed.
+    """Parse a request; an empty user or client-id counts as absent, and `apply` is ignored if the request was observed.
 
     Raises:
-        BadRecord: with a sentence that names the field and the value.
+        BadRecord: the record is not a request; the message names the field and the value.
     """
     request = codec.decode(value, _decoder)
     if request.user and request.client_id and request.observed is msgspec.UNSET:

@@ -46,6 +46,6 @@ def read_result(value: bytes | None) -> MutationResult:
     """Parse a record of the results topic.
 
     Raises:
-        BadRecord: with a sentence that names the field and the value.
+        BadRecord: the record is not a result; the message names the field and the value.
     """
     return codec.decode(value, _decoder)

@@ -1,4 +1,4 @@
-"""All settings: their sections, where they are loaded from, and how each client takes them.
+"""All settings: their sections, where they are loaded from, and their form for each client.
 
 May import: `quota.records`, `quota.observation`, `quota.algorithms`, `quota.admission`.
 """

@@ -1,4 +1,4 @@
-"""A connection to a cluster: its servers, TLS and SASL, in the form that each kind of client takes."""
+"""A connection to a cluster: its servers, TLS and SASL, in the form for each kind of client."""
 
 import ipaddress
 from dataclasses import dataclass, field

@@ -32,7 +32,8 @@ class DashboardSettings(Section):
     """Whether the page can set and remove quotas, in addition to showing them."""
 
     max_decisions: Annotated[int, Field(ge=100, le=1_000_000)] = 20_000
-    """Number of decisions of the last hour, 100 to 1,000,000, that can be explained and tried again."""
+    """Number of decisions of the last hour, 100 to 1,000,000, that can be explained, and decided again with another
+    quota."""
 
     @property
     def token(self) -> str:
@@ -55,7 +56,10 @@ class DashboardSettings(Section):
         except ValueError:
             raise ValueError(f"address: {self.address!r} is not an IP address, such as 127.0.0.1 or 0.0.0.0") from None
         if not (local or self.token_file):
-            raise ValueError(f"address: {self.address} is reachable from other machines, which requires token_file")
+            raise ValueError(
+                f"address: {self.address} is reachable from other machines, which requires token_file; "
+                "dashboard --token-file FILE sets it, too"
+            )
         if self.token_file and len(self.token) < _MIN_TOKEN_CHARS:
             raise ValueError(f"token_file: its token has fewer than {_MIN_TOKEN_CHARS} characters")
         return self

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
 from quota.settings.security.files import CertificateFile, KeyFile, Secret, SecretFile, secret_value
-from quota.settings.types import Count, Name, NameList, Seconds, Section
+from quota.settings.types import Address, AddressOrEmpty, Count, Name, NameList, Seconds, Section
 
 _LISTENER = re.compile(r"(?P<port>[0-9]{1,5})=(?P<host>[^=\s]+):(?P<broker_port>[0-9]{1,5})")
 MAX_PORT = 65_535
@@ -29,14 +29,15 @@ def _check_listeners(listeners: list[str]) -> list[str]:
 class GatewaySettings(Section):
     """The gateway, which speaks Kafka's protocol in front of the target cluster."""
 
-    address: Name = "127.0.0.1"
+    address: Address = "127.0.0.1"
     """Address to listen on. `0.0.0.0` accepts all that reach this machine."""
 
-    advertised_host: str = ""
+    advertised_host: AddressOrEmpty = ""
     """Host by which clients reach the gateway. Empty for `address`."""
 
     advertised_by: Literal["gateway", "brokers"] = "gateway"
-    """Who tells clients its addresses: the `gateway`, in brokers' answers, or `brokers`, by a listener for it."""
+    """Who advertises its addresses: the `gateway`, by rewriting brokers' responses, or the `brokers`, by a listener for
+    it."""
 
     first_port: Port = 19_092
     """Port of the broker with the lowest node id, up to 65,535; the others follow. Unused with `listeners`."""
@@ -45,10 +46,11 @@ class GatewaySettings(Section):
     """Port and broker of each listener, as `19092=kafka-1:9094`. Empty finds the brokers. Separated by commas."""
 
     when_silent: Literal["closed", "open", "again"] = "closed"
-    """Without a decision: an error (`closed`), go on without it (`open`), or error 89 to try `again` after a second."""
+    """Without a decision: return an error (`closed`), proceed (`open`), or return error 89 to retry after a second
+    (`again`)."""
 
     decision_timeout_ms: Count = 10_000
-    """Time in ms that a decision may take, if the client's own time limit does not end before."""
+    """Time in ms that a decision may take, unless the client's own timeout is shorter."""
 
     permissive: bool = True
     """Whether clients of old API versions may change topics. They are never refused, only muted (KIP-599)."""
@@ -93,7 +95,7 @@ class GatewaySettings(Section):
     """Path of a file with only the private key's password. A newline at its end is ignored."""
 
     kafka_clients: str = ""
-    """Path of a kafka-clients jar, or its folder, whose protocol is spoken. Empty for that of `broker.jars`."""
+    """Path of a kafka-clients jar, or its folder, with the protocol to use. Empty for that of `broker.jars`."""
 
     @property
     def ports(self) -> list[tuple[int, tuple[str, int]]]:

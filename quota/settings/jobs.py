@@ -31,7 +31,7 @@ class EnforceSettings(Section):
     """Whether the query fails if requests were removed from their topic undecided. Otherwise they are skipped."""
 
     through_pandas: bool = False
-    """Whether the stateful stage uses pandas, as PySpark does by itself. Slower; in case the other way has a fault."""
+    """Whether the stateful stage uses pandas, as unmodified PySpark does: a slower fallback."""
 
     with_audit: bool = False
     """Whether the audit runs in the same process."""
@@ -56,9 +56,10 @@ class AuditSettings(Section):
     """
 
     keep_days: dict[AuditTable, Annotated[int, Field(ge=1, le=36_500)]] = {}
-    """Days, up to 36,500, for which rows of `decisions`, `dead_letters` or `quota_changes` are kept. By default all.
+    """Days, up to 36,500, for which rows of `decisions`, `dead_letters` or `quota_changes` are retained. By default,
+    all rows are retained.
 
-    Of quota changes, the last one of each entity is kept at any age. They must be kept as long as decisions.
+    The last quota change of each entity is retained at any age. Quota changes must be retained as long as decisions.
     """
 
     @model_validator(mode="after")
@@ -82,7 +83,7 @@ class MinutesSettings(Section):
     """Time between upkeeps of `tenant_minutes` in seconds, up to 86,400. 0 for none."""
 
     keep_days: Annotated[int, Field(ge=0, le=36_500)] = 0
-    """Days for which rows of `tenant_minutes` are kept, up to 36,500. 0 keeps all."""
+    """Days for which rows of `tenant_minutes` are retained, up to 36,500. 0 retains all."""
 
 
 class ApplierSettings(Section):
@@ -95,10 +96,12 @@ class ApplierSettings(Section):
     """Age in seconds, above 0 and up to 86,400, at which a request is reported as failed: its sender has given up."""
 
     topic_pattern: Pattern = ".*"
-    """Regular expression that a topic's name must match. `{user}` and `{client_id}` stand for those of the request."""
+    """Regular expression that a topic's name must match. `{user}` and `{client_id}` are replaced with those of the
+    request.
+    """
 
     permissive: bool = True
-    """Whether mutations of old API versions are carried out, which are always admitted. Only a gateway delays them."""
+    """Whether mutations of old API versions, which are always admitted, are carried out. Only a gateway delays them."""
 
     protected_topics: NameList = []
     """Topics that are never changed, in addition to the deployment's and Kafka's own. Separated by commas."""
@@ -111,7 +114,7 @@ class ApplierSettings(Section):
 
 
 class PushSettings(Section):
-    """The service that keeps a cluster's own quotas as the log has them (`quotas push --follow`)."""
+    """The service that keeps a cluster's own quotas equal to the quota log (`quotas push --follow`)."""
 
     compare_seconds: Seconds = 30.0
     """Time in seconds, above 0 and up to 86,400, between comparisons of the cluster's quotas with the log."""

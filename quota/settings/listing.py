@@ -21,14 +21,14 @@ class ListedSetting:
     """A setting in force."""
 
     name: str
-    """Section and key; of a table also the name of the entry."""
+    """Section and key; for a table also the name of the entry."""
     value: Value
     default: Value | None
     """None for an entry of a table, which has no default."""
     origin: Origin
     """`kafka` for a key that is not set in `[target]`, and has its value in `[kafka]`."""
     source: str | None
-    """The file or the variable of the environment; None for other origins."""
+    """The file, the variable of the environment, or the option; None for `--set` and other origins."""
 
     @property
     def is_changed(self) -> bool:
@@ -83,9 +83,16 @@ def _origin(origin: str | None) -> tuple[Origin, str | None]:
         return "default", None
     if origin.startswith("--set "):
         return "option", None
+    if origin.startswith("--"):
+        return "option", origin
     if origin.startswith(ENV_PREFIX) or origin == ENV_BOOTSTRAP_SERVERS:
         return "environment", origin
     return "file", origin
+
+
+def setting_names() -> list[str]:
+    """Return the names of all settings, as in `--set`, without the entries of tables."""
+    return [f"{section}.{key}" for section, keys in Settings() for key in type(keys).model_fields]
 
 
 def table_names() -> list[str]:

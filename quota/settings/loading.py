@@ -9,16 +9,18 @@ import functools
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from quota.errors import BadInput
 from quota.settings.model import Settings
 from quota.settings.secrets import MASK, is_secret, mask_logins, mask_secrets
+from quota.settings.types import EXPECTED
 
 DEFAULT_FILE = Path("conf/mutation-quota.toml")
 ENV_PREFIX = "MUTATION_QUOTA__"
@@ -36,10 +38,16 @@ _TABLES = {
 }
 """Free-form tables: settings with arbitrary keys and string values."""
 _EXPECTED = {"int": "an integer", "float": "a number", "bool": "true or false", "string": "a string", "list": "a list"}
-"""What is expected, by the first word of the type of pydantic's error on a value of another type."""
+"""The expected value, by the first word of the type of pydantic's error."""
+
+_LIMITS = {"gt": "above", "ge": "of at least", "le": "of at most"}
+"""The expected number, by the name of the limit in the context of pydantic's error."""
 
 _WRONG_TYPES = {"type", "parsing", "parsing_size", "from_float"}
 """The other words of the type of such an error."""
+
+_KEY_OF_TABLE = "[key]"
+"""The last part of the location of pydantic's error in the name of a table's entry."""
 
 _SECTIONS_WITH_SECRETS = {"kafka", "target", "storage"}
 
@@ -52,18 +60,29 @@ _Entry: TypeAlias = tuple[str, _Path, Any]  # origin, path, value
 
 
 @dataclass(frozen=True, slots=True)
+class Override:
+    """A setting given by an option other than `--set`."""
+
+    text: str
+    """As `--set` takes it: `section.key=value`."""
+    option: str
+    """The option, as errors and listings name it; with its file if it names one."""
+
+
+@dataclass(frozen=True, slots=True)
 class LoadedSettings:
-    """Settings, and where those that were given come from."""
+    """Settings, and the origins of those that were given."""
 
     settings: Settings
     origins: Mapping[_Path, str]
-    """A file, a variable of the environment, or `--set` with its value (masked if secret), by section and key."""
+    """By section and key: a file, a variable of the environment, an option, or `--set` with its value (masked if
+    secret)."""
     file: Path | None
     """The file that was read; None if there is none."""
 
 
 def load_settings(
-    overrides: Iterable[str] = (),
+    overrides: Iterable[str | Override] = (),
     file: Path | None = None,
     environment: Mapping[str, str] = os.environ,
     *,
@@ -72,7 +91,7 @@ def load_settings(
     """Load settings from a file, the environment and `section.key=value` overrides.
 
     Args:
-        overrides: the values of `--set`.
+        overrides: the values of `--set`, and settings given by other options.
         file: a TOML file, which must exist; by default `conf/mutation-quota.toml` if it exists.
         environment: the process's environment.
         with_default_file: whether to read the default file if no file is given.
@@ -84,7 +103,7 @@ def load_settings(
 
 
 def load_with_origins(
-    overrides: Iterable[str] = (),
+    overrides: Iterable[str | Override] = (),
     file: Path | None = None,
     environment: Mapping[str, str] = os.environ,
     *,
@@ -144,11 +163,14 @@ def _from_environment(environment: Mapping[str, str]) -> Iterator[_Entry]:
     for name, value in environment.items():
         if name.startswith(ENV_PREFIX):
             section, _, key = name.removeprefix(ENV_PREFIX).partition("__")
+            if not (section and key):
+                raise BadInput(f"{name}: expected {ENV_PREFIX}SECTION__KEY")
             yield name, (section.lower(), key.lower()), value
 
 
-def _from_options(overrides: Iterable[str]) -> Iterator[_Entry]:
-    for override in overrides:
+def _from_options(overrides: Iterable[str | Override]) -> Iterator[_Entry]:
+    for each in overrides:
+        override = each.text if isinstance(each, Override) else each
         name, equals, value = override.partition("=")
         section, dot, key = name.strip().partition(".")
         if not (equals and dot and key):
@@ -156,14 +178,14 @@ def _from_options(overrides: Iterable[str]) -> Iterator[_Entry]:
         table, dot, entry = key.partition(".")
         entry = _QUOTED.sub(r"\2", entry)
         path = (section, table, entry) if dot and (section, table) in _TABLES else (section, key)
-        yield f"--set {_masked(override)}", path, value
+        yield each.option if isinstance(each, Override) else f"--set {_masked(override)}", path, value
 
 
 def _masked(override: str) -> str:
-    """Mask an override whose name is a secret's, even if it is malformed, and the logins of URLs in others."""
-    name, equals, _ = override.partition("=")
+    """Mask an override whose name is a secret's, even if it is malformed, and the logins in the values of others."""
+    name, equals, value = override.partition("=")
     if not is_secret(name):
-        return mask_logins(override)
+        return f"{name}={mask_logins(value)}" if equals else mask_logins(name)
     return f"{name}={MASK}" if equals else MASK
 
 
@@ -186,20 +208,29 @@ def _check_known(path: _Path, origin: str) -> None:
             name = ".".join(path[:2])
             raise BadInput(f"{name} must be set entry by entry, as in {name}.NAME=VALUE ({origin})")
         return
-    known = _known_paths()
-    if path not in known:
-        names = sorted(".".join(each) for each in known if len(each) == len(path))
-        nearest = difflib.get_close_matches(".".join(path), names, n=1)
+    if path not in _known_paths():
+        nearest = _nearest(path)
         # A misspelled secret may not look like one.
-        if not nearest or nearest[0].partition(".")[0] in _SECTIONS_WITH_SECRETS:
+        if nearest is None or nearest.partition(".")[0] in _SECTIONS_WITH_SECRETS or is_secret(nearest):
             origin = origin.partition("=")[0]
         raise BadInput(f"unknown setting {'.'.join(path)} ({origin}): {_hint(path[0], nearest)}")
 
 
-def _hint(section: str, nearest: Sequence[str]) -> str:
-    """Return what to write in place of an unknown setting."""
+def _nearest(path: _Path) -> str | None:
+    """Return the section, or the key of the section, that an unknown one resembles; None if there is none."""
+    known = _known_paths()
+    sections = sorted(each[0] for each in known if len(each) == 1)
+    found = difflib.get_close_matches(path[0], sections, n=1)
+    if not found or len(path) == 1:
+        return found[0] if found else None
+    keys = sorted(each[1] for each in known if each[0] == found[0] and len(each) > 1)
+    return next((f"{found[0]}.{key}" for key in difflib.get_close_matches(path[1], keys, n=1)), None)
+
+
+def _hint(section: str, nearest: str | None) -> str:
+    """Return the suggestion for an unknown setting."""
     if nearest:
-        return f"did you mean {nearest[0]}?"
+        return f"did you mean {nearest}?"
     known = _known_paths()
     if keys := sorted(path[1] for path in known if path[0] == section and len(path) > 1):
         return f"the keys of [{section}] are {', '.join(keys)}"
@@ -209,16 +240,30 @@ def _hint(section: str, nearest: Sequence[str]) -> str:
 def _invalid(error: ValidationError, origins: Mapping[_Path, str]) -> BadInput:
     """Describe the first error in one line."""
     first = error.errors()[0]
-    path = tuple(str(part) for part in first["loc"])
-    message = first["msg"].removeprefix("Value error, ").removeprefix("Assertion failed, ")
+    path = tuple(str(part) for part in first["loc"] if part != _KEY_OF_TABLE)
+    reason = _reason(first)
     # An error of a whole section has the origin of a key that it names, or else of any of its keys.
     given = [known for known in origins if known[: len(path)] == path[: len(known)]]
-    origin = origins[next((known for known in given if known[-1] in message), given[0])]
+    origin = origins[next((known for known in given if known[-1] in reason), given[0])]
     if first["type"] == "string_too_short" and not first["input"]:
         return BadInput(f"{'.'.join(path)} is empty ({origin})")
-    kind, _, problem = first["type"].partition("_")
-    expected = _EXPECTED.get(kind) if problem in _WRONG_TYPES else None
-    reason = f"expected {expected}" if expected else message[0].lower() + message[1:]
-    # Its reason names what is wrong with the section.
-    got = "" if isinstance(first["input"], dict) else f", got {mask_secrets('.'.join(path), first['input'])!r}"
+    shown = mask_secrets(".".join(path), first["input"])
+    # Its reason names what is wrong with the section, or the value.
+    got = "" if isinstance(shown, dict) or repr(shown) in reason else f", got {shown!r}"
     return BadInput(f"{'.'.join(path)}: {reason}{got} ({origin})")
+
+
+def _reason(error: ErrorDetails) -> str:
+    """Return what is wrong with a value, in words of this project."""
+    context = error.get("ctx", {})
+    kind, _, problem = error["type"].partition("_")
+    if expected := _EXPECTED.get(kind) if problem in _WRONG_TYPES else None:
+        return f"expected {expected}"
+    if limit := next((name for name in _LIMITS if name in context), None):
+        return f"expected a number {_LIMITS[limit]} {context[limit]:,.15g}"
+    if "pattern" in context:
+        return f"expected {EXPECTED[context['pattern']]}"
+    if error["type"] == "literal_error":
+        return f"expected {context['expected']}"
+    message = mask_logins(error["msg"].removeprefix("Value error, "))
+    return message[0].lower() + message[1:]

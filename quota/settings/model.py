@@ -76,8 +76,8 @@ class Settings(BaseModel):
             max_name_chars=self.limits.max_name_chars,
             exempt_users=frozenset(self.quota.exempt_users),
             shadow=self.quota.shadow,
-            deduplication=Deduplication(round(self.repeats.window_seconds * 1000), self.repeats.most_per_bucket),
-            requests_of_users=self.topics.by_users,
+            deduplication=Deduplication(round(self.repeats.window_seconds * 1000), self.repeats.max_per_bucket),
+            user_topic_prefix=self.topics.user_topic_prefix,
         )
 
     @field_validator("target")

@@ -33,13 +33,14 @@ class ObserveSettings(Section):
     """Time zone of the logs' times, where they name none: that of the brokers, such as `Europe/Berlin`."""
 
     principal_mapping_rules: Annotated[Name, _checked_by(PrincipalRules)] = "DEFAULT"
-    """Users by their principals, as Kafka's `ssl.principal.mapping.rules`. By default `alice` of `User:alice`."""
+    """Rules from principals to users, as Kafka's `ssl.principal.mapping.rules`. By default, `User:alice` is `alice`."""
 
     default_partitions: Annotated[int, Field(ge=0, le=1_000_000)] = 0
     """`num.partitions` of the brokers, up to 1,000,000, for logs that do not contain it. 0: unknown."""
 
     group: str = ""
-    """Name of the follower of these logs, of which one works at a time. Empty for `observe-` and the host's name."""
+    """Name of this observer. One observer of a name is active: the one started last. Empty for `observe-` and the
+    host's name."""
 
     @property
     def zone(self) -> tzinfo:
@@ -48,5 +49,5 @@ class ObserveSettings(Section):
 
     @property
     def group_name(self) -> str:
-        """The name of the follower."""
+        """The name of the observer."""
         return self.group or f"observe-{socket.gethostname()}"

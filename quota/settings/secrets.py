@@ -1,10 +1,10 @@
-"""Secrets: settings and properties of certain names, and logins in URLs, and the mask printed in their place."""
+"""Secrets: settings and properties of certain names, and logins in values, and the mask printed instead of them."""
 
 import re
 from collections.abc import Iterable
 
 MASK = "********"
-"""The text printed in place of a secret."""
+"""The text printed instead of a secret."""
 
 SECRET_NAME = r"(?i)pass|secret|token|credential|jaas|(access|account|private|sas|keystore|encryption|api)[._-]?key"  # noqa: S105
 """A regular expression for names of secrets, in the syntax that Python and Java share."""
@@ -16,6 +16,10 @@ _SHORTEST_MASKED = 6  # shorter values are words such as true, and parts of othe
 
 _LOGIN = re.compile(r"(?i)\b(https?://)[^\s/?#@]+@|\b([a-z][a-z0-9+.-]*://)[^\s/?#@]*:\S*@")
 """The login of a URL, `user:password@`; of HTTP also a token alone. `abfss://container@account` has none."""
+
+
+_PARAMETER = re.compile(rf"(?i)((?:^|[?&;,\s])(?=[a-z_])[\w.-]*(?:{SECRET_NAME.removeprefix('(?i)')})[\w.-]*=)[^&;]+")
+"""A parameter of a URL or of another text, such as `?token=...` or `;password=...`, up to the next one."""
 
 
 def is_secret(name: str) -> bool:
@@ -35,8 +39,9 @@ def mask_secrets(name: str, value: object) -> object:
 
 
 def mask_logins(text: str) -> str:
-    """Return a text with the logins of the URLs in it masked."""
-    return _LOGIN.sub(lambda match: f"{match[1] or match[2]}{MASK}@", text)
+    """Return a text with the logins of the URLs in it masked, and parameters whose names are those of secrets."""
+    masked = _LOGIN.sub(lambda match: f"{match[1] or match[2]}{MASK}@", text)
+    return _PARAMETER.sub(lambda match: f"{match[1]}{MASK}", masked)
 
 
 def mask_values(text: str, values: Iterable[str]) -> str:

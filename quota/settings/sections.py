@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from quota.admission.identity import topic_of
 from quota.admission.policy import DEFAULT_MAX_BYTES, DEFAULT_MAX_NAME_CHARS, DEFAULT_MAX_TOPICS
@@ -11,19 +11,37 @@ from quota.records.quota import Window
 from quota.settings.connection import Connection
 from quota.settings.security.properties import ClientProperties, Pairs, as_pairs
 from quota.settings.security.settings import SecuritySettings
-from quota.settings.types import Count, Memory, Name, NameList, Seconds, SecondsOrZero, Section, TopicName
+from quota.settings.types import (
+    Address,
+    Count,
+    Memory,
+    Name,
+    NameList,
+    Seconds,
+    SecondsOrZero,
+    Section,
+    Servers,
+    ServersOrEmpty,
+    TopicName,
+)
+
+
+def _check_replication(factor: int) -> int:
+    if factor == 0:
+        raise ValueError("expected 1 or more, or -1 for the default")
+    return factor
 
 
 class KafkaSettings(SecuritySettings):
     """The cluster that stores requests, decisions and quotas."""
 
-    bootstrap_servers: Name = "127.0.0.1:9092"
+    bootstrap_servers: Servers = "127.0.0.1:9092"
     """Bootstrap servers as `host:port`, separated by commas."""
 
     timeout_seconds: Seconds = 5.0
     """Time in seconds, above 0 and up to 86,400, that a cluster may take to answer a command."""
 
-    target_servers: str = ""
+    target_servers: ServersOrEmpty = ""
     """Bootstrap servers of the target cluster, whose topics are created, grown and deleted. Empty for this cluster."""
 
     java: ClientProperties = {}
@@ -62,7 +80,7 @@ class TopicSettings(Section):
     results: TopicName = "mutation-results"
     """Topic of the applier's results."""
 
-    places: TopicName = "mutation-places"
+    positions: TopicName = "mutation-positions"
     """Topic of the positions of appliers and of `observe follow`, compacted."""
 
     identity: Literal["payload", "topic"] = "payload"
@@ -77,15 +95,15 @@ class TopicSettings(Section):
     partitions: Annotated[int, Field(ge=1, le=10_000)] = 2
     """Number of partitions of topics created, up to 10,000. The quota topic always has one, to order its changes."""
 
-    replication_factor: Annotated[int, Field(ge=-1, le=2**15 - 1)] = -1
-    """Replication factor of topics created, up to 32,767. With -1 it is 3 on a cluster of three brokers or more,
+    replication_factor: Annotated[int, Field(ge=-1, le=2**15 - 1), AfterValidator(_check_replication)] = -1
+    """Replication factor of topics created, 1 to 32,767, or -1. With -1 it is 3 on a cluster of three brokers or more,
     otherwise the cluster's default. From 3 on, topics are created with min.insync.replicas=2."""
 
     trust_producer_timestamps: bool = False
     """Whether topics with CreateTime are accepted. Their producers set the time, and so can give themselves tokens."""
 
     @property
-    def by_users(self) -> str | None:
+    def user_topic_prefix(self) -> str | None:
         """The prefix of users' topics if topics identify users, else None."""
         return self.requests if self.identity == "topic" else None
 
@@ -93,14 +111,14 @@ class TopicSettings(Section):
         """Return the topic of a user's requests.
 
         Raises:
-            BadInput: the user's name makes no valid topic name.
+            BadInput: the user's name cannot be part of a topic name.
         """
-        return self.requests if self.by_users is None else topic_of(user, self.by_users)
+        return self.requests if self.user_topic_prefix is None else topic_of(user, self.user_topic_prefix)
 
     @property
     def names(self) -> list[str]:
         """The topics of a deployment, without those of users."""
-        return [self.requests, self.decisions, self.dead_letters, self.quotas, self.results, self.places]
+        return [self.requests, self.decisions, self.dead_letters, self.quotas, self.results, self.positions]
 
     @model_validator(mode="after")
     def _names_differ(self) -> Self:
@@ -110,7 +128,7 @@ class TopicSettings(Section):
                 raise ValueError(f"{name} is not a valid topic name")
             if names.count(name) > 1:
                 raise ValueError(f"{name} is the name of two topics; each needs its own name")
-            if self.by_users is not None and name.startswith(f"{self.by_users}."):
+            if self.user_topic_prefix is not None and name.startswith(f"{self.user_topic_prefix}."):
                 raise ValueError(f"{name} would be a user's topic (topics.identity=topic)")
         return self
 
@@ -160,7 +178,7 @@ class RepeatSettings(Section):
     window_seconds: SecondsOrZero = 0.0
     """Time in seconds, up to 86,400, that a bucket remembers admitted requests. 0 turns deduplication off."""
 
-    most_per_bucket: Count = 1000
+    max_per_bucket: Count = 1000
     """Maximum number of requests that a bucket remembers. The oldest are dropped first."""
 
 
@@ -168,7 +186,8 @@ class LimitSettings(Section):
     """Limits of a single request. A record above them is a dead letter."""
 
     max_request_bytes: Annotated[int, Field(ge=1024, le=8 * 1024 * 1024)] = DEFAULT_MAX_BYTES
-    """Maximum size of a request (key and value) in bytes, 1,024 to 8,388,608. Topics of answers need six times it."""
+    """Maximum size of a request (key and value) in bytes, 1,024 to 8,388,608. Topics of answers need six times as
+    much."""
 
     max_topics: Count = DEFAULT_MAX_TOPICS
     """Maximum number of topics in a request."""
@@ -187,10 +206,12 @@ class ClientSettings(Section):
     """Client-id of requests. Empty for `client.id`."""
 
     applied_by: Literal["client", "applier", "nobody"] = "client"
-    """Who carries admitted mutations out: the client with its own rights, an applier, or nobody (left to a gateway)."""
+    """Who carries admitted mutations out: the client with its own permissions, an applier, or nobody (left to a
+    gateway)."""
 
     when_silent: Literal["closed", "open"] = "closed"
-    """Behaviour without a decision: fail `closed`, with an error at the time limit, or `open`, and go on without it."""
+    """Behaviour without a decision: fail `closed`, with an error at the time limit, or `open`, and proceed without
+    it."""
 
     open_after_ms: Count = 10_000
     """Time in ms that a client that fails open waits for a decision."""
@@ -205,7 +226,7 @@ class MetricsSettings(Section):
     port: Annotated[int, Field(ge=0, le=65_535)] = 0
     """Port of the endpoint, up to 65,535. 0 turns it off. Each job on a machine needs its own."""
 
-    address: Name = "127.0.0.1"
+    address: Address = "127.0.0.1"
     """Address to listen on. `0.0.0.0` serves all that reach this machine; metrics name users and client-ids."""
 
     enabled: bool = True
@@ -216,7 +237,7 @@ class MetricsSettings(Section):
 
 
 class HealthSettings(Section):
-    """What services answer to `/healthz`."""
+    """The health that services report at `/healthz`."""
 
     stalled_seconds: Seconds = 600.0
     """Time in seconds, above 0 and up to 86,400, without progress, after which a service is not healthy."""

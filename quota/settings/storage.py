@@ -3,20 +3,26 @@
 import re
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import unquote
 
 from pydantic import AfterValidator, Field, SecretStr
 
 from quota.settings.types import Name, Section
 
 DEPLOYMENT_FILE = "deployment.json"
-"""The file in a storage root that says which topics it belongs to."""
+"""The file in a storage root that contains the topics that it belongs to."""
 
 S3_SCHEME = "s3a://"
 
 _LOCAL_ROOT = ".data"
 _TABLES = "tables"
 
+_OTHER_S3 = re.compile("s3n?://", re.IGNORECASE)
+_FILE_URL = re.compile("file:(//(localhost)?(?=/))?", re.IGNORECASE)
 _ESCAPED = re.compile("%[0-9a-fA-F]{2}")
+
+_LOGIN = re.compile(r"(?i)(s3[an]?://[^/]*:.*@|[a-z][a-z0-9+.-]*://[^/]*:(?!\d+/).*@)")
+"""The login of a URL, `user:password@`. A password may have slashes; `hdfs://host:8020/a@b` has no login."""
 
 _DELTALAKE_NAMES = {
     "fs.s3a.access.key": "aws_access_key_id",
@@ -49,7 +55,7 @@ _S3_DEFAULTS = {"retry_timeout": "15s"}
 
 _AMAZON = "amazonaws.com"
 _COMPATIBLE = {"fs.s3a.path.style.access": "true", "fs.s3a.endpoint.region": "us-east-1"}
-"""What most servers need that are compatible with S3: buckets in paths instead of host names, and any region."""
+"""The options that most S3-compatible servers need: path-style access, and any region."""
 
 
 def query_folder(name: str) -> str:
@@ -68,8 +74,16 @@ def table_folder(name: str) -> str:
 
 
 def _check_root(root: str) -> str:
+    if _LOGIN.match(root):  # Hadoop's S3A ignores it since 3.2 (HADOOP-14833), and the root is printed and recorded
+        raise ValueError("a URL with a password; set credentials in storage.options, such as fs.s3a.secret.key")
+    if match := _OTHER_S3.match(root):
+        raise ValueError(f"{match[0].lower()} is not supported; write {S3_SCHEME}{root[match.end() :]}")
+    if match := _FILE_URL.match(root):
+        raise ValueError(f"a folder has no scheme; write {unquote(root[match.end() :])}")
     if _ESCAPED.search(root):
-        raise ValueError("a percent sign and two hexadecimal digits mean one character to some programs; rename it")
+        raise ValueError(
+            "some programs decode a percent sign and two hexadecimal digits as one character; rename the folder"
+        )
     return root
 
 
@@ -91,7 +105,7 @@ class StorageSettings(Section):
     """deltalake's options for the root's file system. For S3 they follow from `options`; these here take precedence."""
 
     lease_seconds: Annotated[float, Field(ge=3, le=3600)] = 45.0
-    """Time after which a job of another machine that no longer renews its lease is replaced, s; at most 3,600."""
+    """Time in seconds, 3 to 3,600, after which a lease that a job on another machine no longer renews expires."""
 
     @property
     def url(self) -> str:

@@ -1,4 +1,4 @@
-"""What the errors of an object store mean, and which settings to look at."""
+"""Explanations of an object store's errors, with the settings to check."""
 
 import re
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ _PROBLEMS = {
         "{endpoint} does not answer; check storage.options fs.s3a.endpoint, and that the store runs"
     ),
 }
-"""What to say, by a pattern in the text of Hadoop's or deltalake's error; the first match counts."""
+"""The messages, by a pattern in the text of Hadoop's or deltalake's error; the first match is used."""
 
 NO_SPACE = "No space left on device|Disk quota exceeded|quota of .* is exceeded"
 """A pattern of errors of a full disk."""
@@ -43,7 +43,7 @@ _FRAME = re.compile(r"\s+(at \S|\.\.\. \d+ more)")
 """A line of a Java stack trace below the message."""
 
 _INSIDE = ("Caused by:", "Suppressed:")
-"""What starts the message of a cause, in the stack trace of what it has caused."""
+"""The prefixes of the causes in a Java stack trace."""
 
 _OF_STORE = r"s3a://|\bS3\b|\.s3a\.|\bAWS|software\.amazon\.awssdk|com\.amazonaws"
 """Words in the message or the stack trace of an error of Hadoop's S3 file system, or of the AWS SDK below it."""
@@ -114,7 +114,7 @@ def store_problem_among(root: str, text: str, endpoint: str | None) -> str | Non
         endpoint: the endpoint of the store, if the settings name one.
 
     Returns:
-        As for `store_problem`; None as well if the error is one of this project, which names its own culprit.
+        As for `store_problem`; None also if the error is one of this project, whose message already states the cause.
     """
     if _OUR_ERROR.search(text):
         return None

@@ -1,5 +1,6 @@
 """The base of all sections, and the types of values that they share."""
 
+import ipaddress
 import re
 from typing import Annotated
 
@@ -28,11 +29,51 @@ def _check_pattern(text: str) -> str:
     return text
 
 
-Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,5}[mg]$")]
+_MEMORY, _TOPIC = r"^[1-9][0-9]{0,5}[mg]$", r"^[a-zA-Z0-9._-]{1,249}$"
+EXPECTED = {_MEMORY: "a size such as 512m or 1g", _TOPIC: "1 to 249 letters, digits, dots, underscores and hyphens"}
+"""The patterns of settings in words, for errors."""
+
+_MAX_PORT = 65_535
+_SERVER = re.compile(r"([A-Za-z_]+://)?(?P<host>\[[^\s\[\]/,]+\]|[^\s\[\]/,:=@]+)(:(?P<port>[0-9]{1,5}))?")
+_NUMERIC = re.compile(r"[0-9.]+|.*:.*")  # an IP address, and no host name
+_HOST = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?")
+
+
+def _check_servers(servers: str) -> str:
+    for each in servers.split(",") if servers else ():
+        found = _SERVER.fullmatch(each.strip())
+        if found is None or not _is_host(found["host"].strip("[]")):
+            raise ValueError(f"{each!r} is not HOST:PORT, such as kafka-1:9092 or [::1]:9092")
+        if found["port"] and not 1 <= int(found["port"]) <= _MAX_PORT:
+            raise ValueError(f"{each!r} has no port from 1 to {_MAX_PORT:,}")
+    return servers
+
+
+def _check_address(address: str) -> str:
+    if address and not _is_host(address):
+        raise ValueError(f"{address!r} is neither an IP address nor a host name")
+    return address
+
+
+def _is_host(host: str) -> bool:
+    if not _NUMERIC.fullmatch(host):
+        return bool(_HOST.fullmatch(host))
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+Memory = Annotated[str, StringConstraints(pattern=_MEMORY)]
 Name = Annotated[str, StringConstraints(min_length=1)]
+ServersOrEmpty = Annotated[str, AfterValidator(_check_servers)]
+Servers = Annotated[Name, AfterValidator(_check_servers)]
+AddressOrEmpty = Annotated[str, AfterValidator(_check_address)]
+Address = Annotated[Name, AfterValidator(_check_address)]
 Pattern = Annotated[str, AfterValidator(_check_pattern)]
 NameList = Annotated[list[Name], BeforeValidator(_split)]
-TopicName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9._-]{1,249}$")]
+TopicName = Annotated[str, StringConstraints(pattern=_TOPIC)]
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 SecondsOrZero = Annotated[float, Field(ge=0, le=86_400)]

@@ -1,4 +1,4 @@
-"""The quota log in time: the change each record makes, the quota of a request as of a moment, plans and quota files.
+"""The quota log over time: the change that each record makes, the quota in force at a time, plans and quota files.
 
 May import: records.
 """

@@ -32,7 +32,7 @@ class Note:
     `window`."""
     message: str
     entity: QuotaEntity | None = None
-    """Whom it is about; None for all."""
+    """The entity concerned; None for all."""
 
     def __str__(self) -> str:
         return self.message if self.entity is None else f"{self.entity}: {self.message}"
@@ -43,7 +43,7 @@ def quota_notes(timeline: QuotaTimeline, at: int, brokers: Window) -> Iterator[N
 
     Args:
         timeline: the quota log.
-        at: the moment.
+        at: the time [epoch ms].
         brokers: the window of the brokers.
     """
     wanted = wanted_rates(timeline, at)
@@ -51,7 +51,7 @@ def quota_notes(timeline: QuotaTimeline, at: int, brokers: Window) -> Iterator[N
     for change in timeline.configured(at):
         if change.quota is not None and change.quota.shadow:
             wider = _wider(change.entity, wanted, unnamed)
-            instead = f"; in its place the quota of {wider} holds there" if wider else ""
+            instead = f"; the quota of {wider} applies there instead" if wider else ""
             yield Note(
                 "shadow", f"is in shadow, and not pushed, since brokers would enforce it{instead}", change.entity
             )
@@ -72,7 +72,7 @@ def exemption_notes(exempt: Collection[str], wanted: Wanted) -> Iterator[Note]:
         if holding is not None:
             yield Note(
                 "exempt_user",
-                f"user {quoted(user)} is exempt here (quota.exempt_users); brokers hold it to the quota of {holding}",
+                f"user {quoted(user)} is exempt here (quota.exempt_users); brokers apply the quota of {holding} to it",
             )
 
 
@@ -81,8 +81,8 @@ def callback_note(setting: CallbackSetting) -> Iterator[Note]:
     if not setting.is_default:
         yield Note(
             "callback",
-            f"the callback {printable(setting.class_name)} says here who shares a quota, and how large it is; brokers "
-            "take the most specific quota of Kafka's eight levels",
+            f"the callback {printable(setting.class_name)} determines here who shares a quota, and how large it is; "
+            "brokers take the most specific quota of Kafka's eight levels",
         )
 
 
@@ -107,13 +107,13 @@ def _quota_notes(entity: QuotaEntity, quota: Quota, brokers: Window) -> Iterator
     if quota.max_debt_ms is not None:
         yield "max_debt_ms", f"has debts of {quota.max_debt_ms} ms at most here, and of any length there"
     if 1000 / quota.rate > MAX_THROTTLE_MS:
-        yield "rate", "is so small that the time for which one mutation is paid off is more than a broker can tell"
+        yield "rate", "is so small that the throttle time of one mutation exceeds the maximum of Kafka's protocol"
     if math.isinf(quota.rate * brokers.num * brokers.size_seconds):
         yield "rate", "is so large that the burst is infinite there, and everything is admitted"
     if _ZOOKEEPER_DEFAULT in entity.names.values():
-        yield "name", f"has the name {_ZOOKEEPER_DEFAULT}, which brokers with ZooKeeper take for the default"
+        yield "name", f"has the name {_ZOOKEEPER_DEFAULT}, which brokers with ZooKeeper mistake for the default"
     if entity.client_id == NO_CLIENT_ID:
-        yield "no_client_id", "stands for clients without a client-id here, whom no quota of a client-id holds there"
+        yield "no_client_id", "means clients without a client-id here; on brokers, no client-id quota applies to them"
 
 
 def _wider(entity: QuotaEntity, wanted: Wanted, unnamed: str) -> QuotaEntity | None:

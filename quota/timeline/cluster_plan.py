@@ -28,12 +28,12 @@ MAX_NAME_BYTES = 32_767
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class RateDifference:
     """An entity whose rate on the cluster differs from that of the log."""
 
     entity: QuotaEntity
     kind: Kind
-    """`changed`: it has another rate; `missing`: it has none; `not_removed`: it has one, and by the log none;
+    """`changed`: it has a different rate; `missing`: it has none; `not_removed`: it has one, but none in the log;
     `only_there`: the log never had one."""
     wanted: float | None
     present: float | None
@@ -52,8 +52,8 @@ class Difference:
 def wanted_rates(timeline: QuotaTimeline, at: int) -> dict[QuotaEntity, float | None]:
     """Return the rates that a cluster should have as of `at` (epoch ms), in a stable order.
 
-    Entities whose quota was removed have None, and so have those in shadow, whose quota is not to be enforced. Left
-    out are entities that the log does not have yet, and names that Kafka's protocol cannot carry.
+    Entities whose quota was removed have None, and so have those in shadow, whose quota is not to be enforced. Entities
+    that the log does not have yet, and names that Kafka's protocol cannot carry, are left out.
     """
     return {
         change.entity: None if change.quota is None or change.quota.shadow else change.quota.rate
@@ -67,19 +67,21 @@ def fits_protocol(entity: QuotaEntity) -> bool:
     return all(len(name.encode()) <= MAX_NAME_BYTES for name in entity.names.values())
 
 
-def differences(wanted: Wanted, present: Rates) -> list[Difference]:
+def differences(wanted: Wanted, present: Rates) -> list[RateDifference]:
     """Return the differences between a cluster and the log, in a stable order."""
     entities = sorted({*wanted, *present}, key=lambda entity: entity.key)
-    found = (Difference(each, _kind(each, wanted, present), wanted.get(each), present.get(each)) for each in entities)
+    found = (
+        RateDifference(each, _kind(each, wanted, present), wanted.get(each), present.get(each)) for each in entities
+    )
     return [each for each in found if each.wanted != each.present]
 
 
 def pull_steps(present: Rates, timeline: QuotaTimeline, at: int) -> list[Step]:
-    """Return the steps by which the log takes over what a cluster has, from `at` (epoch ms) on.
+    """Return the steps that set the quotas of the log to those of a cluster, from `at` (epoch ms) on.
 
-    Options that a cluster does not have stay where the rate stays, and where it changes; a quota that the brokers
-    enforce is not in shadow. Scheduled changes stay, and so do quotas of entities whose
-    rate on the cluster is invalid (NaN or infinite).
+    Options that brokers do not have (burst, bound on debt) are kept, even if the rate changes; a quota that the brokers
+    enforce leaves shadow. Scheduled changes stay, and so do quotas of entities whose rate on the cluster is invalid
+    (NaN or infinite).
     """
     return list(_pull_steps(present, timeline, at))
 

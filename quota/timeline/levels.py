@@ -1,4 +1,4 @@
-"""The eight levels of quotas, in the order in which they win (KIP-257)."""
+"""The eight levels of quotas, in order of precedence (KIP-257)."""
 
 from msgspec import UNSET
 

@@ -1,4 +1,4 @@
-"""Plans: the steps that lead from the present quotas to the desired ones."""
+"""Plans: the steps from the current quotas to the desired ones."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ def plan(desired: Iterable[QuotaRecord], timeline: QuotaTimeline, at: int) -> li
     Args:
         desired: a record for each quota, and one for each scheduled change, which has a time (`effective_at`).
         timeline: all changes.
-        at: the moment from which the desired quotas are to hold, epoch ms.
+        at: the time at which the desired quotas take effect, epoch ms.
 
     Raises:
         BadInput: a change is scheduled for a time that is not after `at`.
@@ -60,7 +60,7 @@ def plan(desired: Iterable[QuotaRecord], timeline: QuotaTimeline, at: int) -> li
 
 
 def _split(desired: Iterable[QuotaRecord], at: int) -> tuple[list[QuotaRecord], list[QuotaChange]]:
-    """Return the records that are to hold from `at` on, and the changes scheduled for later.
+    """Return the records that take effect at `at`, and the changes scheduled for later.
 
     Raises:
         BadInput: a change is scheduled for a time that is not after `at`.
@@ -76,19 +76,19 @@ def _split(desired: Iterable[QuotaRecord], at: int) -> tuple[list[QuotaRecord], 
         else:
             raise BadInput(
                 f"{record.entity}: effective_at {format_time(moment)} is not after {format_time(at)}, "
-                "from which the quotas are to hold: change it, or remove it to set the quota then"
+                "when the quotas take effect: use a later time, or remove effective_at"
             )
     return now, later
 
 
 def rollback_plan(past: QuotaTimeline, then: int, timeline: QuotaTimeline, at: int) -> list[Step]:
-    """Return the steps that restore the quotas of a past moment, and the changes that were scheduled then.
+    """Return the steps that restore the quotas of a past time, and the changes that were scheduled then.
 
     Args:
-        past: the changes that were known at that moment.
-        then: that moment, epoch ms.
+        past: the changes that were known at that time.
+        then: that time [epoch ms].
         timeline: all changes.
-        at: the moment from which the past quotas are to hold again, epoch ms.
+        at: the time at which the past quotas take effect again, epoch ms.
     """
     desired = [quota_record(change.entity, change.quota) for change in past.configured(then)]
     unscheduled = [step for step in plan(desired, timeline, at) if step.record.effective_at is None]

@@ -1,4 +1,7 @@
-"""The quota file: a declarative YAML file of all quotas, whose errors name the line and the column."""
+"""The quota file: a declarative YAML file of all quotas, whose errors name the line and the column.
+
+The documents of `quotas describe -o yaml` and `-o json`, whose entries have an `entity`, are such files, too.
+"""
 
 import math
 import re
@@ -13,12 +16,14 @@ from quota.errors import BadInput
 from quota.records.entity import QuotaEntity
 from quota.records.quota import read_number
 from quota.records.quota_log import QUOTA_CONFIGS, QuotaRecord
+from quota.text import format_time
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 _MAX_DEPTH = 10
 _OPTIONS = (*QUOTA_CONFIGS, "comment")
+_EFFECTIVE_AT = "effective_at"
 _NUMBERS = ("controller_mutation_rate", "controller_mutation_burst")
 _INTEGER = re.compile(r"[1-9][0-9]{0,9}")
 _EXPECTED = {
@@ -27,8 +32,12 @@ _EXPECTED = {
     "max_debt_ms": "a whole number of milliseconds above 0",
     "shadow": "true or false",
     "comment": "text",
+    _EFFECTIVE_AT: "a time in epoch ms",
 }
+_NULL = "tag:yaml.org,2002:null"
 _KEYS = ("user", "user-defaults", "client", "client-defaults", *_OPTIONS)
+
+_DESCRIBED_KEYS = ("entity", *_EXPECTED, "since")
 
 
 class _Mark(Protocol):
@@ -98,14 +107,42 @@ def _check_depth(text: str, name: str) -> None:
 def _records(node: yaml.Node, name: str) -> Iterator[QuotaRecord]:
     if not isinstance(node, yaml.SequenceNode):
         raise _error(name, node.start_mark, "quotas: expected a list")
-    seen: dict[QuotaEntity, int] = {}
+    seen: dict[tuple[QuotaEntity, int | None], int] = {}
     for entry in node.value:
-        record = _record(entry, name)
+        record = _described(entry, name) if _has_entity(entry) else _record(entry, name)
         line = entry.start_mark.line + 1
-        if record.entity in seen:
-            raise _error(name, entry.start_mark, f"{record.entity} has a quota already, in line {seen[record.entity]}")
-        seen[record.entity] = line
+        key = record.entity, record.effective_at
+        if key in seen:
+            raise _error(name, entry.start_mark, already_given(record, seen[key]))
+        seen[key] = line
         yield record
+
+
+def already_given(record: QuotaRecord, line: int) -> str:
+    """Return the error for a quota that is given in an earlier line, too."""
+    then = "" if record.effective_at is None else f" for {format_time(record.effective_at)}"
+    return f"{record.entity} has a quota{then} already, in line {line}"
+
+
+def _has_entity(node: yaml.Node) -> bool:
+    return isinstance(node, yaml.MappingNode) and any(key.value == "entity" for key, _ in node.value)
+
+
+def _described(node: yaml.Node, name: str) -> QuotaRecord:
+    """Parse an entry as `quotas describe` prints it; a null counts as absent, except in the entity."""
+    fields = {key: each for key, each in _mapping(node, name, _DESCRIBED_KEYS).items() if each.tag != _NULL}
+    if "entity" not in fields:
+        raise _error(name, node.start_mark, "entity: missing")
+    entity = _mapping(fields["entity"], name, ("user", "client-id"))
+    parts = {key: None if each.tag == _NULL else _name(each, key, name) for key, each in entity.items()}
+    if not parts:
+        raise _error(name, fields["entity"].start_mark, "entity: expected user, client-id or both")
+    if "controller_mutation_rate" not in fields and _EFFECTIVE_AT not in fields:
+        raise _error(
+            name, node.start_mark, "controller_mutation_rate: missing; only a change with effective_at may remove one"
+        )
+    values = {"controller_mutation_rate": None, **_options(fields, name)}
+    return msgspec.convert({"entity": parts, **values}, QuotaRecord)
 
 
 def _record(node: yaml.Node, name: str) -> QuotaRecord:
@@ -113,14 +150,19 @@ def _record(node: yaml.Node, name: str) -> QuotaRecord:
     parts = (_part(fields, "user", name), _part(fields, "client", name))
     if parts == (UNSET, UNSET):
         raise _error(
-            name, node.start_mark, "whose quota? give user, user-defaults, client, client-defaults or two of them"
+            name, node.start_mark, "no entity: give user or user-defaults, client or client-defaults, or one of each"
         )
     if "controller_mutation_rate" not in fields:
         raise _error(name, node.start_mark, "controller_mutation_rate: missing")
-    options = {option: _value(fields[option], name, option) for option in _OPTIONS if option in fields}
+    return msgspec.convert({"entity": QuotaEntity(*parts), **_options(fields, name)}, QuotaRecord)
+
+
+def _options(fields: dict[str, yaml.Node], name: str) -> dict[str, object]:
+    """Return the values of an entry's options, and the time of a scheduled change."""
+    options = {option: _value(fields[option], name, option) for option in _EXPECTED if option in fields}
     for option, value in options.items():
         _check_option(option, value, fields[option], name)
-    return msgspec.convert({"entity": QuotaEntity(*parts), **options}, QuotaRecord)
+    return options
 
 
 def _check_option(option: str, value: object, node: yaml.Node, name: str) -> None:
@@ -143,11 +185,17 @@ def _part(fields: dict[str, yaml.Node], kind: str, name: str) -> str | UnsetType
         return None
     if named is None:
         return UNSET
-    value = _scalar(named, name, kind)
-    if value is None or value == "":
+    if _scalar(named, name, kind) in (None, ""):
         raise _error(name, named.start_mark, f"{kind}: the name is empty; use {kind}-defaults: true for the default")
+    return _name(named, kind, name)
+
+
+def _name(node: yaml.Node, kind: str, name: str) -> str:
+    value = _scalar(node, name, kind)
     if not isinstance(value, str):
-        raise _error(name, named.start_mark, f"{kind}: expected text, got {named.value}; put it in quotes")
+        raise _error(name, node.start_mark, f"{kind}: expected text, got {node.value}; put it in quotes")
+    if not value:
+        raise _error(name, node.start_mark, f"{kind}: the name is empty; null is the default")
     return value
 
 

@@ -1,4 +1,4 @@
-"""The timeline of quotas: the quota of each entity and request, as of any moment."""
+"""The timeline of quotas: the quota of each entity and request, at any time."""
 
 import heapq
 from bisect import bisect_right, insort
@@ -29,7 +29,7 @@ class _Version(NamedTuple):
 
 
 class Level(NamedTuple):
-    """One of the eight levels as of a moment: its entity and bucket, and the change that set its quota, if any."""
+    """One of the eight levels at a given time: its entity and bucket, and the change that set its quota, if any."""
 
     entity: QuotaEntity
     tags: Tags
@@ -37,7 +37,7 @@ class Level(NamedTuple):
 
 
 class QuotaTimeline:
-    """The changes of the quota log, in the order of their moments.
+    """The changes of the quota log, in the order of their times.
 
     The cost of a lookup does not depend on the number of quotas.
     """
@@ -49,7 +49,7 @@ class QuotaTimeline:
         self._cache: dict[tuple[str, str], tuple[int, int, Resolution]] = {}
 
     def add(self, change: Change) -> None:
-        """Add a change; the later of two at the same moment wins. Changes of callbacks and clusters are ignored."""
+        """Add a change; the later of two at the same time wins. Changes of callbacks and clusters are ignored."""
         match change:
             case QuotaChange(entity, moment=moment):
                 quota = change.applied_to(self.latest(entity, moment))
@@ -75,7 +75,7 @@ class QuotaTimeline:
         return sorted((change for change in latest if change), key=lambda change: change.entity.key)
 
     def scheduled(self, after: int) -> list[QuotaChange]:
-        """Return the changes that take effect later than `after` (epoch ms), in the order of their moments."""
+        """Return the changes that take effect later than `after` (epoch ms), in the order of their times."""
         later = {
             (entity, each.moment): QuotaChange(entity, each.quota, each.moment)  # of two at one moment, the later one
             for entity, versions in self._versions.items()
@@ -137,12 +137,12 @@ class QuotaTimeline:
         return versions[count - 1].quota if count else None
 
     def _since(self, sharing: list[QuotaEntity], quota: Quota, at: int) -> int:
-        """Return the moment (epoch ms) since which a bucket has had the bounds of this quota.
+        """Return the time (epoch ms) since which a bucket has had the bounds of this quota.
 
         Args:
             sharing: the entities of the levels that lead to the bucket, the most specific first; any may set them.
             quota: the quota.
-            at: the moment of the request, epoch ms.
+            at: the time of the request [epoch ms].
         """
         since = at
         moments = (_moments_backwards(self._versions.get(entity, []), at) for entity in sharing)
@@ -172,5 +172,5 @@ def _count_until(versions: list[_Version], at: int) -> int:
 
 
 def _moments_backwards(versions: list[_Version], at: int) -> Iterator[int]:
-    """Yield the moments of the versions up to `at`, the latest first."""
+    """Yield the times of the versions up to `at`, newest first."""
     return (versions[index].moment for index in range(_count_until(versions, at) - 1, -1, -1))

@@ -38,8 +38,8 @@ class Advice(msgspec.Struct, frozen=True):
     """The default quota, for tenants without their own [mutations/s]."""
     tenants: list[TenantAdvice]
     """The tenants, those with the most requested mutations first."""
-    got: str
-    """The name of the outcome before: as recorded, or without quotas."""
+    before_name: str
+    """The name of the outcome that these quotas are compared with: as recorded, or without quotas."""
     before: Totals
     """The totals before, of all requests including those of exempt users."""
     after: Totals
@@ -102,7 +102,7 @@ def _commented_records(
     for each in tenants:
         demand = each.share.demand
         comments[demand.entity] = (
-            f"need {demand.need:.3g}/s; {each.outlook.refused} of {demand.asked} mutations refused in the backtest"
+            f"need {demand.need:.3g}/s; {each.outlook.refused} of {demand.mutations} mutations refused in the backtest"
         )
     for record in quota_records(recommendation, tenancy):
         yield msgspec.structs.replace(record, comment=comments[record.entity])

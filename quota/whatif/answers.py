@@ -1,4 +1,4 @@
-"""A decision with another answer: what the cluster did, or what a quota in shadow would have done."""
+"""Decisions with another answer: that of the cluster, or that of a quota in shadow if it were enforced."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ _NAMES = {each.value: each.name for each in ErrorCode}
 
 
 def as_answered(decision: Decision) -> Decision:
-    """Return a decision with what the cluster has answered, if its request was observed.
+    """Return a decision with the cluster's answer, if its request was observed.
 
     Without a quota, buckets are not shared: each sender (user and client-id) has its own tags.
     """
@@ -21,7 +21,7 @@ def as_answered(decision: Decision) -> Decision:
 
 
 def as_enforced(decision: Decision) -> Decision:
-    """Return a decision with what its quota would have answered outside of shadow."""
+    """Return a decision with the answer that its quota would have given if it were not in shadow."""
     shadow = decision.shadow
     return decision if shadow is None else _with_answer(decision, shadow.error_codes, shadow.throttle_time_ms)
 

@@ -40,7 +40,7 @@ class Effect(NamedTuple):
     client_id: str
     timestamp: int
     retry_at: int
-    """The moment until which the sender is throttled."""
+    """The time until which the sender is throttled [epoch ms]."""
     requests: int = 0
     refused_requests: int = 0
     """The requests with a refused topic."""
@@ -73,7 +73,10 @@ class Effect(NamedTuple):
         )
 
     def counted_from(self, since: int) -> "Effect | None":
-        """Return the part that counts from a moment on: of an earlier request, the rest of its throttle time."""
+        """Return the effect from `since` (epoch ms) on.
+
+        This is the rest of the throttle time for an earlier request; None if that is over.
+        """
         if self.timestamp >= since:
             return self
         return Effect(self.user, self.client_id, since, self.retry_at) if self.retry_at > since else None

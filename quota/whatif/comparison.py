@@ -1,4 +1,4 @@
-"""What a cluster has answered to requests, compared with our decisions on them, and why they differ."""
+"""The comparison of a cluster's answers with our decisions on the same requests, and the causes of differences."""
 
 import math
 from collections import Counter
@@ -18,14 +18,14 @@ from quota.records.quota import Limit, Quota
 from quota.records.record import Record
 from quota.records.request import NO_CLIENT_ID, Mode, MutationRequest, Observed
 from quota.timeline.resolution import ResolvedRequest
-from quota.whatif.kafka_bucket import Difference, KafkaAnswer, KafkaBucket
+from quota.whatif.kafka_bucket import KafkaAnswer, KafkaBucket, KafkaDifference
 
-ASSUMED = "its cost is not told by the log"
-OTHER_QUOTA = "the cluster has another quota for it, or none: not even full buckets explain it"
+ASSUMED = "its cost is not in the log"
+OTHER_QUOTA = "the cluster has another quota for it, or none: even full buckets do not explain it"
 UNEXPLAINED = "not explained"
 
 _MAX_SHOWN = 1000
-"""Differences that are kept with all that belongs to them."""
+"""The maximum number of disagreements that are stored in full."""
 
 _ROUNDED_MS = 1
 _SEVERAL = 2
@@ -47,7 +47,7 @@ class Disagreement(msgspec.Struct, frozen=True):
     cluster_throttle_ms: int
     our_throttle_ms: int
     causes: list[str]
-    """Rows of docs/explanation/differences-from-kafka.md, or why it cannot be said."""
+    """Rows of docs/explanation/differences-from-kafka.md, or the reason why there is none."""
 
 
 @dataclass
@@ -79,9 +79,9 @@ class _Buckets:
     ours: Bucket | None = None
     kafka: KafkaBucket = field(default_factory=KafkaBucket)
     filled_at: int | None = None
-    """When they were last taken for forgotten by the cluster [epoch ms]."""
+    """When the cluster was last assumed to have lost its buckets, as in a failover [epoch ms]."""
     slack_ms: int = 0
-    """By how much they may have been charged later than at the moments that are assumed: since they were full."""
+    """How much later than assumed the cluster may have charged them since they were last full [ms]."""
 
 
 class _Case(NamedTuple):
@@ -98,24 +98,24 @@ class _Case(NamedTuple):
 
     @property
     def cost(self) -> int:
-        """What the cluster has admitted [mutations]."""
+        """The cost of the topics that the cluster has admitted [mutations]."""
         topics = self.resolved.request.topics
         return sum(topic.partitions for topic, admit in zip(topics, self.admitted, strict=True) if admit)
 
     def agrees(self, answer: Callable[[int], KafkaAnswer], slack_ms: int = 0) -> bool:
-        """Return whether the cluster's answer is this one at some time while it worked on the request.
+        """Return whether the cluster's answer equals ours at some time during its processing of the request.
 
         The client gets the throttle time that remains when it is answered, which is up to `took_ms` shorter.
 
         Args:
-            answer: the answer at a moment [epoch ms].
-            slack_ms: by how much the bucket may have been charged later than it is assumed to.
+            answer: the answer at a given time [epoch ms].
+            slack_ms: how much later than assumed the bucket may have been charged [ms].
         """
         at, took = self.observed.at, self.observed.took_ms
         answers = [answer(moment) for moment in (at - slack_ms, at, at + took)]
         waits = [each.throttle_ms for each in answers if each.admitted == self.admitted]
         if not any(waits):
-            return bool(waits)  # what the client was told then is the throttle time of its request quota
+            return bool(waits)  # the client's throttle time then comes from its request quota
         return min(waits) - took - _ROUNDED_MS <= self.observed.throttle_time_ms <= max(waits) + _ROUNDED_MS
 
     def is_in_another_order(self, answer: KafkaAnswer) -> bool:
@@ -140,7 +140,7 @@ class Comparer:
 
         Args:
             quotas: the quotas that were in force.
-            policy: the rules that hold for all requests.
+            policy: the settings that apply to all requests.
             algorithm: the token bucket, with the brokers' window.
         """
         self.found = Comparison()
@@ -151,7 +151,7 @@ class Comparer:
     def compare(self, record: Record) -> DeadLetter | None:
         """Compare an observed request; return a dead letter if it is invalid.
 
-        A request that was not observed does not count.
+        A request that was not observed is ignored.
         """
         resolved = resolve(record, self._quotas, self._policy)
         if isinstance(resolved, DeadLetter):
@@ -164,10 +164,10 @@ class Comparer:
         if resolved.resolution.limit is None and case.kafka_limit is None:
             self._fill_unlimited(resolved.request)
         else:
-            self._judge(case)
+            self._compare(case)
         return None
 
-    def _judge(self, case: _Case) -> None:
+    def _compare(self, case: _Case) -> None:
         buckets = self._buckets.setdefault(case.resolved.resolution.tags, _Buckets())
         found = self.found
         found.limited += 1
@@ -188,9 +188,9 @@ class Comparer:
         if case.observed.assumed:
             return [ASSUMED]
         if case.resolved.resolution.exempt:
-            return [Difference.EXEMPT.value]
+            return [KafkaDifference.EXEMPT.value]
         if request.client_id == NO_CLIENT_ID and limit != case.resolved.resolution.limit:
-            return [Difference.NO_CLIENT_ID.value]
+            return [KafkaDifference.NO_CLIENT_ID.value]
         return [UNEXPLAINED] if limit is None else self._causes_in(buckets, case, limit.quota)
 
     def _causes_in(self, buckets: _Buckets, case: _Case, quota: Quota) -> list[str]:
@@ -198,17 +198,17 @@ class Comparer:
         request, bucket = case.resolved.request, buckets.kafka
         now = case.observed.at + case.observed.took_ms
         if case.is_in_another_order(self._answer(buckets.ours, case.resolved, now)):
-            return [Difference.ORDER.value]
+            return [KafkaDifference.ORDER.value]
         if case.agrees(lambda now: bucket.answer(request, quota, self._window, now), buckets.slack_ms):
             causes = bucket.causes | bucket.causes_of(request, quota, self._window, case.observed.at)
             if causes:
                 return sorted(each.value for each in causes)
         if case.agrees(lambda now: KafkaBucket().answer(request, quota, self._window, now)):
-            # As after a failover, and what follows agrees again; but controllers do not fail every few minutes.
+            # Full buckets, as after a failover; but controllers do not fail over every few minutes.
             at, before = case.observed.at, buckets.filled_at
             buckets.ours, buckets.kafka, buckets.filled_at = None, KafkaBucket(), at
             is_failover = before is None or at - before > _FAILOVER_MS
-            return [Difference.STATE.value if is_failover else OTHER_QUOTA]
+            return [KafkaDifference.STATE.value if is_failover else OTHER_QUOTA]
         full = KafkaBucket().answer(request, quota, self._window, case.observed.at).admitted
         exceeds = any(theirs and not possible for theirs, possible in zip(case.admitted, full, strict=True))
         return [OTHER_QUOTA if exceeds else UNEXPLAINED]
@@ -237,7 +237,10 @@ class Comparer:
             buckets.kafka.compare(tokens_at(now, after, limit, self._window))
 
     def _kafka_limit(self, resolved: ResolvedRequest) -> Limit | None:
-        """Return the limit as Kafka finds it: nobody is exempt, and who has no client-id has no client's quota."""
+        """Return the limit that Kafka applies.
+
+        No user is exempt, and no client-id quota applies to a client without a client-id.
+        """
         request, at = resolved.request, resolved.record.timestamp
         resolution = resolved.resolution
         if resolution.exempt:
@@ -254,7 +257,7 @@ class Comparer:
         """Fill the buckets of a request without a quota: Kafka does not remember what they held."""
         for tags in (Tags(request.user, request.client_id), Tags(request.user, ""), Tags("", request.client_id)):
             if tags in self._buckets:
-                self._buckets[tags].kafka.fill(Difference.QUOTA_REMOVED)
+                self._buckets[tags].kafka.fill(KafkaDifference.QUOTA_REMOVED)
 
 
 def _disagreement(case: _Case, ours: KafkaAnswer, causes: list[str]) -> Disagreement:

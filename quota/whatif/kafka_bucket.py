@@ -1,4 +1,4 @@
-"""A bucket as Kafka's controller keeps it, with its differences from ours by name.
+"""A bucket as Kafka's controller implements it, and the names of its differences from ours.
 
 The rules are those of Kafka's `TokenBucket`, `ControllerMutationQuotaManager` and KRaft's controller; their names are
 in docs/explanation/differences-from-kafka.md.
@@ -11,13 +11,13 @@ from quota.records.quota import Quota, Window
 from quota.records.request import Mode, MutationRequest
 
 _EXPIRES_MS = 3_600_000
-"""The time after its last charge after which Kafka forgets a bucket [ms]."""
+"""The time since the last charge after which Kafka drops a bucket [ms]."""
 
 _EQUAL = 1e-6
 """Tokens that differ by less are the same."""
 
 
-class Difference(Enum):
+class KafkaDifference(Enum):
     """A rule by which Kafka decides differently; the value is its row in docs/explanation/differences-from-kafka.md."""
 
     STATE = "state of the buckets"
@@ -50,8 +50,8 @@ class KafkaBucket:
     updated_at: int = 0
     charged_at: int = 0
     rate: float = 0.0
-    causes: set[Difference] = field(default_factory=set)
-    """The rules by which it holds other tokens than our bucket does now."""
+    causes: set[KafkaDifference] = field(default_factory=set)
+    """The rules that explain why its tokens now differ from our bucket's."""
 
     def answer(self, request: MutationRequest, quota: Quota, window: Window, now: int) -> KafkaAnswer:
         """Return how the controller answers at `now` [epoch ms], without a charge."""
@@ -74,23 +74,23 @@ class KafkaBucket:
         if cost:
             self.charged_at = now
 
-    def causes_of(self, request: MutationRequest, quota: Quota, window: Window, now: int) -> set[Difference]:
+    def causes_of(self, request: MutationRequest, quota: Quota, window: Window, now: int) -> set[KafkaDifference]:
         """Return the rules that make a difference for a request at `now` [epoch ms]."""
         rules = {
-            Difference.BURST: quota.burst is not None and quota.burst != window.burst(quota.rate),
-            Difference.DEBT: quota.max_debt_ms is not None,
-            Difference.VALIDATE_ONLY: request.validate_only,
+            KafkaDifference.BURST: quota.burst is not None and quota.burst != window.burst(quota.rate),
+            KafkaDifference.DEBT: quota.max_debt_ms is not None,
+            KafkaDifference.VALIDATE_ONLY: request.validate_only,
         }
         if self.tokens is not None:
             rules |= {
-                Difference.EXPIRED: now - self.charged_at >= _EXPIRES_MS,
-                Difference.CLOCK: now < self.updated_at,
-                Difference.QUOTA_CHANGED: quota.rate != self.rate,
+                KafkaDifference.EXPIRED: now - self.charged_at >= _EXPIRES_MS,
+                KafkaDifference.CLOCK: now < self.updated_at,
+                KafkaDifference.QUOTA_CHANGED: quota.rate != self.rate,
             }
         return {rule for rule, holds in rules.items() if holds}
 
-    def fill(self, cause: Difference) -> None:
-        """Make it full, for a reason."""
+    def fill(self, cause: KafkaDifference) -> None:
+        """Fill the bucket, and record the cause."""
         if self.tokens is not None:
             self.tokens = None
             self.causes.add(cause)

@@ -27,7 +27,7 @@ class SizingInput:
     capacity: float
     """The capacity C of the controller."""
     reserve: float
-    """The share of it reserved for elections, broken brokers and requests without a quota."""
+    """The share of it reserved for elections, failed brokers and requests without a quota."""
     over_allocation: float | None
     """The factor by which the available capacity is over-allocated; None to derive it from the tenants' loads."""
     window: Window
@@ -37,7 +37,7 @@ class Demand(msgspec.Struct, frozen=True):
     """The quota that a tenant's recorded requests require (`quota.whatif.required_quota.RequiredQuota`)."""
 
     entity: QuotaEntity
-    asked: int
+    mutations: int
     """The mutations requested."""
     largest: int
     """The mutations of the largest request."""
@@ -105,7 +105,7 @@ def divide_capacity(demands: Iterable[Demand], load_together: float, sizing: Siz
         load_together: the load of all tenants as if they shared a bucket.
         sizing: the capacity and how much of it to allocate.
     """
-    tenants = sorted(demands, key=lambda each: (-each.asked, each.entity.key))
+    tenants = sorted(demands, key=lambda each: (-each.mutations, each.entity.key))
     available = sizing.capacity * (1 - sizing.reserve)
     loads = sum(each.load for each in tenants)
     # The load of all together is at most the sum of the loads; rounding must not make the factor less than 1.
@@ -147,7 +147,7 @@ def divide_capacity(demands: Iterable[Demand], load_together: float, sizing: Siz
 
 
 def _fill_level(budget: float, widths: Sequence[float], limits: Sequence[float]) -> float:
-    """Return the level to which a budget fills vessels of these widths and maximum contents (max-min fairness)."""
+    """Return the level L at which sum(min(L * width, limit)) equals the budget (weighted max-min fairness)."""
     remaining, width_left = budget, sum(widths)
     level = 0.0
     for limit, width in sorted(zip(limits, widths, strict=True), key=lambda pair: pair[0] / pair[1]):

@@ -39,7 +39,7 @@ class RecordedTopic(TopicDetails, frozen=True):
 class RecordedDecision(Charges, msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The fields of a decision that determine its request, and those that deciding it again must reproduce.
 
-    `Decision` cannot take its place: Spark's JSON of a row leaves nulls out, and the table holds the entity as text.
+    `Decision` cannot be used instead: Spark's JSON of a row leaves nulls out, and the table holds the entity as text.
     """
 
     decision_id: str

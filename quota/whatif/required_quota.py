@@ -1,7 +1,7 @@
 """The quota that recorded requests of a tenant require: KIP-599's bucket, solved for Q.
 
-Before a charge, a bucket of B = Q * S * W that is full at first holds the minimum, over all stretches of time that end
-there, of B + Q * length minus the charges in the stretch:
+Before a charge, a bucket of B = Q * S * W that is full at first holds the minimum, over all intervals that end at the
+charge, of B + Q * length minus the charges in the interval:
 
     K = min over stretches of Q * (length + S * W) - charged
 

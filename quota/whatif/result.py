@@ -40,27 +40,27 @@ class CandidateOutcome(msgspec.Struct, frozen=True):
     """The senders, those with the most requested mutations first."""
 
 
-class Difference(msgspec.Struct, frozen=True):
+class ReplayDifference(msgspec.Struct, frozen=True):
     """A decision that differs from the recorded one, and the fields in which it does."""
 
     decision_id: str
     fields: list[str]
 
 
-class Repetition(msgspec.Struct, frozen=True):
+class Replay(msgspec.Struct, frozen=True):
     """The extent to which the recorded quotas reproduce the recorded decisions."""
 
     decisions: int
     """The number of decisions."""
     differing: int
     """The number of decisions that differ."""
-    examples: list[Difference]
+    examples: list[ReplayDifference]
 
 
 class Result(msgspec.Struct, frozen=True):
     """The result of a backtest."""
 
-    repetition: Repetition | None
+    replay: Replay | None
     """None for requests that were never decided."""
     outcomes: list[CandidateOutcome]
     """The outcome as recorded, or without quotas, and then that of each candidate."""

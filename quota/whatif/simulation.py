@@ -52,7 +52,7 @@ def simulate(
         value = line.rstrip(b"\r\n")
         if not value.strip():
             continue
-        source = Source(topic if policy.requests_of_users is None else _read_topic(value) or topic, 0, number)
+        source = Source(topic if policy.user_topic_prefix is None else _read_topic(value) or topic, 0, number)
         record = Record(source, 0, value)
         timestamp, error = read_timestamp(value)
         resolved = resolve(msgspec.structs.replace(record, timestamp=timestamp or 0), quotas, policy)
@@ -70,10 +70,10 @@ def simulate(
 def read_quotas(lines: Iterable[bytes], callbacks: Callbacks | None = None) -> CallbackTimeline:
     """Parse a quota log, one JSON object a line.
 
-    `effective_at` stands for the record's timestamp; a line without it is in force from the beginning.
+    `effective_at` is used as the record's timestamp; a line without it is in force from the beginning.
 
     Raises:
-        BadRecord: a line is not a quota; with its number.
+        BadRecord: a line is not a record of the quota log; the message begins with its number.
     """
     quotas = CallbackTimeline(callbacks)
     for number, line in enumerate(lines, start=1):
@@ -95,7 +95,7 @@ def _read_topic(value: bytes) -> str | None:
 
 
 def read_timestamp(value: bytes) -> tuple[int | None, str | None]:
-    """Return the timestamp of a line, or else the error in it."""
+    """Return the timestamp of a line (epoch ms) and None, or None and the error."""
     try:
         return codec.decode(value, _timestamp_decoder).timestamp, None
     except BadRecord as error:

@@ -1,4 +1,4 @@
-"""Kafka's protocol as bytes and messages, without I/O but for the schemas in a jar of Kafka.
+"""Kafka's protocol as bytes and messages, without I/O except for reading the schemas in a kafka-clients jar.
 
 May import: errors, text.
 """

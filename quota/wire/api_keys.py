@@ -1,4 +1,4 @@
-"""The keys of the APIs that our programs call, look into or withhold, and error codes of their answers."""
+"""The keys of the APIs that our programs call, parse or withhold, and the error codes of their responses."""
 
 import enum
 
@@ -26,8 +26,8 @@ class ApiKey(enum.IntEnum):
     STREAMS_GROUP_HEARTBEAT = 88
 
 
-class ErrorCode(enum.IntEnum):
-    """Error codes of Kafka's protocol that our programs read or answer."""
+class KafkaErrorCode(enum.IntEnum):
+    """Error codes of Kafka's protocol that our programs read or return."""
 
     NONE = 0
     UNKNOWN_TOPIC_OR_PARTITION = 3

@@ -1,4 +1,4 @@
-"""The few messages for which a program needs no jar of Kafka's clients: login, and where logs end.
+"""The built-in schemas of a few messages, for which no kafka-clients jar is needed: ApiVersions, SASL and ListOffsets.
 
 One version of each, which all brokers since Kafka 2.1 have. Names, types and order of the fields are those of the
 schemas in Kafka's jar (`quota.wire.schemas`).
@@ -47,7 +47,11 @@ BUILTIN = Protocol(
             Topics=_fields(
                 Name="string",
                 Partitions=_fields(
-                    PartitionIndex="int32", ErrorCode="int16", Timestamp="int64", Offset="int64", LeaderEpoch="int32"
+                    PartitionIndex="int32",
+                    ErrorCode="int16",
+                    Timestamp="int64",
+                    Offset="int64",
+                    LeaderEpoch="int32",
                 ),
             ),
         ),

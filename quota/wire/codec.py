@@ -14,7 +14,7 @@ MAX_ELEMENTS = 100_000
 """The default maximum of the elements of all arrays of a message together, including tagged fields."""
 
 _WRONG = (struct.error, TypeError, AttributeError, ValueError, OverflowError)
-"""What comes of values of other types; a string with half of a surrogate is a ValueError."""
+"""The exceptions that values of other types raise; a lone surrogate in a string raises ValueError."""
 
 Message = dict[str, Any]
 """A message as Kafka's own JSON names it: `{"topics": [{"name": "a", "numPartitions": 3}], "timeoutMs": 30000}`.
@@ -49,24 +49,24 @@ class MessageCodec:
         return self._struct.flexible
 
     def read(self, data: bytes, at: int = 0, max_elements: int = MAX_ELEMENTS) -> Message:
-        """Return the message at an offset. Bytes behind it are ignored: librdkafka sends some, and brokers do.
+        """Return the message at an offset. Bytes after it are ignored, as by brokers: librdkafka sends some.
 
         Raises:
-            Malformed: the bytes are not such a message, or it has more elements.
+            Malformed: the bytes are not such a message, or it has more than `max_elements` elements.
         """
         return self._read(None, data, at, max_elements)[0]
 
     def read_head(self, data: bytes, last: str, at: int = 0, max_elements: int = MAX_ELEMENTS) -> tuple[Message, int]:
-        """Return the fields of the message up to and including `last`, and the offset behind them.
+        """Return the fields of the message up to and including `last`, and the offset after them.
 
         Raises:
-            Malformed: the bytes are not the head of such a message, or it has more elements.
+            Malformed: the bytes are not the head of such a message, or it has more than `max_elements` elements.
             ValueError: `last` is not a field of the message in this version, or has a tag.
         """
         return self._read(last, data, at, max_elements)
 
     def write(self, message: Mapping[str, Any]) -> bytes:
-        """Return the bytes of a message; a field that it lacks takes its default.
+        """Return the bytes of a message; missing fields have their defaults.
 
         Raises:
             Unwritable: a value is not of its field's type, or is set though this version has no such field.

@@ -1,7 +1,7 @@
 """The headers of requests and responses, and their frames: a length of 4 bytes, a header and a body.
 
-A request's header is v1 or, where its version is flexible, v2 with tagged fields. Those are read past and never
-written: no release of Kafka has any.
+A request's header is v1 or, where its version is flexible, v2 with tagged fields. These are skipped when reading, and
+never written: no release of Kafka defines any.
 """
 
 import struct
@@ -12,7 +12,8 @@ from quota.wire.primitives import Malformed, read_string_length, read_uvarint
 from quota.wire.protocol import Protocol
 
 MAX_HEADER = 0x10000
-"""Bytes of a header, of which a client id takes at most half: nobody has to wait for more of a frame to read it."""
+"""The maximum size of a header [bytes], of which the client-id takes at most half: no longer prefix of a frame is
+needed to read it."""
 
 _MAX_TAGS = 64
 
@@ -63,15 +64,15 @@ def read_request_header(frame: bytes, protocol: Protocol) -> RequestHeader | Non
         client_id = _client_id(frame[at : at + length])
         at += length
     if api.flexible_since is not None and version >= api.flexible_since:
-        behind = _behind_tags(frame, at)
-        if behind is None:
+        after = _after_tags(frame, at)
+        if after is None:
             return None
-        at = behind
+        at = after
     return RequestHeader(key, version, correlation_id, client_id, at)
 
 
 def read_response_header(frame: bytes, request: RequestHeader, protocol: Protocol) -> ResponseHeader | None:
-    """Return the header of the frame, without its length, that answers a request; None if it is incomplete.
+    """Return the header of a response frame without its length; None if it is incomplete.
 
     Raises:
         Malformed: the bytes cannot begin a frame, or the request is unknown.
@@ -81,12 +82,12 @@ def read_response_header(frame: bytes, request: RequestHeader, protocol: Protoco
     (correlation_id,) = _INT.unpack_from(frame)
     at: int | None = _INT.size
     if _flexible_response(request, protocol):
-        at = _behind_tags(frame, _INT.size)
+        at = _after_tags(frame, _INT.size)
     return None if at is None else ResponseHeader(correlation_id, at)
 
 
 def write_request(header: RequestHeader, body: bytes, protocol: Protocol) -> bytes:
-    """Return the frame of a request with its length; where the header's body began does not matter.
+    """Return the frame of a request with its length; `header.body` is ignored.
 
     Raises:
         Malformed: the request is unknown.
@@ -109,9 +110,9 @@ def write_response(request: RequestHeader, body: bytes, protocol: Protocol) -> b
 
 
 def acks_of_produce(frame: bytes, header: RequestHeader) -> int | None:
-    """Return how many replicas a Produce request waits for, or None if the bytes end before it says so.
+    """Return the acks of a Produce request (0, 1, or -1 for all), or None if the bytes end before that field.
 
-    A request that waits for none has no response. The bytes may be the beginning of a frame.
+    A request with acks=0 has no response. The bytes may be the beginning of a frame.
 
     Raises:
         Malformed: the bytes cannot begin a frame.
@@ -142,8 +143,8 @@ def _client_id(value: bytes) -> str:
         raise Malformed(f"the client id is not UTF-8 ({error.reason})") from None
 
 
-def _behind_tags(frame: bytes, at: int) -> int | None:
-    """Return the offset behind the tagged fields of a header, or None if the bytes end within them."""
+def _after_tags(frame: bytes, at: int) -> int | None:
+    """Return the offset after the tagged fields of a header, or None if the bytes end within them."""
     try:
         count, at = read_uvarint(frame, at)
         if count > _MAX_TAGS:

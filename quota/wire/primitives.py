@@ -1,4 +1,4 @@
-"""What all messages are made of: lengths as varints, tagged fields, and the errors of reading and writing."""
+"""The primitives of all messages: lengths as varints, tagged fields, and the errors of reading and writing."""
 
 from collections.abc import Iterable, Sequence
 
@@ -22,10 +22,10 @@ class Unwritable(MutationQuotaError):
 
 
 def read_uvarint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the unsigned varint at an offset, and the offset behind it.
+    """Return the unsigned varint at an offset, and the offset after it.
 
-    Kafka's reader drops the bits above 32 and takes what is above 2^31 for a negative number. Here both are refused,
-    so that no two readers of the same bytes see different messages.
+    Kafka's reader drops the bits above 32 and reads a value of 2^31 or more as a negative number. Here both are
+    refused, so that no two readers of the same bytes see different messages.
 
     Raises:
         Malformed: it is longer than 5 bytes or above 2^31 - 1.
@@ -47,7 +47,7 @@ def read_uvarint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def read_string_length(data: bytes, at: int) -> tuple[int, int]:
-    """Return the length of a compact string plus 1, and the offset behind it.
+    """Return the length of a compact string plus 1, and the offset after it.
 
     Raises:
         Malformed: the string is longer than 32,767 bytes, or its length is not a varint.
@@ -67,7 +67,7 @@ def read_tags(data: bytes, at: int, left: int) -> tuple[list[Tag], int, int]:
         IndexError: the bytes end before them.
     """
     count, at = read_uvarint(data, at)
-    left = charge(count, 2, len(data) - at, left)
+    left = reserve_elements(count, 2, len(data) - at, left)
     tags, last = [], -1
     for _ in range(count):
         tag, at, end = read_tag(data, at, last)
@@ -77,7 +77,7 @@ def read_tags(data: bytes, at: int, left: int) -> tuple[list[Tag], int, int]:
 
 
 def read_tag(data: bytes, at: int, last: int) -> tuple[int, int, int]:
-    """Return a tag, and the offsets of its field and of what is behind it.
+    """Return a tag, and the start and end offsets of its field.
 
     Raises:
         Malformed: the tag is not above the `last`, or the field is longer than the bytes.
@@ -92,7 +92,7 @@ def read_tag(data: bytes, at: int, last: int) -> tuple[int, int, int]:
     return tag, at, at + size
 
 
-def charge(count: int, least: int, remaining: int, left: int) -> int:
+def reserve_elements(count: int, least: int, remaining: int, left: int) -> int:
     """Return how many elements may be read after `count` more, each of which takes at least `least` bytes.
 
     Raises:
@@ -101,7 +101,7 @@ def charge(count: int, least: int, remaining: int, left: int) -> int:
     if count * least > remaining:
         raise Malformed(f"{count} elements are claimed in {remaining} bytes")
     if count > left:
-        raise Malformed("more elements than are read of one message")
+        raise Malformed("the message has more elements than allowed")
     return left - count
 
 
@@ -109,7 +109,7 @@ def write_uvarint(value: int) -> bytes:
     """Return a number from 0 to 2^31 - 1 as an unsigned varint.
 
     Raises:
-        Unwritable: it is neither.
+        Unwritable: the number is not in this range.
     """
     if not 0 <= value <= _MAX_INT:
         raise Unwritable(f"{value} is not a number from 0 to 2^31 - 1")
@@ -122,7 +122,7 @@ def write_uvarint(value: int) -> bytes:
 
 
 def write_string_length(length: int) -> bytes:
-    """Return the length of a compact string, which is given plus 1.
+    """Return the length of a compact string as bytes; `length` is already increased by 1.
 
     Raises:
         Unwritable: the string is longer than 32,767 bytes.

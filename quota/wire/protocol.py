@@ -14,7 +14,7 @@ from quota.wire.structs import Versions
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """A request that brokers take from clients, and its stable versions, from the first to the last."""
+    """An API that brokers offer to clients, and its stable versions, from the first to the last."""
 
     key: int
     name: str
@@ -25,15 +25,15 @@ class Api:
     """The first version whose request, and whose request's header, has tagged fields; None if none has."""
 
     def has(self, version: int) -> bool:
-        """Return whether a version is among them."""
+        """Return whether a version is one of the stable ones."""
         return self.min_version <= version <= self.max_version
 
 
 class Protocol:
-    """The messages between clients and brokers. Those that only controllers take are not in it."""
+    """The messages between clients and brokers. Messages that only controllers accept are not included."""
 
     def __init__(self, schemas: Mapping[str, Schema], version: str) -> None:
-        """Take schemas by name, and the release of Kafka that they are of."""
+        """Create the protocol of a Kafka release (`version`) from its schemas by name."""
         self.version = version
         apis = (_api(schema) for schema in schemas.values() if _is_for_brokers(schema))
         self.apis: Mapping[int, Api] = MappingProxyType(

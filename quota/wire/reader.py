@@ -6,13 +6,13 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
-from quota.wire.primitives import Malformed, charge, read_string_length, read_tag, read_tags, read_uvarint
-from quota.wire.source import Source
+from quota.wire.primitives import Malformed, read_string_length, read_tag, read_tags, read_uvarint, reserve_elements
+from quota.wire.source import FunctionSource
 from quota.wire.structs import FORMATS, Field, Struct, width
 
 _NAMES = {
     "Malformed": Malformed,
-    "charge": charge,
+    "reserve_elements": reserve_elements,
     "read_string_length": read_string_length,
     "read_tag": read_tag,
     "read_tags": read_tags,
@@ -21,7 +21,7 @@ _NAMES = {
 }
 
 Read = Callable[[bytes, int, int], tuple[dict[str, Any], int]]
-"""Of bytes, an offset and the greatest number of elements: a message and the offset behind it.
+"""A function of bytes, an offset and the maximum number of elements; it returns the message and the offset after it.
 
 It may raise Malformed, IndexError, struct.error and UnicodeDecodeError.
 """
@@ -29,7 +29,7 @@ It may raise Malformed, IndexError, struct.error and UnicodeDecodeError.
 
 def make_reader(message: Struct, title: str, last: str | None = None) -> Read:
     """Return the reader of a message, or of its fields up to and including `last`, which has no tag."""
-    source = Source("(data, at, left)", _NAMES)
+    source = FunctionSource("(data, at, left)", _NAMES)
     source.add("size = len(data)")
     if last is None:
         found = _read_struct(source, message, "")
@@ -41,7 +41,7 @@ def make_reader(message: Struct, title: str, last: str | None = None) -> Read:
     return source.function(f"{title}, read")
 
 
-def _read_struct(source: Source, message: Struct, path: str) -> str:
+def _read_struct(source: FunctionSource, message: Struct, path: str) -> str:
     """Add the reading of a struct, and return the expression of it."""
     found = _read_fields(source, message.fields, path)
     if not message.flexible:
@@ -65,7 +65,7 @@ def _literal(fields: Sequence[Field], values: list[str]) -> str:
     return "{" + ", ".join(f"{field.name!r}: {value}" for field, value in zip(fields, values, strict=True)) + "}"
 
 
-def _read_fields(source: Source, fields: Sequence[Field], path: str) -> list[str]:
+def _read_fields(source: FunctionSource, fields: Sequence[Field], path: str) -> list[str]:
     """Add the reading of fields without tags, and return their variables."""
     found: list[str] = []
     for fixed, run in groupby(fields, key=lambda field: field.fixed is not None):
@@ -76,14 +76,14 @@ def _read_fields(source: Source, fields: Sequence[Field], path: str) -> list[str
     return found
 
 
-def _read_fixed(source: Source, formats: list[str]) -> list[str]:
+def _read_fixed(source: FunctionSource, formats: list[str]) -> list[str]:
     names = [source.name() for _ in formats]
     unpack = source.value(struct.Struct(">" + "".join(formats)).unpack_from)
     source.add(f"{', '.join(names)}, = {unpack}(data, at)", f"at += {sum(map(width, formats))}")
     return names
 
 
-def _read_field(source: Source, field: Field, path: str) -> str:
+def _read_field(source: FunctionSource, field: Field, path: str) -> str:
     path += field.name
     if field.array:
         return _read_array(source, field, path)
@@ -94,7 +94,7 @@ def _read_field(source: Source, field: Field, path: str) -> str:
     return _read_text(source, field, path)
 
 
-def _read_nested(source: Source, field: Field, nested: Struct, path: str) -> str:
+def _read_nested(source: FunctionSource, field: Field, nested: Struct, path: str) -> str:
     if not field.nullable:
         return _read_struct(source, nested, path + ".")
     result = source.name()
@@ -106,7 +106,7 @@ def _read_nested(source: Source, field: Field, nested: Struct, path: str) -> str
     return result
 
 
-def _read_length(source: Source, *, compact: bool, short: bool, string: bool = False) -> None:
+def _read_length(source: FunctionSource, *, compact: bool, short: bool, string: bool = False) -> None:
     """Add the reading of a length as `n`, which is below 0 for null."""
     if compact:
         source.add("n = data[at] - 1")
@@ -119,7 +119,7 @@ def _read_length(source: Source, *, compact: bool, short: bool, string: bool = F
         source.add(f"n, = {unpack}(data, at)", f"at += {2 if short else 4}")
 
 
-def _add_null(source: Source, field: Field, result: str, path: str) -> None:
+def _add_null(source: FunctionSource, field: Field, result: str, path: str) -> None:
     with source.block("else:"):
         if field.nullable:
             source.add(f"{result} = None")
@@ -127,7 +127,7 @@ def _add_null(source: Source, field: Field, result: str, path: str) -> None:
             source.add(f"raise Malformed({path + ' is null'!r})")
 
 
-def _read_text(source: Source, field: Field, path: str) -> str:
+def _read_text(source: FunctionSource, field: Field, path: str) -> str:
     """Add the reading of a string, of bytes or of records."""
     result = source.name()
     string = field.kind == "string"
@@ -141,13 +141,13 @@ def _read_text(source: Source, field: Field, path: str) -> str:
     return result
 
 
-def _read_array(source: Source, field: Field, path: str) -> str:
+def _read_array(source: FunctionSource, field: Field, path: str) -> str:
     result = source.name()
     _read_length(source, compact=field.compact, short=False)
     with source.block("if n >= 0:"):
-        least = max(1, field.element_least)  # as Kafka, which takes no count above the bytes that are left
+        least = max(1, field.element_least)  # as in Kafka, which rejects a count above the number of remaining bytes
         with source.block(f"if n > left or n * {least} > size - at:"):
-            source.add(f"charge(n, {least}, size - at, left)")
+            source.add(f"reserve_elements(n, {least}, size - at, left)")
         source.add("left -= n")
         if field.struct is None and field.kind in FORMATS and field.kind != "uuid":
             step = width(FORMATS[field.kind])
@@ -160,7 +160,7 @@ def _read_array(source: Source, field: Field, path: str) -> str:
     return result
 
 
-def _read_element(source: Source, field: Field, path: str) -> str:
+def _read_element(source: FunctionSource, field: Field, path: str) -> str:
     if field.struct is not None:
         return _read_struct(source, field.struct, f"{path}[].")
     if field.kind == "uuid":
@@ -173,14 +173,17 @@ def element_of(field: Field) -> Field:
     return replace(field, array=False, nullable=False)
 
 
-def _read_tagged(source: Source, message: Struct, unknown: str, path: str) -> list[str]:
+def _read_tagged(source: FunctionSource, message: Struct, unknown: str, path: str) -> list[str]:
     """Add the reading of tagged fields, and return the variables of the known ones; `unknown` is that of the others."""
     names = [source.name() for _ in message.tagged]
     for name, field in zip(names, message.tagged, strict=True):
         source.add(f"{name} = {_default(field)}")
     last, end, tag = (source.name() for _ in range(3))
     source.add(
-        f"{unknown} = []", "n, at = read_uvarint(data, at)", "left = charge(n, 2, size - at, left)", f"{last} = -1"
+        f"{unknown} = []",
+        "n, at = read_uvarint(data, at)",
+        "left = reserve_elements(n, 2, size - at, left)",
+        f"{last} = -1",
     )
     with source.block("for _ in range(n):"):
         source.add(f"{tag}, at, {end} = read_tag(data, at, {last})", f"{last} = {tag}")

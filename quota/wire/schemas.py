@@ -1,4 +1,4 @@
-"""The schemas of Kafka's messages, as its jar of clients has them."""
+"""The schemas of Kafka's messages, from a kafka-clients jar."""
 
 import json
 import re
@@ -13,7 +13,7 @@ Schema = dict[str, Any]
 
 _FOLDER = "common/message/"
 _RELEASE = "kafka/kafka-version.properties"
-_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*')  # a string, which is kept, or a comment
+_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*')  # a string, which stays, or a comment
 
 
 def read_schemas(jar: Path) -> dict[str, Schema]:
@@ -41,10 +41,10 @@ def read_schemas(jar: Path) -> dict[str, Schema]:
 
 
 def read_release(jar: Path) -> str:
-    """Return the release of Kafka that a jar, or the jar of a folder, is of, such as `4.2.1`.
+    """Return the Kafka release of a jar, or of the jar in a folder, such as `4.2.1`.
 
     Raises:
-        BadInput: there is no such jar, or it does not say.
+        BadInput: there is no such jar, or it contains no release.
     """
     path = _find(jar)
     for text in _read(path, _RELEASE, "").values():

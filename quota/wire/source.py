@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 
-class Source:
+class FunctionSource:
     """Lines of a function, with names that are used once, and the values that it refers to."""
 
     def __init__(self, signature: str, values: dict[str, Any]) -> None:
@@ -27,19 +27,19 @@ class Source:
         return name
 
     def add(self, *lines: str) -> None:
-        """Append lines at the present indent."""
+        """Append lines at the current indent."""
         self._lines += [self._indent + line for line in lines]
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Append a line such as `if x:`, and what is added inside the block below it."""
+        """Append a line such as `if x:`, and indent the lines that are added in the `with` block."""
         self.add(head)
         outer, self._indent = self._indent, self._indent + " "
         yield
         self._indent = outer
 
     def function(self, title: str) -> Callable[..., Any]:
-        """Compile the function; `title` stands for the file in a traceback."""
+        """Compile the function; `title` is shown as its file name in a traceback."""
         code = compile("\n".join(self._lines), f"<{title}>", "exec")
         namespace = dict(self._values)
         exec(code, namespace)  # noqa: S102 the source has names and numbers of Kafka's schemas, quoted, and no input

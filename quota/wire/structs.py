@@ -1,4 +1,4 @@
-"""What a schema says of one version of a message: which fields are on the wire, in which form and order."""
+"""One version of a message, from its schema: the fields on the wire, their form and their order."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ class Field:
     array: bool
     nullable: bool
     compact: bool
-    """Whether its lengths are varints, plus 1."""
+    """Whether its lengths are encoded as varints of the length plus 1."""
     default: Any
     """The default in a message; an empty mapping for a struct that is not null."""
     tag: int | None
@@ -70,7 +70,7 @@ class Field:
 
     @property
     def least(self) -> int:
-        """The least number of bytes that the field takes."""
+        """The minimum number of bytes of the field."""
         if self.array:
             return 1 if self.compact else 4
         if self.struct is not None and self.nullable:
@@ -79,7 +79,7 @@ class Field:
 
     @property
     def element_least(self) -> int:
-        """The least number of bytes that an element of the array takes, or the field if it is none."""
+        """The minimum number of bytes of an element of the array, or of the field if it is not an array."""
         if self.struct is not None:
             return self.struct.least
         if self.kind in FORMATS:
@@ -94,23 +94,23 @@ class Struct:
     """The fields of a message, or of a struct in it, in one version."""
 
     fields: tuple[Field, ...]
-    """Those without a tag, in the order of the wire."""
+    """The fields without a tag, in wire order."""
     tagged: tuple[Field, ...]
     """In the order of their tags."""
     barred: tuple[int, ...]
     """The tags of other versions, which Kafka refuses in this one."""
     flexible: bool
     refused: tuple[Field, ...]
-    """Those that this version lacks, and that a message must not set."""
+    """The fields that this version does not have, and that a message must not set."""
 
     @property
     def least(self) -> int:
-        """The least number of bytes that it takes."""
+        """The minimum number of bytes of the struct."""
         return sum(field.least for field in self.fields) + self.flexible
 
 
 def width(formats: str) -> int:
-    """Return the bytes that one format of `FORMATS` takes."""
+    """Return the number of bytes of a format of `FORMATS`."""
     return _WIDTHS[formats]
 
 
@@ -118,7 +118,7 @@ def struct_of(schema: Schema, version: int) -> Struct:
     """Return one version of a message.
 
     Raises:
-        BadInput: a field has a type that Kafka had not when this was written.
+        BadInput: a field has a type that this code does not know.
     """
     shared = {struct["name"]: struct["fields"] for struct in schema.get("commonStructs", ())}
     flexible = version in Versions.parse(schema.get("flexibleVersions", "none"))

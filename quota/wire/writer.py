@@ -7,7 +7,7 @@ from typing import Any
 
 from quota.wire.primitives import Unwritable, write_string_length, write_tags, write_uvarint
 from quota.wire.reader import element_of
-from quota.wire.source import Source
+from quota.wire.source import FunctionSource
 from quota.wire.structs import FORMATS, Field, Struct
 
 _NAMES = {
@@ -21,15 +21,13 @@ _NAMES = {
 _NULL = b"\xff\xff\xff\xff"  # -1
 
 Write = Callable[[Mapping[str, Any]], bytearray]
-"""Of a message, its bytes.
-
-It may raise Unwritable, struct.error, and what else comes of a value of another type.
-"""
+"""A function that returns the bytes of a message. It may raise Unwritable, and for a value of another type
+struct.error, TypeError, AttributeError, ValueError or OverflowError."""
 
 
 def make_writer(message: Struct, title: str, last: str | None = None) -> Write:
     """Return the writer of a message, or of its fields up to and including `last`, which has no tag."""
-    source = Source("(m)", _NAMES)
+    source = FunctionSource("(m)", _NAMES)
     source.add("out = bytearray()")
     if last is None:
         _write_struct(source, message, "m", "")
@@ -41,12 +39,12 @@ def make_writer(message: Struct, title: str, last: str | None = None) -> Write:
     return source.function(f"{title}, write")
 
 
-def _write_struct(source: Source, message: Struct, value: str, path: str) -> None:
+def _write_struct(source: FunctionSource, message: Struct, value: str, path: str) -> None:
     get = source.name()
     source.add(f"{get} = {value}.get")
     for field in message.refused:
         with source.block(f"if {_is_set(source, field, f'{get}({field.name!r}, {_default(source, field)})')}:"):
-            source.add(f"raise Unwritable({path + field.name + ' is set, which this version lacks'!r})")
+            source.add(f"raise Unwritable({path + field.name + ' is set, but this version does not have it'!r})")
     _write_fields(source, message.fields, get, path)
     if message.tagged:
         _write_tagged(source, message.tagged, get, path)
@@ -57,19 +55,19 @@ def _write_struct(source: Source, message: Struct, value: str, path: str) -> Non
         if message.flexible:
             source.add(f"out += write_tags((), {tags})")
         else:
-            source.add(f"raise Unwritable({path + '_tags is set, which this version lacks'!r})")
+            source.add(f"raise Unwritable({path + '_tags is set, but this version does not have it'!r})")
     if message.flexible:
         with source.block("else:"):
             source.add("out.append(0)")
 
 
-def _default(source: Source, field: Field) -> str:
+def _default(source: FunctionSource, field: Field) -> str:
     if field.array and field.default is not None:
         return "()"
     return source.value(field.default) if field.default == {} else repr(field.default)
 
 
-def _write_fields(source: Source, fields: Sequence[Field], get: str, path: str) -> None:
+def _write_fields(source: FunctionSource, fields: Sequence[Field], get: str, path: str) -> None:
     for fixed, run in groupby(fields, key=lambda field: field.fixed is not None):
         if fixed:
             _write_fixed(source, list(run), get, path)
@@ -80,7 +78,7 @@ def _write_fields(source: Source, fields: Sequence[Field], get: str, path: str) 
                 _write_value(source, field, value, path + field.name)
 
 
-def _write_fixed(source: Source, fields: list[Field], get: str, path: str) -> None:
+def _write_fixed(source: FunctionSource, fields: list[Field], get: str, path: str) -> None:
     values = [f"{get}({field.name!r}, {field.default!r})" for field in fields]
     for index, field in enumerate(fields):
         if field.kind == "uuid":
@@ -92,12 +90,12 @@ def _write_fixed(source: Source, fields: list[Field], get: str, path: str) -> No
     source.add(f"out += {pack}({', '.join(values)})")
 
 
-def _check_uuid(source: Source, value: str, path: str) -> None:
+def _check_uuid(source: FunctionSource, value: str, path: str) -> None:
     with source.block(f"if len({value}) != 16:"):
         source.add(f"raise Unwritable(f'{path} has {{len({value})}} bytes instead of 16')")
 
 
-def _write_value(source: Source, field: Field, value: str, path: str) -> None:
+def _write_value(source: FunctionSource, field: Field, value: str, path: str) -> None:
     """Add the writing of one value, which is a variable."""
     if field.array:
         _write_array(source, field, value, path)
@@ -111,7 +109,7 @@ def _write_value(source: Source, field: Field, value: str, path: str) -> None:
         _write_text(source, field, value, path)
 
 
-def _write_nested(source: Source, field: Field, nested: Struct, value: str, path: str) -> None:
+def _write_nested(source: FunctionSource, field: Field, nested: Struct, value: str, path: str) -> None:
     if not field.nullable:
         _write_struct(source, nested, value, path + ".")
         return
@@ -122,7 +120,7 @@ def _write_nested(source: Source, field: Field, nested: Struct, value: str, path
         _write_struct(source, nested, value, path + ".")
 
 
-def _write_null(source: Source, field: Field, value: str, path: str, *, short: bool) -> None:
+def _write_null(source: FunctionSource, field: Field, value: str, path: str, *, short: bool) -> None:
     with source.block(f"if {value} is None:"):
         if not field.nullable:
             source.add(f"raise Unwritable({path + ' is null'!r})")
@@ -132,7 +130,7 @@ def _write_null(source: Source, field: Field, value: str, path: str, *, short: b
             source.add(f"out += {source.value(_NULL[: 2 if short else 4])}")
 
 
-def _write_length(source: Source, *, compact: bool, short: bool) -> None:
+def _write_length(source: FunctionSource, *, compact: bool, short: bool) -> None:
     """Add the writing of the length `n`."""
     if compact:
         with source.block("if n < 127:"):
@@ -143,7 +141,7 @@ def _write_length(source: Source, *, compact: bool, short: bool) -> None:
         source.add(f"out += {source.value(struct.Struct('>h' if short else '>i').pack)}(n)")
 
 
-def _write_text(source: Source, field: Field, value: str, path: str) -> None:
+def _write_text(source: FunctionSource, field: Field, value: str, path: str) -> None:
     """Add the writing of a string, of bytes or of records."""
     string = field.kind == "string"
     _write_null(source, field, value, path, short=string)
@@ -155,7 +153,7 @@ def _write_text(source: Source, field: Field, value: str, path: str) -> None:
         source.add(f"out += {value}")
 
 
-def _write_array(source: Source, field: Field, value: str, path: str) -> None:
+def _write_array(source: FunctionSource, field: Field, value: str, path: str) -> None:
     _write_null(source, field, value, path, short=False)
     with source.block("else:"):
         source.add(f"n = len({value})")
@@ -174,7 +172,7 @@ def _write_array(source: Source, field: Field, value: str, path: str) -> None:
                 _write_text(source, element_of(field), element, f"{path}[]")
 
 
-def _is_set(source: Source, field: Field, value: str) -> str:
+def _is_set(source: FunctionSource, field: Field, value: str) -> str:
     """Return the condition that an expression is not the field's default."""
     if field.default is None:
         return f"{value} is not None"
@@ -186,7 +184,7 @@ def _is_set(source: Source, field: Field, value: str) -> str:
     return f"{source.value(write)}({value}) != {source.value(write({}))}"
 
 
-def _write_tagged(source: Source, fields: Sequence[Field], get: str, path: str) -> None:
+def _write_tagged(source: FunctionSource, fields: Sequence[Field], get: str, path: str) -> None:
     """Add the writing of tagged fields: of the known ones those that are not their default, and the unknown ones."""
     known, outer = source.name(), source.name()
     source.add(f"{known} = []", f"{outer} = out")

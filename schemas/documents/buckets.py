@@ -47,13 +47,13 @@ class BucketReset(msgspec.Struct, frozen=True):
     matching: int | None
     """For a dry run the number of buckets that match; else null."""
     effective_at: int | None
-    """The time from which the reset holds, epoch ms; null for a dry run."""
+    """The time at which the reset takes effect, epoch ms; null for a dry run."""
 
 
 class ExportedBuckets(msgspec.Struct, frozen=True):
-    """The output of `buckets export`."""
+    """The output of `buckets export` that writes a file."""
 
     file: str
     """The file."""
-    exported: int
+    bucket_count: int
     """The number of buckets in it."""

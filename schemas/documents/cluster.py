@@ -11,7 +11,7 @@ class ScheduledCallback(msgspec.Struct, frozen=True):
     callback: CallbackSetting | None
     """The callback after the change; null for the one in the settings."""
     effective_at: int
-    """The time from which it will hold, epoch ms."""
+    """The time at which it takes effect, epoch ms."""
 
 
 class Callback(msgspec.Struct, frozen=True):
@@ -28,20 +28,20 @@ class CallbackChange(msgspec.Struct, frozen=True):
 
     callback: CallbackSetting | None
     """The callback after the change; null for the one in the settings."""
-    since: int | None
-    """The time from which it holds, epoch ms; null if nothing had to change."""
+    effective_at: int | None
+    """The time at which it took effect, epoch ms; null if nothing had to change."""
 
 
 class PublishedCluster(msgspec.Struct, frozen=True):
     """The output of `cluster publish`."""
 
-    published: bool
+    applied: bool
     """Whether the metadata was written; false if it has not changed."""
-    since: int | None
-    """The time from which it holds, epoch ms; null if it has not changed."""
-    topics: int
+    effective_at: int | None
+    """The time at which it took effect, epoch ms; null if it has not changed."""
+    topic_count: int
     """The number of topics."""
-    partitions: int
+    partition_count: int
     """The number of partitions."""
 
 

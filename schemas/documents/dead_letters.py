@@ -30,5 +30,5 @@ class ResentDeadLetters(msgspec.Struct, frozen=True):
 
     dead_letters: list[str]
     """The ids of the dead letters: topic-partition-offset."""
-    sent: bool
+    applied: bool
     """Whether their records were sent; false for a dry run."""

@@ -10,7 +10,7 @@ class ListedTopic(msgspec.Struct, frozen=True):
 
     name: str
     """Its name."""
-    partitions: int
+    partition_count: int
     """The number of partitions."""
     replication_factor: int
     """The number of replicas of a partition."""
@@ -41,7 +41,7 @@ class DescribedPartition(msgspec.Struct, frozen=True):
 
 
 class TopicCosts(msgspec.Struct, frozen=True):
-    """What changes of a topic cost."""
+    """The costs of changing a topic."""
 
     growth_per_partition: int
     """The mutations that a partition to add costs."""
@@ -63,7 +63,7 @@ class DescribedTopic(msgspec.Struct, frozen=True):
     configs: dict[str, str | None] | None
     """The configs that are set on the topic itself; null if this principal may not read them."""
     costs: TopicCosts
-    """What changes of the topic cost."""
+    """The costs of changing the topic."""
     partitions: list[DescribedPartition]
     """The partitions."""
 
@@ -78,7 +78,7 @@ class ChargedQuota(msgspec.Struct, frozen=True):
     exempt: bool
     """Whether the user is never throttled."""
     entity: QuotaEntity | None
-    """The entity that the quota is set for; null for none, or where a callback decides."""
+    """The entity that the quota is set for; null for none, or if a callback decides."""
     controller_mutation_rate: float | None
     """Partition mutations per second; null without a quota."""
     burst: float | None

@@ -11,7 +11,7 @@ class MaintainedTable(msgspec.Struct, frozen=True):
     files_compacted: int
     """The number of small files that were compacted."""
     files_written: int | None
-    """The number of files that took their place; null for a dry run, or if none were compacted."""
+    """The number of files that replaced them; null for a dry run, or if none were compacted."""
     rows_deleted: int
     """The number of rows that were deleted, because they were older than `keep_days`."""
     files_removed: int
@@ -23,5 +23,6 @@ class Maintenance(msgspec.Struct, frozen=True):
 
     tables: list[MaintainedTable]
     """The tables."""
-    carried_out: bool
-    """Whether the tables were changed; false for a dry run, whose numbers say what would be done."""
+    applied: bool
+    """Whether the tables were changed; false for a dry run, whose numbers are those of the changes that would be
+    made."""

@@ -12,7 +12,7 @@ class ReadLog(msgspec.Struct, frozen=True):
     """The bytes that were read."""
     requests: int
     """The number of mutation requests in it."""
-    broken_lines: int
+    invalid_lines: int
     """The number of lines that could not be read."""
 
 
@@ -21,9 +21,9 @@ class ClockDifference(msgspec.Struct, frozen=True):
 
     log: str
     """The log."""
-    beside: str
+    other: str
     """The other log."""
-    ahead: float
+    ahead_ms: float
     """The time by which the log is ahead of the other, in ms."""
 
 
@@ -38,11 +38,11 @@ class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The number of duplicate lines."""
     clock_differences_ms: list[ClockDifference]
     """The differences between the logs' clocks."""
-    requests: dict[str, int]
+    requests_by_operation: dict[str, int]
     """The number of requests by operation."""
-    mutations: dict[str, int]
+    mutations_by_operation: dict[str, int]
     """The number of partition mutations by operation."""
-    assumed_topics: dict[str, int]
+    assumed_topics_by_operation: dict[str, int]
     """The number of topics whose cost is assumed, by operation."""
     validate_only: int
     """The number of requests that were only validated."""
@@ -50,7 +50,7 @@ class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The number of topics that the cluster's own quotas refused."""
     throttled_requests: int
     """The number of requests that the cluster throttled."""
-    failed_topics: dict[str, int]
+    failed_topics_by_error: dict[str, int]
     """The number of topics that failed for other reasons, by error code."""
     first_at: int | None
     """The time of the first request, epoch ms; null for none."""
@@ -86,7 +86,7 @@ class WrittenSnapshot(msgspec.Struct, frozen=True):
     """The file."""
     at: int
     """The time of the snapshot, epoch ms."""
-    topics: int
+    topic_count: int
     """The number of topics in it."""
-    partitions: int
+    partition_count: int
     """The number of their partitions."""

@@ -10,5 +10,5 @@ class QuotaDiff(msgspec.Struct, frozen=True):
 
     differs: bool
     """Whether `quotas apply` would change anything."""
-    changes: list[PlannedChange]
+    differences: list[PlannedChange]
     """The changes that it would make, by entity."""

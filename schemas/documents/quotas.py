@@ -14,15 +14,15 @@ class ListedQuota(msgspec.Struct, frozen=True, kw_only=True):
     controller_mutation_rate: float | None
     """Partition mutations per second; null for the scheduled removal of a quota."""
     controller_mutation_burst: float | None
-    """Partition mutations; null for a burst of window.num * window.size.seconds of the rate."""
+    """Partition mutations; null for the default, rate * quota.window_num * quota.window_size_seconds."""
     max_debt_ms: int | None
     """The longest time in ms that a single request may throttle its tenant; null for no bound."""
     shadow: bool
     """Whether requests over the quota are only reported, and admitted."""
     since: int | None
-    """The time from which the quota holds, epoch ms; null for a scheduled change."""
+    """The time from which the quota has been in force, epoch ms; null for a scheduled change."""
     effective_at: int | None
-    """The time from which a scheduled change will hold, epoch ms; null for a quota in force."""
+    """The time at which a scheduled change takes effect, epoch ms; null for a quota in force."""
 
 
 class Quotas(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class QuotaConfigs(msgspec.Struct, frozen=True):
     controller_mutation_rate: float
     """Partition mutations per second."""
     controller_mutation_burst: float | None
-    """Partition mutations; null for a burst of window.num * window.size.seconds of the rate."""
+    """Partition mutations; null for the default, rate * quota.window_num * quota.window_size_seconds."""
     max_debt_ms: int | None
     """The longest time in ms that a single request may throttle its tenant; null for no bound."""
     shadow: bool
@@ -55,7 +55,7 @@ class PlannedChange(msgspec.Struct, frozen=True):
     after: QuotaConfigs | None
     """The quota after the change; null for none."""
     effective_at: int | None = None
-    """The time from which the change will hold, epoch ms; null for at once."""
+    """The time at which the change takes effect, epoch ms; null for an immediate change."""
 
 
 class QuotaChanges(msgspec.Struct, frozen=True):
@@ -72,7 +72,7 @@ class PulledQuotas(QuotaChanges, frozen=True):
 
     file: str | None = None
     """The file that was written; absent with --apply."""
-    quotas: int | None = None
+    quota_count: int | None = None
     """The number of quotas in the file; absent with --apply."""
 
 
@@ -81,7 +81,7 @@ class ExportedQuotas(msgspec.Struct, frozen=True):
 
     file: str
     """The file."""
-    quotas: int
+    quota_count: int
     """The number of quotas in it."""
 
 
@@ -176,7 +176,7 @@ class ResolvedQuota(msgspec.Struct, frozen=True, kw_only=True):
     burst: float | None
     """Partition mutations at once; null for unlimited."""
     since: int | None
-    """The time from which the quota holds, epoch ms; null if unknown."""
+    """The time from which the quota has been in force, epoch ms; null if unknown."""
     shadow: bool
     """Whether requests over the quota are only reported, and admitted."""
     bucket: dict[str, str] | None
@@ -197,7 +197,7 @@ class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     timestamp: int
     """The time at which the change was written, epoch ms."""
     effective_at: int
-    """The time from which the change holds, epoch ms."""
+    """The time at which the change takes effect, epoch ms."""
     kind: str
     """`quota`, `cancel`, `bucket_reset`, `callback`, `callback_cancel` or `cluster`."""
     entity: QuotaEntity | None = None
@@ -210,9 +210,9 @@ class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The tags of the buckets that were reset."""
     callback: CallbackSetting | None = None
     """The callback after the change; null for the one in the settings."""
-    topics: int | None = None
+    topic_count: int | None = None
     """The number of topics of the published cluster."""
-    partitions: int | None = None
+    partition_count: int | None = None
     """The number of partitions of the published cluster."""
     altered_by: str | None
     """Who made the change."""
@@ -224,7 +224,9 @@ class QuotaHistory(msgspec.Struct, frozen=True):
     """The output of `quotas history`."""
 
     changes: list[HistoryEntry]
-    """The changes, oldest first."""
+    """The latest changes, oldest first."""
+    left_out: int
+    """The number of earlier changes that --limit left out."""
 
 
 class ValidatedQuotas(msgspec.Struct, frozen=True):
@@ -232,9 +234,9 @@ class ValidatedQuotas(msgspec.Struct, frozen=True):
 
     file: str
     """The file."""
-    quotas: int
+    quota_count: int
     """The number of quotas in it."""
-    scheduled: int
+    scheduled_count: int
     """The number of scheduled changes in it."""
     warnings: list[str]
     """How clients could evade the quotas."""

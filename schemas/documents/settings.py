@@ -11,7 +11,7 @@ class SettingInForce(msgspec.Struct, frozen=True):
     name: str
     """Section and key, as in `--set`; of a table also the name of the entry."""
     value: bool | int | float | str | list[str]
-    """The value; `********` in place of a secret."""
+    """The value; `********` instead of a secret."""
     default: bool | int | float | str | list[str] | None
     """The default; null for an entry of a table."""
     changed: bool
@@ -19,7 +19,7 @@ class SettingInForce(msgspec.Struct, frozen=True):
     origin: Literal["default", "file", "environment", "option", "kafka"]
     """Where the value comes from; `kafka` for a setting of `[target]` that follows `[kafka]`."""
     source: str | None
-    """The file, or the variable of the environment; null for other origins."""
+    """The file, the variable of the environment, or the option with its file; null for `--set` and other origins."""
 
 
 class ValidatedSettings(msgspec.Struct, frozen=True):
@@ -27,9 +27,9 @@ class ValidatedSettings(msgspec.Struct, frozen=True):
 
     file: str | None
     """The settings file that was read; null for none."""
-    settings: int
+    setting_count: int
     """The number of settings in force."""
-    changed: int
+    changed_count: int
     """The number of settings that differ from their defaults."""
 
 

@@ -1,6 +1,6 @@
 """The output of `mutation-quota status`: the state of each part of a deployment.
 
-Times are epoch ms. A field is null where it is unknown: the part cannot be reached, or there is none.
+Times are epoch ms. A field is null if it is unknown: the part cannot be reached, or does not exist.
 """
 
 from typing import Literal
@@ -39,14 +39,14 @@ class StorageStatus(msgspec.Struct, frozen=True):
     """Why it cannot be read; null if it can."""
     state_version: int | None = None
     """The version of the bucket state that was used last, from deployment.json."""
-    topics: int | None = None
+    topic_count: int | None = None
     """The number of topics that the root belongs to, from deployment.json."""
     retired: list[str] | None = None
     """Topics of users that were deleted for good, from deployment.json."""
 
 
 class ConfigDifference(msgspec.Struct, frozen=True):
-    """A setting of a topic that is not as the jobs create it."""
+    """A config of a topic that differs from the value with which the jobs create it."""
 
     config: str
     """The name of the config, or `partitions`."""
@@ -61,13 +61,13 @@ class TopicStatus(msgspec.Struct, frozen=True):
 
     name: str
     """Its name."""
-    kind: Literal["requests", "decisions", "dead_letters", "quotas", "results", "places"]
+    kind: Literal["requests", "decisions", "dead_letters", "quotas", "results", "positions"]
     """Its purpose."""
     needed: bool
-    """Whether `enforce` and `audit` need it; `results` and `places` are for `applier` and `observe follow`."""
+    """Whether `enforce` and `audit` need it; `results` and `positions` are for `applier` and `observe follow`."""
     exists: bool | None = None
     """Whether the topic exists, and this principal may describe it."""
-    partitions: int | None = None
+    partition_count: int | None = None
     """The number of partitions."""
     replication_factor: int | None = None
     """The number of replicas of a partition."""
@@ -78,11 +78,11 @@ class TopicStatus(msgspec.Struct, frozen=True):
     cleanup_policy: str | None = None
     """`delete`, `compact` or both."""
     retention_ms: int | None = None
-    """The time in ms that records are retained; -1 for ever."""
+    """The time in ms that records are retained; -1 for no limit."""
     timestamp_type: str | None = None
     """`LogAppendTime` or `CreateTime`."""
     differences: list[ConfigDifference] | None = None
-    """The settings that are not as the jobs create them; not all of them do harm."""
+    """The configs that differ from those with which the jobs create the topic; not all differences do harm."""
 
 
 class PartitionLag(msgspec.Struct, frozen=True):
@@ -131,7 +131,7 @@ class QueryStatus(msgspec.Struct, frozen=True):
     running_by: str | None = None
     """The source of this information."""
     last_batch: BatchStatus | None = None
-    """The last batch that is finished; of the applier, `started_at` is when it has stored its position last."""
+    """The last finished batch; for the applier, `started_at` is the time at which it last stored its position."""
     open_batch: BatchStatus | None = None
     """The batch that is started and not finished."""
     lag: int | None = None
@@ -170,14 +170,14 @@ class TableStatus(msgspec.Struct, frozen=True):
 
 
 class EndpointStatus(msgspec.Struct, frozen=True):
-    """A metrics endpoint that was asked which jobs run."""
+    """A metrics endpoint that was queried for running jobs."""
 
     address: str
     """Its host and port."""
     error: str | None = None
     """Why it cannot be read; null if it can."""
     ready: bool | None = None
-    """Whether its job does its work (`/readyz`)."""
+    """Whether its job is ready (`/readyz`)."""
     jobs: list[str] | None = None
     """The names of its jobs: `enforce`, `audit`, `minutes`, `applier`, `gateway`, `push`, `observe`."""
     reason: str | None = None
@@ -188,7 +188,7 @@ class Status(msgspec.Struct, frozen=True):
     """The state of a deployment."""
 
     at: int
-    """When it was asked for, epoch ms."""
+    """The time of this status, epoch ms."""
     ok: bool
     """Whether there is no problem."""
     problems: list[str]
@@ -206,4 +206,4 @@ class Status(msgspec.Struct, frozen=True):
     tables: list[TableStatus]
     """The Delta tables."""
     endpoints: list[EndpointStatus]
-    """The metrics endpoints that were asked."""
+    """The metrics endpoints that were queried."""

@@ -23,7 +23,7 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
 from quota.settings import load_settings
 from quota.whatif.simulation import simulate
-from tests.browser.told_feed import ToldFeed
+from tests.browser.given_feed import GivenFeed
 from tests.browser.window import headless_chromium, set_window
 from tests.support.checkout import CHECKOUT
 from tests.support.factories import request_json
@@ -68,9 +68,9 @@ def main():
 
 
 def _busy_feed(settings):
-    """Return a feed that has read the last minutes of five tenants, one of which asks for too much."""
+    """Return a feed that has read the last minutes of five tenants, one of which requests too much."""
     chance, begin = random.Random(599), now_ms() - _SECONDS * 1000
-    feed = ToldFeed(settings)
+    feed = GivenFeed(settings)
     lines = []
     for (user, client), (rate, seconds, sizes) in _TENANTS.items():
         feed.set_quota(QuotaEntity(user), rate, at=begin)

@@ -84,7 +84,7 @@ def test_from_a_request_to_a_quota_that_was_tried_out(browser, deployment, dashb
         assert "Q = 1 mutations/s, set for user-principal 'alice'" in explained
         assert "by ann  # as agreed" in explained or "by ann # as agreed" in explained
         assert "'t1' of 60: refused" in explained
-        assert "the same, from the decision before it" in explained
+        assert "the same, computed from the previous decision of the bucket" in explained
         browser.switch_to.active_element.send_keys(Keys.ESCAPE)
 
         browser.find_element(By.CSS_SELECTOR, "#tenants-table td:last-child button").click()
@@ -105,7 +105,7 @@ def test_from_a_request_to_a_quota_that_was_tried_out(browser, deployment, dashb
     assert console_messages(browser) == []
 
 
-def test_what_was_decided_before_it_was_started_is_shown(browser, deployment, dashboard):
+def test_decisions_from_before_the_start_are_shown(browser, deployment, dashboard):
     prepare_topics(deployment)
     write_record(deployment, QuotaRecord(ALICE, 1.0))
     with FollowingStandIn(deployment) as job:
@@ -116,7 +116,7 @@ def test_what_was_decided_before_it_was_started_is_shown(browser, deployment, da
     until(lambda: len(rows(browser, "decisions-table")) == 2)
 
 
-def test_it_waits_for_topics_that_are_not_there_yet(browser, deployment, dashboard):
+def test_it_waits_for_topics_that_do_not_exist_yet(browser, deployment, dashboard):
     _, url = dashboard()
     browser.get(url)
     until(lambda: text(browser, "#contact").startswith("Cannot describe topics"))

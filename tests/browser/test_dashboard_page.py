@@ -1,4 +1,4 @@
-"""The page of the dashboard in a real browser, with a state that is told and not read."""
+"""The page of the dashboard in a real browser, with a given state instead of one read from Kafka."""
 
 import math
 
@@ -10,7 +10,7 @@ from jobs.dashboard.feed import Contact
 from jobs.dashboard.server import serve_dashboard
 from quota.records.entity import QuotaEntity
 from quota.settings import load_settings
-from tests.browser.told_feed import ToldFeed
+from tests.browser.given_feed import GivenFeed
 from tests.browser.window import block_urls, console_messages, requested_urls, set_window
 from tests.support.waiting import until
 
@@ -20,12 +20,12 @@ NASTY = "</script><script>document.title = 'mine'</script><img src=x onerror=\"d
 @pytest.fixture
 def feed():
     """The feed of the page."""
-    return ToldFeed(load_settings(["dashboard.port=0", "dashboard.allow_changes=true"], environment={}))
+    return GivenFeed(load_settings(["dashboard.port=0", "dashboard.allow_changes=true"], environment={}))
 
 
 @pytest.fixture
 def page(browser, feed):
-    """The page, when it has heard of the feed for the first time."""
+    """Return the page after its first update from the feed."""
     with serve_dashboard(load_settings(["dashboard.port=0"], environment={}), feed=feed) as url:
         browser.get(url)
         until(lambda: text(browser, "#contact") == "Live")
@@ -52,7 +52,7 @@ def tiles(driver):
 
 
 def painted(driver):
-    """How many of the charts have something on them."""
+    """Return the number of charts that have visible content."""
     return driver.execute_script(
         "return [...document.querySelectorAll('canvas')].filter((canvas) => canvas.getContext('2d')"
         ".getImageData(0, 0, canvas.width, canvas.height).data.some((byte) => byte)).length"
@@ -73,7 +73,7 @@ def tab_to(driver, selector):
     raise AssertionError(f"{selector} cannot be reached by Tab")
 
 
-def test_without_a_request_it_says_so_and_draws_its_charts(page):
+def test_without_requests_it_says_so_and_draws_its_charts(page):
     assert text(page, "#empty").startswith("No request has been decided in the last hour.")
     assert painted(page) == 4
     assert console_messages(page) == []
@@ -91,7 +91,7 @@ def test_before_the_first_data_it_says_that_it_loads(browser, feed):
         browser.get("about:blank")
 
 
-def test_what_comes_appears_without_a_reload(page, feed):
+def test_new_decisions_appear_without_a_reload(page, feed):
     feed.storm()
     until(lambda: len(rows(page, "decisions-table")) == 3)
     assert not page.find_element(By.ID, "empty").is_displayed()
@@ -105,7 +105,7 @@ def test_what_comes_appears_without_a_reload(page, feed):
 
 
 def test_a_bucket_fills_up_between_decisions(page, feed):
-    """From K = -5 on, at a rate of 5, it takes twelve seconds up to 55."""
+    """From K = -5, at a rate of 5, it takes twelve seconds up to 55."""
     feed.storm()
 
     def tokens():
@@ -142,14 +142,14 @@ def test_names_are_text(page, feed):
     assert console_messages(page) == []
 
 
-def test_it_asks_for_nothing_but_itself(page, feed):
+def test_it_requests_nothing_but_itself(page, feed):
     feed.storm()
     until(lambda: rows(page, "decisions-table"))
     own = page.current_url
     assert all(url.startswith((own, "about:", "data:")) for url in requested_urls(page))
 
 
-def test_its_policy_lets_nothing_else_run_and_nothing_be_loaded(page):
+def test_its_policy_blocks_foreign_scripts_and_resources(page):
     page.execute_script("document.body.append(Object.assign(new Image(), {src: 'https://localhost/x.png'}))")
     page.execute_script(
         "const s = document.createElement('script'); s.text = 'document.title = 1'; document.body.append(s)"
@@ -191,19 +191,19 @@ def test_a_tenant_lists_its_decisions(page, feed):
     assert "Quota: 5 mutations/s, at most 55 at once, set for user-principal 'alice'." in text(page, "#dialog-body")
 
 
-def test_the_list_stands_still_while_somebody_is_in_it(page, feed):
+def test_the_list_does_not_move_while_a_user_is_in_it(page, feed):
     feed.storm()
     until(lambda: len(rows(page, "decisions-table")) == 3)
     tab_to(page, "#decisions-table tbody tr button")
     feed.storm()
-    until(lambda: text(page, "#decisions-note").startswith("Held"))
+    until(lambda: text(page, "#decisions-note").startswith("The list is not updated"))
     assert len(rows(page, "decisions-table")) == 3
     page.execute_script("document.activeElement.blur()")
     until(lambda: len(rows(page, "decisions-table")) == 6)
     assert text(page, "#decisions-note") == ""
 
 
-def test_paused_it_changes_nothing(page, feed):
+def test_a_paused_page_does_not_change(page, feed):
     pause = page.find_element(By.ID, "pause")
     pause.click()
     assert pause.get_attribute("aria-pressed") == "true"
@@ -226,25 +226,23 @@ def test_tenants_and_decisions_are_narrowed_down_by_name(page, feed):
     until(lambda: len(rows(page, "decisions-table")) == 2)
 
 
-def test_it_says_when_kafka_cannot_be_reached_and_when_it_can_again(page, feed):
+def test_it_shows_when_kafka_is_unreachable_and_when_it_is_reachable_again(page, feed):
     feed.storm()
     until(lambda: len(rows(page, "decisions-table")) == 3)
     feed.contact = Contact("unreachable", "cannot read answers from Kafka", 1_795_266_000_000)
     until(
-        lambda: text(page, "#contact").startswith(
-            "Cannot read answers from Kafka. Trying again; what is shown is of 13:00:00"
-        )
+        lambda: text(page, "#contact").startswith("Cannot read answers from Kafka. Retrying; the data is from 13:00:00")
     )
     assert len(rows(page, "decisions-table")) == 3
     feed.answers()
     until(lambda: text(page, "#contact") == "Live")
 
 
-def test_it_says_when_the_dashboard_itself_is_gone(browser, feed):
+def test_it_shows_when_the_dashboard_itself_is_unreachable(browser, feed):
     with serve_dashboard(load_settings(["dashboard.port=0"], environment={}), feed=feed) as url:
         browser.get(url)
         until(lambda: text(browser, "#contact") == "Live")
-    until(lambda: text(browser, "#contact").startswith("No word from the dashboard"))
+    until(lambda: text(browser, "#contact").startswith("No connection to the dashboard"))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -261,8 +259,8 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(page, feed, scheme):
     assert painted(page) == 4
 
 
-def test_texts_stand_out_in_both_schemes(page, feed):
-    """By the ratio of WCAG 2 that small text needs."""
+def test_texts_have_enough_contrast_in_both_schemes(page, feed):
+    """The contrast is the ratio that WCAG 2 requires of small text."""
     feed.storm()
     until(lambda: rows(page, "tenants-table"))
     for scheme in ("light", "dark"):
@@ -282,18 +280,18 @@ return Math.max(text, ground) / Math.min(text, ground);
 """
 
 
-def test_without_the_right_there_is_no_form(page):
+def test_without_the_permission_there_is_no_form(page):
     assert not page.find_element(By.ID, "trial").is_displayed()
 
 
-def test_where_there_is_a_token_it_is_asked_for(browser, feed, tmp_path):
+def test_a_configured_token_is_requested(browser, feed, tmp_path):
     token = tmp_path / "token"
     token.write_text("a token of some length\n")
     settings = load_settings(["dashboard.port=0", f"dashboard.token_file={token}"], environment={})
     with serve_dashboard(settings, feed=feed) as url:
         browser.get(url)
         browser.find_element(By.ID, "token").send_keys("another token, no less long", Keys.ENTER)
-        until(lambda: "This is not the token." in text(browser, "main"))
+        until(lambda: "Wrong token." in text(browser, "main"))
         browser.find_element(By.ID, "token").send_keys("a token of some length", Keys.ENTER)
         until(lambda: browser.title == "Topic mutations, live")
         until(lambda: text(browser, "#contact") == "Live")

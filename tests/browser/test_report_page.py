@@ -59,7 +59,7 @@ def text(driver, selector):
 
 
 def painted(driver):
-    """How many of the charts have something on them."""
+    """Return the number of charts that have visible content."""
     return driver.execute_script(
         "return [...document.querySelectorAll('canvas')].filter((canvas) => canvas.getContext('2d')"
         ".getImageData(0, 0, canvas.width, canvas.height).data.some((byte) => byte)).length"
@@ -75,7 +75,7 @@ def focused(driver):
     return driver.execute_script("return document.activeElement.id || document.activeElement.className")
 
 
-def test_it_draws_its_charts_and_complains_of_nothing(page):
+def test_it_draws_its_charts_without_errors(page):
     driver = page()
     assert painted(driver) == 4
     assert console_messages(driver) == []
@@ -89,12 +89,12 @@ def test_it_draws_its_charts_and_complains_of_nothing(page):
     }
 
 
-def test_it_asks_for_nothing_but_itself(page, tmp_path):
+def test_it_requests_nothing_but_itself(page, tmp_path):
     driver = page()
     assert requested_urls(driver) == [(tmp_path / "report.html").as_uri()]
 
 
-def test_its_own_policy_lets_nothing_be_loaded_and_nothing_else_run(page):
+def test_its_own_policy_blocks_foreign_resources_and_scripts(page):
     driver = page()
     driver.execute_script("document.body.append(Object.assign(new Image(), {src: 'https://localhost/x.png'}))")
     driver.execute_script(
@@ -127,7 +127,7 @@ def test_a_tenant_is_chosen_by_keyboard(page):
     assert tiles(driver)["Mutations admitted"] == "48"
 
 
-def test_the_time_is_chosen_by_keyboard_and_told_to_who_does_not_see_it(page):
+def test_the_time_is_chosen_by_keyboard_and_announced_to_screen_readers(page):
     driver = page()
     press(driver, *[Keys.TAB] * 3)
     assert focused(driver) == "from"
@@ -145,7 +145,9 @@ def test_the_time_is_chosen_by_keyboard_and_told_to_who_does_not_see_it(page):
 
 def test_a_chart_has_a_sentence_and_a_table_that_say_the_same(page):
     driver = page()
-    assert text(driver, "#throttled .text").startswith("Throttled for 1 min 31 s in all; most at 2026-11-21 01:00 UTC")
+    assert text(driver, "#throttled .text").startswith(
+        "Throttled for 1 min 31 s in total; most at 2026-11-21 01:00 UTC"
+    )
     label = driver.find_element(By.CSS_SELECTOR, "#load [role=img]").get_attribute("aria-labelledby")
     assert driver.find_element(By.ID, label.split()[0]).text == "Mutations requested"
     summary = driver.find_element(By.CSS_SELECTOR, "#load summary")
@@ -187,7 +189,7 @@ def labels_above_lines(driver):
 
 
 def test_labels_of_changes_that_lie_close_together_are_one(page):
-    """Ten within a minute, and one an hour later."""
+    """Ten changes are within a minute, and one is an hour later."""
     close = [change(DAY + HOUR + 5000 * number, rate=float(number + 1)) for number in range(10)]
     driver = page({"decisions": ROWS["decisions"], "changes": [*close, change(DAY + 2 * HOUR, rate=50.0)]})
     labels = labels_above_lines(driver)
@@ -196,7 +198,7 @@ def test_labels_of_changes_that_lie_close_together_are_one(page):
 
 
 def test_labels_of_changes_never_touch(page):
-    """One every two minutes, which stand closer than their numbers are wide."""
+    """There is one change every two minutes: closer than their numbers are wide."""
     changes = [change(DAY + 120_000 * number, rate=float(number + 1)) for number in range(60)]
     driver = page({"decisions": ROWS["decisions"], "changes": changes})
     labels = labels_above_lines(driver)
@@ -206,12 +208,12 @@ def test_labels_of_changes_never_touch(page):
 
 
 def test_an_axis_that_counts_tenants_has_no_fractions(page):
-    """One tenant waits for a second of a minute."""
+    """One tenant is throttled for one second of a minute."""
     driver = page({"decisions": [decision(DAY, refused=[5], throttled_ms=1000), decision(DAY + HOUR, admitted=[1])]})
     assert [each[0] for each in drawn_texts(driver, "throttled", "right")] == ["0", "1"]
 
 
-def test_a_table_that_is_cut_off_says_how_many_rows_it_has_until_its_end_is_reached(page):
+def test_a_truncated_table_shows_its_number_of_rows_until_its_end_is_reached(page):
     tenants = [decision(DAY + number, user=f"user-{number:02}", admitted=[number + 1]) for number in range(40)]
     driver = page({"decisions": tenants})
     frame = driver.find_element(By.CSS_SELECTOR, "#tenants-table > div")
@@ -222,7 +224,7 @@ def test_a_table_that_is_cut_off_says_how_many_rows_it_has_until_its_end_is_reac
     until(lambda: frame.get_attribute("class") == "")
 
 
-def test_a_short_table_does_not_ask_to_be_scrolled(page):
+def test_a_short_table_has_no_scroll_hint(page):
     driver = page()
     rows = until(lambda: text(driver, "#changes-table .rows"))
     assert rows == "2 rows"
@@ -234,7 +236,7 @@ def test_a_legend_has_values_only_where_the_pointer_is(page):
     assert value.value_of_css_property("visibility") == "hidden"
 
 
-def test_changes_of_others_are_left_out_for_a_tenant(page):
+def test_changes_that_do_not_concern_a_tenant_are_hidden(page):
     driver = page()
     assert len(driver.find_elements(By.CSS_SELECTOR, "#changes-table tbody tr")) == 2
     driver.find_element(By.XPATH, "//button[contains(., \"'bob'\")]").click()
@@ -242,7 +244,7 @@ def test_changes_of_others_are_left_out_for_a_tenant(page):
     assert "9 mutations/s" in row.text
 
 
-def test_by_night_it_is_dark(page):
+def test_it_follows_a_dark_color_scheme(page):
     driver = page()
     set_window(driver, scheme="dark")
     color = driver.find_element(By.TAG_NAME, "body").value_of_css_property("background-color")
@@ -251,7 +253,7 @@ def test_by_night_it_is_dark(page):
     assert console_messages(driver) == []
 
 
-def test_on_a_phone_nothing_stands_beyond_the_edge(page):
+def test_on_a_phone_nothing_is_wider_than_the_screen(page):
     set_window(page(), width=360, height=740)
     driver = page()
     assert driver.execute_script("return document.documentElement.scrollWidth") <= 360
@@ -261,8 +263,8 @@ def test_on_a_phone_nothing_stands_beyond_the_edge(page):
 def test_a_single_request_of_one_tenant_is_enough(page):
     driver = page({"decisions": [decision(DAY, admitted=[1])]})
     assert tiles(driver)["Requests"] == "1"
-    assert "No dead letters in this time." in text(driver, "#letters-table")
-    assert "No changes in this time." in text(driver, "#changes-table")
+    assert "No dead letters in this period." in text(driver, "#letters-table")
+    assert "No changes in this period." in text(driver, "#changes-table")
     assert console_messages(driver) == []
 
 
@@ -270,22 +272,22 @@ def test_the_lowest_tokens_are_those_of_all_tenants_though_only_three_are_drawn(
     """-176 % of the burst of 55 are -96.8 tokens."""
     busy = [decision(DAY, user=user, admitted=[50], tokens=-10.0) for user in ("a", "b", "c")]
     driver = page({"decisions": [*busy, decision(DAY + HOUR, user="quiet", admitted=[1], tokens=-96.8)]})
-    told = text(driver, "#tokens .text")
-    assert told.startswith("The lowest was -176 % of the burst, of user 'quiet' (not drawn), at 2026-11-21 01:00 UTC.")
+    shown = text(driver, "#tokens .text")
+    assert shown.startswith("The lowest was -176 % of the burst, of user 'quiet' (not drawn), at 2026-11-21 01:00 UTC.")
     assert "-176 %" in text(driver, "#tenants-table tbody")
     labels = driver.find_elements(By.CSS_SELECTOR, "#tokens .u-legend .u-series:not(:first-child) .u-label")
     assert [each.text for each in labels] == ["user 'a'", "user 'b'", "user 'c'"]
 
 
-def test_what_other_quotas_would_have_done_is_a_table(page):
+def test_effects_of_other_quotas_are_a_table(page):
     load = Totals(9, 1, admitted=80, refused=3, throttled_seconds=61.5, newly_admitted=0, newly_refused=3, peak=40)
     driver = page(candidates=Candidates([CandidateTotals("twice as much", "user 'alice'", load)], left_out=7))
-    assert "The busiest senders are shown; 7 are left out." in text(driver, "[aria-labelledby=candidates-head]")
+    assert "The busiest senders are shown; 7 are not shown." in text(driver, "[aria-labelledby=candidates-head]")
     assert text(driver, "#candidates-table tbody") == "twice as much user 'alice' 80 3 1 min 1 s 40"
     assert console_messages(driver) == []
 
 
-def test_of_one_user_it_has_their_name(page):
+def test_a_report_on_one_user_has_their_name(page):
     driver = page(wanted=ReportScope(user="bob"))
     assert text(driver, "h1") == "Topic mutations of user 'bob'"
-    assert "belong to no user" in text(driver, "#letters-table")
+    assert "do not belong to a user" in text(driver, "#letters-table")

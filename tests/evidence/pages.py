@@ -57,10 +57,10 @@ def progress(console: Console) -> Callable[[str], None]:
     """Return a function that prints a line of progress, with the seconds since this call."""
     began = time.monotonic()
 
-    def tell(line: str) -> None:
+    def notify(line: str) -> None:
         console.print(f"{time.monotonic() - began:5.0f} s  {line}", highlight=False)
 
-    return tell
+    return notify
 
 
 def write_page(file: Path, text: str, console: Console) -> None:

@@ -48,7 +48,7 @@ class Job:
 
     def collect(self):
         self._scrapes += 1
-        self._go_on()
+        self._add_decisions()
         progress = QueryProgress(self._scrapes, time.time(), {"addBatch": 0.2, "triggerExecution": 0.3}, {}, 3, 4096)
         view = QueryView(time.time(), 10.0, progress, {("requests", 0): self._scrapes})
         yield from decision_families(self._account, round(time.time() * 1000), 2)
@@ -61,12 +61,12 @@ class Job:
         yield number_family(metric.QUOTA_RECORDS, self._scrapes)
         yield number_family(metric.FAILURES, self._scrapes)
 
-    def _go_on(self):
+    def _add_decisions(self):
         now = round(time.time() * 1000)
-        said = [decided(60), decided(2, 1, state=-5.0)]
-        said += [msgspec.structs.replace(decided(3), user_tag=f"u{number}") for number in range(3)]
-        said.append(msgspec.structs.replace(decided(4), repeats=Repeat("t-0-0", 1)))
-        for each in said:
+        decisions = [decided(60), decided(2, 1, state=-5.0)]
+        decisions += [msgspec.structs.replace(decided(3), user_tag=f"u{number}") for number in range(3)]
+        decisions.append(msgspec.structs.replace(decided(4), repeats=Repeat("t-0-0", 1)))
+        for each in decisions:
             self._account.record(msgspec.structs.replace(each, timestamp=now), now + 300)
         self._account.record(DeadLetter(error="e", value="{", timestamp=now, source=Source("t", 0, 0)), now)
         self._tally.topics, self._tally.found_done, self._tally.failed = [self._scrapes] * 3
@@ -76,12 +76,12 @@ class Job:
         )
         self._gateway.add_decision(0.3)
         self._observed.requests = self._observed.mutations = self._observed.refused_topics = self._scrapes
-        self._observed.assumed_topics = self._observed.broken_lines = self._scrapes
+        self._observed.assumed_topics = self._observed.invalid_lines = self._scrapes
 
 
 @pytest.fixture(scope="module")
 def running(prometheus):
-    """Prometheus, once it has looked at the job for two seconds."""
+    """Prometheus after it has scraped the job for two seconds."""
     registry, port = CollectorRegistry(), free_port()
     registry.register(Job())
     server, thread = start_http_server(port, "127.0.0.1", registry)
@@ -97,7 +97,7 @@ def running(prometheus):
 
 
 def as_grafana_asks(query):
-    """With all that can be chosen, and an interval of some scrapes."""
+    """Return a query with all variables chosen, and an interval of some scrapes."""
     for name, value in {"$__rate_interval": "1s", "$job": ".*", "$user": ".*"}.items():
         query = query.replace(name, value)
     return query
@@ -111,7 +111,7 @@ def test_each_panel_shows_something_and_names_it(running, panel):
         assert any(each["value"][1] != "NaN" for each in found), target["expr"]
 
 
-def test_what_is_chosen_from_is_there(running):
+def test_choices_of_the_dashboard_exist(running):
     for choice in DASHBOARD["templating"]["list"]:
         if choice["type"] == "query":
             metric_name, label = choice["query"]["query"].removeprefix("label_values(").rstrip(")").split(", ")
@@ -135,16 +135,19 @@ def test_every_metric_is_served_under_its_name(running):
     assert expected <= names
 
 
-def test_promtool_has_nothing_to_say_of_the_rules(programs):
-    said = subprocess.run(
+def test_promtool_accepts_the_rules(programs):
+    done = subprocess.run(
         [programs["promtool"], "check", "rules", str(RULES_FILE)], capture_output=True, text=True, check=False
     )
-    assert said.returncode == 0, said.stderr
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture
 def fired(programs, tmp_path):
-    """By Prometheus' own engine: which alerts of a name fire after ten minutes, of series with four values a minute."""
+    """Return the alerts of a name that fire after ten minutes, of series with four values a minute.
+
+    Prometheus' own engine evaluates them.
+    """
 
     def _fired(alert, series, expected):
         case = {
@@ -168,8 +171,8 @@ def fired(programs, tmp_path):
         }
         (tmp_path / "case.yaml").write_text(yaml.safe_dump(case))
         command = [programs["promtool"], "test", "rules", str(tmp_path / "case.yaml")]
-        said = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert said.returncode == 0, said.stdout + said.stderr
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
 
     return _fired
 
@@ -180,17 +183,17 @@ WITH_WORK, IDLE = [("lag_records", 7)], [("lag_records", 0), ("batch_under_way",
 @pytest.mark.parametrize(
     ("series", "fires"), [(WITH_WORK, True), (IDLE, False), ([("batch_under_way", 1)], True), ([], False)]
 )
-def test_a_query_that_stands_still_is_told_of_where_there_is_work_also_in_its_first_batch(fired, series, fires):
-    """In which there is no lag yet, for nobody knows where it began to read."""
+def test_a_stalled_query_with_waiting_records_is_reported_also_in_its_first_batch(fired, series, fires):
+    """There is no lag yet, since it is unknown where the query began to read."""
     shown = [("last_batch_timestamp_seconds", 0), *series]
-    told = (
+    expected_alert = (
         {"query": "enforce", "severity": "critical"},
-        "enforce has finished no batch for five minutes although there are records to process.",
+        "enforce has not finished a batch for five minutes, although there are records to process.",
     )
     fired(
         "MutationQuotaNoProgress",
         {f'mutation_quota_query_{name}{{query="enforce"}}': f"{value}x60" for name, value in shown},
-        [told] if fires else [],
+        [expected_alert] if fires else [],
     )
 
 
@@ -198,85 +201,92 @@ STARTED = "mutation_quota_query_start_timestamp_seconds"
 
 
 @pytest.mark.parametrize(("values", "fires"), [("7x8 stale", True), ("7x60", False), ("7x8 stale _x4 9x60", False)])
-def test_a_job_that_was_there_and_is_gone_is_told_of(fired, values, fires):
-    told = ({"query": "audit", "severity": "warning"}, "audit ran within the last day, and no longer reports metrics.")
-    fired("MutationQuotaGone", {f'{STARTED}{{query="audit"}}': values}, [told] if fires else [])
+def test_a_job_that_disappears_is_reported(fired, values, fires):
+    expected_alert = (
+        {"query": "audit", "severity": "warning"},
+        "audit ran within the last day, and no longer reports metrics.",
+    )
+    fired("MutationQuotaGone", {f'{STARTED}{{query="audit"}}': values}, [expected_alert] if fires else [])
 
 
 @pytest.mark.parametrize(("values", "fires"), [("7x8 stale", True), ("7x60", False)])
-def test_that_all_gateways_are_gone_is_told_and_that_one_of_them_is_not(fired, values, fires):
-    """By an alert of its own: clients do not reach the cluster."""
+def test_the_loss_of_all_gateways_is_reported_and_of_one_is_not(fired, values, fires):
+    """It has a separate alert: clients do not reach the cluster."""
     gateways = {f'{STARTED}{{query="gateway",instance="{each}"}}': values for each in ("a", "b")}
-    told = ({"severity": "critical"}, "No gateway reports metrics; clients cannot reach the cluster.")
-    fired("MutationQuotaGatewayGone", gateways, [told] if fires else [])
+    expected_alert = ({"severity": "critical"}, "No gateway reports metrics; clients cannot reach the cluster.")
+    fired("MutationQuotaGatewayGone", gateways, [expected_alert] if fires else [])
     fired("MutationQuotaGatewayGone", {**gateways, f'{STARTED}{{query="gateway",instance="c"}}': "7x60"}, [])
     fired("MutationQuotaGone", gateways, [])
 
 
 @pytest.mark.parametrize(("starts", "fires"), [(4, False), (5, True)])
-def test_several_gateways_are_no_restarts_and_one_that_is_started_again_and_again_is_told_of(fired, starts, fires):
+def test_several_gateways_are_not_restarts_and_a_restarting_one_is_reported(fired, starts, fires):
     """Six of them, of which one begins again in its place."""
     series = {f'{STARTED}{{query="gateway",instance="{each}"}}': "7x60" for each in range(5)}
     series[f'{STARTED}{{query="gateway",instance="5"}}'] = " ".join(f"{each}x2" for each in range(starts))
-    told = ({"query": "gateway", "severity": "critical"}, "gateway started 5 times within half an hour.")
-    fired("MutationQuotaRestarts", series, [told] if fires else [])
+    expected_alert = ({"query": "gateway", "severity": "critical"}, "gateway started 5 times within half an hour.")
+    fired("MutationQuotaRestarts", series, [expected_alert] if fires else [])
 
 
 @pytest.mark.parametrize(("values", "fires"), [("0x60", False), ("0x30 1x30", True), ("1x60", False)])
-def test_a_mutation_without_a_decision_in_time_is_told_of_for_ten_minutes(fired, values, fires):
-    told = ({"severity": "warning"}, "1 requests of the last ten minutes got no decision in time.")
+def test_a_mutation_without_a_decision_in_time_is_reported_for_ten_minutes(fired, values, fires):
+    expected_alert = ({"severity": "warning"}, "1 requests of the last ten minutes had no decision in time.")
     series = {"mutation_quota_gateway_undecided_requests_total": values}
-    fired("MutationQuotaGatewayUndecided", series, [told] if fires else [])
+    fired("MutationQuotaGatewayUndecided", series, [expected_alert] if fires else [])
 
 
 @pytest.mark.parametrize(("values", "fires"), [("0x60", False), ("0x30 3x30", True)])
 def test_an_address_that_bypasses_the_gateway_is_reported(fired, values, fires):
     summary = (
-        "Brokers give clients addresses that bypass the gateway. "
+        "Brokers advertise addresses that bypass the gateway. "
         "The gateway removes them, and clients cannot reach these brokers."
     )
-    told = ({"severity": "critical"}, summary)
+    expected_alert = ({"severity": "critical"}, summary)
     series = {"mutation_quota_gateway_foreign_addresses_total": values}
-    fired("MutationQuotaGatewayBypassed", series, [told] if fires else [])
+    fired("MutationQuotaGatewayBypassed", series, [expected_alert] if fires else [])
 
 
 @pytest.mark.parametrize(
     ("values", "fires"), [("1000000x60", False), ("134217728x60", True), ("0x20 134217728x40", False)]
 )
-def test_a_follower_that_stays_behind_its_logs_is_told_of(fired, values, fires):
-    told = ({"severity": "warning"}, "128MiB of the request logs are not read yet.")
-    fired("MutationQuotaObserverBehind", {"mutation_quota_observed_behind_bytes": values}, [told] if fires else [])
+def test_an_observer_that_falls_behind_its_logs_is_reported(fired, values, fires):
+    expected_alert = ({"severity": "warning"}, "128MiB of the request logs have not been read yet.")
+    fired(
+        "MutationQuotaObserverBehind",
+        {"mutation_quota_observed_behind_bytes": values},
+        [expected_alert] if fires else [],
+    )
 
 
 @pytest.mark.parametrize(("values", "fires"), [("0x60", False), ("7x60", False), ("0x30 3x30", True)])
-def test_lines_that_cannot_be_read_are_told_of(fired, values, fires):
-    told = ({"severity": "warning"}, "3 lines of the request logs of the last ten minutes cannot be read.")
+def test_unreadable_lines_are_reported(fired, values, fires):
+    expected_alert = ({"severity": "warning"}, "3 lines of the request logs of the last ten minutes cannot be parsed.")
     fired(
-        "MutationQuotaObserverBrokenLines",
-        {"mutation_quota_observed_broken_lines_total": values},
-        [told] if fires else [],
+        "MutationQuotaObserverInvalidLines",
+        {"mutation_quota_observed_invalid_lines_total": values},
+        [expected_alert] if fires else [],
     )
 
 
 @pytest.mark.parametrize(("values", "fires"), [("0x60", False), ("0x10 2x50", True), ("0x30 2x5 0x30", False)])
-def test_quotas_of_a_cluster_that_stay_otherwise_than_in_the_log_are_told_of(fired, values, fires):
-    """Of all kinds together; what is put right within minutes is not."""
+def test_lasting_drift_of_a_clusters_quotas_is_reported(fired, values, fires):
+    """All kinds count together; drift that is repaired within minutes is not reported."""
     series = {f'mutation_quota_push_differing_quotas{{difference="{each}"}}': values for each in ("changed", "missing")}
-    told = ({"severity": "warning"}, "4 quotas of the cluster differ from the quota log.")
-    fired("MutationQuotaDrift", series, [told] if fires else [])
+    expected_alert = ({"severity": "warning"}, "4 quotas of the cluster differ from the quota log.")
+    fired("MutationQuotaDrift", series, [expected_alert] if fires else [])
 
 
 @pytest.mark.parametrize(("last", "fires"), [(290, True), (310, False)])
-def test_a_cluster_that_was_not_compared_for_five_minutes_is_told_of(fired, last, fires):
-    """By the time of the last comparison, as of ten minutes after the epoch."""
-    told = (
+def test_a_cluster_that_was_not_compared_for_five_minutes_is_reported(fired, last, fires):
+    """The alert uses the time of the last comparison, as of ten minutes after the epoch."""
+    expected_alert = (
         {"severity": "warning"},
         "The quotas of the cluster were not compared with the quota log for 5m 10s.",
     )
     fired(
         "MutationQuotaNotCompared",
         {"mutation_quota_push_last_comparison_timestamp_seconds": f"{last}x60"},
-        [told] if fires else [],
+        [expected_alert] if fires else [],
     )
 
 
@@ -286,21 +296,21 @@ def test_a_cluster_that_was_not_compared_for_five_minutes_is_told_of(fired, last
 )
 def test_upkeep_that_fails_again_and_again_is_reported_and_a_single_time_is_not(fired, values, fires):
     """Each time its two parts may fail. The hours between two attempts are minutes here."""
-    told = (
+    expected = (
         {"table": "decisions", "severity": "warning"},
         "The upkeep of the table decisions fails again and again.",
     )
     fired(
         "MutationQuotaUpkeepFails",
         {'mutation_quota_upkeep_failures_total{table="decisions"}': values},
-        [told] if fires else [],
+        [expected] if fires else [],
     )
 
 
 @pytest.mark.parametrize("starts", [1, 4, 5])
 @pytest.mark.parametrize("pods", [True, False])
-def test_a_job_that_is_started_again_and_again_is_told_of(fired, starts, pods):
-    """Also where each start is in a pod of its own, and so a series of its own."""
+def test_a_job_that_restarts_repeatedly_is_reported(fired, starts, pods):
+    """Each start may be in a new pod, and so have a separate series."""
     if pods:
         series = {
             f'{STARTED}{{query="enforce",instance="pod-{each}"}}': f"_x{4 * each} {each}x2 stale"
@@ -308,19 +318,19 @@ def test_a_job_that_is_started_again_and_again_is_told_of(fired, starts, pods):
         }
     else:
         series = {f'{STARTED}{{query="enforce"}}': " ".join(f"{each}x2 stale" for each in range(1, starts + 1))}
-    told = ({"query": "enforce", "severity": "critical"}, "enforce started 5 times within half an hour.")
-    fired("MutationQuotaRestarts", series, [told] if starts > 4 else [])
+    expected_alert = ({"query": "enforce", "severity": "critical"}, "enforce started 5 times within half an hour.")
+    fired("MutationQuotaRestarts", series, [expected_alert] if starts > 4 else [])
 
 
-def test_the_collector_of_opentelemetry_is_told_to_scrape_as_prometheus_is(programs, tmp_path):
+def test_the_opentelemetry_collector_scrapes_as_prometheus_does(programs, tmp_path):
     """Its receiver takes a configuration of Prometheus'; what it hands on is what it has received."""
     collector = yaml.safe_load((CHECKOUT / "conf/otel/collector.yaml").read_text())
     scraping = tmp_path / "prometheus.yml"
     scraping.write_text(yaml.safe_dump(collector["receivers"]["prometheus"]["config"]))
-    said = subprocess.run(
+    done = subprocess.run(
         [programs["promtool"], "check", "config", str(scraping)], capture_output=True, text=True, check=False
     )
-    assert said.returncode == 0, said.stderr
+    assert done.returncode == 0, done.stderr
     (pipeline,) = collector["service"]["pipelines"].values()
     assert set(pipeline["receivers"]) == collector["receivers"].keys()
     assert set(pipeline["exporters"]) == collector["exporters"].keys()

@@ -1,4 +1,4 @@
-"""The README says what is true: its examples run, and its commands exist."""
+"""The README is correct: its examples run, and its commands exist."""
 
 import os
 import re
@@ -25,8 +25,8 @@ README = (CHECKOUT / "README.md").read_text()
 HOW_TO = CHECKOUT / "docs" / "how-to"
 
 
-def test_the_example_from_files_runs_as_it_stands(tmp_path):
-    """The worked timeline: admitted, refused for 12,000 ms, admitted after them."""
+def test_the_example_from_files_runs_as_printed(tmp_path):
+    """In the worked timeline a request is admitted, refused for 12,000 ms, and then admitted."""
     ((script, printed),) = re.findall(r"```sh\n([^`]*simulate[^`]*)```\n\n```\n(.*?)```", README, re.DOTALL)
     program = f"{sys.executable} -m jobs"
     done = subprocess.run(
@@ -44,7 +44,7 @@ def test_the_example_from_files_runs_as_it_stands(tmp_path):
     ]
 
 
-def test_the_example_of_a_callback_is_one_that_works(tmp_path):
+def test_the_example_of_a_callback_works(tmp_path):
     (block,) = re.findall(r"```toml\n(.*?)```", (HOW_TO / "callbacks.md").read_text(), re.DOTALL)
     file = tmp_path / "settings.toml"
     file.write_text(block)
@@ -54,7 +54,7 @@ def test_the_example_of_a_callback_is_one_that_works(tmp_path):
     assert (found.tags.more, found.limit.quota.rate) == ((("group", "payments"),), 10.0)
 
 
-def test_the_example_of_a_client_runs_as_it_stands(spark, base_settings, broker, tmp_path, capsys):
+def test_the_example_of_a_client_runs_as_printed(spark, base_settings, broker, tmp_path, capsys):
     """Against the running job, on the topics that it has by default."""
     storage = base_settings.storage.model_copy(update={"root": str(tmp_path)})
     settings = with_plaintext_cluster(base_settings, broker.address).model_copy(update={"storage": storage})
@@ -66,8 +66,8 @@ def test_the_example_of_a_client_runs_as_it_stands(spark, base_settings, broker,
     assert capsys.readouterr().out == "orders is there\npayments is there\n"
 
 
-def test_the_examples_of_refused_clients_run_as_they_stand(spark, base_settings, broker, tmp_path):
-    """Kafka's own tool through the gateway, and a request of one's own: a topic is created, the next one refused."""
+def test_the_examples_of_refused_clients_run_as_printed(spark, base_settings, broker, tmp_path):
+    """Kafka's own tool and a separate request go through the gateway: a topic is created, the next one refused."""
     storage = base_settings.storage.model_copy(update={"root": str(tmp_path)})
     settings = with_plaintext_cluster(base_settings, broker.address).model_copy(update={"storage": storage})
     prepare_topics(settings)
@@ -98,7 +98,7 @@ def test_the_examples_of_refused_clients_run_as_they_stand(spark, base_settings,
     assert done.returncode == 1
     assert "Created topic invoices" in own.stdout
     assert re.search(
-        r"Refused topic receipts: .* mutation-quota explain mutation-requests-\d+-\d+", own.stdout + own.stderr
+        r"Topic receipts refused: .* mutation-quota explain mutation-requests-\d+-\d+", own.stdout + own.stderr
     )
     assert own.returncode == 3
 

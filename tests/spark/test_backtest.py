@@ -1,4 +1,4 @@
-"""The what-if on tables of the audit: what was decided comes out again, and what else would have."""
+"""The what-if on tables of the audit: decisions are reproduced, and other quotas are tried."""
 
 import json
 
@@ -43,7 +43,7 @@ CHANGES = {
 
 REQUESTS = [
     at(0, 60, 1, client_id="a"),  # alice has 55: -5, the second topic is refused until 1,000
-    at(100, 60, 1, client_id="a"),  # the same again: the first was paid for
+    at(100, 60, 1, client_id="a"),  # a repeat: the first topic was charged
     at(500, 4, client_id="b", purgatory_ms=100),  # refused: 500 ms, less 100
     at(1000, 7, client_id="b"),  # K = 0 - 7
     at(1500, 2, user="bob", api_version=PERMISSIVE),  # in shadow
@@ -69,7 +69,7 @@ def numbered(requests):
 
 @pytest.fixture(scope="module")
 def settings(base_settings, tmp_path_factory):
-    """A deployment whose audit has kept what these requests came to."""
+    """Return a deployment whose audit has stored the decisions on these requests."""
     root = tmp_path_factory.mktemp("root")
     sections = {
         "storage": base_settings.storage.model_copy(update={"root": str(root)}),
@@ -79,8 +79,8 @@ def settings(base_settings, tmp_path_factory):
     settings = base_settings.model_copy(update=sections)
     quotas = read_quotas(json.dumps(each | {"effective_at": START + ms}).encode() for ms, each in CHANGES.items())
     policy = Policy(exempt_users=frozenset({"admin"}), deduplication=Deduplication(window_ms=1000))
-    judge = TokenBucket(Window(), policy.deduplication)
-    decided = [codec.encode(each) for each in simulate(numbered(REQUESTS), quotas, judge, policy=policy)]
+    algorithm = TokenBucket(Window(), policy.deduplication)
+    decided = [codec.encode(each) for each in simulate(numbered(REQUESTS), quotas, algorithm, policy=policy)]
     changes = [json.dumps(each).encode() for each in CHANGES.values()]
     rows = [
         *kafka_rows(decided, timestamps=[START] * len(decided), topic=settings.topics.decisions),
@@ -91,23 +91,23 @@ def settings(base_settings, tmp_path_factory):
 
 
 @pytest.fixture
-def judge(spark, settings):
-    """Judge what the deployment's audit has kept."""
+def backtested(spark, settings):
+    """Replay the deployment's audited decisions."""
 
-    def _judge(*candidates, since=None, until=None, **quota):
+    def _backtested(*candidates, since=None, until=None, **quota):
         changed = settings.model_copy(update={"quota": settings.quota.model_copy(update=quota)})
         recorded = CallbackTimeline(changed.quota.callbacks)
         tried = parse_candidates(candidates, recorded, changed)
         add_recorded_changes(recorded, spark, changed)
         return evaluate_candidates(read_audited_requests(spark, changed, until=until), tried, since, until, repeating=0)
 
-    return _judge
+    return _backtested
 
 
-def test_recorded_quotas_give_recorded_decisions_and_others_what_they_would_have(judge, tmp_path):
+def test_recorded_quotas_reproduce_decisions_and_others_give_their_own(backtested, tmp_path):
     (tmp_path / "plenty.yaml").write_text("quotas:\n- {user: alice, controller_mutation_rate: 1000}\n")
-    result = judge(f"name=plenty,quotas={tmp_path}/plenty.yaml", "algorithm=sampled-rate", "name=in earnest")
-    assert (result.repetition.decisions, result.repetition.differing) == (14, 0)
+    result = backtested(f"name=plenty,quotas={tmp_path}/plenty.yaml", "algorithm=sampled-rate", "name=in earnest")
+    assert (result.replay.decisions, result.replay.differing) == (14, 0)
     recorded, again, plenty, rate, in_earnest = result.outcomes
     assert [each.name for each in result.outcomes] == [
         "as recorded",
@@ -122,26 +122,26 @@ def test_recorded_quotas_give_recorded_decisions_and_others_what_they_would_have
     assert recorded.load.admitted == 60 + 7 + 99 + 1 + 20 + 20 + 2 + 20 + 3 + 9 + 9
     assert recorded.load.peak == 99
     assert plenty.load.refused == 0
-    assert plenty.load.newly_admitted == recorded.load.refused - 1  # the 1 that was asked for twice is got once
+    assert plenty.load.newly_admitted == recorded.load.refused - 1  # the 1 that was requested twice is admitted once
     assert plenty.load.throttled_seconds == 0
     assert rate.load.requests == 14
     assert in_earnest.load.newly_refused == 3  # bob's, who was in shadow
 
 
-def test_only_what_is_in_its_time_counts_though_buckets_know_what_was_before(judge):
-    result = judge(since=START + 500, until=START + 1500)
-    assert (result.repetition.decisions, result.repetition.differing) == (2, 0)
-    told = [
+def test_only_decisions_in_the_period_count_and_buckets_have_their_earlier_charges(backtested):
+    result = backtested(since=START + 500, until=START + 1500)
+    assert (result.replay.decisions, result.replay.differing) == (2, 0)
+    by_sender = [
         (each.client_id, each.load.requests, each.load.admitted, each.load.refused, each.load.throttled_seconds)
         for each in result.outcomes[0].senders
     ]
-    assert told == [("b", 2, 7, 4, 0.4), ("a", 0, 0, 0, 0.5)]  # a was told to wait until 1,000
-    assert judge(since=START + 500, until=START + 600).outcomes[0].load.throttled_seconds == 0.2
+    assert by_sender == [("b", 2, 7, 4, 0.4), ("a", 0, 0, 0, 0.5)]  # a is throttled until 1,000
+    assert backtested(since=START + 500, until=START + 600).outcomes[0].load.throttled_seconds == 0.2
 
 
 @pytest.fixture
 def again(spark):
-    """Judge lines of requests by quotas, and then again what came out."""
+    """Decide lines of requests by quotas, and then replay the result."""
 
     def _again(requests, *quotas):
         by = read_quotas(json.dumps({"entity": each} | options).encode() for each, options in quotas)
@@ -159,7 +159,7 @@ RATE = "controller_mutation_rate"
 
 
 def test_waits_of_a_sender_that_overlap_count_once_also_those_of_several_buckets(again):
-    """K = -300 at 0, so -295 at 1,000: until 60,000. Then a bucket of its own: K = -60 tells until 65,000."""
+    """K = -300 at 0, so -295 at 1,000: throttled until 60,000. A separate bucket has K = -60: until 65,000."""
     requests = [at(0, 355), at(1000, 1), at(5000, 71), at(5001, 1)]
     result = again(
         requests,
@@ -167,22 +167,22 @@ def test_waits_of_a_sender_that_overlap_count_once_also_those_of_several_buckets
         ({"user": "alice", "client-id": "<none>"}, {RATE: 1, "effective_at": START + 5000}),
     )
     assert [each.load.throttled_seconds for each in result.outcomes] == [64, 64]
-    assert result.repetition.differing == 0
+    assert result.replay.differing == 0
 
 
-def test_in_a_partition_the_offset_decides_and_a_bucket_goes_on_over_frames(spark, again):
-    """A clock steps back after the first, which leaves K = -5: the second is refused, and by its time would not be."""
+def test_in_a_partition_the_offset_orders_and_a_bucket_continues_across_frames(spark, again):
+    """The clock steps back after the first, which leaves K = -5: the second is refused; by its time it would not be."""
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 3)
     try:
         requests = [at(1000, 60), at(900, 1), *(at(1000 + 100 * number, 1) for number in range(20))]
         result = again(requests, ({"user": "alice"}, {RATE: 5}))
     finally:
         spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
-    assert (result.repetition.decisions, result.repetition.differing) == (22, 0)
+    assert (result.replay.decisions, result.replay.differing) == (22, 0)
     assert result.outcomes[0].load.refused == 1 + 10 + 5  # the second, those until K = 0 at 2,000, then each other one
 
 
-def test_quotas_come_in_the_order_of_their_log_also_where_its_clock_stepped_back(spark, settings, tmp_path):
+def test_quotas_come_in_the_order_of_their_log_even_if_its_clock_stepped_back(spark, settings, tmp_path):
     elsewhere = settings.model_copy(update={"storage": settings.storage.model_copy(update={"root": str(tmp_path)})})
     later = {"effective_at": START + 5000}
     changes = [
@@ -195,19 +195,19 @@ def test_quotas_come_in_the_order_of_their_log_also_where_its_clock_stepped_back
     assert quotas.resolve("alice", "app", START + 6000).limit.quota.rate == 9
 
 
-def test_settings_that_were_others_then_are_noticed(judge):
-    repetition = judge(window_num=12).repetition
-    assert repetition.differing == 12  # all but those of carol and admin, who have no limit
-    assert repetition.examples[0].decision_id == "mutation-requests-0-0"
-    assert repetition.examples[0].fields[0] == "burst"
+def test_settings_that_were_different_then_are_detected(backtested):
+    replay = backtested(window_num=12).replay
+    assert replay.differing == 12  # all but those of carol and admin, who have no limit
+    assert replay.examples[0].decision_id == "mutation-requests-0-0"
+    assert replay.examples[0].fields[0] == "burst"
 
 
-def test_a_time_without_decisions_is_said(judge):
+def test_a_period_without_decisions_is_reported(backtested):
     with pytest.raises(MutationQuotaError, match="no decisions to replay: the table has none in that period"):
-        judge(until=START)
+        backtested(until=START)
 
 
-def test_a_missing_table_is_said(spark, settings, tmp_path):
+def test_a_missing_table_is_reported(spark, settings, tmp_path):
     elsewhere = settings.storage.model_copy(update={"root": str(tmp_path)})
     with pytest.raises(MutationQuotaError, match=f"there is no table {tmp_path}/tables/quota_changes: "):
         add_recorded_changes(CallbackTimeline(), spark, settings.model_copy(update={"storage": elsewhere}))
@@ -223,20 +223,20 @@ FILE = [
 ]
 
 
-def test_requests_of_a_file_are_judged_beside_a_cluster_without_quotas(spark, settings, tmp_path):
+def test_requests_of_a_file_are_compared_with_a_cluster_without_quotas(spark, settings, tmp_path):
     (tmp_path / "requests.jsonl").write_bytes(b"\n".join(FILE))
     (tmp_path / "five.yaml").write_text("quotas:\n- {user: alice, controller_mutation_rate: 5}\n")
     requests = read_requests(settings, str(tmp_path / "requests.jsonl"), until=START + 60_000)
     tried = parse_candidates([f"name=five,quotas={tmp_path}/five.yaml"], None, settings)
     result = evaluate_candidates(load_file_requests(spark, requests, "requests.jsonl"), tried, START + 500)
-    assert result.repetition is None
+    assert result.replay is None
     assert [each.name for each in result.outcomes] == ["without quotas", "five"]
     without, five = (each.load for each in result.outcomes)
     assert (without.requests, without.admitted, without.refused, without.peak) == (3, 4 + 7 + 9, 0, 7 + 9)
     assert (five.admitted, five.refused, five.newly_refused, five.throttled_seconds) == (7 + 9, 4, 4, 0.5)
 
 
-def test_the_command_takes_a_file_where_there_are_no_tables(tmp_path):
+def test_the_command_reads_a_file_without_any_tables(tmp_path):
     (tmp_path / "requests.jsonl").write_bytes(b"\n".join(FILE))
     options = ["--requests", "requests.jsonl", "--set", f"storage.root={tmp_path}/root"]
     done = run("backtest", *options, cwd=tmp_path)
@@ -247,7 +247,7 @@ def test_the_command_takes_a_file_where_there_are_no_tables(tmp_path):
     assert r"'[/b]\x1b[2J / <none>'" in done.stdout
 
 
-def test_the_command_says_whether_it_repeats_and_prints_a_line_a_candidate(settings):
+def test_the_command_says_whether_it_reproduces_and_prints_a_line_per_candidate(settings):
     given = [f"storage.root={settings.storage.root}", "quota.exempt_users=admin", "repeats.window_seconds=1"]
     options = ["--candidate", "window-num=100", "--limit", "1", *(part for each in given for part in ("--set", each))]
     done = run("backtest", *options)

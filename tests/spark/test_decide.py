@@ -33,11 +33,11 @@ class State:
         self.get = value
 
 
-JUDGED = f'[["alice",""],{{"quota":{{"rate":5.0}},"since":{BEGINNING}}},{{"user":"alice"}}]'
+RESOLUTION = f'[["alice",""],{{"quota":{{"rate":5.0}},"since":{BEGINNING}}},{{"user":"alice"}}]'
 UNLIMITED = '[["",""],null,null]'
 
 
-def resolved(rows, error=None, resolution=JUDGED):
+def resolved(rows, error=None, resolution=RESOLUTION):
     return [pack_request(row, error, resolution) for row in rows]
 
 
@@ -46,8 +46,8 @@ def decide(rows, state, key='["alice",""]', answering=ANSWERING):
     return [(topic, key, json.loads(value)) for topic, key, value in answers]
 
 
-def test_a_keys_requests_are_decided_in_order_however_they_come():
-    """Seven of 80 by time fill 500 up to -60; the eighth is refused."""
+def test_a_keys_requests_are_decided_in_order_however_they_arrive():
+    """Seven of 80 in the order of time use 500 up to -60; the eighth is refused."""
     rows = resolved(kafka_rows([request_json(80)] * 8, timestamps=[0] * 8))
     state = State()
     out = decide(reversed(rows), state)
@@ -58,7 +58,7 @@ def test_a_keys_requests_are_decided_in_order_however_they_come():
     assert state.get == (-60.0, 0, 5.0, None, None, None, None)
 
 
-def test_an_answer_goes_under_its_requests_own_key():
+def test_a_decision_has_the_record_key_of_its_request():
     out = decide(resolved(kafka_rows([request_json(1)], first_offset=9)), State())
     assert [(topic, key) for topic, key, _ in out] == [("decisions", b"key-9")]
 
@@ -75,14 +75,14 @@ def test_dead_letters_and_unlimited_requests_leave_no_state():
     assert not state.exists
 
 
-def test_a_refused_try_writes_no_state():
+def test_a_refused_request_writes_no_state():
     state = State((-60.0, 0, 5.0, None, None, None, None))
     state.update = None  # calling it would fail
     ((_, _, refused),) = decide(resolved(kafka_rows([request_json(1)], timestamps=[1000])), state)
     assert (refused["outcome"], refused["tokens"]) == ("REJECTED", -55.0)
 
 
-def test_what_a_bucket_remembers_is_kept_from_batch_to_batch():
+def test_remembered_requests_of_a_bucket_survive_batches():
     remembering = replace(ANSWERING, policy=Policy(deduplication=Deduplication(60_000)))
     state = State()
     rows = resolved(kafka_rows([request_json(80)] * 2, timestamps=[0, 0]))
@@ -92,7 +92,7 @@ def test_what_a_bucket_remembers_is_kept_from_batch_to_batch():
     assert second["repeats"] == {"decision_id": first["decision_id"], "topics": 1}
 
 
-def test_what_another_version_keeps_besides_is_passed_over():
+def test_further_state_of_another_version_is_ignored():
     more = msgspec.msgpack.encode({"of_a_later_version": [1, 2], "remembered": {}})
     state = State((100.0, 0, 5.0, None, None, None, more))
     ((_, _, decided),) = decide(resolved(kafka_rows([request_json(1)], timestamps=[0])), state)
@@ -103,7 +103,7 @@ def test_the_state_has_kips_names():
     assert STATE.names == ["K", "T", "rate", "burst", "max_debt_ms", "reset_at", "more"]
 
 
-def test_an_answer_is_unpacked_into_topic_key_and_value(spark):
+def test_a_packed_answer_is_unpacked_into_topic_key_and_value(spark):
     answers = [b"d-0000001value", b"l00000000", b"d00000003\xff\x00kvalue"]
     packed = spark.createDataFrame([(each,) for each in answers], ANSWERED)
     found = packed.select(*unpack_answer(F.col("answer"), "decisions", "dead-letters")).collect()

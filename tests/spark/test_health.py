@@ -1,4 +1,4 @@
-"""Whether a query of Spark is seen to make progress: the signs are Spark's own."""
+"""The health of a Spark query, measured by Spark's own signs of progress."""
 
 import threading
 import time
@@ -60,7 +60,7 @@ class Scene:
         return self.health.ready().ok
 
     def hangs(self):
-        """Let more than the limit pass, and return whether nothing changes in the looks of a second."""
+        """Let more than the limit pass, and return whether polls during a second find no change."""
         self.now += LIMIT + 1
         for _ in range(20):
             if self.live():

@@ -17,8 +17,9 @@ import org.apache.logging.log4j.*;
 class Program {
     public static void main(String[] arguments) {
         ThreadContext.put("mdc.query", "audit");
+        ThreadContext.put("BATCH_ID", "7");
         Logger log = LogManager.getLogger("org.example.Source");
-        log.info("not told");
+        log.info("not logged");
         log.warn("two\\nlines");
         log.error("it fails", new IllegalStateException("why", new RuntimeException("cause")));
     }
@@ -41,7 +42,7 @@ def lines(tmp_path):
     return run
 
 
-def test_as_json_an_event_is_a_line_with_the_fields_of_the_python_log(lines):
+def test_a_json_event_is_a_line_with_the_fields_of_the_python_log(lines):
     warning, error = map(json.loads, lines("-Dmutation-quota.log=json", "-Dmutation-quota.service=audit"))
     assert warning.pop("time").endswith("Z")
     assert warning == {
@@ -50,13 +51,14 @@ def test_as_json_an_event_is_a_line_with_the_fields_of_the_python_log(lines):
         "logger": "org.example.Source",
         "message": "two\nlines",
         "query": "audit",
+        "batch": "7",
         "thread": "main",
     }
     assert error["error"] == "java.lang.IllegalStateException"
     assert "Caused by: java.lang.RuntimeException: cause" in error["trace"]
 
 
-def test_as_text_it_is_for_people(lines):
+def test_a_text_log_is_readable(lines):
     *_, error, reason = lines()
     assert error.endswith(" ERROR Source: it fails")
     assert reason.strip() == "why"

@@ -1,4 +1,4 @@
-"""Each tenant by the minute: added up from the table of decisions, whatever comes late, again, or is taken away."""
+"""Each tenant by the minute: sums over the table of decisions, with late, duplicated and removed ones."""
 
 import shutil
 import threading
@@ -59,14 +59,14 @@ DECIDED = [
 
 
 @pytest.fixture
-def work_off(spark, settings):
+def process_all(spark, settings):
     """Run the query over what is there, as the command does."""
 
-    def _work_off():
+    def _process_all():
         with with_operator_advice(settings):
             run_until(threading.Event(), [start_minutes(spark, settings, once=True)])
 
-    return _work_off
+    return _process_all
 
 
 def kept(settings, *columns):
@@ -82,17 +82,17 @@ def decisions_table(settings):
 
 
 def refusal(action):
-    """The one line that is said in place of going on."""
+    """Return the one line of the error."""
     with pytest.raises(MutationQuotaError) as raised:
         action()
     assert "\n" not in str(raised.value)
     return str(raised.value)
 
 
-def test_a_minute_of_a_tenant_is_added_up(settings, work_off):
-    """What only asked, and the 60 that were paid for before, are decisions and no mutations."""
+def test_a_minute_of_a_tenant_is_summed_up(settings, process_all):
+    """Validations and the 60 that were charged before are decisions and not mutations."""
     write_tables(settings, decisions=DECIDED)
-    work_off()
+    process_all()
     assert kept(settings)[0, ALICE] == {
         "date": date(2026, 11, 21),
         "minute": START,
@@ -119,7 +119,7 @@ def test_a_minute_of_a_tenant_is_added_up(settings, work_off):
 
 
 def test_spark_counts_what_is_effective(spark, settings):
-    """As `Charges` does, and DuckDB (`tests/unit/jobs/audit/test_effective.py`)."""
+    """Spark counts as `Charges` does, and as DuckDB does (`tests/unit/jobs/audit/test_effective.py`)."""
     decided = effective_decisions()
     append_rows(settings, "decisions", *map(decision_row, decided))
     columns = [total(outcome, SPARK) for total in (count_topics, sum_mutations) for outcome in OUTCOMES]
@@ -127,10 +127,10 @@ def test_spark_counts_what_is_effective(spark, settings):
     assert {name: tuple(sums) for name, *sums in rows} == {each.decision_id: effective_sums(each) for each in decided}
 
 
-def test_each_minute_and_each_tenant_has_a_row(settings, work_off):
-    """Of what bob's quota in shadow admits, it would have charged 10; who has no quota is charged nothing."""
+def test_each_minute_and_each_tenant_has_a_row(settings, process_all):
+    """Bob's quota in shadow would have charged 10; a user without a quota is charged nothing."""
     write_tables(settings, decisions=DECIDED)
-    work_off()
+    process_all()
     columns = ("admitted", "charged", "tokens", "lowest_share", "quota", "mean_throttle_ms", "longest_throttle_ms")
     assert kept(settings, *columns) == {
         (0, PAYMENTS): (5, 5, 55.0, 1.0, 5.0, 0.0, 0),
@@ -141,146 +141,146 @@ def test_each_minute_and_each_tenant_has_a_row(settings, work_off):
     }
 
 
-def test_the_same_decisions_again_change_nothing(spark, settings, work_off):
-    """A batch that comes again, as after a kill; nothing new; and all of them, by a checkpoint begun anew."""
+def test_the_same_decisions_again_change_nothing(spark, settings, process_all):
+    """A batch runs again after a kill; a batch has nothing new; and all batches run again with a new checkpoint."""
     write_tables(settings, decisions=DECIDED)
-    work_off()
+    process_all()
     before = kept(settings)
     update_minutes(settings, spark.read.format("delta").load(settings.storage.table("decisions")))
-    work_off()
+    process_all()
     assert kept(settings) == before
     shutil.rmtree(settings.storage.checkpoint("minutes", 1))
-    work_off()
+    process_all()
     assert kept(settings) == before
 
 
-def test_decisions_that_come_late_are_added_to_their_minute(settings, work_off):
-    """One of alice's first minute and one of the day before, behind those that are newer."""
+def test_late_decisions_are_added_to_their_minute(settings, process_all):
+    """One of alice's first minute and one of the day before come after newer ones."""
     write_tables(settings, decisions=DECIDED)
-    work_off()
+    process_all()
     before = kept(settings)
     write_tables(
         settings, decisions=[decision(NOON + 25_000, admitted=[4], tokens=-6.0), decision(DAY - 1, admitted=[9])]
     )
-    work_off()
+    process_all()
     after = kept(settings)
     changed = {key: row for key, row in after.items() if row != before.get(key)}
-    told = {key: (row["decisions"], row["admitted"], row["lowest_tokens"]) for key, row in changed.items()}
-    assert told == {(0, ALICE): (7, 67, -6.0), (-12 * 60 - 1, ALICE): (1, 9, 55.0)}
+    sums = {key: (row["decisions"], row["admitted"], row["lowest_tokens"]) for key, row in changed.items()}
+    assert sums == {(0, ALICE): (7, 67, -6.0), (-12 * 60 - 1, ALICE): (1, 9, 55.0)}
     assert before.keys() < after.keys()
 
 
-def test_the_last_decision_is_that_of_the_offset_where_a_clock_stepped_back(settings, work_off):
+def test_the_last_decision_is_the_one_with_the_largest_offset_after_a_clock_stepped_back(settings, process_all):
     rows = [decision(NOON + 500, tokens=40.0), decision(NOON + 400, tokens=-5.0)]
     for offset, row in enumerate(rows):
         row["source"] = row["source"] | {"offset": offset}
     write_tables(settings, decisions=rows)
-    work_off()
+    process_all()
     assert kept(settings, "tokens") == {(0, ALICE): (-5,)}
 
 
-def test_the_last_minute_of_all_is_added_up(spark, settings, work_off):
-    """That of the latest time that a request may have."""
+def test_the_very_last_minute_is_summed_up(spark, settings, process_all):
+    """It has the latest time that a request may have."""
     write_tables(settings, decisions=[decision(MAX_EPOCH_MS, admitted=[3], latency_ms=0)])
-    work_off()
+    process_all()
     rows = spark.read.format("delta").load(settings.storage.table("tenant_minutes"))
     assert [row["admitted"] for row in rows.select("admitted").collect()] == [3]
 
 
-def test_minutes_stay_when_decisions_are_removed(settings, work_off):
-    """A tenant, then a day; what comes after that is added up, also in the minute that others were removed from."""
+def test_minutes_stay_when_decisions_are_removed(settings, process_all):
+    """A tenant, then a day; later decisions are summed up, even in the minute from which others were removed."""
     write_tables(settings, decisions=DECIDED)
-    work_off()
+    process_all()
     before = kept(settings)
     decisions_table(settings).delete("user = 'bob'")
     write_tables(settings, decisions=[decision(NOON + 45_000, user="carol", admitted=[8])])
-    work_off()
+    process_all()
     decisions_table(settings).delete("date = '2026-11-21'")
     write_tables(settings, decisions=[decision(NOON + 24 * HOUR, admitted=[2])])
-    work_off()
+    process_all()
     new = {(0, '{"user":"carol"}'): (8,), (24 * 60, ALICE): (2,)}
     assert kept(settings, "admitted") == {key: (row["admitted"],) for key, row in before.items()} | new
 
 
-def test_small_files_joined_to_large_ones_are_no_new_decisions(settings, work_off):
+def test_compacted_files_are_not_new_decisions(settings, process_all):
     for each in DECIDED:
         write_tables(settings, decisions=[each])
-    work_off()
+    process_all()
     before = kept(settings)
     decisions_table(settings).optimize.compact()
-    work_off()
+    process_all()
     assert kept(settings) == before
 
 
-def test_the_small_files_of_minutes_are_compacted_as_they_come(settings, work_off, monkeypatch):
-    """A batch of each minute would make 1440 files a day."""
+def test_the_small_files_of_minutes_are_compacted_regularly(settings, process_all, monkeypatch):
+    """A batch of each minute would write 1440 files a day."""
     monkeypatch.setattr(jobs.audit.upkeep.schedule, "plan_upkeep", partial(plan_upkeep, limits=THOROUGH))
     for minute in range(3):
         write_tables(settings, decisions=[decision(NOON + minute * MINUTE, admitted=[minute])])
-        work_off()
+        process_all()
     assert kept(settings, "admitted") == {(0, ALICE): (0,), (1, ALICE): (1,), (2, ALICE): (2,)}
     assert len(DeltaTable(settings.storage.table("tenant_minutes")).file_uris()) == 1
 
 
-def test_a_file_of_minutes_that_is_gone_is_told_apart_from_one_of_decisions(settings, work_off):
+def test_a_missing_file_of_minutes_is_distinguished_from_one_of_decisions(settings, process_all):
     write_tables(settings, decisions=DECIDED)
-    work_off()
+    process_all()
     for file in Path(settings.storage.table("tenant_minutes")).rglob("*.parquet"):
         file.unlink()
     write_tables(settings, decisions=[decision(NOON + 2000, admitted=[6])])
-    said = refusal(work_off)
+    said = refusal(process_all)
     assert "tables/tenant_minutes has lost files; move it away together with " in said
     shutil.rmtree(settings.storage.table("tenant_minutes"))
     shutil.rmtree(settings.storage.checkpoint("minutes", 1))
-    work_off()
+    process_all()
     assert kept(settings, "admitted")[0, ALICE] == (69,)
 
 
-def test_without_the_audits_table_it_says_who_makes_it(work_off):
-    assert "decisions: run mutation-quota audit first" in refusal(work_off)
+def test_without_the_audits_table_the_error_says_which_job_creates_it(process_all):
+    assert "decisions: run mutation-quota audit first" in refusal(process_all)
 
 
-def test_a_table_of_decisions_begun_anew_is_told_and_what_was_added_up_stays(settings, work_off):
+def test_a_recreated_table_of_decisions_is_reported_and_sums_stay(settings, process_all):
     write_tables(settings, decisions=DECIDED)
-    work_off()
+    process_all()
     shutil.rmtree(settings.storage.table("decisions"))
     write_tables(settings, decisions=[decision(NOON + 5 * MINUTE, admitted=[6])])
-    assert "checkpoints/minutes" in refusal(work_off)
+    assert "checkpoints/minutes" in refusal(process_all)
     shutil.rmtree(settings.storage.checkpoint("minutes", 1))
-    work_off()
+    process_all()
     assert kept(settings, "admitted")[0, ALICE] == (63,)
     assert kept(settings, "admitted")[5, ALICE] == (6,)
 
 
-def test_what_was_removed_for_good_before_it_was_read_is_told(settings, work_off):
+def test_decisions_removed_before_they_were_read_are_reported(settings, process_all):
     write_tables(settings, decisions=DECIDED)
-    work_off()
+    process_all()
     write_tables(settings, decisions=[decision(NOON + 5 * MINUTE, admitted=[6])])
     table = decisions_table(settings)
     table.delete(f"decision_id = 'requests-0-{NOON + 5 * MINUTE}'")
     table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
-    said = refusal(work_off)
+    said = refusal(process_all)
     assert "File does not exist" in said
     assert "checkpoints/minutes: it then continues with the remaining decisions" in said
     shutil.rmtree(settings.storage.checkpoint("minutes", 1))
-    work_off()
+    process_all()
     assert len(kept(settings)) == 5
 
 
-def test_a_checkpoint_without_its_table_is_told(settings, work_off):
+def test_a_checkpoint_without_its_table_is_reported(settings, process_all):
     """It would leave out all minutes that it has added up before."""
     write_tables(settings, decisions=DECIDED)
-    work_off()
+    process_all()
     shutil.rmtree(settings.storage.table("tenant_minutes"))
-    assert "it is ahead of the tables, of which tenant_minutes is not there; remove that folder" in refusal(work_off)
+    assert "it is ahead of the tables, of which tenant_minutes is not there; remove that folder" in refusal(process_all)
 
 
 @pytest.mark.parametrize("version", [str(TENANT_MINUTES.version + 1), ""])
-def test_a_table_that_it_cannot_go_on_with_is_left_alone_and_named(settings, work_off, version):
-    """A newer program's, and one of nobody's."""
+def test_an_incompatible_table_is_left_unchanged_and_named(settings, process_all, version):
+    """One table is of a newer program, and one is foreign."""
     write_tables(settings, decisions=DECIDED)
     create_table(settings, TENANT_MINUTES, version)
-    said = refusal(work_off)
+    said = refusal(process_all)
     assert "tenant_minutes" in said
     assert "checkpoints/minutes" in said
     assert "all minutes are made again of the decisions that are there" in said
@@ -295,18 +295,18 @@ def of_an_older_version(settings):
     write_deltalake(create_table(settings, older, "3"), rows, mode="append")
 
 
-def test_decisions_of_an_older_version_are_added_up_too(settings, work_off):
+def test_decisions_of_an_older_version_are_summed_up_too(settings, process_all):
     """Then the audit adds what its table lacks, and there are more decisions."""
     of_an_older_version(settings)
-    work_off()
+    process_all()
     assert kept(settings, "admitted") == {(0, ALICE): (60,)}
     prepare_tables(settings, names_in(settings))
     write_tables(settings, decisions=[decision(NOON + 50_000, admitted=[4])])
-    work_off()
+    process_all()
     assert kept(settings, "admitted") == {(0, ALICE): (64,)}
 
 
-def test_who_runs_while_the_table_gets_its_columns_is_told_to_start_again(spark, settings):
+def test_a_query_that_runs_while_the_table_gains_columns_fails_with_advice_to_restart(spark, settings):
     of_an_older_version(settings)
     often = settings.minutes.model_copy(update={"trigger_seconds": 0.2})
     query = start_minutes(spark, settings.model_copy(update={"minutes": often}))

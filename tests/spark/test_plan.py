@@ -31,12 +31,15 @@ def plan(spark, tmp_path_factory):
 
 
 def test_records_are_shuffled_once_and_joined_with_nothing(plan):
-    """A further exchange costs a stage a batch; a join with a table of quotas 300 ms (docs/decisions/0003)."""
+    """A further exchange costs a stage in each batch, and a join with a table of quotas 300 ms.
+
+    See docs/decisions/programs/0003-one-stream-through-one-waist.md.
+    """
     assert len(re.findall(r"\bExchange\b", plan)) == 1
     assert not re.findall(r"\w*(?:Join|Union)\w*", plan)
 
 
-def test_two_columns_go_into_the_stateful_stage_and_one_comes_out(plan):
+def test_the_stateful_stage_has_two_input_columns_and_one_output_column(plan):
     """Each further one costs about as much per key as the whole stage."""
     (stage,) = [line for line in plan.splitlines() if "FlatMapGroupsInPandasWithState" in line]
     assert re.search(r"KeyedStage\(bucket#\d+, request#\d+\)#\d+, \[bucket#\d+\], \[answer#\d+\], ", stage)

@@ -1,4 +1,4 @@
-"""What `docs/reference/tables.md` shows analysts: views and questions, with Spark and without."""
+"""The views and questions of `docs/reference/tables.md`, in Spark and in DuckDB."""
 
 import json
 import re
@@ -69,13 +69,13 @@ GROUP = Callbacks(
     "quota.callbacks.groups.GroupQuotaCallback",
     (("group.payments.users", "dave"), ("group.payments.controller_mutation_rate", "10")),
 )
-TAKEN_BACK = {"entity": {"user": "alice"}, "controller_mutation_rate": 50, "effective_at": MS + 10_000}
+CANCELLED = {"entity": {"user": "alice"}, "controller_mutation_rate": 50, "effective_at": MS + 10_000}
 TO_COME = {"entity": {"user": "alice"}, "controller_mutation_rate": 7, "effective_at": MS + 20_000}
 CHANGES = {
     1000: QUOTAS[0] | {"altered_by": "ann", "comment": "to begin with"},
     2000: QUOTAS[1] | {"altered_by": "ann"},
-    3000: TAKEN_BACK | {"altered_by": "bob"},
-    4000: TAKEN_BACK | {"altered_by": "ann", "cancelled": True},
+    3000: CANCELLED | {"altered_by": "bob"},
+    4000: CANCELLED | {"altered_by": "ann", "cancelled": True},
     5000: TO_COME | {"altered_by": "carl"},
     30_000: {"entity": {"user": "alice"}, "controller_mutation_rate": None, "altered_by": "carl"},
     40_000: {"bucket": {"user": "alice"}, "altered_by": "ann"},
@@ -92,9 +92,9 @@ def root(spark, base_settings, tmp_path_factory):
     settings = base_settings.model_copy(update={"storage": storage})
     quotas = read_quotas(json.dumps(each).encode() for each in QUOTAS)
     policy = Policy(exempt_users=frozenset({"admin"}), deduplication=Deduplication(window_ms=1000))
-    judged = TokenBucket(Window(), policy.deduplication)
-    answers = [codec.encode(each) for each in simulate(REQUESTS, quotas, judged, policy=policy)]
-    grouped = simulate([at(5000, 3, user="dave")], read_quotas([], GROUP), judged, topic="others")
+    algorithm = TokenBucket(Window(), policy.deduplication)
+    answers = [codec.encode(each) for each in simulate(REQUESTS, quotas, algorithm, policy=policy)]
+    grouped = simulate([at(5000, 3, user="dave")], read_quotas([], GROUP), algorithm, topic="others")
     decided, letters = answers[:-3] + [codec.encode(each) for each in grouped], answers[-3:]
     changes = [json.dumps(each).encode() for each in CHANGES.values()]
     rows = [
@@ -118,7 +118,7 @@ def blocks(language):
 
 @pytest.fixture(scope="module")
 def in_spark(spark, root):
-    """Ask Spark, which has the views of the page."""
+    """Query Spark, which has the views of the page."""
     views, *_ = blocks("sql")
     for statement in statements(views.replace(WHERE, str(root))):
         spark.sql(statement)
@@ -133,7 +133,7 @@ def in_spark(spark, root):
 
 @pytest.fixture(scope="module")
 def in_duckdb(root):
-    """Ask DuckDB, as the page does it."""
+    """Query DuckDB as the page does."""
     (script,) = blocks("python")
     names = {}
     exec(script.replace(WHERE, str(root)), names)  # noqa: S102 it is ours
@@ -155,22 +155,22 @@ def _plain(value):
 QUESTIONS = dict(enumerate(statements(SQL), start=1))
 
 
-def test_there_are_five():
+def test_there_are_five_questions():
     assert re.findall(r"^-- (\d)\. ", SQL, re.MULTILINE) == ["1", "2", "3", "4", "5"]
     assert len(QUESTIONS) == 5
 
 
-def test_who_was_refused_the_most(ask):
+def test_which_tenant_was_refused_the_most(ask):
     assert ask(QUESTIONS[1]) == [(ALICE, 3, 4, 70)]
 
 
 def test_mutations_by_the_hour(ask):
-    """Neither what was sent twice nor what only asked counts."""
+    """Neither repeats nor validations count."""
     assert ask(QUESTIONS[2]) == [(moment(0), 60 + 2 + 7 + 3, 10 + 10 + 20), (moment(HOUR), 100 + 20, 30)]
 
 
 def test_how_long_each_was_throttled(ask):
-    """Alice from 500 to 1,000, told twice, and 8 s in the next hour."""
+    """Alice is throttled from 500 to 1,000, by two decisions, and for 8 s in the next hour."""
     assert ask(QUESTIONS[3]) == [(BOB, 1, 9000), (ALICE, 3, 8500)]
 
 
@@ -185,12 +185,12 @@ def test_how_long_each_was_throttled(ask):
         (60_000, "bob", [('{"user":null,"client-id":null}', 1.0, None, moment(2000), "ann", None)]),
     ],
 )
-def test_which_quota_held_and_who_had_set_it(ask, ms, user, expected):
+def test_which_quota_was_in_force_and_who_set_it(ask, ms, user, expected):
     question = QUESTIONS[4].replace("2026-11-21 14:00:00", moment(ms).strftime("%Y-%m-%d %H:%M:%S.%f"))
     assert ask(question.replace("'alice'", f"'{user}'")) == expected
 
 
-def test_how_near_each_is_to_its_limit(ask):
+def test_how_near_each_tenant_is_to_its_limit(ask):
     assert ask(QUESTIONS[5]) == [
         (BOB, moment(HOUR + 2000), 1.0, -9.0, -9 / 11, -9 / 11),
         (ALICE, moment(HOUR + 1000), 5.0, -40.0, -40 / 55, -45 / 55),
@@ -199,7 +199,7 @@ def test_how_near_each_is_to_its_limit(ask):
 
 
 def test_each_tenant_by_the_minute(ask):
-    """Alice's 500 only asked, and her 60 that were sent twice count once; who has no quota has no tokens."""
+    """Alice's 500 are a validation, and her repeated 60 count once; a user without a quota has no tokens."""
     first, later = moment(0), moment(HOUR)
     question = """
         SELECT tenant, minute, decisions, admitted, refused, rate, lowest_tokens, lowest_share, longest_throttle_ms
@@ -215,7 +215,7 @@ def test_each_tenant_by_the_minute(ask):
     ]
 
 
-def test_the_report_adds_up_the_same(root):
+def test_the_report_has_the_same_sums(root):
     settings = load_settings([f"storage.root={root}"], environment={})
     found = compute_figures({table.name: open_table(settings, table).dataset() for table in TABLES}, ReportScope())
     assert (sum(found.total.admitted), sum(found.total.refused)) == (60 + 2 + 7 + 3 + 100 + 20, 10 + 10 + 20 + 30)
@@ -253,6 +253,6 @@ def test_the_examples_of_the_page_are_answered(ask, table):
     assert any(value in row for row in found)
 
 
-def test_delta_itself_tells_what_a_column_means(spark, root):
+def test_delta_has_the_description_of_each_column(spark, root):
     rows = spark.sql(f"DESCRIBE delta.`{root}/tables/decisions`").collect()
     assert {row.col_name: row.comment for row in rows}["quota"] == "Q, the quota; null for unlimited [mutations/s]"

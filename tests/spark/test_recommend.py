@@ -1,4 +1,4 @@
-"""Quotas recommended by tables of the audit, and by a file: measured, divided, judged, and told."""
+"""Quotas recommended from tables of the audit and from a file: measured, divided, decided, and printed."""
 
 import json
 import re
@@ -43,7 +43,7 @@ ALICE, BOB = QuotaEntity("alice"), QuotaEntity("bob")
 
 @pytest.fixture(scope="module")
 def settings(base_settings, tmp_path_factory):
-    """A deployment whose audit has kept the decisions on these requests, by 1/s for alice: of 11, 50 are overdrawn."""
+    """Return a deployment whose audit has the decisions on these requests, by 1/s for alice: 50 overdraw 11."""
     sections = {
         "storage": base_settings.storage.model_copy(update={"root": str(tmp_path_factory.mktemp("root"))}),
         "quota": base_settings.quota.model_copy(update={"exempt_users": ["admin"]}),
@@ -61,12 +61,12 @@ def settings(base_settings, tmp_path_factory):
 def measured(spark, settings, tenancy, **times):
     decisions = read_audited_requests(spark, settings, **times).decisions
     found, together = measure_demands(decisions, tenancy, frozenset({"admin"}), Window())
-    needs = {each.entity: (each.asked, each.largest, each.need, each.load) for each in found}
+    needs = {each.entity: (each.mutations, each.largest, each.need, each.load) for each in found}
     return needs, together
 
 
-def test_needs_are_those_of_what_is_charged(spark, settings):
-    """By 1/s alice's first topic alone was admitted: her repeat pays for the second, and 11 more are refused."""
+def test_needs_are_computed_from_charged_requests(spark, settings):
+    """At 1/s only alice's first topic was admitted: her repeat pays for the second, and 11 more are refused."""
     needs, together = measured(spark, settings, Tenancy.USER)
     assert needs == {
         ALICE: (50 + 5 + 5 + 11, 55, pytest.approx(60 / 12), pytest.approx(71 / 12)),
@@ -75,7 +75,7 @@ def test_needs_are_those_of_what_is_charged(spark, settings):
     assert together == pytest.approx(93 / 13)
 
 
-def test_tenants_can_be_told_apart_otherwise(spark, settings):
+def test_tenants_can_be_distinguished_by_other_tags(spark, settings):
     clients, together = measured(spark, settings, Tenancy.CLIENT)
     assert clients[QuotaEntity(client_id="b")] == (33, 22, pytest.approx(11 / 12), pytest.approx(33 / 12))
     both, same = measured(spark, settings, Tenancy.USER_CLIENT)
@@ -83,20 +83,20 @@ def test_tenants_can_be_told_apart_otherwise(spark, settings):
     assert together == same
 
 
-def test_requests_of_another_time_do_not_count(spark, settings):
+def test_requests_outside_the_period_do_not_count(spark, settings):
     needs, _ = measured(spark, settings, Tenancy.USER, since=START + 1000, until=START + 2000)
     assert needs == {ALICE: (11, 11, 0, pytest.approx(1))}
 
 
-def test_what_follows_is_judged_by_the_quotas_themselves(spark, settings):
+def test_consequences_are_decided_by_the_quotas_themselves(spark, settings):
     found = advise(settings, RecommendOptions(GROUND, Tenancy.USER), read_audited_requests(spark, settings))
-    assert found.got == "as recorded"
+    assert found.before_name == "as recorded"
     assert (found.before.refused, found.after.refused) == (5 + 5 + 11, 0)
     assert found.after.admitted == 55 + 11 + 22 + 99  # all of her first, so her repeat pays nothing; and admin's
     assert [each.outlook.refused_before for each in found.tenants] == [5 + 5 + 11, 0]
 
 
-def test_what_is_in_shadow_is_judged_as_if_it_were_not(spark, settings):
+def test_requests_in_shadow_are_decided_as_enforced(spark, settings):
     shadow = settings.model_copy(update={"quota": settings.quota.model_copy(update={"shadow": True})})
     narrow = SizingInput(capacity=1.0, reserve=0.0, over_allocation=None, window=Window())
     assert (
@@ -114,14 +114,14 @@ def test_what_is_in_shadow_is_judged_as_if_it_were_not(spark, settings):
         ),  # exempt, or not charged
     ],
 )
-def test_a_time_in_which_nothing_was_charged_is_said(spark, settings, times, message):
+def test_a_period_without_charges_is_reported(spark, settings, times, message):
     with pytest.raises(MutationQuotaError, match=message):
         advise(
             settings, RecommendOptions(GROUND, Tenancy.USER, **times), read_audited_requests(spark, settings, **times)
         )
 
 
-def test_an_empty_table_is_said(spark, base_settings, tmp_path):
+def test_an_empty_table_is_reported(spark, base_settings, tmp_path):
     empty = base_settings.model_copy(
         update={"storage": base_settings.storage.model_copy(update={"root": str(tmp_path)})}
     )
@@ -130,7 +130,7 @@ def test_an_empty_table_is_said(spark, base_settings, tmp_path):
         advise(empty, RecommendOptions(GROUND, Tenancy.USER), read_audited_requests(spark, empty))
 
 
-def test_a_table_of_a_newer_version_is_said(spark, base_settings, tmp_path):
+def test_a_table_of_a_newer_version_is_reported(spark, base_settings, tmp_path):
     newer = base_settings.model_copy(
         update={"storage": base_settings.storage.model_copy(update={"root": str(tmp_path)})}
     )
@@ -145,7 +145,7 @@ def test_requests_of_a_file_are_enough(spark, settings, tmp_path):
     found = advise(
         settings, RecommendOptions(GROUND, Tenancy.USER), load_file_requests(spark, requests, "requests.jsonl")
     )
-    assert found.got == "without quotas"
+    assert found.before_name == "without quotas"
     assert (found.before.refused, found.before.peak) == (0, 110)
     assert [each.share.demand.entity for each in found.tenants] == [ALICE, BOB]
 
@@ -156,25 +156,25 @@ def run(*options, cwd=None):
     return done.stdout
 
 
-def test_the_command_recommends_by_a_day_of_the_audit_what_apply_takes(base_settings, tmp_path):
-    """A loop that storms asks for 140,000 mutations of 44 a second; the twenty others for little."""
+def test_the_command_recommends_quotas_for_apply_from_a_day_of_the_audit(base_settings, tmp_path):
+    """A runaway loop requests 140,000 mutations, 44 a second; the twenty others request little."""
     of_the_day = base_settings.model_copy(
         update={"storage": base_settings.storage.model_copy(update={"root": str(tmp_path)})}
     )
     write_tables(of_the_day, **rows_of_a_day())
     file = tmp_path / "quotas.yaml"
     options = ["--set", f"storage.root={tmp_path}", "--output-file", str(file), "--json", "--capacity", "50"]
-    told = json.loads(run(*options))
-    assert told["rules"]["available"] == 40
-    assert told["tenants"][0]["share"]["demand"]["entity"] == {"user": "rogue"}
+    advice = json.loads(run(*options))
+    assert advice["rules"]["available"] == 40
+    assert advice["tenants"][0]["share"]["demand"]["entity"] == {"user": "rogue"}
     records = read_quota_file(file.read_bytes(), "quotas.yaml")
     rates = {each.entity: each.controller_mutation_rate for each in records}
-    assert rates[QuotaEntity(None)] == told["default"]
+    assert rates[QuotaEntity(None)] == advice["default"]
     assert max(rates, key=rates.get) == QuotaEntity("rogue")
     assert rates[QuotaEntity("rogue")] <= 40
     assert records[-1].comment
-    assert [each["entity"] for each in told["quotas"]] == [json.loads(each.entity.key) for each in records]
-    of_others = [each["outlook"]["refused"] for each in told["tenants"][1:]]
+    assert [each["entity"] for each in advice["quotas"]] == [json.loads(each.entity.key) for each in records]
+    of_others = [each["outlook"]["refused"] for each in advice["tenants"][1:]]
     assert of_others == [0] * 20
 
 

@@ -1,4 +1,4 @@
-"""However the stream is cut into batches, the decisions are the same, in short; `make replay` is the long form."""
+"""A short form of `make replay`: decisions are the same, however the stream is cut into batches."""
 
 from fractions import Fraction
 
@@ -26,7 +26,7 @@ def engine(spark):
     return SparkEngine(spark)
 
 
-def test_any_cut_gives_the_same_decisions_and_those_of_the_rules(engine):
+def test_any_batches_give_the_same_decisions_as_the_reference(engine):
     """One partition a bucket: uncut and cut at random, restarted, crashed, on one to four state partitions."""
 
     @settings(SHORT, max_examples=3)
@@ -38,7 +38,7 @@ def test_any_cut_gives_the_same_decisions_and_those_of_the_rules(engine):
 
 
 def test_several_partitions_keep_their_order_within_a_batch(engine):
-    """By timestamp, partition and offset, and batch after batch: where the cuts are the same, so are the decisions."""
+    """Each batch is in the order of timestamp, partition and offset: equal cuts give equal decisions."""
 
     @settings(SHORT, max_examples=2)
     @given(shared_cases(RECORDS, least_cuts=1))
@@ -49,7 +49,7 @@ def test_several_partitions_keep_their_order_within_a_batch(engine):
 
 
 def breaks(engine, examples):
-    """Whether a property is found broken; Hypothesis need not know, or it would warn of the length of such a case."""
+    """Return whether a property fails; Hypothesis must not see it, or it would warn about the length of the case."""
     broken = []
 
     @settings(SHORT, max_examples=examples)
@@ -68,19 +68,19 @@ def breaks(engine, examples):
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_broken_job_is_noticed(name):
-    """The same stages without Spark, each broken in one way."""
+def test_a_faulty_job_is_detected(name):
+    """The same stages run without Spark, each with one fault."""
     with mutated(name):
         assert breaks(PlainEngine(), examples=40)
 
 
-def test_the_stages_without_spark_are_sound():
+def test_the_stages_without_spark_match_the_reference():
     """Or they would notice anything."""
     assert not breaks(PlainEngine(), examples=10)
 
 
-def test_a_broken_job_is_noticed_through_spark(engine):
-    """What a batch did is forgotten by the next: 55 tokens, of which each of three batches takes 40."""
+def test_a_faulty_job_is_detected_through_spark(engine):
+    """Each batch forgets the one before: 55 tokens, of which each of three batches takes 40."""
     log = Log(Window(11, 1), [asking(second, 40) for second in range(3)], [Change(("alice", ABSENT), 5.0, None, 0)])
     run = Run(cuts=[0.3, 0.7])
     check_one_partition(engine, log, [run])
@@ -95,8 +95,8 @@ def asking(second, *costs, version=7, request_id="r"):
     return Entry(0, START + round(second * 1000), request)
 
 
-def test_the_reference_knows_kips_worked_example():
-    """Q = 5, S = 100: seven topics of 80, refused for 12 s, admitted then; an old client goes down to -220."""
+def test_the_reference_reproduces_the_kips_worked_example():
+    """Q = 5, S = 100: seven topics of 80, refused for 12 s, then admitted; an old client goes down to -220."""
     log = Log(Window(100, 1), [], [Change(("alice", ABSENT), 5.0, None, 0)])
     reference = Reference(log)
     found = [
@@ -114,19 +114,19 @@ def test_the_reference_knows_kips_worked_example():
     ]
 
 
-def test_the_reference_knows_that_a_raised_quota_gives_no_present_for_the_past():
+def test_in_the_reference_a_raised_quota_is_not_retroactive():
     """-50 after 60; five seconds at 1, then five at 10: -50 + 5 + 50 = 5."""
     changes = [Change(("alice", ABSENT), 1.0, 10.0, 0), Change(("alice", ABSENT), 10.0, 20.0, START + 5000)]
     reference = Reference(Log(Window(), [], changes))
     assert [reference.decide(each, 0).after for each in (asking(0, 60), asking(10, 0))] == [-50, 5]
 
 
-def test_the_reference_knows_that_what_was_admitted_is_not_charged_again():
-    """400 of 500, then 200 to -100: the third topic is refused for 20 s, then paid for; then it is too old."""
+def test_in_the_reference_an_admitted_request_is_not_charged_again():
+    """400 of 500, then 200 to -100: the third topic is refused for 20 s, then paid for; then it has expired."""
     log = Log(Window(100, 1), [], [Change(("alice", ABSENT), 5.0, None, 0)], Deduplication(20_005))
     reference = Reference(log)
-    asked = [asking(second, 400, 200, 50) for second in (0, 10, 20, 20, 20.006)]
-    found = [reference.decide(each, offset) for offset, each in enumerate(asked)]
+    attempts = [asking(second, 400, 200, 50) for second in (0, 10, 20, 20, 20.006)]
+    found = [reference.decide(each, offset) for offset, each in enumerate(attempts)]
     assert [(sum(each.admitted), each.after, each.repeats) for each in found] == [
         (2, -100, None),
         (2, -50, ("mutation-requests-0-0", 2)),
@@ -136,7 +136,7 @@ def test_the_reference_knows_that_what_was_admitted_is_not_charged_again():
     ]
 
 
-def test_the_reference_knows_that_no_more_than_so_many_are_remembered():
+def test_in_the_reference_the_number_of_remembered_requests_is_bounded():
     log = Log(Window(100, 1), [], [Change(("alice", ABSENT), 5.0, None, 0)], Deduplication(60_000, max_requests=2))
     reference = Reference(log)
     found = [reference.decide(asking(0, 1, request_id=name), 0) for name in ("a", "b", "c", "a", "c")]

@@ -13,14 +13,14 @@ from tests.support.rows import frame, kafka_rows, pack_request
 
 
 def test_each_record_finds_its_bucket_and_quota_as_of_its_timestamp(spark):
-    """A quota of 5 from 0 on and of 7 from 100 on; a record that is no request; a user without a quota."""
+    """A quota of 5 from 0 and of 7 from 100; an invalid request; a user without a quota."""
     quotas = FixedQuotas(timeline((QuotaEntity("alice"), 5.0, BEGINNING), (QuotaEntity("alice"), 7.0, 100)))
     early, late, bad, free = request_json(1), request_json(2), b"{", request_json(1, user="bob")
     rows = kafka_rows([early, late, bad, free], timestamps=[99, 100, 100, 100], partition=3)
 
     actual = resolve_requests(frame(spark, rows), quotas, Policy(1024))
 
-    def judged(rate, since):
+    def resolution(rate, since):
         quota = f'{{"rate":{rate},"burst":null,"max_debt_ms":null,"shadow":false}}'
         return f'[["alice","",[]],{{"quota":{quota},"since":{since}}},{{"user":"alice"}},null,false,false,null]'
 
@@ -28,8 +28,8 @@ def test_each_record_finds_its_bucket_and_quota_as_of_its_timestamp(spark):
     no_object = "value: not JSON: Input data was truncated (value: {)"
     expected = spark.createDataFrame(
         [
-            ('["alice",""]', pack_request(rows[0], None, judged(5.0, BEGINNING))),
-            ('["alice",""]', pack_request(rows[1], None, judged(7.0, 100))),
+            ('["alice",""]', pack_request(rows[0], None, resolution(5.0, BEGINNING))),
+            ('["alice",""]', pack_request(rows[1], None, resolution(7.0, 100))),
             ("[3]", pack_request(rows[2], no_object, None)),
             ("[3]", pack_request(rows[3], None, unlimited)),
         ],
@@ -38,13 +38,13 @@ def test_each_record_finds_its_bucket_and_quota_as_of_its_timestamp(spark):
     assert_df_equality(actual, expected, ignore_row_order=True)
 
 
-def test_the_waist_of_the_stateful_stage_is_two_columns_wide(spark):
+def test_the_stateful_stage_has_two_input_columns(spark):
     """Each further column costs about as much per key as the whole stage."""
     resolved = resolve_requests(frame(spark, []), FixedQuotas(timeline()), Policy(1024))
     assert resolved.columns == ["bucket", "request"]
 
 
-def test_a_record_without_a_time_of_the_brokers_is_dead_and_judges_nothing_beside_it(spark):
+def test_a_record_without_a_broker_timestamp_is_a_dead_letter_and_affects_no_other(spark):
     """It goes through the same two columns, by no bucket; the requests around it are as they would be without it."""
     quotas = FixedQuotas(timeline((QuotaEntity("alice"), 5.0, BEGINNING)))
     rows = kafka_rows([request_json(1)] * 3, timestamps=[5, None, 6])

@@ -86,7 +86,7 @@ def test_a_bucket_lives_through_batches_and_restarts_and_can_be_read(stream, fir
 
 
 def fuzz_log(seed, count):
-    """A log of good and bad records of one partition, with time that mostly runs and now and then steps back."""
+    """A log of valid and invalid records of one partition, whose time sometimes steps back."""
     rng = random.Random(seed)
     now, values, timestamps = 10_000, [], []
     for number in range(count):
@@ -108,8 +108,8 @@ def fuzz_log(seed, count):
     return values, timestamps
 
 
-def test_answers_and_states_do_not_depend_on_the_way_through_the_stage(spark, tmp_path):
-    """By pandas, by Arrow alone, and by each in turn: in every run a batch, from the checkpoint of the one before."""
+def test_both_implementations_of_the_stage_give_the_same_answers_and_states(spark, tmp_path):
+    """Each run is one batch from the checkpoint of the one before, by pandas, by Arrow alone, and by each in turn."""
     values, timestamps = fuzz_log(7, 400)
     quotas = timeline((USER_DEFAULTS, 20.0, 0), (ALICE, 5.0, 50_000), (QuotaEntity("bob", "app"), 2.5, 60_000))
     remembering = replace(ANSWERING, policy=Policy(deduplication=Deduplication(60_000)))
@@ -131,7 +131,7 @@ def test_answers_and_states_do_not_depend_on_the_way_through_the_stage(spark, tm
 
 @pytest.mark.parametrize("through_pandas", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_job_and_simulate_judge_the_same_bytes_alike(stream, seed, through_pandas):
+def test_the_job_and_simulate_decide_the_same_bytes_equally(stream, seed, through_pandas):
     """One log, cut at random into four batches for the job, and as lines of a file for `simulate`."""
     values, timestamps = fuzz_log(seed, 300)
     quotas = timeline(
@@ -151,5 +151,5 @@ def test_the_job_and_simulate_judge_the_same_bytes_alike(stream, seed, through_p
     for offset, expected in enumerate(simulated):
         topic, actual = found[0, offset]
         assert topic == ("decisions" if "decision_id" in expected else "dead-letters")
-        # A line that does not tell its time has none for `simulate`; the job has the record's.
+        # A line without a time has none for `simulate`; the job has the record's.
         assert actual == expected | {"timestamp": timestamps[offset]}

@@ -1,6 +1,6 @@
 """Deployments on a shared broker, each with its own topics."""
 
-PARTS = ("requests", "decisions", "dead_letters", "quotas", "results", "places")
+PARTS = ("requests", "decisions", "dead_letters", "quotas", "results", "positions")
 
 
 def make_deployment(settings, name, folder):

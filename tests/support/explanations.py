@@ -1,4 +1,4 @@
-"""Decisions of one bucket, the quota log behind them, and their explanations."""
+"""Decisions of one bucket, its quota log, and their explanations."""
 
 from quota.admission.decide import decide
 from quota.algorithms.deduplication import Deduplication

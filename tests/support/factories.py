@@ -97,12 +97,12 @@ def resolved(
 
     where = pop("offset", "partition")
     options = pop("burst", "max_debt_ms")
-    judged = pop("shadow", "reset_at", "exempt")
+    details = pop("shadow", "reset_at", "exempt")
     value = request_json(*partitions, **fields)
-    resolution = Resolution(Tags("", ""), None, None, **judged)
+    resolution = Resolution(Tags("", ""), None, None, **details)
     if rate is not None:
         limit = Limit(Quota(rate, **options), since)
-        resolution = Resolution(Tags("alice", ""), limit, QuotaEntity("alice"), **judged)
+        resolution = Resolution(Tags("alice", ""), limit, QuotaEntity("alice"), **details)
     return ResolvedRequest(record(value, timestamp=at, **where), read_request(value), resolution)
 
 

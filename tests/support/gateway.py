@@ -72,7 +72,7 @@ class StandIn:
 
     @property
     def silent(self):
-        """Whether it does not answer."""
+        """Whether it does not respond."""
         return not self._answering.is_set()
 
     @silent.setter
@@ -159,7 +159,7 @@ class Gateway:
         return self.process.pid
 
     def rss_bytes(self):
-        """Return the memory that the process holds."""
+        """Return the resident memory of the process (bytes)."""
         (line,) = [each for each in Path(f"/proc/{self.pid}/status").read_text().splitlines() if "VmRSS" in each]
         return int(line.split()[1]) * 1024
 

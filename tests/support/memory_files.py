@@ -6,7 +6,7 @@ from py4j.protocol import Py4JJavaError
 
 
 class StoreError(Py4JJavaError):
-    """An error of Hadoop as Files raises it, made without a JVM."""
+    """An error of Hadoop as Files raises it, created without a JVM."""
 
     def __init__(self, text="java.net.ConnectException: open on s3a://bucket/root: Connection refused"):
         """Take the first lines of the error."""
@@ -20,7 +20,7 @@ class StoreError(Py4JJavaError):
 
 
 def refuse(*_):
-    """Stand in for Files, or one of its calls, while the store does not answer."""
+    """Replace Files, or one of its calls, while the store does not respond."""
     raise StoreError
 
 

@@ -1,4 +1,4 @@
-"""A server in place of an object store, which refuses every request, and settings that point to it."""
+"""A server in place of an object store, which rejects every request, and settings that point to it."""
 
 import threading
 from contextlib import contextmanager

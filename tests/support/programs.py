@@ -147,5 +147,5 @@ def process_state(pid):
 
 
 def _stat(pid):
-    """Return state, parent and so on: the fields after the name, which may hold any character."""
+    """Return state, parent and so on: the fields after the name, which may contain any character."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

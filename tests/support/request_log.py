@@ -42,12 +42,12 @@ def line(time, key, request, response, **fields):
 def created(time, *topics, errors=(), validate_only=False, throttle_ms=0, **fields):
     """Return a line of CREATE_TOPICS for pairs of a name and its partitions, each with an error code (0 by default)."""
     codes = [*errors, *[0] * (len(topics) - len(errors))]
-    asked = [{"name": name, "numPartitions": count, "replicationFactor": 1} for name, count in topics]
+    requested = [{"name": name, "numPartitions": count, "replicationFactor": 1} for name, count in topics]
     answered = [
         {"name": name, "topicId": f"id-of-{name}", "errorCode": code, "numPartitions": -1 if code else count}
         for (name, count), code in zip(topics, codes, strict=True)
     ]
-    request = {"topics": asked, "timeoutMs": 30000, "validateOnly": validate_only}
+    request = {"topics": requested, "timeoutMs": 30000, "validateOnly": validate_only}
     return line(time, 19, request, {"throttleTimeMs": throttle_ms, "topics": answered}, **fields)
 
 
@@ -59,9 +59,9 @@ def grown(time, name, count, error=0, **fields):
 
 def deleted(time, *names, error=0, **fields):
     """Return a line of DELETE_TOPICS."""
-    asked = [{"name": name, "topicId": NO_ID} for name in names]
+    requested = [{"name": name, "topicId": NO_ID} for name in names]
     answered = [{"name": name, "topicId": f"id-of-{name}", "errorCode": error} for name in names]
-    return line(time, 20, {"topics": asked, "timeoutMs": 30000}, {"responses": answered}, **fields)
+    return line(time, 20, {"topics": requested, "timeoutMs": 30000}, {"responses": answered}, **fields)
 
 
 def fetched(time):

@@ -1,4 +1,4 @@
-"""Users who request all the time while parts of a job are killed, and what has to be decided for each of them."""
+"""Users who request continuously while parts of a job are killed, and the expected decisions for each of them."""
 
 import json
 import threading
@@ -31,19 +31,19 @@ def prepare_users(deployment):
 @contextmanager
 def requesting(deployment):
     """A request by each user every now and then inside the block, those of a user in one partition; yields them all."""
-    asked, enough = [], threading.Event()
+    requested, enough = [], threading.Event()
 
     def request():
         while not enough.wait(_ROUND_SECONDS):
             for partition in (0, 1):
                 values = [request_json(2, user=user) for user in USERS[partition::2]]
                 produce(deployment, deployment.topics.requests, *values, partition=partition)
-            asked.extend(USERS)
+            requested.extend(USERS)
 
     requests = threading.Thread(target=request)
     requests.start()
     try:
-        yield asked
+        yield requested
     finally:
         enough.set()
         requests.join()
@@ -57,17 +57,17 @@ def decided(deployment):
     return found
 
 
-def check_tokens(deployment, asked):
+def check_tokens(deployment, requested):
     """Check that each request was decided by a bucket that no request before it is missing from."""
     tokens = {user: [] for user in USERS}
     for decision in sorted(decided(deployment).values(), key=lambda each: each["source"]["offset"]):
         tokens[decision["user"]].append(round(decision["tokens"], 1))
-    rounds = len(asked) // len(USERS)
+    rounds = len(requested) // len(USERS)
     expected = [max(100 - 2 * number, _LEAST_TOKENS) for number in range(1, rounds + 1)]
     assert [tokens[user] for user in USERS] == [expected] * len(USERS)
 
 
-def check_leases_returned(deployment, *queries):
+def check_leases_released(deployment, *queries):
     """Check that the next job may start at once, on any machine."""
     for query in queries:
         (lease,) = Path(deployment.storage.root, "leases", query).glob("[0-9]*")

@@ -1,4 +1,4 @@
-"""An S3 server for tests, which refuses to overwrite where it is asked to."""
+"""An S3 server for tests, which rejects an overwrite if the request says so."""
 
 import re
 import signal

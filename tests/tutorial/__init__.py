@@ -1,1 +1,1 @@
-"""The tutorials, run as they stand."""
+"""The tutorials, run as printed."""

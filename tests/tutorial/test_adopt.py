@@ -1,4 +1,4 @@
-"""`docs/tutorial/adopt.md` runs as it stands, on a cluster that is there."""
+"""`docs/tutorial/adopt.md` runs as printed, on an existing cluster."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`docs/tutorial/first-refusal.md` runs as it stands, beside `mutation-quota run`."""
+"""`docs/tutorial/first-refusal.md` runs as printed, together with `mutation-quota run`."""
 
 import re
 import signal
@@ -13,7 +13,7 @@ _LEADS = re.compile(r"gateway: (\S+) forwards to (\S+)")
 
 
 def test_each_command_prints_what_the_page_says(tmp_path):
-    """In a folder that has what a checkout has after `make`."""
+    """The folder has what a checkout has after `make`."""
     start, *rest = steps("first-refusal")
     assert start.commands == "make run\n"
     (tmp_path / ".jars").symlink_to(CHECKOUT / ".jars")

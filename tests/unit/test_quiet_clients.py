@@ -1,4 +1,4 @@
-"""What tests print where they pass: nothing of a Kafka client's own log."""
+"""The output of passing tests contains nothing of a Kafka client's own log."""
 
 import ast
 
@@ -11,7 +11,7 @@ FILES = sorted((CHECKOUT / "tests").rglob("*.py"))
 
 
 def loud_clients(code):
-    """Yield the lines in which a client is made of a dict that says nothing of librdkafka's log."""
+    """Yield the lines that create a client from a dict without a setting for librdkafka's log."""
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CLIENTS:
             config = {ast.unparse(each) for dicts in node.args if isinstance(dicts, ast.Dict) for each in parts(dicts)}
@@ -25,12 +25,12 @@ def parts(config):
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(CHECKOUT / "tests")))
-def test_a_client_of_a_test_keeps_its_log_quiet(file):
+def test_clients_in_tests_log_nothing(file):
     """It would write into pytest's output that it cannot connect, once its broker has stopped."""
     assert list(loud_clients(file.read_text())) == []
 
 
-def test_a_loud_client_is_found():
+def test_a_client_that_logs_is_detected():
     assert list(loud_clients('a = 1\nAdminClient({"bootstrap.servers": "x"})')) == [2]
     assert list(loud_clients('AdminClient({**QUIET, "bootstrap.servers": "x"})')) == []
     assert list(loud_clients('Producer({"bootstrap.servers": "x", "log_level": 2})')) == []

@@ -37,7 +37,7 @@ def test_it_checks_a_callback_as_the_jobs_do(callback, configs, reason):
         CallbackHarness(callback, configs)
 
 
-def test_the_callback_receives_the_log_up_to_the_moment_of_a_request():
+def test_the_callback_receives_the_log_up_to_the_time_of_a_request():
     harness = CallbackHarness(PartitionProportionalCallback, {"minimum.share": "0.1"})
     harness.set_quota(QuotaEntity(None), Quota(100.0))
     harness.advance(seconds=10)
@@ -66,7 +66,7 @@ def test_it_decides_by_the_token_bucket():
     assert harness.decide("alice", "app", 1).tokens == 54
 
 
-def test_what_a_callback_raises_is_the_error_of_the_request():
+def test_an_exception_of_a_callback_is_the_error_of_the_request():
     harness = CallbackHarness(Failing)
     harness.set_quota(ALICE, Quota(1.0))
     with pytest.raises(BadRecord, match=r"callback: .*Failing\.update_quota raised ValueError: 1\.0"):
@@ -76,11 +76,11 @@ def test_what_a_callback_raises_is_the_error_of_the_request():
 
 def test_a_record_that_the_jobs_would_skip_is_an_error():
     harness = CallbackHarness(DefaultQuotaCallback)
-    with pytest.raises(BadRecord, match="controller_mutation_rate: expected float > 0"):
+    with pytest.raises(BadRecord, match="controller_mutation_rate: expected number > 0"):
         harness.write(QuotaRecord(ALICE, -1.0))
 
 
-def test_the_callback_of_the_settings_holds_again():
+def test_the_callback_of_the_settings_is_in_force_again():
     harness = CallbackHarness(PartitionProportionalCallback, {"minimum.share": "0.5"})
     harness.configure({"minimum.share": "0.1"})
     harness.advance(seconds=1)

@@ -26,7 +26,7 @@ def test_thousands_of_tokens_are_separated():
     assert format_tokens(-12345.6) == "-12,346"
 
 
-def test_a_throttle_time_is_told_in_seconds_to_the_millisecond():
+def test_a_throttle_time_is_shown_in_seconds_to_the_millisecond():
     assert [format_seconds(each) for each in (0, 1, 12_000, 27_862, 2**31 - 1)] == [
         "0 s",
         "0.001 s",

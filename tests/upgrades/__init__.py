@@ -1,1 +1,1 @@
-"""Deployments that earlier versions left, and the program that freezes one."""
+"""Deployments of earlier versions, and the program that freezes one."""

@@ -11,7 +11,7 @@ import pytest
 from tests.support.deployment import as_options
 from tests.support.package import build_package, build_wheel
 from tests.support.programs import JVM_OPTIONS
-from tests.support.requesting import SOME, check_leases_returned, check_tokens, decided, prepare_users, requesting
+from tests.support.requesting import SOME, check_leases_released, check_tokens, decided, prepare_users, requesting
 from tests.support.tables import read_table
 from tests.support.waiting import until
 from tests.support.yarn import Yarn
@@ -36,7 +36,7 @@ def yarn(tmp_path_factory):
         yield running
 
 
-def test_containers_that_are_killed_cost_no_decision(yarn, packed, deployment, tmp_path):
+def test_killed_containers_lose_no_decision(yarn, packed, deployment, tmp_path):
     """An executor and later the driver are killed while requests come; YARN replaces both, and each is decided once."""
     prepare_users(deployment)
     log = tmp_path / "submit.log"
@@ -48,24 +48,24 @@ def test_containers_that_are_killed_cost_no_decision(yarn, packed, deployment, t
         def wait_for_answers(count):
             wait_for(lambda: len(decided(deployment)) >= count)
 
-        with requesting(deployment) as asked:
+        with requesting(deployment) as requested:
             wait_for_answers(SOME)
             wait_for(lambda: len(executors(yarn)) == 2)
             killed = executors(yarn)[0]
             yarn.kill(killed)
             wait_for(lambda: len(executors(yarn)) == 2 and killed not in executors(yarn))
-            wait_for_answers(len(asked) + SOME)
+            wait_for_answers(len(requested) + SOME)
 
             first = driver(yarn)
             yarn.kill(first)
             wait_for(lambda: driver(yarn) not in {None, first})
-            wait_for_answers(len(asked) + SOME)
-        wait_for_answers(len(asked))
-        wait_for(lambda: len(read_table(deployment, "decisions")) == len(asked))
+            wait_for_answers(len(requested) + SOME)
+        wait_for_answers(len(requested))
+        wait_for(lambda: len(read_table(deployment, "decisions")) == len(requested))
         os.kill(program(yarn), signal.SIGTERM)
         assert job.wait(DEADLINE_SECONDS) == 0, log.read_text()[-2000:]
-    check_tokens(deployment, asked)
-    check_leases_returned(deployment, "enforce", "audit")
+    check_tokens(deployment, requested)
+    check_leases_released(deployment, "enforce", "audit")
     assert {row["decision_id"] for row in read_table(deployment, "decisions")} == decided(deployment).keys()
     ended = yarn.application(log)
     assert (ended["finalStatus"], ended["name"]) == ("SUCCEEDED", "mutation-quota-enforce")
@@ -108,7 +108,7 @@ def runs(job, log, yarn):
 
 
 def driver(yarn):
-    """The container of the application's newest attempt that holds the driver; None while there is none."""
+    """Return the container of the application's newest attempt that runs the driver; None if there is none."""
     return max((each for each in yarn.containers() if each.endswith("_000001")), default=None)
 
 

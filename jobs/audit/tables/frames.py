@@ -1,4 +1,4 @@
-"""The Delta tables as frames of Spark, for queries that sum up or repeat decisions."""
+"""The Delta tables as Spark DataFrames, for queries that aggregate or replay decisions."""
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -9,17 +9,17 @@ from quota.settings import Settings
 
 
 def read_table(spark: SparkSession, settings: Settings, table: TableSpec) -> DataFrame:
-    """Return the rows of an existing table; columns that an older version lacks are null.
+    """Return the rows of an existing table; columns that are missing in an older version are null.
 
     Raises:
-        MutationQuotaError: it does not exist, is not a table, or has a version that this program does not know.
+        MutationQuotaError: it does not exist, is not a Delta table, or has an unsupported version.
     """
     path = _known_path(settings, table)
     return _with_all_columns(spark.read.format("delta").load(path), table)
 
 
 def follow_table(spark: SparkSession, settings: Settings, table: TableSpec) -> DataFrame:
-    """Return an existing table as a stream: its rows, then the appended ones. Deletions and updates are skipped.
+    """Return an existing table as a stream: its rows, then appended rows. Deletions and updates are skipped.
 
     Raises:
         MutationQuotaError: as for `read_table`.

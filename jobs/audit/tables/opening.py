@@ -1,4 +1,4 @@
-"""Opening a Delta table by deltalake, which needs no JVM."""
+"""Opens Delta tables with deltalake, which needs no JVM."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -24,7 +24,7 @@ _WRITER_FEATURES = SUPPORTED_READER_FEATURES | {
     "generatedColumns",
     "invariants",
 }
-"""The features of a table with which deltalake can write it, of those that an operator may turn on."""
+"""The table features that an operator may enable and that deltalake can write."""
 
 _CONFLICT = re.compile("concurrent|Failed to commit|version already exists", re.IGNORECASE)
 """In errors of commits that another program was quicker than."""
@@ -34,12 +34,12 @@ _RUN_AGAIN = "another program has changed the table meanwhile: run it again"
 
 @dataclass(frozen=True, slots=True)
 class TableStore:
-    """Where the tables are, and what they are reached with: all that a worker has to know of the settings."""
+    """The location of the tables and the options to access them: all settings that a worker needs."""
 
     folder: str
     """The folder of all tables: a URL or an absolute path."""
     options: Mapping[str, str] = field(repr=False)
-    """deltalake's `storage_options`, which may be secret."""
+    """deltalake's `storage_options`, which may contain secrets."""
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -82,25 +82,25 @@ class TableStore:
         """Return whether a table exists.
 
         Raises:
-            MutationQuotaError: that cannot be read.
+            MutationQuotaError: the store cannot be read.
         """
         return self.find(table) is not None
 
     def find(self, table: TableSpec) -> DeltaTable | None:
-        """Open the present state of a table of any version; None if it does not exist.
+        """Open the current state of a table of any version; None if it does not exist.
 
         Raises:
             MutationQuotaError: it cannot be read.
         """
         with self.errors(table):
             try:
-                # Unlike DeltaTable.is_deltatable, this lets other threads run while a store does not answer.
+                # Unlike DeltaTable.is_deltatable, this lets other threads run while a store does not respond.
                 return DeltaTable(self.path(table), storage_options=dict(self.options))
             except TableNotFoundError:
                 return None
 
     def open(self, table: TableSpec) -> DeltaTable:
-        """Open the present state of a table of any version.
+        """Open the current state of a table of any version.
 
         Raises:
             MutationQuotaError: it does not exist, or cannot be read.
@@ -115,9 +115,10 @@ def open_known(settings: Settings, table: TableSpec) -> tuple[DeltaTable, int]:
     """Open a deployment's table, and return it with its version.
 
     Raises:
-        MutationQuotaError: it does not exist, cannot be read, or is not a table of this project, or of a newer program.
+        MutationQuotaError: it does not exist, cannot be read, is not a table of this project, or was written by a newer
+        program.
     """
-    check_store(settings)  # deltalake tries for longer, and tells little
+    check_store(settings)  # deltalake retries for longer, and its error says little
     store = TableStore.of(settings)
     path, opened = store.path(table), store.open(table)
     version = table.read_version(path, opened.metadata().configuration)
@@ -126,10 +127,10 @@ def open_known(settings: Settings, table: TableSpec) -> tuple[DeltaTable, int]:
 
 
 def check_writable(path: str, opened: DeltaTable) -> None:
-    """Check that a table has only features with which it can be written.
+    """Check that deltalake can write a table with all of its features.
 
     Raises:
-        MutationQuotaError: an operator has turned on others.
+        MutationQuotaError: an operator has enabled a feature that it cannot write.
     """
     _check_features(path, "write", opened.protocol().writer_features, _WRITER_FEATURES)
 
@@ -139,6 +140,6 @@ def _check_features(path: str, verb: str, found: Collection[str] | None, support
     if others:
         raise MutationQuotaError(
             f"the table {path} has the Delta feature {' and '.join(others)}, "
-            f"and this program cannot {verb} such tables; remove it by ALTER TABLE delta.`{path}` DROP FEATURE "
-            f"{others[0]} TRUNCATE HISTORY, now and when the table's log has forgotten it, or move the table away"
+            f"and this program cannot {verb} such tables; remove it with ALTER TABLE delta.`{path}` DROP FEATURE "
+            f"{others[0]} TRUNCATE HISTORY, now and again after the table's log retention, or move the table away"
         )

@@ -1,4 +1,4 @@
-"""The Delta tables: created where they are missing, checked, and brought up to the present version."""
+"""Prepares the Delta tables: creates missing tables, checks existing ones, and upgrades them to the current version."""
 
 import json
 import logging
@@ -23,7 +23,7 @@ def missing_tables(settings: Settings, tables: Sequence[TableSpec] = TABLES) -> 
 
 
 def newest_batch(settings: Settings, query_id: str) -> int:
-    """Return the newest batch of a query in the audit's tables; -1 if they hold none."""
+    """Return the newest batch of a query in the audit's tables; -1 if they contain none."""
     store = TableStore.of(settings)
     return max(_newest_batch(store, table, query_id) for table in TABLES)
 
@@ -31,15 +31,15 @@ def newest_batch(settings: Settings, query_id: str) -> int:
 def prepare_tables(
     settings: Settings, names: Callable[[str], Sequence[str]], tables: Sequence[TableSpec] = TABLES
 ) -> None:
-    """Create missing tables, check existing ones, and add the columns that an older version lacks.
+    """Create missing tables, check existing ones, and add the columns that are missing in older versions.
 
     Args:
-        settings: the settings.
-        names: returns the names in a folder of the storage root; none if there is no such folder.
-        tables: the tables.
+        settings: the deployment whose tables are prepared.
+        names: returns the names in a folder of the storage root; empty if the folder does not exist.
+        tables: the tables to prepare.
 
     Raises:
-        MutationQuotaError: a path holds something else, or a version that this program cannot continue.
+        MutationQuotaError: a path contains something else, or a version that this program cannot continue.
     """
     store = TableStore.of(settings)
     for table in tables:
@@ -63,7 +63,7 @@ def _create(store: TableStore, names: Callable[[str], Sequence[str]], table: Tab
     folder = table_folder(table.name)
     path = store.path(table)
     others = [name for name in names(folder) if name != "_delta_log"]
-    # A full disk leaves temporary files of a first commit, which do no harm.
+    # A full disk leaves temporary files of a first commit, which Delta ignores.
     others += [name for name in names(f"{folder}/_delta_log") if not name.startswith((".", "_"))]
     if others:
         raise table.foreign_error(path, f"it contains {others[0]}, but no commit log")
@@ -86,7 +86,9 @@ def _check(settings: Settings, table: TableSpec) -> None:
     differences = _differences(table.schema, stored)
     missing = [name for name, kind in differences.items() if kind is None]
     if len(missing) < len(differences) or (missing and version == table.version):
-        raise table.foreign_error(path, f"version {version} with other or missing columns: {', '.join(differences)}")
+        raise table.foreign_error(
+            path, f"version {version} with different or missing columns: {', '.join(differences)}"
+        )
     check_writable(path, opened)
     with TableStore.of(settings).errors(table):
         _set_missing_properties(opened)
@@ -94,16 +96,16 @@ def _check(settings: Settings, table: TableSpec) -> None:
         with TableStore.of(settings).errors(table):
             _upgrade(opened, table)
         _log.info(
-            "upgraded the table %s to version %d from version %d; new columns: %s",
+            "upgraded the table %s from version %d to version %d; new columns: %s",
             path,
-            table.version,
             version,
+            table.version,
             ", ".join(missing) or "none",
         )
 
 
 def _set_missing_properties(opened: DeltaTable) -> None:
-    """Set the properties that a table of an older program lacks."""
+    """Set the properties that are missing in a table of an older program."""
     present = opened.metadata().configuration
     missing = {name: value for name, value in PROPERTIES.items() if name not in present}
     if missing:
@@ -121,7 +123,7 @@ def _upgrade(opened: DeltaTable, table: TableSpec) -> None:
 def _differences(expected: DataType, found: DataType, name: str = "") -> dict[str, DataType | None]:
     """Return the type of each column and field that differs, by its path; None where it is missing.
 
-    Additional columns and another order are no differences.
+    Additional columns and a different order are ignored.
     """
     if isinstance(expected, StructType) and isinstance(found, StructType):
         differences: dict[str, DataType | None] = {}

@@ -1,4 +1,4 @@
-"""The audit's tables read without Spark: in a second instead of ten, and while jobs run."""
+"""Reads the audit's tables without Spark, which takes one second instead of ten, also while jobs run."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -24,17 +24,17 @@ _MS = timedelta(milliseconds=1)
 
 
 class AuditTable:
-    """A table of the audit, at the version that was present when it was opened."""
+    """A table of the audit, at the version that was current when it was opened."""
 
     def __init__(self, store: TableStore, table: TableSpec, stored: DeltaTable) -> None:
-        """Read rows of an opened table later."""
+        """Wrap an opened table; no rows are read yet."""
         self._store = store
         self._table = table
         self._stored = stored
 
     @cached_property
     def _file_system(self) -> SubTreeFileSystem | None:
-        return _arrows_file_system(self._store.path(self._table), self._store.options)
+        return _arrow_file_system(self._store.path(self._table), self._store.options)
 
     def dates(self) -> list[date]:
         """Return the dates of the table's rows, from the first."""
@@ -42,7 +42,7 @@ class AuditTable:
         return sorted(date.fromisoformat(each) for each in found if each)
 
     def newest(self, column: str) -> int | None:
-        """Return the newest time of a column as the table's log tells it, without reading rows [epoch ms].
+        """Return the newest time of a column [epoch ms], from the statistics in the table's log; no rows are read.
 
         None for an empty table, or one whose files have no statistics of the column.
         """
@@ -55,8 +55,8 @@ class AuditTable:
         """Return the rows of these dates, which are read within `read_errors`.
 
         Args:
-            first: the first date; None for all before `last`. Each file of the dataset takes two milliseconds, so the
-                dates matter for a table of years.
+            first: the first date; None for all before `last`. Each file of the dataset takes two milliseconds, so
+                give dates for a table that contains years.
             last: the last date; None for all after `first`.
         """
         bounds = [("date", operator, day) for operator, day in ((">=", first), ("<=", last)) if day is not None]
@@ -71,38 +71,38 @@ class AuditTable:
 
 
 def open_table(settings: Settings, table: TableSpec) -> AuditTable:
-    """Open the present version of a table.
+    """Open the current version of a table.
 
     Raises:
-        MutationQuotaError: it does not exist, is another program's, or cannot be read.
+        MutationQuotaError: it does not exist, has an unsupported version, or cannot be read.
     """
     path = settings.storage.table(table.name)
     stored, version = open_known(settings, table)
     if version < table.version:
         raise MutationQuotaError(
-            f"the table {path} is of version {version}, and this program reads version {table.version}; "
+            f"the table {path} has version {version}, and this program reads version {table.version}; "
             "upgrade it with mutation-quota audit --once"
         )
     return AuditTable(TableStore.of(settings), table, stored)
 
 
-def _arrows_file_system(path: str, options: Mapping[str, str]) -> SubTreeFileSystem | None:
-    """Return Arrow's own file system for a table on a disk of this machine or in S3.
+def _arrow_file_system(path: str, options: Mapping[str, str]) -> SubTreeFileSystem | None:
+    """Return Arrow's file system for a table on a local disk or in S3; None for other stores.
 
-    Otherwise deltalake's is used, which calls Python from Arrow's threads: a thread that releases its file while the
-    program exits aborts it, a few times in a hundred.
+    For those, deltalake's file system is used. It calls Python from Arrow's threads, and a thread that releases a file
+    while the program exits sometimes aborts the program.
     """
     scheme, separator, key = path.partition("://")
     if separator and scheme in {"s3", "s3a"}:
-        return SubTreeFileSystem(key, _s3(options))
+        return SubTreeFileSystem(key, _s3_file_system(options))
     if separator and scheme != "file":
         return None
     local, folder = FileSystem.from_uri(path)
     return SubTreeFileSystem(folder, local)
 
 
-def _s3(options: Mapping[str, str]) -> S3FileSystem:
-    """Return S3 as deltalake's options reach it; without credentials in them it looks for some as deltalake does."""
+def _s3_file_system(options: Mapping[str, str]) -> S3FileSystem:
+    """Return the S3 file system for deltalake's options; without credentials in them it finds them like deltalake."""
     endpoint = options.get("aws_endpoint", "")
     return S3FileSystem(
         access_key=options.get("aws_access_key_id"),
@@ -120,15 +120,15 @@ def read_errors(settings: Settings) -> AbstractContextManager[None]:
 
 
 def to_datetime(epoch_ms: int) -> datetime:
-    """Return a time in epoch ms, exactly."""
+    """Convert a time in epoch ms to a datetime in UTC, without rounding."""
     return _EPOCH + epoch_ms * _MS
 
 
 def to_timestamp(epoch_ms: int) -> pa.Scalar:
-    """Return a time in epoch ms as the tables store it."""
+    """Convert a time in epoch ms to the timestamp type of the tables."""
     return pa.scalar(to_datetime(epoch_ms), pa.timestamp("us", "UTC"))
 
 
 def to_epoch_ms(time: datetime | None) -> int | None:
-    """Return a time of a table in epoch ms."""
+    """Convert a time of a table to epoch ms; None stays None."""
     return None if time is None else (time - _EPOCH) // _MS

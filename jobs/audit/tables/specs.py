@@ -12,20 +12,20 @@ VERSION_PROPERTY = "mutationQuota.schemaVersion"
 """The table property that holds the version of a table."""
 
 PROPERTIES = {
-    # An audit makes 8,640 commits a day, and a listing of the log takes time for each file of it.
+    # The audit makes 8,640 commits a day, and each file of the log adds to the time of listing it.
     "delta.logRetentionDuration": "interval 2 days",
     "delta.deletedFileRetentionDuration": "interval 2 days",
-    # To open a table is to read the newest checkpoint and each commit after it. A checkpoint names the removed files of
-    # two days, too, which takes 2.3 MB; of every tenth commit, the checkpoints of two days took 4 GB.
+    # Opening a table reads the newest checkpoint and each commit after it. A checkpoint also names the files that were
+    # removed within two days, and has 2.4 MB then. With every tenth commit, the checkpoints of two days had 4 GB.
     "delta.checkpointInterval": "30",
 }
-"""The properties of a table that bound its log, unless an operator has set others. `minutes` may be behind as long."""
+"""The properties of a table that bound its log, unless an operator has set others. `minutes` may lag by as much."""
 
 _REBUILT = {
     "audit": "the audit then stores again all records that are still in its topics",
-    "minutes": "all minutes are made again of the decisions that are there",
+    "minutes": "all minutes are computed again from the stored decisions",
 }
-"""What each query does if its tables and its checkpoint are moved away."""
+"""The effect for each query of moving its tables and its checkpoint away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +39,13 @@ class TableSpec:
     query: str = "audit"
     """The query that writes it."""
     dated: bool = True
-    """Whether copies of a record have the same date; a record without a timestamp of its own gets its copy's."""
+    """Whether copies of a record have the same date; a record without its own timestamp gets that of its copy."""
 
     def read_version(self, path: str, properties: Mapping[str, str]) -> int:
-        """Return the version of an existing table, from its properties.
+        """Return the version of a table from its properties.
 
         Raises:
-            MutationQuotaError: it has none, or that of a newer program.
+            MutationQuotaError: it has no version, or that of a newer program.
         """
         version = properties.get(VERSION_PROPERTY, "")
         if not version.isdecimal():
@@ -59,7 +59,7 @@ class TableSpec:
         return int(version)
 
     def foreign_error(self, path: str, reason: str) -> MutationQuotaError:
-        """Return the error for a path that holds something else."""
+        """Return the error for a path that contains something else."""
         return MutationQuotaError(
             f"{path} is not a table of this version ({reason}); move it away, and checkpoints/{self.query} "
             f"with it ({_REBUILT[self.query]}), or set another storage.root"
@@ -73,6 +73,8 @@ TENANT_MINUTES = TableSpec("tenant_minutes", tenant_minutes.TABLE, tenant_minute
 
 TABLES = (DECISIONS, DEAD_LETTERS, QUOTA_CHANGES)
 """The tables that the audit writes."""
+
+ALL_TABLES = (*TABLES, TENANT_MINUTES)
 
 
 def missing_error(path: str) -> MutationQuotaError:

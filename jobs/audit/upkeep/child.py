@@ -1,4 +1,4 @@
-"""Upkeep in a process of its own: whatever it meets, such as too little memory, does not end the query beside it."""
+"""Runs upkeep in a separate process, so that its failures, such as too little memory, do not end the query."""
 
 import os
 import resource
@@ -15,19 +15,19 @@ import msgspec
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import TABLES, TENANT_MINUTES
 from jobs.audit.upkeep.plan import UpkeepPlan
-from jobs.audit.upkeep.work import UpkeepResult, keep_up
+from jobs.audit.upkeep.work import UpkeepResult, maintain
 from jobs.background import end_with_parent
 from quota.errors import MutationQuotaError
 from quota.kafka.timing import Deadline
 from quota.records import codec
 
 PART_SECONDS = 120.0
-"""How long a part of the upkeep may delay its query."""
+"""The maximum time for which a part of the upkeep may delay its query."""
 
 _POLL_SECONDS = 0.2
 
 _stops: list[threading.Event] = []
-"""Are set when the service of this process stops."""
+"""Events that are set when the service of this process stops."""
 
 _COMMAND = "from jobs.audit.upkeep.child import main; main()"
 
@@ -37,7 +37,7 @@ class InterruptedUpkeep(MutationQuotaError):
 
 
 class UpkeepTask(msgspec.Struct, frozen=True):
-    """What the process is to do."""
+    """The input of the process."""
 
     folder: str
     options: dict[str, str]
@@ -49,7 +49,7 @@ class UpkeepTask(msgspec.Struct, frozen=True):
 
 @contextmanager
 def stopping_upkeep(stop: threading.Event) -> Iterator[None]:
-    """Have upkeep that runs inside the block end at once when `stop` is set."""
+    """Within the block, end running upkeep at once when `stop` is set."""
     _stops.append(stop)
     try:
         yield
@@ -58,15 +58,15 @@ def stopping_upkeep(stop: threading.Event) -> Iterator[None]:
 
 
 def run_upkeep(task: UpkeepTask) -> UpkeepResult:
-    """Carry out the upkeep of a table in a process of its own, and wait for it.
+    """Carry out the upkeep of a table in a separate process, and wait for it.
 
     Raises:
         InterruptedUpkeep: the service stops.
-        MutationQuotaError: it failed, had too little memory, or took too long. The table is as good as before.
+        MutationQuotaError: it failed, had too little memory, or took too long. The table remains consistent.
     """
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     pipe = subprocess.PIPE
-    # A session of its own, because Ctrl-C is for the query alone.
+    # A separate session, so that Ctrl-C interrupts only the query.
     with subprocess.Popen(
         [sys.executable, "-c", _COMMAND, str(os.getpid())],
         stdin=pipe,
@@ -96,9 +96,11 @@ def _communicate(process: subprocess.Popen[bytes], task: UpkeepTask) -> tuple[by
         try:
             return process.communicate(unsent, timeout=_POLL_SECONDS)
         except subprocess.TimeoutExpired:
-            unsent = None  # the call that follows goes on
+            unsent = None  # the next call continues
             if any(each.is_set() for each in _stops):
-                raise InterruptedUpkeep(f"the upkeep of {task.plan.table} was interrupted by the stop") from None
+                raise InterruptedUpkeep(
+                    f"the upkeep of {task.plan.table} was interrupted, because the service stops"
+                ) from None
             if deadline.has_passed:
                 raise MutationQuotaError(
                     f"the upkeep of {task.plan.table} took longer than {PART_SECONDS:.0f} s; {_advice(task.plan.table)}"
@@ -107,16 +109,16 @@ def _communicate(process: subprocess.Popen[bytes], task: UpkeepTask) -> tuple[by
 
 def main() -> None:
     """Carry out the task on standard input, and print the result as JSON; the argument is the parent's process id."""
-    signal.alarm(int(2 * PART_SECONDS))  # if the process that waits for it no longer does
+    signal.alarm(int(2 * PART_SECONDS))  # in case the parent no longer waits
     if sys.platform == "linux":
-        end_with_parent(signal.SIGKILL, int(sys.argv[1]))  # another job may go on at once
+        end_with_parent(signal.SIGKILL, int(sys.argv[1]))  # another job may take over at once
     task = msgspec.json.decode(sys.stdin.buffer.read(), type=UpkeepTask)
     if sys.platform == "linux":
         # Not RLIMIT_AS: the libraries reserve 1.8 GB of that, unused
         resource.setrlimit(resource.RLIMIT_DATA, (task.memory_bytes, resource.getrlimit(resource.RLIMIT_DATA)[1]))
     (table,) = (each for each in (*TABLES, TENANT_MINUTES) if each.name == task.plan.table)
     try:
-        result = keep_up(TableStore(task.folder, task.options), table, task.plan, task.now)
+        result = maintain(TableStore(task.folder, task.options), table, task.plan, task.now)
     except MutationQuotaError as error:
         sys.exit(str(error))
     sys.stdout.buffer.write(codec.encode(result))
@@ -129,6 +131,6 @@ def _advice(table: str) -> str:
 def _reason(code: int, errors: bytes) -> str:
     """Return why the process failed, from its exit code and what it printed to standard error."""
     lines = errors.decode(errors="replace").strip().splitlines()
-    if code < 0:  # a runtime that aborts says first why
+    if code < 0:  # a runtime that aborts prints the reason first
         return f"{signal.Signals(-code).name}, {lines[0] if lines else 'without a message'}"
     return lines[-1] if lines else f"exit code {code}"

@@ -1,4 +1,4 @@
-"""The upkeep on demand: of whole tables, in this process."""
+"""Upkeep on demand: of whole tables, in this process."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from typing import Self
 from jobs.audit.tables.opening import TableStore, check_writable, open_known
 from jobs.audit.tables.specs import TENANT_MINUTES, TableSpec
 from jobs.audit.upkeep.plan import THOROUGH, UpkeepPlan, keep_days, plan_upkeep
-from jobs.audit.upkeep.work import UpkeepResult, count_expired, keep_up, preview_upkeep
+from jobs.audit.upkeep.work import UpkeepResult, count_expired, maintain, preview_upkeep
 from jobs.storage.lease_view import Others, holder_of
 from jobs.storage.stored_files import stored_files
 from quota.settings import Settings
@@ -17,8 +17,8 @@ from quota.settings import Settings
 def minutes_holder(settings: Settings) -> str | None:
     """Return the process that runs `minutes`; None if none does.
 
-    Spark commits without a condition on S3, and would overwrite another program's commit to `tenant_minutes`. This
-    waits, at most as long as a lease lasts, for a process of another machine that may be dead.
+    Spark commits to S3 unconditionally, and would overwrite another program's commit to `tenant_minutes`. For a process
+    of another machine, which may be dead, this waits at most until its lease expires.
 
     Raises:
         MutationQuotaError: the storage root cannot be read.
@@ -28,7 +28,7 @@ def minutes_holder(settings: Settings) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class PlannedUpkeep:
-    """The upkeep of some tables, planned once: what is confirmed is carried out, also over midnight."""
+    """The upkeep of some tables, planned once, so that the confirmed steps are carried out even after midnight."""
 
     store: TableStore
     now: datetime
@@ -36,10 +36,10 @@ class PlannedUpkeep:
 
     @classmethod
     def of(cls, settings: Settings, tables: Iterable[TableSpec]) -> Self:
-        """Plan the upkeep of tables by the present time.
+        """Plan the upkeep of tables at the current time.
 
         Raises:
-            MutationQuotaError: a table does not exist or cannot be read, or is another program's.
+            MutationQuotaError: a table does not exist, cannot be read, or has an unsupported version.
         """
         store, now = TableStore.of(settings), datetime.now(UTC)
         return cls(store, now, {table: _plan(settings, store, table, now) for table in tables})
@@ -82,7 +82,7 @@ class PlannedUpkeep:
         results = {}
         for table in sorted(self.plans, key=lambda each: each is not TENANT_MINUTES):
             before_table(table.name)
-            results[table] = keep_up(self.store, table, self.plans[table], self.now, after_step)
+            results[table] = maintain(self.store, table, self.plans[table], self.now, after_step)
         return [results[table] for table in self.plans]
 
 

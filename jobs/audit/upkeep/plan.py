@@ -1,4 +1,4 @@
-"""What the upkeep of a table has to do. This reads the table's log only, in milliseconds."""
+"""Plans the upkeep of a table. It reads only the table's log, in milliseconds."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,30 +29,30 @@ class CompactedDate(msgspec.Struct, frozen=True):
     files: int
     """The number of its small files."""
     bytes: int
-    """Their size in all."""
+    """Their total size."""
 
 
 class UpkeepPlan(msgspec.Struct, frozen=True):
-    """What the upkeep of a table has to do."""
+    """The steps of the upkeep of a table."""
 
     table: str
     """The table's name."""
     compact: list[CompactedDate]
-    """The dates to compact, from the latest."""
+    """The dates to compact, newest first."""
     daily: bool
     """Whether the daily part is due: expired rows are deleted, and unused files are removed."""
     first_kept: date | None
-    """The first date whose rows are kept; None to keep all."""
+    """The first date whose rows are retained; None to retain all."""
 
     @property
     def parts(self) -> list["UpkeepPlan"]:
-        """The daily part and the rest, of which neither shall keep the other from being done."""
+        """The daily part and the rest. They are carried out separately: if one fails, the other is still done."""
         daily, rest = replace(self, compact=[]), replace(self, daily=False)
         return [each for each in (daily, rest) if not each.is_empty]
 
     @property
     def steps(self) -> int:
-        """The number of steps that it takes to carry it out."""
+        """The number of steps."""
         return len(self.compact) + self.daily
 
     @property
@@ -63,37 +63,38 @@ class UpkeepPlan(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class FileLimits:
-    """How many small files a date may have."""
+    """The number of small files that a date may have before it is compacted."""
 
     newest: int
-    """Of the table's newest date, which still grows."""
+    """For the table's newest date, which still grows."""
     older: int
+    """For any other date."""
 
 
-OFTEN = FileLimits(newest=20, older=3)
-"""The limits of the upkeep that runs beside a query."""
+REGULAR = FileLimits(newest=20, older=3)
+"""The limits of the regular upkeep, which runs between the batches of a query."""
 
 THOROUGH = FileLimits(newest=1, older=1)
 """The limits of upkeep on demand."""
 
 
 def keep_days(settings: Settings) -> dict[TableSpec, int | None]:
-    """Return how many days of rows each table keeps; None for all."""
+    """Return how many days of rows each table retains; None for all."""
     by_name = {str(name): days for name, days in settings.audit.keep_days.items()}
     return {table: by_name.get(table.name) for table in TABLES} | {TENANT_MINUTES: settings.minutes.keep_days or None}
 
 
 def plan_upkeep(
-    table: DeltaTable, name: str, keep_days: int | None, now: datetime, limits: FileLimits = OFTEN
+    table: DeltaTable, name: str, keep_days: int | None, now: datetime, limits: FileLimits = REGULAR
 ) -> UpkeepPlan:
-    """Return what the upkeep of a table has to do.
+    """Plan the upkeep of a table.
 
     Args:
-        table: the table at its present version.
+        table: the table at its current version.
         name: its name.
-        keep_days: how many days of rows are kept beside the newest one; None keeps all.
-        now: the time.
-        limits: how many small files may stay.
+        keep_days: how many days of rows are retained in addition to the newest; None retains all.
+        now: the current time (UTC).
+        limits: the number of small files that may remain.
     """
     files = live_files(table)
     dates = pc.unique(files["date"]).drop_null().to_pylist()
@@ -127,9 +128,9 @@ def _dates_to_compact(files: pa.Table, newest: date | None, limits: FileLimits) 
 
 
 def _first_kept(newest: date | None, keep_days: int | None, now: datetime) -> date | None:
-    """Return the first date that is kept, by the clock or by the newest row, whichever is earlier.
+    """Return the first retained date, relative to the clock or to the newest row, whichever is earlier.
 
-    A clock that is wrong by years deletes nothing that way, nor does a record from the future.
+    So neither a clock that is years ahead nor a record from the future causes rows to be deleted.
     """
     if keep_days is None or newest is None:
         return None

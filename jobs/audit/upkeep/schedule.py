@@ -1,4 +1,4 @@
-"""The upkeep beside a query: every few minutes, between two of its micro-batches."""
+"""Schedules the regular upkeep of a query's tables: every few minutes, between two of its micro-batches."""
 
 import logging
 import time
@@ -20,14 +20,14 @@ _log = logging.getLogger(__name__)
 _SECONDS_AFTER_FAILURE = 3600.0
 
 _SECONDS_IN_ALL = 300.0
-"""How long the upkeep of all tables may delay its query. This is below the default of health.stalled_seconds, because
-a query makes no progress meanwhile. A part that may not fit is not begun."""
+"""The maximum time for which the upkeep of all tables may delay its query. This is below the default of
+health.stalled_seconds, because a query makes no progress meanwhile. A part that might exceed it is not started."""
 
 
 class Upkeep:
     """The upkeep of the tables that a query writes.
 
-    It takes place between micro-batches, because a query of Spark that changes rows fails if others change them.
+    It runs between micro-batches, because a Spark query that changes rows fails if others change them.
     """
 
     def __init__(
@@ -39,13 +39,13 @@ class Upkeep:
         once: bool,
         failures: Counter[str] | None = None,
     ) -> None:
-        """Plan no upkeep yet.
+        """Schedule the first upkeep.
 
         Args:
-            settings: the settings.
-            query: the query whose tables are kept up.
+            settings: the settings of the deployment.
+            query: the query whose tables are maintained.
             seconds: the time between two upkeeps; 0 for none.
-            once: whether the query ends with the records that are there: then it is due after the first batch.
+            once: whether the query ends after the existing records; then the upkeep is due after the first batch.
             failures: counts failures by table.
         """
         if seconds and settings.health.stalled_seconds < _SECONDS_IN_ALL:
@@ -65,9 +65,9 @@ class Upkeep:
         self._failures.update(dict.fromkeys((table.name for table in self._tables), 0))
 
     def after_batch(self) -> None:
-        """Carry it out for the tables for which it is due, as far as there is time; the rest waits for a later batch.
+        """Maintain the tables for which it is due, as far as there is time; the rest waits for a later batch.
 
-        An error is logged and counted, and it is tried again an hour later.
+        An error is logged and counted, and the upkeep is retried an hour later.
         """
         if not self._seconds:
             return
@@ -77,13 +77,13 @@ class Upkeep:
             for table in due:
                 if deadline.left() < PART_SECONDS:
                     return
-                if (seconds := self._keep_up(table, deadline)) is not None:
+                if (seconds := self._maintain(table, deadline)) is not None:
                     self._due[table] = time.monotonic() + seconds
         except InterruptedUpkeep as error:
-            _log.info("%s; it follows after the next start", error)
+            _log.info("%s; it continues after the next start", error)
 
-    def _keep_up(self, table: TableSpec, deadline: Deadline) -> float | None:
-        """Carry it out for a table, and return the seconds until it is due again; None if a part has to wait.
+    def _maintain(self, table: TableSpec, deadline: Deadline) -> float | None:
+        """Maintain a table, and return the time until its next upkeep [s]; None if a part has to wait.
 
         Raises:
             InterruptedUpkeep: the service stops.
@@ -110,5 +110,5 @@ class Upkeep:
 
     def _retry_after(self, table: TableSpec, error: MutationQuotaError) -> float:
         self._failures[table.name] += 1
-        _log.warning("%s; it is tried again in an hour", error)
+        _log.warning("%s; retrying in an hour", error)
         return max(self._seconds, _SECONDS_AFTER_FAILURE)

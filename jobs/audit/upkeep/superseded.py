@@ -1,4 +1,4 @@
-"""Expiry of quota changes: a change that may still count is kept, however old it is."""
+"""Expires quota changes: a change that may still take effect is retained, regardless of its age."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,13 +17,13 @@ _Row: TypeAlias = dict[str, Any]
 
 
 def delete_superseded(opened: DeltaTable, first_kept: date) -> int:
-    """Delete the changes before a date that later ones before that date replace.
+    """Delete the changes before a date that are superseded by later changes before that date.
 
-    The quotas in force at that date and later stay exactly the same.
+    The quotas in force at that date and later do not change.
 
     Args:
         opened: the table of quota changes.
-        first_kept: the first date of which all changes are kept.
+        first_kept: the first date whose changes are all retained.
 
     Returns:
         The number of rows deleted.
@@ -48,7 +48,7 @@ def _read(opened: DeltaTable, predicate: str) -> list[_Row]:
 
 
 def _without_superseded(rows: list[_Row]) -> list[_Row]:
-    """Return the rows that a later time of the log depends on."""
+    """Return the rows on which the state at the end of the rows, or later, depends."""
     groups: dict[bytes, list[tuple[_Row, QuotaLogEntry]]] = {}
     for row in sorted(rows, key=log_position):
         entry = row_to_entry(row)
@@ -57,13 +57,13 @@ def _without_superseded(rows: list[_Row]) -> list[_Row]:
 
 
 def _kept(changes: list[tuple[_Row, QuotaLogEntry]]) -> list[_Row]:
-    """Return the rows of one entity, callback or bucket that count at the end or later, in their order.
+    """Return the rows of one entity, callback or bucket that have an effect at the end or later, in their order.
 
-    A change does not count any more if it took effect before a later one that holds the whole result.
+    A change has no further effect if it took effect before a later one that contains the complete result.
     """
     kept: list[_Row] = []
     whole_since = -1
-    for (row, entry), is_whole in reversed(list(zip(changes, _whole(changes), strict=True))):
+    for (row, entry), is_whole in reversed(list(zip(changes, _completeness(changes), strict=True))):
         if (entry.record.effective_at or entry.timestamp) > whole_since:
             kept.append(row)
         if is_whole:
@@ -71,10 +71,10 @@ def _kept(changes: list[tuple[_Row, QuotaLogEntry]]) -> list[_Row]:
     return kept[::-1]
 
 
-def _whole(changes: list[tuple[_Row, QuotaLogEntry]]) -> Iterator[bool]:
-    """Yield for each change whether the result from its time on is in its own record, whatever was before.
+def _completeness(changes: list[tuple[_Row, QuotaLogEntry]]) -> Iterator[bool]:
+    """Yield for each change whether its record alone contains the complete result from its time on.
 
-    A change of single configs holds a copy of the others, which is out of date if two authors wrote at once.
+    A change of single configs contains a copy of the others, which is out of date if two authors wrote concurrently.
     """
     previous: QuotaChange | None = None
     is_known = True

@@ -1,4 +1,4 @@
-"""The upkeep of a table, carried out. Each step is a commit of its own, beside which others may append rows."""
+"""Carries out the upkeep of a table. Each step is a separate commit, and others may append rows at the same time."""
 
 from collections.abc import Callable
 from datetime import date, datetime
@@ -17,7 +17,7 @@ from schemas.documents.maintenance import MaintainedTable
 
 
 class UpkeepResult(MaintainedTable, frozen=True):
-    """What the upkeep of a table has done, or would do."""
+    """The result of the upkeep of a table, or a preview of it."""
 
     def __str__(self) -> str:
         parts = []
@@ -31,7 +31,7 @@ class UpkeepResult(MaintainedTable, frozen=True):
         return f"{self.table}: {', '.join(parts) or 'nothing to do'}"
 
 
-def keep_up(
+def maintain(
     store: TableStore,
     table: TableSpec,
     plan: UpkeepPlan,
@@ -41,10 +41,10 @@ def keep_up(
     """Carry out the upkeep of a table.
 
     Args:
-        store: where the table is.
-        table: the table.
-        plan: what to do.
-        now: the time.
+        store: the location of the table.
+        table: the table to maintain.
+        plan: the steps.
+        now: the time that is recorded for the daily part (UTC).
         after_step: called after each of `plan.steps`.
 
     Raises:
@@ -53,10 +53,10 @@ def keep_up(
     compacted, written, deleted, removed = 0, 0, 0, 0
     with store.errors(table):
         opened = store.open(table)
-        if plan.daily:  # before compaction, which may be stopped when it takes too long
+        if plan.daily:  # before compaction, which is stopped if it takes too long
             if plan.first_kept:
                 deleted = _delete_before(opened, table, plan.first_kept)
-            removed = _remove_unused(opened)
+            removed = _vacuum(opened)
             _mark(opened, now)
             after_step()
         for each in plan.compact:
@@ -68,7 +68,7 @@ def keep_up(
 
 
 def preview_upkeep(store: TableStore, table: TableSpec, plan: UpkeepPlan) -> UpkeepResult:
-    """Return what `keep_up` would do.
+    """Return what `maintain` would do.
 
     Raises:
         MutationQuotaError: the table cannot be read.
@@ -100,7 +100,7 @@ def _delete_before(opened: DeltaTable, table: TableSpec, first_kept: date) -> in
 
 
 def count_expired(store: TableStore, table: TableSpec, plan: UpkeepPlan) -> int:
-    """Return the number of rows that `keep_up` would delete.
+    """Return the number of rows that `maintain` would delete.
 
     Raises:
         MutationQuotaError: the table cannot be read.
@@ -119,13 +119,13 @@ def _count_before(opened: DeltaTable, table: TableSpec, first_kept: date) -> int
     return int(pc.sum(files["rows"].filter(before)).as_py() or 0)
 
 
-def _remove_unused(opened: DeltaTable) -> int:
+def _vacuum(opened: DeltaTable) -> int:
     """Remove files that are older than the table's `delta.deletedFileRetentionDuration` and no longer part of it."""
-    return len(opened.vacuum(dry_run=False, full=True))  # full: also files of commits that a crash has cut short
+    return len(opened.vacuum(dry_run=False, full=True))  # full: also files of commits that a crash has interrupted
 
 
 def _mark(opened: DeltaTable, now: datetime) -> None:
-    """Have the table tell the time of this daily upkeep."""
+    """Record the time of this daily upkeep in the table's log."""
     no_rows = pa.schema(opened.schema().to_arrow()).empty_table()
     mark = Transaction(DAILY_MARK, int(now.timestamp()))
     write_deltalake(opened, no_rows, mode="append", commit_properties=CommitProperties(app_transactions=[mark]))

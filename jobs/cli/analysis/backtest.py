@@ -1,4 +1,4 @@
-"""`mutation-quota backtest`: the effect that other quotas would have had."""
+"""`mutation-quota backtest`: the effect that different quotas would have had."""
 
 from typing import Annotated
 
@@ -15,7 +15,7 @@ def backtest(
         typer.Option(
             metavar="KEY=VALUE,...",
             help="What to try: quotas=FILE (YAML as for quotas apply, or JSON lines), window-num=S, "
-            "window-size-seconds=W, algorithm=sampled-rate or spread-rate, name=NAME. Whatever is left out is as "
+            "window-size-seconds=W, algorithm=sampled-rate or spread-rate, name=NAME. Everything else is as "
             "recorded. Repeatable.",
         ),
     ] = None,
@@ -29,11 +29,11 @@ def backtest(
     output: OutputOptions,
     where: SettingsOptions,
 ) -> None:
-    """Replay recorded requests against other quotas.
+    """Replay recorded requests against different quotas.
 
-    Reports who would have been refused and the resulting controller load, for other quotas, windows or algorithms.
-    Reads the audit's tables, or a file of requests, which is compared with a cluster without quotas. Requests stay as
-    recorded: clients that are refused less or more might have sent others.
+    Reports who would have been refused and the resulting controller load, for different quotas, windows or algorithms.
+    Reads the audit's tables, or a file of requests, which is compared with a cluster without quotas. The requests are
+    replayed as recorded, although clients that are refused more or less often might have sent different ones.
 
     Examples:
       mutation-quota backtest --candidate quotas=tight.yaml --from -7d

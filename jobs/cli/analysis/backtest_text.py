@@ -1,4 +1,4 @@
-"""The result of a backtest as text."""
+"""Prints the result of a backtest as text."""
 
 from collections.abc import Iterable
 
@@ -9,14 +9,14 @@ from quota.whatif.result import Result, Totals
 _COLUMNS = (
     "REQUESTS",
     "REFUSED",
-    "MUTATIONS",
+    "ADMITTED MUTATIONS",
     "REFUSED MUTATIONS",
     "THROTTLED S",
     "PEAK/S",
     "NEWLY ADMITTED",
     "NEWLY REFUSED",
 )
-"""The headings of `Totals`; MUTATIONS are those that are admitted."""
+"""The headings of `Totals`."""
 
 
 def print_result(result: Result, limit: int) -> None:
@@ -26,22 +26,20 @@ def print_result(result: Result, limit: int) -> None:
         result: the result of the backtest.
         limit: the number of senders to print.
     """
-    repetition = result.repetition
-    if repetition is None:
+    replay = result.replay
+    if replay is None:
         print("The requests of a file have no decisions; each is compared with a cluster without quotas.")
-    elif repetition.differing:
-        print(
-            f"The recorded quotas reproduce all but {repetition.differing} of {repetition.decisions} decisions, such as"
-        )
-        for each in repetition.examples:
+    elif replay.differing:
+        print(f"The recorded quotas reproduce all but {replay.differing} of {replay.decisions} decisions, such as")
+        for each in replay.examples:
             print(f"  {each.decision_id}: {', '.join(each.fields)}")
         print("The tables may not reach back to the first request, or settings may have changed.")
     else:
-        print(f"The recorded quotas reproduce all {repetition.decisions} recorded decisions exactly.")
+        print(f"The recorded quotas reproduce all {replay.decisions} recorded decisions exactly.")
     print()
     _print("CANDIDATE", ((outcome.name, outcome.load) for outcome in result.outcomes))
-    # After the recorded outcome comes the repetition, which adds nothing if all decisions are the same.
-    is_repeated = repetition is not None and not repetition.differing
+    # The second outcome is the replay, which adds nothing if all decisions are the same.
+    is_repeated = replay is not None and not replay.differing
     detailed = [result.outcomes[0], *result.outcomes[2:]] if is_repeated else result.outcomes
     for outcome in detailed if limit else []:
         print(f"\n{printable(outcome.name)}, by user / client-id:")

@@ -1,4 +1,4 @@
-"""`mutation-quota dashboard`: the live page."""
+"""`mutation-quota dashboard`: serves the live page."""
 
 import ipaddress
 from pathlib import Path
@@ -8,6 +8,7 @@ import typer
 
 from jobs.cli.options import KafkaOptions
 from quota.errors import BadInput
+from quota.settings.loading import Override
 
 
 def dashboard(
@@ -20,7 +21,10 @@ def dashboard(
     ] = None,
     token_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="File with a token that browsers must present; other addresses need it."),
+        typer.Option(
+            metavar="FILE",
+            help="File with a token that browsers must present; required for addresses other than 127.0.0.1.",
+        ),
     ] = None,
     allow_changes: Annotated[
         bool, typer.Option("--allow-changes", help="Let the page try out, set and remove quotas.")
@@ -30,7 +34,7 @@ def dashboard(
 ) -> None:
     """Serve a live page of load, tenants and decisions.
 
-    It reads the topics only, and needs neither Spark nor the tables. Ctrl-C stops it.
+    It reads only the topics, and needs neither Spark nor the tables. Ctrl-C stops it.
 
     Examples:
       mutation-quota dashboard --bootstrap-server kafka:9092
@@ -38,13 +42,14 @@ def dashboard(
     """
     if bind is not None:
         _check_address(bind)
-    given = {
-        "port": port,
-        "address": bind,
-        "token_file": token_file,
-        "allow_changes": "true" if allow_changes else None,
-    }
-    settings = kafka.read(*(f"dashboard.{name}={value}" for name, value in given.items() if value is not None))
+    given = (
+        ("port", port, "--port"),
+        ("address", bind, "--bind"),
+        ("token_file", token_file, "--token-file"),
+        ("allow_changes", "true" if allow_changes else None, "--allow-changes"),
+    )
+    overrides = [Override(f"dashboard.{key}={value}", option) for key, value, option in given if value is not None]
+    settings = kafka.read(*overrides)
     from jobs.services.dashboard import run_dashboard
 
     run_dashboard(settings)

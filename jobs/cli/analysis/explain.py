@@ -24,10 +24,10 @@ def explain(
     output: OutputOptions,
     kafka: KafkaOptions,
 ) -> None:
-    """Explain a decision, and decide it again.
+    """Explain a decision, and replay it.
 
-    Shows the quota and who set it, the tokens before, each charge and the wait, from the audit's tables. Then it
-    decides the request again and shows whether the result is the same.
+    Shows the quota and who set it, the tokens before, each charge and the throttle time, from the audit's tables. Then
+    it replays the request and shows whether the decision is the same.
 
     Examples:
       mutation-quota explain mutation-requests-0-17

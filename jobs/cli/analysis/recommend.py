@@ -1,4 +1,4 @@
-"""`mutation-quota recommend`: quotas from the capacity of the controller and the load of tenants."""
+"""`mutation-quota recommend`: computes quotas from the capacity of the controller and the load of tenants."""
 
 import math
 from pathlib import Path
@@ -23,13 +23,13 @@ def recommend(
     ] = None,
     reserve: Annotated[
         float,
-        typer.Option(metavar="SHARE", help="Share of the capacity kept for elections, failures and exempt users."),
+        typer.Option(metavar="SHARE", help="Share of the capacity reserved for elections, failures and exempt users."),
     ] = 0.2,
     over_allocation: Annotated[
         float | None,
         typer.Option(metavar="X", help="Divide X times the available capacity. Default: computed from the loads."),
     ] = None,
-    tenancy: Annotated[Tenancy, typer.Option("--by", help="What a tenant is.")] = Tenancy.USER,
+    tenancy: Annotated[Tenancy, typer.Option("--by", help="What counts as a tenant.")] = Tenancy.USER,
     requests: Requests = None,
     since: From = None,
     until: To = None,
@@ -56,7 +56,7 @@ def recommend(
         is_valid = 1 <= over_allocation < math.inf
         _check("--over-allocation", over_allocation, "a number of at least 1", is_valid=is_valid)
     first, last = parse_period(since, until)
-    file.check(None if file.output_file is None else output)  # before the minutes that a recommendation takes
+    file.check(None if file.output_file is None else output)  # a recommendation takes minutes
     settings = where.read()
     from jobs.cli.analysis.recommendation_text import print_advice
     from jobs.whatif.recommend import RecommendOptions
@@ -98,5 +98,5 @@ def _read_capacity(given: float | None, experiment: Path | None) -> tuple[str, f
 
 
 def _check(option: str, value: float, expected: str, *, is_valid: bool) -> None:
-    if not is_valid:  # NaN is valid nowhere: it compares as false
+    if not is_valid:  # NaN is always invalid, because it compares as false
         raise BadInput(f"{option} {value:g}: expected {expected}")

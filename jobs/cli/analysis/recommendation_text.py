@@ -1,4 +1,4 @@
-"""A recommendation as text."""
+"""Prints a recommendation as text."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ _COLUMNS = ("REQUESTED", "NEED/S", "QUOTA/S", "REFUSED", "BEFORE", "THROTTLED S"
 
 
 def print_advice(advice: Advice, source: str, tenancy: Tenancy, tenants: int) -> None:
-    """Print the rules with their numbers, the busiest tenants, and what follows.
+    """Print the rules with their numbers, the busiest tenants, and the effects.
 
     Args:
         advice: the recommendation and its effects.
@@ -69,8 +69,8 @@ def outcome_lines(advice: Advice) -> Iterator[str]:
     rules, before, after = advice.rules, advice.before, advice.after
     yield (
         f"With these quotas {advice.refused_share:.2%} of {after.admitted + after.refused:,} mutations are refused "
-        f"({after.refused:,}; {advice.got}: {before.refused:,}), and at most {after.peak:,} are admitted in a second "
-        f"({advice.got}: {before.peak:,})."
+        f"({after.refused:,}; {advice.before_name}: {before.refused:,}), "
+        f"and at most {after.peak:,} are admitted in a second ({advice.before_name}: {before.peak:,})."
     )
     yield (
         f"They add up to {_rounded(advice.quotas_sum)}/s, {_rounded(advice.quotas_sum / rules.capacity)} times the "
@@ -88,7 +88,7 @@ def _row(each: TenantAdvice) -> list[str]:
     demand, outlook = each.share.demand, each.outlook
     return [
         str(demand.entity),
-        f"{demand.asked:,}",
+        f"{demand.mutations:,}",
         _rounded(demand.need),
         _rounded(each.share.quota),
         f"{outlook.refused:,}",

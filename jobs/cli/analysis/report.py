@@ -1,4 +1,4 @@
-"""`mutation-quota report`: the recorded load and decisions as one page of HTML."""
+"""`mutation-quota report`: writes the recorded load and decisions as one HTML page."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.options import FileOptions, From, Requests, SettingsOptions, To
+from jobs.cli.options import FileOptions, From, Requests, SettingsOptions, To, check_one_stdin
 from jobs.cli.output import OutputOptions
 from jobs.cli.times import parse_period
 from quota.callbacks.timeline import CallbackTimeline
@@ -28,7 +28,7 @@ def report(
     requests: Requests = None,
     quotas: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="With --requests: show what these quotas would have done."),
+        typer.Option(metavar="FILE", help="With --requests: show what these quotas would have done; - for stdin."),
     ] = None,
     *,
     file: FileOptions,
@@ -37,8 +37,8 @@ def report(
 ) -> None:
     """Write a report as one HTML page.
 
-    The page shows load, waiting, tokens, quota changes, latency and dead letters from the audit's tables, or the
-    requests of a file (of observe import) and the cluster's answers. It opens without a network, and has totals but no
+    The page shows load, throttle times, tokens, quota changes, latency and dead letters from the audit's tables, or the
+    requests of a file (from observe import) and the cluster's answers. It needs no network, and contains totals, not
     single requests. The default file is report.html.
 
     Examples:
@@ -49,6 +49,7 @@ def report(
     last = None if end is None else end - 1
     if quotas is not None and requests is None:
         raise BadInput(f"--quotas {quotas}: only with --requests; use backtest to try quotas on the audit's tables")
+    check_one_stdin(requests, quotas)
     file = replace(file, output_file=file.output_file or _DEFAULT_FILE)
     file.check(output)
     settings = where.read()

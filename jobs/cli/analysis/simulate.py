@@ -1,4 +1,4 @@
-"""`mutation-quota simulate`: decisions on the requests of a file, without Spark or Kafka."""
+"""`mutation-quota simulate`: decides the requests of a file, without Spark or Kafka."""
 
 import sys
 from collections.abc import Iterable
@@ -7,14 +7,15 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from jobs.cli.options import SettingsOptions
+from jobs.cli.options import SettingsOptions, check_one_stdin
 from jobs.cli.output import OutputFormat, RecordOutputOptions, print_table, print_text
 from jobs.cli.program.wording import format_outcome
 from quota.algorithms.registry import AlgorithmName
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision
-from quota.text import format_seconds, format_time, format_tokens
+from quota.settings.loading import Override
+from quota.text import format_seconds, format_time, format_tokens, plural
 from schemas.documents.decisions import SimulatedDecisions
 
 _COLUMNS = ("LINE", "REQUESTED", "USER / CLIENT-ID", "OUTCOME", "TOKENS", "THROTTLED")
@@ -26,7 +27,9 @@ def simulate(
     requests: Annotated[
         str, typer.Argument(metavar="REQUESTS", help="JSON lines of requests, each with a timestamp; - for stdin.")
     ],
-    quotas: Annotated[Path, typer.Option(metavar="FILE", help="Quotas: YAML as for quotas apply, or JSON lines.")],
+    quotas: Annotated[
+        Path, typer.Option(metavar="FILE", help="Quotas: YAML as for quotas apply, or JSON lines; - for stdin.")
+    ],
     window_num: Annotated[
         int | None, typer.Option(min=1, metavar="S", help="Same as Kafka's controller.quota.window.num.")
     ] = None,
@@ -34,7 +37,7 @@ def simulate(
         int | None, typer.Option(min=1, metavar="W", help="Same as Kafka's controller.quota.window.size.seconds.")
     ] = None,
     algorithm: Annotated[
-        AlgorithmName, typer.Option(help="token-bucket is the one that enforce uses; compare others with it.")
+        AlgorithmName, typer.Option(help="enforce uses token-bucket; the others are for comparison.")
     ] = AlgorithmName.TOKEN_BUCKET,
     *,
     output: RecordOutputOptions,
@@ -49,15 +52,19 @@ def simulate(
       mutation-quota simulate requests.jsonl --quotas quotas.yaml --output table
       mutation-quota simulate - --quotas quotas.jsonl --window-num 100
     """
+    check_one_stdin(requests, quotas)
     from jobs.whatif.simulate import decide_file
 
     windows = {"window_num": window_num, "window_size_seconds": window_size_seconds}
-    overridden = [f"quota.{key}={value}" for key, value in windows.items() if value is not None]
+    overridden = [
+        Override(f"quota.{key}={value}", f"--{key.replace('_', '-')}")
+        for key, value in windows.items()
+        if value is not None
+    ]
     answers = decide_file(where.read(*overridden), requests, quotas, algorithm)
     count = _print_lines(answers) if output.format is OutputFormat.JSONL else _print_whole(answers, output)
     if count.invalid:
-        are = "is an invalid request" if count.invalid == 1 else "are invalid requests"
-        print(f"{count.invalid:,} of {count.lines:,} lines {are}", file=sys.stderr)
+        print(f"invalid requests: {count.invalid:,} of {plural(count.lines, 'line')}", file=sys.stderr)
 
 
 class _Count(NamedTuple):
@@ -66,7 +73,7 @@ class _Count(NamedTuple):
 
 
 def _print_lines(answers: Iterable[Decision | DeadLetter]) -> _Count:
-    """Print an answer as soon as it is known, so that a file may be larger than the memory."""
+    """Print each answer at once, so that a file may be larger than the memory."""
     out, lines, decisions = sys.stdout.buffer, 0, 0
     for answer in answers:
         out.write(codec.encode(answer) + b"\n")

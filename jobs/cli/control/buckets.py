@@ -62,10 +62,10 @@ def list_buckets(
     client: Client = None,
     tag: Tag = None,
     in_debt: Annotated[
-        bool, typer.Option("--in-debt", help="Only buckets in debt: their tenants are refused.")
+        bool, typer.Option("--in-debt", help="Only buckets in debt: strict requests charged to them are refused.")
     ] = False,
     sort: Annotated[
-        Order, typer.Option(help="Order: lowest tokens, longest time until full, latest change, highest rate, or name.")
+        Order, typer.Option(help="Order: lowest tokens, longest time until full, newest change, highest rate, or name.")
     ] = Order.TOKENS,
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="Print at most the first N.")] = 1000,
     *,
@@ -74,8 +74,8 @@ def list_buckets(
 ) -> None:
     """List token buckets and their debts.
 
-    Reads the last finished batch of enforce, which may be running. Current levels assume the rate at last use. A later
-    quota change or reset shows up after the next request; see `quotas resolve`.
+    Reads the last finished batch of enforce, which may be running. The current tokens are computed with the
+    rate at the last use. A later quota change or reset shows up after the next request; see `quotas resolve`.
 
     Examples:
       mutation-quota buckets list --in-debt
@@ -149,24 +149,25 @@ def export(*, file: FileOptions, output: OutputOptions, where: SettingsOptions) 
     """Export all buckets to a file.
 
     enforce must be stopped. `enforce --reset-state --buckets FILE` starts another checkpoint with them, for example
-    with another number of state partitions.
+    with another number of state partitions. --output is the format of the summary that is printed if --output-file
+    names a file.
 
     Examples:
       mutation-quota buckets export --output-file buckets.jsonl
       mutation-quota buckets export --output-file /backup/buckets.jsonl --force
     """
-    path = file.output_file
-    if path is None or file.to_stdout:
-        raise BadInput("--output-file FILE: name the file to write")
-    file.check()
+    file.check(output)
     settings = where.read()
     from jobs.buckets.moving import export_buckets
 
-    saved = export_buckets(settings, path, new=not file.force)
-    output.print(
-        ExportedBuckets(str(path), len(saved.buckets)),
-        lambda: print(f"Wrote {plural(len(saved.buckets), 'bucket')} to {path}."),
-    )
+    saved = export_buckets(settings)
+    with file.open() as out:
+        saved.write(out)
+    if not file.to_stdout:
+        output.print(
+            ExportedBuckets(str(file.output_file), len(saved.buckets)),
+            lambda: print(f"Wrote {plural(len(saved.buckets), 'bucket')} to {file.output_file}."),
+        )
 
 
 def _count(settings: Settings, bucket: dict[str, str]) -> int:

@@ -51,7 +51,7 @@ def describe(*, output: OutputOptions, kafka: KafkaOptions) -> None:
 
 def alter(
     class_name: Annotated[
-        str | None, typer.Option("--class", metavar="NAME", help="package.module.Class. Default: the one in force.")
+        str | None, typer.Option("--class", metavar="NAME", help="package.module.Class. Default: the class in force.")
     ] = None,
     add_config: Annotated[
         list[str] | None,
@@ -86,6 +86,8 @@ def alter(
         raise BadInput("nothing to change: give --class, --add-config, --delete-config or --reset")
     settings = kafka.read()
     moment = parse_future_time("--effective-at", effective_at)
+    if class_name is not None:
+        _check_allowed(class_name, settings)
     from jobs.cli.control.quota_text import format_callback
     from quota.kafka.quotas.writer import alter_callback
 
@@ -93,7 +95,8 @@ def alter(
         if reset:
             return sign(CallbackRecord(None), settings, comment, moment)
         setting = _altered(present, class_name, added, deleted)
-        _check_allowed(setting, settings)
+        _check_allowed(setting.class_name, settings)
+        check_setting(setting)
         changed = {name for name, _ in setting.configs.items() ^ present.configs.items()}
         same_class = setting.class_name == present.class_name
         record = CallbackRecord(setting, altered_configs=sorted(changed) if same_class else None)
@@ -136,14 +139,13 @@ def cancel(effective_at: ScheduledAt, comment: Comment = None, *, output: Output
     )
 
 
-def _check_allowed(setting: CallbackSetting, settings: Settings) -> None:
+def _check_allowed(class_name: str, settings: Settings) -> None:
     allowed = settings.quota.callbacks.allowed
-    if setting.class_name not in allowed:
+    if class_name not in allowed:
         raise BadInput(
-            f"--class {setting.class_name} is not allowed by the settings (allowed: {', '.join(sorted(allowed))}); "
-            f"add {setting.class_name} to quota.callback_classes, here and where the jobs run"
+            f"--class {class_name} is not allowed by the settings (allowed: {', '.join(sorted(allowed))}); "
+            f"add {class_name} to quota.callback_classes, here and in the settings of the jobs"
         )
-    check_setting(setting)
 
 
 def _altered(present: CallbackSetting, class_name: str | None, added: list[str], deleted: list[str]) -> CallbackSetting:

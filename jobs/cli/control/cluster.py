@@ -48,6 +48,6 @@ def publish(
     cluster = read_cluster(connection, settings.kafka.timeout_seconds)
     since = publish_cluster(settings, sign(ClusterRecord(cluster), settings, comment))
     document = PublishedCluster(since is not None, since, len(cluster.topics), cluster.partitions)
-    what = f"{plural(document.topics, 'topic')} with {plural(document.partitions, 'partition')}"
+    what = f"{plural(document.topic_count, 'topic')} with {plural(document.partition_count, 'partition')}"
     line = f"Nothing has changed: {what}." if since is None else f"Published {what}, from {format_time(since)} on."
     output.print(document, lambda: print(line))

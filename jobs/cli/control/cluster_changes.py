@@ -1,4 +1,4 @@
-"""Quotas between the log and a cluster whose brokers enforce them: pushed, taken over, and compared."""
+"""Pushes, pulls and compares quotas between the log and a cluster whose brokers enforce them."""
 
 import sys
 from collections import Counter
@@ -23,12 +23,12 @@ from quota.timeline.quota_file import write_quota_file
 from quota.wire.protocol import Protocol
 from schemas.documents.quotas import ClusterQuota, PushedQuotas, PushNote, QuotaDifference, QuotaDrift
 
-_MAX_TOLD = 20
-"""Notes of one kind that are printed one by one."""
+_MAX_PRINTED = 20
+"""The largest number of notes of one kind that are printed."""
 
 
 def target_quotas(settings: Settings) -> ClusterQuotas:
-    """Return the quotas of the target cluster, which is connected to when they are asked for.
+    """Return the quotas of the target cluster. The first access connects to it.
 
     Raises:
         BadInput: there is no jar with Kafka's protocol.
@@ -40,10 +40,10 @@ def target_quotas(settings: Settings) -> ClusterQuotas:
 def push_quotas(
     settings: Settings, cluster: ClusterQuotas, *, prune: bool, confirmation: ConfirmOptions, output: OutputOptions
 ) -> Wanted:
-    """Show the plan, ask, and make its changes, unless it is only to be shown.
+    """Show the plan, ask for confirmation, and make the changes, unless this is a dry run.
 
     Args:
-        settings: the settings.
+        settings: the deployment whose quota log is read.
         cluster: the cluster's quotas.
         prune: whether to remove quotas that the log never had.
         confirmation: whether to ask, and whether to make the changes.
@@ -53,8 +53,7 @@ def push_quotas(
         The rates that the cluster should have.
 
     Raises:
-        ClusterError: a cluster cannot be reached, or refuses a change.
-        MutationQuotaError: the change is not confirmed.
+        ClusterError: a cluster cannot be reached, or rejects a change. MutationQuotaError: the change is not confirmed.
     """
     log = read_log(settings)
     wanted = wanted_rates(log.timeline, log.now)
@@ -85,7 +84,7 @@ def quota_file(cluster: ClusterQuotas) -> tuple[str, int]:
     """Return the file for `quotas apply` with the quotas of a cluster, and their number.
 
     Raises:
-        ClusterError: the cluster cannot be reached, or does not let this principal.
+        ClusterError: the cluster cannot be reached, or this principal is not authorized.
     """
     rates = cluster.read()
     _warn_of_no_rates(rates)
@@ -94,7 +93,7 @@ def quota_file(cluster: ClusterQuotas) -> tuple[str, int]:
 
 
 def find_drift(settings: Settings, cluster: ClusterQuotas, output: OutputOptions) -> bool:
-    """Print the differences between a cluster and the log, and return whether there is one.
+    """Print the differences between a cluster and the log, and return whether there are any.
 
     Raises:
         ClusterError: a cluster cannot be reached, or this principal is not authorized.
@@ -129,7 +128,7 @@ def pull_into_log(
     confirmation: ConfirmOptions,
     output: OutputOptions,
 ) -> None:
-    """Show the plan by which the log takes over a cluster's quotas, ask, and do it unless it is only to be shown.
+    """Show the plan for importing a cluster's quotas, ask for confirmation, and write it unless this is a dry run.
 
     Raises:
         ClusterError: a cluster cannot be reached, or this principal is not authorized.
@@ -153,20 +152,20 @@ def _warn_of_no_rates(rates: Rates) -> None:
     for entity in sorted(rates, key=lambda each: each.key):
         if not is_rate(rates[entity]):
             print(
-                f"warning: {entity}: left out: {RATE_CONFIG}={rates[entity]} on the cluster admits everything, "
+                f"warning: {entity}: skipped: {RATE_CONFIG}={rates[entity]} on the cluster admits everything, "
                 "and is not a valid quota here",
                 file=sys.stderr,
             )
 
 
 def _notes(settings: Settings, cluster: ClusterQuotas, log: QuotaLog, wanted: Wanted) -> Iterator[Note]:
-    """Yield what will be different on the cluster."""
+    """Yield notes on how the cluster enforces the quotas differently."""
     own = settings.quota.window
     try:
         brokers = read_window(cluster)
     except ClusterError as error:
         brokers = own
-        yield Note("window", f"the brokers' window is not known, and assumed to be the same as here: {error}")
+        yield Note("window", f"the brokers' window is unknown, and assumed to be the same as here: {error}")
     yield from window_note(own, brokers)
     yield from callback_note(log.quotas.callback(log.now))
     if settings.quota.shadow:
@@ -179,8 +178,10 @@ def _print_notes(notes: Sequence[Note]) -> None:
     counts: Counter[str] = Counter()
     for note in notes:
         counts[note.kind] += 1
-        if counts[note.kind] <= _MAX_TOLD:
+        if counts[note.kind] <= _MAX_PRINTED:
             print(f"warning: {note}", file=sys.stderr)
     for kind, count in counts.items():
-        if count > _MAX_TOLD:
-            print(f"warning: and {count - _MAX_TOLD} more of {kind} (-o json prints all)", file=sys.stderr)
+        if count > _MAX_PRINTED:
+            print(
+                f"warning: and {count - _MAX_PRINTED} more notes of kind {kind} (-o json prints all)", file=sys.stderr
+            )

@@ -1,17 +1,15 @@
-"""Quotas of a cluster whose brokers enforce them themselves: `mutation-quota quotas push`, `pull` and `drift`."""
+"""The quotas of a cluster whose brokers enforce them: `mutation-quota quotas push`, `pull` and `drift`."""
 
 from typing import Annotated
 
 import typer
 
+from jobs.cli.control.plans import DIFFERENCES
 from jobs.cli.options import Comment, ConfirmOptions, FileOptions, TargetOptions
 from jobs.cli.output import OutputOptions, print_text
 from quota.errors import BadInput
 from quota.text import plural
 from schemas.documents.quotas import PulledQuotas
-
-DIFFERS = 3
-"""Exit code of `drift` if something differs."""
 
 Prune = Annotated[bool, typer.Option("--prune", help="Also remove quotas of the cluster that the log never had.")]
 
@@ -104,7 +102,7 @@ def pull(
     if not file.to_stdout:
         preview = f"mutation-quota quotas apply {file.output_file} --dry-run"
         output.print(
-            PulledQuotas(applied=False, changes=[], file=str(file.output_file), quotas=count),
+            PulledQuotas(applied=False, changes=[], file=str(file.output_file), quota_count=count),
             lambda: print_text(f"Wrote {file.output_file}: {plural(count, 'quota')}; preview it with: {preview}"),
         )
 
@@ -123,4 +121,4 @@ def drift(*, output: OutputOptions, kafka: TargetOptions) -> None:
     from jobs.cli.control.cluster_changes import find_drift, target_quotas
 
     if find_drift(settings, target_quotas(settings), output):
-        raise typer.Exit(DIFFERS)
+        raise typer.Exit(DIFFERENCES)

@@ -1,4 +1,4 @@
-"""Quotas as kafka-configs.sh writes them: `controller_mutation_rate=5,max_debt_ms=60000`."""
+"""Quotas in the notation of kafka-configs.sh: `controller_mutation_rate=5,max_debt_ms=60000`."""
 
 import math
 import shlex
@@ -55,7 +55,7 @@ class ConfigChange:
         return sorted(self.added.keys() | self.deleted)
 
     def applied_to(self, quota: Quota | None) -> Quota | None:
-        """Return the quota after the change; None for no quota, before or after.
+        """Return the quota after the change; None, before or after, if there is no quota.
 
         Raises:
             BadInput: there is no rate that the options could belong to.
@@ -77,7 +77,7 @@ class ConfigChange:
 
 
 def format_quota(quota: Quota | None) -> str:
-    """Format a quota as `--add-config` takes it."""
+    """Format a quota for `--add-config`."""
     return format_configs(None if quota is None else to_configs(quota))
 
 
@@ -88,7 +88,7 @@ def connection_options(kafka: KafkaSettings) -> list[str]:
 
 
 def kafka_configs_command(entity: QuotaEntity, quota: Quota, kafka: KafkaSettings) -> str:
-    """Return the kafka-configs.sh command that sets the quota on a broker, which has rates only and enforces them."""
+    """Return the kafka-configs.sh command that sets the quota on brokers, which support only rates."""
     parts = ["kafka-configs.sh", *connection_options(kafka), "--alter"]
     for kind, name in (("users", entity.user), ("clients", entity.client_id)):
         if name is not UNSET:

@@ -18,7 +18,7 @@ ClientDefaults = Annotated[bool, typer.Option("--client-defaults", help="Default
 AnyClient = Annotated[bool, typer.Option("--any-client", help="Match any client-id, including the default.")]
 
 Part: TypeAlias = str | UnsetType | None
-"""A part of an entity: a name, None for the default, UNSET for a part that the entity lacks."""
+"""A part of an entity: a name, None for the default, UNSET for a part that the entity does not have."""
 
 
 def parse_entity(*, user: str | None, user_defaults: bool, client: str | None, client_defaults: bool) -> QuotaEntity:
@@ -60,8 +60,8 @@ def _parse_part(option: str, name: str | None, *, default: bool) -> Part:
 class EntityCommand(HelpfulCommand):
     """A command that also takes kafka-configs.sh's long form of an entity."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 those of Typer
-        """Make the command, and describe the long form below its help."""
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 Typer's types
+        """Create the command, and describe the long form below its help."""
         super().__init__(*args, **kwargs)
         self._takes_any = any("--any-user" in each.opts for each in self.params)
         about = "kafka-configs.sh's --entity-type users|clients with --entity-name NAME or --entity-default also works."
@@ -69,16 +69,16 @@ class EntityCommand(HelpfulCommand):
         self.epilog = f"{about}{any_name}\n\n{self.epilog or ''}"
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        """Parse the arguments in their short form."""
+        """Convert the arguments to their short form, and parse them."""
         return super().parse_args(ctx, to_short_form(args, any_allowed=self._takes_any))
 
 
 def to_short_form(args: list[str], *, any_allowed: bool = False) -> list[str]:
-    """Replace each `--entity-type T` and its `--entity-name N` or `--entity-default` by the short option for both.
+    """Replace each `--entity-type T` and its `--entity-name N` or `--entity-default` with one short option.
 
     Args:
         args: the arguments.
-        any_allowed: whether types without any name stand for any name.
+        any_allowed: whether types without any name match any name.
 
     Raises:
         BadInput: types and names do not pair up.
@@ -97,8 +97,9 @@ def to_short_form(args: list[str], *, any_allowed: bool = False) -> list[str]:
             names.append(value if equals else _next_value(tokens, option))
         else:
             rest.append(token)
-    if len(set(types)) != len(types):
-        raise BadInput(f"--entity-type {types[0]} is given twice")
+    for each in types:
+        if types.count(each) > 1:
+            raise BadInput(f"--entity-type {each} is given twice")
     if any_allowed and not names:
         return [*rest, *(f"--any-{_part_option(each)}" for each in types)]
     if len(types) != len(names):

@@ -1,4 +1,4 @@
-"""Plans of quota changes: shown as a diff, and written to the quota log."""
+"""Prints plans of quota changes as a diff, and writes them to the quota log."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,12 +12,15 @@ from quota.text import plural
 from quota.timeline.plan import Step
 from schemas.documents.quotas import QuotaChanges
 
+DIFFERENCES = 3
+"""The exit code of a comparison that has found differences."""
+
 _KINDS = ("added", "changed", "removed", "scheduled", "cancelled")
 """The kinds of steps, in the order in which they are counted."""
 
 
 def print_steps(steps: Sequence[Step], output: OutputOptions) -> None:
-    """Print the steps as a diff, unless `print_outcome` prints them as data."""
+    """Print the steps as a diff, unless they are printed as data later."""
     if output.for_people:
         for step in steps:
             print_text(str(step))
@@ -43,12 +46,12 @@ def change_log(
     confirmation: ConfirmOptions,
     output: OutputOptions,
 ) -> None:
-    """Show a plan, ask, and write its steps to the quota log, unless it is only to be shown.
+    """Show a plan, ask for confirmation, and write its steps to the quota log, unless this is a dry run.
 
     Args:
-        settings: the settings.
+        settings: the deployment whose quota log is changed.
         steps: the plan.
-        effective_at: the time from which the changes hold, epoch ms; None for as soon as they are written.
+        effective_at: the time when the changes take effect, epoch ms; None for as soon as they are written.
         comment: the reason.
         confirmation: whether to ask, and whether to write.
         output: the format of the output.
@@ -66,7 +69,7 @@ def change_log(
 
 
 def print_count(steps: Sequence[Step], *, dry_run: bool) -> None:
-    """Print how many changes were made."""
+    """Print the number of changes, also by kind."""
     done = "would be made" if dry_run else "made"
     print(f"{plural(len(steps), 'change')} {done}: {tally(steps)}." if steps else "Nothing to change.")
 

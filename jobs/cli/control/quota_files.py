@@ -1,7 +1,7 @@
 """Commands on all quotas at once: `mutation-quota quotas validate`, `apply`, `rollback` and `export`."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -11,9 +11,10 @@ import typer
 from jobs.cli.control.configs import kafka_configs_command
 from jobs.cli.control.plans import change_log
 from jobs.cli.control.quota_log import prepare_quota_topic
-from jobs.cli.options import At, Comment, ConfirmOptions, EffectiveAt, FileOptions, KafkaOptions
+from jobs.cli.options import At, Comment, ConfirmOptions, EffectiveAt, FileOptions, KafkaOptions, SettingsOptions
 from jobs.cli.output import OutputOptions, print_text
 from jobs.cli.times import parse_future_time, parse_time
+from jobs.storage.whole_file import read_whole
 from quota.errors import BadInput
 from quota.kafka.timing import now_ms
 from quota.records.quota_log import QuotaRecord
@@ -22,12 +23,15 @@ from quota.timeline.change import to_change
 from quota.timeline.loopholes import loopholes
 from quota.timeline.plan import plan, quota_record, rollback_plan
 from quota.timeline.quota_file import write_quota_file
-from quota.timeline.quota_lines import read_quotas_of_entities
+from quota.timeline.quota_lines import read_quotas_of_entities, unknown_keys
 from quota.timeline.timeline import QuotaTimeline
 from schemas.documents.quotas import ExportedQuotas, ValidatedQuotas
 
 QuotaFile = Annotated[
-    Path, typer.Argument(metavar="FILE", help="File with all quotas: YAML as quotas export prints it, or JSON lines.")
+    Path,
+    typer.Argument(
+        metavar="FILE", help="File with all quotas: YAML as quotas export prints it, or JSON lines; - for stdin."
+    ),
 ]
 
 
@@ -45,21 +49,23 @@ def validate(
     ] = False,
     *,
     output: OutputOptions,
+    where: SettingsOptions,
 ) -> None:
     """Check a quota file offline.
 
-    Also warns about clients that could evade the quotas. Does not connect to a cluster.
+    Also warns about clients that could evade the quotas, and about unknown keys in JSON lines. Does not connect to a
+    cluster.
 
     Examples:
       mutation-quota quotas validate quotas.yaml
       mutation-quota quotas validate quotas.yaml --fail-on-warning
     """
-    records = read_quota_records(file)
+    where.read()  # for the level of the log
+    records, unknown = _read(file)
     in_force = [record for record in records if record.effective_at is None]
     scheduled = len(records) - len(in_force)
-    warnings = [str(each) for each in loopholes({record.entity for record in in_force})]
-    for each in warnings:
-        print(f"warning: {each}", file=sys.stderr)
+    warnings = [*unknown, *(str(each) for each in loopholes({record.entity for record in in_force}))]
+    _warn(warnings)
     changes = f" and {plural(scheduled, 'scheduled change')}" if scheduled else ""
     output.print(
         ValidatedQuotas(str(file), len(in_force), scheduled, warnings),
@@ -101,7 +107,9 @@ def apply(
 
 
 def rollback(
-    at: Annotated[str, typer.Option("--at", metavar="TIME", help="Point in time: ISO 8601, epoch ms, -2h.")],
+    at: Annotated[
+        str, typer.Option("--at", metavar="TIME", help="Point in time: ISO 8601 (UTC without a zone), epoch ms, -2h.")
+    ],
     comment: Comment = None,
     *,
     confirmation: ConfirmOptions,
@@ -185,15 +193,29 @@ def export(
 
 
 def read_quota_records(file: Path) -> list[QuotaRecord]:
-    """Read the quotas of a file, YAML or JSON lines.
+    """Read the quotas of a file, YAML or JSON lines. Unknown keys of JSON lines are warnings on standard error.
 
     Raises:
-        BadInput: it cannot be read, or is invalid or empty: what wrote it may have failed, and would remove all quotas.
+        BadInput: as `_read`.
     """
-    try:
-        content = file.read_bytes()
-    except OSError as error:
-        raise BadInput(f"{file}: {error.strerror}") from None
+    records, warnings = _read(file)
+    _warn(warnings)
+    return records
+
+
+def _warn(warnings: Iterable[str]) -> None:
+    for each in warnings:
+        print(f"warning: {each}", file=sys.stderr)
+
+
+def _read(file: Path) -> tuple[list[QuotaRecord], list[str]]:
+    """Read the quotas of a file, and what is probably wrong with it.
+
+    Raises:
+        BadInput: it cannot be read, or is invalid or empty. An empty file, for which the program that wrote it may have
+            failed, would remove all quotas.
+    """
+    content = read_whole(file)
     if not content.strip():
         raise BadInput(f"{file}: empty; for no quotas, write 'quotas: []' to a YAML file")
-    return read_quotas_of_entities(content, str(file))
+    return read_quotas_of_entities(content, str(file)), list(unknown_keys(content, str(file)))

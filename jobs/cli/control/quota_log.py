@@ -1,4 +1,4 @@
-"""The preparations for a change of the quota log: its topic, and a record that names its author."""
+"""Prepares a change of the quota log: creates its topic, and adds the author to the record."""
 
 from typing import TypeVar
 
@@ -14,7 +14,7 @@ def prepare_quota_topic(settings: Settings) -> None:
     """Create the quota topic if it is missing, and check its configs.
 
     Raises:
-        MutationQuotaError: the cluster cannot be reached, or the topic is not as it must be.
+        MutationQuotaError: the cluster cannot be reached, or the topic's configs are invalid.
     """
     from quota.kafka.topics.preparation import prepare_topics
 
@@ -22,13 +22,13 @@ def prepare_quota_topic(settings: Settings) -> None:
 
 
 def sign(record: R, settings: Settings, comment: str | None, effective_at: int | None = None) -> R:
-    """Return a record with who makes the change, why, and from when on it holds.
+    """Return a record with the author of the change, its reason, and the time when it takes effect.
 
     Args:
-        record: the change; its own comment is replaced only if one is given, its own time never.
-        settings: the settings, which may name the author (`quota.altered_by`).
+        record: the change; its own comment is replaced only if one is given, and its own time is never replaced.
+        settings: may name the author (`quota.altered_by`).
         comment: the reason.
-        effective_at: the time from which the change holds, epoch ms; None for as soon as it is written.
+        effective_at: the time when the change takes effect, epoch ms; None for as soon as it is written.
     """
     from quota.kafka.quotas.writer import author
 

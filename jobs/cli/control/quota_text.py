@@ -18,12 +18,12 @@ _NUMBERS = ("RATE/S", "BURST", "DEBT MS")
 
 
 def quota_configs(quota: Quota | None) -> QuotaConfigs | None:
-    """Return a quota as data; None for none."""
+    """Return a quota as data; None if there is no quota."""
     return None if quota is None else QuotaConfigs(**to_configs(quota))
 
 
 def listed_quotas(configured: Iterable[QuotaChange], scheduled: Iterable[QuotaChange]) -> list[ListedQuota]:
-    """Return the quotas in force, and after them the scheduled changes."""
+    """Return the quotas in force, followed by the scheduled changes."""
     return [
         *(_listed(each, since=each.moment) for each in configured),
         *(_listed(each, effective_at=each.moment) for each in scheduled),
@@ -79,6 +79,6 @@ def planned_change(step: Step) -> PlannedChange:
 def format_callback(setting: CallbackSetting | None) -> str:
     """Format a callback and its configs, with secrets masked; None is the callback in the settings."""
     if setting is None:
-        return "the one in the settings"
+        return "that of the settings"
     configs = " ".join(f"{name}={mask_secrets(name, value)}" for name, value in sorted(setting.configs.items()))
     return printable(f"{setting.class_name} {configs}".rstrip())

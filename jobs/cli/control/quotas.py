@@ -44,7 +44,7 @@ def alter(
 ) -> None:
     """Set, change or remove a quota.
 
-    The quota belongs to a user, a client-id, or both together; defaults are quotas for all that have none of their own.
+    The quota belongs to a user, a client-id, or both together; defaults are quotas for all others.
     The change takes effect immediately, or at --effective-at, without a restart.
 
     Examples:
@@ -124,7 +124,7 @@ def describe(
     any_client: AnyClient = False,
     strict: Annotated[
         bool,
-        typer.Option("--strict", help="Match exactly: leave out quotas that also name the other entity type."),
+        typer.Option("--strict", help="Match exactly: skip quotas that also name the other entity type."),
     ] = False,
     *,
     output: OutputOptions,

@@ -29,8 +29,8 @@ def prepare(
       mutation-quota tenants prepare --user bob --command-config client.properties
     """
     settings = kafka.read()
-    if settings.topics.by_users is None:
-        raise BadInput("users have no topics of their own (topics.identity=payload): set topics.identity=topic")
+    if settings.topics.user_topic_prefix is None:
+        raise BadInput("users do not have their own topics (topics.identity=payload): set topics.identity=topic")
     from quota.kafka.topics import user_topics
 
     found = [
@@ -40,7 +40,7 @@ def prepare(
 
     def lines() -> None:
         for each in found:
-            print(f"Topic {each.topic} is ready. Let {each.user}, and nobody else, write to it:")
+            print(f"Topic {each.topic} is ready. Allow only {each.user} to write to it:")
             print(f"  {each.acl}")
 
     output.print(UserTopics(found), lines, items="topics")

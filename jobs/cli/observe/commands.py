@@ -1,4 +1,4 @@
-"""`mutation-quota observe`: what clients do to a cluster as it is, by the request logs of its brokers."""
+"""`mutation-quota observe`: the requests of clients to a cluster, from the request logs of its brokers."""
 
 import sys
 from pathlib import Path
@@ -6,9 +6,10 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.options import FileOptions, KafkaOptions, SettingsOptions, TargetOptions
+from jobs.cli.options import FileOptions, KafkaOptions, SettingsOptions, TargetOptions, check_one_stdin
 from jobs.cli.output import OutputOptions, print_text
 from quota.errors import BadInput
+from quota.settings.loading import Override
 from quota.text import plural
 from schemas.documents.observation import WrittenSnapshot
 
@@ -33,7 +34,8 @@ PrincipalRules = Annotated[
 def import_(
     logs: Logs,
     snapshot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Topics that existed before the logs, of observe snapshot.")
+        Path | None,
+        typer.Option(metavar="FILE", help="File of observe snapshot, with the topics that existed before the logs."),
     ] = None,
     time_zone: TimeZone = None,
     principal_rules: PrincipalRules = None,
@@ -45,8 +47,8 @@ def import_(
     """Convert request logs to a file of requests.
 
     The file (JSON lines) is for recommend, backtest, report and simulate. Logs may be compressed and come in any order.
-    A request in several logs counts once, and what the logs do not show is marked as assumed. The summary goes to
-    standard error if the requests go to standard output.
+    A request in several logs counts once, and values that the logs do not contain are marked as assumed. The summary
+    goes to standard error if the requests go to standard output.
 
     Examples:
       mutation-quota observe import request.log* --output-file requests.jsonl
@@ -56,7 +58,7 @@ def import_(
     from jobs.observe.importing import import_logs
     from jobs.observe.snapshot import read_snapshot
 
-    settings = where.read(*_shorts(time_zone, principal_rules))
+    settings = where.read(*_short_settings(time_zone, principal_rules))
     known = read_snapshot(snapshot).partitions if snapshot else {}
     with file.open() as out:
         summary = import_logs(logs, settings.observe, known, out)
@@ -71,7 +73,8 @@ def import_(
 def follow(
     logs: Logs,
     from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="Start a log that was never followed at its first line.")
+        bool,
+        typer.Option("--from-beginning", help="Start at the first line of logs that have not been followed before."),
     ] = False,
     once: Annotated[bool, typer.Option("--once", help="Process what is available now, then exit.")] = False,
     time_zone: TimeZone = None,
@@ -81,9 +84,9 @@ def follow(
 ) -> None:
     """Send the requests in growing logs to Kafka.
 
-    Writes each mutation in the logs to the request topic. `enforce` decides these in shadow mode: nobody is refused. A
-    follower resumes where it stopped, also after rotations. Of several followers in a group (by default those of a
-    host) only the one started last works.
+    Writes each mutation in the logs to the request topic. `enforce` decides these in shadow mode: nobody is refused. An
+    observer resumes where it stopped, also after rotations. If several observers have the same group (by default all
+    on a host), only the one started last is active.
 
     Examples:
       mutation-quota observe follow /var/log/kafka/kafka-request.log
@@ -91,7 +94,7 @@ def follow(
     """
     from jobs.services.observe import run_follow
 
-    settings = kafka.read(*_shorts(time_zone, principal_rules))
+    settings = kafka.read(*_short_settings(time_zone, principal_rules))
     run_follow(settings, logs, from_beginning=from_beginning, once=once)
 
 
@@ -102,7 +105,7 @@ def compare(
     ] = None,
     quotas: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The brokers' quotas: YAML of quotas pull, or JSON lines."),
+        typer.Option(metavar="FILE", help="The brokers' quotas: YAML of quotas pull, or JSON lines; - for stdin."),
     ] = None,
     limit: Annotated[int, typer.Option("--limit", min=0, metavar="N", help="Differences to print.")] = 10,
     *,
@@ -111,8 +114,8 @@ def compare(
 ) -> None:
     """Compare a cluster's own quotas with this project.
 
-    Decides the requests that brokers with controller_mutation_rate have answered, and explains each difference, as in
-    docs/explanation/differences-from-kafka.md.
+    Decides the requests to which brokers with controller_mutation_rate have responded, and explains each difference, as
+    in docs/explanation/differences-from-kafka.md.
 
     Examples:
       mutation-quota observe compare requests.jsonl --quotas quotas.yaml
@@ -120,6 +123,7 @@ def compare(
     """
     if (requests is None) != (quotas is None):
         raise BadInput("give both a file of requests and --quotas, or neither")
+    check_one_stdin(requests, quotas)
     settings = where.read()
     from jobs.cli.observe.comparison_text import compared, print_comparison
     from jobs.whatif.compare import compare_file, compare_tables
@@ -131,8 +135,8 @@ def compare(
 def snapshot(*, file: FileOptions, output: OutputOptions, kafka: TargetOptions) -> None:
     """Save the target cluster's topics for observe import.
 
-    Take a snapshot before the period of the logs, so that the import knows the partitions of topics from before. The
-    file is JSON. --output is the format of the summary that is printed if --output-file names a file.
+    Take a snapshot before the period of the logs, so that the import knows the partitions of topics that existed
+    before. The file is JSON. --output is the format of the summary that is printed if --output-file names a file.
 
     Examples:
       mutation-quota observe snapshot --output-file topics.json
@@ -154,7 +158,10 @@ def snapshot(*, file: FileOptions, output: OutputOptions, kafka: TargetOptions) 
         )
 
 
-def _shorts(time_zone: str | None, principal_rules: str | None) -> list[str]:
-    """Return the settings that the short options stand for."""
-    given = {"time_zone": time_zone, "principal_mapping_rules": principal_rules}
-    return [f"observe.{key}={value}" for key, value in given.items() if value is not None]
+def _short_settings(time_zone: str | None, principal_rules: str | None) -> list[Override]:
+    """Return the settings that are set by the short options."""
+    given = (
+        ("time_zone", time_zone, "--time-zone"),
+        ("principal_mapping_rules", principal_rules, "--principal-rules"),
+    )
+    return [Override(f"observe.{key}={value}", option) for key, value, option in given if value is not None]

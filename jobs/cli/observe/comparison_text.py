@@ -1,11 +1,11 @@
-"""A comparison with a cluster's own answers as text."""
+"""Prints a comparison with a cluster's own responses as text."""
 
 from collections.abc import Iterator, Sequence
 
 from jobs.cli.output import print_table, print_text
 from quota.text import format_seconds, format_time, plural, printable
 from quota.whatif.comparison import Comparison, Disagreement
-from quota.whatif.kafka_bucket import Difference
+from quota.whatif.kafka_bucket import KafkaDifference
 from schemas.documents.observation import ComparedCluster
 
 
@@ -24,10 +24,10 @@ def compared(found: Comparison) -> ComparedCluster:
 
 
 def print_comparison(found: Comparison, limit: int) -> None:
-    """Print how many requests were answered alike, and the others by cause, with examples."""
+    """Print how many requests had the same result, and the others by cause, with examples."""
     print(
         f"Of {plural(found.requests, 'observed request')}, {found.limited:,} had a quota: {found.agreeing:,} got "
-        f"the same answer ({found.refused_by_both:,} of these refused), {found.differing:,} another one."
+        f"the same answer ({found.refused_by_both:,} of these refused), {found.differing:,} a different one."
     )
     if not found.limited:
         print_text("None of the quotas applies to their users and client-ids: are these the brokers' own quotas?")
@@ -45,7 +45,7 @@ def print_comparison(found: Comparison, limit: int) -> None:
 
 
 def _described(cause: str) -> str:
-    is_rule = cause in {each.value for each in Difference}
+    is_rule = cause in {each.value for each in KafkaDifference}
     return f"{cause.replace('`', '')} (differences-from-kafka.md)" if is_rule else cause
 
 

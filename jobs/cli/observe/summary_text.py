@@ -1,4 +1,4 @@
-"""The summary of imported request logs."""
+"""Prints the summary of imported request logs."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from quota.text import format_time, plural, printable
 from schemas.documents.observation import ClockDifference, LogSummary, ReadLog
 
 _CLOCK_MS = 1000
-"""Smaller differences between clocks are not printed."""
+"""The smallest difference between clocks that is printed [ms]."""
 
 _VERBS = {
     Operation.CREATE_TOPICS: "create topics",
@@ -29,22 +29,22 @@ def log_summary(summary: Summary) -> LogSummary:
     counts = summary.counts
     return LogSummary(
         logs={
-            name: ReadLog(bytes=found.bytes, requests=found.requests, broken_lines=found.broken)
+            name: ReadLog(bytes=found.bytes, requests=found.requests, invalid_lines=found.broken)
             for name, found in summary.logs.items()
         },
         forwarded=summary.forwarded,
         copies=summary.copies,
         clock_differences_ms=[
-            ClockDifference(_log_name(summary, each.log), _log_name(summary, each.asked_log), each.ahead_ms)
+            ClockDifference(_log_name(summary, each.log), _log_name(summary, each.broker_log), each.ahead_ms)
             for each in summary.clocks
         ],
-        requests=_by_operation(counts.requests),
-        mutations=_by_operation(counts.mutations),
-        assumed_topics=_by_operation(counts.assumed_topics),
+        requests_by_operation=_by_operation(counts.requests),
+        mutations_by_operation=_by_operation(counts.mutations),
+        assumed_topics_by_operation=_by_operation(counts.assumed_topics),
         validate_only=counts.validate_only,
         refused_topics=counts.refused_topics,
         throttled_requests=counts.throttled_requests,
-        failed_topics={str(code): count for code, count in sorted(counts.failed_topics.items())},
+        failed_topics_by_error={str(code): count for code, count in sorted(counts.failed_topics.items())},
         first_at=counts.first_at,
         last_at=counts.last_at,
     )
@@ -53,7 +53,13 @@ def log_summary(summary: Summary) -> LogSummary:
 def print_summary(summary: Summary, settings: ObserveSettings, output: str) -> None:
     """Print the summary to standard error."""
     console = Console(stderr=True, soft_wrap=True, highlight=False)
-    parts = (_requests(summary, settings), _answers(summary), _once(summary), _assumed(summary), _doubts(summary))
+    parts = (
+        _requests(summary, settings),
+        _answers(summary),
+        _counted_once(summary),
+        _assumed(summary),
+        _doubts(summary),
+    )
     for line in chain.from_iterable(parts):
         console.print(Text(line))
     if output != "-":
@@ -84,12 +90,12 @@ def _answers(summary: Summary) -> Iterator[str]:
         )
     if counts.failed_topics:
         codes = ", ".join(f"{count:,} with error {code}" for code, count in counts.failed_topics.most_common())
-        yield f"failed for other reasons and not charged: topics {codes}"
+        yield f"topics that failed for other reasons, and were not charged: {codes}"
     if counts.validate_only:
-        yield f"only validated and not charged: {plural(counts.validate_only, 'request')}"
+        yield f"validate-only requests, not charged: {counts.validate_only:,}"
 
 
-def _once(summary: Summary) -> Iterator[str]:
+def _counted_once(summary: Summary) -> Iterator[str]:
     if summary.forwarded:
         yield f"in the logs of a broker and of the controller, counted once: {plural(summary.forwarded, 'request')}"
     if summary.copies:
@@ -101,20 +107,17 @@ def _assumed(summary: Summary) -> Iterator[str]:
     if assumed:
         parts = ", ".join(f"{count:,} to {_VERBS[operation]}" for operation, count in assumed.items())
         yield (
-            f"cost not in the logs, assumed to be {ASSUMED_PARTITIONS}: topics {parts} "
-            "(observe snapshot knows topics from before; observe.default_partitions sets the default)"
+            f"topics whose cost is not in the logs, assumed to be {ASSUMED_PARTITIONS}: {parts} "
+            "(observe snapshot saves existing topics; observe.default_partitions sets the default)"
         )
 
 
 def _doubts(summary: Summary) -> Iterator[str]:
     for each in summary.clocks:
         if abs(each.ahead_ms) > _CLOCK_MS:
-            log, beside = _log_name(summary, each.log), _log_name(summary, each.asked_log)
+            log, other = _log_name(summary, each.log), _log_name(summary, each.broker_log)
             way = "ahead of" if each.ahead_ms > 0 else "behind"
-            yield (
-                f"clocks differ: {log} is {abs(each.ahead_ms) / 1000:,.1f} s {way} {beside}; "
-                "each time is the one in its own log"
-            )
+            yield (f"clocks differ: {log} is {abs(each.ahead_ms) / 1000:,.1f} s {way} {other}; times are not corrected")
     for name, found in summary.logs.items():
         if found.broken:
             first = printable(found.first_broken or "")

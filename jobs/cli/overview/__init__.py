@@ -1,4 +1,4 @@
-"""The commands that show what there is and change nothing: the deployment, its settings, and topics.
+"""The commands that show the deployment, its settings and its topics, and change nothing.
 
 May import: everything below `jobs.cli`, and the options that commands share.
 """

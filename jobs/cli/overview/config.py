@@ -6,13 +6,21 @@ import typer
 
 from jobs.cli.options import TargetOptions
 from jobs.cli.output import OutputOptions, print_table, print_text
+from jobs.cli.program.completion import complete_setting_name
+from jobs.spark.installation import jars_folder
+from quota.callbacks.loading import check_callbacks
 from quota.errors import NotFound
 from quota.settings.listing import ListedSetting, Value, listed_settings, table_names
 from quota.settings.loading import LoadedSettings
 from schemas.documents.settings import SettingInForce, SettingsInForce, ValidatedSettings
 
 Names = Annotated[
-    list[str] | None, typer.Argument(metavar="NAME", help="Sections (quota) or settings (quota.window_num).")
+    list[str] | None,
+    typer.Argument(
+        metavar="NAME",
+        help="Sections (quota) or settings (quota.window_num).",
+        autocompletion=complete_setting_name,
+    ),
 ]
 Changed = Annotated[bool, typer.Option("--changed", help="Only settings that differ from their defaults.")]
 
@@ -48,13 +56,16 @@ def show(names: Names = None, changed: Changed = False, *, output: OutputOptions
 
 
 def validate(*, output: OutputOptions, kafka: TargetOptions) -> None:
-    """Check all settings, and connect to nothing.
+    """Check all settings, without connecting to a cluster.
+
+    The callback and folders of jars that are set must exist, and librdkafka must accept its properties.
 
     Examples:
       mutation-quota config validate --settings /etc/mutation-quota.toml
       mutation-quota config validate --set topics.partitions=12
     """
     loaded = kafka.read_with_origins()
+    _check_code(loaded)
     settings = list(listed_settings(loaded))
     changed = sum(each.is_changed for each in settings)
     where = "no settings file" if loaded.file is None else str(loaded.file)
@@ -63,6 +74,24 @@ def validate(*, output: OutputOptions, kafka: TargetOptions) -> None:
         ValidatedSettings(_file(loaded), len(settings), changed),
         lambda: print_text(f"{where}: valid; {differ} (config show --changed)"),
     )
+
+
+def _check_code(loaded: LoadedSettings) -> None:
+    """Check settings that name code or are passed on to it, as the programs that use them do when they start.
+
+    Raises:
+        BadInput: a callback, a folder of jars or a property of librdkafka is invalid.
+    """
+    from quota.kafka.clients import client_config
+
+    settings = loaded.settings
+    check_callbacks(settings.quota.callbacks)
+    for connection in (settings.kafka.connection, settings.target_connection):
+        if connection.security.more_librdkafka:
+            client_config(connection)
+    for section, folder in (("spark", settings.spark.jars), ("broker", settings.broker.jars)):
+        if (section, "jars") in loaded.origins:  # the default is missing where nothing needs it
+            jars_folder(folder, f"{section}.jars")
 
 
 def _file(loaded: LoadedSettings) -> str | None:

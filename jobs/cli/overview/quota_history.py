@@ -1,12 +1,16 @@
-"""`mutation-quota quotas history`: who changed what, when and why."""
+"""`mutation-quota quotas history`: shows who changed what, when and why."""
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from jobs.cli.control.entities import ClientDefaults, UserDefaults, parse_optional_entity
 from jobs.cli.control.quota_text import entity_cells, format_callback, quota_configs
-from jobs.cli.options import Client, KafkaOptions, User
+from jobs.cli.options import Client, From, KafkaOptions, To, User
 from jobs.cli.output import OutputOptions, print_table
+from jobs.cli.times import parse_period
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import (
     QUOTA_CONFIGS,
@@ -31,28 +35,41 @@ def history(
     user_defaults: UserDefaults = False,
     client: Client = None,
     client_defaults: ClientDefaults = False,
+    since: From = None,
+    until: To = None,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="Print at most the N latest.")] = 1000,
     *,
     output: OutputOptions,
     kafka: KafkaOptions,
 ) -> None:
     """Show who changed what, when and why.
 
-    Reads the quota topic, which keeps all changes for a week, and the last one of each entity for good. The Delta table
-    quota_changes keeps all of them.
+    Reads the quota topic, which retains all changes for a week, and the last one of each entity forever. The Delta
+    table quota_changes retains older changes for audit.keep_days. --from and --to refer to the time at which a change
+    was written.
 
     Examples:
-      mutation-quota quotas history
+      mutation-quota quotas history --from -1d
       mutation-quota quotas history --user alice -o jsonl
     """
     entity = parse_optional_entity(
         user=user, user_defaults=user_defaults, client=client, client_defaults=client_defaults
     )
+    start, end = parse_period(since, until)
     settings = kafka.read()
     from quota.kafka.quotas.log import read_log
 
     log = read_log(settings, with_entries=True)
-    changes = list(history_entries(log.entries, entity))
-    output.print(QuotaHistory(changes), lambda: print_history(changes), items="changes")
+    found = [
+        each
+        for each in history_entries(log.entries, entity)
+        if each.timestamp >= (start or 0) and (end is None or each.timestamp < end)
+    ]
+    changes = found[-limit:]
+    left_out = len(found) - len(changes)
+    output.print(QuotaHistory(changes, left_out), lambda: print_history(changes), items="changes")
+    if left_out:
+        print(f"and {plural(left_out, 'earlier change')} (--limit)", file=sys.stderr)
 
 
 def history_entries(entries: Iterable[QuotaLogEntry], entity: QuotaEntity | None) -> Iterator[HistoryEntry]:
@@ -97,7 +114,8 @@ def _change_text(entry: HistoryEntry) -> str:
         case "callback_cancel":
             return f"callback: change scheduled for {moment} cancelled"
         case "cluster":
-            return f"cluster: {plural(entry.topics or 0, 'topic')}, {plural(entry.partitions or 0, 'partition')}{later}"
+            topics, partitions = entry.topic_count or 0, entry.partition_count or 0
+            return f"cluster: {plural(topics, 'topic')}, {plural(partitions, 'partition')}{later}"
         case "cancel":
             return f"change scheduled for {moment} cancelled"
         case _:
@@ -145,7 +163,7 @@ def _change(record: QuotaLogRecord, change: Change, timeline: QuotaTimeline) -> 
             is_cancellation = isinstance(change, CallbackCancellation)
             return {"kind": "callback_cancel" if is_cancellation else "callback", "callback": setting}
         case ClusterRecord(cluster):
-            return {"kind": "cluster", "topics": len(cluster.topics), "partitions": cluster.partitions}
+            return {"kind": "cluster", "topic_count": len(cluster.topics), "partition_count": cluster.partitions}
         case QuotaRecord(entity):
             before = timeline.latest(entity, change.moment)
             row = {"kind": "quota", "entity": entity, "before": quota_configs(before.quota if before else None)}

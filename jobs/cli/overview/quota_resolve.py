@@ -1,4 +1,4 @@
-"""`mutation-quota quotas resolve`: the quota that applies to a client, and why."""
+"""`mutation-quota quotas resolve`: shows the quota that applies to a client, and why."""
 
 from collections.abc import Iterator, Sequence
 
@@ -30,8 +30,8 @@ def resolve(
 ) -> None:
     """Show which quota applies to a client, and why.
 
-    Shows the quota for a user and client-id, who shares its bucket, and the eight levels, of which the first with a
-    quota wins.
+    Shows the quota for a user and client-id, who shares its bucket, and the eight levels; the first level with a quota
+    wins.
 
     Examples:
       mutation-quota quotas resolve --user alice --client app
@@ -105,7 +105,7 @@ def _row(number: int, level: Level) -> list[str]:
 
 
 def _document(resolution: Resolution, levels: Sequence[Level], window: Window, at: int) -> ResolvedQuota:
-    """Return the quota that applies at a time (epoch ms), and the levels that were tried, as data."""
+    """Return the quota that applies at a time (epoch ms), and the levels, as data."""
     quota = resolution.limit.quota if resolution.limit else None
     winner = _winner(levels) if quota else None
     return ResolvedQuota(

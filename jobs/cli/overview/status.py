@@ -1,4 +1,4 @@
-"""`mutation-quota status`: the state of a deployment, on one screen."""
+"""`mutation-quota status`: shows the state of a deployment on one screen."""
 
 import os
 from typing import Annotated
@@ -24,8 +24,8 @@ Endpoints = Annotated[
         "--metrics",
         metavar="HOST:PORT",
         callback=_check_endpoints,
-        help="A job's metrics endpoint, which tells whether it runs; may be given several times. "
-        "By default the one of metrics.port.",
+        help="A job's metrics endpoint, which reports whether it runs; may be given several times. "
+        "By default that of metrics.port.",
     ),
 ]
 Timeout = Annotated[
@@ -38,7 +38,8 @@ def status(endpoints: Endpoints = None, timeout: Timeout = 10.0, *, output: Outp
     """Show topics, queries, tables and problems.
 
     Starts no JVM and changes nothing. A part that cannot be reached is a problem, and the rest is shown. LAG counts the
-    records that a query has not read. RUNNING is ? if no metrics endpoint tells it: name those of the jobs.
+    records that a query has not read. RUNNING is ? if no metrics endpoint reports it: name the jobs' endpoints with
+    --metrics.
 
     Exit code 0: there is no problem. Exit code 1: something is missing, cannot be reached, or is behind.
 
@@ -47,7 +48,7 @@ def status(endpoints: Endpoints = None, timeout: Timeout = 10.0, *, output: Outp
       mutation-quota status --metrics 10.0.0.1:9464 --output json
     """
     settings = kafka.read()
-    # deltalake's own log would stand between the lines: what cannot be reached is told as a problem.
+    # deltalake's log would appear between the lines; what cannot be reached is reported as a problem.
     os.environ.setdefault("RUST_LOG", "error")
     from jobs.cli.overview.status_text import print_status
     from jobs.report.status.gathering import read_status

@@ -1,4 +1,4 @@
-"""The state of a deployment as text for a terminal of 80 columns."""
+"""Prints the state of a deployment for a terminal of 80 columns."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,10 +9,10 @@ from schemas.documents.status import EndpointStatus, QueryStatus, Status, TableS
 
 _LABEL = 9
 _MAX_TOPICS = 14
-"""The most topics that are printed."""
+"""The largest number of topics that are printed."""
 
 _MAX_LAGS = 6
-"""The most partitions of a query whose lag is printed."""
+"""The largest number of partitions of a query whose lag is printed."""
 
 _STAMPED = {"LogAppendTime": "broker", "CreateTime": "producer", None: "-"}
 
@@ -29,9 +29,9 @@ def print_status(status: Status) -> None:
     print()
     shown = _shown_topics(status.topics)
     print_table(
-        ("TOPIC", "PART", "REPL", "CLEANUP", "RETENTION", "STAMPED BY", "STATE"),
+        ("TOPIC", "PART", "RF", "CLEANUP", "RETENTION", "STAMPED", "STATE"),
         map(_topic_cells, shown),
-        numbers=("PART", "REPL"),
+        numbers=("PART", "RF"),
     )
     for line in _difference_lines(shown, len(status.topics) - len(shown)):
         print(line)
@@ -66,7 +66,7 @@ def _labelled(label: str, text: str) -> str:
 
 def _endpoint_text(endpoint: EndpointStatus) -> str:
     if endpoint.error is not None:
-        return "no answer"
+        return "no response"
     jobs = ", ".join(endpoint.jobs or ["no job yet"])
     return jobs if endpoint.ready else f"{jobs}: not ready"
 
@@ -91,7 +91,7 @@ def _topic_cells(topic: TopicStatus) -> list[str]:
         return [topic.name, "-", "-", "-", "-", "-", state]
     return [
         topic.name,
-        format_number(topic.partitions),
+        format_number(topic.partition_count),
         format_number(topic.replication_factor),
         topic.cleanup_policy or "-",
         _retention(topic),
@@ -104,18 +104,18 @@ def _topic_state(topic: TopicStatus) -> str:
     if topic.leaderless:
         return "NO LEADER"
     if topic.under_replicated:
-        return "NOT IN SYNC"
+        return "UNDER-REPLICATED"
     return "differs" if topic.differences else "ok"
 
 
 def _retention(topic: TopicStatus) -> str:
     if topic.retention_ms is None or topic.cleanup_policy == "compact":
         return "-"
-    return "for ever" if topic.retention_ms < 0 else format_duration(topic.retention_ms)
+    return "forever" if topic.retention_ms < 0 else format_duration(topic.retention_ms)
 
 
 def _shown_topics(topics: Sequence[TopicStatus]) -> list[TopicStatus]:
-    """Return at most `_MAX_TOPICS` topics: a thousand users may have one each, and those that are not right remain."""
+    """Return at most `_MAX_TOPICS` topics, because each user may have one; those with a problem come first."""
     in_order = sorted(topics, key=lambda each: (each.kind == "requests", _topic_state(each) == "ok"))
     kept = {each.name for each in in_order[:_MAX_TOPICS]}
     return [each for each in topics if each.name in kept]
@@ -155,10 +155,10 @@ def _lag_lines(row: QueryStatus) -> Iterator[str]:
     behind = sorted((each for each in row.partitions or () if each.lag), key=lambda each: -each.lag)
     if not behind:
         return
-    told = [f"{each.topic}-{each.partition} by {each.lag:,}" for each in behind[:_MAX_LAGS]]
-    more = len(behind) - len(told)
-    told += [f"{plural(more, 'more partition')} (--output json)"] if more else []
-    text = f"{row.name} is behind in {', '.join(told)}"
+    listed = [f"{each.topic}-{each.partition} by {each.lag:,}" for each in behind[:_MAX_LAGS]]
+    more = len(behind) - len(listed)
+    listed += [f"{plural(more, 'more partition')} (--output json)"] if more else []
+    text = f"{row.name} is behind in {', '.join(listed)}"
     yield fill(text, "  ", "    ")
 
 

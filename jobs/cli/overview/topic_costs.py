@@ -1,4 +1,4 @@
-"""What changes of a topic cost, and the quota that they are charged to."""
+"""The cost of changing a topic, and the quota that it is charged to."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -58,13 +58,13 @@ def charged_quota(settings: Settings, user: str | None, client_id: str | None) -
 def described_topic(
     layout: TopicLayout, topic_id: str, configs: Mapping[str, TopicConfig] | None, charged: Charged | None
 ) -> DescribedTopic:
-    """Return a topic with what changes of it cost.
+    """Return a topic with the cost of changing it.
 
     Args:
         layout: the topic.
         topic_id: its id.
         configs: all its configs; None if they cannot be read.
-        charged: the quota that they are charged to; None if nobody asked.
+        charged: the quota that changes are charged to; None if it is not requested.
     """
     own = None if configs is None else {name: each.value for name, each in configs.items() if each.is_own}
     partitions = [
@@ -77,7 +77,7 @@ def described_topic(
 
 
 def _wait_ms(name: str, cost: int, charged: Charged | None) -> int | None:
-    """Return how long a full bucket is in debt after it was charged for a topic, ms."""
+    """Return how long a full bucket is in debt after the deletion of a topic [ms]; None without a quota."""
     if charged is None or charged.quota is None:
         return None
     _, tokens = charge(charged.burst, charged.burst, [TopicMutation(name, cost)], charged.quota, strict=True)

@@ -1,4 +1,4 @@
-"""Described topics as text for a terminal of 80 columns."""
+"""Prints described topics for a terminal of 80 columns."""
 
 from jobs.cli.output import print_table
 from jobs.cli.program.wording import labelled
@@ -11,7 +11,7 @@ def print_described(document: DescribedTopics, *, all_partitions: bool) -> None:
 
     Args:
         document: the topics and the quota.
-        all_partitions: whether to print each partition, and not only those without a leader or out of sync.
+        all_partitions: whether to print all partitions, or only those without a leader or under-replicated.
     """
     charged = document.charged
     if charged is not None:

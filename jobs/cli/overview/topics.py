@@ -1,14 +1,13 @@
-"""`mutation-quota topics list` and `describe`: the topics of the target cluster, and what changes of them cost."""
+"""`mutation-quota topics list` and `describe`: shows the target cluster's topics, and the cost of changing them."""
 
-import re
 from typing import Annotated
 
 import typer
 
-from jobs.cli.options import Client, TargetOptions, User
+from jobs.cli.options import Client, TargetOptions, TopicPattern, User
 from jobs.cli.output import OutputOptions, print_table
 from jobs.cli.program.wording import format_number
-from quota.errors import BadInput, NotFound
+from quota.errors import NotFound
 from quota.text import plural
 from schemas.documents.described_topics import DescribedTopics, ListedTopic, Topics
 
@@ -19,32 +18,36 @@ Pattern = Annotated[
     ),
 ]
 
+_ALL = ".*"
+
 
 def list_topics(topic: Pattern = None, *, output: OutputOptions, kafka: TargetOptions) -> None:
     """List topics with their partitions and replicas.
 
-    Asks the cluster of kafka.target_servers, by default the one with the request topic.
+    Reads the cluster of kafka.target_servers, by default the one with the request topic.
 
     Examples:
       mutation-quota topics list
       mutation-quota topics list --topic 'orders-.*' --output jsonl
     """
+    pattern = TopicPattern.parse(_ALL if topic is None else topic)
     settings = kafka.read()
-    pattern = _name_pattern(topic)
     from quota.kafka.topics.layouts import LayoutReader
 
     found = LayoutReader(settings.target_connection, settings.kafka.timeout_seconds).cluster().topics.values()
     topics = [
         ListedTopic(each.name, len(each.partitions), each.replication_factor, each.leaderless, each.under_replicated)
         for each in found
-        if pattern.fullmatch(each.name)
+        if pattern.matches(each.name)
     ]
     if topic is not None and not topics:
         raise NotFound(f"no topic matches {topic} on {settings.target_connection}")
 
     def table() -> None:
         if topics:
-            cells = [[each.name, f"{each.partitions:,}", str(each.replication_factor), _state(each)] for each in topics]
+            cells = [
+                [each.name, f"{each.partition_count:,}", str(each.replication_factor), _state(each)] for each in topics
+            ]
             print_table(("TOPIC", "PARTITIONS", "REPLICAS", "STATE"), cells, numbers=("PARTITIONS", "REPLICAS"))
         else:
             print("No topics.")
@@ -57,7 +60,7 @@ def describe(
     user: User = None,
     client: Client = None,
     partitions: Annotated[
-        bool, typer.Option("--partitions", help="Print each partition, not only those in trouble.")
+        bool, typer.Option("--partitions", help="Print all partitions, not only those with a problem.")
     ] = False,
     *,
     output: OutputOptions,
@@ -65,22 +68,22 @@ def describe(
 ) -> None:
     """Describe topics, and what changing them costs.
 
-    Asks the cluster of kafka.target_servers, by default the one with the request topic. With --user or --client, also
+    Reads the cluster of kafka.target_servers, by default the one with the request topic. With --user or --client, also
     shows the quota that is charged, and how long a full bucket is in debt after a deletion. The table has the
-    partitions that have no leader or are out of sync; JSON has all of them.
+    partitions that have no leader or are under-replicated; JSON has all partitions.
 
     Examples:
       mutation-quota topics describe --topic orders --partitions
       mutation-quota topics describe --topic 'orders-.*' --user alice --client app
     """
+    pattern = TopicPattern.parse(_ALL if topic is None else topic)
     settings = kafka.read()
-    pattern = _name_pattern(topic)
     from jobs.cli.overview.topic_costs import charged_quota, described_topic
     from jobs.cli.overview.topic_text import print_described
     from quota.kafka.topics.layouts import LayoutReader
 
     reader = LayoutReader(settings.target_connection, settings.kafka.timeout_seconds)
-    found = {name: each for name, each in reader.cluster().topics.items() if pattern.fullmatch(name)}
+    found = {name: each for name, each in reader.cluster().topics.items() if pattern.matches(name)}
     if topic is not None and not found:
         raise NotFound(f"no topic matches {topic} on {settings.target_connection}")
     charged = None if user is None and client is None else charged_quota(settings, user, client)
@@ -89,18 +92,6 @@ def describe(
     described = [described_topic(each, ids[name], configs.get(name), charged) for name, each in found.items()]
     document = DescribedTopics(charged.document if charged else None, described)
     output.print(document, lambda: print_described(document, all_partitions=partitions), items="topics")
-
-
-def _name_pattern(text: str | None) -> re.Pattern[str]:
-    """Return the pattern of a topic's whole name, as kafka-topics.sh reads it.
-
-    Raises:
-        BadInput: it is not a regular expression.
-    """
-    try:
-        return re.compile("|".join(f"(?:{part.strip()})" for part in (".*" if text is None else text).split(",")))
-    except re.error as error:
-        raise BadInput(f"--topic {text}: not a regular expression: {error}") from None
 
 
 def _state(topic: ListedTopic) -> str:

@@ -1,15 +1,20 @@
-"""Kafka's own properties files (`--command-config`, `--target-command-config`), as settings of connections."""
+"""Reads Kafka's properties files (`--command-config`, `--target-command-config`) as settings of connections."""
 
+import difflib
+import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from quota.errors import BadInput
+from quota.settings.loading import Override
 from quota.settings.security.oauth import OIDC_HANDLER
 from quota.settings.security.settings import SecuritySettings
 
-_SERVERS = "bootstrap_servers"
+_log = logging.getLogger(__name__)
+
+_SERVERS, _CLIENT_ID = "bootstrap_servers", "client.id"
 _DIRECT = {
     "bootstrap.servers": _SERVERS,
     "security.protocol": "security_protocol",
@@ -26,14 +31,18 @@ _HANDLER = "sasl.login.callback.handler.class"
 _OIDC = re.compile(r"org\.apache\.kafka\.common\.security\.oauthbearer\.(secured\.)?OAuthBearerLoginCallbackHandler")
 _KNOWN = {
     *_DIRECT,
+    _CLIENT_ID,
     _JAAS,
     _HANDLER,
     _HOST_CHECK,
     *(f"{store}.{part}" for store in _STORES for part in ("location", "type")),
 }
+_SECURITY = ("security.", "sasl.", "ssl.")
+_MISSPELLED = 0.9
+"""The similarity to a known name from which another name is taken for an error in it: `boostrap.servers`."""
 
 _LOGIN = re.compile(r"\s*org\.apache\.kafka\.common\.security\.([\w.]+)LoginModule\s+required\s(.*);\s*", re.DOTALL)
-_JAAS_OPTION = re.compile(r"""\s*([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s"]+))""")
+_JAAS_OPTION = re.compile(r"""\s*([\w.]+)\s*=\s*(?:(["'])((?:(?!\2)[^\\]|\\.)*)\2|([^\s"']+))""")
 _PASSWORDS = ("plain.Plain", "scram.Scram")
 _PASSWORD_OPTIONS = {"username": "sasl_username", "password": "sasl_password"}
 _TOKENS = "oauthbearer.OAuthBearer"
@@ -60,45 +69,57 @@ class _Entry:
     name: str
     value: str
     is_assigned: bool
-    """Whether `=` or `:` follows the name; Java takes a space as well, and a name alone."""
+    """Whether `=` or `:` follows the name; Java also accepts a space, and a name alone."""
 
     @property
     def is_property(self) -> bool:
-        """Whether this is a property of a client; else it is text of some other file, which may be a secret."""
+        """Whether this is a property of a client; otherwise it is text of a different file, and may be a secret."""
         return self.is_assigned and bool(_PROPERTY_NAME.fullmatch(self.name))
 
 
-def read_command_config(file: Path) -> list[str]:
-    """Read a properties file, and return it as settings of `[kafka]`, as `--set` takes them.
+def read_command_config(file: Path) -> list[Override]:
+    """Read a properties file, and return settings of `[kafka]`.
 
-    They replace all security settings of `[kafka]`: a file that has no login means none.
-
-    Raises:
-        BadInput: the file cannot be read, or a property cannot be carried over.
-    """
-    settings = _read(file, f"--command-config {file}")
-    return [f"kafka.{name}={value}" for name, value in settings.items()]
-
-
-def read_target_command_config(file: Path) -> list[str]:
-    """Read a properties file, and return it as settings of the target cluster, as `--set` takes them.
-
-    They replace all settings of `[target]`, and none is taken over from `[kafka]`.
+    They replace all security settings of `[kafka]`, so a file without a login connects without one. A `client.id` is
+    the client-id of requests.
 
     Raises:
-        BadInput: the file cannot be read, or a property cannot be carried over.
+        BadInput: the file cannot be read, or a property is not supported.
     """
-    settings = _read(file, f"--target-command-config {file}")
+    option = f"--command-config {file}"
+    found = _read(file, option)
+    settings = {f"kafka.{name}": value for name, value in _connection(found, option).items()}
+    if client_id := found.get(_CLIENT_ID):
+        settings["client.client_id"] = client_id
+    return _overrides(settings, option)
+
+
+def read_target_command_config(file: Path) -> list[Override]:
+    """Read a properties file, and return settings of the target cluster.
+
+    They replace all settings of `[target]`, and none is inherited from `[kafka]`.
+
+    Raises:
+        BadInput: the file cannot be read, or a property is not supported.
+    """
+    option = f"--target-command-config {file}"
+    settings = _connection(_read(file, option), option)
     servers = settings.pop(_SERVERS, None)
-    security = [f"target.{name}={value}" for name, value in settings.items()]
-    return security if servers is None else [f"kafka.target_servers={servers}", *security]
+    first = {} if servers is None else {"kafka.target_servers": servers}
+    return _overrides(first | {f"target.{name}": value for name, value in settings.items()}, option)
+
+
+def _overrides(settings: Mapping[str, str], option: str) -> list[Override]:
+    return [Override(f"{name}={value}", option) for name, value in settings.items()]
 
 
 def _read(file: Path, option: str) -> dict[str, str]:
-    """Return all security settings, and the servers if the file has them.
+    """Return the properties of a file that are carried over.
+
+    Others are ignored, as by Kafka's tools, unless they concern security: clients would connect differently.
 
     Raises:
-        BadInput: the file cannot be read, or a property cannot be carried over; `option` is named.
+        BadInput: the file cannot be read, or a security property is not supported; the message names `option`.
     """
     try:
         entries = [*_properties(file.read_text(encoding="utf-8-sig"))]
@@ -106,9 +127,27 @@ def _read(file: Path, option: str) -> dict[str, str]:
         raise BadInput(f"{option}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise BadInput(f"{option}: not UTF-8") from None
-    found = {each.name: each.value for each in entries}
-    if unknown := [each for each in entries if each.name not in _KNOWN]:
-        raise BadInput(f"{option}: {_not_supported(unknown)}")
+    others = [each for each in entries if each.name not in _KNOWN]
+    if refused := [each for each in others if not _is_ignored(each)]:
+        raise BadInput(f"{option}: {_not_supported(refused)}")
+    if others:
+        _log.debug("%s: ignored, as they do not concern security: %s", option, ", ".join(each.name for each in others))
+    return {each.name: each.value for each in entries if each.name in _KNOWN}
+
+
+def _is_ignored(entry: _Entry) -> bool:
+    """Return whether this is a property of clients that changes nothing for the jobs, and no misspelled name."""
+    if not entry.is_property or entry.name.startswith(_SECURITY):
+        return False
+    return not difflib.get_close_matches(entry.name, _KNOWN, n=1, cutoff=_MISSPELLED)
+
+
+def _connection(found: Mapping[str, str], option: str) -> dict[str, str]:
+    """Return all security settings, and the servers if the file has them.
+
+    Raises:
+        BadInput: a property cannot be carried over; `option` is named.
+    """
     if not _OIDC.fullmatch(handler := found.get(_HANDLER, OIDC_HANDLER)):
         raise BadInput(f"{option}: {_HANDLER}={handler} is not supported; librdkafka cannot run it")
     settings = dict.fromkeys(SecuritySettings.model_fields.keys() - {"librdkafka"}, "")
@@ -137,15 +176,17 @@ def _not_supported(entries: Sequence[_Entry]) -> str:
     names = sorted({each.name for each in entries})
     more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
     verb, them = ("is", "it") if len(names) == 1 else ("are", "them")
-    return f"{', '.join(names[:_MAX_NAMED])}{more} {verb} not supported; remove {them} from the file"
+    nearest = difflib.get_close_matches(names[0], _KNOWN, n=1, cutoff=_MISSPELLED)
+    advice = f"did you mean {nearest[0]}?" if nearest else f"remove {them} from the file"
+    return f"{', '.join(names[:_MAX_NAMED])}{more} {verb} not supported; {advice}"
 
 
 def _login(text: str, option: str) -> dict[str, str]:
-    """Return the settings of a login by PLAIN, SCRAM or OAUTHBEARER."""
+    """Return the settings of a login with PLAIN, SCRAM or OAUTHBEARER."""
     match = _LOGIN.fullmatch(text)
     module = match[1] if match else ""
     options = {
-        name: _unescaped(quoted) or plain for name, quoted, plain in _JAAS_OPTION.findall(match[2] if match else "")
+        name: _unescaped(quoted) or plain for name, _, quoted, plain in _JAAS_OPTION.findall(match[2] if match else "")
     }
     if module in _PASSWORDS and options.keys() == _PASSWORD_OPTIONS.keys():
         return {_PASSWORD_OPTIONS[name]: value for name, value in options.items()}
@@ -166,7 +207,7 @@ def _login(text: str, option: str) -> dict[str, str]:
 
 
 def _properties(text: str) -> Iterator[_Entry]:
-    """Yield the entries of a file, as java.util.Properties reads it."""
+    """Yield the entries of a file in the format of java.util.Properties."""
     lines = enumerate(text.replace("\r\n", "\n").split("\n"), 1)
     for number, line in lines:
         logical = line.lstrip(_BLANKS)

@@ -1,10 +1,24 @@
-"""`mutation-quota completion`: the scripts by which shells complete commands, options and values."""
+"""`mutation-quota completion`: scripts with which shells complete commands, options and values."""
 
 import enum
 from typing import Annotated
 
 import typer
 from typer.completion import get_completion_script  # type: ignore[attr-defined]
+
+from quota.settings.listing import setting_names
+
+
+def complete_setting(incomplete: str) -> list[str]:
+    """Return the settings that begin with an incomplete value of `--set`."""
+    return [f"{name}=" for name in setting_names() if name.startswith(incomplete)]
+
+
+def complete_setting_name(incomplete: str) -> list[str]:
+    """Return the sections and settings that begin with an incomplete name."""
+    names = setting_names()
+    sections = dict.fromkeys(name.partition(".")[0] for name in names)
+    return [name for name in (*sections, *names) if name.startswith(incomplete)]
 
 
 class Shell(enum.Enum):

@@ -1,4 +1,4 @@
-"""Groups of options: a command takes a dataclass, and the command line has an option for each of its fields."""
+"""Groups of options: a command takes a dataclass, whose fields are options of the command line."""
 
 import functools
 import inspect

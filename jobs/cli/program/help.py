@@ -8,15 +8,16 @@ from typing import Any, ClassVar, TypeAlias
 from typer.core import TyperCommand, TyperGroup
 
 from jobs.cli.program.help_text import Rows, help_text
-from jobs.cli.program.usage_errors import meant_commands
+from jobs.cli.program.single_values import SingleValues
+from jobs.cli.program.usage_errors import suggested_commands
 
 Command: TypeAlias = Callable[..., None]
 
 EXIT_CODES = {
     0: "success",
-    1: "an error; status: there is a problem; quotas diff: there are differences",
-    2: "bad input: an argument, option, setting or file; quotas diff: any error",
-    3: "refused by a quota; quotas drift: the cluster differs from the log",
+    1: "an error; status: there is a problem",
+    2: "bad input: an argument, option, setting or file",
+    3: "refused by a quota; quotas diff and quotas drift: there are differences",
     4: "not found: what the command names does not exist",
     130: "interrupted",
 }
@@ -24,7 +25,7 @@ EXIT_CODES = {
 
 _EXAMPLES = "\nExamples:\n"
 _LONGEST_SUMMARY = 200
-"""Characters beyond any summary: none is cut off."""
+"""A length [characters] that no summary exceeds, so that none is truncated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,30 +37,30 @@ class Group:
 
 
 Sections: TypeAlias = Mapping[str, Mapping[str, Command | Group]]
-"""The commands and groups by their names, by the sections of the help."""
+"""The commands and groups by name, for each section of the help."""
 
 
-class HelpfulCommand(TyperCommand):
-    """A command whose help says ranges in words and breaks no name."""
+class HelpfulCommand(SingleValues, TyperCommand):
+    """A command whose help describes ranges in words and does not break names."""
 
-    def get_help(self, ctx: Any) -> str:  # noqa: ANN401 Typer's own are private
+    def get_help(self, ctx: Any) -> str:  # noqa: ANN401 Typer's types are private
         """Return the help."""
         return help_text(self, ctx, {})
 
 
-class HelpfulGroup(TyperGroup):
+class HelpfulGroup(SingleValues, TyperGroup):
     """A group of commands with the help of `HelpfulCommand`."""
 
-    def get_help(self, ctx: Any) -> str:  # noqa: ANN401 Typer's own are private
+    def get_help(self, ctx: Any) -> str:  # noqa: ANN401 Typer's types are private
         """Return the help."""
         return help_text(self, ctx, self.summaries())
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401
-        """Return the command that the arguments begin with; the error for another program's name has ours."""
+        """Return the command at the start of the arguments; the error for a name of another program suggests ours."""
         if not ctx.resilient_parsing and args[0] not in self.commands:
-            meant = meant_commands(args[0], self.commands)
-            if meant:
-                ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(map(repr, meant))}?")
+            suggested = suggested_commands(args[0], self.commands)
+            if suggested:
+                ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(map(repr, suggested))}?")
         return super().resolve_command(ctx, args)
 
     def summaries(self) -> Mapping[str, Rows]:
@@ -83,7 +84,7 @@ class SectionedGroup(HelpfulGroup):
 
 
 def split_docstring(command: Command) -> tuple[str, str | None]:
-    """Return the help of a command, and below it the epilog with its examples, from its docstring."""
+    """Return the help of a command and its epilog with examples, from its docstring."""
     text, heading, examples = (inspect.getdoc(command) or "").partition(_EXAMPLES)
     lines = [f"  {line.strip()}" for line in examples.splitlines()]
     return text.strip(), "\n".join([heading.strip(), *lines]) if heading else None

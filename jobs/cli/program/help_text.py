@@ -1,4 +1,4 @@
-"""The text of a command's help, in lines that fit the terminal: what Typer's own does not lay out well."""
+"""Formats a command's help in lines that fit the terminal, which Typer's own help does not."""
 
 import re
 import shutil
@@ -11,16 +11,19 @@ Rows: TypeAlias = Sequence[tuple[str, str]]
 """The rows of a section: a label, and its text."""
 
 COMMON_OPTIONS = "Common options"
-"""The panel of options that most commands have: it comes after a command's own."""
+"""The panel of options that most commands have. It follows the command's own options."""
+
+COMMON_OPTIONS_HELP = "Common options, such as --set and --verbose, come after the command; its own --help lists them."
+"""The last line of the help of a group."""
 
 _OPTIONS = "Options"
 _INDENT = "  "
 _LABEL_WIDTH = 30
-"""Characters of the longest label that has its text next to it."""
-_LEAST_TEXT = 24
-"""Characters of the narrowest column of texts; where there are fewer, texts come below their labels."""
+"""The length of the longest label whose text is on the same line [characters]."""
+_MIN_TEXT_WIDTH = 24
+"""The width of the narrowest column of texts [characters]; on a narrower terminal, texts are below their labels."""
 _NO_BREAK = "\xa0"
-"""A space at which no line is broken."""
+"""A space at which lines are not broken."""
 _PARAGRAPHS = re.compile(r"\n\s*\n")
 
 
@@ -30,7 +33,7 @@ def help_text(command: Any, context: Any, sections: Mapping[str, Rows]) -> str: 
     Args:
         command: the command, or a group of commands.
         context: its context.
-        sections: what follows the options: commands, or a table, by heading.
+        sections: the tables that follow the options, such as commands, by heading.
     """
     width = min(shutil.get_terminal_size().columns, WIDTH)
     parameters = [each for each in command.get_params(context) if not each.hidden]
@@ -56,7 +59,7 @@ def help_text(command: Any, context: Any, sections: Mapping[str, Rows]) -> str: 
 
 
 def argument_name(parameter: Any) -> str:  # noqa: ANN401
-    """Return an argument as usage lines have it: in brackets if it is optional, with dots if it is repeatable."""
+    """Return an argument for a usage line: in brackets if it is optional, with dots if it is repeatable."""
     name = parameter.metavar or parameter.name.upper()
     name = name if parameter.required else f"[{name}]"
     return name if parameter.nargs == 1 else f"{name}..."
@@ -70,7 +73,7 @@ def range_text(parameter: Any) -> str:  # noqa: ANN401
 
 
 def default_text(parameter: Any) -> str:  # noqa: ANN401
-    """Return the default of an option; empty if it has none, or its help says it."""
+    """Return the default of an option; empty if it has none, or if its help contains it."""
     value = parameter.default
     if parameter.param_type_name == "argument" or parameter.is_flag or value is None or value == [] or callable(value):
         return ""
@@ -90,7 +93,7 @@ def _section(heading: str, rows: Rows, width: int) -> str:
 
 def _lines(rows: Rows, width: int) -> Iterator[str]:
     column = min(max(len(label) for label, _ in rows), _LABEL_WIDTH) + 2 * len(_INDENT)
-    below = width - column < _LEAST_TEXT
+    below = width - column < _MIN_TEXT_WIDTH
     indent = " " * (3 * len(_INDENT) if below else column)
     for label, text in rows:
         first = f"{_INDENT}{label}"
@@ -102,7 +105,7 @@ def _lines(rows: Rows, width: int) -> Iterator[str]:
 
 
 def _paragraphs(text: str | None, width: int) -> Iterable[str]:
-    """Yield paragraphs; one whose lines but the first are indented is a heading with lines that are kept."""
+    """Yield paragraphs. If all lines after the first are indented, they are not rewrapped."""
     for paragraph in _PARAGRAPHS.split((text or "").strip()):
         first, *rest = paragraph.splitlines() or [""]
         if rest and all(line.startswith(" ") for line in rest):

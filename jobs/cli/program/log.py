@@ -1,4 +1,4 @@
-"""The program's log, which is written to standard error: its level, and its format."""
+"""The level and format of the program's log, which is written to standard error."""
 
 import enum
 import logging
@@ -14,15 +14,15 @@ from jobs.spark.log_lines import log_as_json
 from quota.settings.sections import LoggingSettings
 
 _OWN = ("jobs", "quota")
-"""The loggers of this project. Those of libraries stay at `info`: their details would hide ours."""
+"""The loggers of this project. Those of libraries stay at `info`, because their details would hide ours."""
 
 _FORMAT_VARIABLE = "MUTATION_QUOTA__LOGGING__FORMAT"
 
 
 _RUST_LOG, _QUIET = "RUST_LOG", "error"
-"""The variable from which deltalake takes the level of its own log when it is imported.
+"""The variable from which deltalake reads the level of its log when it is imported.
 
-Its warnings, such as a page on each attempt to find credentials in the cloud, come before an error that says the same.
+Its warnings, such as a page on each attempt to find credentials in the cloud, are repeated by the error after them.
 """
 
 
@@ -37,23 +37,23 @@ class LogLevel(enum.Enum):
 
 LogLevelOption = Annotated[
     LogLevel | None,
-    typer.Option("--log-level", help="Least severe lines to log. Default: info.", rich_help_panel=COMMON_OPTIONS),
+    typer.Option("--log-level", help="Lowest level to log. Default: info.", rich_help_panel=COMMON_OPTIONS),
 ]
 Verbose = Annotated[
     bool,
     typer.Option(
         "--verbose",
         "-v",
-        help="Same as --log-level debug: also shows where an error comes from.",
+        help="Same as --log-level debug; also prints tracebacks.",
         rich_help_panel=COMMON_OPTIONS,
     ),
 ]
 
 
 def start_log(program: str, environment: Mapping[str, str] = os.environ) -> None:
-    """Log from `info` on, as lines without decoration until the settings are read.
+    """Log at level `info`, as plain lines, until the settings are read.
 
-    Where the environment sets the format, errors of the settings have it, too.
+    If the environment sets the format, errors in the settings have it, too.
     """
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     os.environ.setdefault(_RUST_LOG, _QUIET)
@@ -63,18 +63,18 @@ def start_log(program: str, environment: Mapping[str, str] = os.environ) -> None
 
 
 def set_log_level(level: LogLevel | None, *, verbose: bool) -> None:
-    """Set the level of the log, unless neither option is given."""
+    """Set the level of the log, if one of the options is given."""
     chosen = LogLevel.DEBUG if verbose else level
     if chosen is not None:
         _set_level(chosen)
 
 
 def follow_settings(settings: LoggingSettings, service: str) -> None:
-    """Log as the settings say; an option that sets the level goes before them.
+    """Apply the settings of the log; an option that sets the level overrides them.
 
     Args:
         settings: the settings of the log.
-        service: the name of the command, as lines of JSON have it.
+        service: the name of the command, a field of JSON lines.
     """
     if settings.as_json:
         log_as_json(service)

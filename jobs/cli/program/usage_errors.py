@@ -10,8 +10,8 @@ from pydantic import ValidationError
 from jobs.cli.program.help_text import range_text
 from quota.text import printable
 
-_LEAST_LIKENESS = 0.75
-"""The likeness (difflib's ratio) of an option that may have been meant."""
+_MIN_SIMILARITY = 0.75
+"""The lowest similarity (difflib's ratio) of an option that is suggested."""
 
 _CONNECTING = {"--bootstrap-server", "--command-config"}
 _READ_STORAGE = {
@@ -31,11 +31,11 @@ _SYNONYMS = ((_SHOWN, ("describe", "list", "show")), (_SET, ("alter", "create"))
 """Names of commands in other programs, and ours."""
 
 _DELETING = ("--delete-config", "--reset")
-"""The options by which `alter` deletes something."""
+"""The options of `alter` that delete something."""
 
 
 def usage_message(error: typer.TyperException) -> str:
-    """Return the message of an error, in our words where Typer's are those of its implementation."""
+    """Return the message of an error, rewritten if Typer's message uses terms of its implementation."""
     if hasattr(error, "possibilities"):
         return f"{error.message}{_option_advice(error)}"
     parameter: Any = error.param if isinstance(error, typer.BadParameter) else None
@@ -48,7 +48,7 @@ def usage_message(error: typer.TyperException) -> str:
     return f"{name} {value}: expected {_expected(parameter)}"
 
 
-def meant_commands(word: str, commands: Mapping[str, Any]) -> list[str]:
+def suggested_commands(word: str, commands: Mapping[str, Any]) -> list[str]:
     """Return the commands of a group that do what other programs call `word`.
 
     Args:
@@ -62,8 +62,8 @@ def meant_commands(word: str, commands: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _option_advice(error: Any) -> str:  # noqa: ANN401 Typer's own are private
-    """Return what to append to the error of an option that a command does not have; empty if nothing is similar."""
+def _option_advice(error: Any) -> str:  # noqa: ANN401 Typer's types are private
+    """Return the suggestion for an option that a command does not have; empty if no option is similar."""
     name, context = error.option_name, error.ctx
     options = set(_options(context.command)) if context else set()
     command = context.command_path.partition(" ")[2] if context else ""
@@ -71,7 +71,10 @@ def _option_advice(error: Any) -> str:  # noqa: ANN401 Typer's own are private
         return f"; {command} reads storage.root, not Kafka: use --set storage.root=..."
     if name == "--config" and "--settings" in options:
         return "; use --settings FILE"
-    near = difflib.get_close_matches(name, sorted(error.possibilities or ()), cutoff=_LEAST_LIKENESS)
+    commands = getattr(context.command, "commands", {}).values() if context else ()
+    if any(name in _options(each) for each in commands):
+        return f"; it comes after the command: {' '.join(filter(None, (command, 'COMMAND', name)))}"
+    near = difflib.get_close_matches(name, sorted(error.possibilities or ()), cutoff=_MIN_SIMILARITY)
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
@@ -79,7 +82,7 @@ def _options(command: Any) -> Iterator[str]:  # noqa: ANN401
     return (option for each in command.params for option in each.opts)
 
 
-def _expected(parameter: Any) -> str:  # noqa: ANN401 Typer's own are private
+def _expected(parameter: Any) -> str:  # noqa: ANN401 Typer's types are private
     kind = parameter.type_descriptor
     if kind.is_choice:
         *others, last = (str(getattr(each, "value", each)) for each in kind.choices)

@@ -1,4 +1,4 @@
-"""Ages, durations, sizes and outcomes, as short as a column of a table, and text in lines of 80 characters."""
+"""Formats ages, durations, sizes and outcomes for columns of tables, and wraps text at 80 characters."""
 
 import re
 import textwrap
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from quota.records.decision import Decision
 
 WIDTH = 80
-"""Characters of a line."""
+"""The width of a line [characters]."""
 
 _LABEL = 14
-"""Characters of the column of labels."""
+"""The width of the column of labels [characters]."""
 
 _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
@@ -23,7 +23,7 @@ _SECONDS = len("00:00:00")
 
 
 def format_duration(milliseconds: int) -> str:
-    """Format a duration by its largest unit, and the next one where that is less than ten, as in `2h 5m`."""
+    """Format a duration [ms] in its largest unit, and also the next one if that is less than ten, as in `2h 5m`."""
     for number, (unit, size) in enumerate(_UNITS):
         count, rest = divmod(milliseconds, size)
         if count and count < _FEW and number + 1 < len(_UNITS):
@@ -36,7 +36,7 @@ def format_duration(milliseconds: int) -> str:
 
 
 def format_age(at: int, moment: int | None) -> str:
-    """Format how long ago a moment was at another one, both epoch ms."""
+    """Format the age of a time at `at`, both epoch ms; `-` for None."""
     if moment is None:
         return "-"
     age = max(0, at - moment)
@@ -44,14 +44,14 @@ def format_age(at: int, moment: int | None) -> str:
 
 
 def format_moment(at: int, moment: int) -> str:
-    """Format a moment (epoch ms) for a table, in UTC to the second, and without the date if it is that of `at`."""
+    """Format a time (epoch ms) for a table, in UTC to the second, and without the date if it is the date of `at`."""
     date, _, time = format_time(moment).partition("T")
     time = f"{time[:_SECONDS]}Z"
     return time if format_time(at).startswith(date) else f"{date}T{time}"
 
 
 def format_size(size_bytes: int) -> str:
-    """Format a size in bytes by its largest unit."""
+    """Format a size [bytes] in its largest unit."""
     size = float(size_bytes)
     for unit in _SIZES[:-1]:
         if size < _STEP:
@@ -61,7 +61,7 @@ def format_size(size_bytes: int) -> str:
 
 
 def format_outcome(decision: "Decision") -> str:
-    """Format the outcome of a decision, which in shadow mode is not in force."""
+    """Format the outcome of a decision; in shadow mode, the outcome that is not enforced."""
     return decision.outcome.value if decision.shadow is None else f"{decision.shadow.outcome.value} (shadow)"
 
 
@@ -71,7 +71,7 @@ def format_number(number: int | None) -> str:
 
 
 def fill(text: str, first: str, others: str, width: int = WIDTH) -> str:
-    """Return text in lines of at most `width` characters; names and numbers are not broken, lists of configs are.
+    """Wrap text at `width` characters. Names and numbers are not broken; lists of configs are.
 
     Args:
         text: the text.

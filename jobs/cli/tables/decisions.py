@@ -1,4 +1,4 @@
-"""`mutation-quota decisions`: the decisions that the audit has kept."""
+"""`mutation-quota decisions`: lists the decisions in the audit's tables."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -59,7 +59,9 @@ def list_decisions(
         else:
             print("No such decisions.")
         if newest_at is not None and (end is None or newest_at < end):
-            print_text(f"The audit has decisions up to {format_time(newest_at)}; newer ones follow.", file=sys.stderr)
+            print_text(
+                f"The audit has decisions up to {format_time(newest_at)}; newer ones will follow.", file=sys.stderr
+            )
 
     output.print(Decisions(found, newest_at), table, items="decisions")
 

@@ -1,4 +1,4 @@
-"""`mutation-quota maintain`: the upkeep of the Delta tables, now."""
+"""`mutation-quota maintain`: runs the upkeep of the Delta tables on demand."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -22,8 +22,17 @@ if TYPE_CHECKING:
 _COLUMNS = ("TABLE", "FILES COMPACTED", "INTO", "ROWS DELETED", "FILES REMOVED")
 
 
+def _complete_table(incomplete: str) -> list[str]:
+    from jobs.audit.tables.specs import ALL_TABLES
+
+    return [each.name for each in ALL_TABLES if each.name.startswith(incomplete)]
+
+
 def maintain(
-    tables: Annotated[list[str] | None, typer.Argument(metavar="TABLE", help="Tables; all by default.")] = None,
+    tables: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="TABLE", help="Tables; all by default.", autocompletion=_complete_table),
+    ] = None,
     *,
     confirmation: ConfirmOptions,
     output: OutputOptions,
@@ -31,10 +40,10 @@ def maintain(
 ) -> None:
     """Compact the audit's tables, and delete expired rows.
 
-    The audit does the same by itself (audit.upkeep_seconds). Rows older than audit.keep_days and minutes.keep_days are
+    The audit does the same regularly (audit.upkeep_seconds). Rows older than audit.keep_days and minutes.keep_days are
     deleted; small files are compacted; files that no version of the last two days uses are removed from the storage.
-    enforce and audit may run meanwhile. While minutes runs, which maintains tenant_minutes itself, that table is left
-    out, or refused if it is named. Do not start minutes before the command has exited.
+    enforce and audit may run meanwhile. While minutes runs, which maintains tenant_minutes itself, that table is
+    skipped, or it is an error to name it. Do not start minutes before the command has exited.
 
     Examples:
       mutation-quota maintain --dry-run
@@ -45,7 +54,7 @@ def maintain(
 
     specs = _find(settings, tables or [])
     if confirmation.dry_run:
-        _print(PlannedUpkeep.of(settings, specs).preview(), output, carried_out=False)
+        _print(PlannedUpkeep.of(settings, specs).preview(), output, applied=False)
         return
     specs = _without_held(settings, specs, named=bool(tables))
     planned = PlannedUpkeep.of(settings, specs)
@@ -53,7 +62,7 @@ def maintain(
         confirmation.check(output)
         confirmation.confirm(f"Delete {plural(expired, 'row')} for good?")
         planned = planned.only(_without_held(settings, specs, named=bool(tables)))  # the answer may have taken long
-    _print(_carry_out(planned), output, carried_out=True)
+    _print(_carry_out(planned), output, applied=True)
 
 
 def _find(settings: Settings, names: "Sequence[str]") -> "list[TableSpec]":
@@ -64,10 +73,10 @@ def _find(settings: Settings, names: "Sequence[str]") -> "list[TableSpec]":
         MutationQuotaError: the storage root cannot be read, or has no table.
     """
     from jobs.audit.tables.opening import TableStore
-    from jobs.audit.tables.specs import DECISIONS, TABLES, TENANT_MINUTES, missing_error
+    from jobs.audit.tables.specs import ALL_TABLES, DECISIONS, missing_error
     from jobs.storage.stored_files import check_store
 
-    known = {each.name: each for each in (*TABLES, TENANT_MINUTES)}
+    known = {each.name: each for each in ALL_TABLES}
     for name in names:
         if name not in known:
             raise BadInput(f"table {name!r}: expected one of {', '.join(known)}")
@@ -82,10 +91,10 @@ def _find(settings: Settings, names: "Sequence[str]") -> "list[TableSpec]":
 
 
 def _without_held(settings: Settings, specs: "list[TableSpec]", *, named: bool) -> "list[TableSpec]":
-    """Return the tables that no query overwrites meanwhile, and say which one is left out.
+    """Return the tables that no running query overwrites, and print which table is skipped.
 
     Raises:
-        MutationQuotaError: it was named.
+        MutationQuotaError: that table was named.
     """
     from jobs.audit.tables.specs import TENANT_MINUTES
     from jobs.audit.upkeep.on_demand import minutes_holder
@@ -93,15 +102,15 @@ def _without_held(settings: Settings, specs: "list[TableSpec]", *, named: bool) 
     holder = minutes_holder(settings) if TENANT_MINUTES in specs else None
     if holder is None:
         return specs
-    running = f"tenant_minutes: minutes works on it: {holder}"
+    running = f"tenant_minutes: minutes maintains it: {holder}"
     if named:
         raise MutationQuotaError(f"{running}; stop it first, or leave the table to its own upkeep")
-    print(f"{running}; the table is left out", file=sys.stderr)
+    print(f"{running}; the table is skipped", file=sys.stderr)
     return [each for each in specs if each is not TENANT_MINUTES]
 
 
 def _carry_out(planned: "PlannedUpkeep") -> "list[UpkeepResult]":
-    """Carry it out, with a progress bar if standard error is a terminal."""
+    """Carry out the upkeep, with a progress bar if standard error is a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -112,12 +121,12 @@ def _carry_out(planned: "PlannedUpkeep") -> "list[UpkeepResult]":
         return planned.carry_out(lambda name: progress.update(bar, description=name), lambda: progress.advance(bar))
 
 
-def _print(results: "Sequence[UpkeepResult]", output: OutputOptions, *, carried_out: bool) -> None:
-    document = Maintenance([*results], carried_out)
-    output.print(document, lambda: _print_table(results, carried_out=carried_out), items="tables")
+def _print(results: "Sequence[UpkeepResult]", output: OutputOptions, *, applied: bool) -> None:
+    document = Maintenance([*results], applied)
+    output.print(document, lambda: _print_table(results, applied=applied), items="tables")
 
 
-def _print_table(tables: "Sequence[MaintainedTable]", *, carried_out: bool) -> None:
+def _print_table(tables: "Sequence[MaintainedTable]", *, applied: bool) -> None:
     rows = [
         (
             each.table,
@@ -127,7 +136,7 @@ def _print_table(tables: "Sequence[MaintainedTable]", *, carried_out: bool) -> N
         for each in tables
     ]
     print_table(_COLUMNS, rows, numbers=_COLUMNS[1:])
-    if not carried_out:
+    if not applied:
         print("Nothing was changed.")
 
 

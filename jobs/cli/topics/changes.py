@@ -1,7 +1,6 @@
-"""Topic changes of the command line, and the report of their outcomes."""
+"""Makes topic changes of the command line, and reports their outcomes."""
 
 import logging
-import re
 from collections.abc import Sequence
 from concurrent.futures import wait
 from types import TracebackType
@@ -10,8 +9,9 @@ from typing import Self
 import typer
 from confluent_kafka import KafkaException
 
+from jobs.cli.options import TopicPattern
 from jobs.cli.output import OutputOptions, print_text
-from quota.errors import BadInput, NotFound
+from quota.errors import NotFound
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.admin.dispatcher import Futures
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
@@ -27,19 +27,19 @@ FAILED, REFUSED = 1, 3
 """Exit codes: a change failed; no change failed, but the quota refused one."""
 
 _SILENT_SECONDS = 3.0
-"""How long a change may take before the command says what it waits for."""
+"""The time after which the command logs what it waits for."""
 
 _log = logging.getLogger(__name__)
 
 
 class TopicChanges:
-    """A connection that changes topics, and the report of what became of them."""
+    """A connection that changes topics, and reports the outcomes."""
 
     def __init__(self, settings: Settings, output: OutputOptions) -> None:
-        """Connect.
+        """Connect to both clusters.
 
         Raises:
-            ClusterError: a cluster cannot be reached, or lacks the topics.
+            ClusterError: a cluster cannot be reached, or does not have the topics.
         """
         self._settings = settings
         self._output = output
@@ -64,24 +64,19 @@ class TopicChanges:
             topics = self.admin.list_topics(timeout=self._settings.kafka.timeout_seconds).topics
         return {name: len(topic.partitions) for name, topic in sorted(topics.items())}
 
-    def matching(self, pattern: str, *, allow_none: bool) -> dict[str, int]:
-        """Return the topics that match as in kafka-topics.sh, and their numbers of partitions.
+    def matching(self, pattern: TopicPattern, *, allow_none: bool) -> dict[str, int]:
+        """Return the topics that match a pattern as in kafka-topics.sh, and their numbers of partitions.
 
         Args:
-            pattern: a regular expression for the whole name, or several separated by commas.
-            allow_none: whether it is fine if no topic matches.
+            pattern: the expressions for the names.
+            allow_none: whether to return an empty result if no topic matches.
 
         Raises:
-            BadInput: the pattern is not a regular expression.
-            NotFound: no topic matches.
+            NotFound: no topic matches, and `allow_none` is false.
         """
-        try:
-            name_pattern = re.compile("|".join(part.strip() for part in pattern.split(",")))
-        except re.error as error:
-            raise BadInput(f"--topic {pattern}: not a regular expression: {error}") from None
-        found = {name: count for name, count in self.partition_counts().items() if name_pattern.fullmatch(name)}
+        found = {name: count for name, count in self.partition_counts().items() if pattern.matches(name)}
         if not found and not allow_none:
-            raise NotFound(f"no topic matches {pattern} on {self._settings.target_connection}")
+            raise NotFound(f"no topic matches {pattern.text} on {self._settings.target_connection}")
         return found
 
     def preview(self, done: str, names: Sequence[str]) -> None:
@@ -121,12 +116,15 @@ class TopicChanges:
 
 
 def waiting_line(names: Sequence[str], settings: Settings) -> str:
-    """Return what a change waits for, and who has to answer."""
+    """Return the log line for changes that are not completed yet: what they wait for, and which jobs must run."""
     which = f"topic {names[0]}" if len(names) == 1 else f"{len(names)} topics"
-    return (
-        f"waiting for the decision on {which}: is mutation-quota enforce running on "
-        f"{settings.kafka.bootstrap_servers}? Ctrl-C stops waiting"
-    )
+    servers, target = settings.kafka.bootstrap_servers, settings.target_connection.servers
+    question = f"is mutation-quota enforce running on {servers}"
+    if settings.client.applied_by == "applier":
+        question = f"are mutation-quota enforce and mutation-quota applier running on {servers}"
+    elif settings.client.applied_by == "client" and target != servers:
+        question += f", and does {target} answer"
+    return f"waiting for {which}: {question}? Ctrl-C stops waiting"
 
 
 def _result(topic: str, error: BaseException | None, done: str) -> TopicChange:
@@ -146,9 +144,9 @@ def _line(result: TopicChange) -> str:
     if result.outcome == "refused":
         when = f"try again in {format_seconds(result.throttle_time_ms)}, at {format_time(result.retry_at or 0)}"
         explain = f" Explain it: mutation-quota explain {result.decision_id}" if result.decision_id else ""
-        return f"Refused topic {result.topic}: the mutation quota is exhausted; {when}.{explain}"
+        return f"Topic {result.topic} refused: the mutation quota is exhausted; {when}.{explain}"
     if result.outcome == "failed":
-        return f"Failed topic {result.topic}: {result.error}"
+        return f"Topic {result.topic} failed: {result.error}"
     if result.outcome.startswith("would be"):
         return f"Topic {result.topic} {result.outcome}."
     return f"{result.outcome.capitalize()} topic {result.topic}."

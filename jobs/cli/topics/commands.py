@@ -1,11 +1,11 @@
-"""`mutation-quota topics`: kafka-topics.sh's changes, each decided by the quotas first."""
+"""`mutation-quota topics`: changes topics like kafka-topics.sh, if the quotas admit the change."""
 
 from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 
-from jobs.cli.options import Client, ConfirmOptions, TargetOptions, User, parse_pair
+from jobs.cli.options import Client, ConfirmOptions, TargetOptions, TopicPattern, User, parse_pair
 from jobs.cli.output import OutputOptions
 from quota.errors import BadInput
 from quota.settings import Settings
@@ -20,9 +20,9 @@ Assignment = Annotated[
     typer.Option("--replica-assignment", metavar="0:1,1:2", help="Broker ids of the replicas of each partition."),
 ]
 IfExists = Annotated[bool, typer.Option("--if-exists", help="Do nothing if no topic matches.")]
-ValidateOnly = Annotated[bool, typer.Option("--validate-only", help="Only validate the request; costs nothing.")]
+ValidateOnly = Annotated[bool, typer.Option("--validate-only", help="Only validate the request; it is not charged.")]
 _MAX_PARTITIONS, _MAX_REPLICAS = 2**31 - 1, 2**15 - 1
-"""What Kafka's protocol can ask for."""
+"""The largest numbers that Kafka's protocol can represent."""
 
 Timeout = Annotated[
     float | None,
@@ -132,6 +132,7 @@ def alter(
       mutation-quota topics alter --topic orders --partitions 24
       mutation-quota topics alter --topic 'logs-.*' --partitions 8 --validate-only
     """
+    pattern = TopicPattern.parse(topic)
     assignment = None if replica_assignment is None else _parse_assignment(replica_assignment)
     settings = _client_settings(kafka, user, client)
     from confluent_kafka.admin import NewPartitions
@@ -141,7 +142,7 @@ def alter(
     with TopicChanges(settings, output) as changes:
         new_partitions = [
             NewPartitions(name, partitions, *([] if assignment is None else [assignment[current:]]))
-            for name, current in changes.matching(topic, allow_none=if_exists).items()
+            for name, current in changes.matching(pattern, allow_none=if_exists).items()
         ]
         futures = changes.admin.create_partitions(
             new_partitions, validate_only=validate_only, request_timeout=timeout, retry_on_quota_violation=False
@@ -168,12 +169,13 @@ def delete(
       mutation-quota topics delete --topic 'orders-.*' --dry-run
       mutation-quota topics delete --topic orders --yes
     """
+    pattern = TopicPattern.parse(topic)
     confirmation.check(output)
     settings = _client_settings(kafka, user, client)
     from jobs.cli.topics.changes import TopicChanges
 
     with TopicChanges(settings, output) as changes:
-        names = list(changes.matching(topic, allow_none=if_exists))
+        names = list(changes.matching(pattern, allow_none=if_exists))
         if confirmation.dry_run:
             changes.preview("deleted", names)
             return
@@ -184,7 +186,7 @@ def delete(
 
 
 def _client_settings(kafka: TargetOptions, user: str | None, client: str | None) -> Settings:
-    """Read the settings, with `--user` and `--client` as the client's."""
+    """Read the settings, with `--user` and `--client` as those of the client."""
     settings = kafka.read()
     options = {"user": user, "client_id": client}
     given = {name: value for name, value in options.items() if value is not None}

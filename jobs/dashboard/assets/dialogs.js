@@ -1,4 +1,4 @@
-// What a click opens: the explanation of a decision, and the decisions of a tenant.
+// The dialogs: the explanation of a decision, and the decisions of a tenant.
 
 const dialog = document.getElementById("dialog");
 const dialogTitle = document.getElementById("dialog-title");
@@ -8,7 +8,7 @@ async function ask(path, options = {}) {
   try {
     answer = await fetch(path, { credentials: "same-origin", cache: "no-store", ...options });
   } catch {
-    throw new Error("The dashboard does not answer. Is it still running?");
+    throw new Error("The dashboard does not respond. Is it still running?");
   }
   if (!(answer.headers.get("content-type") ?? "").startsWith("application/json")) throw new Error((await answer.text()).trim());
   const value = await answer.json();
@@ -55,7 +55,7 @@ function neighbourTable(title, neighbours) {
     number(`${rounded(each.tokens_before)} → ${rounded(each.tokens)}`),
     number(each.throttle_time_ms ? seconds(each.throttle_time_ms) : ""),
   ]);
-  return [element("h3", {}, title), table(title, ["Time (UTC)", "Answer", "#Mutations", "#Tokens", "#Wait"], rows)];
+  return [element("h3", {}, title), table(title, ["Time (UTC)", "Outcome", "#Mutations", "#Tokens", "#Throttle time"], rows)];
 }
 
 function linkTo(id, text) {
@@ -68,14 +68,14 @@ function openTenant(tenant) {
   openDialog(`Decisions of ${tenant.name}`, async () => {
     const found = await ask(`/api/buckets?key=${encodeURIComponent(tenant.key)}`);
     const place = element("div", { id: "tenant-decisions" });
-    put("dialog-body", place);  // the table looks for its place in the page
+    put("dialog-body", place);  // the table finds its element in the page
     const made = makeDecisions("tenant-decisions");
-    made.show(found, (each) => each.id, "None of its decisions are kept any more.");
+    made.show(found, (each) => each.id, "Its decisions are no longer stored.");
     return [
       sentence(tenant.level
         ? `Quota: ${fine.format(tenant.level.rate)} mutations/s, at most ${rounded(tenant.level.burst)} at once` +
           `${tenant.entity ? `, set for ${tenant.entity}` : ""}.`
-        : "No quota applies at present."),
+        : "No quota applies now."),
       place,
     ];
   });

@@ -4,14 +4,15 @@ const MAX_ROWS = 200;
 const timeOfDay = (ms) => new Date(ms).toISOString().slice(11, 23);
 const seconds = (ms) => (ms < 1000 ? `${whole.format(Math.ceil(ms))} ms` : ms < 60000 ? `${(ms / 1000).toFixed(1)} s` : duration(ms));
 
-// The tokens of a bucket now, out of those at its last decision.
+// The tokens of a bucket now, computed from those at its last decision.
 function tokensNow(level, now) {
   return Math.min(level.tokens + (Math.max(0, now - level.at) / 1000) * level.rate, level.burst);
 }
 
-const isDebt = (tokens) => tokens < -1e-9;  // less is a rounding error, and refuses nobody
+const isDebt = (tokens) => tokens < -1e-9;  // a smaller debt is a rounding error, for which no request is refused
 
-// Tokens with one decimal below 10 in size, else whole. A debt is never shown as zero, because the sign decides refusal.
+// Formats tokens with one decimal if their absolute value is below 10. A debt is never shown as zero, because its sign
+// matters.
 function rounded(tokens) {
   const near = isDebt(tokens) ? Math.min(Math.round(tokens * 10) / 10, -0.1) : Math.max(0, Math.round(tokens * 10) / 10);
   return Math.abs(near) < 10 ? fine.format(near) : whole.format(tokens);
@@ -19,7 +20,7 @@ function rounded(tokens) {
 
 function makeTenants() {
   return new LiveTable("tenants-table", "Tenants and their buckets",
-    ["Tenant", "Bucket", "#Refills", "#Throttled for", "#Mutations admitted", "#Mutations refused", ...(ALLOWS_CHANGES ? ["Quota"] : [])],
+    ["Tenant", "Bucket", "#Rate", "#Throttled for", "#Mutations admitted", "#Mutations refused", ...(ALLOWS_CHANGES ? ["Quota"] : [])],
     (item) => {
       const button = element("button", { type: "button", class: "link" }, name(item.name));
       button.addEventListener("click", () => openTenant(parts.item));
@@ -30,7 +31,7 @@ function makeTenants() {
         level: element("div", { class: "level", role: "img" }, bar),
         amount: element("div", { class: "amount" }),
         bucket: liveCell("", { class: "bucket" }),
-        rate: liveCell("refills", { class: "number" }),
+        rate: liveCell("rate", { class: "number" }),
         wait: liveCell("throttled for", { class: "number" }),
         admitted: liveCell("mutations admitted", { class: "number" }),
         refused: liveCell("mutations refused", { class: "number" }),
@@ -39,7 +40,7 @@ function makeTenants() {
       parts.row = element("tr", {}, element("th", { scope: "row", role: "rowheader" }, button),
         parts.bucket, parts.rate, parts.wait, parts.admitted, parts.refused);
       if (ALLOWS_CHANGES) {
-        const tryIt = element("button", { type: "button", "aria-label": `Try another quota for ${item.name}` }, "Try…");
+        const tryIt = element("button", { type: "button", "aria-label": `Try a different quota for ${item.name}` }, "Try…");
         tryIt.addEventListener("click", () => beginTrial(parts.item));
         const cell = liveCell("");
         cell.append(tryIt);
@@ -56,7 +57,7 @@ function makeTenants() {
     });
 }
 
-// Let a bucket fill up to the present.
+// Updates the level of a bucket to the current time.
 function updateLevel(parts, present) {
   const { level, retry_at: retryAt, shadow } = parts.item;
   parts.level.hidden = level === null;
@@ -79,8 +80,8 @@ function updateLevel(parts, present) {
 const ANSWERS = { ADMITTED: "admitted", PARTIAL: "partly refused", REJECTED: "refused" };
 
 function makeDecisions(id) {
-  return new LiveTable(id, "Decisions, the latest first",
-    ["Time (UTC)", "User", "Client-id", "Request", "Answer", "#Tokens", "#Wait", "#Decided in"],
+  return new LiveTable(id, "Decisions, newest first",
+    ["Time (UTC)", "User", "Client-id", "Request", "Outcome", "#Tokens", "#Throttle time", "#Decided in"],
     (item) => {
       const button = element("button", {
         type: "button", class: "link time",
@@ -88,7 +89,7 @@ function makeDecisions(id) {
       }, timeOfDay(item.at));
       const refused = item.outcome !== "ADMITTED";
       const answer = element("span", { class: refused ? "answer refused" : "answer" },
-        (item.shadow ? "shadow: " : "") + ANSWERS[item.outcome] + (item.validate_only ? ", only asked" : ""));
+        (item.shadow ? "shadow: " : "") + ANSWERS[item.outcome] + (item.validate_only ? ", validate-only" : ""));
       const mutations = item.admitted + item.refused;
       const request = liveCell("", { class: "wide" });
       request.append(`${item.operation.toLowerCase().replace("_", " ")}: `, name(item.topic),
@@ -98,7 +99,7 @@ function makeDecisions(id) {
         withChild(liveCell(""), answer),
         withChild(liveCell("tokens", { class: "number" }),
           item.before === null ? "" : `${rounded(item.before)} → ${rounded(item.after)}`),
-        withChild(liveCell("wait", { class: "number" }), item.wait ? seconds(item.wait) : ""),
+        withChild(liveCell("throttle time", { class: "number" }), item.wait ? seconds(item.wait) : ""),
         withChild(liveCell("decided in", { class: "number" }), seconds(item.latency)));
       row.addEventListener("click", () => openExplanation(item.id));
       return { row };
@@ -112,7 +113,7 @@ function withChild(node, child) {
 }
 
 function makeChanges() {
-  return new LiveTable("changes-table", "Quota changes, the latest first", ["#No.", "From (UTC) on", "Change", "By", "Comment"],
+  return new LiveTable("changes-table", "Quota changes, newest first", ["#No.", "Effective from (UTC)", "Change", "By", "Comment"],
     (item) => ({
       row: element("tr", {},
         withChild(liveCell("no.", { class: "number" }), whole.format(item.number)),

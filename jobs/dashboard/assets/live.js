@@ -1,8 +1,8 @@
-// The page: what the stream brings, and showing it.
+// The page: receives the stream of changes, and shows them.
 
 const STALE_MS = 5000;
 const MAX_DECISIONS = 1000;
-const held = { offset: 0, intervals: new Map(), tenants: new Map(), decisions: [], changes: [], news: null, heardAt: Date.now() };
+const held = { offset: 0, intervals: new Map(), tenants: new Map(), decisions: [], changes: [], news: null, receivedAt: Date.now() };
 const plots = Object.entries(PLOTS).map(([id, plan]) => new Plot(id, plan));
 const tenants = makeTenants();
 const decisions = makeDecisions("decisions-table");
@@ -24,14 +24,14 @@ function shownChanges(from, to) {
 }
 
 function take(news) {
-  if (news.start !== document.documentElement.dataset.start) location.reload();  // it was started again: other secrets
+  if (news.start !== document.documentElement.dataset.start) location.reload();  // the dashboard was restarted, and its secrets are new
   if (news.first) {
     held.intervals.clear();
     held.tenants.clear();
     held.decisions = [];
     held.changes = [];
   }
-  held.heardAt = Date.now();
+  held.receivedAt = Date.now();
   held.offset = news.now - Date.now();
   held.news = news;
   for (const each of news.intervals) held.intervals.set(each.at, each);
@@ -49,7 +49,7 @@ function take(news) {
   if (!isPaused()) show();
 }
 
-// Forget the tenants that the dashboard has forgotten: those that are quiet for an hour.
+// Removes the tenants that the dashboard has dropped, because they had no requests for an hour.
 function forgetQuiet(news) {
   for (const [key, each] of held.tenants) {
     if (each.level && each.level.at < news.now - 3600000 && each.retry_at < news.now) held.tenants.delete(key);
@@ -73,8 +73,8 @@ function showEmpty() {
     setText(notice, "Loading the last hour…");
   } else if (!notice.hidden) {
     setText(notice, held.news.contact.state === "live"
-      ? "No request has been decided in the last hour. As soon as one is, it appears here; this page need not be reloaded."
-      : "Nothing is known yet. The topics exist as soon as the deployment's jobs have started (mutation-quota enforce).");
+      ? "No request has been decided in the last hour. New decisions appear here without a reload."
+      : "No data yet. The topics are created when the deployment's jobs start (mutation-quota enforce).");
   }
 }
 
@@ -94,7 +94,7 @@ function showTiles() {
   const middle = known.map((each) => each.p50).sort((left, right) => left - right)[Math.floor(known.length / 2)];
   const passed = Math.max(1, (now() - Math.min(...last.map((each) => each.at))) / 1000);
   const tiles = [
-    ["Decisions", last.length ? `${fine.format(sum(last.map((each) => each.decisions)) / passed)}/s` : "0/s", "at present"],
+    ["Decisions", last.length ? `${fine.format(sum(last.map((each) => each.decisions)) / passed)}/s` : "0/s", "now"],
     ["Mutations admitted", whole.format(admitted), "in the last hour"],
     ["Mutations refused", whole.format(refused), "in the last hour", refused > 0],
     ["Throttled now", whole.format(Math.max(throttled, held.news.throttled)), `of ${counted(held.news.buckets, "tenant")}`, throttled > 0],
@@ -122,7 +122,8 @@ function showPlots() {
   for (const plot of plots) plot.show(times, intervals);
 }
 
-// Tenants that are throttled come first, then who was refused most; their order is kept for a while, so that it can be read.
+// Throttled tenants come first, then those with the most refused mutations; the order changes rarely, so that it can be
+// read.
 function showTenants(again = false) {
   const found = [...held.tenants.values()].filter((each) => contains(each.name, each.user, each.client));
   if (again || (Date.now() - orderedAt > 5000 && !tenants.isHeld)) {
@@ -138,10 +139,10 @@ function showTenants(again = false) {
   const more = found.length - MAX_ROWS;
   const unknown = held.news.left_out;
   setText(document.getElementById("tenants-note"),
-    (more > 0 ? `${whole.format(more)} more are not shown; narrow them down above. ` : "") +
+    (more > 0 ? `${whole.format(more)} more are not shown; use the filter above. ` : "") +
     (unknown ? `${whole.format(unknown)} were dropped, because there were too many.` : ""));
   tenants.show(found.slice(0, MAX_ROWS), (each) => each.key,
-    filter.value ? "No tenant has this in its name." : "No tenant has asked for anything in the last hour.");
+    filter.value ? "No tenant matches the filter." : "No requests in the last hour.");
 }
 
 function showDecisions(again) {
@@ -149,7 +150,7 @@ function showDecisions(again) {
     (!refusedOnly.checked || each.outcome !== "ADMITTED" || each.wait > 0)).slice(0, 100);
   const isHeld = !again && (decisions.isHeld || dialog.open);
   const fresh = found.filter((each) => !decisions.parts.has(each.id)).length;
-  setText(document.getElementById("decisions-note"), isHeld && fresh ? "Held while you are in the list: newer ones wait." : "");
+  setText(document.getElementById("decisions-note"), isHeld && fresh ? "The list is not updated while you use it; there are newer decisions." : "");
   if (!isHeld) decisions.show(found, (each) => each.id, filter.value || refusedOnly.checked ? "No such decisions." : "No decisions yet.");
 }
 
@@ -162,16 +163,16 @@ function showContact() {
 
 function contactNow() {
   if (held.news === null) return ["starting", "Connecting…"];
-  const silent = Date.now() - held.heardAt;
-  if (silent > STALE_MS) return ["lost", "No word from the dashboard: trying again. What is shown is from before."];
+  const silent = Date.now() - held.receivedAt;
+  if (silent > STALE_MS) return ["lost", "No connection to the dashboard. Retrying; the data is out of date."];
   const { state, message, at } = held.news.contact;
   if (state === "unreachable") {
-    const known = at ? `what is shown is of ${timeOfDay(at).slice(0, 8)}` : "nothing is known yet";
-    return ["unreachable", `${message[0].toUpperCase()}${message.slice(1)}. Trying again; ${known}.`];
+    const known = at ? `the data is from ${timeOfDay(at).slice(0, 8)}` : "no data yet";
+    return ["unreachable", `${message[0].toUpperCase()}${message.slice(1)}. Retrying; ${known}.`];
   }
   if (state === "starting") return ["starting", "Reading the last hour from Kafka…"];
-  if (now() - at > STALE_MS) return ["unreachable", `Kafka has not answered for ${duration(Math.floor((now() - at) / 1000) * 1000)}. Trying again.`];
-  return isPaused() ? ["live", "Paused: what is shown does not change."] : ["live", "Live"];
+  if (now() - at > STALE_MS) return ["unreachable", `Kafka has not responded for ${duration(Math.floor((now() - at) / 1000) * 1000)}. Retrying.`];
+  return isPaused() ? ["live", "Paused: the data is not updated."] : ["live", "Live"];
 }
 
 function listen() {
@@ -182,7 +183,7 @@ function listen() {
   });
 }
 
-// A dashboard that was started again with a token asks for it again.
+// A dashboard that was restarted with a token requires it again.
 function listenAgain() {
   fetch("/assets/icon.svg").then((answer) => { if (answer.status === 401) location.reload(); else listen(); }, listen);
 }

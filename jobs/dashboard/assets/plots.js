@@ -1,4 +1,4 @@
-// Charts that move on with the time.
+// Charts that follow the current time.
 
 const WIDTH = 5000;
 const ZERO = { decisions: 0, admitted: 0, refused: 0, throttled: 0, wait: 0, p50: null, p99: null, letters: 0 };
@@ -20,7 +20,7 @@ const PLOTS = {
       return top.value > 0
         ? `Peak at ${time(top.bin)}: ${fine.format(admitted[top.bin])} mutations/s admitted and ` +
           `${fine.format(refused[top.bin])} refused.`
-        : "There were no requests in this time.";
+        : "No requests in this period.";
     },
   },
   throttled: {
@@ -31,7 +31,7 @@ const PLOTS = {
     lines: [{ label: "throttled", color: "--refused", value: (at) => at.throttled }],
     text: ([throttled], time) => {
       const top = highest(throttled);
-      return top.value > 0 ? `At most ${counted(top.value, "tenant")} at once, at ${time(top.bin)}.` : "Nobody was throttled in this time.";
+      return top.value > 0 ? `At most ${counted(top.value, "tenant")} at once, at ${time(top.bin)}.` : "No tenant was throttled in this period.";
     },
   },
   wait: {
@@ -41,7 +41,7 @@ const PLOTS = {
     lines: [{ label: "longest", color: "--line-2", value: (at) => at.wait / 1000 }],
     text: ([waits], time) => {
       const top = highest(waits);
-      return top.value > 0 ? `The longest was ${seconds(top.value * 1000)}, at ${time(top.bin)}.` : "Nobody was throttled in this time.";
+      return top.value > 0 ? `The longest was ${seconds(top.value * 1000)}, at ${time(top.bin)}.` : "No tenant was throttled in this period.";
     },
   },
   latency: {
@@ -54,7 +54,7 @@ const PLOTS = {
     text: ([p99, p50], time) => {
       const top = highest(p99);
       return top.value === null
-        ? "Nothing was decided in this time."
+        ? "No request was decided in this period."
         : `At its slowest, at ${time(top.bin)}, half of the requests were decided within ${seconds(p50[top.bin])}, and 99 % ` +
           `within ${seconds(top.value)}.`;
     },
@@ -99,7 +99,7 @@ class Plot {
       ["UTC", ...this.plan.lines.map((line) => `#${line.label}`)], rows));
   }
 
-  // Draw again in other colours.
+  // Discards the chart, so that it is drawn again in different colours.
   forget() {
     this.chart?.destroy();
     this.chart = null;
@@ -114,7 +114,7 @@ class Plot {
     const quiet = { stroke: css("--text-2"), grid: { stroke: css("--grid"), width: 1 }, ticks: { show: false } };
     const font = "12px system-ui, sans-serif";
     const bounds = () => [this.times[0], this.times[this.times.length - 1] + WIDTH];
-    const last = (bin) => Math.min(bin ?? this.times.length - 1, this.times.length - 1);  // the newest where nobody points
+    const last = (bin) => Math.min(bin ?? this.times.length - 1, this.times.length - 1);  // the newest if the pointer is elsewhere
     const valueAt = (line, bin) => this.shown[line][last(bin)];
     return {
       width: this.place.clientWidth,

@@ -1,14 +1,14 @@
-// Tables whose rows change in place, so that focus and pointer stay where they are.
+// Tables whose rows are updated in place, so that focus and hover are not lost.
 
 const liveCell = (label, attributes = {}) => element("td", { role: "cell", "data-label": label, ...attributes });
 
-// A text that is written only if it has changed.
+// Sets a text only if it has changed.
 function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
 class LiveTable {
-  // `make` returns the parts of a new row, its `row` among them; `update` writes an item into them.
+  // `make` returns the parts of a new row, including its `row`; `update` writes an item into them.
   constructor(id, caption, heads, make, update) {
     this.make = make;
     this.update = update;
@@ -24,7 +24,7 @@ class LiveTable {
     put(id, this.frame, this.none);
   }
 
-  // Whether somebody points at it, or is in it by keyboard: its rows must not move then.
+  // Whether the pointer or the keyboard focus is in the table, so that its rows must not move.
   get isHeld() {
     return this.body.matches(":hover") || this.body.contains(document.activeElement);
   }

@@ -1,4 +1,4 @@
-// A quota that is tried out on the last hour, and then set.
+// Tries a quota on the last hour, and sets it.
 
 const ALLOWS_CHANGES = document.documentElement.dataset.changes === "yes";
 const field = (id) => document.getElementById(id);
@@ -21,15 +21,15 @@ function part(kind) {
 
 function decimal(id, label) {
   const text = field(id).value.trim();
-  if (!/^[0-9]*\.?[0-9]+(e[+-]?[0-9]+)?$/i.test(text) || !Number.isFinite(Number(text))) throw new Error(`${label}: give a number above 0.`);
+  if (!/^[0-9]*\.?[0-9]+(e[+-]?[0-9]+)?$/i.test(text) || !Number.isFinite(Number(text))) throw new Error(`${label}: enter a number above 0.`);
   return Number(text);
 }
 
-// The quota in the form; JSON leaves out what is undefined.
+// Returns the quota in the form; JSON omits undefined fields.
 function wantedQuota() {
   const entity = { user: part("user"), "client-id": part("client") };
   for (const [key, label] of [["user", "User"], ["client-id", "Client-id"]]) {
-    if (entity[key] === "") throw new Error(`${label}: give a name.`);
+    if (entity[key] === "") throw new Error(`${label}: enter a name.`);
   }
   if (entity.user === undefined && entity["client-id"] === undefined) throw new Error("Choose a user, a client-id or both.");
   if (field("remove").checked) return { entity, controller_mutation_rate: null };
@@ -49,7 +49,7 @@ function forgetTrial() {
   setText(field("trial-error"), "");
 }
 
-// Fill the form with the present quota of a tenant, to be given a quota of its own.
+// Fills the form with the current quota of a tenant.
 function beginTrial(tenant) {
   for (const [kind, tag] of [["user", tenant.tags[0]], ["client", tenant.tags[1]]]) {
     field(`${kind}-kind`).value = tag ? "name" : "none";
@@ -90,21 +90,21 @@ function trialResult({ entity, trial }, wanted) {
   const since = trial.since === null ? "" : ` since ${timeOfDay(trial.since).slice(0, 8)}`;
   const parts = [element("h3", {}, name(entity), `: ${describeQuota(wanted)}`)];
   if (!recorded.requests) {
-    parts.push(sentence(`None of the ${counted(trial.requests, "request")}${since} would have been decided by this quota.`));
+    parts.push(sentence(`This quota would have applied to none of the ${counted(trial.requests, "request")}${since}.`));
   } else {
     const rows = [
       ["Requests", whole.format(recorded.requests), whole.format(tried.requests)],
-      ["Requests refused, in part or whole", whole.format(recorded.refused_requests), whole.format(tried.refused_requests)],
+      ["Requests refused, wholly or in part", whole.format(recorded.refused_requests), whole.format(tried.refused_requests)],
       ["Mutations admitted", whole.format(recorded.admitted), whole.format(tried.admitted)],
       ["Mutations refused", whole.format(recorded.refused), whole.format(tried.refused)],
-      ["Senders throttled, in all", duration(recorded.throttled_seconds * 1000), duration(tried.throttled_seconds * 1000)],
+      ["Total throttle time of senders", duration(recorded.throttled_seconds * 1000), duration(tried.throttled_seconds * 1000)],
       ["Most mutations admitted in a second", whole.format(recorded.peak), whole.format(tried.peak)],
     ].map(([label, before, after]) => [element("th", { scope: "row" }, label), number(before), number(after)]);
     parts.push(
-      sentence(`${counted(recorded.requests, "request")}${since} would have been decided by it: ` +
-        `${counted(tried.newly_admitted, "mutation")} that were refused would have been admitted, and ` +
-        `${whole.format(tried.newly_refused)} that were admitted would have been refused. Clients that are refused less, or ` +
-        "more, might have sent others."),
+      sentence(`It would have applied to ${counted(recorded.requests, "request")}${since}: ` +
+        `${counted(tried.newly_admitted, "refused mutation")} would have been admitted, and ` +
+        `${counted(tried.newly_refused, "admitted mutation")} would have been refused. Clients that are refused more or less ` +
+        "often might have sent different requests."),
       table("The last hour", ["", "#As decided", "#With this quota"], rows),
       element("h3", {}, "By sender, with this quota"),
       table("Senders", ["User", "Client-id", "#Mutations admitted", "#Mutations refused", "#Throttled"], trial.senders.map((each) => [

@@ -1,4 +1,4 @@
-"""The health of the dashboard. Probes need no token, so their answers contain no addresses and no topics."""
+"""The health of the dashboard. Probes need no token, so the responses contain neither addresses nor topics."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from jobs.metrics.health.probe import STARTING, Answer, Health, unless_stalled
 
 
 class Contact(Protocol):
-    """Whether Kafka answers."""
+    """Whether Kafka responds."""
 
     @property
     def state(self) -> str:
@@ -20,22 +20,22 @@ class Feed(Protocol):
 
     @property
     def contact(self) -> Contact:
-        """Whether Kafka answers."""
+        """Whether Kafka responds."""
 
-    turned_at: float
-    """The time of its last progress, by the monotonic clock [s]."""
+    looped_at: float
+    """The time of its last progress on the monotonic clock [s]."""
 
 
 class FeedHealth(Health):
-    """Checks the thread that reads the topics; the server itself runs if it answers."""
+    """Checks the thread that reads the topics. The server itself is live if it responds."""
 
     def __init__(self, feed: Feed, stalled_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """Begin.
+        """Start checking.
 
         Args:
             feed: the thread that reads the topics.
             stalled_seconds: the longest time without progress.
-            clock: the clock of `Feed.turned_at`.
+            clock: the clock of `Feed.looped_at`.
         """
         self._feed = feed
         self._stalled_seconds = stalled_seconds
@@ -43,20 +43,20 @@ class FeedHealth(Health):
 
     def live(self) -> Answer:
         """Return whether the thread makes progress, which includes attempts to reach Kafka."""
-        silence = self._clock() - self._feed.turned_at
+        silence = self._clock() - self._feed.looped_at
         return unless_stalled(
             silence, self._stalled_seconds, "the topics have not been read", "the topics are followed"
         )
 
     def ready(self) -> Answer:
-        """Return whether the page is up to date: the topics were read, and Kafka answers."""
+        """Return whether the page is up to date: the topics were read, and Kafka responds."""
         alive = self.live()
         if not alive.ok:
             return alive
         match self._feed.contact.state:
             case "live":
-                return Answer(True, "the topics were read up to now")
+                return Answer(True, "the topics are read to their ends")
             case "starting":
                 return Answer(False, STARTING)
             case _:
-                return Answer(False, "Kafka cannot be reached; the page says why")
+                return Answer(False, "Kafka cannot be reached; the page shows the reason")

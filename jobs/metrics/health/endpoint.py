@@ -1,14 +1,14 @@
-"""The HTTP server of a service: its metrics for Prometheus, and its health for probes."""
+"""The HTTP server of a service, which serves metrics for Prometheus and health for probes."""
 
 import errno
 import logging
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from http import HTTPStatus
 from types import TracebackType
 from typing import Self
-from wsgiref.simple_server import WSGIServer
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 from prometheus_client import CollectorRegistry, make_wsgi_app, start_http_server
@@ -24,14 +24,15 @@ _log = logging.getLogger(__name__)
 
 _JOIN_SECONDS = 10.0
 _POLL_SECONDS = 1.0
+_REQUEST_SECONDS = 10.0
 
 
 class ServiceEndpoint:
-    """A server that runs inside its block if the settings name a port: `/healthz`, `/readyz` and `/metrics`.
+    """A server of `/healthz`, `/readyz` and `/metrics` that runs inside its block if a port is configured.
 
-    One server for all three, so that a service needs one port; without metrics (`metrics.enabled=false`) it serves the
-    probes alone. The server answers probes on its own threads, from the observations of other threads, so probes never
-    wait for Kafka, Spark or the metrics.
+    It serves all three, so that a service needs only one port; without metrics (`metrics.enabled=false`) it serves only
+    the probes. Its own threads respond to probes with the observations of other threads, so probes never wait for
+    Kafka, Spark or the metrics.
     """
 
     def __init__(self, settings: MetricsSettings, service: str, *, once: bool = False) -> None:
@@ -40,7 +41,7 @@ class ServiceEndpoint:
         Args:
             settings: the address and the port.
             service: the name of the service.
-            once: whether the service exits by itself. It serves nothing then: a running service may use the port.
+            once: whether the service exits by itself. Nothing is served then, as a running service may use the port.
 
         Raises:
             BadInput: the server cannot listen there.
@@ -74,8 +75,8 @@ class ServiceEndpoint:
         Args:
             settings: the settings of the service.
             work: its metrics.
-            health: its answers to probes. Before the block it is starting, and after the block it is stopping: it is
-                live and not ready.
+            health: its responses to probes. Before the block the service is starting, and after the block it is
+                stopping: it is live and not ready.
             decides: whether it decides requests, and so reports the metrics of decisions.
         """
         if self._server is None:
@@ -87,7 +88,7 @@ class ServiceEndpoint:
                 self._registry.register(metrics)
                 stack.callback(self._registry.unregister, metrics)
                 stack.enter_context(background(metrics.follow, "metrics", _JOIN_SECONDS))
-            # Not joined for long: the thread may hang, and the service has to exit nevertheless.
+            # Joined only briefly: the thread may hang, and the service must exit nevertheless.
             stack.enter_context(background(lambda stop: _poll(health, stop), "health", _POLL_SECONDS))
             self._health = health
             try:
@@ -115,12 +116,28 @@ class ServiceEndpoint:
         return app
 
 
+class _RequestHandler(WSGIRequestHandler):
+    """Handles the one request of a connection, on a thread of its own, without a line in the log.
+
+    A client that sends or reads nothing for `timeout` [s] is disconnected, so that it does not occupy the thread.
+    """
+
+    timeout = _REQUEST_SECONDS
+
+    def handle(self) -> None:
+        with suppress(TimeoutError):
+            super().handle()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the server names it
+        del format, args
+
+
 def _poll(health: Health, stop: threading.Event) -> None:
-    """Poll the health of a service until `stop` is set; a poll that fails observes nothing."""
+    """Poll the health of a service until `stop` is set; a failed poll changes nothing."""
     while True:
         try:
             health.poll()
-        except Exception as error:  # noqa: BLE001 the service matters more than what looks at it
+        except Exception as error:  # noqa: BLE001 the service must not depend on its probes
             _log.debug("health: %s: %s", type(error).__name__, error)
         if stop.wait(_POLL_SECONDS):
             break
@@ -136,6 +153,7 @@ def _listen(settings: MetricsSettings, registry: CollectorRegistry) -> tuple[WSG
                 f"metrics.port: {address} is in use; each job needs its own port, or 0 for no metrics and probes"
             ) from None
         raise BadInput(f"metrics.address: cannot listen on {address}: {error.strerror}") from None
+    server[0].RequestHandlerClass = _RequestHandler  # that of the library waits without end
     served = [HEALTH_PATH, READINESS_PATH, *(["/metrics"] if settings.enabled else [])]
     _log.info("serving %s at http://%s", ", ".join(served), address)
     return server

@@ -5,8 +5,8 @@ import time
 from jobs.metrics.health.probe import STARTING, STOPPING, Answer, Health
 from quota.gateway.stats import GatewayStats
 
-_MAX_TURN_SECONDS = 10.0
-"""The event loop runs five times per second; after this time without a run it hangs."""
+_MAX_LOOP_SECONDS = 10.0
+"""The event loop runs five times per second; after this time without a run it counts as hanging [s]."""
 
 
 class GatewayHealth(Health):
@@ -17,15 +17,15 @@ class GatewayHealth(Health):
 
     def live(self) -> Answer:
         """Return whether the event loop runs."""
-        if not self._stats.turned_at:
+        if not self._stats.looped_at:
             return Answer(True, STARTING)
-        silence = time.monotonic() - self._stats.turned_at
-        if silence > _MAX_TURN_SECONDS:
-            return Answer(False, f"the event loop has not gone round for {silence:.0f} s")
-        return Answer(True, "the event loop goes round")
+        silence = time.monotonic() - self._stats.looped_at
+        if silence > _MAX_LOOP_SECONDS:
+            return Answer(False, f"the event loop has not run for {silence:.0f} s")
+        return Answer(True, "the event loop runs")
 
     def ready(self) -> Answer:
-        """Return whether new connections are accepted and a broker answers.
+        """Return whether new connections are accepted and a broker responds.
 
         It is ready without decisions, too, because it still forwards everything except mutations.
         """
@@ -33,7 +33,7 @@ class GatewayHealth(Health):
         if not alive.ok:
             return alive
         if not self._stats.is_serving:
-            return Answer(False, STOPPING if self._stats.turned_at else STARTING)
+            return Answer(False, STOPPING if self._stats.looped_at else STARTING)
         if self._stats.broker_failure:
-            return Answer(False, f"no broker answers: {self._stats.broker_failure}")
-        return Answer(True, "it accepts connections, and a broker answers")
+            return Answer(False, f"no broker responds: {self._stats.broker_failure}")
+        return Answer(True, "it accepts connections, and a broker responds")

@@ -46,13 +46,13 @@ class Health(ABC):
 
 
 def unless_stalled(silence: float, limit_seconds: float, stalled: str, going: str) -> Answer:
-    """Return whether a service goes on.
+    """Return whether a service makes progress.
 
     Args:
-        silence: the time since it was last seen to go on [s].
-        limit_seconds: the longest time that is fine [s].
-        stalled: what is told if it does not: "`stalled` for 700 s".
-        going: what is told if it does.
+        silence: the time since its last observed progress [s].
+        limit_seconds: the longest time without progress [s].
+        stalled: the reason if it makes none: "`stalled` for 700 s".
+        going: the reason if it makes progress.
     """
     if silence <= limit_seconds:
         return Answer(True, going)

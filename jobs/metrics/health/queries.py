@@ -19,7 +19,7 @@ _Tasks = frozenset[tuple[int, int, int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class QuerySight:
+class QueryObservation:
     """An observation of a query. The query makes progress if any of these values changes."""
 
     is_active: bool
@@ -27,7 +27,7 @@ class QuerySight:
     """Its activity, in Spark's words."""
     in_trigger: bool = False
     progress_at: str | None = None
-    """The start of the last trigger that Spark reported. Of triggers without data, Spark reports one every 10 s."""
+    """The start of the last trigger that Spark reported. Spark reports triggers without data only every 10 s."""
     batch: int | None = None
     """The last batch that Spark reported."""
     tasks: _Tasks = frozenset()
@@ -35,34 +35,37 @@ class QuerySight:
 
     @property
     def has_started(self) -> bool:
-        """Whether its sources are open. Before that it is starting, however long that takes."""
+        """Whether its sources are open. Until then it is starting, which may take any time."""
         return self.progress_at is not None or self.in_trigger or self.message != _INITIALIZING
 
 
 @dataclass(frozen=True, slots=True)
 class QueryWatch:
-    """The last observation of a query, and the time of its last progress [s, by a monotonic clock]."""
+    """The last observation of a query, and the time of its last progress on a monotonic clock [s]."""
 
     name: str
     limit_seconds: float
-    sight: QuerySight
+    observation: QueryObservation
     changed_at: float
 
-    def see(self, sight: QuerySight, now: float) -> "QueryWatch":
+    def observe(self, observation: QueryObservation, now: float) -> "QueryWatch":
         """Return the watch after another observation."""
-        return replace(self, sight=sight, changed_at=self.changed_at if sight == self.sight else now)
+        return replace(
+            self, observation=observation, changed_at=self.changed_at if observation == self.observation else now
+        )
 
     def live(self, now: float) -> Answer:
         """Return whether the query makes progress."""
         silence = now - self.changed_at
-        if not self.sight.is_active:
+        if not self.observation.is_active:
             return Answer(False, f"the query {self.name} has ended")
-        if self.sight.has_started and silence > self.limit_seconds:
-            after = "its first batch" if self.sight.batch is None else f"the one after batch {self.sight.batch}"
+        if self.observation.has_started and silence > self.limit_seconds:
+            after = "its first batch" if self.observation.batch is None else f"the batch after {self.observation.batch}"
             return Answer(
                 False,
-                f"the query {self.name} has made no progress for {silence:.0f} s, in {after} ({self.sight.message}); "
-                f"the limit is {self.limit_seconds:.0f} s (health.stalled_seconds and the trigger)",
+                f"the query {self.name} has made no progress for {silence:.0f} s, in {after} "
+                f"({self.observation.message}); the limit is {self.limit_seconds:.0f} s "
+                "(health.stalled_seconds and the trigger)",
             )
         return Answer(True, f"the query {self.name} makes progress")
 
@@ -71,9 +74,9 @@ class QueryWatch:
         alive = self.live(now)
         if not alive.ok:
             return alive
-        if self.sight.progress_at is None:
-            return Answer(False, f"the query {self.name} has not finished a batch yet ({self.sight.message})")
-        return Answer(True, f"the query {self.name} has come to batch {self.sight.batch}")
+        if self.observation.progress_at is None:
+            return Answer(False, f"the query {self.name} has not finished a batch yet ({self.observation.message})")
+        return Answer(True, f"the query {self.name} has finished batch {self.observation.batch}")
 
 
 class QueryHealth(Health):
@@ -81,14 +84,14 @@ class QueryHealth(Health):
 
     A query makes progress when its batch, its phase or its triggers change, or when a task of its batch finishes. So a
     batch may take any time while its tasks finish, and an idle query makes progress through its triggers. If the JVM
-    does not answer, the query does not change.
+    does not respond, the observation does not change.
     """
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.monotonic) -> None:
         """Start without queries, while the service is starting.
 
         Args:
-            settings: the settings.
+            settings: the settings of the service.
             clock: returns a monotonic time [s].
         """
         self._settings = settings
@@ -106,7 +109,7 @@ class QueryHealth(Health):
             queries: the running queries.
             stop: set before they are stopped.
         """
-        now, unseen = self._clock(), QuerySight(is_active=True, message=_INITIALIZING)
+        now, unseen = self._clock(), QueryObservation(is_active=True, message=_INITIALIZING)
         limit = self._settings.health.stalled_seconds
         self._watches = {
             each.name: QueryWatch(each.name, limit + getattr(self._settings, each.name).trigger_seconds, unseen, now)
@@ -119,10 +122,10 @@ class QueryHealth(Health):
         """Observe each query."""
         for query in self._queries:
             before = self._watches[query.name]
-            sight = _look_at(query)
-            if sight.in_trigger and sight == replace(before.sight, tasks=sight.tasks):
-                sight = replace(sight, tasks=self._ended_tasks(query))
-            self._watches = {**self._watches, query.name: before.see(sight, self._clock())}
+            observation = _observe(query)
+            if observation.in_trigger and observation == replace(before.observation, tasks=observation.tasks):
+                observation = replace(observation, tasks=self._ended_tasks(query))
+            self._watches = {**self._watches, query.name: before.observe(observation, self._clock())}
 
     def live(self) -> Answer:
         """Return whether all queries make progress."""
@@ -134,16 +137,16 @@ class QueryHealth(Health):
             return Answer(False, STARTING)
         if self._stop.is_set():
             return Answer(False, STOPPING)
-        batches = ", ".join(f"{name} at batch {each.sight.batch}" for name, each in self._watches.items())
+        batches = ", ".join(f"{name} at batch {each.observation.batch}" for name, each in self._watches.items())
         return self._first_problem(QueryWatch.ready) or Answer(True, f"running: {batches}")
 
-    def _first_problem(self, judge: Callable[[QueryWatch, float], Answer]) -> Answer | None:
+    def _first_problem(self, check: Callable[[QueryWatch, float], Answer]) -> Answer | None:
         if not self._watches:
             return Answer(True, STARTING)
         if self._stop.is_set():
             return Answer(True, STOPPING)
         now = self._clock()
-        return next((each for each in (judge(watch, now) for watch in self._watches.values()) if not each.ok), None)
+        return next((each for each in (check(watch, now) for watch in self._watches.values()) if not each.ok), None)
 
     def _ended_tasks(self, query: StreamingQuery) -> _Tasks:
         """Return the finished tasks of running jobs, except those of other queries.
@@ -163,10 +166,10 @@ class QueryHealth(Health):
         )
 
 
-def _look_at(query: StreamingQuery) -> QuerySight:
+def _observe(query: StreamingQuery) -> QueryObservation:
     status: Mapping[str, Any] = query.status
     progress = query.lastProgress
-    return QuerySight(
+    return QueryObservation(
         is_active=query.isActive,
         message=status["message"],
         in_trigger=status["isTriggerActive"],

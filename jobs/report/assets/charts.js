@@ -1,4 +1,4 @@
-// Charts of a report: what to draw, and drawing it with uPlot.
+// Charts of a report, drawn with uPlot.
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
@@ -25,14 +25,15 @@ function duration(ms) {
 const counted = (count, noun) => `${whole.format(count)} ${noun}${count === 1 ? "" : "s"}`;
 const percent = (share) => (share === null ? "–" : `${fine.format(share * 100)} %`);
 
-// A tick of the time axis: the day where it begins, else the time, as finely as ticks stand.
+// A tick of the time axis: the date at midnight, otherwise the time, with seconds if ticks are less than a minute
+// apart.
 function tick(ms, step) {
   const date = new Date(ms);
   if (step >= 86400000 || ms % 86400000 === 0) return `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}`;
   return date.toISOString().slice(11, step < 60000 ? 19 : 16);
 }
 
-// The labels above numbered lines, from left to right. Those that would touch become one, such as 3–13.
+// The labels above numbered lines, from left to right. Labels that would overlap are merged, such as 3–13.
 function labels(places, widthOf) {
   const made = [];
   for (const { number, x } of places) {
@@ -49,7 +50,8 @@ function labels(places, widthOf) {
 
 const touch = (left, right, widthOf) => right.middle - left.middle < (widthOf(left.text) + widthOf(right.text)) / 2;
 
-// Dashed lines where quotas changed, with their numbers in the table, and one at zero where values go below it.
+// Draws dashed lines at quota changes, with their numbers in the table, and a line at zero if there are values below
+// it.
 function marks(changes) {
   return (chart) => {
     const { ctx, bbox } = chart;
@@ -84,7 +86,7 @@ function marks(changes) {
   };
 }
 
-// What each chart shows of a selection: lines with their values, and a sentence that says the same.
+// The content of each chart for a selection: lines with their values, and a sentence that describes them.
 const CHARTS = {
   load: (chosen) => {
     const seconds = DATA.width / 1000;
@@ -102,7 +104,7 @@ const CHARTS = {
       text: top.value > 0
         ? `Peak at ${chosen.time(top.bin)}: ${fine.format(admitted[top.bin])} mutations/s admitted ` +
           `and ${fine.format(refused[top.bin])} refused, averaged over ${duration(DATA.width)}.`
-        : "There were no requests.",
+        : "No requests.",
     };
   },
   throttled: (chosen) => {
@@ -114,9 +116,9 @@ const CHARTS = {
       steps: true,
       lines: [{ label: "throttled", values: shares, color: "--refused" }],
       text: top.value > 0
-        ? `Throttled for ${duration(sum(chosen.throttled))} in all; most at ${chosen.time(top.bin)}: ` +
+        ? `Throttled for ${duration(sum(chosen.throttled))} in total; most at ${chosen.time(top.bin)}: ` +
           `${duration(chosen.throttled[top.bin])} within ${duration(DATA.width)}.`
-        : "Nobody was throttled.",
+        : "No tenant was throttled.",
     };
   },
   tokens: (chosen) => {
@@ -135,7 +137,7 @@ const CHARTS = {
       lines,
       text: worst
         ? `The lowest was ${fine.format(worst.low.value)} ${unit}, of ${worst.name}${isDrawn ? "" : " (not drawn)"}, ` +
-          `at ${chosen.time(worst.low.bin)}. Below zero, tenants are refused.`
+          `at ${chosen.time(worst.low.bin)}. Below zero, strict requests are refused.`
         : "No bucket was charged.",
     };
   },
@@ -148,7 +150,7 @@ const CHARTS = {
         { label: "median (p50)", values: chosen.p50, color: "--line-1", points: true },
       ],
       text: top.value === null
-        ? "Nothing was decided."
+        ? "No request was decided."
         : `The slowest interval was at ${chosen.time(top.bin)}: half of the requests were decided within ` +
           `${duration(chosen.p50[top.bin])}, and 99 % within ${duration(top.value)}.`,
     };
@@ -168,7 +170,7 @@ function lowest(values) {
   return { bin, value: value === null ? null : -value };
 }
 
-// The steps of an axis that counts things: it has no fractions.
+// The steps of an axis of counts, which has no fractions.
 const WHOLE_STEPS = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
 
 function highestShown(plan, low, high) {
@@ -176,7 +178,7 @@ function highestShown(plan, low, high) {
   return high > 0 ? high * 1.05 : low < 0 ? 0 : 1;
 }
 
-// Draw into an element; `onSelect` hears the times between which a pointer was drawn.
+// Draws a chart into an element; `onSelect` gets the start and end of a dragged selection.
 function draw(element, plan, times, changes, onSelect) {
   const end = times[times.length - 1] + DATA.width;
   const held = (values) => (plan.steps ? [...values, values[values.length - 1]] : values);

@@ -1,4 +1,4 @@
-// The page of a report: what is chosen of its figures, and showing that.
+// The page of a report: selects a part of its figures, and shows it.
 
 const DATA = JSON.parse(document.getElementById("figures").textContent);
 const COLUMNS = ["requests", "admitted", "refused", "peak", "throttled", "tokens", "share", "p50", "p99"];
@@ -6,7 +6,7 @@ const choice = { tenant: null, first: 0, last: DATA.count };
 const [tenant, from, to] = ["tenant", "from", "to"].map((id) => document.getElementById(id));
 const groups = [...DATA.tenants, ...(DATA.others ? [DATA.others] : [])];
 
-// A series within the chosen time.
+// A series within the selected period.
 function slice(series) {
   const cut = Object.fromEntries(COLUMNS.map((column) => [column, series[column].slice(choice.first, choice.last)]));
   return { ...series, ...cut };
@@ -25,7 +25,7 @@ function totals(series) {
 
 const timeOf = (bin) => DATA.start + bin * DATA.width;
 
-// Whether a change may concern the chosen tenant: it names nobody else.
+// Whether a change may concern the selected tenant: it does not name a different one.
 function concerns(change) {
   if (choice.tenant === null || choice.tenant >= DATA.tenants.length) return true;
   const { user, client_id: client } = DATA.tenants[choice.tenant];
@@ -69,12 +69,12 @@ function showTimes(start, end) {
 }
 
 function showTiles(chosen, all) {
-  const asked = all.admitted + all.refused;
+  const requested = all.admitted + all.refused;
   const slowest = highest(chosen.p99).value;
   const tiles = [
     ["Requests", whole.format(all.requests)],
     ["Mutations admitted", whole.format(all.admitted)],
-    ["Mutations refused", whole.format(all.refused), asked ? `${percent(all.refused / asked)} of all requested` : ""],
+    ["Mutations refused", whole.format(all.refused), requested ? `${percent(all.refused / requested)} of all requested` : ""],
     ["Busiest second", whole.format(highest(chosen.peak).value ?? 0), "mutations admitted"],
     ["Throttled", all.throttled ? duration(all.throttled) : "never", "total over all tenants"],
     ["Worst p99", slowest === null ? "–" : duration(slowest), `over ${duration(DATA.width)}, request to decision`],
@@ -92,7 +92,7 @@ function choose(number) {
   tenant.focus();
 }
 
-// The intervals that touch these times.
+// Selects the intervals that overlap a period.
 function select(start, end) {
   choice.first = Math.max(0, Math.floor((start - DATA.start) / DATA.width));
   choice.last = Math.min(DATA.count, Math.max(choice.first + 1, Math.ceil((end - DATA.start) / DATA.width)));
@@ -123,7 +123,7 @@ function begin() {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
   let width = innerWidth;
   addEventListener("resize", () => {
-    if (width !== innerWidth) show();  // a phone's bars come and go while it scrolls: that is no other width
+    if (width !== innerWidth) show();  // bars of a phone's browser change only the height
     width = innerWidth;
   });
   show();

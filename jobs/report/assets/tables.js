@@ -1,4 +1,4 @@
-// Tables of a report. All text goes in as text, never as markup.
+// Tables of a report. All values are inserted as text, never as markup.
 
 function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -7,10 +7,10 @@ function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-// A name of somebody else, in a direction of its own.
+// A name from a record, whose text direction is isolated from the page's.
 const name = (text) => element("bdi", {}, text);
 
-// A cell with a bar behind its number, as long as its share of the longest.
+// A cell with a bar in the background, whose length is the value's share of the largest one.
 function barred(text, share, color) {
   const cell = element("td", { class: "number bar" }, text);
   cell.style.setProperty("--part", `${Math.min(100, share * 100)}%`);
@@ -20,7 +20,7 @@ function barred(text, share, color) {
 
 const number = (text) => element("td", { class: "number" }, text);
 
-// A table in a frame that scrolls, also by keyboard. Heads that begin with # stand over numbers.
+// A table in a frame that scrolls, also by keyboard. Columns whose headings begin with # contain numbers.
 function table(caption, heads, rows) {
   const columns = heads.map((head) => element("th", { scope: "col", class: head[0] === "#" ? "number" : "text" },
     head.replace(/^#/, "")));
@@ -47,7 +47,7 @@ function put(id, ...children) {
 
 const sentence = (text) => element("p", { class: "quiet" }, text);
 
-// The values of a chart, for those who do not see it.
+// The values of a chart as a table, for screen readers.
 function chartTable(title, plan, times) {
   const rows = times.map((time, bin) => [
     element("th", { scope: "row" }, moment(time)),
@@ -60,14 +60,14 @@ function tenantTable(chosen, choose) {
   const all = [...DATA.tenants, ...(DATA.others ? [DATA.others] : [])];
   const rows = all.map((each, number) => ({ number, ...totals(slice(each)), name: each.name }))
     .filter((each) => each.requests > 0);
-  if (!rows.length) return sentence("No requests in this time.");
+  if (!rows.length) return sentence("No requests in this period.");
   rows.sort((left, right) => right.refused - left.refused || right.admitted - left.admitted);
   const most = (key) => Math.max(1, ...rows.map((each) => each[key]));
   const [refused, throttled] = [most("refused"), most("throttled")];
-  return table("Tenants, the most refused first",
+  return table("Tenants, with the most refused mutations first",
     ["Tenant", "#Requests", "#Mutations admitted", "#Mutations refused", "#Throttled", "#Lowest tokens, of the burst"],
     rows.map((each) => {
-      const button = element("button", { type: "button", class: "link", title: "Show this tenant alone" }, name(each.name));
+      const button = element("button", { type: "button", class: "link", title: "Show only this tenant" }, name(each.name));
       button.addEventListener("click", () => choose(each.number));
       if (chosen.tenant === each.number) button.setAttribute("aria-current", "true");
       return [
@@ -82,8 +82,8 @@ function tenantTable(chosen, choose) {
 }
 
 function changeTable(changes) {
-  if (!changes.length) return sentence("No changes in this time.");
-  return table("Quota changes, the latest first", ["#No.", "In force from (UTC)", "Change", "By", "Comment"],
+  if (!changes.length) return sentence("No changes in this period.");
+  return table("Quota changes, newest first", ["#No.", "Effective from (UTC)", "Change", "By", "Comment"],
     [...changes].reverse().map((each) => [
       number(each.number),
       element("td", {}, moment(each.at)),
@@ -94,10 +94,10 @@ function changeTable(changes) {
 }
 
 function letterTable(first, last) {
-  if (DATA.letters === null) return sentence("Dead letters belong to no user; the report on all users lists them.");
+  if (DATA.letters === null) return sentence("Dead letters do not belong to a user; the report on all users lists them.");
   const rows = DATA.letters.map((each) => ({ ...each, count: sum(each.counts.slice(first, last)) }))
     .filter((each) => each.count > 0).sort((left, right) => right.count - left.count);
-  if (!rows.length) return sentence("No dead letters in this time.");
+  if (!rows.length) return sentence("No dead letters in this period.");
   const most = rows[0].count;
   return table("Dead letters by reason", ["Field", "#Records", "Topic", "Example"], rows.map((each) => [
     element("th", { scope: "row" }, name(each.field)),
@@ -109,9 +109,9 @@ function letterTable(first, last) {
 
 function candidateTable() {
   const rows = DATA.candidates.tried;
-  if (!rows.length) return sentence("Nothing was compared.");
+  if (!rows.length) return sentence("The comparison has no results.");
   const most = Math.max(1, ...rows.map((each) => each.load.refused));
-  return table("What other quotas would have done",
+  return table("The effect of different quotas",
     ["Quotas", "Sender", "#Mutations admitted", "#Mutations refused", "#Throttled", "#Busiest second"],
     rows.map(({ candidate, sender, load }) => [
       element("th", { scope: "row" }, name(candidate)),

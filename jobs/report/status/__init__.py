@@ -1,4 +1,4 @@
-"""The state of a deployment, read without Spark and without a JVM, with its problems.
+"""The state of a deployment and its problems, read without Spark or a JVM.
 
 May import: quota, schemas, jobs.audit, metrics and storage.
 """

@@ -1,4 +1,4 @@
-"""The state of a deployment, assembled from its parts, with its problems."""
+"""Assembles the state of a deployment and its problems from the facts about its parts."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import quota
 from jobs.report.status.cluster_facts import ClusterFacts
 from jobs.report.status.query_rows import query_problems, query_rows
 from jobs.report.status.storage_facts import StorageFacts
-from jobs.report.status.topic_rows import foreign_topics, topic_problems, topic_rows
+from jobs.report.status.topic_rows import topic_id_problems, topic_problems, topic_rows
 from quota.settings import Settings
 from quota.text import format_time
 from schemas.buckets import STATE_VERSION
@@ -22,7 +22,7 @@ class Facts:
     """The facts about the parts of a deployment; an error for a part that cannot be reached."""
 
     at: int
-    """When they were asked, epoch ms."""
+    """The time of the queries [epoch ms]."""
     cluster: ClusterFacts | None
     cluster_error: str | None
     storage: StorageFacts | None
@@ -31,7 +31,7 @@ class Facts:
 
 
 def assemble(settings: Settings, facts: Facts) -> Status:
-    """Return the state of a deployment."""
+    """Return the state of a deployment, with its problems."""
     cluster, storage = facts.cluster, facts.storage
     topics = topic_rows(settings, cluster)
     queries = query_rows(settings, facts.at, cluster, storage, facts.endpoints)
@@ -40,7 +40,7 @@ def assemble(settings: Settings, facts: Facts) -> Status:
         problems += cluster.errors
         problems += topic_problems(settings, cluster, topics)
     if cluster is not None and storage is not None:
-        problems += foreign_topics(settings, cluster, storage.deployment)
+        problems += topic_id_problems(settings, cluster, storage.deployment)
     if storage is not None:
         problems += query_problems(settings, queries, storage)
         problems += _table_problems(storage)
@@ -89,7 +89,7 @@ def _table_problems(storage: StorageFacts) -> Iterator[str]:
         elif table.exists is False and writer is not None and writer.last_batch is not None:
             yield (
                 f"table {table.name} is missing, and {table.written_by} has run: restore it, or remove "
-                f"checkpoints/{table.written_by}, and {table.written_by} writes all records again"
+                f"checkpoints/{table.written_by}, so that {table.written_by} writes all records again"
             )
         elif table.committed_at and table.maintained_at and table.committed_at - table.maintained_at > _UPKEEP_MS:
             yield (

@@ -1,4 +1,4 @@
-"""The facts about a deployment on the cluster: its topics, how far they reach, and the applier's position."""
+"""Reads the facts about a deployment on the cluster: its topics, their offsets, and the applier's position."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from quota.errors import ClusterError
 from quota.kafka.applier.ledger import AppliedOffset, read_offsets
 from quota.kafka.clients import client_config, cluster_errors
-from quota.kafka.places import read_places
+from quota.kafka.positions import read_positions
 from quota.kafka.reading import EndOffsets, Partition
 from quota.kafka.timing import now_ms
 from quota.kafka.topics.layouts import ClusterLayout, LayoutReader, TopicConfig
@@ -14,12 +14,12 @@ from quota.kafka.topics.specs import user_topic_names
 from quota.settings import Settings
 
 OVERDUE_MS = 60_000
-"""A record that has waited for longer is overdue."""
+"""The time after which an unread record is overdue."""
 
 
 @dataclass(frozen=True, slots=True)
 class AppliedFacts:
-    """The position that an applier has stored last, and when, epoch ms."""
+    """The last stored position of an applier, and its time [epoch ms]."""
 
     offsets: Mapping[int, AppliedOffset]
     stored_at: int
@@ -35,7 +35,7 @@ class ClusterFacts:
     first: Mapping[Partition, int] = field(default_factory=dict)
     end: Mapping[Partition, int] = field(default_factory=dict)
     overdue: Mapping[Partition, int] = field(default_factory=dict)
-    """The end of the records that are older than `OVERDUE_MS`."""
+    """The first offset after the records that are older than `OVERDUE_MS`."""
     applied: AppliedFacts | None = None
     errors: tuple[str, ...] = ()
     """Errors for facts that cannot be read; the other facts are present."""
@@ -71,7 +71,7 @@ def read_cluster_facts(settings: Settings) -> ClusterFacts:
     except ClusterError as error:
         errors.append(str(error))
     applied = None
-    if settings.topics.places in layout.topics:
+    if settings.topics.positions in layout.topics:
         try:
             applied = _read_applied(settings)
         except ClusterError as error:
@@ -80,22 +80,22 @@ def read_cluster_facts(settings: Settings) -> ClusterFacts:
 
 
 def deployment_topics(settings: Settings, existing: Iterable[str]) -> list[str]:
-    """Return the topics of a deployment; if users have their own topics, these instead of the shared one."""
+    """Return the topics of a deployment. If users have their own topics, these replace the shared one."""
     topics = settings.topics
     users = user_topic_names(existing, settings)
-    return [name for name in topics.names if topics.by_users is None or name != topics.requests] + users
+    return [name for name in topics.names if topics.user_topic_prefix is None or name != topics.requests] + users
 
 
 def _read_applied(settings: Settings) -> AppliedFacts | None:
     """Return the position of the applier; None if none has run.
 
     Raises:
-        ClusterError: the topic of places cannot be read.
+        ClusterError: the positions topic cannot be read.
     """
-    connection, topic = settings.kafka.connection, settings.topics.places
+    connection, topic = settings.kafka.connection, settings.topics.positions
     with cluster_errors(f"read topic {topic}", client_config(connection)):
-        places = read_places(connection, topic, settings.applier.group, settings.kafka.timeout_seconds)
-    for message in reversed(places):
+        positions = read_positions(connection, topic, settings.applier.group, settings.kafka.timeout_seconds)
+    for message in reversed(positions):
         offsets = read_offsets(message)
         if offsets is not None:
             return AppliedFacts(offsets, int(message.timestamp()[1]))

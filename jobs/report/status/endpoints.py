@@ -1,4 +1,4 @@
-"""Metrics endpoints, asked which jobs run."""
+"""Reads from metrics endpoints which jobs run."""
 
 import json
 from http import HTTPStatus
@@ -15,13 +15,13 @@ from schemas.documents.status import EndpointStatus
 
 _TIMEOUT_SECONDS = 2.0
 _open = build_opener(ProxyHandler({})).open
-"""Opens a URL by http, past any proxy of the environment: endpoints are of this network."""
+"""Opens an HTTP URL without the proxy of the environment, because endpoints are on the local network."""
 
 _ALL_ADDRESSES = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 an endpoint may listen there
 
 
 def read_endpoint(address: str) -> EndpointStatus:
-    """Ask an endpoint which jobs it serves.
+    """Return the state of an endpoint, with the jobs that it serves.
 
     Args:
         address: its `host:port`.
@@ -33,11 +33,12 @@ def read_endpoint(address: str) -> EndpointStatus:
         jobs = _read_jobs(url, otherwise=probed["service"])
         return EndpointStatus(address, ready=probed["ok"], jobs=jobs, reason=probed["reason"])
     except (OSError, HTTPException, ValueError, KeyError) as error:
-        return EndpointStatus(address, error=str(getattr(error, "reason", None) or error))
+        cause = getattr(error, "reason", None) or error
+        return EndpointStatus(address, error=getattr(cause, "strerror", None) or str(cause))  # without [Errno -2]
 
 
 def _probe(url: str) -> dict[str, Any]:
-    """Return what a service answers to a probe of its readiness."""
+    """Return a service's response to a readiness probe."""
     try:
         with _open(f"{url}{READINESS_PATH}", timeout=_TIMEOUT_SECONDS) as answer:
             return json.load(answer)  # type: ignore[no-any-return]
@@ -47,7 +48,7 @@ def _probe(url: str) -> dict[str, Any]:
 
 
 def _read_jobs(url: str, otherwise: str) -> list[str]:
-    """Return the names of the jobs in the metrics; the other name if the service serves none."""
+    """Return the names of the jobs in the metrics; `otherwise` if the service does not serve metrics."""
     try:
         with _open(f"{url}/metrics", timeout=_TIMEOUT_SECONDS) as answer:
             text = answer.read().decode()

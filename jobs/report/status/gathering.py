@@ -1,4 +1,4 @@
-"""The parts of a deployment, asked at the same time; a part that does not answer does not hold up the others."""
+"""Reads the parts of a deployment concurrently, so that a part that does not respond does not delay the others."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ class _Part(Generic[T]):
     """A part that is read on a separate thread, which does not delay the program's exit."""
 
     def __init__(self, name: str, read: Callable[[], T]) -> None:
-        """Start to read the part, which errors call by this name."""
+        """Start to read the part; errors contain its name."""
         self._name = name
         self._value: T | None = None
         self._error: str | None = None
@@ -33,11 +33,11 @@ class _Part(Generic[T]):
         """Wait for the part until a deadline, which is `seconds` after its start.
 
         Returns:
-            What was read, or None and why it cannot be read.
+            The value, or None and the reason why it cannot be read.
         """
         self._thread.join(deadline.left())
         if self._thread.is_alive():
-            return None, f"{self._name} does not answer within {seconds:g} s"
+            return None, f"{self._name} does not respond within {seconds:g} s"
         return self._value, self._error
 
     def _run(self) -> None:
@@ -45,7 +45,7 @@ class _Part(Generic[T]):
             self._value = self._read()
         except MutationQuotaError as error:
             self._error = str(error)
-        except Exception as error:  # noqa: BLE001 the other parts are wanted all the more
+        except Exception as error:  # noqa: BLE001 the other parts are still shown
             self._error = f"{self._name}: unexpected {type(error).__name__}: {error}"
 
 
@@ -53,17 +53,17 @@ def read_status(settings: Settings, endpoints: Sequence[str], seconds: float) ->
     """Return the state of a deployment.
 
     Args:
-        settings: the settings.
-        endpoints: the metrics endpoints to ask, as `host:port`.
-        seconds: the time after which a part that has not answered counts as unreachable.
+        settings: the settings of the deployment.
+        endpoints: the metrics endpoints, as `host:port`.
+        seconds: the time after which a part that has not responded counts as unreachable [s].
     """
     at, deadline = now_ms(), Deadline(seconds)
     cluster = _Part(f"Kafka at {settings.kafka.bootstrap_servers}", lambda: read_cluster_facts(settings))
     storage = _Part(f"the storage root {settings.storage.root}", lambda: read_storage(settings))
     probes = {address: _Part(address, partial(read_endpoint, address)) for address in endpoints}
     found = *cluster.result(deadline, seconds), *storage.result(deadline, seconds)
-    asked = []
+    probed = []
     for address, probe in probes.items():
         answer, error = probe.result(deadline, seconds)
-        asked.append(answer or EndpointStatus(address, error=error))
-    return assemble(settings, Facts(at, *found, asked))
+        probed.append(answer or EndpointStatus(address, error=error))
+    return assemble(settings, Facts(at, *found, probed))

@@ -17,7 +17,7 @@ from schemas.documents.status import BatchStatus, EndpointStatus, PartitionLag, 
 _QUERIES: tuple[Literal["enforce", "audit", "minutes"], ...] = ("enforce", "audit", "minutes")
 
 _APPLIER_SILENT_MS = 90_000
-"""A running applier stores its position every half minute, also where there is nothing to do."""
+"""The age of its position from which an applier counts as stopped. A running applier stores it every 30 s."""
 
 
 def query_rows(
@@ -27,14 +27,14 @@ def query_rows(
     storage: StorageFacts | None,
     endpoints: Sequence[EndpointStatus],
 ) -> list[QueryStatus]:
-    """Return the queries, and the applier if one has run; what cannot be reached leaves its fields null.
+    """Return the queries, and the applier if one has run; fields that cannot be read are null.
 
     Args:
-        settings: the settings.
-        at: the present, epoch ms.
-        cluster: what the cluster tells.
-        storage: what the storage root tells.
-        endpoints: the metrics endpoints that were asked.
+        settings: the settings of the deployment.
+        at: the current time [epoch ms].
+        cluster: the facts from the cluster; None if it cannot be reached.
+        storage: the facts from the storage root; None if it cannot be reached.
+        endpoints: the state of the metrics endpoints.
     """
     served = {job: each.address for each in endpoints for job in each.jobs or ()}
     rows = [_query_row(settings, name, cluster, storage, served.get(name)) for name in _QUERIES]
@@ -44,7 +44,7 @@ def query_rows(
 
 
 def query_problems(settings: Settings, rows: Sequence[QueryStatus], storage: StorageFacts) -> Iterator[str]:
-    """Yield what keeps queries from going on, and what they have missed, each with what to do."""
+    """Yield the reasons why queries cannot continue, and the records that they have missed, each with advice."""
     for row in rows:
         yield from _checkpoint_problems(settings, row, storage)
         lost = sum(each.lost for each in row.partitions or ())
@@ -57,7 +57,7 @@ def query_problems(settings: Settings, rows: Sequence[QueryStatus], storage: Sto
         if row.overdue:
             what = "decision" if row.name == APPLY else "record"
             waiting = f"{plural(row.overdue, what)} {'has' if row.overdue == 1 else 'have'}"
-            yield (f"{row.name}: {waiting} waited for more than a minute: check that it is running and keeps up")
+            yield (f"{row.name}: {waiting} waited for more than a minute: check that it is running and fast enough")
 
 
 def _checkpoint_problems(settings: Settings, row: QueryStatus, storage: StorageFacts) -> Iterator[str]:
@@ -66,11 +66,11 @@ def _checkpoint_problems(settings: Settings, row: QueryStatus, storage: StorageF
         return
     noted = storage.deployment.checkpoints.get(row.name)
     if facts.damage is not None:
-        yield f"{row.name}: the checkpoint {facts.folder} is incomplete: {facts.damage}; its next start says what to do"
+        yield f"{row.name}: the checkpoint {facts.folder} is incomplete: {facts.damage}; its start prints what to do"
     elif row.name == ENFORCE and not facts.exists and noted is not None:
         yield (
             f"enforce: its buckets have version {noted}, but the checkpoint {facts.folder} of this program "
-            f"(version {facts.version}) is not in {settings.storage.root}: its start says what to do"
+            f"(version {facts.version}) is not in {settings.storage.root}: its start prints what to do"
         )
     elif row.name == ENFORCE and not facts.exists:
         yield f"enforce has not run on {settings.storage.root}: start it, or check storage.root"
@@ -120,7 +120,7 @@ def _applier_row(settings: Settings, at: int, cluster: ClusterFacts | None, endp
     return QueryStatus(
         "applier",
         [topics.decisions],
-        f"{topics.places}, {settings.applier.group}",
+        f"{topics.positions}, {settings.applier.group}",
         exists=None if cluster is None else applied is not None,
         running=running,
         running_by=by,
@@ -134,7 +134,7 @@ def _applier_row(settings: Settings, at: int, cluster: ClusterFacts | None, endp
 def partition_lags(
     cluster: ClusterFacts, topics: Sequence[str], positions: Mapping[Partition, int]
 ) -> list[PartitionLag]:
-    """Return the lag of a query with these positions; without a position it begins at the first record."""
+    """Return the lag of a query by partition; a partition without a position is read from its first record."""
     return [
         _partition_lag(cluster, partition, positions.get(partition))
         for partition in sorted(cluster.end)
@@ -157,7 +157,7 @@ def _partition_lag(cluster: ClusterFacts, partition: Partition, position: int | 
 
 
 def _commit_lag(storage: StorageFacts) -> int | None:
-    """Return the number of commits of the table of decisions that `minutes` has not read; None if it never ran."""
+    """Return the number of commits of the table of decisions that `minutes` has not read; None if it has not run."""
     facts, table = storage.checkpoints[minutes.NAME], storage.tables["decisions"]
     if facts.next_commit is None or table.version is None:
         return None
@@ -170,7 +170,7 @@ def _topics_of(settings: Settings, name: str, cluster: ClusterFacts | None) -> l
         return [topics.decisions, topics.dead_letters, topics.quotas]
     if name == minutes.NAME:
         return ["decisions"]
-    if topics.by_users is None:
+    if topics.user_topic_prefix is None:
         return [topics.requests]
     existing = cluster.layout.topics if cluster else ()
     return [name for name in deployment_topics(settings, existing) if user_of(name, topics.requests)]

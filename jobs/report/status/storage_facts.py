@@ -1,4 +1,4 @@
-"""The facts about a deployment in the storage root: its file, its checkpoints and its tables."""
+"""Reads the facts about a deployment in the storage root: its file, its checkpoints and its tables."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from schemas.buckets import STATE_VERSION
 from schemas.documents.status import BatchStatus, TableStatus
 
 ENFORCE = "enforce"
-"""The name of the enforcing query, as in `jobs.enforce.query`, which would import the workers' code."""
+"""The name of the enforcing query. It is not imported from `jobs.enforce.query`, which imports the workers' code."""
 
 CHECKPOINT_VERSIONS = {ENFORCE: STATE_VERSION, query.NAME: query.VERSION, minutes.NAME: minutes.VERSION}
 """The version of each query's checkpoint, by the name of the query."""
@@ -29,13 +29,13 @@ CHECKPOINT_VERSIONS = {ENFORCE: STATE_VERSION, query.NAME: query.VERSION, minute
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFacts:
-    """A query's checkpoint, and how far it has come."""
+    """A query's checkpoint and its position."""
 
     folder: str
     version: int
     exists: bool
     damage: str | None = None
-    """What Spark needs to resume and does not find."""
+    """The file that Spark needs to resume and that is missing; None if the checkpoint is complete."""
     last_batch: BatchStatus | None = None
     open_batch: BatchStatus | None = None
     positions: Mapping[Partition, int] | None = None
@@ -97,7 +97,7 @@ def _next_commit(offset: Mapping[str, object]) -> int | None:
 
 
 def _read_table(settings: Settings, table: TableSpec) -> TableStatus:
-    """Read the log of a table; its rows are counted by what its files tell."""
+    """Read the log of a table; rows are counted from the statistics of its files."""
     path = settings.storage.table(table.name)
     status = TableStatus(table.name, table.query)
     try:

@@ -1,4 +1,4 @@
-"""The topics of a deployment, compared with those that the jobs need and create."""
+"""Compares the topics of a deployment with those that the jobs need and create."""
 
 from collections.abc import Iterator, Mapping
 from typing import Literal
@@ -14,15 +14,15 @@ from quota.kafka.topics.topic_admin import DescribedTopic
 from quota.settings import Settings
 from schemas.documents.status import ConfigDifference, TopicStatus
 
-_Kind = Literal["requests", "decisions", "dead_letters", "quotas", "results", "places"]
+_Kind = Literal["requests", "decisions", "dead_letters", "quotas", "results", "positions"]
 
-_KINDS: tuple[_Kind, ...] = ("requests", "decisions", "dead_letters", "quotas", "results", "places")
-_OPTIONAL = ("results", "places")
-"""The topics of `applier` and `observe follow`, which make them."""
+_KINDS: tuple[_Kind, ...] = ("requests", "decisions", "dead_letters", "quotas", "results", "positions")
+_OPTIONAL = ("results", "positions")
+"""The topics of `applier` and `observe follow`, which create them."""
 
 
 def topic_rows(settings: Settings, cluster: ClusterFacts | None) -> list[TopicStatus]:
-    """Return all topics; of a cluster that cannot be reached their names alone."""
+    """Return all topics; only their names if the cluster cannot be reached."""
     kinds: dict[str, _Kind] = {getattr(settings.topics, kind): kind for kind in _KINDS}
     existing = cluster.layout.topics if cluster else {}
     specs = {spec.name: spec for spec in topic_specs(settings)}
@@ -40,7 +40,7 @@ def topic_rows(settings: Settings, cluster: ClusterFacts | None) -> list[TopicSt
                 kind,
                 needed,
                 exists=True,
-                partitions=len(layout.partitions),
+                partition_count=len(layout.partitions),
                 replication_factor=layout.replication_factor,
                 leaderless=layout.leaderless,
                 under_replicated=layout.under_replicated,
@@ -57,23 +57,22 @@ def topic_rows(settings: Settings, cluster: ClusterFacts | None) -> list[TopicSt
 
 
 def topic_problems(settings: Settings, cluster: ClusterFacts, rows: list[TopicStatus]) -> Iterator[str]:
-    """Yield the problems of topics, each with what to do."""
+    """Yield the problems of topics, each with advice."""
     for row in rows:
         if row.exists is False and row.needed:
             how = "enforce and audit create it when they start" if settings.topics.create else "create it"
             yield f"topic {row.name} is missing, or this principal may not describe it: {how}"
         if row.leaderless:
-            yield f"topic {row.name}: {row.leaderless} of {row.partitions} partitions have no leader: start the brokers"
+            which = f"{row.leaderless} of {row.partition_count} partitions"
+            yield f"topic {row.name}: {which} have no leader: start the brokers"
         if row.under_replicated:
-            yield (
-                f"topic {row.name}: {row.under_replicated} of {row.partitions} partitions have replicas that are not "
-                "in sync: check the brokers"
-            )
+            which = f"{row.under_replicated} of {row.partition_count} partitions"
+            yield f"topic {row.name}: {which} are under-replicated: check the brokers"
     yield from faults({name: _described(cluster, name) for name in cluster.configs}, settings)
 
 
-def foreign_topics(settings: Settings, cluster: ClusterFacts, deployment: Deployment) -> Iterator[str]:
-    """Yield the topics that were deleted, or whose id is not the one in the storage root."""
+def topic_id_problems(settings: Settings, cluster: ClusterFacts, deployment: Deployment) -> Iterator[str]:
+    """Yield the problems of topics that were deleted, or whose id differs from that in the storage root."""
     root = settings.storage.root
     for name, topic_id in sorted(deployment.topics.items()):
         if cluster.ids.get(name, topic_id) != topic_id:
@@ -90,7 +89,7 @@ def foreign_topics(settings: Settings, cluster: ClusterFacts, deployment: Deploy
 
 
 def _described(cluster: ClusterFacts, name: str) -> DescribedTopic:
-    """Return a topic as the cluster has it, with the configs that could be read."""
+    """Return a topic of the cluster, with the configs that could be read."""
     layout, configs = cluster.layout.topics[name], cluster.configs.get(name, {})
     return DescribedTopic(
         cluster.ids.get(name, ""),
@@ -105,7 +104,7 @@ def _weaknesses(topic: DescribedTopic, brokers: int) -> list[ConfigDifference]:
 
 
 def _differences(spec: TopicSpec, partitions: int, configs: Mapping[str, TopicConfig]) -> list[ConfigDifference]:
-    """Return what differs from the spec; nothing can be said of configs that could not be read."""
+    """Return the differences from the spec, except for configs that could not be read."""
     wanted = {"partitions": str(spec.partitions), **spec.configs}
     found = {"partitions": str(partitions), **{name: each.value or "" for name, each in configs.items()}}
     return [

@@ -1,4 +1,4 @@
 """The JVM that a process starts for Spark: its lifecycle and its class archive.
 
-May import: quota.
+May import: quota, and jobs.spark.installation.
 """

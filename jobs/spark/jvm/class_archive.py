@@ -49,8 +49,8 @@ class ClassArchive:
             return ""
         return f'"-XX:ArchiveClassesAtExit={self._written}" {_SILENT}'
 
-    def keep(self, *, ended: bool) -> None:
-        """Replace older archives with the one that the JVM wrote, if it ended by itself; otherwise discard that one."""
+    def save(self, *, ended: bool) -> None:
+        """Replace older archives with the one that the JVM wrote; discard it if the JVM did not exit by itself."""
         if not self._written.exists():
             return
         try:

@@ -1,7 +1,7 @@
 """The JVM that a process starts for Spark, and how it ends, also on Ctrl-C.
 
-PySpark could start it, too, but does not reveal its process before it is up: an interrupt during that time left it
-behind.
+PySpark could start it, too, but does not return its process before it is ready: an interrupt during that time would
+leave it running.
 """
 
 import logging
@@ -44,7 +44,7 @@ exec() {
 """
 """Spark's own script, without that module in the command that it finally executes."""
 
-_TEMPORARY = "/tmp"  # noqa: S108 a folder of its own in Java's; a longer path could be too long for a socket
+_TEMPORARY = "/tmp"  # noqa: S108 a new folder is created in it; a longer path could exceed the limit of a socket
 
 _PORT, _SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
 _LIBRARIES = tuple(f"{Path(str(each.__file__)).parent}{os.sep}" for each in (py4j, pyspark))
@@ -189,7 +189,7 @@ class Jvm:
             raise KeyboardInterrupt
 
     def _connect(self, gateway: Path) -> JavaGateway:
-        """Connect to the gateway, whose address the JVM writes to a file as soon as it is up.
+        """Connect to the gateway, whose address the JVM writes to a file when it is ready.
 
         Raises:
             MutationQuotaError: the JVM has exited.
@@ -221,7 +221,7 @@ class Jvm:
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:
-    """Return whether a record of the root logger is not Py4J's: Py4J also raises what it logs there."""
+    """Return whether a record of the root logger is not from Py4J, which also raises the errors that it logs."""
     return not record.pathname.startswith(_LIBRARIES)
 
 

@@ -1,4 +1,4 @@
-"""Stages of `applyInPandasWithState` whose rows and answers are one binary column each, with or without pandas.
+"""Stages of `applyInPandasWithState` whose rows and answers are one binary column each; they do not need pandas.
 
 May import: nothing of this project.
 """

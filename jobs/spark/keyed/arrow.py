@@ -1,8 +1,10 @@
-"""Replaces PySpark's own way from Arrow to a function of applyInPandasWithState and back by Arrow alone.
+"""Passes Arrow data to the function of applyInPandasWithState without PySpark's conversion to pandas.
 
-PySpark makes pandas frames of each key's rows, of its state and of its answers, which takes many times as long as the
-function itself (docs/decisions/0019). Here the rows of a key are a slice of Spark's record batch, and the answers and
-states of many keys are one record batch. The data from and to Spark stays the same.
+PySpark converts each key's rows, state and answers to pandas frames, which takes many times as long as the function
+itself (docs/decisions/programs/0019-keyed-stages-without-pandas.md). Here the rows of a key are a slice of
+Spark's
+record batch, and the answers and states of many keys are one record batch. The data from and to Spark stays the
+same.
 
 This replaces functions inside PySpark, in Python workers, for a `KeyedStage` only.
 """
@@ -38,7 +40,7 @@ _COUNTS = ("dataCount", "stateCount")
 _Chunk = tuple[list[pa.Array], SentState]
 """The columns of some rows of a key, and the key's state."""
 _Result = tuple[Iterable[bytes], SentState]
-"""The answers to a key, and its state, which may change until the last answer is taken."""
+"""The answers to a key, and its state, which may change until the last answer is consumed."""
 
 
 class ArrowStage(Protocol):
@@ -60,12 +62,12 @@ def has_known_release() -> bool:
 
 @cache
 def install(find_stage: Callable[[object], ArrowStage | None]) -> None:
-    """Replace PySpark's functions in this process; functions of other stages still use PySpark's own.
+    """Replace PySpark's functions in this process; other stages still use the original functions.
 
     Args:
-        find_stage: returns the stage behind a function that PySpark is about to wrap; None for other functions.
+        find_stage: returns the stage inside a function that PySpark is about to wrap; None for other functions.
     """
-    from pyspark import worker  # noqa: PLC0415 only workers have it
+    from pyspark import worker  # noqa: PLC0415 only available in workers
 
     serializer: Any = ApplyInPandasWithStateSerializer
     module: Any = worker

@@ -34,7 +34,7 @@ class KeyedStage:
             answer: returns the answers to the rows of a key.
             output: the name of the output column.
             max_rows: `spark.sql.execution.arrow.maxRecordsPerBatch`; 0 for no limit.
-            through_pandas: whether to use PySpark's own way.
+            through_pandas: whether to use PySpark's conversion to pandas.
         """
         self.answer = answer
         self.output = output
@@ -43,27 +43,27 @@ class KeyedStage:
         self._held_bytes = 0
         if not through_pandas and not has_known_release():
             _log.warning(
-                "PySpark %s is unknown to this release: a stage uses pandas, which is slower",
+                "PySpark %s is not supported by this release without pandas: a stage uses pandas, which is slower",
                 pyspark.__version__,
             )
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the stage in a worker, right before PySpark wraps this function for its task."""
         self.__dict__.update(state)
-        if self._goes_by_arrow:
-            install(_stage_behind)
+        if self._uses_arrow:
+            install(_wrapped_stage)
 
     @property
-    def _goes_by_arrow(self) -> bool:
+    def _uses_arrow(self) -> bool:
         return not self._through_pandas and has_known_release()
 
     def __call__(
         self, group: tuple[str], frames: Iterable["pd.DataFrame"], state: GroupState
     ) -> Iterator["pd.DataFrame"]:
-        """Answer the rows of a key through pandas.
+        """Answer the rows of a key with pandas.
 
-        PySpark gathers the frames of all keys of a task until they have more than `max_rows` rows, whatever their size.
-        A large frame is therefore padded with as many empty rows, which makes PySpark send all gathered frames.
+        PySpark collects the frames of all keys of a task until they have more than `max_rows` rows, of any size.
+        A large frame is therefore padded with as many empty rows, which makes PySpark send all collected frames.
         """
         held: list[bytes | None] = []
         for answer in self.answer(group[0], chain.from_iterable(frame.iloc[:, -1] for frame in frames), state):
@@ -76,7 +76,7 @@ class KeyedStage:
             yield self._frame(held)
 
     def _frame(self, answers: list[bytes | None]) -> "pd.DataFrame":
-        """Return a frame, in less than half the time that pandas would take to infer its type."""
+        """Return a frame in less than half of the time that pandas needs with type inference."""
         # These imports take a quarter of a second of each worker's start, and are needed only here.
         import numpy as np  # noqa: PLC0415
         import pandas as pd  # noqa: PLC0415
@@ -86,13 +86,13 @@ class KeyedStage:
         return pd.DataFrame(column, columns=pd.Index([self.output]), copy=False)
 
 
-def _stage_behind(function: object) -> KeyedStage | None:
+def _wrapped_stage(function: object) -> KeyedStage | None:
     """Return the stage that PySpark has wrapped in its own function (`fail_on_stopiteration`).
 
-    With a profiler there is another function in between: the stage is not found then and uses pandas.
+    With a profiler there is another function in between; the stage is not found then, and uses pandas.
     """
     for cell in getattr(function, "__closure__", None) or ():
         stage = cell.cell_contents
         if isinstance(stage, KeyedStage):
-            return stage if stage._goes_by_arrow else None  # noqa: SLF001 this module's own
+            return stage if stage._uses_arrow else None  # noqa: SLF001 this module's own
     return None

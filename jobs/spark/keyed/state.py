@@ -1,4 +1,4 @@
-"""The state of a key, for stages and in Spark's form."""
+"""The state of a key, as stages use it and in Spark's format."""
 
 import json
 import pickle
@@ -31,12 +31,12 @@ class KeyState(Protocol):
 
 
 class SentState:
-    """The state of a key as Spark sends it, without a timeout; decoded on first use."""
+    """The state of a key as sent by Spark, without a timeout; it is decoded on first use."""
 
     __slots__ = ("_key", "_properties", "_sent", "_updated", "_value")
 
     def __init__(self, properties: str, key: bytes, sent: bytes | None) -> None:
-        """Take a state.
+        """Wrap a state; nothing is decoded yet.
 
         Args:
             properties: the fields of `GroupState`, as JSON.
@@ -64,7 +64,7 @@ class SentState:
         if self._value is None:
             if self._sent is None or not self.exists:
                 raise ValueError("the key has no state")
-            self._value = tuple(pickle.loads(self._sent))  # noqa: S301 from Spark, which had it from here
+            self._value = tuple(pickle.loads(self._sent))  # noqa: S301 Spark returns what this class pickled
         return self._value
 
     def update(self, newValue: Value) -> None:  # noqa: N803 as in GroupState
@@ -80,13 +80,13 @@ class SentState:
 
 @lru_cache(maxsize=64)
 def _is_defined(properties: str) -> bool:
-    """Return whether a state exists; cached, because the keys of a batch have one of two such texts."""
+    """Return whether a state exists; cached, because the keys of a batch have only two different properties."""
     return bool(json.loads(properties)["defined"])
 
 
 @lru_cache(maxsize=64)
 def _returned(properties: str, *, updated: bool) -> tuple[str, int]:
-    """Return the properties of a state after the call, as `GroupState` writes them, and its old timeout."""
+    """Return the properties of a state after the call, in the format of `GroupState`, and its old timeout."""
     fields = {**json.loads(properties), "optionalValue": None}
     state = GroupState(**fields, keyAsUnsafe=b"", valueSchema=None)  # type: ignore[arg-type]
     if updated:

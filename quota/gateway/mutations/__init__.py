@@ -1,4 +1,4 @@
-"""The mutations of one client's request: validated by the cluster, decided, and carried out as far as admitted.
+"""The mutations of one client's request: validated by the cluster, decided, and carried out if admitted.
 
-May import: records, wire.
+May import: records, wire, `quota.gateway.limited`.
 """

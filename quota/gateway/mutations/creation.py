@@ -1,8 +1,8 @@
-"""CreateTopics: what it costs is validated by the cluster first."""
+"""CreateTopics: the cluster validates the request before its cost is charged."""
 
 from typing import Any
 
-from quota.gateway.mutations.operations import Answer, Check, Checked, ValidatedOperation, content_digest
+from quota.gateway.mutations.operations import Check, Checked, TopicResponse, ValidatedOperation, content_digest
 from quota.gateway.mutations.recent import NO_ID, ExistingTopic
 from quota.records.request import TopicMutation
 
@@ -26,7 +26,7 @@ class Creation(ValidatedOperation):
         self._partitions = {each.name: each.partitions for each in costs}
         return Checked(costs, failed, throttle_ms, content=content_digest(self._request, self._topics))
 
-    def remember(self, results: list[Answer]) -> None:
+    def remember(self, results: list[TopicResponse]) -> None:
         """Remember the topics created."""
         for each in results:
             partitions = self._partitions.get(each["name"])
@@ -34,10 +34,10 @@ class Creation(ValidatedOperation):
                 topic = ExistingTopic(each["name"], each.get("topicId", NO_ID), partitions)
                 self._recent.record(topic, self._now)
 
-    def _cost(self, topic: dict[str, Any], validated: Answer) -> int:
+    def _cost(self, topic: dict[str, Any], validated: TopicResponse) -> int:
         if topic["assignments"]:
             return len(topic["assignments"])
         if topic["numPartitions"] > 0:
             return int(topic["numPartitions"])
-        told = validated.get("numPartitions", -1)  # hidden from clients that may not describe the topic's configs
-        return int(told) if told > 0 else self._default_partitions
+        partitions = validated.get("numPartitions", -1)  # hidden from clients that may not describe the topic's configs
+        return int(partitions) if partitions > 0 else self._default_partitions

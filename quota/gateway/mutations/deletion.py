@@ -8,49 +8,50 @@ from typing import Any
 from quota.gateway.mutations.existing import (
     SHORT_LAG_MS,
     Identity,
-    ask_controller,
     describe,
-    is_there,
+    exists,
     lag_ms,
+    query_controller,
     unresolved,
 )
 from quota.gateway.mutations.operations import (
-    Answer,
-    Call,
+    BrokerCall,
     Check,
     Checked,
     ClientRequest,
     MutationOperation,
     Pause,
+    TopicResponse,
     content_digest,
 )
 from quota.gateway.mutations.recent import NO_ID, ExistingTopic, RecentTopics
 from quota.records.request import TopicMutation
-from quota.wire.api_keys import ErrorCode
+from quota.wire.api_keys import KafkaErrorCode
 
-_DELETED_UNCHARGED = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
-"""What the controller answers about a topic that is not there, or about which the client may not ask."""
+_DELETED_UNCHARGED = frozenset({KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION, KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED})
+"""The controller's errors for a topic that does not exist, or that the client may not alter: its deletion is forwarded
+uncharged."""
 
 
 class Deletion(MutationOperation):
     """DeleteTopics: a topic costs the partitions that it has.
 
-    The cluster cannot validate a deletion. What it would refuse, because the topic is not there, may not be deleted or
-    is named twice, is passed on uncharged, and gets the cluster's own answer. This is done before waiting for a
-    decision, since such a topic could be created in that time.
+    The cluster cannot validate a deletion. Topics that it would refuse, because they do not exist, may not be deleted
+    or are named twice, are forwarded uncharged and get the cluster's own error. They are forwarded before the decision
+    is awaited, since such a topic could be created in the meantime.
     """
 
     results = "responses"
 
     def __init__(self, request: ClientRequest, default_partitions: int, recent: RecentTopics, now: int) -> None:
-        """Take a request."""
+        """Create the operation; see `MutationOperation`."""
         super().__init__(request, default_partitions, recent, now)
         self._field = "topicNames" if "topicNames" in request.message else "topics"
         self._found: list[ExistingTopic] = []
         """The topics that are charged."""
 
     def check(self) -> Check:
-        """Ask for the topics, their partitions, and whether the client may delete them."""
+        """Look up the topics, their partitions, and whether the client may delete them."""
         wanted = [(each, _identity(each)) for each in self._request.message[self._field]]
         known, unknown = yield from self._find({identity for _, identity in wanted})
         times = Counter((known[each].name, each[0] is None) for _, each in wanted if each in known)
@@ -67,8 +68,10 @@ class Deletion(MutationOperation):
                 uncharged.append(each)
         failed, throttle_ms = list(unknown.values()), 0
         if uncharged:
-            answer = yield Call(self._request.key, self._request.version, self._with(0, **{self._field: uncharged}))
-            failed, throttle_ms = [*failed, *answer[self.results]], answer["throttleTimeMs"]
+            response = yield BrokerCall(
+                self._request.key, self._request.version, self._with(0, **{self._field: uncharged})
+            )
+            failed, throttle_ms = [*failed, *response[self.results]], response["throttleTimeMs"]
         ids = [each.topic_id for each in self._found]
         content = content_digest(self._request, ids if NO_ID not in ids else [each.name for each in self._found])
         return Checked(costs, failed, throttle_ms, NO_ID not in ids, content)
@@ -78,12 +81,12 @@ class Deletion(MutationOperation):
         topics = [topic for index, topic in enumerate(self._topics) if index in admitted]
         return self._with(waited_ms, **{self._field: topics}) if topics else None
 
-    def refuse(self, index: int, error: int, message: str | None) -> Answer:
-        """Return the answer for a topic, by name and id whichever it was asked for by, as a broker does."""
+    def refuse(self, index: int, error: int, message: str | None) -> TopicResponse:
+        """Return the result of a refused topic, with both name and id as from a broker, whichever the request had."""
         topic = self._found[index]
         return {"name": topic.name, "topicId": topic.topic_id, "errorCode": int(error), "errorMessage": message}
 
-    def remember(self, results: list[Answer]) -> None:
+    def remember(self, results: list[TopicResponse]) -> None:
         """Forget the topics deleted."""
         deleted = {each["name"] for each in results if not each["errorCode"]}
         deleted |= {
@@ -95,19 +98,25 @@ class Deletion(MutationOperation):
 
     def _find(
         self, wanted: AbstractSet[Identity]
-    ) -> Generator[Call | Pause, dict[str, Any], tuple[dict[Identity, ExistingTopic], dict[Identity, Answer]]]:
-        """Return the topics that the client may delete, and the answers for those whose cost cannot be known in time.
+    ) -> Generator[
+        BrokerCall | Pause, dict[str, Any], tuple[dict[Identity, ExistingTopic], dict[Identity, TopicResponse]]
+    ]:
+        """Return the topics that the client may delete, and the error results of those whose cost is not known in time.
 
-        A topic is found that is named by a name alone or by an id alone. The controller is asked about a name that the
-        broker does not know; it cannot be asked about an id.
+        Only topics given by name alone or by id alone are looked up. The controller is queried for names that the
+        broker does not know; it does not accept ids.
         """
         names = sorted(name for name, topic_id in wanted if name is not None and topic_id == NO_ID)
         ids = sorted(topic_id for name, topic_id in wanted if name is None and topic_id != NO_ID)
         by_name = yield from describe(self._recent, self._now, names=names)
         found = {each.name for each in by_name}
-        told = yield from ask_controller([name for name in names if name not in found])
-        exist = [name for name, answer in told.items() if is_there(answer)]
-        unsure = [name for name, answer in told.items() if answer["errorCode"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED]
+        results = yield from query_controller([name for name in names if name not in found])
+        exist = [name for name, response in results.items() if exists(response)]
+        unsure = [
+            name
+            for name, response in results.items()
+            if response["errorCode"] == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED
+        ]
         wait_ms = lag_ms(self._request.message["timeoutMs"])
         by_name += yield from describe(self._recent, self._now, names=exist, wait_ms=wait_ms)
         by_name += yield from describe(self._recent, self._now, names=unsure, wait_ms=SHORT_LAG_MS)
@@ -115,23 +124,23 @@ class Deletion(MutationOperation):
         known: dict[Identity, ExistingTopic] = {(each.name, NO_ID): each for each in by_name if each.may_delete}
         known |= {(None, each.topic_id): each for each in by_id if each.may_delete}
         found = {each.name for each in by_name}
-        unknown: dict[Identity, Answer] = {
-            (name, NO_ID): {**unresolved(answer), "topicId": NO_ID}
-            for name, answer in told.items()
-            if name not in found and answer["errorCode"] not in _DELETED_UNCHARGED
+        unknown: dict[Identity, TopicResponse] = {
+            (name, NO_ID): {**unresolved(response), "topicId": NO_ID}
+            for name, response in results.items()
+            if name not in found and response["errorCode"] not in _DELETED_UNCHARGED
         }
         return known, unknown
 
 
 def _is_deleted(name: str, times: Mapping[tuple[str, bool], int], *, by_id: bool) -> bool:
-    """Return whether Kafka deletes a topic for one of the ways in which a request names it.
+    """Return whether Kafka deletes a topic for one reference to it, by name or by id.
 
-    A name that is given twice does not count, and a name beside ids makes all of them invalid.
+    A name that is given twice is ignored, and a topic that is given both by name and by id is not deleted.
 
     Args:
         name: the topic.
-        times: how often it is named by its name (False) and by its id (True).
-        by_id: the way.
+        times: the number of references to each topic, by (name, whether by id).
+        by_id: whether this reference is by id.
     """
     names, ids = times[name, False], times[name, True]
     return ids == 1 and names != 1 if by_id else names == 1 and ids == 0

@@ -1,7 +1,7 @@
-"""The mutations of one client's request, from its arrival to its answer.
+"""The mutations of one client's request, from its arrival to its response.
 
-The cluster validates them first, so that what would fail anyway is answered with the cluster's own error and is not
-charged. The others are decided, and only admitted topics are passed on, in the version of the client's request.
+The cluster validates them first, so that topics that would fail anyway get the cluster's own error and are not charged.
+The others are decided, and only admitted topics are forwarded, in the version of the client's request.
 """
 
 from collections.abc import Callable, Generator
@@ -13,20 +13,21 @@ from quota.gateway.mutations.creation import Creation
 from quota.gateway.mutations.deletion import Deletion
 from quota.gateway.mutations.growth import Growth
 from quota.gateway.mutations.operations import (
-    Call,
+    BrokerCall,
     Checked,
     ClientRequest,
-    MutationAnswer,
     MutationOperation,
+    MutationResponse,
     Pause,
 )
 from quota.gateway.mutations.recent import RecentTopics
 from quota.records.decision import Decision
 from quota.records.request import NO_CLIENT_ID, MutationRequest, TopicMutation
-from quota.wire.api_keys import ApiKey, ErrorCode
+from quota.wire.api_keys import ApiKey, KafkaErrorCode
 
 WhenSilent = Literal["closed", "open", "again"]
-"""What happens without a decision: an error, going on without it, or error 89 so that the client tries again."""
+"""The behaviour without a decision: `closed` returns an error, `open` proceeds without one, `again` returns error 89 so
+that the client retries."""
 
 _OPERATIONS: dict[ApiKey, type[MutationOperation]] = {
     ApiKey.CREATE_TOPICS: Creation,
@@ -38,11 +39,11 @@ _SHARE_OF_TIMEOUT = 0.8
 """The share of a client's timeout, and of its session, that a decision may take."""
 _MIN_WAIT_MS = 100
 _TRY_AGAIN_MS = 1000
-_SILENT = ("went_on", "undecided")
+_SILENT = ("proceeded", "undecided")
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class DecisionRequest:
     """Mutations to be decided."""
 
     request: MutationRequest
@@ -55,12 +56,12 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """The decision on what was asked, or why there is none."""
+class DecisionReply:
+    """The decision on a `DecisionRequest`, or the reason why there is none."""
 
     decision: Decision | None
     waited_ms: int
-    """The time since it was asked [ms]."""
+    """The time since the `DecisionRequest` [ms]."""
     invalid: str = ""
     """The reason of the dead letter, if the request became one."""
     age_ms: int = 0
@@ -68,20 +69,24 @@ class Verdict:
 
     @property
     def throttle_ms(self) -> int:
-        """What remains of the throttle time of the decision [ms]; as of a broker's that held the request back."""
+        """The remaining throttle time of the decision [ms].
+
+        The time for which the response was held back counts, as on a broker.
+        """
         if self.decision is None:
             return 0
         passed = min(max(self.age_ms, 0), self.waited_ms)
         return max(self.decision.throttle_time_ms - passed, 0)
 
 
-Steps = Generator[Call | Pause | Ask, Any, MutationAnswer]
-"""What to do next: a `Call` is answered with its message, an `Ask` with a `Verdict`; at last the client's answer."""
+Steps = Generator[BrokerCall | Pause | DecisionRequest, Any, MutationResponse]
+"""The steps of a mutation: a `BrokerCall` is sent its response message, a `DecisionRequest` its `DecisionReply`, and a
+`Pause` None; the return value is the client's response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What holds for all clients' mutations."""
+    """The settings that apply to all clients' mutations."""
 
     when_silent: WhenSilent = "closed"
     decision_timeout_ms: int = 10_000
@@ -94,26 +99,26 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What becomes of the topics that were asked for."""
+    """The outcome of the requested topics."""
 
     admitted: frozenset[int]
-    """Their indexes."""
+    """The indexes of the admitted topics."""
     throttle_ms: int = 0
     error: int = 0
     """The error of the others."""
     message: str | None = None
     counted: tuple[str, str] = ("admitted", "refused")
-    """What the admitted topics and the others are counted as."""
+    """The outcomes by which the admitted topics and the others are counted."""
 
 
 def mutate(request: ClientRequest, rules: Rules, recent: RecentTopics, clock: Callable[[], int]) -> Steps:
     """Carry out the admitted mutations of a request.
 
     Args:
-        request: a request to create, grow or delete topics, not just to validate that, with at least one topic.
-        rules: what holds for all clients.
-        recent: what clients have changed lately.
-        clock: returns the time, as in `recent`.
+        request: a request to create, grow or delete at least one topic, not validate-only.
+        rules: the settings that apply to all clients.
+        recent: recent changes by clients.
+        clock: returns the time [ms], by the clock of `recent`.
     """
     arrived_at = clock()
     operation = _OPERATIONS[request.key](request, rules.default_partitions, recent, arrived_at)
@@ -121,18 +126,18 @@ def mutate(request: ClientRequest, rules: Rules, recent: RecentTopics, clock: Ca
     outcome, waited_ms = _Outcome(frozenset()), 0
     if checked.topics:
         before_ms = clock() - arrived_at
-        verdict = yield _ask(request, checked, rules, before_ms)
-        waited_ms = before_ms + verdict.waited_ms
-        outcome = _outcome(verdict, checked.topics, request, rules)
+        reply = yield _decision_request(request, checked, rules, before_ms)
+        waited_ms = before_ms + reply.waited_ms
+        outcome = _outcome(reply, checked.topics, request, rules)
     results, throttle_ms = [], max(checked.throttle_ms, outcome.throttle_ms)
     forwarded = operation.forward(outcome.admitted, waited_ms)
     if forwarded is not None:
-        answer = yield Call(request.key, request.version, forwarded)
-        results, throttle_ms = answer[operation.results], max(throttle_ms, answer["throttleTimeMs"])
+        response = yield BrokerCall(request.key, request.version, forwarded)
+        results, throttle_ms = response[operation.results], max(throttle_ms, response["throttleTimeMs"])
         operation.remember(results)
     others = [index for index in range(len(checked.topics)) if index not in outcome.admitted]
     refused = [operation.refuse(index, outcome.error, outcome.message) for index in others]
-    return MutationAnswer(
+    return MutationResponse(
         {"throttleTimeMs": throttle_ms, operation.results: [*results, *checked.failed, *refused]},
         mute_ms=outcome.throttle_ms,
         topics={
@@ -143,9 +148,9 @@ def mutate(request: ClientRequest, rules: Rules, recent: RecentTopics, clock: Ca
     )
 
 
-def _ask(request: ClientRequest, checked: Checked, rules: Rules, before_ms: int) -> Ask:
-    """Return the question, `before_ms` after the request has arrived."""
-    asked = MutationRequest(
+def _decision_request(request: ClientRequest, checked: Checked, rules: Rules, before_ms: int) -> DecisionRequest:
+    """Return the request for a decision, `before_ms` after the client's request arrived."""
+    requested = MutationRequest(
         request_id="",
         operation=OPERATIONS[request.key],
         api_version=request.version,
@@ -158,22 +163,23 @@ def _ask(request: ClientRequest, checked: Checked, rules: Rules, before_ms: int)
     if request.session_left_ms is not None:
         left_ms = min(left_ms, request.session_left_ms)
     limit = min(rules.decision_timeout_ms, int(left_ms * _SHARE_OF_TIMEOUT) - before_ms)
-    return Ask(asked, checked.once, checked.content, max(limit, _MIN_WAIT_MS))
+    return DecisionRequest(requested, checked.once, checked.content, max(limit, _MIN_WAIT_MS))
 
 
-def _outcome(verdict: Verdict, topics: list[TopicMutation], request: ClientRequest, rules: Rules) -> _Outcome:
-    decision = verdict.decision
+def _outcome(reply: DecisionReply, topics: list[TopicMutation], request: ClientRequest, rules: Rules) -> _Outcome:
+    decision = reply.decision
     if decision is not None:
         admitted = frozenset(index for index, topic in enumerate(decision.topics) if not topic.error_code)
-        return _Outcome(admitted, verdict.throttle_ms, ErrorCode.THROTTLING_QUOTA_EXCEEDED)  # Kafka's has no text
-    if verdict.invalid:
-        return _Outcome(frozenset(), 0, ErrorCode.INVALID_REQUEST, verdict.invalid, ("admitted", "invalid"))
+        # Kafka's error has no message.
+        return _Outcome(admitted, reply.throttle_ms, KafkaErrorCode.THROTTLING_QUOTA_EXCEEDED)
+    if reply.invalid:
+        return _Outcome(frozenset(), 0, KafkaErrorCode.INVALID_REQUEST, reply.invalid, ("admitted", "invalid"))
     if rules.when_silent == "open":
         return _Outcome(frozenset(range(len(topics))), counted=_SILENT)
     if rules.when_silent == "again" and request.is_strict:
-        return _Outcome(frozenset(), _TRY_AGAIN_MS, ErrorCode.THROTTLING_QUOTA_EXCEEDED, counted=_SILENT)
+        return _Outcome(frozenset(), _TRY_AGAIN_MS, KafkaErrorCode.THROTTLING_QUOTA_EXCEEDED, counted=_SILENT)
     sentence = (
-        f"no decision on this mutation in {verdict.waited_ms} ms, so it was not begun; "
+        f"no decision on this mutation in {reply.waited_ms} ms, so nothing was changed; "
         f"is mutation-quota enforce running on {rules.enforced_by}?"
     )
-    return _Outcome(frozenset(), 0, ErrorCode.REQUEST_TIMED_OUT, sentence, _SILENT)
+    return _Outcome(frozenset(), 0, KafkaErrorCode.REQUEST_TIMED_OUT, sentence, _SILENT)

@@ -12,8 +12,8 @@ from quota.records import codec
 from quota.records.request import STRICT_SINCE, TopicMutation
 from quota.wire.api_keys import ApiKey
 
-Answer = dict[str, Any]
-"""The answer for one topic, in Kafka's fields."""
+TopicResponse = dict[str, Any]
+"""The result of one topic in a response, with Kafka's field names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class ClientRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """A request of the gateway's, sent on the client's own connection and so with the client's own rights."""
+class BrokerCall:
+    """A request by the gateway, sent on the client's own connection and therefore with the client's permissions."""
 
     key: ApiKey
     version: int
@@ -51,61 +51,61 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
-class MutationAnswer:
-    """The answer to a client, and what became of its topics."""
+class MutationResponse:
+    """The response to a client, and the outcomes of its topics."""
 
     message: dict[str, Any]
     mute_ms: int
     """The time for which the channel is to be muted [ms]."""
     topics: Mapping[str, int]
-    """The number of topics by what became of them: `admitted` or `refused` by a decision, `failed` by the cluster's
+    """The number of topics by outcome: `admitted` or `refused` by a decision, `failed` by the cluster's
     validation, `invalid` by a dead letter, and without a decision `undecided` or, where the gateway fails open,
-    `went_on`."""
+    `proceeded`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What the cluster says before anything is decided."""
+    """The result of the cluster's validation, before the decision."""
 
     topics: list[TopicMutation]
     """The topics to decide, with their costs."""
-    failed: list[Answer] = field(default_factory=list)
-    """The cluster's answers for topics that would fail."""
+    failed: list[TopicResponse] = field(default_factory=list)
+    """The cluster's results of topics that would fail."""
     throttle_ms: int = 0
     once: bool = False
-    """Whether `content` can happen only once in the world, as the deletion of a topic with a certain id."""
+    """Whether `content` can happen only once, such as the deletion of the topic with a given id."""
     content: bytes = b""
     """A digest by which these mutations are recognized in a retry."""
 
 
-Check = Generator[Call | Pause, dict[str, Any], Checked]
+Check = Generator[BrokerCall | Pause, dict[str, Any], Checked]
 
 
 class MutationOperation(ABC):
     """The mutations of one request."""
 
     results: ClassVar[str]
-    """The field of the answer that holds the answers for topics."""
+    """The response field that holds the results of the topics."""
 
     def __init__(self, request: ClientRequest, default_partitions: int, recent: RecentTopics, now: int) -> None:
-        """Take a request.
+        """Create the operation.
 
         Args:
             request: the request.
             default_partitions: the cost of a topic with an unknown default number of partitions.
-            recent: what clients have changed lately.
-            now: the time of the request, as in `recent`.
+            recent: recent changes by clients.
+            now: the time of the request [ms], by the clock of `recent`.
         """
         self._request = request
         self._default_partitions = default_partitions
         self._recent = recent
         self._now = now
         self._topics: list[Any] = []
-        """What is decided, as in the request; in the order of `Checked.topics`."""
+        """The topics to decide, as in the request, in the order of `Checked.topics`."""
 
     @abstractmethod
     def check(self) -> Check:
-        """Find what would succeed, and what it costs."""
+        """Find the topics that would succeed, and their costs."""
 
     @abstractmethod
     def forward(self, admitted: frozenset[int], waited_ms: int) -> dict[str, Any] | None:
@@ -117,37 +117,39 @@ class MutationOperation(ABC):
         """
 
     @abstractmethod
-    def refuse(self, index: int, error: int, message: str | None) -> Answer:
-        """Return the answer for a checked topic that is not passed on."""
+    def refuse(self, index: int, error: int, message: str | None) -> TopicResponse:
+        """Return the result of a checked topic that is not forwarded."""
 
     @abstractmethod
-    def remember(self, results: list[Answer]) -> None:
-        """Remember the topics that the cluster has changed, by its answers."""
+    def remember(self, results: list[TopicResponse]) -> None:
+        """Record the topics that the cluster has changed, according to its results."""
 
     def _with(self, waited_ms: int, **fields: object) -> dict[str, Any]:
-        """Return the request with other fields and what remains of its time limit."""
+        """Return the request with changed fields and its remaining timeout."""
         timeout_ms = self._request.message["timeoutMs"]
         left = max(timeout_ms - waited_ms, 1) if timeout_ms > 0 else timeout_ms
         return {**self._request.message, "timeoutMs": left, **fields}
 
 
 class ValidatedOperation(MutationOperation):
-    """Mutations that the cluster validates when it is asked to."""
+    """Mutations that Kafka can validate without carrying them out."""
 
-    def validate(self, version: int) -> Generator[Call, dict[str, Any], tuple[list[Answer], dict[str, Answer], int]]:
-        """Return the answers of topics that fail, those of the others by name, and the throttle time [ms]."""
-        answer = yield Call(self._request.key, version, {**self._request.message, "validateOnly": True})
-        found = answer[self.results]
+    def validate(
+        self, version: int
+    ) -> Generator[BrokerCall, dict[str, Any], tuple[list[TopicResponse], dict[str, TopicResponse], int]]:
+        """Return the results of topics that fail, the results of the others by name, and the throttle time [ms]."""
+        response = yield BrokerCall(self._request.key, version, {**self._request.message, "validateOnly": True})
+        found = response[self.results]
         valid = {each["name"]: each for each in found if not each["errorCode"]}
-        return [each for each in found if each["errorCode"]], valid, answer["throttleTimeMs"]
+        return [each for each in found if each["errorCode"]], valid, response["throttleTimeMs"]
 
     def forward(self, admitted: frozenset[int], waited_ms: int) -> dict[str, Any] | None:
         """Return the request with the admitted topics."""
         topics = [topic for index, topic in enumerate(self._topics) if index in admitted]
         return self._with(waited_ms, topics=topics) if topics else None
 
-    def refuse(self, index: int, error: int, message: str | None) -> Answer:
-        """Return the answer for a topic by its name."""
+    def refuse(self, index: int, error: int, message: str | None) -> TopicResponse:
+        """Return the response for a topic by its name."""
         return {"name": self._topics[index]["name"], "errorCode": int(error), "errorMessage": message}
 
 

@@ -11,7 +11,7 @@ _REMEMBERED_MS = 60_000
 _MAX_TOPICS = 100_000
 
 NO_ID = bytes(16)
-"""The topic id that stands for none."""
+"""The topic id that means none (Kafka's zero UUID)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +20,17 @@ class ExistingTopic:
 
     name: str
     topic_id: bytes
-    """`NO_ID` where it is not known."""
+    """`NO_ID` if it is unknown."""
     partitions: int
     may_delete: bool = True
     """Whether the client may delete it, as far as is known."""
 
 
 class RecentTopics:
-    """What became of topics in the last minute. Times are ms of one monotonic clock."""
+    """The latest known state of the topics that were changed in the last minute.
+
+    Times are ms of one monotonic clock.
+    """
 
     def __init__(self) -> None:
         self._changes: OrderedDict[str, tuple[ExistingTopic, int]] = OrderedDict()  # by name, the oldest first

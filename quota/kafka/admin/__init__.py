@@ -1,4 +1,4 @@
-"""Admin clients that keep to the mutation quotas: confluent-kafka's, with each change of topics decided first.
+"""Admin clients that obey the mutation quotas: confluent-kafka's, with each change of topics decided first.
 
 May import: `quota.records`, `quota.client`, `quota.settings`, `quota.kafka`.
 """

@@ -20,7 +20,15 @@ class AIOQuotaAdminClient:
     """
 
     def __init__(self, conf: dict[str, Any] | None = None, **kwargs: Any) -> None:  # noqa: ANN401 as AdminClient's
-        """Create a client with the configuration of `QuotaAdminClient`."""
+        """Store the configuration, which is that of `QuotaAdminClient`.
+
+        The client connects when the `async with` block is entered, which raises BadInput or ClusterError as
+        `QuotaAdminClient` does. Before that, its methods raise RuntimeError.
+
+        Args:
+            conf: librdkafka's properties, as for AdminClient, and settings of this project.
+            kwargs: the same, by keyword.
+        """
         self._conf = {**(conf or {}), **kwargs}
         self._connected: QuotaAdminClient | None = None
 

@@ -13,7 +13,7 @@ from quota.records.request import Operation, TopicMutation
 
 
 class QuotaAdminClient(AdminClient):
-    """An AdminClient whose `create_topics`, `create_partitions` and `delete_topics` keep to the quotas.
+    """An AdminClient whose `create_topics`, `create_partitions` and `delete_topics` obey the quotas.
 
     Each sends one request to the request topic, waits for its decision, and returns a dict of futures by topic. A
     future completes with None once the topic is changed, with `ThrottlingQuotaExceededError` if the quota refused it,
@@ -23,7 +23,7 @@ class QuotaAdminClient(AdminClient):
     the throttle time, until the time limit. While the client is throttled, no thread sends a request. Share one
     client among threads: two clients do not know each other's throttle times.
 
-    In addition to librdkafka's properties, it takes `default.api.timeout.ms` (60,000), and every setting of this
+    In addition to librdkafka's properties, it takes `default.api.timeout.ms` (60,000 ms), and every setting of this
     project, such as `mutation.quota.client.user`. The settings of the section `client` determine who carries out
     admitted mutations, and what happens if no decision arrives.
     """
@@ -62,13 +62,17 @@ class QuotaAdminClient(AdminClient):
 
         Args:
             new_topics: the topics to create.
-            request_timeout: the time limit in seconds; `default.api.timeout.ms` by default.
+            request_timeout: the time limit [s], at most 3,600; `default.api.timeout.ms` by default.
             validate_only: whether the request is only validated, which costs nothing.
             retry_on_quota_violation: whether refused topics are requested again, within the time limit.
             operation_timeout: accepted for compatibility; a future completes when the topic exists.
 
         Returns:
             The future of each topic, by its name.
+
+        Raises:
+            ValueError: `request_timeout` is not above 0 and at most 3,600 seconds.
+            RuntimeError: the client is closed.
         """
 
         def find(seconds: float) -> list[TopicMutation]:
@@ -96,13 +100,17 @@ class QuotaAdminClient(AdminClient):
 
         Args:
             new_partitions: the topics, each with its new total number of partitions.
-            request_timeout: the time limit in seconds; `default.api.timeout.ms` by default.
+            request_timeout: the time limit [s], at most 3,600; `default.api.timeout.ms` by default.
             validate_only: whether the request is only validated, which costs nothing.
             retry_on_quota_violation: whether refused topics are requested again, within the time limit.
             operation_timeout: accepted for compatibility; a future completes when the partitions exist.
 
         Returns:
             The future of each topic, by its name.
+
+        Raises:
+            ValueError: `request_timeout` is not above 0 and at most 3,600 seconds.
+            RuntimeError: the client is closed.
         """
 
         def find(seconds: float) -> list[TopicMutation]:
@@ -128,12 +136,16 @@ class QuotaAdminClient(AdminClient):
 
         Args:
             topics: the names of the topics.
-            request_timeout: the time limit in seconds; `default.api.timeout.ms` by default.
+            request_timeout: the time limit [s], at most 3,600; `default.api.timeout.ms` by default.
             retry_on_quota_violation: whether refused topics are requested again, within the time limit.
             operation_timeout: accepted for compatibility; a future completes when the topic is deleted.
 
         Returns:
             The future of each topic, by its name.
+
+        Raises:
+            ValueError: `request_timeout` is not above 0 and at most 3,600 seconds.
+            RuntimeError: the client is closed.
         """
 
         def find(seconds: float) -> list[TopicMutation]:
@@ -164,7 +176,11 @@ class QuotaAdminClient(AdminClient):
         self.close(wait=kind is None)
 
     def _default_partitions(self, seconds: float) -> int:
-        """Return the cluster's default number of partitions, which is requested once."""
+        """Return the cluster's default number of partitions; it is requested once.
+
+        Args:
+            seconds: the time limit of each of the two calls [s].
+        """
         if self._default is None:
             broker = next(iter(self.list_topics(timeout=seconds).brokers))
             resource = ConfigResource(ResourceType.BROKER, str(broker))

@@ -1,4 +1,4 @@
-"""The mutations, with their costs, that confluent-kafka's arguments request."""
+"""The mutations, with their costs, that the arguments of confluent-kafka's methods describe."""
 
 from collections.abc import Mapping
 

@@ -40,7 +40,7 @@ FindMutations = Callable[[float], list[TopicMutation]]
 
 
 class Dispatcher:
-    """A thread-safe conversation: one thread reads answers, and some others wait for clusters."""
+    """A thread-safe conversation: one thread reads answers, and a pool of threads waits for the clusters."""
 
     def __init__(self, options: ClientOptions) -> None:
         """Connect.
@@ -100,7 +100,10 @@ class Dispatcher:
         return futures
 
     def close(self, *, wait_for_calls: bool) -> None:
-        """Close the connections. Calls that it does not wait for fail; within a future's callback it never waits."""
+        """Close the connections.
+
+        Pending calls fail, unless `wait_for_calls` is set and this is not called from a future's callback.
+        """
         current = threading.current_thread()
         is_ours = current is self._listener or current.name.startswith(_WORKER_NAME)
         if wait_for_calls and not is_ours:
@@ -109,7 +112,7 @@ class Dispatcher:
             self._closed.set()
         self._run(partial(self._conversation.close, time.monotonic()))
         self._workers.shutdown(wait=False, cancel_futures=True)
-        for future in list(self._unfinished):  # of calls that had not reached the conversation
+        for future in list(self._unfinished):  # their calls had not reached the conversation
             _fail(future, closed_error("the topic"))
         if not is_ours:
             self._listener.join(_JOIN_SECONDS)
@@ -121,7 +124,7 @@ class Dispatcher:
         except ClusterError as error:
             if self._options.open_after_seconds is None:
                 raise
-            _log.warning("%s: going on without decisions (client.when_silent=open)", error)
+            _log.warning("%s: proceeding without decisions (client.when_silent=open)", error)
             return None
 
     def _new_reader(self) -> AnswerReader:
@@ -216,7 +219,11 @@ class Dispatcher:
     def _on_proceeded(self, call: Call, topics: list[TopicMutation]) -> None:
         self.proceeded += 1
         names = ", ".join(topic.name for topic in topics)
-        _log.warning("no decision on %s of %s: going on (client.when_silent=open)", call.options.operation.value, names)
+        _log.warning(
+            "no decision on %s of %s: proceeding without one (client.when_silent=open)",
+            call.options.operation.value,
+            names,
+        )
 
     def _submit_tasks(self, call: Call, tasks: list[Task]) -> None:
         if not self._closed.is_set():

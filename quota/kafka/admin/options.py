@@ -10,6 +10,7 @@ from quota.kafka.brokers.tokens import Token, credentials_in, fetch_token
 from quota.kafka.clients import client_config, login_config
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID
 from quota.settings import Settings, load_settings
+from quota.settings.security.properties import is_security
 from quota.settings.security.settings import SecuritySettings
 
 PREFIX = "mutation.quota."
@@ -17,9 +18,6 @@ PREFIX = "mutation.quota."
 
 TIME_LIMIT = "default.api.timeout.ms"
 """The time limit of a call; the name is that of Kafka's own client."""
-
-_SECURITY = ("security.", "sasl.", "ssl.", "enable.ssl.")
-"""The prefixes of librdkafka's settings of TLS and SASL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +45,7 @@ class ClientOptions:
 
         Raises:
             BadInput: a setting is invalid, or the user is not known; the message has its name and value.
-            ClusterError: the user is the subject of a token, and there is none.
+            ClusterError: the user is the subject of a token, but no token was returned.
         """
         own = {name: value for name, value in config.items() if name.startswith(PREFIX)}
         target = {name: value for name, value in config.items() if name not in own and name != TIME_LIMIT}
@@ -74,15 +72,15 @@ class ClientOptions:
     def _with(cls, settings: Settings, target: dict[str, Any], control: dict[str, Any]) -> Self:
         user = settings.client.user or _user_of(target, settings.kafka.timeout_seconds)
         client_id = settings.client.client_id or str(target.get("client.id") or NO_CLIENT_ID)
-        settings.topics.requests_of(user)  # raises if users have topics of their own and this one cannot
+        settings.topics.requests_of(user)  # raises if a user topic cannot have this name
         return cls(settings, target, control, user, client_id)
 
 
 def _control(settings: Settings, target: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the configuration for the cluster that decides: the target's, unless the settings have a security."""
+    """Return the configuration for the cluster that decides: the target's, unless `[kafka]` sets TLS or SASL."""
     if not SecuritySettings.model_fields.keys() & settings.kafka.model_fields_set:
         return {**target, "bootstrap.servers": settings.kafka.bootstrap_servers}
-    plain = {name: value for name, value in target.items() if not name.startswith(_SECURITY)}
+    plain = {name: value for name, value in target.items() if not is_security(name)}
     return {**plain, **login_config(settings.kafka.connection)}
 
 
@@ -101,7 +99,7 @@ def _user_of(target: Mapping[str, Any], timeout_seconds: float) -> str:
     if token and token.subject:
         return token.subject
     raise BadInput(
-        "client.user is missing: the principal that brokers know this client by, which "
+        "client.user is missing: set it to the principal by which brokers know this client, which "
         f"{'its token' if token else 'its configuration'} does not say"
     )
 

@@ -14,7 +14,7 @@ def kafka_error(code: int, message: str) -> KafkaException:
 
 def closed_error(name: str) -> KafkaException:
     """Return the exception of a topic whose client was closed."""
-    return kafka_error(KafkaError._DESTROY, f"the client was closed before {name} was done")  # noqa: SLF001
+    return kafka_error(KafkaError._DESTROY, f"the client was closed before {name} was changed")  # noqa: SLF001
 
 
 def outcome_error(outcome: TopicOutcome, servers: str) -> KafkaException | None:
@@ -32,7 +32,7 @@ def outcome_error(outcome: TopicOutcome, servers: str) -> KafkaException | None:
             return kafka_error(KafkaError._TIMED_OUT, f"{reason} The change will not be made later")  # noqa: SLF001
         case NoAnswer(name, Wait.RESULT):
             reason = f"topic {name} was admitted, but no result arrived in time"
-            return kafka_error(KafkaError._TIMED_OUT, f"{reason}; it may still be")  # noqa: SLF001
+            return kafka_error(KafkaError._TIMED_OUT, f"{reason}; it may still be carried out")  # noqa: SLF001
         case TopicResult(error_code=code, error_message=message) if code:
             return kafka_error(code, message or "")
         case _:

@@ -1,4 +1,4 @@
-"""The applier: carries out admitted mutations, each once, whatever crashes or repeats."""
+"""The applier: carries out admitted mutations, each once, in spite of crashes and decisions that were written twice."""
 
 import logging
 import threading
@@ -34,7 +34,7 @@ _REFRESH_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class _AdmittedDecision:
-    """An admitted decision, its record, and whether a previous applier may have begun it."""
+    """An admitted decision, its record, and whether a previous applier may have started it."""
 
     key: bytes | None
     source: Source
@@ -46,7 +46,7 @@ class Applier:
     """A consumer of decisions and producer of results. One of a group works at a time: the latest to start."""
 
     def __init__(self, settings: Settings, stop: threading.Event, stats: ApplierStats | None = None) -> None:
-        """Take over from the applier that is at work.
+        """Take over from the applier of the group that is active.
 
         Args:
             settings: the settings.
@@ -63,7 +63,7 @@ class Applier:
         self._permissions = TopicPermissions(
             settings.applier.topic_pattern,
             [*settings.topics.names, *settings.applier.protected_topics],
-            settings.topics.by_users,
+            settings.topics.user_topic_prefix,
         )
         self._consumer = make_consumer(
             settings.kafka.connection, settings.applier.group, {"auto.offset.reset": "error"}
@@ -75,14 +75,14 @@ class Applier:
         self.stats = stats or ApplierStats()
 
     def run(self, *, once: bool = False) -> None:
-        """Carry out admitted mutations until stopped, or with `once` until all present ones are done.
+        """Carry out admitted mutations until stopped, or with `once` until all existing ones are done.
 
         Raises:
             ClusterError: another applier has taken over, or the cluster does not answer.
         """
         try:
             while not self._stop.is_set():
-                self.stats.turned_at = time.monotonic()
+                self.stats.looped_at = time.monotonic()
                 if self._refresh.is_due():
                     self._assign_new_partitions()
                 self._carry_out(self._read())
@@ -98,12 +98,12 @@ class Applier:
             self._consumer.close()
 
     def _before_call(self) -> None:
-        """Note that the applier is working, however many calls a batch takes.
+        """Record progress before each call of a batch, and check that this applier is not fenced.
 
         Raises:
             TakenOver: another applier has taken over.
         """
-        self.stats.turned_at = time.monotonic()
+        self.stats.looped_at = time.monotonic()
         self._ledger.check_not_fenced()
 
     def _assign_new_partitions(self) -> None:
@@ -134,7 +134,7 @@ class Applier:
                 }
             except KafkaException:
                 if self._offsets:
-                    return None  # the assigned ones do until the next time
+                    return None  # the assigned ones suffice until the next refresh
                 raise
 
     def _read(self) -> list[Message]:
@@ -158,7 +158,7 @@ class Applier:
             _log.warning("cannot read decisions: %s", error.str())
 
     def _carry_out(self, messages: Sequence[Message]) -> None:
-        """Carry out a batch, which begins only if no other applier has taken over."""
+        """Carry out a batch; it starts only if no other applier has taken over."""
         if not messages:
             return
         decisions = [each for each in map(self._admitted, messages) if each is not None]
@@ -182,7 +182,7 @@ class Applier:
         self.stats.positions = {(topic, number): each.offset for number, each in self._offsets.items()}
 
     def _offsets_with_next_batch(self) -> dict[int, AppliedOffset]:
-        """Return the offsets, with the batch after this one as what may have been begun."""
+        """Return the offsets, with the next batch marked as possibly started."""
         return {
             number: AppliedOffset(each.offset, max(each.maybe_until, each.offset + _BATCH))
             for number, each in self._offsets.items()
@@ -220,7 +220,12 @@ class Applier:
         if count > 1:
             return failure(topic.name, KafkaError.INVALID_REQUEST, "Duplicate topic name.")
         if decision.mode is Mode.PERMISSIVE and not self._settings.applier.permissive:
-            return failure(topic.name, KafkaError.POLICY_VIOLATION, "old API versions evade quotas: applier.permissive")
+            return failure(
+                topic.name,
+                KafkaError.POLICY_VIOLATION,
+                "the request has an old API version, which quotas never refuse; "
+                "not carried out, since applier.permissive is false",
+            )
         denial = self._permissions.denial(topic.name, decision.user, decision.client_id)
         if denial is not None:
             return failure(topic.name, KafkaError.TOPIC_AUTHORIZATION_FAILED, denial)

@@ -1,4 +1,4 @@
-"""The progress of an applier: which decisions are done, and which may have been begun when it was killed."""
+"""The progress of an applier: the decisions that are done, and those that may have been started when it was killed."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -7,7 +7,7 @@ import msgspec
 from confluent_kafka import Message
 
 from quota.errors import BadRecord
-from quota.kafka.places import PlacedWriter
+from quota.kafka.positions import PositionWriter
 from quota.kafka.reading import message_source, read_topic, topic_partitions
 from quota.kafka.topics.record_sizes import ENVELOPE, max_answer_bytes
 from quota.records import codec
@@ -20,7 +20,7 @@ _BATCHES = 2
 """Both copies of a decision that was written twice are within two consecutive batches of the enforcing query."""
 
 _OFFSETS_PER_RESULT = 2
-"""Each transaction also ends with a marker, which takes an offset of the results topic."""
+"""Each transaction also ends with a marker, which occupies an offset of the results topic."""
 
 
 _TRANSACTION_SECONDS = 900.0
@@ -29,7 +29,7 @@ _TRANSACTION_SECONDS = 900.0
 class AppliedOffset(msgspec.Struct, frozen=True):
     """The position of an applier in one partition of the decisions.
 
-    Decisions from `offset` up to, not including, `maybe_until` may have been begun by an applier that was killed.
+    Decisions from `offset` up to, not including, `maybe_until` may have been started by an applier that was killed.
     """
 
     offset: int
@@ -48,7 +48,7 @@ _done_decoder = msgspec.json.Decoder(_DoneDecision)
 
 
 def read_offsets(message: Message) -> dict[int, AppliedOffset] | None:
-    """Return the positions in a record of the topic of places, by partition; None if it is no applier's."""
+    """Return the positions in a record of the positions topic, by partition; None if it is not an applier's record."""
     try:
         return codec.decode(message.value(), _offsets_decoder)
     except BadRecord:
@@ -58,7 +58,7 @@ def read_offsets(message: Message) -> dict[int, AppliedOffset] | None:
 class Ledger:
     """Results and applied offsets, written in one transaction.
 
-    The applier that opened it last owns it: no other one of the group can write, or begin a batch, from then on.
+    The applier that opened it last owns it: no other applier of the group can write, or start a batch, from then on.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -75,9 +75,9 @@ class Ledger:
         self._done: dict[tuple[str, int], None] = {}
         self._offsets: dict[int, AppliedOffset] = {}
         largest = max_answer_bytes(settings) + ENVELOPE
-        self._writer = PlacedWriter(settings, "applier", self._group, largest, _TRANSACTION_SECONDS)
+        self._writer = PositionWriter(settings, "applier", self._group, largest, _TRANSACTION_SECONDS)
         with self._writer.errors("take over"):
-            self._offsets = self._writer.place(_offsets_decoder) or {}
+            self._offsets = self._writer.position(_offsets_decoder) or {}
             results = self._topics.results
             self._max_done *= max(1, len(topic_partitions(self._writer.producer, results, self._timeout)))
             for message in read_topic(self._connection, results, self._timeout, self._max_done):
@@ -86,7 +86,7 @@ class Ledger:
                     self.mark_done(done.decision_id, done.timestamp)
 
     def mark_done(self, decision_id: str, timestamp: int) -> bool:
-        """Mark a decision as done, and return whether it was before.
+        """Mark a decision as done; return whether it already was.
 
         Args:
             decision_id: the decision.
@@ -128,7 +128,7 @@ class Ledger:
         return AppliedOffset(stored.offset, min(stored.maybe_until, end))
 
     def begin(self, offsets: Mapping[int, AppliedOffset]) -> None:
-        """Begin a batch, with the offsets that hold once it is committed.
+        """Begin a batch, with the offsets that apply once it is committed.
 
         The next `check_not_fenced` or `commit` waits for the broker and reports whether another applier took over.
 
@@ -157,13 +157,16 @@ class Ledger:
         self._writer.abort()
 
     def _encoded(self, result: MutationResult) -> bytes:
-        """Return a result that fits its topic: the messages of thousands of failed topics may be too much."""
+        """Return a result that fits into its topic: if it is too large, without error messages or without topics."""
         short = [msgspec.structs.replace(topic, error_message=None) for topic in result.topics]
         for topics in (result.topics, short):
             encoded = codec.encode(msgspec.structs.replace(result, topics=topics))
             if len(encoded) <= max_answer_bytes(self._settings):
                 return encoded
-        _log.error("%s: its result is larger than limits.max_request_bytes permits, and is not written", result.source)
+        _log.error(
+            "%s: its result is larger than limits.max_request_bytes permits, and is written without its topics",
+            result.source,
+        )
         return codec.encode(msgspec.structs.replace(result, topics=[]))
 
 

@@ -9,21 +9,24 @@ from quota.admission.identity import user_of
 class TopicPermissions:
     """Permissions by topic name; Kafka's own topics, whose names begin with two underscores, are always denied."""
 
-    def __init__(self, pattern: str = ".*", protected: Iterable[str] = (), users_of: str | None = None) -> None:
+    def __init__(
+        self, pattern: str = ".*", protected: Iterable[str] = (), user_topic_prefix: str | None = None
+    ) -> None:
         """Allow topics by their names.
 
         Args:
-            pattern: a regular expression for the whole name, where {user} and {client_id} stand for the requester's.
-            protected: names that nobody may change.
-            users_of: the prefix of the users' own request topics, which nobody may change either.
+            pattern: a regular expression for the whole name, where {user} and {client_id} are replaced with those of
+                the request.
+            protected: the names of topics that are always denied.
+            user_topic_prefix: the prefix of the users' own request topics, which are always denied, too.
         """
         self._pattern = pattern
         self._protected = frozenset(protected)
-        self._users_of = users_of
+        self._user_topic_prefix = user_topic_prefix
 
     def denial(self, name: str, user: str, client_id: str) -> str | None:
         """Return why a user may not change a topic; None if they may."""
-        is_user_topic = self._users_of is not None and user_of(name, self._users_of) is not None
+        is_user_topic = self._user_topic_prefix is not None and user_of(name, self._user_topic_prefix) is not None
         if is_user_topic or name in self._protected or name.startswith("__"):
             return f"topic {name} is protected"
         pattern = self._pattern.replace("{user}", re.escape(user)).replace("{client_id}", re.escape(client_id))

@@ -1,4 +1,4 @@
-"""Counts of an applier's work, which other threads may read while it runs."""
+"""The counters of an applier, which other threads may read while it runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,13 +24,13 @@ class ApplierStats:
     ended_at: float | None = None
     """The end of the last batch [s since the epoch]."""
     reopened: int = 0
-    """Times that it resumed because a cluster did not answer."""
+    """The number of times that it restarted from its position because a cluster did not answer."""
     positions: Mapping[Partition, int] = field(default_factory=dict)
     """The next offset to apply, by partition of the decisions."""
-    turned_at: float = 0.0
-    """The last turn of its loop, by the monotonic clock [s]; 0 before the first one."""
+    looped_at: float = 0.0
+    """The time at which its loop last ran, by the monotonic clock [s]; 0 before the first time."""
     waits_for: str = ""
-    """Why it waits for a cluster that does not answer; empty if it does not wait."""
+    """The reason why it waits for a cluster; empty if it does not wait."""
 
     def __str__(self) -> str:
         return (

@@ -1,4 +1,4 @@
-"""Brokers asked by our own codecs, for what confluent-kafka has no API: TLS, login and calls, and quotas of clients.
+"""Calls to brokers with our own codecs, where confluent-kafka has no API: TLS, SASL, client quotas, log end offsets.
 
 May import: all of `quota` below `quota.kafka`, `quota.kafka.timing`.
 """

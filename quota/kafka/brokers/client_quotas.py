@@ -1,4 +1,4 @@
-"""The quotas of clients as a cluster has them (KIP-546), of which `controller_mutation_rate` alone is read and set."""
+"""A cluster's client quotas (KIP-546); only `controller_mutation_rate` is read and set."""
 
 import asyncio
 import math
@@ -17,18 +17,19 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota_log import RATE_CONFIG
 from quota.settings.connection import Connection
 from quota.wire.address import Address
-from quota.wire.api_keys import ApiKey, ErrorCode
+from quota.wire.api_keys import ApiKey, KafkaErrorCode
 from quota.wire.protocol import Protocol
 
 T = TypeVar("T")
 
-Ask: TypeAlias = Callable[[BrokerCalls, Address], Awaitable[T]]
+Query: TypeAlias = Callable[[BrokerCalls, Address], Awaitable[T]]
 
 _CLIENT_ID = "mutation-quota"
 
 _MAX_ELEMENTS = 20_000_000
 _MAX_CHANGES = 1_000
-"""Of one request: a controller refuses what makes more than ten thousand records."""
+"""The maximum number of entities in a request: a controller refuses a request that results in more than 10,000
+records."""
 
 _POLL_SECONDS = 0.1
 
@@ -37,7 +38,7 @@ class ClusterQuotas:
     """The rates that are set on a cluster, by entity. Each call uses a new connection."""
 
     def __init__(self, connection: Connection, protocol: Protocol, timeout_seconds: float) -> None:
-        """Take a cluster, which is connected to when it is asked.
+        """Store the connection; each call opens a new one.
 
         Args:
             connection: the cluster.
@@ -49,7 +50,7 @@ class ClusterQuotas:
         self._timeout = timeout_seconds
 
     def read(self) -> dict[QuotaEntity, float]:
-        """Return the rates, which may be NaN or infinite: Kafka takes that.
+        """Return the rates [mutations/s]; they may be NaN or infinite, which Kafka accepts.
 
         Entities without a rate, and those of other kinds than users and client-ids, are left out.
 
@@ -60,17 +61,17 @@ class ClusterQuotas:
         async def describe(calls: BrokerCalls, _broker: Address) -> dict[QuotaEntity, float]:
             version = _version(calls, ApiKey.DESCRIBE_CLIENT_QUOTAS)
             request = {"components": [], "strict": False}
-            answer = await calls.call(ApiKey.DESCRIBE_CLIENT_QUOTAS, version, request, _MAX_ELEMENTS)
-            check_answer(answer, "DescribeConfigs")
+            response = await calls.call(ApiKey.DESCRIBE_CLIENT_QUOTAS, version, request, _MAX_ELEMENTS)
+            check_response(response, "DescribeConfigs")
             found = {}
-            for entry in answer["entries"] or ():
+            for entry in response["entries"] or ():
                 entity = _entity(entry["entity"])
                 for value in entry["values"]:
                     if entity is not None and value["key"] == RATE_CONFIG:
                         found[entity] = math.nan if math.isnan(value["value"]) else value["value"]  # one NaN
             return found
 
-        return self.ask("read the quotas of", describe)
+        return self.query("read the quotas of", describe)
 
     def alter(self, rates: Mapping[QuotaEntity, float | None]) -> dict[QuotaEntity, str]:
         """Set rates, or remove those that are None, and leave other quotas of the same entities alone.
@@ -96,7 +97,7 @@ class ClusterQuotas:
         refused = self.alter(rates)
         missing = {entity: rate for entity, rate in rates.items() if entity not in refused}
         deadline = Deadline(self._timeout)
-        while missing:  # brokers learn of it from the controller a moment later
+        while missing:  # brokers learn of a change from the controller with a delay
             present = self.read()
             missing = {entity: rate for entity, rate in missing.items() if present.get(entity) != rate}
             if missing and deadline.has_passed:
@@ -114,19 +115,19 @@ class ClusterQuotas:
                 f"them, such as {next(iter(missing))}: someone may have changed it at the same time; run quotas drift"
             )
 
-    def ask(self, action: str, ask: Ask[T]) -> T:
-        """Ask the first broker that can be reached.
+    def query(self, action: str, query: Query[T]) -> T:
+        """Call the first broker that can be reached, and return the result.
 
         Args:
             action: what is done, for errors: "cannot `action` Kafka at …".
-            ask: makes the calls, on a connection that is logged in, to the broker with this address.
+            query: makes the calls, on a connection that is logged in, to the broker with this address.
 
         Raises:
-            ClusterError: no broker can be reached, or one does not accept the credentials, or refuses the calls.
+            ClusterError: no broker can be reached, or one does not accept the credentials, or rejects the calls.
         """
-        return asyncio.run(self._ask(f"cannot {action} Kafka at", ask))
+        return asyncio.run(self._query(f"cannot {action} Kafka at", query))
 
-    async def _ask(self, action: str, ask: Ask[T]) -> T:
+    async def _query(self, action: str, query: Query[T]) -> T:
         security = self.connection.security
         unreachable = []
         for broker in self.connection.addresses:
@@ -137,9 +138,9 @@ class ClusterQuotas:
                     connected(broker, tls_context(security), self.protocol, _CLIENT_ID) as calls,
                 ):
                     await log_in(calls, security)
-                    return await ask(calls, broker)
+                    return await query(calls, broker)
             except FAILURES as error:
-                if not isinstance(error, OSError | EOFError):  # the others would say the same
+                if not isinstance(error, OSError | EOFError):  # the other brokers would return the same error
                     raise ClusterError(f"{action} {where}: {failure_reason(error).removesuffix('.')}") from None
                 unreachable.append(f"{where}: {failure_reason(error)}")
         advice = "" if security.has_tls or security.has_sasl else self.connection.advice
@@ -149,42 +150,42 @@ class ClusterQuotas:
         async def alter(calls: BrokerCalls, _broker: Address) -> dict[QuotaEntity, str]:
             version = _version(calls, ApiKey.ALTER_CLIENT_QUOTAS)
             entries = [{"entity": _parts(entity), "ops": [_operation(rate)]} for entity, rate in rates.items()]
-            answer = await calls.call(
+            response = await calls.call(
                 ApiKey.ALTER_CLIENT_QUOTAS, version, {"entries": entries, "validateOnly": False}, _MAX_ELEMENTS
             )
             refused = {}
-            for entry in answer["entries"]:
-                if entry["errorCode"] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-                    check_answer(entry, "AlterConfigs")
+            for entry in response["entries"]:
+                if entry["errorCode"] == KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                    check_response(entry, "AlterConfigs")
                 entity = _entity(entry["entity"])
                 if entry["errorCode"] and entity is not None:
                     refused[entity] = _reason(entry)
             return refused
 
-        return self.ask("set the quotas of", alter)
+        return self.query("set the quotas of", alter)
 
 
-def check_answer(answer: Mapping[str, Any], operation: str) -> None:
-    """Check that an answer, or a part of one, is no error.
+def check_response(response: Mapping[str, Any], operation: str) -> None:
+    """Check that a response, or a part of one, is not an error.
 
     Args:
-        answer: has `errorCode` and `errorMessage`.
-        operation: what the principal has to be allowed on the cluster.
+        response: has `errorCode` and `errorMessage`.
+        operation: the ACL operation that the principal needs on the cluster.
 
     Raises:
         ClusterError: it is one.
     """
-    if answer["errorCode"] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+    if response["errorCode"] == KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED:
         raise ClusterError(
             f"CLUSTER_AUTHORIZATION_FAILED; allow this principal {operation} on the cluster "
             "(docs/explanation/security.md)"
         )
-    if answer["errorCode"]:
-        raise ClusterError(_reason(answer))
+    if response["errorCode"]:
+        raise ClusterError(_reason(response))
 
 
-def _reason(answer: Mapping[str, Any]) -> str:
-    return answer["errorMessage"] or str(KafkaError(answer["errorCode"]).str())
+def _reason(response: Mapping[str, Any]) -> str:
+    return response["errorMessage"] or str(KafkaError(response["errorCode"]).str())
 
 
 def _version(calls: BrokerCalls, key: int) -> int:

@@ -20,14 +20,14 @@ from quota.wire.headers import RequestHeader, read_response_header, write_reques
 from quota.wire.protocol import Protocol
 
 _LENGTH_BYTES = 4
-_MAX_ANSWER_BYTES = 256 * 1024 * 1024
+_MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 """A hundred thousand quotas of long names are some tens of megabytes."""
 
 _TOKEN_SECONDS = 5.0
-"""How long a token server may take to answer."""
+"""The timeout of a token server [s]."""
 
 FAILURES = (OSError, EOFError, ScramException, MutationQuotaError)
-"""What a connection, a login and a call can raise; a time limit that has passed is an OSError."""
+"""The exceptions of a connection, a login and a call; TimeoutError is an OSError."""
 
 
 def failure_reason(error: BaseException) -> str:
@@ -42,20 +42,20 @@ def failure_reason(error: BaseException) -> str:
         case ssl.SSLError(reason=str(text)):
             return f"TLS fails: {text.replace('_', ' ').lower()}"
         case ConnectionRefusedError():
-            return "nobody listens there"
+            return "connection refused"
         case _:
             return str(error)
 
 
 def tls_context(security: Security) -> ssl.SSLContext | None:
-    """Return what connections to brokers are encrypted by; None where they are in plain text."""
+    """Return the TLS context of connections to brokers; None for plaintext."""
     if not security.has_tls:
         return None
     context = ssl.create_default_context(cadata=security.ssl_ca or None)
     if security.ssl_endpoint_identification == "none":
         context.check_hostname = False
     if security.ssl_certificate:
-        with tempfile.TemporaryDirectory() as folder:  # the module takes files only
+        with tempfile.TemporaryDirectory() as folder:  # the module reads only files
             chain, key = Path(folder, "chain.pem"), Path(folder, "key.pem")
             chain.write_text(security.ssl_certificate)
             key.write_text(security.ssl_key)
@@ -77,28 +77,28 @@ class BrokerCalls:
         self._client_id = client_id
 
     async def call(self, key: int, version: int, message: Message, max_elements: int = MAX_ELEMENTS) -> Message:
-        """Send a request, and return its answer.
+        """Send a request, and return its response.
 
         Args:
             key: the API's key.
-            version: one that both know.
+            version: a version that both the broker and the protocol know.
             message: the request.
-            max_elements: of all arrays of the answer together.
+            max_elements: the maximum number of elements in all arrays of the response together.
 
         Raises:
-            MutationQuotaError: the request cannot be written, or the bytes received are not an answer to it.
+            MutationQuotaError: the request cannot be encoded, or the bytes received are not a response to it.
             OSError: the connection broke, or EOFError where the broker closed it.
         """
         header = RequestHeader(key, version, 0, self._client_id)
         body = self._protocol.request(key, version).write(message)
         self._writer.write(write_request(header, body, self._protocol))
         length = int.from_bytes(await self._reader.readexactly(_LENGTH_BYTES), signed=True)
-        if not 0 < length <= _MAX_ANSWER_BYTES:
+        if not 0 < length <= _MAX_RESPONSE_BYTES:
             raise ClusterError("this is not a broker, or its listener has another security protocol")
         frame = await self._reader.readexactly(length)
         found = read_response_header(frame, header, self._protocol)
         if found is None:
-            raise ClusterError("an answer that ends within its header")
+            raise ClusterError("the response is truncated within its header")
         return self._protocol.response(key, version).read(frame, found.body, max_elements)
 
     def version_of(self, key: int) -> int | None:
@@ -111,13 +111,13 @@ class BrokerCalls:
 async def connected(
     broker: Address, context: ssl.SSLContext | None, protocol: Protocol, client_id: str
 ) -> AsyncIterator[BrokerCalls]:
-    """Connect to a broker for as long as the block runs, and learn what it knows; nobody is logged in yet.
+    """Connect to a broker for the duration of the block, and request its API versions; does not authenticate.
 
     Args:
         broker: its host and port.
         context: TLS, if its listener requires it (`tls_context`).
         protocol: the codecs.
-        client_id: how this program calls itself.
+        client_id: the client-id to send.
 
     Raises:
         OSError: the broker cannot be reached, or one of `FAILURES`.
@@ -125,27 +125,31 @@ async def connected(
     reader, writer = await asyncio.open_connection(*broker, ssl=context, server_hostname=broker[0] if context else None)
     try:
         calls = BrokerCalls(reader, writer, protocol, client_id)
-        answer = await calls.call(ApiKey.API_VERSIONS, 0, {})
-        calls.versions = {each["apiKey"]: each["maxVersion"] for each in answer["apiKeys"]}
+        response = await calls.call(ApiKey.API_VERSIONS, 0, {})
+        calls.versions = {each["apiKey"]: each["maxVersion"] for each in response["apiKeys"]}
         yield calls
     finally:
         writer.close()
 
 
 async def log_in(calls: BrokerCalls, security: Security) -> None:
-    """Authenticate by SASL, if the settings say so.
+    """Authenticate with SASL, if the security settings require it.
 
     Raises:
         ClusterError: the broker does not accept the credentials, or the mechanism, or there is no token.
-        ScramException: the broker does not know the password either.
+        ScramException: the broker cannot prove that it knows the password.
     """
     if not security.has_sasl:
         return
     if not security.sasl_mechanism:
-        raise ClusterError("sasl_mechanism is empty, and properties of librdkafka do not count for this connection")
+        raise ClusterError(
+            "sasl_mechanism is empty, and librdkafka's properties do not apply to this connection: set sasl_mechanism"
+        )
     handshake = await calls.call(ApiKey.SASL_HANDSHAKE, 1, {"mechanism": security.sasl_mechanism})
     if handshake["errorCode"]:
-        raise ClusterError(f"{security.sasl_mechanism} is not enabled there, but {', '.join(handshake['mechanisms'])}")
+        raise ClusterError(
+            f"{security.sasl_mechanism} is not enabled on the broker; enabled are {', '.join(handshake['mechanisms'])}"
+        )
     if security.oauth or security.token_function:
         await _send_token(calls, await asyncio.to_thread(_token_of, security))
         return
@@ -155,7 +159,7 @@ async def log_in(calls: BrokerCalls, security: Security) -> None:
     try:
         await _log_in_by_scram(calls, security)
     except ValueError as error:  # not UTF-8, not base64, or not a number
-        raise ClusterError(f"the answer to the login by {security.sasl_mechanism} is malformed: {error}") from None
+        raise ClusterError(f"the response to the login by {security.sasl_mechanism} is malformed: {error}") from None
 
 
 async def _log_in_by_scram(calls: BrokerCalls, security: Security) -> None:
@@ -172,14 +176,14 @@ def _token_of(security: Security) -> Token:
 
 async def _send_token(calls: BrokerCalls, token: Token) -> None:
     problem = await _send(calls, bearer_message(token))
-    if problem:  # the broker says the reason in words once this is acknowledged
+    if problem:  # the broker sends the reason as text once this is acknowledged
         await _send(calls, b"\x01")
         raise ClusterError(f"the token is not accepted: {problem.decode(errors='replace')}")
 
 
 async def _send(calls: BrokerCalls, auth_bytes: bytes) -> bytes:
-    """Send a message of the SASL exchange, and return the broker's."""
-    answer = await calls.call(ApiKey.SASL_AUTHENTICATE, 1, {"authBytes": auth_bytes})
-    if answer["errorCode"]:
-        raise ClusterError(answer["errorMessage"] or f"authentication failed (error {answer['errorCode']})")
-    return bytes(answer["authBytes"])
+    """Send a message of the SASL exchange, and return the broker's message."""
+    response = await calls.call(ApiKey.SASL_AUTHENTICATE, 1, {"authBytes": auth_bytes})
+    if response["errorCode"]:
+        raise ClusterError(response["errorMessage"] or f"authentication failed (error {response['errorCode']})")
+    return bytes(response["authBytes"])

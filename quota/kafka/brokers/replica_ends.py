@@ -1,4 +1,4 @@
-"""Where the logs of a topic's replicas end, with the records that no consumer can read yet."""
+"""The log end offsets of a topic's replicas, which include records that no consumer can read yet."""
 
 import asyncio
 import logging
@@ -15,53 +15,53 @@ from quota.kafka.timing import Deadline, Every
 from quota.settings.connection import Connection
 from quota.settings.security.clients import Security
 from quota.wire.address import Address
-from quota.wire.api_keys import ApiKey, ErrorCode
+from quota.wire.api_keys import ApiKey, KafkaErrorCode
 from quota.wire.builtin import BUILTIN
 
 _log = logging.getLogger(__name__)
 
 _VERSION = 4
 _ANY_REPLICA = -2
-"""The id of a client for debugging, whom each replica tells the end of its log instead of the high watermark."""
+"""The replica id of a debugging client: each replica returns its log end offset to it instead of the high watermark."""
 _LATEST = -1
 _NO_EPOCH = -1
-_NO_REPLICA = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER})
+_NO_REPLICA = frozenset({KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION, KafkaErrorCode.NOT_LEADER_OR_FOLLOWER})
 
 _CONNECT_SECONDS = 8.0
 """How long a connection may take, with the login and the token for it."""
-_ANSWER_SECONDS = 3.0
+_RESPONSE_SECONDS = 3.0
 _REST_SECONDS = 10.0
-"""How long a broker that did not answer in time is not asked, so that it does not hold up each read."""
+"""How long a broker that timed out is skipped, so that it does not delay each read [s]."""
 _WARN_SECONDS = 300.0
 
 _CLIENT_ID = "mutation-quota"
 
 
 class Ends(NamedTuple):
-    """Where the logs of partitions end."""
+    """The log end offsets of partitions."""
 
     offsets: dict[int, int]
-    """The next offset of each partition, by its longest replica; a partition is missing if no replica answers."""
+    """The highest log end offset of each partition's replicas; a partition is missing if no replica responds."""
     complete: bool
-    """Whether all replicas that were asked have answered. Then a lower offset than before means lost records."""
+    """Whether all replicas have responded. Then a lower offset than before means that records were lost."""
 
     def bound(self, offsets: dict[int, int]) -> dict[int, int]:
-        """Return earlier ends without the records that were lost since: a leader that fails loses those of its own."""
+        """Return earlier end offsets, reduced by records that were lost since: those that only a failed leader had."""
         return {each: min(end, self.offsets[each]) for each, end in offsets.items()} if self.complete else offsets
 
 
 class ReplicaEnds:
-    """The ends of a topic's logs on its replicas. Connections are kept.
+    """The log end offsets of a topic's replicas. Connections are reused.
 
-    A leader stamps a record when it appends it, and shows it to consumers when all replicas in sync have it. The
-    highest end of all replicas' logs is behind each record that was stamped before the question.
+    A leader stamps a record when it appends it, and shows it to consumers when all replicas in sync have it. So the
+    highest log end offset of all replicas is greater than the offset of every record that was stamped before the call.
     """
 
     def __init__(self, connection: Connection, topic: str) -> None:
-        """Take a topic, whose brokers are connected to when they are asked.
+        """Store the topic; connections to its brokers are opened when needed.
 
         Args:
-            connection: the cluster; only its TLS and SASL count.
+            connection: the cluster; only its TLS and SASL settings are used.
             topic: the topic's name.
         """
         self._security = connection.security
@@ -77,10 +77,10 @@ class ReplicaEnds:
         self._runner.close()
 
     def fetch(self, replicas: Mapping[Address, list[int]]) -> Ends:
-        """Ask brokers where their replicas end.
+        """Return the log end offsets of replicas.
 
-        A broker that does not say is logged as a warning, every five minutes for the same reason. If it did not answer
-        in time, it is not asked for the next seconds.
+        A broker that fails is logged as a warning, every five minutes for the same reason. If it timed out, it is
+        skipped for the next ten seconds.
 
         Args:
             replicas: the brokers, each with the partitions of which it has a replica.
@@ -89,25 +89,25 @@ class ReplicaEnds:
 
     async def _fetch(self, replicas: Mapping[Address, list[int]]) -> Ends:
         await self._keep(replicas)
-        answers = await asyncio.gather(*(self._ask(*each) for each in replicas.items()))
+        found_ends = await asyncio.gather(*(self._fetch_from(*each) for each in replicas.items()))
         found: dict[int, int] = {}
-        for ends in answers:
+        for ends in found_ends:
             found |= {partition: max(end, found.get(partition, end)) for partition, end in ends.items()}
-        asked = sum(map(len, replicas.values()))
-        return Ends(found, complete=sum(map(len, answers)) == asked)
+        requested = sum(map(len, replicas.values()))
+        return Ends(found, complete=sum(map(len, found_ends)) == requested)
 
     async def _keep(self, addresses: "Mapping[Address, list[int]] | tuple[()]") -> None:
         """Close the connections to other brokers."""
         for address in self._brokers.keys() - addresses:
             await self._brokers.pop(address).close()
 
-    async def _ask(self, address: Address, partitions: list[int]) -> dict[int, int]:
+    async def _fetch_from(self, address: Address, partitions: list[int]) -> dict[int, int]:
         broker = self._brokers.setdefault(address, _Broker(address, self._context))
         if not broker.rest.has_passed:
             return {}
         try:
             return await broker.ends(self._security, self._topic, partitions)
-        except (*FAILURES, ValueError) as error:  # a host name may be no name
+        except (*FAILURES, ValueError) as error:  # a host name may be invalid
             await broker.close()
             if isinstance(error, TimeoutError):
                 broker.rest = Deadline(_REST_SECONDS)
@@ -115,7 +115,7 @@ class ReplicaEnds:
             return {}
 
     def _warn(self, address: str, reason: str) -> None:
-        text = f"{address} does not say where its replica of topic {self._topic} ends: {reason}"
+        text = f"{address} does not return the log end offset of its replica of topic {self._topic}: {reason}"
         if self._warnings.setdefault(text, Every(_WARN_SECONDS)).is_due():
             _log.warning("%s", text)
 
@@ -125,14 +125,14 @@ class _Broker:
 
     def __init__(self, address: Address, context: ssl.SSLContext | None) -> None:
         self.rest = Deadline(0)
-        """Until when it is not asked."""
+        """The time until which it is skipped."""
         self._address = address
         self._context = context
         self._calls: BrokerCalls | None = None
         self._open = AsyncExitStack()
 
     async def ends(self, security: Security, topic: str, partitions: list[int]) -> dict[int, int]:
-        """Return where its replicas end; on another connection if the present one was closed, for being idle or old."""
+        """Return the log end offsets of its replicas; reconnects if the connection was idle for too long or expired."""
         if self._calls is not None:
             try:
                 return await _ends(self._calls, topic, partitions)
@@ -151,16 +151,16 @@ class _Broker:
 
 
 async def _ends(calls: BrokerCalls, topic: str, partitions: list[int]) -> dict[int, int]:
-    """Return where a broker's replicas end; those that it does not have are missing.
+    """Return the log end offsets of a broker's replicas; those that it does not have are missing.
 
     Raises:
-        ClusterError: the broker answers with another error.
+        ClusterError: the broker responds with a different error.
     """
-    asked = [{"partitionIndex": each, "currentLeaderEpoch": _NO_EPOCH, "timestamp": _LATEST} for each in partitions]
-    message = {"replicaId": _ANY_REPLICA, "isolationLevel": 0, "topics": [{"name": topic, "partitions": asked}]}
-    async with asyncio.timeout(_ANSWER_SECONDS):
-        answer = await calls.call(ApiKey.LIST_OFFSETS, _VERSION, message)
-    found = [each for of_topic in answer["topics"] for each in of_topic["partitions"]]
-    for code in {each["errorCode"] for each in found} - {ErrorCode.NONE} - _NO_REPLICA:
+    requested = [{"partitionIndex": each, "currentLeaderEpoch": _NO_EPOCH, "timestamp": _LATEST} for each in partitions]
+    message = {"replicaId": _ANY_REPLICA, "isolationLevel": 0, "topics": [{"name": topic, "partitions": requested}]}
+    async with asyncio.timeout(_RESPONSE_SECONDS):
+        response = await calls.call(ApiKey.LIST_OFFSETS, _VERSION, message)
+    found = [each for of_topic in response["topics"] for each in of_topic["partitions"]]
+    for code in {each["errorCode"] for each in found} - {KafkaErrorCode.NONE} - _NO_REPLICA:
         raise ClusterError(str(KafkaError(code).str()))
     return {each["partitionIndex"]: each["offset"] for each in found if not each["errorCode"]}

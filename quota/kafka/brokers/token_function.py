@@ -1,4 +1,4 @@
-"""Functions that return access tokens: by name, as the settings have them, and as librdkafka calls them."""
+"""Functions that return access tokens: named in the settings, and called by librdkafka."""
 
 import importlib
 import logging
@@ -14,21 +14,22 @@ _log = logging.getLogger(__name__)
 
 _CONFIG = "sasl.oauthbearer.config"
 _LEAST_SECONDS = 10.0
-"""How long a token must still live to be used: a client may be made some time after its configuration."""
+"""The minimum remaining lifetime of a token that is used [s]: a client may be created some time after its
+configuration."""
 
 _PRINCIPAL, _EXTENSIONS = 2, 3
-"""Places in what a function returns."""
+"""Indexes in the tuple that a function returns."""
 
 _SETTING = "sasl_oauthbearer_token_function"
 _SHAPE = "(token, expiry in epoch seconds[, principal[, extensions]])"
 _MAX_SHOWN = 300
 
 TokenCallback: TypeAlias = Callable[[str], tuple[Any, ...]]
-"""As confluent-kafka's `oauth_cb`: takes `sasl.oauthbearer.config`, and returns `_SHAPE`."""
+"""The type of confluent-kafka's `oauth_cb`: takes `sasl.oauthbearer.config`, and returns `_SHAPE`."""
 
 
 class TokenFunction:
-    """A function of the settings. It has returned a token when this is made, which is used for the first call."""
+    """The token function of the settings. It is called once at construction, and the first call returns that token."""
 
     def __init__(self, security: Security) -> None:
         """Load the function, and call it.
@@ -38,7 +39,7 @@ class TokenFunction:
 
         Raises:
             BadInput: there is no such function.
-            ClusterError: it raises an error, or returns something else.
+            ClusterError: the function raises, or does not return a token and its expiry.
         """
         self._name = security.token_function
         self._config = dict(security.more_librdkafka).get(_CONFIG, "")
@@ -65,6 +66,8 @@ def call(callback: TokenCallback, name: str, config: str = "") -> tuple[Any, ...
     """
     try:
         found = callback(config)
+    except ClusterError:  # of a TokenFunction, which says all of this
+        raise
     except Exception as error:  # noqa: BLE001 it is not ours
         text = " ".join(str(error).split())[:_MAX_SHOWN]
         raise ClusterError(f"cannot get a token by {name}: {type(error).__name__}: {text}") from None
@@ -76,7 +79,7 @@ def call(callback: TokenCallback, name: str, config: str = "") -> tuple[Any, ...
 
 
 def to_token(found: tuple[Any, ...]) -> Token:
-    """Return what a function has returned as a token."""
+    """Convert the result of a function to a token."""
     principal = found[_PRINCIPAL] if len(found) > _PRINCIPAL else ""
     extensions = found[_EXTENSIONS] if len(found) > _EXTENSIONS else {}
     return Token(found[0], str(principal or ""), dict(extensions or {}))

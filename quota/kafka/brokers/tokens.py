@@ -1,4 +1,4 @@
-"""Access tokens, for logins that librdkafka and Java do not make for us, and for their users' names."""
+"""Access tokens for connections that neither librdkafka nor Java opens, and for the name of a client's user."""
 
 import base64
 import ssl
@@ -18,13 +18,13 @@ from quota.errors import ClusterError
 from quota.settings.secrets import mask_logins
 from quota.settings.security.oauth import ClientCredentials, extension_pairs
 
-_MAX_ANSWER_BYTES = 1024 * 1024
+_MAX_RESPONSE_BYTES = 1024 * 1024
 _MAX_SHOWN = 300
 _REDIRECTS = range(300, 400)
 _JWT_PARTS = 3
 
 
-class _Answer(msgspec.Struct):
+class _TokenResponse(msgspec.Struct):
     access_token: str
 
 
@@ -43,7 +43,7 @@ class Token:
 
     value: str = field(repr=False)
     principal: str = ""
-    """The principal, if it is known besides the token."""
+    """The principal, if it is known independently of the token's claims."""
     extensions: Mapping[str, str] = field(default_factory=dict)
     """SASL extensions for the brokers."""
 
@@ -73,14 +73,14 @@ def fetch_token(credentials: ClientCredentials, timeout_seconds: float) -> Token
 
     Args:
         credentials: the client.
-        timeout_seconds: how long the server may take to connect, and to answer.
+        timeout_seconds: the time limit [s] for the connection, and for the response.
 
     Raises:
-        ClusterError: the server cannot be reached, or refuses; the message says what it says. A redirect is refused.
+        ClusterError: the server cannot be reached, or refuses; the message contains its error. A redirect is refused.
     """
     url = credentials.token_endpoint_url
     try:
-        token = _ask(credentials, timeout_seconds).access_token
+        token = _request_token(credentials, timeout_seconds).access_token
         return Token(token, extensions=extension_pairs(credentials.extensions))
     except HTTPError as error:
         with error:
@@ -90,61 +90,61 @@ def fetch_token(credentials: ClientCredentials, timeout_seconds: float) -> Token
     raise ClusterError(f"cannot get a token for client {credentials.client_id} from {url}: {problem}")
 
 
-def _ask(credentials: ClientCredentials, timeout_seconds: float) -> _Answer:
+def _request_token(credentials: ClientCredentials, timeout_seconds: float) -> _TokenResponse:
     form = {"grant_type": "client_credentials"} | ({"scope": credentials.scope} if credentials.scope else {})
     login = base64.b64encode(f"{credentials.client_id}:{credentials.client_secret}".encode()).decode()
     headers = {"Authorization": f"Basic {login}", "Accept": "application/json"}
-    request = Request(  # noqa: S310 the settings take http and https alone
+    request = Request(  # noqa: S310 the settings accept only http and https
         credentials.token_endpoint_url, urlencode(form).encode(), headers, method="POST"
     )
     context = ssl.create_default_context(cadata=credentials.ca or None)
     opener = build_opener(HTTPSHandler(context=context), _NoRedirects)
-    with opener.open(request, timeout=timeout_seconds) as answer:
-        return msgspec.json.decode(answer.read(_MAX_ANSWER_BYTES), type=_Answer)
+    with opener.open(request, timeout=timeout_seconds) as response:
+        return msgspec.json.decode(response.read(_MAX_RESPONSE_BYTES), type=_TokenResponse)
 
 
 def _reason(error: Exception) -> str:
     cause = error.reason if isinstance(error, URLError) else error
     match cause:
         case ssl.SSLCertVerificationError(verify_message=message):
-            return f"certificate verify failed: {message}; sasl_oauthbearer_ca_location names the authority to trust"
+            return f"certificate verify failed: {message}; set sasl_oauthbearer_ca_location to the CA to trust"
         case TimeoutError():
             return "no answer"
         case BadStatusLine() | IncompleteRead() if not isinstance(cause, OSError):
-            return "the answer is not HTTP, or breaks off"
+            return "the response is not HTTP, or is truncated"
         case msgspec.MsgspecError():
-            return "the answer has no access_token; this is not a token endpoint"
+            return "the response has no access_token; this is not a token endpoint"
         case OSError(strerror=str(text)):
             return text
         case _:
             return str(cause)
 
 
-def _redirect(answer: HTTPError) -> str:
-    """Return where the answer of a token server leads, without the query; empty if it leads nowhere."""
-    location = answer.headers.get("Location", "").partition("?")[0]
-    if answer.code not in _REDIRECTS or not location:
+def _redirect(response: HTTPError) -> str:
+    """Return the error for a redirect by a token server, with the target but its query; empty if it is no redirect."""
+    location = response.headers.get("Location", "").partition("?")[0]
+    if response.code not in _REDIRECTS or not location:
         return ""
     target = mask_logins(_shown(location))
     return f"redirects to {target}; sasl_oauthbearer_token_endpoint_url must name the endpoint itself"
 
 
-def _refusal(answer: HTTPError) -> str:
-    """Return what the answer of a token server says; empty if it says nothing."""
+def _refusal(response: HTTPError) -> str:
+    """Return the OAuth error in a token server's response; empty if there is none."""
     try:
-        refusal = msgspec.json.decode(answer.read(_MAX_ANSWER_BYTES), type=_Refusal)
+        refusal = msgspec.json.decode(response.read(_MAX_RESPONSE_BYTES), type=_Refusal)
     except (OSError, HTTPException, msgspec.MsgspecError):
         return ""
     return _shown(f"{refusal.error}: {refusal.error_description}" if refusal.error_description else refusal.error)
 
 
 def _shown(text: str) -> str:
-    """Return what a server says in one line, for a terminal."""
+    """Return a server's text as one line, for a terminal."""
     return " ".join("".join(each if each.isprintable() else " " for each in text).split())[:_MAX_SHOWN]
 
 
 def credentials_in(config: Mapping[str, Any]) -> ClientCredentials | None:
-    """Return the client credentials in librdkafka's configuration; None if tokens are not had by them.
+    """Return the client credentials in librdkafka's configuration; None if tokens are obtained in another way.
 
     Raises:
         ClusterError: the file of the certificates to trust cannot be read.

@@ -1,50 +1,50 @@
 """The window of a broker's controller quotas, which determines the bursts there."""
 
 from quota.errors import ClusterError
-from quota.kafka.brokers.client_quotas import ClusterQuotas, check_answer
+from quota.kafka.brokers.client_quotas import ClusterQuotas, check_response
 from quota.kafka.brokers.connection import BrokerCalls, connected, log_in, tls_context
 from quota.records.quota import Window
 from quota.wire.address import Address
 from quota.wire.api_keys import ApiKey
 
 _BROKER = 4
-"""The kind of resource that a broker is."""
+"""The resource type BROKER of DescribeConfigs."""
 
 _NUM, _SIZE = "controller.quota.window.num", "controller.quota.window.size.seconds"
 _CLIENT_ID = "mutation-quota"
 
 
 def read_window(cluster: ClusterQuotas) -> Window:
-    """Return the window of one of a cluster's brokers, which all should have alike, and the controllers, too.
+    """Return the window of one broker of a cluster; all brokers and controllers should have the same.
 
     Raises:
         ClusterError: no broker can be reached, or it does not return its configs.
     """
     security = cluster.connection.security
 
-    async def ask(calls: BrokerCalls, broker: Address) -> Window:
+    async def read(calls: BrokerCalls, broker: Address) -> Window:
         version = calls.version_of(ApiKey.METADATA) or 0
-        answer = await calls.call(ApiKey.METADATA, version, {"topics": [], "allowAutoTopicCreation": False})
-        nodes = {(each["host"], each["port"]): each["nodeId"] for each in answer["brokers"]}
+        response = await calls.call(ApiKey.METADATA, version, {"topics": [], "allowAutoTopicCreation": False})
+        nodes = {(each["host"], each["port"]): each["nodeId"] for each in response["brokers"]}
         if broker in nodes:
             return await _describe(calls, nodes[broker])
         if not nodes:
-            raise ClusterError("it names no brokers")
+            raise ClusterError("its metadata contains no brokers")
         address, node = next(iter(nodes.items()))  # only the broker itself returns its configs
         async with connected(address, tls_context(security), cluster.protocol, _CLIENT_ID) as own:
             await log_in(own, security)
             return await _describe(own, node)
 
-    return cluster.ask("read the window of", ask)
+    return cluster.query("read the window of", read)
 
 
 async def _describe(calls: BrokerCalls, node: int) -> Window:
     resource = {"resourceType": _BROKER, "resourceName": str(node), "configurationKeys": [_NUM, _SIZE]}
-    answer = await calls.call(
+    response = await calls.call(
         ApiKey.DESCRIBE_CONFIGS, calls.version_of(ApiKey.DESCRIBE_CONFIGS) or 0, {"resources": [resource]}
     )
-    (result,) = answer["results"]
-    check_answer(result, "DescribeConfigs")
+    (result,) = response["results"]
+    check_response(result, "DescribeConfigs")
     values = {each["name"]: each["value"] for each in result["configs"]}
     if not {_NUM, _SIZE} <= values.keys():
         raise ClusterError(f"it has no {_NUM}, which requires Kafka 2.7")

@@ -49,7 +49,7 @@ class KafkaQuotas:
     def read_until(self, until: int) -> CallbackTimeline:
         """Return the quotas with all changes stamped up to `until` (epoch ms).
 
-        Reads the log to its present end, and waits for changes there that its replicas do not have yet.
+        Reads the log to its current end, and waits for changes that are not fully replicated yet.
 
         Raises:
             ClusterError: the topic cannot be read in time.
@@ -94,8 +94,8 @@ class QuotaLog:
         Args:
             quotas: the topic.
             with_entries: whether to retain the records in `entries`.
-            ask_replicas: whether the end of a topic with replicas is that of the longest replica, whose last records
-                have a timestamp and can be read only when the other replicas have them.
+            ask_replicas: whether to read up to the log end offset of the longest replica instead of the high watermark.
+                The records in between already have timestamps, but can be read only once they are replicated.
 
         Raises:
             ClusterError: the topic cannot be found in time.
@@ -103,7 +103,7 @@ class QuotaLog:
         self.quotas = CallbackTimeline(quotas.callbacks)
         self.entries: list[QuotaLogEntry] = []
         self.decided_until = -1
-        """The latest moment as of which requests were decided, epoch ms; a change up to it that is read now is late."""
+        """The latest timestamp of the requests that were decided [epoch ms]; a change with an earlier one is late."""
         self._with_entries = with_entries
         self._latest_timestamp = 0
         self._trust_producer_timestamps = quotas.trust_producer_timestamps
@@ -126,7 +126,7 @@ class QuotaLog:
         self._positions = dict.fromkeys(self._partitions(), 0)
 
     def take_entries(self) -> list[QuotaLogEntry]:
-        """Return the records of `entries`, which are not retained any longer."""
+        """Return the records of `entries`, and clear it."""
         taken, self.entries = self.entries, []
         return taken
 
@@ -137,16 +137,16 @@ class QuotaLog:
 
     @property
     def now(self) -> int:
-        """The present, epoch ms; not before the latest change, which a broker with a clock ahead of ours may stamp."""
+        """The current time [epoch ms], but not before the latest change: the broker's clock may be ahead of ours."""
         return max(self._latest_timestamp, now_ms())
 
     @property
     def position(self) -> int:
-        """How far the log is read: the next offset, by which to see whether there was anything new."""
+        """The sum of the next offsets of all partitions; it increases when something new was read."""
         return sum(self._positions.values())
 
     def read_to_end(self) -> None:
-        """Read everything up to the topic's present end.
+        """Read everything up to the topic's current end.
 
         Retries while the leader moves or a broker restarts, for as long as the timeout from the first failure on.
 
@@ -198,7 +198,7 @@ class QuotaLog:
             self._skip_missing_offsets(unread)
             if deadline.has_passed:
                 raise ClusterError(
-                    f"no records of {self._name} arrived for {self._timeout:.0f} s, although its log goes on; "
+                    f"no records of {self._name} arrived for {self._timeout:.0f} s, although its log has more; "
                     "check the brokers of its replicas"
                 )
             ends = self._log_ends.fetch([*ends]).bound(ends)
@@ -215,14 +215,14 @@ class QuotaLog:
             record = read_quota_log_record(message.value(), message.key())
             Record(source, timestamp, message.value(), message.key(), stamped).check_stamped()
         except BadRecord as bad:
-            _log.warning("skipped an invalid quota (%s): %s", source, bad)
+            _log.warning("skipped an invalid quota record (%s): %s", source, bad)
             return
         self._latest_timestamp = max(self._latest_timestamp, timestamp)
         if timestamp <= self.decided_until and not self._trust_producer_timestamps:
             # A leader stamps a change before the replicas have it, and shows it afterwards.
             _log.warning(
-                "the quota change %s is stamped %s, but could be read only after requests up to %s were decided, by "
-                "the quotas before it; check the replicas of the topic and the clocks of the brokers",
+                "the quota change %s is stamped %s, but could be read only after requests up to %s were "
+                "decided with the previous quotas; check the replicas of the topic and the clocks of the brokers",
                 source,
                 format_time(timestamp),
                 format_time(self.decided_until),

@@ -12,14 +12,14 @@ from quota.settings.connection import Connection
 _log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 60.0
-"""How often a topic without further replicas is looked at, as somebody may add some."""
+"""How often a topic with single replicas is checked for added ones [s]."""
 
 
 class LogEnds:
-    """The ends of a topic's partitions, by its leaders and, if wanted, by all replicas in sync.
+    """The end offsets of a topic's partitions, from its leaders and, optionally, from all in-sync replicas.
 
-    A leader tells consumers the high watermark. The last records of a topic with replicas can be behind it: they have
-    their timestamps, and can be read only when the other replicas have them.
+    A leader returns the high watermark to consumers. The last records of a replicated topic can have offsets above it:
+    they already have timestamps, but can be read only once the other in-sync replicas have them.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class LogEnds:
         self._replicated = False
 
     def fetch(self, partitions: list[int]) -> Ends:
-        """Return where partitions end now.
+        """Return the current end offsets of partitions.
 
         Raises:
             KafkaException: the cluster does not answer in time.
@@ -55,7 +55,8 @@ class LogEnds:
 def _replica_ends(connection: Connection, topic: str) -> ReplicaEnds | None:
     if not connection.security.is_complete:
         _log.warning(
-            "requests do not wait for quota changes that replicas of topic %s lack: [kafka.librdkafka] has properties "
+            "requests do not wait for quota changes that are not fully replicated (topic %s): "
+            "[kafka.librdkafka] has properties "
             "of TLS or SASL, which the check of the replicas cannot use; set TLS and SASL in [kafka]",
             topic,
         )

@@ -77,10 +77,10 @@ def write_records(settings: Settings, records: Sequence[QuotaLogRecord]) -> list
     """Write changes, in this order.
 
     Returns:
-        The timestamps that the broker gave them, epoch ms.
+        The timestamps that the broker set [epoch ms].
 
     Raises:
-        ClusterError: not all were acknowledged in time; the message says how many were.
+        ClusterError: not all were acknowledged in time; the message contains the number that was.
     """
     producer = _QuotaLogProducer(settings)
     for record in records:
@@ -98,7 +98,7 @@ def write_record(settings: Settings, record: QuotaLogRecord) -> int:
     """Write one change.
 
     Returns:
-        The moment from which it holds: the timestamp that the broker gave it (epoch ms), or a later `effective_at`.
+        The time (epoch ms) at which it takes effect: the timestamp set by the broker, or a later `effective_at`.
 
     Raises:
         ClusterError: the change was not acknowledged in time.
@@ -130,11 +130,11 @@ def alter_quota(
     Args:
         settings: the settings.
         entity: the entity whose quota is changed.
-        effective_at: the moment from which the change holds, epoch ms; from now on by default.
-        change: returns the record, with its `altered_configs`, for the quota that the entity has at that moment.
+        effective_at: the time at which the change takes effect [epoch ms]; by default the current time.
+        change: returns the record, with its `altered_configs`, for the quota that the entity has at that time.
 
     Returns:
-        The last record of the entity, and the moment from which it holds.
+        The last record of the entity, and the time at which it takes effect [epoch ms].
 
     Raises:
         ClusterError: the topic cannot be read or written.
@@ -161,12 +161,13 @@ def alter_callback(
 
     Args:
         settings: the settings.
-        effective_at: the moment from which the change holds, epoch ms; from now on by default.
-        change: returns the record for the callback in force at that moment, with its `altered_configs` if it changes
+        effective_at: the time at which the change takes effect [epoch ms]; by default the current time.
+        change: returns the record for the callback in force at that time, with its `altered_configs` if it changes
             only some configs.
 
     Returns:
-        The last record of the callback, and the moment from which it holds; None if nothing has to change.
+        The last record of the callback, and the time at which it takes effect [epoch ms], None if nothing has to
+        change.
 
     Raises:
         BadInput: another change is scheduled, which would undo this one.
@@ -192,12 +193,12 @@ def alter_callback(
 
 
 def publish_cluster(settings: Settings, record: ClusterRecord) -> int | None:
-    """Write the metadata of a cluster to the quota log, unless its latest record says the same.
+    """Write the metadata of a cluster to the quota log, unless its latest record is the same.
 
     Callbacks that depend on partitions use it (KIP-257).
 
     Returns:
-        The moment from which it holds, as the broker stamped it (epoch ms); None if nothing has changed.
+        The time at which it takes effect, as stamped by the broker [epoch ms]; None if nothing has changed.
 
     Raises:
         ClusterError: the log cannot be read or written.
@@ -222,7 +223,7 @@ def _write_until_whole(
         what: what is changed, for the error.
 
     Returns:
-        The last record of the key, and the moment from which it holds.
+        The last record of the key, and the time at which it takes effect [epoch ms].
     """
     next_record = record
     for _ in range(_MAX_ATTEMPTS):

@@ -47,7 +47,7 @@ class TopicCalls:
         return found
 
     def change(self, tasks: Sequence[Task], seconds: float) -> dict[str, KafkaError | None]:
-        """Carry out tasks that one call can take together, and return the error of each topic, or None."""
+        """Carry out tasks that fit into one call, and return the error of each topic, or None."""
         answers: dict[str, KafkaError | None] = {}
         for task in tasks:
             problem = _encoding_problem(task.topic)
@@ -95,7 +95,7 @@ def _encoding_problem(topic: TopicMutation | TopicDecision) -> str | None:
     configs = {} if topic.configs is msgspec.UNSET else topic.configs
     for text in (topic.name, *configs.keys(), *configs.values()):
         if "\0" in text:
-            return f"a name, config or value has a zero character: {text[:100]!r}"
+            return f"a name, config or value contains a NUL character: {text[:100]!r}"
         if len(text.encode()) > _MAX_STRING_BYTES:
             return f"a name, config or value is longer than {_MAX_STRING_BYTES} bytes: {text[:100]!r}..."
     return None

@@ -1,4 +1,4 @@
-"""Results of tasks, derived from the cluster's errors and from the present topics."""
+"""Results of tasks, derived from the cluster's errors and the current state of topics."""
 
 from dataclasses import dataclass, replace
 
@@ -49,7 +49,7 @@ _KAFKA_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A task that is worth another attempt, and the error of this one."""
+    """A task to retry, and the error of the last attempt."""
 
     task: Task
     error: KafkaError
@@ -78,7 +78,7 @@ def may_mean_done(task: Task, error: KafkaError) -> bool:
 
 
 def is_forbidden(task: Task, now_ms: float) -> bool:
-    """Return whether a task must not be carried out: it is expired, or it repeats another decision's."""
+    """Return whether a task must not be carried out: it is expired, or another decision's task carries it out."""
     return bool(task.repeats) or (task.expires_at is not None and now_ms >= task.expires_at)
 
 
@@ -95,12 +95,12 @@ def before_call(task: Task, current: int | None, now_ms: float) -> TopicResult |
     Args:
         task: the task.
         current: the topic's partitions; None if it does not exist, or is not needed.
-        now_ms: the present (epoch ms).
+        now_ms: the current time (epoch ms).
     """
     return _forbidden(task, current) if is_forbidden(task, now_ms) else _unneeded(task, current)
 
 
-def after_doubt(task: Task, current: int | None, error: KafkaError) -> TopicResult | Retry:
+def after_ambiguous_error(task: Task, current: int | None, error: KafkaError) -> TopicResult | Retry:
     """Return the result of a task whose error may mean that it was carried out before, given its topic.
 
     Args:
@@ -125,7 +125,7 @@ def _forbidden(task: Task, current: int | None) -> TopicResult:
     if task.repeats is not None:
         not_twice = f"decision {task.repeats} admitted this before, and it is not carried out twice; see its result"
         return failure(task.name, KafkaError.POLICY_VIOLATION, not_twice)
-    late = f"too late: it was to be done before {task.expires_at} (epoch ms)"
+    late = f"expired: it had to be started before {task.expires_at} (epoch ms)"
     return failure(task.name, KafkaError.REQUEST_TIMED_OUT, late)
 
 

@@ -1,4 +1,4 @@
-"""The cluster that mutations are carried out on, each at most once in effect, however often it is tried."""
+"""The cluster on which mutations are carried out; each takes effect at most once, even if it is retried."""
 
 import itertools
 import logging
@@ -14,7 +14,7 @@ from quota.kafka.target.calls import TopicCalls
 from quota.kafka.target.results import (
     TRANSIENT_CODES,
     Retry,
-    after_doubt,
+    after_ambiguous_error,
     after_error,
     before_call,
     failure,
@@ -36,7 +36,7 @@ _Answers = dict[str, TopicResult | Retry]
 
 
 class Stopped(Exception):
-    """The target was stopped in the middle: mutations may have been carried out whose results are unknown."""
+    """The target was stopped during the tasks: some mutations may have been carried out without a known result."""
 
 
 class Target:
@@ -91,7 +91,7 @@ class Target:
         return self._recent.correct(self._calls.partitions(names, seconds), names, time.monotonic())
 
     def record(self, task: Task) -> None:
-        """Record that a task was carried out, here or elsewhere: brokers may lag behind for a moment."""
+        """Record that a task was carried out, here or elsewhere: brokers may lag behind for some ms."""
         if not task.validate_only:
             self._recent.record(task.name, task.partitions_after, time.monotonic())
 
@@ -129,7 +129,7 @@ class Target:
         return answer
 
     def _attempt(self, tasks: Sequence[Task], seconds: float) -> _Answers:
-        """Make one attempt; whatever fails in it concerns these tasks alone."""
+        """Make one attempt; a failure concerns only these tasks."""
         try:
             answers = self._before_call(tasks, seconds)
             called = [task for task in tasks if task.name not in answers]
@@ -169,5 +169,5 @@ class Target:
                 doubtful.append((task, error))
         current = self.partitions([task.name for task, _ in doubtful], seconds) if doubtful else {}
         for task, error in doubtful:
-            answers[task.name] = after_doubt(task, current.get(task.name), error)
+            answers[task.name] = after_ambiguous_error(task, current.get(task.name), error)
         return answers

@@ -25,7 +25,7 @@ def faults(topics: Mapping[str, DescribedTopic], settings: Settings) -> Iterator
     name = settings.topics.quotas
     if name in topics and topics[name].partitions != 1:
         yield (
-            f"topic {name} has {topics[name].partitions} partitions, so that its changes have no order; "
+            f"topic {name} has {topics[name].partitions} partitions, so its changes have no total order; "
             "create it again with one"
         )
 
@@ -36,8 +36,8 @@ def _timestamp_problems(topics: Mapping[str, DescribedTopic], settings: Settings
         stamped_by_broker = topics[name].configs["message.timestamp.type"] == "LogAppendTime"
         if not stamped_by_broker and not settings.topics.trust_producer_timestamps:
             yield (
-                f"topic {name} is stamped by producers (message.timestamp.type=CreateTime), so that a client could "
-                "write itself tokens; set message.timestamp.type=LogAppendTime on the topic, "
+                f"topic {name} is stamped by producers (message.timestamp.type=CreateTime), so a client could gain "
+                "tokens by its timestamps; set message.timestamp.type=LogAppendTime on the topic, "
                 "or topics.trust_producer_timestamps=true"
             )
 
@@ -49,7 +49,7 @@ def _size_problems(topics: Mapping[str, DescribedTopic], settings: Settings) -> 
         max_bytes = topics[name].configs["max.message.bytes"]
         if int(max_bytes) < needed:
             yield (
-                f"topic {name} takes {max_bytes} bytes a record, but an answer may need "
+                f"topic {name} accepts records of at most {max_bytes} bytes, but an answer may need "
                 f"{needed}; set max.message.bytes={needed} on the topic, or lower limits.max_request_bytes"
             )
 

@@ -11,10 +11,10 @@ _IN_SYNC = 2
 """With three replicas, an acknowledged record is on two brokers, and one broker may be down."""
 
 _FEW_REPLICAS = {
-    "1": ("a single replica", "records are lost with a broker"),
+    "1": ("a single replica", "records are lost if a broker is lost"),
     "2": ("two replicas", "when a broker fails, records are on one broker only or cannot be written"),
 }
-"""What is said of so few replicas, and their consequence."""
+"""The description of a replication factor of 1 or 2, and its consequence."""
 
 _SHOWN_NAMES = 5
 """Users may have thousands of topics."""

@@ -65,7 +65,7 @@ class ClusterLayout:
 
     @cached_property
     def size(self) -> int:
-        """The number of brokers, with those that are away and have replicas."""
+        """The number of brokers, including those that are down but have replicas."""
         partitions = (partition for topic in self.topics.values() for partition in topic.partitions)
         return len({*self.brokers, *(broker for each in partitions for broker in each.replicas)})
 

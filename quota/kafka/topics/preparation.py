@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 def prepare_topics(settings: Settings, needed: Collection[str] = ()) -> dict[str, str]:
     """Create missing topics if the settings allow it, and check existing ones.
 
-    If users have topics of their own for requests, the existing ones take the place of the shared request topic.
+    If each user has a request topic, the existing ones are used instead of the shared request topic.
 
     Args:
         settings: the settings.
@@ -26,7 +26,8 @@ def prepare_topics(settings: Settings, needed: Collection[str] = ()) -> dict[str
         The id that the cluster gave each topic, by name; a topic that is created again gets another id.
 
     Raises:
-        ClusterError: the cluster cannot be reached, or a topic is not as the jobs need it; the message says what to do.
+        ClusterError: the cluster cannot be reached, or a topic is not as the jobs need it; the message states what to
+            do.
     """
     admin = TopicAdmin(settings)
     cluster = admin.layout()

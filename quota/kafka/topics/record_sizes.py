@@ -1,9 +1,9 @@
-"""The largest records that the topics of a deployment take."""
+"""The maximum record sizes of a deployment's topics."""
 
 from quota.settings import Settings
 
 GROWTH = 6
-"""The bytes that a byte of a request may become in its answer, which has `ENVELOPE` bytes more.
+"""The maximum growth from a request to its answer: each byte becomes at most this many, plus `ENVELOPE` bytes in all.
 
 JSON writes a control character in six bytes; a topic that is refused grows fivefold.
 """
@@ -17,10 +17,13 @@ _BROKER_DEFAULT_BYTES = 1_048_588
 
 
 def max_record_bytes(settings: Settings) -> int:
-    """Return the largest record of a request topic; one over the limit becomes a dead letter."""
+    """Return the maximum record size of a request topic [bytes].
+
+    It is above the limit, so that a request that is too large becomes a dead letter.
+    """
     return max(settings.limits.max_request_bytes + ENVELOPE, _BROKER_DEFAULT_BYTES)
 
 
 def max_answer_bytes(settings: Settings) -> int:
-    """Return the largest decision or dead letter."""
+    """Return the maximum size of a decision or dead letter [bytes]."""
     return GROWTH * settings.limits.max_request_bytes + ENVELOPE

@@ -11,11 +11,11 @@ QUOTAS_RETAINED_MS = 7 * 24 * 3600 * 1000
 """How long the quota topic retains every change, before compaction leaves only the last one of each entity."""
 
 _RESULTS_RETAINED_MS = 7 * 24 * 3600 * 1000
-"""How long the results topic retains what an applier recognizes repeated decisions by: a decision that was written
-twice is carried out once, however long the enforcing query was down in between, up to this time."""
+"""How long the results topic retains results, by which an applier recognizes a decision that was written twice: it is
+carried out once, even if the enforcing query was down for up to this time in between [ms]."""
 
-_PLACES_SEGMENT_BYTES = 16 * 1024 * 1024
-"""Segments of the places topic are small, since only its latest records are of use."""
+_POSITIONS_SEGMENT_BYTES = 16 * 1024 * 1024
+"""Segments of the positions topic are small, since only its latest records are needed."""
 
 _STAMPED_BY_BROKER = {"message.timestamp.type": "LogAppendTime"}
 
@@ -36,7 +36,7 @@ def topic_specs(settings: Settings) -> tuple[TopicSpec, ...]:
     topics = settings.topics
     answers = {**_STAMPED_BY_BROKER, "max.message.bytes": str(max_answer_bytes(settings))}
     return (
-        *([] if topics.by_users else [requests_spec(settings, topics.requests)]),
+        *([] if topics.user_topic_prefix else [requests_spec(settings, topics.requests)]),
         TopicSpec(topics.decisions, topics.partitions, answers),
         TopicSpec(topics.dead_letters, topics.partitions, answers),
         # One partition gives the changes one order. All changes of a week are retained, so that a job that was
@@ -52,7 +52,7 @@ def topic_specs(settings: Settings) -> tuple[TopicSpec, ...]:
             },
         ),
         TopicSpec(topics.results, topics.partitions, {**answers, "retention.ms": str(_RESULTS_RETAINED_MS)}),
-        TopicSpec(topics.places, 1, {"cleanup.policy": "compact", "segment.bytes": str(_PLACES_SEGMENT_BYTES)}),
+        TopicSpec(topics.positions, 1, {"cleanup.policy": "compact", "segment.bytes": str(_POSITIONS_SEGMENT_BYTES)}),
     )
 
 
@@ -63,6 +63,10 @@ def requests_spec(settings: Settings, name: str) -> TopicSpec:
 
 
 def user_topic_names(names: Iterable[str], settings: Settings) -> list[str]:
-    """Return those topics that are a user's own for requests, sorted."""
-    by_users = settings.topics.by_users
-    return [] if by_users is None else sorted(name for name in names if user_of(name, by_users) is not None)
+    """Return the users' own request topics among `names`, sorted."""
+    user_topic_prefix = settings.topics.user_topic_prefix
+    return (
+        []
+        if user_topic_prefix is None
+        else sorted(name for name in names if user_of(name, user_topic_prefix) is not None)
+    )

@@ -98,7 +98,7 @@ class TopicAdmin:
         _log.info("created topics %s", ", ".join(spec.name for spec in specs))
 
     def describe(self, names: Sequence[str]) -> dict[str, DescribedTopic]:
-        """Return topics as the cluster has them. A broker may not know a new topic for a moment, so this retries.
+        """Return topics as the cluster has them. A broker may not know a new topic for some ms, so this retries.
 
         Raises:
             ClusterError: the cluster does not answer, or a topic does not exist.

@@ -1,17 +1,14 @@
-"""TLS and SASL in the form that each kind of client takes."""
+"""TLS and SASL in the form for each kind of client."""
 
 from dataclasses import dataclass, field
 
 from quota.errors import BadInput
 from quota.settings.security.jaas import jaas_config
 from quota.settings.security.oauth import ClientCredentials
-from quota.settings.security.properties import Pairs
+from quota.settings.security.properties import Pairs, is_security
 
 _MECHANISMS = frozenset({"sasl.mechanism", "sasl.mechanisms"})
 """The property of the mechanism; librdkafka has two names for it."""
-
-_SECURITY = ("security.", "sasl.", "ssl.", "https.")
-"""How the properties begin that change how a client connects."""
 
 _PASSWORD_MODULES = {
     "PLAIN": "plain.PlainLoginModule",
@@ -39,7 +36,7 @@ class Security:
     oauth: ClientCredentials | None = None
     """The client credentials, if the mechanism is OAUTHBEARER."""
     token_function: str = ""
-    """A function that returns tokens (`module:function`), for the mechanism OAUTHBEARER in place of credentials."""
+    """A function that returns tokens (`module:function`), for the mechanism OAUTHBEARER instead of credentials."""
     more_librdkafka: Pairs = field(default=(), repr=False)
     """Further properties of librdkafka, which override the others."""
     more_java: Pairs = field(default=(), repr=False)
@@ -57,8 +54,8 @@ class Security:
 
     @property
     def is_complete(self) -> bool:
-        """Whether TLS and SASL are as these fields say, without further properties of librdkafka."""
-        return not any(name.startswith(_SECURITY) for name, _ in self.more_librdkafka)
+        """Whether these fields determine TLS and SASL completely, without further properties of librdkafka."""
+        return not any(is_security(name) for name, _ in self.more_librdkafka)
 
     @property
     def has_mechanism(self) -> bool:

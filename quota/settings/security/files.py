@@ -26,7 +26,7 @@ def read_text(path: str) -> str:
 
 
 def read_certificates(path: str) -> str:
-    """Return the certificates of a PEM file without the text around them, of which Python takes ASCII only.
+    """Return the certificates of a PEM file without the text around them, in which Python accepts only ASCII.
 
     An empty text for an empty path.
 

@@ -1,4 +1,4 @@
-"""Login modules of Kafka's Java client, as its property `sasl.jaas.config` takes them."""
+"""Login modules of Kafka's Java client, in the syntax of its property `sasl.jaas.config`."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""OAuth's client credentials, for which a token server gives access tokens (OIDC), as each kind of client does it."""
+"""OAuth client credentials, for access tokens from a token server (OIDC), in the form for each kind of client."""
 
 import ssl
 from collections.abc import Mapping
@@ -8,10 +8,10 @@ from quota.settings.security.jaas import jaas_config
 
 MECHANISM = "OAUTHBEARER"
 ALLOWED_URLS = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
-"""The system property with the URLs from which Java's clients may take tokens; Kafka 4 requires it."""
+"""The system property with the URLs from which Java clients may request tokens; Kafka 4 requires it."""
 
 OIDC_HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
-"""The class by which Java's clients take tokens from a token server."""
+"""The callback handler with which Java clients get tokens from a token server."""
 
 _MODULE = "oauthbearer.OAuthBearerLoginModule"
 _URL = "sasl.oauthbearer.token.endpoint.url"
@@ -45,13 +45,14 @@ class ClientCredentials:
         if self.ca:
             config["https.ca.pem"] = self.ca
         elif self.token_endpoint_url.startswith("https:") and (system := ssl.get_default_verify_paths().cafile):
-            # The libcurl in confluent-kafka's wheel knows the path of Red Hat alone.
+            # The libcurl in confluent-kafka's wheel looks for CA certificates in Red Hat's path only.
             config["https.ca.location"] = system
         return config
 
     def java(self) -> dict[str, str]:
         """Return the properties for Kafka's Java client."""
-        # Spark's log at level debug has this text, without what follows the word password (KafkaRedactionUtil).
+        # Spark logs this text at level debug, and redacts what follows the word password (KafkaRedactionUtil): so that
+        # is first.
         options = {"password": "", "clientId": self.client_id, "clientSecret": self.client_secret}
         if self.scope:
             options["scope"] = self.scope
@@ -77,5 +78,5 @@ def extension_pairs(text: str) -> Mapping[str, str]:
     pairs = [each.strip().partition("=") for each in text.split(",") if each.strip()]
     for name, equals, value in pairs:
         if not (name.isascii() and name.isalpha() and equals and value):
-            raise ValueError(f"expected name=value,name=value with letters as names, got {name}{equals}{value}")
+            raise ValueError("expected name=value,name=value with letters as names")  # a value may be a secret
     return {name: value for name, _, value in pairs}

@@ -1,10 +1,12 @@
-"""Further properties of Kafka's clients, which the settings pass on as they are."""
+"""Further properties of Kafka's clients, which are passed to them unchanged."""
 
 from typing import Annotated
 
 from pydantic import AfterValidator, SecretStr
 
 from quota.settings.types import Name
+
+_SECURITY = ("security.", "sasl.", "ssl.", "https.", "enable.ssl.")
 
 _OWNED = frozenset(
     {
@@ -52,19 +54,26 @@ _OWNED = frozenset(
         "plugin.library.paths",
     }
 )
-"""What the jobs determine, under all names of each: which topics there are, which records are read, in which order and
-how often one is written and when it counts as written, the memory that records take, and code that sees all records.
-Spark refuses some of them, too."""
+"""The properties that the jobs set themselves, under all their names. They determine topics, the records that are read,
+the order, retries and acknowledgement of writes, memory, and code that sees all records. Spark refuses some of them,
+too."""
 
 _OWNED_PREFIXES = ("enable.", "partitioner.")  # librdkafka's `partitioner` may be that of Java's producers
+_OF_TOPICS = "topic."
+"""What confluent-kafka takes before the names of librdkafka's properties of topics, as in `topic.acks`."""
 _FREE = frozenset({"enable.ssl.certificate.verification", "enable.metrics.push"})
+
+
+def _is_owned(name: str) -> bool:
+    return name in _OWNED or (name.startswith(_OWNED_PREFIXES) and name not in _FREE)
 
 
 def _check_not_owned(properties: dict[str, SecretStr]) -> dict[str, SecretStr]:
     for name in properties:
-        if name in _OWNED or (name.startswith(_OWNED_PREFIXES) and name not in _FREE):
-            raise ValueError(f"{name} is set by the jobs themselves; remove it")
-        if name.endswith("_cb"):
+        plain = name.strip().lower()  # Spark's options ignore case
+        if _is_owned(plain) or _is_owned(plain.removeprefix(_OF_TOPICS)):
+            raise ValueError(f"the jobs themselves set {name}; remove it")
+        if plain.endswith("_cb"):
             raise ValueError(f"{name} is a function, and these are properties; remove it")
     return properties
 
@@ -73,6 +82,11 @@ ClientProperties = Annotated[dict[Name, SecretStr], AfterValidator(_check_not_ow
 """Properties by their names in the client's own documentation. All values are treated as secrets."""
 
 Pairs = tuple[tuple[str, str], ...]
+
+
+def is_security(name: str) -> bool:
+    """Return whether a property changes how a client protects its connection, or where and how it logs in."""
+    return name.startswith(_SECURITY)
 
 
 def as_pairs(properties: dict[str, SecretStr]) -> Pairs:

@@ -95,7 +95,7 @@ class SecuritySettings(Section):
     """Path of the CA certificates to trust at the token server (PEM). Empty for those of the system, and of Java."""
 
     sasl_oauthbearer_token_function: FunctionName = ""
-    """A function that returns tokens, as `module:function`, in place of a token server. Not for Spark's own clients."""
+    """A function that returns tokens, as `module:function`, instead of a token server. Not for Spark's own clients."""
 
     ssl_ca_location: CertificateFile = ""
     """Path of the CA certificates to trust (PEM). Empty for those of the system, and of Java."""
@@ -164,20 +164,20 @@ class SecuritySettings(Section):
         )
 
     def problems(self) -> Iterator[str]:
-        """Yield what does not fit together.
+        """Yield the inconsistencies of these settings.
 
         Raises:
             ValueError: a file cannot be read.
         """
         for name in ("sasl_password", "sasl_oauthbearer_client_secret", "ssl_key_password"):
             if getattr(self, name).get_secret_value() and getattr(self, f"{name}_file"):
-                yield f"{name} and {name}_file are given: one is enough"
+                yield f"{name} and {name}_file are both set; remove one"
         security, protocol = self._read(), f"security_protocol {self.security_protocol}"
         if security.has_sasl:
             yield from self._missing(security)
         unused = (("sasl_", not security.has_sasl, protocol), ("ssl_", not security.has_tls, protocol))
         for prefix, is_unused, owner in (*unused, *self._unused_logins(security)):
-            yield from (f"{owner} has no use for {name}" for name in self._given(prefix) if is_unused)
+            yield from (f"{owner} does not use {name}" for name in self._given(prefix) if is_unused)
         if bool(security.ssl_certificate) != bool(security.ssl_key):
             yield "set ssl_certificate_location and ssl_key_location together"
         encrypted = ENCRYPTED_KEY in security.ssl_key
@@ -185,7 +185,7 @@ class SecuritySettings(Section):
             yield (
                 f"the key in ssl_key_location {self.ssl_key_location} is encrypted, and needs ssl_key_password"
                 if encrypted
-                else "ssl_key_password is given, but ssl_key_location has no key that is encrypted"
+                else "ssl_key_password is given, but the key in ssl_key_location is not encrypted"
             )
 
     def _missing(self, security: Security) -> Iterator[str]:

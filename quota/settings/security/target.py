@@ -1,10 +1,11 @@
-"""The security of connections to the target cluster, and what it takes over from `[kafka]`."""
+"""The security of connections to the target cluster, and what it inherits from `[kafka]`."""
 
 from collections.abc import Iterator
 from typing import Any
 
 from quota.settings.security.clients import has_sasl, has_tls
 from quota.settings.security.oauth import MECHANISM
+from quota.settings.security.properties import is_security
 from quota.settings.security.settings import SecuritySettings
 
 _PROPERTIES = "librdkafka"
@@ -20,8 +21,8 @@ _BELONGS_TO = {
     "ssl_key_password": ("ssl_certificate_location", "ssl_key_location", "ssl_key_password_file"),
     "ssl_key_password_file": ("ssl_certificate_location", "ssl_key_location", "ssl_key_password"),
 }
-"""The keys of `[target]` that keep a value of `[kafka]` out: a password is of no use to another user, nor a certificate
-to another key, and a secret must not be sent for or to somebody whom it does not belong to."""
+"""For each key, the keys of `[target]` that prevent its inheritance: a password belongs to a user, and a certificate to
+a key, and a secret must not be sent to another server or for another user."""
 
 
 _LOGIN_SECRETS = (
@@ -36,16 +37,16 @@ _LOGIN_SECRETS = (
 class TargetSettings(SecuritySettings):
     """Security of connections to the target cluster. A key that is not set here has its value in `[kafka]`.
 
-    A password is only taken over with its user name, and a certificate, its key and the key's password only together.
-    No login is taken over where it would be less protected than in `[kafka]`: without TLS, or by PLAIN in place of
-    SCRAM.
+    A password is only inherited with its user name, and a certificate, its key and the key's password only together.
+    No login is inherited if it would be less protected than in `[kafka]`: without TLS, with PLAIN instead of SCRAM,
+    or with other properties of TLS or SASL in `librdkafka`.
     """
 
     def inherited(self, kafka: SecuritySettings) -> dict[str, Any]:
         """Return the keys that have their values in `[kafka]`, with these values.
 
-        Keys that the protocol or the mechanism has no use for are left out. Properties are taken over only where
-        nothing is set here: they would override it.
+        Keys that the protocol or the mechanism does not use are left out. Properties are inherited only if nothing is
+        set here: they would override it.
         """
         by_token = self._mechanism(kafka) == MECHANISM
         unused = ["sasl_username", "sasl_password"] if by_token else ["sasl_oauthbearer_"]
@@ -69,7 +70,7 @@ class TargetSettings(SecuritySettings):
         return self.model_copy(update=self.inherited(kafka))
 
     def problems_with(self, kafka: SecuritySettings) -> Iterator[str]:
-        """Yield what does not fit together, with the keys that have their values in `[kafka]`.
+        """Yield the inconsistencies, including those with inherited keys.
 
         Raises:
             ValueError: a file cannot be read.
@@ -82,7 +83,7 @@ class TargetSettings(SecuritySettings):
             yield "; ".join([problem, *(f"{' and '.join(keys)} is {reason}" for reason, keys in reasons.items())])
 
     def _kept_out(self, kafka: SecuritySettings) -> dict[str, str]:
-        """Return the keys of `[kafka]` that are not taken over for the sake of secrets, each with the reason."""
+        """Return the keys of `[kafka]` that are not inherited, to protect secrets, each with the reason."""
         kept_out = dict.fromkeys(_LOGIN_SECRETS, reason) if (reason := self._weakness(kafka)) else {}
         for key, owners in _BELONGS_TO.items():
             if not self.model_fields_set.isdisjoint(owners):
@@ -92,9 +93,15 @@ class TargetSettings(SecuritySettings):
     def _weakness(self, kafka: SecuritySettings) -> str:
         """Return why logins of `[kafka]` are not for the target; empty if they are."""
         if has_tls(kafka.security_protocol) and not has_tls(self._protocol(kafka)):
-            return f"protected by TLS in [kafka], and not taken over for {self._protocol(kafka)}"
+            return f"protected by TLS in [kafka], and not inherited for {self._protocol(kafka)}"
         if kafka.sasl_mechanism.startswith("SCRAM") and self._mechanism(kafka) == "PLAIN":
-            return "never sent by SCRAM, and not taken over for PLAIN, which sends it"
+            return "never sent by SCRAM, and not inherited for PLAIN, which sends it"
+        if self.model_fields_set:  # so that the properties of [kafka] are not inherited
+            own, others = (next(filter(is_security, each.librdkafka), "") for each in (self, kafka))
+            if own:
+                return f"not inherited together with target.librdkafka.{own}, which may change where and how it is sent"
+            if others:
+                return f"not inherited without kafka.librdkafka.{others}, which may change where and how it is sent"
         return ""
 
     def _protocol(self, kafka: SecuritySettings) -> str:

@@ -52,15 +52,15 @@ _TITLES = {
 }
 _NOTES = {
     AlgorithmName.TOKEN_BUCKET: [
-        (2, -95, "left", "560 of 500: K = -60, told to wait 12 s"),
+        (2, -95, "left", "560 of 500: K = -60, throttled for 12 s"),
         (117, 300, "right", "K = 280"),
     ],
     AlgorithmName.SAMPLED_RATE: [
-        (2, 6.05, "left", "560 / 100: R = 5.6, told to wait 12 s again and again"),
+        (2, 6.05, "left", "560 / 100: R = 5.6, throttled for 12 s each time"),
         (99, 2.5, "right", "its sample is discarded"),
     ],
     AlgorithmName.SPREAD_RATE: [
-        (2, 6.05, "left", "99 windows of 5 and one of 65: R = 5.6, told to wait 12 s"),
+        (2, 6.05, "left", "99 windows of 5 and one of 65: R = 5.6, throttled for 12 s"),
         (99, 2.5, "right", "the window of 65 falls out"),
     ],
 }

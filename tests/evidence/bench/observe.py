@@ -38,12 +38,12 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="for the log, of about 900 bytes a line")
     options = parser.parse_args()
     console = terminal(_COLUMNS)
-    tell = progress(console)
+    notify = progress(console)
     try:
         with TemporaryDirectory(prefix="mutation-quota-", dir=options.folder) as name:
             log = Path(name) / "kafka-request.log"
             size = _write(log, options.lines)
-            tell(f"a log of {options.lines:,} lines, {size / 2**30:.1f} GB")
+            notify(f"a log of {options.lines:,} lines, {size / 2**30:.1f} GB")
             taken: dict[str, list[float]] = {"grep": [], "import": []}
             for turn in range(options.rounds):
                 taken["grep"].append(_seconds(*GREP, str(log)))
@@ -53,7 +53,7 @@ def main() -> None:
                 )
                 _check(out, options.lines // _EVERY)
                 out.unlink()
-                tell(f"round {turn + 1}: grep {taken['grep'][-1]:.1f} s, import {taken['import'][-1]:.1f} s")
+                notify(f"round {turn + 1}: grep {taken['grep'][-1]:.1f} s, import {taken['import'][-1]:.1f} s")
     except MutationQuotaError as error:
         sys.exit(f"bench-observe: {error}")
     except KeyboardInterrupt:

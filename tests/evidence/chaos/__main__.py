@@ -39,17 +39,17 @@ def main():
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # no process may outlive this one
     sys.stdout.reconfigure(line_buffering=True)
     console = terminal(_COLUMNS)
-    began, tell = time.monotonic(), progress(console)
+    began, notify = time.monotonic(), progress(console)
     try:
         with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder:
-            brokers = run_brokers(Path(folder, "brokers"), options.broker_rounds, options.rate, tell)
+            brokers = run_brokers(Path(folder, "brokers"), options.broker_rounds, options.rate, notify)
             _show(brokers_table(*brokers), brokers[1], console)
-            store = run_store(Path(folder, "store"), options.store_kills, options.rate, tell)
+            store = run_store(Path(folder, "store"), options.store_kills, options.rate, notify)
             _show(store_table(*store), store[1], console)
             if options.without_steps:
                 return
-            tally, verdict = _run(options, Path(folder), tell)
-            surroundings = None if options.quick else disturb(Path(folder, "surroundings"), tell)
+            tally, verdict = _run(options, Path(folder), notify)
+            surroundings = None if options.quick else disturb(Path(folder, "surroundings"), notify)
     except KeyboardInterrupt:
         sys.exit("chaos: interrupted; nothing was written")
     seconds = time.monotonic() - began
@@ -99,13 +99,13 @@ def _show(table, verdict, console):
         sys.exit(f"chaos: {verdict}")
 
 
-def _run(options, folder, tell):
+def _run(options, folder, notify):
     settings = load_settings([f"storage.root={folder}"], environment={})
     with embedded_broker(settings, port=0) as broker:
         settings = make_deployment(with_plaintext_cluster(settings, broker.address), "chaos", folder / "job")
-        with under_fire(settings, folder / "jobs.log", tell, options.rate) as killer:
+        with under_fire(settings, folder / "jobs.log", notify, options.rate) as killer:
             kill_all(killer, options.rounds, options.kills, options.minutes * 60)
-        return killer.tally, verdict_of(settings, folder / "jobs.log", tell)
+        return killer.tally, verdict_of(settings, folder / "jobs.log", notify)
 
 
 if __name__ == "__main__":

@@ -49,14 +49,14 @@ class BrokerTally:
 class BrokerKiller:
     """Makes brokers of a cluster fail while a job runs on it."""
 
-    def __init__(self, cluster, settings, log, tell, traffic):
+    def __init__(self, cluster, settings, log, notify, traffic):
         """Start the job, which enforces and audits.
 
         Args:
             cluster: The embedded cluster.
             settings: A deployment on it.
             log: File for the job's output.
-            tell: Takes a line of progress.
+            notify: Takes a line of progress.
             traffic: The requests and quota changes that flow.
         """
         self.tally = BrokerTally()
@@ -64,13 +64,13 @@ class BrokerKiller:
         self._cluster = cluster
         self._settings = settings
         self._log = log
-        self._tell = tell
+        self._notify = notify
         self._commits = Path(settings.storage.checkpoint(ENFORCE, STATE_VERSION)) / "commits"
         self._start()
 
     def kill(self, node):
         """Kill a node; restart it when its partitions have other leaders."""
-        self._tell(f"{node.address}: {Failure.KILLED.value}")
+        self._notify(f"{node.address}: {Failure.KILLED.value}")
         node.kill()
         self._await_election(node)
         self.await_batches()
@@ -79,7 +79,7 @@ class BrokerKiller:
 
     def kill_with_job(self, node):
         """Kill a node and the job at the same time; restart the job immediately, and the node when the job runs."""
-        self._tell(f"{node.address}: {Failure.WITH_JOB.value}")
+        self._notify(f"{node.address}: {Failure.WITH_JOB.value}")
         node.kill()
         self._job.kill()
         self._start()
@@ -91,7 +91,7 @@ class BrokerKiller:
     def cut_off(self, topic):
         """Pause the leader of a topic until the topic has another one; clients do not notice."""
         node = self._cluster.leader_of(topic)
-        self._tell(f"{node.address}, leader of {topic}: {Failure.CUT_OFF.value}")
+        self._notify(f"{node.address}, leader of {topic}: {Failure.CUT_OFF.value}")
         with ExitStack() as steady:
             steady.enter_context(self._traffic.steady_quotas())
             with self._cluster.paused(node):
@@ -132,7 +132,7 @@ class BrokerKiller:
             if self._job.exit_code is not None:
                 lines = self._job.output.strip().splitlines() or [""]
                 self.tally.ended.append(lines[-1])
-                self._tell(f"the job ended ({self._job.exit_code}): {lines[-1]}")
+                self._notify(f"the job ended ({self._job.exit_code}): {lines[-1]}")
                 self._start()
             return self._latest >= first + _BATCHES
 
@@ -149,12 +149,12 @@ class BrokerKiller:
 
 
 @contextmanager
-def failing_brokers(cluster, settings, log, tell, requests_per_second):
+def failing_brokers(cluster, settings, log, notify, requests_per_second):
     """Run a job on a cluster inside the block, while requests flow; yields the traffic and the `BrokerKiller`."""
     prepare_topics(settings)
     traffic = Traffic(settings)
     traffic.set_quotas()
-    killer = BrokerKiller(cluster, settings, log, tell, traffic)
+    killer = BrokerKiller(cluster, settings, log, notify, traffic)
     try:
         with traffic.flowing(requests_per_second):
             killer.await_batches()
@@ -163,14 +163,14 @@ def failing_brokers(cluster, settings, log, tell, requests_per_second):
         killer.stop()
 
 
-def run_brokers(folder, rounds, requests_per_second, tell):
+def run_brokers(folder, rounds, requests_per_second, notify):
     """Make each broker of a cluster fail, and cut off each leader of a topic that the job reads or writes.
 
     Args:
         folder: Folder for all files.
         rounds: Number of repetitions.
         requests_per_second: The load.
-        tell: Takes a line of progress.
+        notify: Takes a line of progress.
 
     Returns:
         The tally and the verdict.
@@ -180,10 +180,10 @@ def run_brokers(folder, rounds, requests_per_second, tell):
     with embedded_cluster(base, 3, port=0, data=folder / "nodes") as cluster:
         settings = make_deployment(with_plaintext_cluster(base, cluster.address), "brokers", folder / "job")
         topics = settings.topics
-        with failing_brokers(cluster, settings, log, tell, requests_per_second) as (traffic, killer):
+        with failing_brokers(cluster, settings, log, notify, requests_per_second) as (traffic, killer):
             for _ in range(rounds):
                 killer.each_in_turn()
                 killer.kill_with_job(cluster.leader_of(topics.requests))
                 for topic in (topics.requests, topics.quotas, topics.decisions):
                     killer.cut_off(topic)
-        return killer.tally, verdict_of(settings, log, tell, traffic.acknowledged)
+        return killer.tally, verdict_of(settings, log, notify, traffic.acknowledged)

@@ -68,10 +68,10 @@ def gather(settings, undisturbed):
 
 
 class Reader:
-    """Reads topics up to their present end."""
+    """Reads topics up to their current end."""
 
     def __init__(self, settings, topics, *, from_beginning=False):
-        """Start at the beginning of the topics, or at their present end."""
+        """Start at the beginning of the topics, or at their current end."""
         own = {"group.id": "chaos", "enable.auto.commit": False, "fetch.wait.max.ms": 5}
         self._consumer = Consumer(client_config(settings.kafka.connection, own))
         self._positions = {}

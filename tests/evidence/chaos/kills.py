@@ -57,19 +57,19 @@ class Tally:
 class Killer:
     """Runs a job on a deployment and kills it."""
 
-    def __init__(self, settings, log, tell, seed=599):
+    def __init__(self, settings, log, notify, seed=599):
         """Start the job.
 
         Args:
             settings: The deployment.
             log: File for the job's output.
-            tell: Takes a line of progress.
+            notify: Takes a line of progress.
             seed: Seed of the random moments.
         """
         self.tally = Tally()
         self._settings = settings
         self._log = log
-        self._tell = tell
+        self._notify = notify
         self._random = random.Random(seed)
         self._watch = Watch(settings)
         self._start(with_audit=False)
@@ -130,7 +130,7 @@ class Killer:
         self._until(lambda: self._job.exit_code is not None or self._watch.batches[0] > before + 2, "no further batch")
         code = self._job.exit_code
         self.tally.parts[part] = "it continued" if code is None else f"it exited ({code}) and continued after a restart"
-        self._tell(f"{part.value}: {self.tally.parts[part]}")
+        self._notify(f"{part.value}: {self.tally.parts[part]}")
         if code is not None:
             self._start(self._job.with_audit)
 
@@ -155,7 +155,7 @@ class Killer:
         if self._job.with_audit:
             hit.append(self._watch.audit_step())
             self.tally.audit_steps[hit[1]] += 1
-        self._tell(f"{why}; hit: {'; audit: '.join(step.value for step in hit)}")
+        self._notify(f"{why}; hit: {'; audit: '.join(step.value for step in hit)}")
         return hit
 
     def _start(self, with_audit):

@@ -17,7 +17,7 @@ and set again. Unless stated otherwise, a kill sends SIGKILL to the driver and i
 restarted immediately.
 
 - **At a step.** The JVM is paused (SIGSTOP) at varying moments until the checkpoint, the topics and the Delta log show
-  the wanted step, and is then killed. The step is determined again from the files and topics that the job left behind;
+  the wanted step, and is then killed. The step is determined again from the files and topics that the job left;
   the tables below count that step. The job contains no hooks for this.
 - **At random.** The job is killed at any moment; one in five of these kills falls into the first ten seconds after a
   start.
@@ -46,18 +46,18 @@ cut off: their process is stopped (SIGSTOP), which breaks no connection, until t
 process then continues as if it were still the leader. While a leader is stopped, no quota is changed, because requests
 may become visible before a quota change during that time, as the [guarantees](../explanation/guarantees.md) explain.
 Afterwards the checks above are made, and each acknowledged record must be in its log once, at the offset that the
-acknowledgement names. (librdkafka knows no offset for a record whose retry the broker refused as a duplicate.)
+acknowledgement names. (librdkafka does not know the offset of a record whose retry the broker rejected as a duplicate.)
 """
 
 _STORE = """\
-In the next experiment the storage root is in S3, on a server that runs beside the job (moto). The job enforces and
-audits, keeps its tables up every two seconds, and is killed at random moments, some of them while it starts. Afterwards
-the checks above are made.
+In the next experiment the storage root is in S3, on a server on the same machine (moto). The job enforces and audits,
+maintains its tables every two seconds, and is killed at random moments, some of them while it starts. Afterwards the
+checks above are made.
 """
 
 _SURROUNDINGS = """\
-Full disks and a broker that is away for minutes are tested on a separate deployment with its own requests. After each
-failure, disk space is freed and the job is restarted; every request must then be decided, charged and stored once.
+Full disks and a broker that is unavailable for minutes are tested on a separate deployment with its own requests. After
+each failure, disk space is freed and the job is restarted; every request must then be decided, charged and stored once.
 Other faults around the jobs (incomplete checkpoints, foreign tables, unreachable quotas) are covered by `make test`.
 """
 
@@ -101,7 +101,7 @@ def surroundings_table(surroundings):
     rows = (
         ("a disk filled up to the last few KB, while the job enforced and audited", f"{surroundings.fills} times"),
         ("a job exited with a line that says to free disk space", f"{surroundings.stops} times"),
-        ("the broker was away until enforce exited with a line that says so", f"{surroundings.away:.0f} s"),
+        ("the broker was unavailable until enforce exited with a line that says so", f"{surroundings.outage:.0f} s"),
         (
             "**decisions lost, debts forgiven or other exits, once space and broker were back**",
             f"**{len(surroundings.wrong)}**",
@@ -111,7 +111,7 @@ def surroundings_table(surroundings):
 
 
 def brokers_table(tally, verdict):
-    """Return the failures of brokers and what came of them."""
+    """Return the failures of brokers and their outcomes."""
     rows = [
         *((failure.value, tally.failures[failure]) for failure in Failure),
         ("from a failure until all partitions had other leaders, median, s", f"{_median(tally.elections):.1f}"),
@@ -131,7 +131,7 @@ def brokers_table(tally, verdict):
 
 
 def store_table(tally, verdict):
-    """Return the kills of the job on S3 and what came of them."""
+    """Return the kills of the job on S3 and their outcomes."""
     rows = [
         ("kills while the job started", tally.starting),
         ("kills after a batch", tally.running),

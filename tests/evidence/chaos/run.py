@@ -20,12 +20,12 @@ _FINISH_SECONDS = 500.0
 
 
 @contextmanager
-def under_fire(settings, log, tell, requests_per_second):
+def under_fire(settings, log, notify, requests_per_second):
     """Run a job to be killed inside the block, while requests flow."""
     prepare_topics(settings)
     traffic = Traffic(settings)
     traffic.set_quotas()
-    killer = Killer(settings, log, tell)
+    killer = Killer(settings, log, notify)
     try:
         with traffic.flowing(requests_per_second):
             yield killer
@@ -66,22 +66,22 @@ def _kill_at_random(killer, kills, deadline):
             killer.kill_at_random()
 
 
-def verdict_of(settings, log, tell, acknowledged=None, options=()):
+def verdict_of(settings, log, notify, acknowledged=None, options=()):
     """Let the job finish, have another one answer the same requests undisturbed, and compare the answers.
 
     Args:
         settings: The deployment.
         log: File for the jobs' output.
-        tell: Takes a line of progress.
+        notify: Takes a line of progress.
         acknowledged: The acknowledged records, as for `verdict_on`.
         options: Options of the jobs, besides those of the deployment.
     """
-    tell("the job finishes what is there")
+    notify("the job finishes what is there")
     _finish(settings, log, *options, with_audit=True)
     undisturbed = undisturbed_of(settings)
-    tell("another one answers the same requests undisturbed")
+    notify("another one answers the same requests undisturbed")
     _finish(undisturbed, log, *options, with_audit=False)
-    tell("comparing")
+    notify("comparing")
     return verdict_on(gather(settings, undisturbed), acknowledged)
 
 

@@ -1,4 +1,4 @@
-"""The present step of a job's batch, from its checkpoints, topics and tables."""
+"""The current step of a job's batch, from its checkpoints, topics and tables."""
 
 import json
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ def enforce_step(written):
 
 
 class Watch:
-    """Watches the writes of a job's present process."""
+    """Watches the writes of a job's current process."""
 
     def __init__(self, settings):
         """Connect to the broker."""
@@ -96,7 +96,7 @@ class Watch:
         return latest_batch(self._enforce / "commits"), latest_batch(self._audit / "commits")
 
     def near(self, step):
-        """Return whether the files look like a step: a quick check that answers and requests may refute."""
+        """Return whether the files look like a step: a quick check that answers and requests may contradict."""
         if isinstance(step, AuditStep):
             return self.audit_step() is step
         batch = latest_batch(self._enforce / "offsets")

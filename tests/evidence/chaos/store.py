@@ -47,18 +47,18 @@ class StoreTally:
 class StoreKiller:
     """Runs a job that enforces and audits, and kills it."""
 
-    def __init__(self, settings, options, log, tell, seed=599):
+    def __init__(self, settings, options, log, notify, seed=599):
         """Take a deployment in S3; no job is started yet.
 
         Args:
             settings: The deployment.
             options: Options of the command, besides those of the deployment.
             log: File for the job's output.
-            tell: Takes a line of progress.
+            notify: Takes a line of progress.
             seed: Seed of the random moments.
         """
         self.tally = StoreTally()
-        self._settings, self._options, self._log, self._tell = settings, options, log, tell
+        self._settings, self._options, self._log, self._notify = settings, options, log, notify
         self._files = stored_files(settings)
         self._commits = f"{checkpoint_folder(ENFORCE, STATE_VERSION)}/commits"
         self._random = random.Random(seed)
@@ -81,7 +81,7 @@ class StoreKiller:
             assert job.exit_code is None, f"ended by itself:\n{job.output[-3000:]}"
         finally:
             job.kill()
-        self._tell(f"S3: {moment}; hit after batch {self._latest}")
+        self._notify(f"S3: {moment}; hit after batch {self._latest}")
 
     @property
     def _latest(self):
@@ -105,14 +105,14 @@ def deployment_in_s3(folder):
         yield settings.model_copy(update={"storage": storage}), server.options()
 
 
-def run_store(folder, kills, requests_per_second, tell):
+def run_store(folder, kills, requests_per_second, notify):
     """Kill a job whose storage root is in S3 again and again, while requests flow.
 
     Args:
         folder: Folder for all local files.
         kills: Number of kills.
         requests_per_second: The load.
-        tell: Takes a line of progress.
+        notify: Takes a line of progress.
 
     Returns:
         The tally and the verdict.
@@ -122,11 +122,11 @@ def run_store(folder, kills, requests_per_second, tell):
         prepare_topics(settings)
         traffic = Traffic(settings)
         traffic.set_quotas()
-        killer = StoreKiller(settings, [*JOB_OPTIONS, *_UPKEEP, *options], log, tell)
+        killer = StoreKiller(settings, [*JOB_OPTIONS, *_UPKEEP, *options], log, notify)
         with traffic.flowing(requests_per_second):
             for _ in range(kills):
                 killer.kill()
-        verdict = verdict_of(settings, log, tell, traffic.acknowledged, options)
+        verdict = verdict_of(settings, log, notify, traffic.acknowledged, options)
         killer.tally.compactions = _compactions(settings)
         return killer.tally, verdict
 

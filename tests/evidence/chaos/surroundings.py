@@ -28,18 +28,18 @@ class Surroundings:
     """How often a disk was filled up to its last bytes."""
     stops: int
     """How often a job exited for lack of space."""
-    away: float
+    outage: float
     """Time from the broker's stop to the end of the job, seconds."""
     wrong: list[str]
     """Losses, forgiven debts and wrong messages."""
 
 
-def disturb(folder, tell, seconds=240.0, seed=599):
+def disturb(folder, notify, seconds=240.0, seed=599):
     """Disturb jobs on a broker and a Spark session of their own.
 
     Args:
         folder: Folder for all files.
-        tell: Takes a line of progress.
+        notify: Takes a line of progress.
         seconds: Time for full disks; the absent broker takes about three minutes more.
         seed: Seed of the bytes left free on each disk.
     """
@@ -49,11 +49,11 @@ def disturb(folder, tell, seconds=240.0, seed=599):
         base = with_plaintext_cluster(base, broker.address)
         spark = start_session(base, "surroundings", folder / "spark.log")
         stack.callback(stop_session, spark)
-        tell("disks are filled, up to some bytes that are left")
+        notify("disks are filled, up to some bytes that are left")
         fills, stops, wrong = _fill_disks(spark, base, folder, seconds, random.Random(seed))
-        tell(f"{fills} times a disk was filled, {stops} times a job ended for it; the broker goes away")
-        away, more = _stay_away(spark, base, folder, broker)
-    return Surroundings(fills, stops, away, wrong + more)
+        notify(f"{fills} times a disk was filled, {stops} times a job ended for it; the broker goes away")
+        outage, more = _stop_broker(spark, base, folder, broker)
+    return Surroundings(fills, stops, outage, wrong + more)
 
 
 def _fill_disks(spark, base, folder, seconds, chance):
@@ -96,7 +96,7 @@ def _differences(operator, names):
     return wrong if operator.audited == sorted(names) else [*wrong, f"kept {operator.audited}"]
 
 
-def _stay_away(spark, base, folder, broker):
+def _stop_broker(spark, base, folder, broker):
     """Stop the broker until the query gives up; it must continue after a restart."""
     operator = Operator(spark, make_deployment(base, "away", folder / "away"))
     operator.request("a")
@@ -113,15 +113,15 @@ def _stay_away(spark, base, folder, broker):
         wrong.append("the query runs without a broker for ten minutes")
         stop_after_batch([query])
     except MutationQuotaError as error:
-        if "does not answer; restore it, then start it again" not in str(error):
+        if "does not respond; restore it, then start it again" not in str(error):
             wrong.append(f"broker away: {error}")
-    away = time.monotonic() - since
+    outage = time.monotonic() - since
     broker.start()
     operator.request("b")
     operator.enforce()
     if operator.decided != {"a": 40.0, "b": -20.0}:
         wrong.append(f"after the broker came back: {operator.decided}")
-    return away, wrong
+    return outage, wrong
 
 
 @contextmanager

@@ -191,7 +191,7 @@ def _check_table(verdict, rows, answers, as_row: Callable):
 
 
 def _as_row(answer):
-    """Return a dead letter as its table must hold it."""
+    """Return a dead letter as the row that its table must have."""
     letter = json.loads(answer.value)
     return letter | {"date": _date(letter["timestamp"])}
 
@@ -201,7 +201,7 @@ def _as_decision_row(answer):
 
 
 def _as_quota_row(change):
-    """Return a quota change as its table must hold it."""
+    """Return a quota change as the row that its table must have."""
     found = json.loads(change.value)
     user = found["entity"]["user"]
     return {

@@ -12,8 +12,8 @@ from tests.evidence.conformance.bucket.oracle import CLASSES
 from tests.evidence.pages import Table, versions
 
 _BUCKET = f"""\
-Random sequences of 50 to 400 steps are played to Kafka's own classes, in a separate JVM with a controlled clock. The
-same steps are then played, at the resulting times, to `quota.admission.decide.decide`, which is the code of the job.
+Random sequences of 50 to 400 steps are run against Kafka's own classes, in a separate JVM with a controlled clock. The
+same steps are then run, at the resulting times, against `quota.admission.decide.decide`, which is the code of the job.
 The sequences have rates from 0.001 to 10^6 per second, windows from 1 to 30,000 s, costs from 0 to 10^9, and strict and
 permissive requests of one to seven topics. Timestamps may be equal or step back, quotas change, and some clients wait
 exactly the throttle time. All expectations come from Kafka's classes, none from the project.
@@ -27,7 +27,7 @@ exactly the throttle time. All expectations come from Kafka's classes, none from
   (1e-9 and 1e-12 of the tokens) on the time is taken into account.
 
 Three differences would change the state for the next step. The comparison prevents them in Kafka, and the next section
-covers each of them in a separate case. Kafka's clock stands still where it would step back behind the last write of the
+covers each of them in a separate case. Kafka's clock stops where it would step back before the last write of the
 bucket. Kafka's metric is read just before a quota changes, which fills the bucket at the old rate. A debt within
 rounding, for which Kafka has just refused a topic, is paid off, and the topic is tried again. A sequence ends early if
 even the bits of Kafka's own rounding do not determine whether there is a debt.
@@ -38,8 +38,8 @@ shadow, exempt users and `buckets reset`.
 """
 
 _DIFFERENCES = """\
-Each case is played to unmodified Kafka and to the project; both answers were calculated by hand and are checked. The
-table shows the answer to the last request. `Q` is the rate, `B` the burst, `K` the tokens before the request. Kafka
+Each case is run against unmodified Kafka and against the project; both answers were calculated by hand and are checked.
+The table shows the answer to the last request. `Q` is the rate, `B` the burst, `K` the tokens before the request. Kafka
 removes the sensor of a bucket that was not charged for an hour, even if requests were refused meanwhile; the case does
 what Kafka's task does every 30 s.
 """

@@ -55,7 +55,7 @@ DIRECT, DECIDED = "direct", "decided"
 STORM_USER = "storm"
 
 _POLL_SECONDS = 0.1
-_TELL_SECONDS = 0.5
+_NOTIFY_SECONDS = 0.5
 _FIRST_BATCH_SECONDS = 90.0
 _CATCH_UP_SECONDS = 180.0
 _GRACE_SECONDS = 30.0
@@ -104,7 +104,7 @@ class StormQuota:
 
 
 class Way(enum.Enum):
-    """How the storm changes topics; the value is the name of the arm."""
+    """The client by which the storm changes topics; the value is the name of the arm."""
 
     FREE = "without a quota"
     ASKS = "with a quota"
@@ -239,7 +239,7 @@ class Course:
         self._rest(name, begun + self.plan.least - self._now())
         ended = self._now() if caught_up is None else max(caught_up, begun + self.plan.least)
         phase = Phase(begun, settled, caught_up, ended)
-        self._tell(name, phase)
+        self._notify(name, phase)
         return phase
 
     def _create(self, storm: Storm) -> None:
@@ -287,21 +287,21 @@ class Course:
         self._wait(lambda: self._now() >= until, seconds, lambda: f"{what}: {until - self._now():.0f} s")
 
     def _wait(self, is_over: Callable[[], bool], seconds: float, doing: Callable[[], str]) -> bool:
-        """Wait for a condition while cluster and job run; return whether it came in time."""
+        """Wait for a condition while cluster and job run; return whether it became true in time."""
         deadline = time.monotonic() + seconds
         updated_at = 0.0
         while not is_over():
             now = time.monotonic()
             if now > deadline:
                 return False
-            if now - updated_at > _TELL_SECONDS:
+            if now - updated_at > _NOTIFY_SECONDS:
                 self.check()
                 self.status.update(doing())
                 updated_at = now
             time.sleep(_POLL_SECONDS)
         return True
 
-    def _tell(self, name: str, phase: Phase) -> None:
+    def _notify(self, name: str, phase: Phase) -> None:
         seconds = phase.answered - phase.begun
         topics = f"{len(done(phase.settled)):,} of {len(phase.settled):,} topics in {seconds:.1f} s"
         late = "never" if phase.caught_up is None else f"{phase.caught_up - phase.answered:.1f} s later"

@@ -21,7 +21,7 @@ warmed up in the same way. Each tenant creates a topic of one partition every {e
 earlier ones, and writes a record to it as soon as it is created.
 
 - Tenant *direct* calls the cluster with confluent-kafka's AdminClient. It shows the effect on the cluster alone.
-- Tenant *decided* asks for a decision first, with `QuotaAdminClient`, and has no quota. It shows what a tenant of such
+- Tenant *decided* requests a decision first, with `QuotaAdminClient`, and has no quota. It shows what a tenant of such
   a cluster experiences.
 - *Without a quota* the storm calls the cluster with AdminClient, and no request waits for the response to the one
   before.
@@ -85,6 +85,9 @@ def page(arms: Sequence[Arm], plan: Plan, quota: StormQuota, settings: Settings)
 
 {_filled(f"{plan.sentence()} The storm's quota: {quota.words(settings)}.")}
 
+Tenant *direct* calls the cluster alone; tenant *decided* first requests a decision for each topic, as every tenant does
+in such a deployment.
+
 ![Each topic creation of the tenants, and the progress of the storm](experiment.svg)
 
 ## Results
@@ -127,8 +130,8 @@ def _reading(arms: Sequence[Arm], quota: StormQuota, settings: Settings) -> str:
         f"{milliseconds(usable[1].p50)} ms, and {milliseconds(as_long.p50)} ms in the first "
         f"{without.creation.ended:.0f} s, which is as long as the storm without a quota had an effect "
         f"({milliseconds(usable[0].p50)} ms without a quota). The bucket is full when the storm begins, so "
-        f"{settings.quota.window.burst(quota.rate, quota.burst):,.0f} mutations are admitted at once and form a queue "
-        "of their own; `controller_mutation_burst` makes this queue shorter (`--burst`)."
+        f"{settings.quota.window.burst(quota.rate, quota.burst):,.0f} mutations are admitted at once and form a "
+        "separate queue; `controller_mutation_burst` makes this queue shorter (`--burst`)."
     )
     deletion = (
         "**The deletion** is one request: topics were usable after at most "
@@ -140,7 +143,7 @@ def _reading(arms: Sequence[Arm], quota: StormQuota, settings: Settings) -> str:
         f"**The cost.** The storm is throttled, as intended: it created {_done(with_quota.creation)} topics in "
         f"{_seconds(with_quota.creation)} s and deleted {_done(with_quota.deletion)} in another "
         f"{_seconds(with_quota.deletion)} s, instead of {_done(without.creation)} in {_seconds(without.creation)} s "
-        f"and {_done(without.deletion)} in {_seconds(without.deletion)} s. Every tenant has to ask for decisions: "
+        f"and {_done(without.deletion)} in {_seconds(without.deletion)} s. Every tenant has to request decisions: "
         f"without a storm, half of the creations of tenant *decided* were answered within {_either(arms, DECIDED)} ms "
         f"in the two arms, those of tenant *direct* within {_either(arms, DIRECT)} ms."
     )
@@ -173,7 +176,7 @@ def _done(phase: Phase) -> str:
 
 
 def _either(arms: Sequence[Arm], tenant: str) -> str:
-    """Return the medians before the storm, in both arms, which are alike until then."""
+    """Return the medians before the storm of both arms, which do not differ until then."""
     return " and ".join(milliseconds(waits(arm, tenant, "before")[0].p50) for arm in arms)
 
 

@@ -56,7 +56,7 @@ def _caught_up(phase: Phase) -> str:
 
 
 _OF_A_PHASE = (
-    ("topics asked for", lambda phase: f"{len(phase.settled):,}"),
+    ("topics requested", lambda phase: f"{len(phase.settled):,}"),
     ("done", lambda phase: f"{len(done(phase.settled)):,}"),
     ("refused at the time limit", lambda phase: f"{sum(each.refused for each in phase.settled):,}"),
     (

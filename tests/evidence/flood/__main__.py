@@ -105,11 +105,13 @@ def _run(options: argparse.Namespace, console: Console) -> Result:
             console.print(phase_table(phases).drawn())
             found = _settled(settings, good, check)
             console.print("fixing dead letters and sending them again")
-            mended = resend_sample(settings, folder, _SAMPLE)
-            undecided = _undecided(good, mended, check)
+            corrected = resend_sample(settings, folder, _SAMPLE)
+            undecided = _undecided(good, corrected, check)
             began = time.monotonic()
-            audited = _audited(settings, (found.decided + len(mended), found.dead), check)
-            return Result(phases, found, good.sent, len(mended), undecided, audited, time.monotonic() - began, settings)
+            audited = _audited(settings, (found.decided + len(corrected), found.dead), check)
+            return Result(
+                phases, found, good.sent, len(corrected), undecided, audited, time.monotonic() - began, settings
+            )
 
 
 def _settled(settings: Settings, good: Good, check: Callable[[], None]) -> Answered:
@@ -123,10 +125,10 @@ def _settled(settings: Settings, good: Good, check: Callable[[], None]) -> Answe
         time.sleep(2)
 
 
-def _undecided(good: Good, mended: Sequence[str], check: Callable[[], None]) -> int:
+def _undecided(good: Good, corrected: Sequence[str], check: Callable[[], None]) -> int:
     """Return the number of these requests that have no decision in time."""
     deadline = time.monotonic() + _TIMEOUT_SECONDS
-    while (left := len(set(mended) - good.others)) and time.monotonic() < deadline:
+    while (left := len(set(corrected) - good.others)) and time.monotonic() < deadline:
         check()
         time.sleep(1)
     return left

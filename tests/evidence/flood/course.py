@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
-from tests.evidence.flood.garbage import SMALL, Pour
 from tests.evidence.flood.good import Good
+from tests.evidence.flood.invalid import SMALL, Pour
 
 _CATCH_UP_SECONDS = 600.0
 _POLL_SECONDS = 0.1
@@ -20,8 +20,8 @@ class Phase:
     """A phase; times in seconds."""
 
     name: str
-    garbage: int
-    garbage_bytes: int
+    invalid: int
+    invalid_bytes: int
     seconds: float
     """Time from the first invalid record to the last, or the length of a quiet phase."""
     waits: Sequence[float]
@@ -91,7 +91,7 @@ def _flood(settings: Settings, good: Good, name: str, what: Pour, check: Callabl
     program = [
         sys.executable,
         "-m",
-        "tests.evidence.flood.garbage",
+        "tests.evidence.flood.invalid",
         settings.kafka.bootstrap_servers,
         settings.topics.requests,
     ]

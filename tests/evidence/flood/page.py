@@ -23,7 +23,7 @@ class Result:
     found: Answered
     sent: int
     """Number of good requests."""
-    mended: int
+    corrected: int
     """Number of dead letters that were fixed and sent again."""
     undecided: int
     """Number of these without a decision."""
@@ -37,7 +37,7 @@ class Result:
     def is_sound(self) -> bool:
         """Whether every record has one answer, which is in Delta."""
         decided = self.found.decided == self.sent and not self.undecided
-        audited = self.audited == (self.sent + self.mended, self.found.dead)
+        audited = self.audited == (self.sent + self.corrected, self.found.dead)
         return self.found.is_sound and decided and audited
 
 
@@ -49,8 +49,8 @@ def phase_table(phases: Sequence[Phase]) -> Table:
     rows += [
         (
             phase.name,
-            f"{phase.garbage:,}",
-            f"{phase.garbage / phase.seconds:,.0f} ({phase.garbage_bytes / phase.seconds / 1e6:,.1f} MB)",
+            f"{phase.invalid:,}",
+            f"{phase.invalid / phase.seconds:,.0f} ({phase.invalid_bytes / phase.seconds / 1e6:,.1f} MB)",
             f"{len(phase.waits):,}",
             *(milliseconds(phase.wait(share)) for share in (0.5, 0.9, 0.99)),
             f"{phase.wait(0.5) / usual:.1f}",
@@ -60,8 +60,8 @@ def phase_table(phases: Sequence[Phase]) -> Table:
         if phase.name != _QUIET and phase.waits
     ]
     headings = (
-        "garbage",
-        "records",
+        "invalid records",
+        "number",
         "per second",
         "valid requests",
         "p50, ms",
@@ -86,11 +86,14 @@ def sum_table(result: Result) -> Table:
     found = result.found
     rows = (
         ("valid requests, of these decided", f"{result.sent:,}, {found.decided:,}"),
-        ("invalid records, of these dead letters", f"{sum(each.garbage for each in result.phases):,}, {found.dead:,}"),
+        ("invalid records, of these dead letters", f"{sum(each.invalid for each in result.phases):,}, {found.dead:,}"),
         ("without an answer", f"{len(found.lost):,}"),
         ("answered twice", f"{found.doubled:,}"),
         ("answered incorrectly", f"{len(found.wrong):,}"),
-        ("dead letters fixed and resent, of these decided", f"{result.mended}, {result.mended - result.undecided}"),
+        (
+            "dead letters fixed and resent, of these decided",
+            f"{result.corrected}, {result.corrected - result.undecided}",
+        ),
         ("rows in Delta: decisions, dead letters", f"{result.audited[0]:,}, {result.audited[1]:,}"),
         ("time until the audit had caught up", f"{result.audit_seconds:.0f} s"),
     )

@@ -23,10 +23,10 @@ def resend_sample(settings: Settings, folder: Path, count: int) -> list[str]:
     sent = []
     for number, letter in enumerate(sample):
         shown = json.loads(_output(command(settings, "dead-letters", "show", letter["id"])))
-        sent.append(f"mended-{number}")
-        mended = folder / f"mended-{number}.json"
-        mended.write_text(json.dumps(shown | {"operation": "CREATE_TOPICS", "request_id": sent[-1]}))
-        _output(command(settings, "dead-letters", "resend", letter["id"], "--value", str(mended)))
+        sent.append(f"corrected-{number}")
+        corrected = folder / f"corrected-{number}.json"
+        corrected.write_text(json.dumps(shown | {"operation": "CREATE_TOPICS", "request_id": sent[-1]}))
+        _output(command(settings, "dead-letters", "resend", letter["id"], "--value", str(corrected)))
     return sent
 
 

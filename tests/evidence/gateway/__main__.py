@@ -51,26 +51,26 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def play_all(programs: list[Program], tell, slow: float = 1.0) -> Result:
+def play_all(programs: list[Program], notify, slow: float = 1.0) -> Result:
     """Play programs one after another, each on both sides at the same time.
 
     Args:
         programs: The programs.
-        tell: Takes a line of progress.
+        notify: Takes a line of progress.
         slow: Factor for the tolerances of time.
 
     Raises:
         MutationQuotaError: A program failed, or the job or the gateway did.
     """
     played, first = [], 0
-    tell("starting the broker, the job and the gateway")
+    notify("starting the broker, the job and the gateway")
     with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder, ground(Path(folder)) as on:
         for program in programs:
-            tell(program.name)
+            notify(program.name)
             try:
                 direct, gateway = program.run(on, first)
             except Unavailable as missing:
-                tell(f"{program.name} is not run: {missing}")
+                notify(f"{program.name} is not run: {missing}")
                 played.append(Played(program, (), str(missing)))
             else:
                 played.append(Played(program, list(compare(program, direct, gateway, slow))))

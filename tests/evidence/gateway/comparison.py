@@ -60,7 +60,7 @@ def compare(
         ended, ended_other = (max(0.0, end) for end in (one.received - first.sent, other.received - first_other.sent))
         mismatch = _seen(one, other, difference)
         if difference is None and not mismatch:
-            mismatch = _told(one, first, other, first_other) or _ended(
+            mismatch = _throttle(one, first, other, first_other) or _ended(
                 ended, ended_other, slow * program.early_ms, slow * program.late_ms * (number + 1)
             )
         yield Row(program.name, *key, one, other, ended, ended_other, difference, mismatch)
@@ -75,7 +75,7 @@ def _first(observations: Sequence[Observation], case: str) -> Observation:
 def _seen(direct: Observation, gateway: Observation, difference: Difference | None) -> str:
     if difference is not None:
         wanted = difference.kafka, difference.here
-        if difference.told and (not direct.told_ms or gateway.told_ms):
+        if difference.throttle and (not direct.throttle_ms or gateway.throttle_ms):
             return "only the broker should report a throttle time"
         if (direct.seen, gateway.seen) == wanted:
             return ""
@@ -94,12 +94,12 @@ def _where(one: str, other: str) -> str:
     return f"…{one[begin : at + 60]}… and …{other[begin : at + 60]}…"
 
 
-def _told(direct: Observation, first: Observation, gateway: Observation, first_gateway: Observation) -> str:
-    if direct.told_ms is None or gateway.told_ms is None:
-        return "" if direct.told_ms == gateway.told_ms else "only one side reports a throttle time"
+def _throttle(direct: Observation, first: Observation, gateway: Observation, first_gateway: Observation) -> str:
+    if direct.throttle_ms is None or gateway.throttle_ms is None:
+        return "" if direct.throttle_ms == gateway.throttle_ms else "only one side reports a throttle time"
     low, high = paid_off(direct, first)
     low_gateway, high_gateway = paid_off(gateway, first_gateway)
-    if not direct.told_ms and not gateway.told_ms:
+    if not direct.throttle_ms and not gateway.throttle_ms:
         return ""
     if max(low, low_gateway) > min(high, high_gateway) + _ROUNDING_MS:
         return (
@@ -109,15 +109,17 @@ def _told(direct: Observation, first: Observation, gateway: Observation, first_g
     return ""
 
 
-def paid_off(told: Observation, first: Observation) -> tuple[float, float]:
+def paid_off(throttle: Observation, first: Observation) -> tuple[float, float]:
     """Return the range of ms after a case's first request in which the debt is paid off, by the throttle time.
 
     Without a throttle time, the debt may have been paid off at any time before the response.
     """
-    latest = told.received - first.sent + (told.told_ms or 0)
-    if not told.told_ms:
+    latest = throttle.received - first.sent + (throttle.throttle_ms or 0)
+    if not throttle.throttle_ms:
         return 0.0, latest
-    earliest = told.told_ms if told is first else told.told_ms + max(0.0, told.sent - first.received)
+    earliest = (
+        throttle.throttle_ms if throttle is first else throttle.throttle_ms + max(0.0, throttle.sent - first.received)
+    )
     return earliest, latest
 
 

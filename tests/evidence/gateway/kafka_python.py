@@ -91,10 +91,10 @@ def _played(side: Side, user: str, case: str, steps: _Steps) -> list[Observation
                 said = f"{type(error).__name__}: {error}"
             else:
                 said = "ok"
-            told = re.search(r"throttle_time_ms=([0-9]+)", said)
+            throttle = re.search(r"throttle_time_ms=([0-9]+)", said)
             said = re.sub(r"throttle_time_ms=[0-9]+|UUID\('[-0-9a-f]+'\)", "...", side.plain(said))
             received = time.monotonic() * 1000
-            seen.append(Observation(case, step, said, sent, received, int(told[1]) if told else None))
+            seen.append(Observation(case, step, said, sent, received, int(throttle[1]) if throttle else None))
     finally:
         admin.close()
     return seen

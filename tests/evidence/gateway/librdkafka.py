@@ -43,10 +43,10 @@ class _Client:
     def __init__(self, side: Side, user: str, case: str) -> None:
         self._side = side
         self._case = case
-        self._told: list[float] = []
+        self._throttle: list[float] = []
         self.seen: list[Observation] = []
-        told = {"throttle_cb": lambda event: self._told.append(event.throttle_time)}
-        self.admin = AdminClient({**_config(side, user), **told})
+        throttle = {"throttle_cb": lambda event: self._throttle.append(event.throttle_time)}
+        self.admin = AdminClient({**_config(side, user), **throttle})
 
     def observe(self, step: str, send: Callable[[], dict[str, Future]]) -> None:
         """Send a request for topics, and record the outcome of each."""
@@ -70,9 +70,9 @@ class _Client:
     def _add(self, step: str, seen: str, sent: float) -> None:
         received = time.monotonic() * 1000
         self.admin.poll(1)  # throttle_cb
-        told = round(max(self._told, default=0.0) * 1000)
-        self._told.clear()
-        self.seen.append(Observation(self._case, step, self._side.plain(seen), sent, received, told))
+        throttle = round(max(self._throttle, default=0.0) * 1000)
+        self._throttle.clear()
+        self.seen.append(Observation(self._case, step, self._side.plain(seen), sent, received, throttle))
 
 
 def _play(on: Ground, side: Side, first: int) -> list[Observation]:
@@ -118,7 +118,7 @@ def _delete(side: Side, user: str) -> list[Observation]:
 
 
 def _compress(on: Ground, side: Side, user: str) -> list[Observation]:
-    """Produce records by each codec, and look at how they were stored: librdkafka compresses only for some brokers."""
+    """Produce records by each codec, and check how they are stored: librdkafka compresses only for some brokers."""
     seen = []
     for codec in _CODECS:
         topic = side.topic(f"rd-{codec}")

@@ -23,7 +23,7 @@ class Observation:
     """The outcome in words, without times and names of the side, so that equal outcomes have equal texts."""
     sent: float
     received: float
-    told_ms: int | None = None
+    throttle_ms: int | None = None
     """The throttle time; None if the program cannot see it."""
     detail: str = ""
     """Further parts of the outcome, which are compared but not shown."""

@@ -41,7 +41,7 @@ _OLD_CLIENTS = "clients older than Kafka 1.0 that authenticate (SaslHandshake v0
 _VALIDATE_ONLY = "`validate_only` through the gateway"
 
 DIFFERENCES = {
-    ("validate growing", _ALONE): Difference(_VALIDATE_ONLY, "odd-present: ok", "odd-present: ok", told=True),
+    ("validate growing", _ALONE): Difference(_VALIDATE_ONLY, "odd-present: ok", "odd-present: ok", throttle=True),
     ("a topic that brokers may create", "Metadata, a while after"): Difference(
         _CREATED_BY_BROKERS, "odd-automatic: 1 partitions", "odd-automatic: 0 partitions"
     ),
@@ -105,7 +105,7 @@ def _odd(side: Side) -> list[Request]:
 
 
 def _automatic(client: WireClient, side: Side) -> list[Observation]:
-    """Ask for a topic that is not there and may be created, and again until it is, or the time is over."""
+    """Request a missing topic that may be created automatically, until it exists or the time is over."""
     case, name = "a topic that brokers may create", side.topic("odd-automatic")
     first = ask(client, side, case, metadata("Metadata that allows to create it", name, auto_create=True))
     deadline = time.monotonic() + _CREATED_SECONDS[side.name]

@@ -131,14 +131,14 @@ def difference_table(result: Result) -> Table:
     rows = []
     for row in result.rows:
         if row.difference and row.direct and row.gateway and not row.mismatch:
-            theirs, ours = (_with_told(each) for each in (row.direct, row.gateway))
+            theirs, ours = (_with_throttle(each) for each in (row.direct, row.gateway))
             rows.append((row.difference.name, f"{row.program}: {row.case}: {row.step}", theirs, ours))
     return Table("intended differences", ("difference", "request", "the broker", "the gateway"), tuple(rows), words=4)
 
 
-def _with_told(observation: Observation) -> str:
-    told = f", throttle time {observation.told_ms:,} ms" if observation.told_ms else ""
-    return _short(observation.seen) + told
+def _with_throttle(observation: Observation) -> str:
+    throttle = f", throttle time {observation.throttle_ms:,} ms" if observation.throttle_ms else ""
+    return _short(observation.seen) + throttle
 
 
 def observation_table(played: Played) -> Table:
@@ -173,15 +173,15 @@ def _cells(row: Row) -> tuple[str, ...]:
         seen = f"differs: {row.difference.name}"
     else:
         seen = _short(row.direct.seen)
-    told = (_told(each) for each in (row.direct, row.gateway))
+    throttle = (_throttle(each) for each in (row.direct, row.gateway))
     ended = (
         f"{each / 1000:.1f}" if row.case != EVERYTHING else NOTHING for each in (row.direct_ended, row.gateway_ended)
     )
-    return _cell(row.step), _cell(seen), *told, *ended
+    return _cell(row.step), _cell(seen), *throttle, *ended
 
 
-def _told(observation: Observation | None) -> str:
-    return f"{observation.told_ms:,}" if observation and observation.told_ms is not None else NOTHING
+def _throttle(observation: Observation | None) -> str:
+    return f"{observation.throttle_ms:,}" if observation and observation.throttle_ms is not None else NOTHING
 
 
 def _short(text: str) -> str:

@@ -29,7 +29,7 @@ class Difference:
     """The first column of docs/explanation/differences-from-kafka.md, without links."""
     kafka: str
     here: str
-    told: bool = False
+    throttle: bool = False
     """Whether the broker reports a throttle time and the gateway does not."""
 
 

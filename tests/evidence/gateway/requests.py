@@ -58,7 +58,7 @@ def delete(step: str, version: int, *names: str, ids: Sequence[bytes] = ()) -> R
 
 
 def metadata(step: str, *names: str, auto_create: bool = False) -> Request:
-    """Return a Metadata request; without names it asks for no topic."""
+    """Return a Metadata request; without names it requests no topic."""
     topics = [{"name": each, "topicId": NO_ID} for each in names]
     return Request(step, METADATA, METADATA_VERSION, {"topics": topics, "allowAutoTopicCreation": auto_create})
 
@@ -82,16 +82,16 @@ def ask_at_once(client: WireClient, side: Side, case: str, requests: Sequence[Re
 
 def observed(side: Side, case: str, request: Request, answer: Message, at: tuple[float, float]) -> Observation:
     """Return what is seen of an answer; the order of its topics is that of a hash map, and does not count."""
-    told = answer["throttleTimeMs"]
+    throttle = answer["throttleTimeMs"]
     if request.key == METADATA:
         found = sorted(answer["topics"], key=lambda each: each["name"])
         seen = ", ".join(f"{each['name']}: {len(each['partitions'])} partitions" for each in found) or "answered"
-        return Observation(case, request.step, side.plain(seen), *at, told)
+        return Observation(case, request.step, side.plain(seen), *at, throttle)
     field = _RESULTS[request.key]
     results = sorted(answer[field], key=lambda each: each["name"] or "")
     masked = _masked({**answer, field: results, "throttleTimeMs": 0})
     detail = side.plain(json.dumps(masked, sort_keys=True))
-    return Observation(case, request.step, side.plain(_results_in(results)), *at, told, detail)
+    return Observation(case, request.step, side.plain(_results_in(results)), *at, throttle, detail)
 
 
 def _results_in(results: Sequence[Message]) -> str:

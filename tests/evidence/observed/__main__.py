@@ -1,4 +1,4 @@
-"""Observes a storm, sizes quotas by the request log, and repeats the storm with these quotas: `make observed`."""
+"""Observes a storm, sizes quotas by the request log, and runs the storm again with these quotas: `make observed`."""
 
 import argparse
 import signal
@@ -91,7 +91,7 @@ def _observe(there: Place, arm: Arm) -> Observed:
     )
     there.command("report", "--requests", "requests.jsonl", "--force", "--output-file", "report.html")
     rates = {each["entity"].get("client-id"): each["controller_mutation_rate"] for each in advice["quotas"]}
-    quota = rates.get(STORM_USER) or rates[None]  # a tenant that gets no more than the default has none of its own
+    quota = rates.get(STORM_USER) or rates[None]  # a tenant that gets no more than the default has no separate quota
     return Observed(summary, quota, sum(Path(each).stat().st_size for each in there.logs))
 
 

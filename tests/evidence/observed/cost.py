@@ -47,7 +47,7 @@ class LogCost:
         return median(self.with_log.processor_ms) / median(self.without.processor_ms)
 
 
-def measure_cost(there: Place, rounds: int, seconds: float, tell: Callable[[str], None]) -> LogCost:
+def measure_cost(there: Place, rounds: int, seconds: float, notify: Callable[[str], None]) -> LogCost:
     """Measure both log levels in turn, with a producer at a fixed rate and a consumer; the first round warms up."""
     servers = {**QUIET, "bootstrap.servers": there.settings.kafka.bootstrap_servers}
     admin = AdminClient(servers)  # it has to outlive its futures
@@ -68,7 +68,7 @@ def measure_cost(there: Place, rounds: int, seconds: float, tell: Callable[[str]
                 cost.processor_ms.append(1000 * used / seconds)
                 cost.p50_ms.append(percentile(latencies, 0.5))
                 cost.p99_ms.append(percentile(latencies, 0.99))
-                tell(f"round {turn}, {level}: {cost.processor_ms[-1]:.0f} ms of processor time a second")
+                notify(f"round {turn}, {level}: {cost.processor_ms[-1]:.0f} ms of processor time a second")
                 if level == "DEBUG":
                     sizes.append((there.log.stat().st_size - before) / max(_lines(there) - lines, 1))
     return LogCost(costs["WARN"], costs["DEBUG"], median(sizes))

@@ -118,10 +118,8 @@ def _reading(arms: Sequence[Arm], observed: Observed) -> str:
 
 def _summary(summary: Mapping[str, Any]) -> Table:
     names = {"CREATE_TOPICS": "create topics", "CREATE_PARTITIONS": "add partitions", "DELETE_TOPICS": "delete topics"}
-    rows = tuple(
-        (name, f"{summary['requests'][key]:,}", f"{summary['mutations'][key]:,}", f"{summary['assumed_topics'][key]:,}")
-        for key, name in names.items()
-    )
+    counts = [summary[f"{what}_by_operation"] for what in ("requests", "mutations", "assumed_topics")]
+    rows = tuple((name, *(f"{count[key]:,}" for count in counts)) for key, name in names.items())
     return Table("observed", ("operation", "requests", "mutations", "topics with an assumed cost"), rows, words=1)
 
 

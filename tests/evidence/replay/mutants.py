@@ -29,7 +29,7 @@ _find, _add, _burst = Deduplication.find, Deduplication.add, Window.burst
 
 @contextmanager
 def mutated(name: str) -> Iterator[None]:
-    """Break the stages inside the block, wherever they run."""
+    """Introduce a fault into the stages inside the block, wherever they run."""
     with (
         patch("jobs.enforce.decide._decide_bucket", partial(_broken, name, _decide_bucket.__name__)),
         patch("jobs.enforce.resolve._resolve_batches", partial(_broken, name, _resolve_batches.__name__)),

@@ -7,7 +7,7 @@ from tests.evidence.reference.model import Reference, Tags
 
 
 def in_partition_order(log: Log) -> list[tuple[int, Entry]]:
-    """Return requests with their offsets as they came: the order of buckets whose requests share a partition."""
+    """Return requests with their offsets as written: the order of buckets whose requests share a partition."""
     return [(offset, entry) for offset, entry in log.placed() if entry.request is not None]
 
 

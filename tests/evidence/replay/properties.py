@@ -30,7 +30,7 @@ def check_one_partition(engine: Engine, log: Log, runs: Sequence[Run]) -> None:
     found = [_once(log, run, engine.answers(log, run)) for run in runs]
     _check_rules(log, in_partition_order(log), found[0], runs[0])
     for run, answers in zip(runs[1:], found[1:], strict=True):
-        _check_same(found[0], answers, f"{run} beside {runs[0]}")
+        _check_same(found[0], answers, f"{run} compared with {runs[0]}")
 
 
 def check_any_partitions(engine: Engine, log: Log, runs: Sequence[Run]) -> None:
@@ -43,7 +43,7 @@ def check_any_partitions(engine: Engine, log: Log, runs: Sequence[Run]) -> None:
     found = [_once(log, run, engine.answers(log, run)) for run in runs]
     _check_rules(log, in_guaranteed_order(log, batches), found[0], runs[0])
     for run, answers in zip(runs[1:], found[1:], strict=True):
-        _check_same(found[0], answers, f"{run} beside {runs[0]}")
+        _check_same(found[0], answers, f"{run} compared with {runs[0]}")
 
 
 def _once(log: Log, run: Run, answers: Sequence[Answer]) -> dict[Position, Answer]:

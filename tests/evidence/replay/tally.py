@@ -22,8 +22,8 @@ _TITLES = {
     "refused": "requests with a refused topic",
     "repeated": "requests answered as repeats",
     "restarts": "restarts from the checkpoint",
-    "crashes": "of these with a batch that was repeated",
-    "copies": "byte-identical copies of answers, written by repeated batches",
+    "crashes": "of these with a batch that was run again",
+    "copies": "byte-identical copies of answers, written by batches that were run again",
 }
 
 

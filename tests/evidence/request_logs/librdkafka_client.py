@@ -21,8 +21,8 @@ class LibrdkafkaClient:
         self.principal = principal
         self.client_id: str | None = config["client.id"]
         self._throttles: list[float] = []
-        told = {"throttle_cb": lambda event: self._throttles.append(event.throttle_time), "log_level": 2}
-        self._admin = AdminClient({**config, **told})
+        throttling = {"throttle_cb": lambda event: self._throttles.append(event.throttle_time), "log_level": 2}
+        self._admin = AdminClient({**config, **throttling})
         self._admin.list_topics(timeout=_SECONDS)
 
     def ask(self, call: Call) -> Answer:

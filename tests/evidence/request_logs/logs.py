@@ -19,7 +19,7 @@ _LARGE = 200_000
 
 
 def sizes(nodes: tuple[Node, ...]) -> dict[str, int]:
-    """Return the present size of each node's log, bytes."""
+    """Return the current size of each node's log, bytes."""
     return {each.name: (each.folder / REQUEST_LOG).stat().st_size for each in nodes}
 
 

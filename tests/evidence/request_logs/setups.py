@@ -1,4 +1,4 @@
-"""The clusters whose request logs are kept as test data."""
+"""The clusters whose request logs are stored as test data."""
 
 import enum
 from dataclasses import dataclass

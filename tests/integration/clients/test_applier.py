@@ -1,9 +1,10 @@
-"""The applier on a real cluster: what it carries out, what it does not, and each once whatever happens to it."""
+"""The applier on a real cluster: what it carries out, what it does not, and that it does each mutation once."""
 
 import itertools
 import json
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
@@ -20,7 +21,7 @@ from quota.kafka.applier import applier as applier_module
 from quota.kafka.applier.applier import Applier
 from quota.kafka.applier.ledger import Ledger
 from quota.kafka.applier.stats import ApplierStats
-from quota.kafka.places import TakenOver
+from quota.kafka.positions import TakenOver
 from quota.kafka.reading import read_topic
 from quota.kafka.target.calls import TopicCalls
 from quota.kafka.topics.preparation import prepare_topics
@@ -35,7 +36,6 @@ from tests.support.clients import QUIET
 from tests.support.deployment import make_deployment
 from tests.support.factories import request_json
 from tests.support.monitoring import samples
-from tests.support.programs import running_applier
 from tests.support.waiting import until
 
 RESULTS = msgspec.json.Decoder(MutationResult)
@@ -45,7 +45,7 @@ OFFSETS = itertools.count()
 
 
 class Bench:
-    """A deployment without the job: decisions are put into their topic by hand."""
+    """A deployment without the job: tests write the decisions into their topic."""
 
     def __init__(self, settings):
         self.settings = settings
@@ -79,23 +79,23 @@ class Bench:
         self.write(self.decided(operation, *topics, **fields))
 
     def apply(self):
-        """An applier that works off what is there; what it did."""
+        """Run an applier over the existing decisions, and return its counts."""
         applier = Applier(self.settings, threading.Event())
         applier.run(once=True)
         return applier.stats
 
-    def heard(self):
+    def read_results(self):
         """The topics of all results by now, decision by decision in their order."""
         messages = read_topic(self.settings.kafka.connection, self.settings.topics.results, 10)
-        heard = [codec.decode(message.value(), RESULTS) for message in messages]
-        return [result.topics for result in sorted(heard, key=lambda result: result.source.offset)]
+        read_results = [codec.decode(message.value(), RESULTS) for message in messages]
+        return [result.topics for result in sorted(read_results, key=lambda result: result.source.offset)]
 
     def results(self):
         """The same in short: (topic, error, found_done)."""
-        return [[(each.name, each.error, each.found_done) for each in topics] for topics in self.heard()]
+        return [[(each.name, each.error, each.found_done) for each in topics] for topics in self.read_results()]
 
     def partitions(self, name):
-        """How many partitions a topic has, None if there is none."""
+        """Return the number of partitions of a topic; None if there is none."""
         topic = self.admin.list_topics(timeout=10).topics.get(name)
         return None if topic is None else len(topic.partitions)
 
@@ -110,7 +110,7 @@ def topic(name, partitions, **fields):
     return {"name": name, "partitions": partitions, **fields}
 
 
-def test_admitted_topics_are_created_as_they_were_asked_for(bench):
+def test_admitted_topics_are_created_as_requested(bench):
     bench.admit(
         "CREATE_TOPICS",
         topic("made-plain", 2),
@@ -143,25 +143,25 @@ IMPOSSIBLE = [
 ]
 
 
-def test_what_cannot_be_carried_out_is_told_in_the_clusters_words(bench):
+def test_a_failed_mutation_is_reported_with_the_clusters_own_message(bench):
     bench.admin.create_topics([NewTopic("there", 3)])["there"].exception()
-    for operation, asked, _, _ in IMPOSSIBLE:
-        bench.admit(operation, asked)
+    for operation, requested, _, _ in IMPOSSIBLE:
+        bench.admit(operation, requested)
     bench.apply()
-    results = bench.heard()
+    results = bench.read_results()
     assert [(each.name, each.error) for (each,) in results] == [
-        (asked["name"], error) for _, asked, error, _ in IMPOSSIBLE
+        (requested["name"], error) for _, requested, error, _ in IMPOSSIBLE
     ]
-    for (told,), (_, _, _, message) in zip(results, IMPOSSIBLE, strict=True):
-        assert message in told.error_message
+    for (message_count,), (_, _, _, message) in zip(results, IMPOSSIBLE, strict=True):
+        assert message in message_count.error_message
 
 
-def test_a_topic_that_fails_keeps_no_other_from_being_carried_out(bench):
+def test_a_topic_that_fails_does_not_prevent_others(bench):
     bench.admit("CREATE_TOPICS", topic("among-huge", 2_000_000), topic("among-fine", 1), topic("among/bad", 1))
     assert (bench.apply().topics, bench.partitions("among-fine")) == (1, 1)
 
 
-def test_the_deployments_own_topics_are_safe_from_everybody(bench):
+def test_no_user_can_change_the_deployments_own_topics(bench):
     mine = bench.settings.topics.decisions
     bench.admit("DELETE_TOPICS", topic(mine, 1000))
     bench.apply()
@@ -169,22 +169,22 @@ def test_the_deployments_own_topics_are_safe_from_everybody(bench):
     assert bench.partitions(mine) == 2
 
 
-def test_what_was_made_to_do_harm_harms_nobody_else(bench):
+def test_malicious_requests_affect_no_other_client(bench):
     """librdkafka ends a name at a zero character, and a name that is too long breaks the connection."""
     mine = bench.settings.topics.decisions
     bench.admit("DELETE_TOPICS", topic(f"{mine}\0", 2), topic("", 0))
     bench.admit("CREATE_PARTITIONS", topic("", 0, count=1))
-    bench.admit("CREATE_TOPICS", topic("x" * 40_000, 1), topic("fine-beside", 1))
+    bench.admit("CREATE_TOPICS", topic("x" * 40_000, 1), topic("valid", 1))
     bench.admit("CREATE_TOPICS", topic("zero-in-config", 1, configs={"retention.ms": "1\0002"}))
     bench.admit("CREATE_TOPICS", topic("long-config", 1, configs={"retention.ms": "1" * 40_000}))
     bench.admit("CREATE_TOPICS", *[topic("same", 0)] * 3)
     bench.write(b"\xff\xff", b"[" * 5000, b"null", b"")
     bench.admit("CREATE_TOPICS", topic("fine-after", 1))
     bench.apply()
-    assert [[(each.error, each.name[:20]) for each in topics] for topics in bench.heard()] == [
+    assert [[(each.error, each.name[:20]) for each in topics] for topics in bench.read_results()] == [
         [("INVALID_TOPIC_EXCEPTION", f"{mine}\0"[:20]), ("UNKNOWN_TOPIC_OR_PARTITION", "")],
         [("UNKNOWN_TOPIC_OR_PARTITION", "")],
-        [("INVALID_TOPIC_EXCEPTION", "x" * 20), ("NONE", "fine-beside")],
+        [("INVALID_TOPIC_EXCEPTION", "x" * 20), ("NONE", "valid")],
         [("INVALID_TOPIC_EXCEPTION", "zero-in-config")],
         [("INVALID_TOPIC_EXCEPTION", "long-config")],
         [("INVALID_REQUEST", "same")] * 3,
@@ -193,20 +193,20 @@ def test_what_was_made_to_do_harm_harms_nobody_else(bench):
     assert (bench.partitions(mine), bench.partitions("fine-after")) == (2, 1)
 
 
-@pytest.mark.parametrize(("limit", "told"), [(64 * 1024, 1000), (1024, 0)])
-def test_a_result_that_would_be_too_large_for_its_topic_says_less(bench, limit, told):
-    """Without its messages, or without its topics where the jobs have another limit than the applier."""
+@pytest.mark.parametrize(("limit", "message_count"), [(64 * 1024, 1000), (1024, 0)])
+def test_a_result_too_large_for_its_topic_is_shortened(bench, limit, message_count):
+    """It has no messages, or no topics if the jobs have a different limit than the applier."""
     limits = bench.settings.limits.model_copy(update={"max_request_bytes": limit})
     applier = bench.settings.applier.model_copy(update={"topic_pattern": "nothing"})
     bench.settings = bench.settings.model_copy(update={"limits": limits, "applier": applier})
     bench.admit("CREATE_TOPICS", *[topic(f"t{number}", 0) for number in range(1000)], user="u" * 10_000)
     assert bench.apply().failed == 1000
-    (topics,) = bench.heard()
-    assert [each.error_message for each in topics] == [None] * told
+    (topics,) = bench.read_results()
+    assert [each.error_message for each in topics] == [None] * message_count
 
 
-def test_records_that_are_no_results_stop_nobody(bench):
-    for part in (bench.settings.topics.results, bench.settings.topics.places):
+def test_invalid_results_stop_no_client(bench):
+    for part in (bench.settings.topics.results, bench.settings.topics.positions):
         producer = Producer({**QUIET, "bootstrap.servers": bench.settings.kafka.bootstrap_servers})
         producer.produce(part, b"\xffno result", bench.settings.applier.group.encode())
         assert producer.flush(10) == 0
@@ -214,7 +214,7 @@ def test_records_that_are_no_results_stop_nobody(bench):
     assert bench.apply().topics == 1
 
 
-def test_tenants_can_be_kept_to_topics_of_their_own(bench):
+def test_tenants_can_be_restricted_to_their_own_topics(bench):
     applier = bench.settings.applier.model_copy(update={"topic_pattern": r"{user}-.+"})
     bench.settings = bench.settings.model_copy(update={"applier": applier})
     bench.admit("CREATE_TOPICS", topic("dora-kept", 1), topic("bob-kept", 1), user="dora")
@@ -222,8 +222,8 @@ def test_tenants_can_be_kept_to_topics_of_their_own(bench):
     assert bench.results() == [[("dora-kept", "NONE", False), ("bob-kept", "TOPIC_AUTHORIZATION_FAILED", False)]]
 
 
-def test_old_api_versions_can_be_left_out(bench):
-    """They are always admitted: without a gateway that mutes them, they would pass the quotas by."""
+def test_old_api_versions_can_be_excluded(bench):
+    """They are always admitted: without a gateway that mutes them, they would bypass the quotas."""
     applier = bench.settings.applier.model_copy(update={"permissive": False})
     bench.settings = bench.settings.model_copy(update={"applier": applier})
     bench.admit("CREATE_TOPICS", topic("old-version", 1), api_version=5)
@@ -232,7 +232,7 @@ def test_old_api_versions_can_be_left_out(bench):
     assert bench.results() == [[("old-version", "POLICY_VIOLATION", False)], [("new-version", "NONE", False)]]
 
 
-def test_what_the_sender_does_itself_what_is_too_late_and_what_was_refused_is_not_carried_out(bench):
+def test_mutations_that_are_the_clients_own_or_late_or_refused_are_not_carried_out(bench):
     bench.admit("CREATE_TOPICS", topic("left-own", 1), apply=False)
     bench.admit("CREATE_TOPICS", topic("left-late", 1), expires_at=1)
     bench.admit("CREATE_TOPICS", topic("left-old", 1), seconds_ago=3601)
@@ -260,8 +260,8 @@ def test_validate_only_changes_nothing(bench):
     assert (bench.partitions("checked-new"), bench.partitions("checked-there")) == (None, 1)
 
 
-def test_a_life_of_a_topic_goes_through_in_one_batch(bench):
-    """Each step is judged by what the one before it left, also where a broker does not know of it yet."""
+def test_a_topic_is_created_grown_and_deleted_in_one_batch(bench):
+    """Each step is decided by the result of the one before, even if a broker does not know it yet."""
     bench.admit("CREATE_TOPICS", topic("life", 1))
     bench.admit("CREATE_PARTITIONS", topic("life", 2, count=3))
     bench.admit("CREATE_PARTITIONS", topic("life", 2, count=5))
@@ -272,8 +272,8 @@ def test_a_life_of_a_topic_goes_through_in_one_batch(bench):
     assert bench.partitions("life") == 4
 
 
-def test_a_decision_that_comes_twice_is_carried_out_once(bench):
-    """Its second copy may come after a restart, and after what it created is gone."""
+def test_a_duplicated_decision_is_carried_out_once(bench):
+    """Its second copy may come after a restart, and after the created topic was deleted."""
     create = bench.decided("CREATE_TOPICS", topic("twice", 1))
     bench.write(create, create)
     bench.admit("DELETE_TOPICS", topic("twice", 1))
@@ -285,8 +285,8 @@ def test_a_decision_that_comes_twice_is_carried_out_once(bench):
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_an_applier_that_dies_in_a_batch_leaves_nothing_out_and_does_nothing_twice(bench, monkeypatch, moment):
-    """Before it has carried out anything, or after all of it and before anybody was told."""
+def test_an_applier_killed_in_a_batch_skips_nothing_and_does_nothing_twice(bench, monkeypatch, moment):
+    """It is killed before it has carried out anything, or after everything and before any result is written."""
     names = [f"dying-{moment}-{part}" for part in ("made", "grown", "gone")]
     bench.admin.create_topics([NewTopic(names[1], 1), NewTopic(names[2], 2)])[names[2]].result()
     bench.apply()
@@ -312,8 +312,8 @@ def test_an_applier_that_dies_in_a_batch_leaves_nothing_out_and_does_nothing_twi
     assert [bench.partitions(name) for name in names] == [2, 3, None]
 
 
-def test_after_a_clean_stop_nothing_is_taken_for_done(bench):
-    """What was there before is somebody else's, even if it is just as it was asked for."""
+def test_after_a_clean_stop_nothing_is_mistaken_for_done(bench):
+    """An existing topic belongs to another client, even if it is just as requested."""
     bench.apply()
     bench.admin.create_topics([NewTopic("others", 1)])["others"].exception()
     bench.admit("CREATE_TOPICS", topic("others", 1))
@@ -321,7 +321,7 @@ def test_after_a_clean_stop_nothing_is_taken_for_done(bench):
     assert bench.results() == [[("others", "TOPIC_ALREADY_EXISTS", False)]]
 
 
-def test_an_applier_that_another_has_taken_over_from_begins_nothing_more(bench):
+def test_a_replaced_applier_begins_nothing_more(bench):
     first = Applier(bench.settings, threading.Event())
     Applier(bench.settings, threading.Event())
     bench.admit("CREATE_TOPICS", topic("only-by-the-second", 1))
@@ -330,7 +330,7 @@ def test_an_applier_that_another_has_taken_over_from_begins_nothing_more(bench):
     assert bench.partitions("only-by-the-second") is None
 
 
-def test_an_idle_applier_that_another_has_taken_over_from_ends_too(bench, monkeypatch):
+def test_a_replaced_idle_applier_ends_too(bench, monkeypatch):
     monkeypatch.setattr(applier_module, "_REFRESH_SECONDS", 0.2)
     first = Applier(bench.settings, threading.Event())
     Applier(bench.settings, threading.Event())
@@ -338,7 +338,7 @@ def test_an_idle_applier_that_another_has_taken_over_from_ends_too(bench, monkey
         first.run()
 
 
-def test_an_applier_that_is_taken_over_from_in_a_batch_ends_before_its_next_call(bench, monkeypatch):
+def test_an_applier_replaced_in_a_batch_ends_before_its_next_call(bench, monkeypatch):
     bench.admin.create_topics([NewTopic("kept-by-the-second", 1)])["kept-by-the-second"].result()
     bench.admit("CREATE_TOPICS", topic("made-by-the-first", 1))
     bench.admit("DELETE_TOPICS", topic("kept-by-the-second", 1))
@@ -356,7 +356,7 @@ def test_an_applier_that_is_taken_over_from_in_a_batch_ends_before_its_next_call
     assert (bench.partitions("made-by-the-first"), bench.partitions("kept-by-the-second")) == (1, 1)
 
 
-def test_a_target_that_is_away_is_not_waited_for_for_ever(bench):
+def test_an_unavailable_target_is_not_awaited_forever(bench):
     kafka = bench.settings.kafka.model_copy(update={"target_servers": f"127.0.0.1:{free_port()}"})
     applier = bench.settings.applier.model_copy(update={"timeout_seconds": 1.0})
     bench.settings = bench.settings.model_copy(update={"kafka": kafka, "applier": applier})
@@ -366,7 +366,7 @@ def test_a_target_that_is_away_is_not_waited_for_for_ever(bench):
     assert {error for ((_, error, _),) in bench.results()} <= {"_TRANSPORT", "_TIMED_OUT", "_ALL_BROKERS_DOWN"}
 
 
-def test_partitions_that_are_added_to_the_decisions_are_read_too(bench, monkeypatch):
+def test_partitions_added_to_the_decisions_topic_are_read_too(bench, monkeypatch):
     monkeypatch.setattr(applier_module, "_REFRESH_SECONDS", 0.2)
     stop = threading.Event()
     applier = Applier(bench.settings, stop)
@@ -383,25 +383,33 @@ def test_partitions_that_are_added_to_the_decisions_are_read_too(bench, monkeypa
     assert (applier.stats.topics, bench.partitions("in-a-new-partition")) == (1, 1)
 
 
-def test_an_applier_outlives_a_cluster_that_is_away_for_some_seconds(base_settings, tmp_path):
+def test_an_applier_survives_a_cluster_that_is_unavailable_for_some_seconds(base_settings, tmp_path):
+    """The broker restarts once the applier has polled without it for twice the time limit of its calls."""
     broker = Broker(tmp_path / "broker", jars_folder(base_settings.broker.jars))
     settings = make_deployment(with_plaintext_cluster(base_settings, broker.address), "away", tmp_path)
     settings = settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"timeout_seconds": 2.0})})
     with broker:
         prepare_topics(settings)
-        with running_applier(settings):
-            bench = Bench(settings)
-            bench.admit("CREATE_TOPICS", topic("away-before", 1))
-            until(lambda: bench.partitions("away-before") == 1)
-            broker.stop()
-            time.sleep(5)
-            broker.start()
-            bench.admit("CREATE_TOPICS", topic("away-after", 1))
-            until(lambda: bench.partitions("away-after") == 1)
+        stop = threading.Event()
+        applier, bench = Applier(settings, stop), Bench(settings)
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(applier.run)
+            try:
+                bench.admit("CREATE_TOPICS", topic("before", 1))
+                until(lambda: bench.partitions("before") == 1)
+                broker.stop()
+                restart_at = time.monotonic() + 2 * settings.kafka.timeout_seconds
+                until(lambda: applier.stats.looped_at > restart_at)
+                broker.start()
+                bench.admit("CREATE_TOPICS", topic("after", 1))
+                until(lambda: bench.partitions("after") == 1)
+            finally:
+                stop.set()
+            running.result(60)
 
 
 def test_a_request_that_was_sent_twice_is_carried_out_once(bench):
-    """The second decision hears how the topic is, and makes it no second time: nothing was charged for that."""
+    """The second decision reports the topic, and does not create it again: nothing was charged for that."""
     create = bench.decided("CREATE_TOPICS", topic("sent-twice", 2))
     delete = bench.decided("DELETE_TOPICS", topic("sent-twice", 2))
     bench.write(create, bench.repeated(create))
@@ -409,7 +417,7 @@ def test_a_request_that_was_sent_twice_is_carried_out_once(bench):
     bench.write(delete, bench.repeated(create), bench.repeated(delete))
     bench.apply()
     until(lambda: bench.partitions("sent-twice") is None)
-    (made, found, deleted, again, gone) = bench.heard()
+    (made, found, deleted, again, gone) = bench.read_results()
     assert [(each.error, each.found_done) for (each,) in (made, found, deleted, gone)] == [
         ("NONE", False),
         ("NONE", True),
@@ -420,21 +428,21 @@ def test_a_request_that_was_sent_twice_is_carried_out_once(bench):
     assert "admitted this before, and it is not carried out twice" in again[0].error_message
 
 
-def test_it_tells_what_became_of_topics_and_how_many_decisions_it_has_yet_to_read(bench, monkeypatch):
-    """One topic is made and one is there already; then two decisions come that nobody works off."""
+def test_it_reports_outcomes_by_topic_and_its_lag(bench, monkeypatch):
+    """One topic is created and one exists already; then two decisions come that no applier processes."""
     monkeypatch.setattr("jobs.metrics.applier._ENDS_SECONDS", 0.0)
     tally = ApplierStats()
     metrics = ApplierMetrics(bench.settings, tally)
     for _ in range(2):
-        bench.admit("CREATE_TOPICS", topic("told-of", 1))
+        bench.admit("CREATE_TOPICS", topic("reported", 1))
     Applier(bench.settings, threading.Event(), tally).run(once=True)
-    behind = []
+    lags = []
     for _ in range(2):
         metrics.poll()
         found = samples(metrics.families())
-        behind.append(found["mutation_quota_query_lag_records", ("query", "applier")])
+        lags.append(found["mutation_quota_query_lag_records", ("query", "applier")])
         bench.admit("CREATE_TOPICS", topic("another", 1))
         bench.admit("CREATE_TOPICS", topic("and-another", 1))
-    assert behind == [0, 2]
+    assert lags == [0, 2]
     assert found["mutation_quota_applied_topics_total", ("outcome", "carried_out")] == 1
     assert found["mutation_quota_applied_topics_total", ("outcome", "failed")] == 1

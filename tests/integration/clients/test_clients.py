@@ -45,7 +45,7 @@ class Job:
         self._query.stop()
 
     def config(self, user, **options):
-        """What an application gives to its client."""
+        """Return librdkafka's own settings, as an application passes them to its client."""
         own = {f"mutation.quota.topics.{part}": getattr(self.settings.topics, part) for part in PARTS}
         client = {f"mutation.quota.client.{name}": value for name, value in options.items()}
         servers = self.settings.kafka.bootstrap_servers
@@ -63,7 +63,7 @@ class Job:
         write_record(self.settings, QuotaRecord(QuotaEntity(user), rate))
 
     def partitions(self, name):
-        """How many partitions a topic has, None if there is none."""
+        """Return the number of partitions of a topic; None if there is none."""
         admin = AdminClient({**QUIET, "bootstrap.servers": self.settings.kafka.bootstrap_servers})
         topic = admin.list_topics(timeout=10).topics.get(name)
         return None if topic is None else len(topic.partitions)
@@ -102,8 +102,8 @@ def error_of(future, timeout=60):
 
 
 @pytest.mark.parametrize("applied_by", ["client", "applier"])
-def test_topics_are_made_grown_and_deleted(job, applied_by):
-    """By the client itself, or by an applier: to the application it is the same."""
+def test_topics_are_created_grown_and_deleted(job, applied_by):
+    """The application sees the same, whether its client or an applier creates the topics."""
     made, other = f"{applied_by}-made", f"{applied_by}-other"
     with applying(job.settings), QuotaAdminClient(job.config("maker", applied_by=applied_by)) as admin:
         for future in admin.create_topics(
@@ -121,7 +121,7 @@ def test_topics_are_made_grown_and_deleted(job, applied_by):
 
 
 @pytest.mark.parametrize("applied_by", ["client", "applier"])
-def test_the_clusters_own_words_reach_the_future(job, applied_by):
+def test_the_future_has_the_clusters_own_error(job, applied_by):
     with applying(job.settings), QuotaAdminClient(job.config("careless", applied_by=applied_by)) as admin:
         futures = admin.create_topics(
             [
@@ -141,10 +141,10 @@ def test_the_clusters_own_words_reach_the_future(job, applied_by):
         assert error_of(grown["never-was"])[0] == "UNKNOWN_TOPIC_OR_PART"
 
 
-def test_what_is_no_request_fails_with_the_reason_of_its_dead_letter(job):
+def test_an_invalid_request_fails_with_the_reason_of_its_dead_letter(job):
     with QuotaAdminClient(job.config("wrong")) as admin:
         future = admin.create_topics([NewTopic("minus", -5)])["minus"]
-        assert error_of(future) == ("INVALID_REQUEST", "topics[0].partitions: expected int >= 0 (value: -5)")
+        assert error_of(future) == ("INVALID_REQUEST", "topics[0].partitions: expected integer >= 0 (value: -5)")
         (future,) = admin.create_topics([NewTopic("x" * 1025, 1)]).values()
         name, message = error_of(future)
         assert (name, message.split("(")[0]) == (
@@ -153,7 +153,7 @@ def test_what_is_no_request_fails_with_the_reason_of_its_dead_letter(job):
         )
 
 
-def test_without_retries_the_refused_fail_at_once_and_the_others_are_made(job):
+def test_without_retries_refused_topics_fail_at_once_and_the_others_are_created(job):
     job.limit("hasty")
     with QuotaAdminClient(job.config("hasty")) as admin:
         topics = [NewTopic("hasty-first", BURST + 40), NewTopic("hasty-second", 1)]
@@ -167,7 +167,7 @@ def test_without_retries_the_refused_fail_at_once_and_the_others_are_made(job):
         assert (job.partitions("hasty-first"), job.partitions("hasty-second")) == (BURST + 40, None)
 
 
-def test_with_retries_the_refused_are_made_after_the_throttle_time(job):
+def test_with_retries_refused_topics_are_created_after_the_throttle_time(job):
     job.limit("patient")
     with QuotaAdminClient(job.config("patient")) as admin:
         began = time.monotonic()
@@ -179,7 +179,7 @@ def test_with_retries_the_refused_are_made_after_the_throttle_time(job):
         until(lambda: job.partitions("patient-second") == 1)  # a broker may learn of it later than the client
 
 
-def test_at_the_time_limit_the_refused_fail_with_the_time_that_remains(job):
+def test_at_the_time_limit_refused_topics_fail_with_the_remaining_throttle_time(job):
     job.limit("late")
     with QuotaAdminClient(job.config("late")) as admin:
         admin.create_topics([NewTopic("late-first", BURST + 100)])["late-first"].result(60)
@@ -192,7 +192,7 @@ def test_at_the_time_limit_the_refused_fail_with_the_time_that_remains(job):
         assert job.partitions("late-second") is None
 
 
-def test_validate_only_costs_nothing_and_makes_nothing(job):
+def test_validate_only_costs_nothing_and_creates_nothing(job):
     job.limit("checker")
     with QuotaAdminClient(job.config("checker")) as admin:
         for _ in range(3):
@@ -203,7 +203,7 @@ def test_validate_only_costs_nothing_and_makes_nothing(job):
         assert job.partitions("checker-one") is None
 
 
-def test_a_client_that_hears_nothing_fails_or_goes_on_as_it_is_set_and_is_back_with_the_job(job, caplog):
+def test_a_client_without_a_decision_fails_or_proceeds_as_configured_and_recovers_with_the_job(job, caplog):
     job.stop()
     try:
         closed = QuotaAdminClient(job.config("silent", api_timeout_ms=3000))
@@ -215,7 +215,10 @@ def test_a_client_that_hears_nothing_fails_or_goes_on_as_it_is_set_and_is_back_w
         assert (name, 2.9 <= time.monotonic() - began < 6.0) == ("_TIMED_OUT", True)
         assert message.startswith("no decision on topic silent-closed in time; is mutation-quota enforce running on")
         assert (closed.proceeded_without_decision, opened.proceeded_without_decision) == (0, 1)
-        assert "no decision on CREATE_TOPICS of silent-opened: going on (client.when_silent=open)" in caplog.text
+        assert (
+            "no decision on CREATE_TOPICS of silent-opened: proceeding without one (client.when_silent=open)"
+            in caplog.text
+        )
         waiting = opened.create_topics([NewTopic("silent-waiting", 1)])["silent-waiting"]
     finally:
         job.start()
@@ -226,8 +229,8 @@ def test_a_client_that_hears_nothing_fails_or_goes_on_as_it_is_set_and_is_back_w
     opened.close()
 
 
-def test_what_nobody_waits_for_any_more_is_not_carried_out_when_the_job_is_back(job):
-    """An application that was told of a failure may have gone another way since."""
+def test_a_mutation_whose_client_has_given_up_is_not_carried_out_after_a_restart(job):
+    """An application may have proceeded differently after it got an error."""
     job.stop()
     with QuotaAdminClient(job.config("gone", applied_by="applier")) as admin:
         future = admin.create_topics([NewTopic("gone-first", 1)], request_timeout=1.0)["gone-first"]
@@ -252,17 +255,17 @@ def test_closing_waits_for_the_calls_or_fails_them_and_a_closed_client_says_so(j
     assert error_of(left, timeout=0)[0] == "_DESTROY"
 
 
-def test_callbacks_may_fail_ask_again_and_close_the_client(job):
+def test_callbacks_may_fail_or_make_requests_or_close_the_client(job):
     """They run on threads of the client, which has to live on."""
     admin = QuotaAdminClient(job.config("calling", applied_by="nobody"))
-    asked, closed = [], threading.Event()
+    second_calls, closed = [], threading.Event()
 
     def fail(_):
         sys.exit("from a callback")
 
     def ask(_):
-        asked.append(admin.create_topics([NewTopic("calling-second", 1)])["calling-second"])
-        asked[0].add_done_callback(close)
+        second_calls.append(admin.create_topics([NewTopic("calling-second", 1)])["calling-second"])
+        second_calls[0].add_done_callback(close)
 
     def close(_):
         admin.close()
@@ -272,10 +275,10 @@ def test_callbacks_may_fail_ask_again_and_close_the_client(job):
     first.add_done_callback(ask)
     first.add_done_callback(fail)
     assert closed.wait(60)
-    assert asked[0].result(0) is None
+    assert second_calls[0].result(0) is None
 
 
-def test_a_target_that_is_away_keeps_nobody_from_closing(job):
+def test_an_unavailable_target_does_not_prevent_closing(job):
     away = {**QUIET, "bootstrap.servers": f"127.0.0.1:{free_port()}"}
     control = {"mutation.quota.kafka.bootstrap_servers": job.settings.kafka.bootstrap_servers}
     admin = QuotaAdminClient({**job.config("away"), **away, **control})
@@ -286,7 +289,7 @@ def test_a_target_that_is_away_keeps_nobody_from_closing(job):
     assert all(isinstance(future.exception(0), KafkaException) for future in futures)
 
 
-def test_a_client_that_fails_open_does_so_too_where_it_never_reached_who_decides(job):
+def test_a_client_fails_open_even_if_it_never_reached_the_deciding_cluster(job):
     control = {"mutation.quota.kafka.bootstrap_servers": f"127.0.0.1:{free_port()}"}
     config = {**job.config("alone"), **control, "mutation.quota.kafka.timeout_seconds": 1}
     with pytest.raises(ClusterError):
@@ -297,7 +300,7 @@ def test_a_client_that_fails_open_does_so_too_where_it_never_reached_who_decides
 
 
 @pytest.mark.parametrize("seconds", [0, -1.0, float("inf"), float("nan")])
-def test_a_time_limit_that_is_none_is_told(job, seconds):
+def test_an_invalid_time_limit_is_reported(job, seconds):
     with QuotaAdminClient(job.config("limits")) as admin, pytest.raises(ValueError, match="request_timeout is"):
         admin.create_topics([NewTopic("limits", 1)], request_timeout=seconds)
 
@@ -317,23 +320,29 @@ def test_the_client_for_asyncio(job):
     ("config", "message"),
     [
         ({}, "bootstrap.servers is missing"),
-        ({"bootstrap.servers": "x", "mutation.quota.client.applied_by": "ghost"}, "client.applied_by: input should be"),
+        (
+            {"bootstrap.servers": "x", "mutation.quota.client.applied_by": "ghost"},
+            "client.applied_by: expected 'client'",
+        ),
         ({"bootstrap.servers": "x", "mutation.quota.clients.user": "a"}, "unknown setting clients.user"),
-        ({"bootstrap.servers": "x", "default.api.timeout.ms": 0}, "client.api_timeout_ms: input should be greater"),
+        (
+            {"bootstrap.servers": "x", "default.api.timeout.ms": 0},
+            "client.api_timeout_ms: expected a number of at least 1",
+        ),
     ],
 )
-def test_a_configuration_that_cannot_be_used_is_told(config, message):
+def test_an_unusable_configuration_is_reported(config, message):
     with pytest.raises(BadInput, match=message):
         QuotaAdminClient(config)
 
 
-def test_a_cluster_without_the_topics_is_told(job):
+def test_a_cluster_without_the_topics_is_reported(job):
     with pytest.raises(ClusterError, match="topic nothing-here: Broker: Unknown topic"):
         QuotaAdminClient({**job.config("lost"), "mutation.quota.topics.decisions": "nothing-here"})
 
 
 def test_the_commands_of_topics(job, tmp_path):
-    """Exit 0 for done, 3 for refused, 1 for what the cluster will not have, 2 for what makes no sense."""
+    """The exit code is 0 for success, 3 for a refusal, 1 for an error of the cluster, 2 for invalid input."""
     job.limit("operator")
 
     def topics_command(*args):
@@ -348,14 +357,14 @@ def test_the_commands_of_topics(job, tmp_path):
     assert topics_command("create", "--topic", "cli-one", "--if-not-exists") == (0, "", "")
     assert topics_command("create", "--topic", "cli-one") == (
         1,
-        "Failed topic cli-one: Topic 'cli-one' already exists.\n",
+        "Topic cli-one failed: Topic 'cli-one' already exists.\n",
         "",
     )
     assert topics_command("alter", "--topic", "cli-(one|two)", "--partitions", "3")[0] == 0
     assert (job.partitions("cli-one"), job.partitions("cli-two")) == (3, 3)
     code, out, _ = topics_command("create", "--topic", "cli-big", "--topic", "cli-more", "--partitions", str(2 * BURST))
     assert (code, out.splitlines()[0]) == (3, "Created topic cli-big.")
-    assert "Refused topic cli-more: the mutation quota is exhausted; try again in " in out
+    assert "Topic cli-more refused: the mutation quota is exhausted; try again in " in out
     assert topics_command("delete", "--yes", "--topic", "cli-none")[0::2] == (
         4,
         f"mutation-quota: no topic matches cli-none on {job.settings.kafka.bootstrap_servers}\n",

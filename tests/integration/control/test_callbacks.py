@@ -35,8 +35,8 @@ def name_of(callback):
     return f"{callback.__module__}.{callback.__qualname__}"
 
 
-def judged_by(deployment, callback, **configs):
-    """The deployment with a callback, and the options that say so on the command line."""
+def with_callback(deployment, callback, **configs):
+    """Return the deployment with a callback, and the options that configure it on the command line."""
     quota = {"callback_class": name_of(callback), "callback_configs": configs}
     settings = deployment.model_copy(update={"quota": deployment.quota.model_copy(update=quota)})
     options = ["--set", f"quota.callback_class={quota['callback_class']}"]
@@ -47,7 +47,7 @@ def judged_by(deployment, callback, **configs):
 
 def test_a_group_shares_one_bucket_and_changes_while_the_job_runs(spark, deployment, command):
     """Two users and a client-id of a group of rate 10, so a burst of 110; then a rate of 1 by a record of the log."""
-    settings, options = judged_by(
+    settings, options = with_callback(
         deployment,
         GroupQuotaCallback,
         **{
@@ -109,14 +109,14 @@ def test_a_group_shares_one_bucket_and_changes_while_the_job_runs(spark, deploym
 
 
 def all_led(settings, names):
-    """Whether the broker that is asked knows of topics and their leaders by now."""
+    """Return whether the broker knows topics and their leaders."""
     topics = read_cluster(settings.kafka.connection, 10).topics
     return all(None not in topics.get(name, [None]) for name in names)
 
 
 def test_quotas_follow_the_partitions_that_tenants_own(spark, deployment, command):
     """alice owns 6 partitions and bob 2, on the real broker; the quota of all is 100."""
-    settings, options = judged_by(deployment, PartitionProportionalCallback, **{"minimum.share": "0.05"})
+    settings, options = with_callback(deployment, PartitionProportionalCallback, **{"minimum.share": "0.05"})
     prepare_topics(settings)
     write_record(settings, QuotaRecord(QuotaEntity(None), 100.0))
     produce(settings, settings.topics.requests, request_json(1, user="alice"))
@@ -128,7 +128,7 @@ def test_quotas_follow_the_partitions_that_tenants_own(spark, deployment, comman
     until(lambda: all_led(settings, [*names, "__consumer_offsets"]))
     try:
         published = command("cluster", "publish", *options, "--json")
-        assert published["published"]
+        assert published["applied"]
         assert "Nothing has changed" in command("cluster", "publish", *options)
     finally:
         for future in admin.delete_topics(list(names)).values():
@@ -148,9 +148,9 @@ def test_quotas_follow_the_partitions_that_tenants_own(spark, deployment, comman
     assert '"bob.clicks":[' in change["cluster"]
 
 
-def test_a_callback_that_raises_stops_nothing_and_is_counted(spark, deployment):
+def test_an_error_of_a_callback_is_counted_and_does_not_stop_the_job(spark, deployment):
     """Requests that it fails on are dead letters with the reason; others, and those after it is well, are decided."""
-    settings, _ = judged_by(deployment, Failing)
+    settings, _ = with_callback(deployment, Failing)
     prepare_topics(settings)
     topics = settings.topics
     write_record(settings, QuotaRecord(QuotaEntity(None), 50.0))
@@ -176,18 +176,18 @@ def test_a_callback_that_raises_stops_nothing_and_is_counted(spark, deployment):
 
 
 def test_a_callback_is_closed_when_its_worker_ends(deployment, command, tmp_path, monkeypatch):
-    """By the program as it is run, whose workers import the class for themselves."""
+    """The program is run as by an operator: its workers import the class themselves."""
     monkeypatch.setenv("PYTHONPATH", CHECKOUT)
-    settings, options = judged_by(deployment, Closing, file=str(tmp_path / "told"))
+    settings, options = with_callback(deployment, Closing, file=str(tmp_path / "closed"))
     prepare_topics(settings)
     write_record(settings, QuotaRecord(QuotaEntity("alice"), 5.0))
     produce(settings, settings.topics.requests, request_json(1))
-    before = tmp_path / "told"
+    before = tmp_path / "closed"
     assert not before.exists()
     command("enforce", "--once", *options, "--set", f"storage.root={tmp_path / 'deployment'}")
     decided = consume(settings, settings.topics.decisions, 1)[0][1]
     assert (decided["quota"], decided["callback"]) == (5.0, name_of(Closing))
-    # Once in the program, which tries the callback before it starts Spark, and once in the worker that judged.
+    # Once in the program, which tries the callback before it starts Spark, and once in the worker that decided.
     deadline = time.monotonic() + DEADLINE_SECONDS
     while (closed := before.read_text().count("closed")) < 2 and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -195,7 +195,7 @@ def test_a_callback_is_closed_when_its_worker_ends(deployment, command, tmp_path
 
 
 def test_a_callback_that_cannot_work_is_named_before_the_job_starts(deployment, command, monkeypatch):
-    _, options = judged_by(deployment, Failing, bad="1")
+    _, options = with_callback(deployment, Failing, bad="1")
     assert "callback tests.support.callbacks.Failing: ModuleNotFoundError" in command("enforce", *options, exit_code=2)
     monkeypatch.setenv("PYTHONPATH", CHECKOUT)
     assert "callback tests.support.callbacks.Failing: ValueError: bad is bad" in command(
@@ -204,10 +204,10 @@ def test_a_callback_that_cannot_work_is_named_before_the_job_starts(deployment, 
     options = ["--set", "quota.callback_classes=nowhere.Callback"]
     assert "callback nowhere.Callback: ModuleNotFoundError" in command("enforce", *options, exit_code=2)
     options = ["--set", "quota.callback_configs.typo=1"]
-    assert "DefaultQuotaCallback: has no configs, got typo" in command("enforce", *options, exit_code=2)
+    assert "DefaultQuotaCallback: takes no configs, got typo" in command("enforce", *options, exit_code=2)
 
 
-def test_callbacks_are_scheduled_and_taken_back(deployment, command):
+def test_callbacks_are_scheduled_and_cancelled(deployment, command):
     """Nothing else is changed while one is scheduled, because it would be undone by it."""
     prepare_topics(deployment)
     name = name_of(PartitionProportionalCallback)
@@ -235,7 +235,7 @@ def test_callbacks_are_scheduled_and_taken_back(deployment, command):
 
 def test_two_operators_who_change_configs_at_once_lose_nothing(deployment):
     """Each by the same call, again and again, as fast as they can."""
-    settings, _ = judged_by(deployment, PartitionProportionalCallback)
+    settings, _ = with_callback(deployment, PartitionProportionalCallback)
     prepare_topics(settings)
     prefixes, count = ("a", "b"), 8
 
@@ -258,9 +258,9 @@ def test_two_operators_who_change_configs_at_once_lose_nothing(deployment):
     assert log.quotas.callback(log.now).configs == expected
 
 
-def test_a_cluster_that_does_not_fit_is_one_line(deployment):
-    """Said by the broker, or by the client before it is sent."""
-    settings, _ = judged_by(deployment, PartitionProportionalCallback)
+def test_an_invalid_cluster_record_is_reported_in_one_line(deployment):
+    """The broker rejects the record, or the client does before it is sent."""
+    settings, _ = with_callback(deployment, PartitionProportionalCallback)
     prepare_topics(settings)
     fits = Cluster({f"alice.{'x' * 200}{number}": [0] for number in range(20_000)})
     assert publish_cluster(settings, ClusterRecord(fits, altered_by="ann")) is not None

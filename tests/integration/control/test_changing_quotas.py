@@ -46,10 +46,10 @@ def stream(settings, meanwhile):
     assert producer.flush(30) == 0
 
 
-def test_each_request_is_judged_by_the_quota_of_its_own_moment_and_again_alike(spark, deployment):
-    """Thousands of requests around seven changes; the quota that holds is looked up in the log by hand.
+def test_each_request_is_decided_by_the_quota_at_its_timestamp_also_in_a_replay(spark, deployment):
+    """Thousands of requests surround seven changes; the test looks up the quota in force in the log itself.
 
-    Then the same log from scratch, at once instead of as it came: the same decisions, byte for byte.
+    Then the same log is decided from scratch in one batch, and the decisions are the same bytes.
     """
     prepare_topics(deployment)
     query = start_enforce(spark, deployment)
@@ -76,9 +76,9 @@ def test_each_request_is_judged_by_the_quota_of_its_own_moment_and_again_alike(s
         levels = [QuotaEntity(user, "app"), QuotaEntity(user), QuotaEntity(None)]
         rates = [rate for rate in (in_force(entity, at) for entity in levels) if rate is not None]
         assert decision["quota"] == (rates[0] if rates else None)
-    judged = {(decision["quota"], decision["user_tag"], decision["client_tag"]) for _, decision in decided}
+    applied = {(decision["quota"], decision["user_tag"], decision["client_tag"]) for _, decision in decided}
     expected = {(50, "alice", ""), (500, "alice", ""), (70, "alice", "app"), (20, "bob", ""), (30, "bob", "")}
-    assert expected <= judged
+    assert expected <= applied
 
     again = deployment.model_copy(
         update={

@@ -1,4 +1,4 @@
-"""`quotas push`, `pull` and `drift` on a real broker, whose quotas are set and looked at by Kafka's own tool."""
+"""`quotas push`, `pull` and `drift` on a real broker, whose quotas are set and read by Kafka's own tool."""
 
 import json
 import re
@@ -42,7 +42,7 @@ def broker(base_settings, tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def no_quotas(broker, base_settings):
-    """The quotas of the test before are gone."""
+    """Remove the quotas of the test before."""
     protocol = Protocol.of_jar(jars_folder(base_settings.broker.jars))
     remove_all_quotas(broker.address, protocol)
     until(lambda: not rates(broker.address))
@@ -68,7 +68,7 @@ def quotas(deployment, tmp_path):
 
 
 def rates(address, *types):
-    """The rates that Kafka shows for entities of these types, users by default; others' quotas are left out."""
+    """Return the rates that Kafka shows for entities of these types, users by default; other quotas are omitted."""
     shown = shown_by_kafka(address, *(types or ("users",)))
     return {entity: float(configs[RATE]) for entity, configs in shown.items() if RATE in configs}
 
@@ -116,7 +116,7 @@ def test_quotas_of_the_log_are_set_on_the_cluster_and_nothing_else_is_touched(br
     assert [each.partition(": ")[2] for each in warnings] == [
         "user-principal 'alice': has a burst of 500 here, and of 55 there, which follows from the rate",
         "user-principal 'alice': has debts of 60000 ms at most here, and of any length there",
-        f"user-principal 'shady': {SHADOW}; in its place the quota of {wider} holds there",
+        f"user-principal 'shady': {SHADOW}; the quota of {wider} applies there instead",
         f"user-principal 'later': becomes {RATE}=9.0 from 2096-10-02T07:06:40.000Z on, and not before",
     ]
     assert shown_by_kafka(address, "users")["user-principal 'alice'"][RATE] == "1.0"
@@ -155,7 +155,7 @@ def test_a_quota_that_the_log_never_had_stays_unless_it_is_pruned(broker, wrote,
     assert rates(broker.address) == {"user-principal 'alice'": 5.0}
 
 
-def test_what_somebody_has_changed_on_the_cluster_is_told_and_exit_3(broker, wrote, quotas):
+def test_a_foreign_change_on_the_cluster_is_reported_with_exit_code_3(broker, wrote, quotas):
     wrote(QuotaRecord(ALICE, 5.0), QuotaRecord(QuotaEntity("bob"), 7.0))
     quotas("push", "--yes")
     assert quotas("drift") == ([f"The quotas of Kafka at {broker.address} are the same as in the log."], [])
@@ -179,8 +179,8 @@ def test_what_somebody_has_changed_on_the_cluster_is_told_and_exit_3(broker, wro
     quotas("drift")
 
 
-def test_the_quotas_of_a_cluster_are_taken_over_by_a_file(broker, wrote, quotas, tmp_path):
-    """And what is no quota here is left out, and told."""
+def test_the_quotas_of_a_cluster_are_exported_to_a_file(broker, wrote, quotas, tmp_path):
+    """A quota that is invalid here is skipped and reported."""
     wrote()
     set_by_kafka(broker.address, {"users": "ж"}, controller_mutation_rate=5.5)
     set_by_kafka(broker.address, {"users": None, "clients": "app"}, controller_mutation_rate=2, producer_byte_rate=9)
@@ -213,8 +213,8 @@ def test_the_quotas_of_a_cluster_are_taken_over_by_a_file(broker, wrote, quotas,
     ]
 
 
-def test_the_quotas_of_a_cluster_are_taken_over_into_the_log(broker, wrote, quotas, deployment):
-    """With who did it and why, without the options and scheduled changes that no broker has."""
+def test_the_quotas_of_a_cluster_are_imported_into_the_log(broker, wrote, quotas, deployment):
+    """The log has the author and the comment, and keeps options and scheduled changes that no broker has."""
     wrote(
         QuotaRecord(ALICE, 5.0, 500.0, 60_000),
         QuotaRecord(ALICE, 50.0, effective_at=4_000_000_000_000),
@@ -248,14 +248,14 @@ def test_the_quotas_of_a_cluster_are_taken_over_into_the_log(broker, wrote, quot
     assert read_log(deployment, with_entries=True).entries[-1].record.comment == "agreed"
 
 
-def test_another_window_of_the_brokers_is_told(wrote, quotas):
+def test_a_different_window_of_the_brokers_is_reported(wrote, quotas):
     wrote(QuotaRecord(ALICE, 5.0))
     _, (warning,) = quotas("push", "--dry-run", options=("--set", "quota.window_num=100"))
     assert warning.startswith("warning: the brokers' window is 11 x 1 s (controller.quota.window.num and size.seconds)")
     assert warning.endswith("bursts are 11 s of a quota there, and 100 s here")
 
 
-def test_nobody_is_asked_without_a_terminal_and_nothing_is_done(broker, wrote, quotas):
+def test_without_a_terminal_nothing_is_confirmed_or_changed(broker, wrote, quotas):
     wrote(QuotaRecord(ALICE, 5.0))
     _, (line,) = quotas("push", exit_code=2)
     assert "--yes" in line
@@ -287,7 +287,7 @@ def following(deployment, *args, options=()):
         process.stderr.close()
 
 
-def test_a_service_pushes_changes_as_they_come_and_scheduled_ones_when_they_are_due(broker, wrote, deployment):
+def test_a_service_pushes_changes_at_once_and_scheduled_ones_when_they_are_due(broker, wrote, deployment):
     wrote(QuotaRecord(ALICE, 5.0))
     with following(deployment):
         assert rates(broker.address) == {"user-principal 'alice'": 5.0}
@@ -306,8 +306,8 @@ def metrics(port):
     return {name: float(value) for name, _, value in (each.rpartition(" ") for each in lines if each[0] != "#")}
 
 
-def test_a_service_tells_of_drift_and_leaves_it(broker, wrote, deployment):
-    """In its log, and by its metrics, which say when it has looked."""
+def test_a_service_reports_drift_and_leaves_it(broker, wrote, deployment):
+    """Drift is in the service's log and in its metrics, which have the time of the comparison."""
     wrote(QuotaRecord(ALICE, 5.0))
     port = free_port()
     differing = "mutation_quota_push_differing_quotas"
@@ -322,23 +322,25 @@ def test_a_service_tells_of_drift_and_leaves_it(broker, wrote, deployment):
         assert found[f'{differing}{{difference="changed"}}'] == 1.0
         assert found["mutation_quota_push_last_comparison_timestamp_seconds"] > before
     assert rates(broker.address) == {"user-principal 'alice'": 9.0, "user-principal 'theirs'": 3.0}
-    said = [each.partition(": ")[2] for each in lines if each.startswith("changed on the cluster, and not in the log")]
-    assert said == [f"~ user-principal 'alice': {RATE}=5.0 -> {RATE}=9.0", f"+ user-principal 'theirs': {RATE}=3.0"]
+    reported = [
+        each.partition(": ")[2] for each in lines if each.startswith("changed on the cluster, and not in the log")
+    ]
+    assert reported == [f"~ user-principal 'alice': {RATE}=5.0 -> {RATE}=9.0", f"+ user-principal 'theirs': {RATE}=3.0"]
 
 
-def test_a_service_puts_drift_right_where_it_is_asked_to(broker, wrote, deployment):
-    """Of quotas that the log has; others stay without --prune."""
+def test_a_service_repairs_drift_if_configured(broker, wrote, deployment):
+    """It repairs quotas that the log has; others stay without --prune."""
     wrote(QuotaRecord(ALICE, 5.0))
     with following(deployment, "--repair") as lines:
         set_by_kafka(broker.address, {"users": "theirs"}, controller_mutation_rate=3)
         set_by_kafka(broker.address, {"users": "alice"}, controller_mutation_rate=9, producer_byte_rate=10)
         until(lambda: rates(broker.address)["user-principal 'alice'"] == 5.0)
-    assert f"put right: ~ user-principal 'alice': {RATE}=9.0 -> {RATE}=5.0" in lines
+    assert f"repaired: ~ user-principal 'alice': {RATE}=9.0 -> {RATE}=5.0" in lines
     assert rates(broker.address)["user-principal 'theirs'"] == 3.0
 
 
-def test_a_service_waits_for_a_cluster_that_is_away(wrote, deployment, base_settings, tmp_path):
-    """Another one than that of the log: what changed meanwhile is there when it is back."""
+def test_a_service_waits_for_an_unavailable_cluster(wrote, deployment, base_settings, tmp_path):
+    """The target is another cluster than that of the log: changes in the meantime are pushed when it is back."""
     wrote(QuotaRecord(ALICE, 5.0))
     with Broker(tmp_path / "target", jars_folder(base_settings.broker.jars)) as target:
         options = ("--set", f"kafka.target_servers={target.address}")
@@ -350,17 +352,17 @@ def test_a_service_waits_for_a_cluster_that_is_away(wrote, deployment, base_sett
             target.start()
             until(lambda: rates(target.address) == {"user-principal 'alice'": 9.0})
     (line,) = (each for each in lines if each.endswith(": retrying"))
-    assert line.startswith(f"cannot read the quotas of Kafka at {target.address}: nobody listens there")
+    assert line.startswith(f"cannot read the quotas of Kafka at {target.address}: connection refused")
     assert "continuing" in lines  # and has ended, by Ctrl-C, with 0
 
 
 PAGE = (CHECKOUT / "docs/how-to/push.md").read_text()
 EXAMPLES = re.findall(r"```sh\n(.*?)```\n\n(?:[^`]*\n\n)?```text\n(.*?)```", PAGE, re.DOTALL)
-UNTOLD = ("Updated config for entity", "Completed updating config")
+OMITTED = ("Updated config for entity", "Completed updating config")
 
 
 def test_the_page_shows_what_its_commands_print(broker, wrote, quotas):
-    """One after the other; what a change of one quota prints is left out there."""
+    """The commands run one after another; the output of changes of one quota is omitted."""
     wrote()
     assert len(EXAMPLES) == 4
     for commands, expected in EXAMPLES:
@@ -373,6 +375,6 @@ def test_the_page_shows_what_its_commands_print(broker, wrote, quotas):
                 assert (program, args[0]) == ("mutation-quota", "quotas")
                 out, warnings = quotas(*args[1:], exit_code=3 if "controller_mutation_rate=9" in commands else 0)
                 printed += warnings + out
-        told = [each for each in printed if each and not each.startswith(UNTOLD)]
-        for line, shown in zip(told, expected.replace("kafka-1:9092", broker.address).splitlines(), strict=True):
+        shown_lines = [each for each in printed if each and not each.startswith(OMITTED)]
+        for line, shown in zip(shown_lines, expected.replace("kafka-1:9092", broker.address).splitlines(), strict=True):
             assert re.fullmatch(re.escape(shown).replace("…", ".*"), line), (line, shown)

@@ -1,4 +1,4 @@
-"""What the dashboard reads from a broker."""
+"""The records that the dashboard reads from a broker."""
 
 from confluent_kafka.admin import AdminClient
 
@@ -15,7 +15,7 @@ from tests.support.topics import produce
 from tests.support.waiting import until
 
 
-def test_a_decisions_topic_that_was_created_again_is_read_from_its_beginning(deployment, monkeypatch):
+def test_a_recreated_decisions_topic_is_read_from_its_beginning(deployment, monkeypatch):
     """Its records have the offsets of those that were read before it was deleted."""
     monkeypatch.setattr(feeds, "_CHECK_SECONDS", 0.2)
     prepare_topics(deployment)

@@ -21,7 +21,7 @@ MISTAKES = [
 
 @pytest.fixture
 def enforce(spark, deployment):
-    """Have the job work off what is there."""
+    """Let the job process the existing records."""
     prepare_topics(deployment)
 
     def _enforce():
@@ -41,12 +41,12 @@ def send(deployment, *values):
 def request_ids(deployment):
     """The requests that were decided."""
     reader = AnswerReader(deployment, from_beginning=True)
-    answers = [heard.answer for _ in range(3) for heard in reader.read(1.0)]
+    answers = [received.answer for _ in range(3) for received in reader.read(1.0)]
     reader.close()
     return sorted(answer.request_id for answer in answers if hasattr(answer, "request_id"))
 
 
-def test_dead_letters_are_listed_shown_mended_and_sent_again(deployment, enforce, command, tmp_path):
+def test_dead_letters_are_listed_shown_corrected_and_sent_again(deployment, enforce, command, tmp_path):
     send(deployment, *MISTAKES)
     enforce()
     ids = [f"{deployment.topics.requests}-0-{offset}" for offset in range(3)]
@@ -64,15 +64,15 @@ def test_dead_letters_are_listed_shown_mended_and_sent_again(deployment, enforce
     assert "operation: expected one of CREATE_TOPICS" in shown
 
     assert "is still invalid" in command("dead-letters", "resend", ids[0], exit_code=2)
-    mended = tmp_path / "mended.json"
-    mended.write_text(json.dumps(json.loads(MISTAKES[0]) | {"operation": "CREATE_TOPICS"}))
-    assert "Would resend" in command("dead-letters", "resend", ids[0], "--value", str(mended), "--dry-run")
-    assert command("dead-letters", "resend", ids[0], "--value", str(mended)) == f"Resent {ids[0]}.\n"
+    corrected = tmp_path / "corrected.json"
+    corrected.write_text(json.dumps(json.loads(MISTAKES[0]) | {"operation": "CREATE_TOPICS"}))
+    assert "Would resend" in command("dead-letters", "resend", ids[0], "--value", str(corrected), "--dry-run")
+    assert command("dead-letters", "resend", ids[0], "--value", str(corrected)) == f"Resent {ids[0]}.\n"
     enforce()
     assert request_ids(deployment) == ["fine", "typo"]
 
 
-def test_what_makes_no_sense_is_told(deployment, command):
+def test_invalid_arguments_are_reported(deployment, command):
     prepare_topics(deployment)
     assert "no such dead letter" in command("dead-letters", "show", "x-0-0", exit_code=4)
     assert "which dead letters? give their ids" in command("dead-letters", "resend", exit_code=2)

@@ -15,15 +15,15 @@ from tests.support.waiting import until
 
 @pytest.fixture
 def operator(spark, deployment):
-    """Who has had alice ask for 60 of her 100 twice: 40, and -20."""
+    """Return an operator after two requests of alice for 60 of her 100: 40 tokens, then -20."""
     operator = Operator(spark, deployment)
     operator.request("first", "second")
     operator.enforce()
     return operator
 
 
-def test_they_are_listed_while_enforce_runs(spark, operator, command):
-    """As the newest batch has left them, and enforce goes on undisturbed."""
+def test_buckets_are_listed_while_enforce_runs(spark, operator, command):
+    """Buckets are listed as of the newest batch, and enforce continues undisturbed."""
     query = start_enforce(spark, operator.settings)
     options = ("--set", f"storage.root={operator.root}", "--set", "spark.master=local[1]")
     (row,) = command("buckets", "list", "--in-debt", "--json", *options)["buckets"]
@@ -39,8 +39,8 @@ def test_they_are_listed_while_enforce_runs(spark, operator, command):
     assert (row["burst"], row["in_debt"]) == (100.0, True)
 
 
-def test_a_batch_whose_files_are_removed_meanwhile_is_no_matter(spark, operator):
-    """What is read is gone, and by then there is another batch: that one is read."""
+def test_a_batch_whose_files_are_removed_meanwhile_does_not_fail_the_listing(spark, operator):
+    """The files of the batch are removed while it is read; by then there is a newer batch, which is read."""
     commits = operator.checkpoint / "commits"
     shutil.copy(commits / "0", commits / "9")
     tries = []
@@ -54,15 +54,15 @@ def test_a_batch_whose_files_are_removed_meanwhile_is_no_matter(spark, operator)
     assert len(tries) == 2
 
 
-def test_a_batch_that_cannot_be_read_is_told(spark, operator):
+def test_an_unreadable_batch_is_reported(spark, operator):
     commits = operator.checkpoint / "commits"
     shutil.copy(commits / "0", commits / "9")
     with pytest.raises(QueryFailed, match="enforce failed: "):
         newest_buckets(spark, operator.files, list)
 
 
-def test_where_nothing_was_charged_there_are_none(spark, deployment):
-    """Before a first batch; and after one of users who are never throttled."""
+def test_without_charges_there_are_no_buckets(spark, deployment):
+    """There are none before a first batch, and after one of users without a quota."""
     quota = deployment.quota.model_copy(update={"exempt_users": ["alice"]})
     operator = Operator(spark, deployment.model_copy(update={"quota": quota}))
     with pytest.raises(MutationQuotaError, match=r"there are no buckets in .*: enforce has not finished a batch yet"):

@@ -43,7 +43,7 @@ def rows(document, part):
     return {each["name"]: each for each in document[part]}
 
 
-def test_a_deployment_that_was_never_started_has_no_topics_and_no_checkpoint(deployment, status):
+def test_a_deployment_that_never_started_has_no_topics_and_no_checkpoint(deployment, status):
     exit_code, found = status()
 
     topics = rows(found, "topics")
@@ -54,7 +54,7 @@ def test_a_deployment_that_was_never_started_has_no_topics_and_no_checkpoint(dep
     assert len(found["kafka"]["brokers"]) == 1
 
 
-def test_all_is_well_once_the_jobs_have_read_everything(spark, deployment, status):
+def test_there_are_no_problems_once_the_jobs_have_read_everything(spark, deployment, status):
     prepare_topics(deployment)
     names = deployment.topics
     produce(deployment, names.requests, request_json(1), request_json(2))
@@ -65,7 +65,7 @@ def test_all_is_well_once_the_jobs_have_read_everything(spark, deployment, statu
 
     assert (exit_code, found["problems"]) == (0, [])
     topic = rows(found, "topics")[names.requests]
-    assert (topic["partitions"], topic["timestamp_type"], topic["differences"]) == (2, "LogAppendTime", [])
+    assert (topic["partition_count"], topic["timestamp_type"], topic["differences"]) == (2, "LogAppendTime", [])
     queries, tables = rows(found, "queries"), rows(found, "tables")
     read = {(each["partition"], each["position"], each["end"]) for each in queries["enforce"]["partitions"]}
     assert read == {(0, 2, 2), (1, 0, 0)}
@@ -77,7 +77,7 @@ def test_all_is_well_once_the_jobs_have_read_everything(spark, deployment, statu
     assert [(each["partition"], each["lag"]) for each in partitions] == [(0, 0), (1, 1)]
 
 
-def test_records_that_wait_are_told_by_the_checkpoint_alone(deployment, status, tmp_path):
+def test_waiting_records_are_counted_from_the_checkpoint_alone(deployment, status, tmp_path):
     prepare_topics(deployment)
     requests = deployment.topics.requests
     produce(deployment, requests, *(request_json(1) for _ in range(5)))
@@ -90,7 +90,7 @@ def test_records_that_wait_are_told_by_the_checkpoint_alone(deployment, status, 
     assert enforce["open_batch"] is None
 
 
-def test_an_applier_that_runs_is_seen_by_its_position(deployment, status):
+def test_a_running_applier_is_detected_by_its_position(deployment, status):
     prepare_topics(deployment)
     with running_applier(deployment):
         until(lambda: "applier" in rows(status()[1], "queries"))
@@ -99,7 +99,7 @@ def test_an_applier_that_runs_is_seen_by_its_position(deployment, status):
     assert (found["running"], found["running_by"], found["lag"]) == (True, "the time of its position", 0)
 
 
-def test_without_kafka_the_storage_is_told(status, tmp_path):
+def test_without_kafka_the_storage_is_reported(status, tmp_path):
     write_checkpoint(tmp_path, 3, {"requests": {"0": 2}})
 
     exit_code, found = status("--bootstrap-server", UNREACHABLE)
@@ -110,13 +110,13 @@ def test_without_kafka_the_storage_is_told(status, tmp_path):
     assert rows(found, "queries")["enforce"]["lag"] is None
 
 
-def test_without_the_storage_the_topics_are_told(deployment, status):
+def test_without_the_storage_the_topics_are_reported(deployment, status):
     prepare_topics(deployment)
     exit_code, found = status("--set", "storage.root=nope://x")
 
     assert exit_code == 1
     assert "Unknown scheme: nope" in found["storage"]["error"]
-    assert rows(found, "topics")[deployment.topics.quotas]["partitions"] == 1
+    assert rows(found, "topics")[deployment.topics.quotas]["partition_count"] == 1
 
 
 def write_checkpoint(root: Path, version, positions):
@@ -129,33 +129,36 @@ def write_checkpoint(root: Path, version, positions):
         (folder / name).write_text(text)
 
 
-def test_a_diff_tells_what_apply_would_change_and_changes_nothing(command, tmp_path):
+def test_a_diff_shows_what_apply_would_change_and_changes_nothing(command, tmp_path):
     command("quotas", "alter", "--user", "alice", "--add-config", "controller_mutation_rate=1")
     (tmp_path / "q.yaml").write_text(QUOTAS)
 
     for _ in range(2):
-        told = command("quotas", "diff", "q.yaml", exit_code=1)
-        assert told.splitlines()[:2] == [
+        printed = command("quotas", "diff", "q.yaml", exit_code=3)
+        assert printed.splitlines()[:2] == [
             "+ client-id 'app': controller_mutation_rate=2.0",
             "~ user-principal 'alice': controller_mutation_rate=1.0 -> controller_mutation_rate=5.0",
         ]
-    found = command("quotas", "diff", "q.yaml", "--json", exit_code=1)
+    found = command("quotas", "diff", "q.yaml", "--json", exit_code=3)
     assert found["differs"]
-    assert [each["entity"] for each in found["changes"]] == [{"client-id": "app"}, {"user": "alice"}]
-    assert (found["changes"][0]["before"], found["changes"][1]["before"]["controller_mutation_rate"]) == (None, 1.0)
+    assert [each["entity"] for each in found["differences"]] == [{"client-id": "app"}, {"user": "alice"}]
+    assert (found["differences"][0]["before"], found["differences"][1]["before"]["controller_mutation_rate"]) == (
+        None,
+        1.0,
+    )
 
     command("quotas", "apply", "q.yaml", "--yes")
     assert command("quotas", "diff", "q.yaml") == "The quotas are as in q.yaml.\n"
-    assert command("quotas", "diff", "q.yaml", "--json") == {"differs": False, "changes": []}
+    assert command("quotas", "diff", "q.yaml", "--json") == {"differs": False, "differences": []}
 
 
-def test_a_diff_reads_json_lines_and_no_error_looks_like_a_difference(command, tmp_path):
+def test_a_diff_reads_json_lines_and_an_error_has_a_different_exit_code(command, tmp_path):
     command("quotas", "alter", "--user", "alice", "--add-config", "controller_mutation_rate=1")
     (tmp_path / "q.jsonl").write_text('{"entity": {"user": "alice"}, "controller_mutation_rate": 1}\n')
 
     assert command("quotas", "diff", "q.jsonl") == "The quotas are as in q.jsonl.\n"
     assert "cannot read the quotas" in command(
-        "quotas", "diff", "q.jsonl", "--bootstrap-server", UNREACHABLE, exit_code=2
+        "quotas", "diff", "q.jsonl", "--bootstrap-server", UNREACHABLE, exit_code=1
     )
     assert "No such file" in command("quotas", "diff", "none.yaml", exit_code=2)
 
@@ -168,7 +171,9 @@ def test_topics_are_listed_and_described_with_what_changes_cost(deployment, comm
     command("quotas", "alter", "--user", "alice", "--add-config", "controller_mutation_rate=5")
 
     assert command("topics", "list", "--topic", f"{name},none", "--json") == {
-        "topics": [{"name": name, "partitions": 60, "replication_factor": 1, "leaderless": 0, "under_replicated": 0}]
+        "topics": [
+            {"name": name, "partition_count": 60, "replication_factor": 1, "leaderless": 0, "under_replicated": 0}
+        ]
     }
     assert command("topics", "list", "--topic", name).splitlines()[1].split() == [name, "60", "1", "ok"]
     described = command("topics", "describe", "--topic", name, "--user", "alice", "--json")

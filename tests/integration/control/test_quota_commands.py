@@ -16,7 +16,7 @@ ALICE = QuotaEntity("alice")
 
 
 def test_quotas_are_set_changed_described_and_explained(command):
-    """KIP-599's other spelling too; an option joins the rate that is there; a removed rate takes its options along."""
+    """KIP-599's other spelling is accepted; an option is added to the existing rate, and removed with it."""
     assert "reading controller_mutations_rate as controller_mutation_rate" in command(
         "quotas", "alter", "--user", "alice", "--add-config", "controller_mutations_rate=5", "--comment", "agreed"
     )
@@ -103,7 +103,7 @@ def test_a_file_is_applied_rolled_back_and_exported(command, deployment, tmp_pat
     assert (left["controller_mutation_rate"], left["controller_mutation_burst"]) == (5.0, 100.0)
     assert command("quotas", "export", "--output-file", "exported.yaml", "--json") == {
         "file": "exported.yaml",
-        "quotas": 1,
+        "quota_count": 1,
     }
     assert command("quotas", "apply", "exported.yaml", "--yes") == "Nothing to change.\n"
     assert "compacted" in command("quotas", "rollback", "--at", "-8d", "--yes", exit_code=2)
@@ -126,7 +126,7 @@ def test_described_quotas_are_applied_as_a_file_scheduled_changes_included(comma
     ]
 
 
-def test_a_scheduled_change_is_taken_back(command):
+def test_a_scheduled_change_is_cancelled(command):
     command(
         "quotas",
         "alter",
@@ -159,7 +159,7 @@ def test_a_reset_is_in_the_history_and_explained(command):
 
 
 def test_operators_who_alter_at_once_lose_nothing(deployment):
-    """Each changes another part of one quota, again and again; the last of each stands, and all are in the log."""
+    """Each operator repeatedly changes another part of a quota; the last values are in force, and all are logged."""
     prepare_topics(deployment)
     write_records(deployment, [QuotaRecord(ALICE, 1.0)])
     rounds = 8
@@ -200,8 +200,8 @@ def test_a_hundred_thousand_quotas_are_written_read_and_described(deployment):
     assert log.timeline.resolve("user-077777", "app", log.now).limit.quota.rate == 77_778.0
 
 
-def test_a_change_of_what_was_scheduled_and_holds_keeps_it(deployment):
-    """The quota in force came under another key than the one that an alteration writes to."""
+def test_a_change_after_a_scheduled_one_took_effect_keeps_its_other_values(deployment):
+    """The quota in force has a different key than the one that an alteration writes."""
     prepare_topics(deployment)
     soon = time.time_ns() // 1_000_000 + 1_500
     write_records(deployment, [QuotaRecord(ALICE, 5.0), QuotaRecord(ALICE, 50.0, 99.0, effective_at=soon)])
@@ -217,10 +217,10 @@ def test_a_change_of_what_was_scheduled_and_holds_keeps_it(deployment):
     assert log.timeline.latest(ALICE, log.now).quota == Quota(50.0, 99.0, 1000)
     assert len(log.entries) == 3
     alter_quota(deployment, ALICE, None, bounded)
-    assert len(read_log(deployment, with_entries=True).entries) == 3  # nothing new was asked for
+    assert len(read_log(deployment, with_entries=True).entries) == 3  # there was no new change
 
 
-def test_times_that_are_past_or_no_times_are_refused(command):
+def test_past_or_invalid_times_are_rejected(command):
     alter = ("quotas", "alter", "--user", "alice", "--add-config", "controller_mutation_rate=5", "--effective-at")
     assert "is in the past" in command(*alter, "-1h", exit_code=2)
     for text in ("20270101", "1798761600", "tomorrow"):

@@ -1,4 +1,4 @@
-"""The project beside Kafka's own classes and a real broker, in short; `make conformance` is the long form."""
+"""A short form of `make conformance`: the project compared with Kafka's own classes and a real broker."""
 
 import msgspec
 import pytest
@@ -38,8 +38,8 @@ def test_a_bucket_decides_as_kafkas_own_does(oracle):
     assert min(tally.steps_back, tally.changes, tally.within_rounding) > 10
 
 
-def test_the_differences_on_purpose_show_both_answers(oracle):
-    """Each is what its case says, of Kafka as it is and of the project."""
+def test_intended_differences_show_both_answers(oracle):
+    """Both answers of each case are checked: Kafka's, unmodified, and the project's."""
     assert len(differences(oracle)) == len(CASES) + 3
 
 
@@ -85,7 +85,7 @@ MUTANTS = {
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_the_comparison_catches_a_bucket_that_is_broken(oracle, monkeypatch, mutant):
+def test_the_comparison_detects_a_faulty_bucket(oracle, monkeypatch, mutant):
     """Each way of being wrong is a mismatch."""
     monkeypatch.setattr(*MUTANTS[mutant])
 
@@ -93,27 +93,27 @@ def test_the_comparison_catches_a_bucket_that_is_broken(oracle, monkeypatch, mut
         compare(oracle, sequences(seed=11, count=120))
 
 
-def test_the_metric_of_a_rate_is_kafkas_own_to_the_last_bit(base_settings):
+def test_the_metric_of_a_rate_equals_kafkas_to_the_last_bit(base_settings):
     """Its samples, and the time that it divides by: charges at once, at the edges of windows, after long pauses."""
-    asked = list(streams(seed=11, count=200))
-    told = list(kafkas_rates(jars_folder(base_settings.broker.jars), asked))
+    inputs = list(streams(seed=11, count=200))
+    kafkas_metrics = list(kafkas_rates(jars_folder(base_settings.broker.jars), inputs))
 
-    assert sum(map(len, told)) > 10_000
-    for stream, kafkas in zip(asked, told, strict=True):
+    assert sum(map(len, kafkas_metrics)) > 10_000
+    for stream, kafkas in zip(inputs, kafkas_metrics, strict=True):
         metric = RateMetric(stream.window)
         for (at, cost), kafka in zip(stream.charges, kafkas, strict=True):
             metric = metric.record(cost, at)
             assert metric.measure(at) == kafka
 
 
-def test_javas_arithmetic_is_what_it_is():
-    """Math.round goes up at a half; an int keeps the lower bits of a long, and no throttle time is below 0."""
+def test_the_assumptions_about_javas_arithmetic_are_true():
+    """Math.round rounds halves up; an int keeps the lower bits of a long, and no throttle time is below 0."""
     assert [half_up(value) for value in (0.4, 0.5, 1.5, 0.49999999999999994, 2.0**52 + 1)] == [0, 1, 2, 0, 2**52 + 1]
     assert [as_int(value) for value in (5, 2**31 - 1, 2**31, 2**32 + 5, 2**70)] == [5, 2**31 - 1, 0, 5, 0]
 
 
-def test_a_broker_and_the_job_on_it_answer_alike(spark, broker, deployment):
-    """New and old clients: the same topics, and a debt that is paid off at the same moment."""
+def test_a_broker_and_the_job_on_it_give_the_same_answers(spark, broker, deployment):
+    """New and old clients get the same topics, and a debt that is paid off at the same time."""
     with deciding_job(spark, deployment) as job:
         rows = list(play_all(QUICK, JavaAdmin(spark, broker.address), broker.address, job))
 
@@ -129,26 +129,26 @@ def test_a_broker_and_the_job_on_it_answer_alike(spark, broker, deployment):
         ("Kafka answers AARR, 0 ms", BrokerAnswer((True, True, False, False), 0, START, START + 10)),
     ],
 )
-def test_a_broker_that_answers_otherwise_is_noticed(who, kafka):
+def test_a_broker_that_answers_differently_is_detected(who, kafka):
     """Beyond the time that the requests took, and 1 ms, a throttle time is wrong."""
     pair = BrokerAnswer((True, True, False, False), 995, START, START + 10), _at_once(2.0)
-    assert compare_answers(AT_ONCE, AT_ONCE.asks[0], pair, pair).kafka == "AARR"
+    assert compare_answers(AT_ONCE, AT_ONCE.requests[0], pair, pair).kafka == "AARR"
 
     with pytest.raises(MismatchError, match=who):
-        compare_answers(AT_ONCE, AT_ONCE.asks[0], pair, (kafka, pair[1]))
+        compare_answers(AT_ONCE, AT_ONCE.requests[0], pair, (kafka, pair[1]))
 
 
-def test_a_job_that_answers_otherwise_is_noticed():
-    """Of the project's throttle times not a millisecond more is let pass."""
+def test_a_job_that_answers_differently_is_detected():
+    """A throttle time of the project that is longer by a millisecond is detected."""
     kafka = BrokerAnswer((True, True, False, False), 995, START, START + 10)
     decision = _at_once(2.0)
     wrong = msgspec.structs.replace(decision, throttle_time_ms=1002)
 
     with pytest.raises(MismatchError, match="the project answers AARR, 1002 ms"):
-        compare_answers(AT_ONCE, AT_ONCE.asks[0], (kafka, decision), (kafka, wrong))
+        compare_answers(AT_ONCE, AT_ONCE.requests[0], (kafka, decision), (kafka, wrong))
 
 
 def _at_once(rate):
-    """What the project decides about the scenario's first request."""
+    """Return the project's decision on the scenario's first request."""
     steps = (Change(0, rate), strict(0, 12, 12, 12, 12))
     return play(Sequence(Window(), steps), [START, START])[-1]

@@ -1,4 +1,4 @@
-"""A flood of invalid records, in short; `make flood` is the long form."""
+"""A short form of `make flood`: a flood of invalid records."""
 
 from collections import Counter
 
@@ -8,7 +8,7 @@ from confluent_kafka import Producer
 from jobs.enforce.query import start_enforce
 from quota.kafka.topics.preparation import prepare_topics
 from tests.evidence.flood.answered import answered, compare
-from tests.evidence.flood.garbage import SMALL, Pour, pour
+from tests.evidence.flood.invalid import SMALL, Pour, pour
 from tests.support.clients import QUIET
 from tests.support.factories import request_json
 
@@ -21,7 +21,7 @@ FLOODS = {
 
 
 def send_good(settings, first, count):
-    """Send requests; where they stand."""
+    """Send requests, and return their positions."""
     places = set()
     producer = Producer({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers})
     for number in range(first, first + count):
@@ -35,8 +35,8 @@ def send_good(settings, first, count):
     return places
 
 
-def test_a_flood_of_garbage_loses_and_doubles_nothing(spark, deployment):
-    """Good requests before, between and after each kind: all decided, and each bad record a dead letter."""
+def test_a_flood_of_invalid_records_loses_and_duplicates_nothing(spark, deployment):
+    """Valid requests before, between and after each kind are decided, and each invalid record is a dead letter."""
     prepare_topics(deployment)
     good, bad = send_good(deployment, 0, 10), 0
     for number, flood in enumerate(FLOODS.values(), start=1):
@@ -62,6 +62,6 @@ def test_a_flood_of_garbage_loses_and_doubles_nothing(spark, deployment):
         ([], [(0, 0), (0, 1), (0, 2)], False),
     ],
 )
-def test_what_is_lost_doubled_or_wrong_is_noticed(decided, dead, sound):
+def test_lost_duplicated_or_wrong_records_are_detected(decided, dead, sound):
     """Three records, of which the first is good."""
     assert compare({(0, 0), (0, 1), (0, 2)}, {(0, 0)}, Counter(decided), Counter(dead)).is_sound == sound

@@ -17,7 +17,7 @@ SLOW = 3.0
 
 
 def test_clients_see_the_same_at_the_gateway_and_at_a_broker():
-    """The AdminClient and hand-made requests of all versions: only the listed differences are left."""
+    """With the AdminClient and hand-made requests of all versions, only the listed differences remain."""
     result = play_all([each for each in PROGRAMS if each.quick], print, SLOW)
 
     assert "\n".join(_sentence(row) for row in result.mismatches) == ""
@@ -28,12 +28,12 @@ def test_clients_see_the_same_at_the_gateway_and_at_a_broker():
 
 
 def _sentence(row):
-    seen = [each and (each.seen, each.told_ms) for each in (row.direct, row.gateway)]
+    seen = [each and (each.seen, each.throttle_ms) for each in (row.direct, row.gateway)]
     return f"{row.program}, {row.case}, {row.step}: {row.mismatch}: {seen}"
 
 
 def test_each_difference_of_the_programs_is_listed():
-    """In docs/explanation/differences-from-kafka.md, by its name there."""
+    """Each difference is listed by its name in docs/explanation/differences-from-kafka.md."""
     named = {difference.name for program in PROGRAMS for difference in program.differences.values()}
     assert named
     assert named <= _listed()
@@ -53,7 +53,7 @@ DIRECT = [FIRST, REFUSED, MUTED]
 # The same debt of 8 s, paid off at 9000; each request takes 400 ms more, and another clock begins at 0.
 GATEWAY = [
     replace(FIRST, sent=0, received=410),
-    replace(REFUSED, sent=420, received=830, told_ms=7500),
+    replace(REFUSED, sent=420, received=830, throttle_ms=7500),
     replace(MUTED, sent=830, received=8340),
 ]
 
@@ -62,7 +62,7 @@ def mismatches(gateway, direct=DIRECT, program=PROGRAM):
     return [(row.step, row.mismatch) for row in compare(program, direct, gateway) if row.mismatch]
 
 
-def test_what_takes_longer_and_tells_of_the_same_debt_is_the_same():
+def test_a_later_response_with_the_same_debt_is_the_same():
     assert mismatches(GATEWAY) == []
 
 
@@ -71,16 +71,16 @@ def test_what_takes_longer_and_tells_of_the_same_debt_is_the_same():
     [
         (1, {"seen": "ok"}, "the outcomes differ"),
         (1, {"detail": "a message"}, "the details differ: …… and …a message…"),
-        (1, {"told_ms": None}, "only one side reports a throttle time"),
-        (1, {"told_ms": 0}, "the debt is paid off"),
-        (1, {"told_ms": 8100}, "the debt is paid off 7,995 to 8,015 ms"),
-        (1, {"told_ms": 7000}, "and 7,010 to 7,830 ms at the gateway"),
+        (1, {"throttle_ms": None}, "only one side reports a throttle time"),
+        (1, {"throttle_ms": 0}, "the debt is paid off"),
+        (1, {"throttle_ms": 8100}, "the debt is paid off 7,995 to 8,015 ms"),
+        (1, {"throttle_ms": 7000}, "and 7,010 to 7,830 ms at the gateway"),
         (2, {"received": 900}, "it ends 8,020 ms after the first request at the broker, and 900 ms at the gateway"),
         (2, {"received": 90_000}, "and 90,000 ms at the gateway"),
         (2, {"step": "another"}, "only one side has it"),
     ],
 )
-def test_what_differs_is_noticed(number, change, why):
+def test_a_difference_is_detected(number, change, why):
     """Each by its reason, with both values."""
     gateway = list(GATEWAY)
     gateway[number] = replace(gateway[number], **change)
@@ -91,15 +91,17 @@ def test_what_differs_is_noticed(number, change, why):
 
 def test_a_throttle_time_that_is_rounded_up_is_the_same():
     """Kafka rounds half up: 1 ms less at most."""
-    quick = [replace(GATEWAY[0], received=0), replace(GATEWAY[1], sent=20, received=20, told_ms=7996)]
-    exact = [replace(FIRST, received=1000), replace(REFUSED, sent=1020, received=1020, told_ms=7995)]
+    quick = [replace(GATEWAY[0], received=0), replace(GATEWAY[1], sent=20, received=20, throttle_ms=7996)]
+    exact = [replace(FIRST, received=1000), replace(REFUSED, sent=1020, received=1020, throttle_ms=7995)]
     assert mismatches(quick, exact) == []
 
 
-def test_a_listed_difference_must_show_as_it_is_listed():
-    """Neither more nor less."""
-    gateway = [GATEWAY[0], replace(GATEWAY[1], seen="ok", told_ms=0), GATEWAY[2]]
-    listed = replace(PROGRAM, differences={("case", "second"): Difference("free", "89", "ok", told=True)})
+def test_a_listed_difference_must_occur_as_listed():
+    """It must neither be smaller nor larger."""
+    gateway = [GATEWAY[0], replace(GATEWAY[1], seen="ok", throttle_ms=0), GATEWAY[2]]
+    listed = replace(
+        PROGRAM, differences={("case", "second"): Difference("free", "89", "ok", throttled_by_broker=True)}
+    )
 
     assert mismatches(gateway, program=listed) == []
     (found,) = mismatches(GATEWAY, program=listed)

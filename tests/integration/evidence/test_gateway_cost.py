@@ -1,4 +1,4 @@
-"""What the gateway costs, in short: that it is measured, not how much it is; `make gateway-cost` is the long form."""
+"""A short form of `make gateway-cost`, which checks the measurement and not the cost."""
 
 from tests.evidence.gateway.cost.__main__ import measure
 from tests.evidence.gateway.cost.page import Plan, page
@@ -7,7 +7,7 @@ TINY = Plan(calls=10, rounds=1, seconds=0.1, transfers=1, connections=20, idle=0
 WAYS = ["direct", "gateway, nothing rewritten", "gateway, addresses rewritten"]
 
 
-def test_the_cost_of_the_gateway_is_measured_beside_a_direct_connection():
+def test_the_cost_of_the_gateway_is_measured_against_a_direct_connection():
     figures = measure(TINY, [], lambda _: None)
     assert [list(ways) for ways in figures.calls.values()] == [WAYS] * 3
     assert all(each.per_second > 0 for ways in figures.at_once.values() for each in ways.values())

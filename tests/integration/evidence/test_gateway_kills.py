@@ -1,4 +1,4 @@
-"""A gateway that is killed under load, in short; `python -m tests.evidence.gateway.kills` is the long form."""
+"""A short form of `python -m tests.evidence.gateway.kills`: a gateway that is killed under load."""
 
 import msgspec
 import pytest
@@ -16,10 +16,10 @@ KILLS = 5
 
 
 @pytest.mark.timeout(600)  # a busy machine is no failure
-def test_a_gateway_that_is_killed_lets_nothing_pass_undecided_and_charges_what_can_be_known_once(
+def test_a_killed_gateway_forwards_nothing_undecided_and_charges_recognizable_requests_once(
     spark, deployment, tmp_path
 ):
-    """The real job behind it; the clients try again, and none waits longer than its own time limit."""
+    """The real job decides; the clients retry, and none waits longer than its own time limit."""
     settings = prepared(deployment)
     prepare_topics(settings)
     query = start_enforce(spark, settings)
@@ -47,7 +47,7 @@ ADMITTED = {(CREATE, "a"): [(topic("a", 2), False)], (GROW, "a"): [(topic("a", 3
     ("name", "partitions", "wrong"),
     [("a", 2, 0), ("a", 5, 0), ("a", 3, 1), ("a", 4, 1), ("b", 2, 2)],
 )
-def test_a_topic_that_was_not_admitted_is_noticed(name, partitions, wrong):
+def test_a_topic_that_was_not_admitted_is_detected(name, partitions, wrong):
     """Created with two partitions, and grown to five."""
     report = Report(0, [Tally()])
     check_topic(report, name, partitions, ADMITTED)
@@ -66,7 +66,7 @@ def test_a_topic_that_was_not_admitted_is_noticed(name, partitions, wrong):
         ("deleted", "d", 1),
     ],
 )
-def test_what_a_client_has_got_undecided_is_noticed(done, name, wrong):
+def test_a_client_that_got_a_topic_undecided_is_detected(done, name, wrong):
     """a was created, and c and d deleted; but d is there."""
     admitted = ADMITTED | {(DELETE, each): [(topic(each, 1), False)] for each in ("c", "d")}
     tally = Tally(answers={(done, name): 0})
@@ -79,8 +79,8 @@ def test_what_a_client_has_got_undecided_is_noticed(done, name, wrong):
     ("operation", "free", "wrong"),
     [(DELETE, [False], 0), (DELETE, [False, True], 0), (DELETE, [False, False], 1), (CREATE, [False, False], 0)],
 )
-def test_a_second_charge_is_noticed(operation, free, wrong):
-    """But for creations, of which one and another cannot be told apart."""
+def test_a_second_charge_is_detected(operation, free, wrong):
+    """Creations are excepted: two of the same topic cannot be distinguished."""
     report = Report(0, [Tally()])
     check_charges(report, {(operation, "a"): [(topic("a", 2), each) for each in free]})
     assert len(report.wrong) == wrong

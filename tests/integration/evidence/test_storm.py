@@ -1,4 +1,4 @@
-"""Many applications, quotas far below what they ask for, and an applier that is killed again and again."""
+"""A short form of `make storm`: many applications, low quotas, and an applier that is killed repeatedly."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def enforcing(spark, deployment):
 
 
 def test_a_storm_with_an_applier_that_is_killed(enforcing):
-    """Nothing is created that was not admitted, nothing twice, nothing is missing, and nobody is left waiting."""
+    """Nothing is created without admission or twice, nothing is missing, and each client gets its result."""
     with running_applier(enforcing, KILLS):
         report = Storm(enforcing).rage(seconds=40)
     assert report.wrong == [], report

@@ -1,4 +1,4 @@
-"""The codec of Kafka's protocol beside Kafka's generated classes, in short."""
+"""A short form of the codec's comparison with Kafka's generated classes."""
 
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ def _comparison(oracle, jars):
 
 
 def test_messages_of_all_versions_are_read_and_written_as_by_kafka(comparison):
-    """Those of the codec by Kafka, those of Kafka by the codec, and those that move from one version to another."""
+    """Kafka reads the codec's messages, the codec Kafka's, and both translate messages between versions."""
     _compare_all(comparison)
 
     tally = comparison.tally
@@ -49,8 +49,8 @@ def test_messages_of_all_versions_are_read_and_written_as_by_kafka(comparison):
     assert tally.not_carried > 50
 
 
-def test_broken_messages_are_never_read_as_another_message_than_kafka_reads(comparison):
-    """Read as the same, refused by both, or refused by the codec alone for one of the listed reasons."""
+def test_malformed_messages_are_never_read_differently_than_by_kafka(comparison):
+    """Both read the same message, both reject it, or only the codec does for one of the listed reasons."""
     comparison.compare_broken(3 * _TWICE)
 
     tally = comparison.tally
@@ -102,7 +102,7 @@ MUTANTS = {
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_the_comparison_catches_a_codec_that_is_broken(oracle, jars, monkeypatch, mutant):
+def test_the_comparison_detects_a_faulty_codec(oracle, jars, monkeypatch, mutant):
     """Each way of being wrong is a mismatch."""
     module, name, broken = MUTANTS[mutant]
     for each in (module, reader):
@@ -116,8 +116,8 @@ def test_the_comparison_catches_a_codec_that_is_broken(oracle, jars, monkeypatch
         _compare_all(comparison)
 
 
-def test_the_codec_alone_survives_broken_frames(jars):
-    """Only Malformed is raised, or this fails; `python -m tests.evidence.conformance.wire` reads 100,000."""
+def test_the_codec_alone_survives_malformed_frames(jars):
+    """Any error except Malformed fails; `python -m tests.evidence.conformance.wire` reads 100,000 frames."""
     fuzzed = fuzz(jars, seed=11, count=10_000)
 
     assert fuzzed.frames == 10_000

@@ -1,4 +1,4 @@
-"""Frames that are nearly requests of the APIs that the gateway looks into."""
+"""Frames that are nearly requests of the APIs that the gateway parses."""
 
 import random
 import struct

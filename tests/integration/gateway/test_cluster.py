@@ -90,7 +90,7 @@ def test_brokers_that_advertise_the_gateway_are_reached_through_it_without_rewri
         assert use_all_brokers(address) == {(HOST, each.outer) for each in nodes}
 
 
-def test_a_broker_that_advertises_itself_ends_the_start_since_it_would_lead_clients_past(nodes):
+def test_a_broker_that_advertises_itself_fails_the_start_since_clients_would_bypass_the_gateway(nodes):
     own = nodes[0].broker.address
     done = run(
         "gateway",
@@ -107,7 +107,7 @@ def test_a_broker_that_advertises_itself_ends_the_start_since_it_would_lead_clie
     assert "advertised.listeners" in done.stderr
 
 
-def test_a_broker_without_a_listener_ends_the_start_since_clients_would_go_to_it(nodes):
+def test_a_broker_without_a_listener_fails_the_start_since_clients_would_connect_to_it(nodes):
     known = ",".join(f"{free_port()}={each.broker.address}" for each in nodes[:2])
     done = run("gateway", "--bootstrap-server", nodes[0].broker.address, "--set", f"gateway.listeners={known}")
     assert done.returncode == 2

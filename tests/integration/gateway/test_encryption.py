@@ -1,4 +1,4 @@
-"""TLS: ended at the gateway, and begun anew to the brokers."""
+"""TLS of clients, which ends at the gateway, and TLS from the gateway to the brokers."""
 
 import socket
 import ssl
@@ -22,7 +22,7 @@ USER, PASSWORD = "alice", "pä\"ss\\word;{$}='1"
 
 @pytest.fixture(scope="module")
 def secure(base_settings, tmp_path_factory):
-    """A broker with SASL_SSL alone, and a gateway with a certificate of its own in front of it."""
+    """A broker with SASL_SSL alone, and a gateway with its own certificate in front of it."""
     folder = tmp_path_factory.mktemp("encryption")
     with secure_broker(folder, base_settings.broker.jars) as broker:
         broker.add_user(USER, PASSWORD)
@@ -71,7 +71,7 @@ def create(client, name):
     ("mechanism", "user", "password"), [("PLAIN", ADMIN, ADMIN_PASSWORD), ("SCRAM-SHA-512", USER, PASSWORD)]
 )
 def test_clients_authenticate_through_tls_twice(secure, mechanism, user, password):
-    """By a password and by a proof of it; the decision is asked for the principal."""
+    """Clients authenticate by PLAIN and by SCRAM; the request for a decision has their principal."""
     name = f"alice-{mechanism.lower()}"
     create(admin(secure, mechanism, user, password), name)
     assert (secure.job.requests[-1].user, secure.job.requests[-1].topics[0].partitions) == (user, 2)
@@ -90,8 +90,8 @@ def test_a_client_that_does_not_trust_the_authority_does_not_connect(secure):
         trusting_others.wrap_socket(plain, server_hostname=HOST)
 
 
-def test_a_client_in_plain_text_and_one_that_never_says_hello_are_closed(secure):
-    """At once, and when the time to authenticate is over."""
+def test_a_plain_text_client_and_one_without_a_tls_hello_are_disconnected(secure):
+    """The former is disconnected at once, the latter when the time to authenticate is over."""
     with secure.gateway.connect(10) as plain, secure.gateway.connect(10) as silent:
         plain.sendall(b"\0\0\0\x0e\0\x12\0\0\0\0\0\1\0\0\0\0\0\0")
         while (data := plain.recv(100)) and data[0] == 0x15:  # an alert of TLS
@@ -99,7 +99,7 @@ def test_a_client_in_plain_text_and_one_that_never_says_hello_are_closed(secure)
         assert is_closed(silent)
 
 
-def test_a_client_that_breaks_off_its_hello_leaves_nothing(secure):
+def test_a_client_that_aborts_its_tls_hello_leaves_no_connection(secure):
     """A hundred of them."""
     before = secure.gateway.descriptors()
     for _ in range(100):
@@ -110,8 +110,8 @@ def test_a_client_that_breaks_off_its_hello_leaves_nothing(secure):
     assert secure.gateway.descriptors() < before + 50
 
 
-def test_a_listener_that_requests_certificates_ends_the_start(secure):
-    """Those of clients cannot be passed on, so that all would be ANONYMOUS there."""
+def test_a_listener_that_requests_certificates_fails_the_start(secure):
+    """The gateway cannot forward clients' certificates, so all clients would be ANONYMOUS."""
     target = ["target.security_protocol=SSL", f"kafka.target_servers={secure.broker.tls_address}"]
     options = [*secure.given, *target, f"target.ssl_ca_location={secure.authority.path}"]
     ended = run("gateway", *(part for each in options for part in ("--set", each)))

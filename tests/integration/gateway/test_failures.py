@@ -32,7 +32,7 @@ def deletion(*names):
 
 
 def create(port, name):
-    """Create a topic on a connection of its own; return the error, or None if there is no connection."""
+    """Create a topic on a separate connection; return the error, or None if there is no connection."""
     try:
         with connected(port) as client:
             return client.call(19, 7, creation(name))["topics"][0]["errorCode"]
@@ -54,7 +54,7 @@ def prepared(deployment):
 
 
 def test_a_broker_restarts_under_connected_clients(base_settings, tmp_path):
-    """They are closed with it and refused meanwhile; when it is back all goes on, also by a client that was there."""
+    """Clients are disconnected and rejected while the broker is down, and are served again when it is back."""
     broker = Broker(tmp_path / "broker", jars_folder(base_settings.broker.jars))
     with broker:
         settings = make_deployment(with_plaintext_cluster(base_settings, broker.address), "restart", tmp_path)
@@ -74,7 +74,7 @@ def test_a_broker_restarts_under_connected_clients(base_settings, tmp_path):
             until(lambda: {"before", "after", "behind"} <= admin.list_topics(timeout=30).topics.keys())
 
 
-def test_what_is_decided_while_a_gateway_stops_is_carried_out(prepared, tmp_path):
+def test_a_request_decided_while_the_gateway_stops_is_carried_out(prepared, tmp_path):
     """SIGTERM: no new client, but the one that waits is answered before the gateway ends."""
     with StandIn(prepared) as job:
         job.silent = True
@@ -98,8 +98,8 @@ def is_refused(port):
     return False
 
 
-def test_several_gateways_serve_one_cluster_at_once(prepared, tmp_path):
-    """Each with its own clients and one job behind: one bucket, and a deletion that both ask for is charged once."""
+def test_several_gateways_serve_one_cluster(prepared, tmp_path):
+    """Each has its own clients and all have one job: one bucket, and a deletion requested at both is charged once."""
     repeats = prepared.repeats.model_copy(update={"window_seconds": 600.0})
     settings = prepared.model_copy(update={"repeats": repeats})
     with (
@@ -129,7 +129,7 @@ def test_several_gateways_serve_one_cluster_at_once(prepared, tmp_path):
         codes = sorted([each["errorCode"] for each in answer["responses"]] for answer in answers)
         assert codes[0] == [0, 0]
         assert set(codes[1]) <= {0, 3}
-        asked = [each for each in job.decisions if each.operation.value == "DELETE_TOPICS"]
-        assert len({each.request_id for each in asked}) == 1
-        paid = [each for each in asked if each.repeats is None]
+        deletions = [each for each in job.decisions if each.operation.value == "DELETE_TOPICS"]
+        assert len({each.request_id for each in deletions}) == 1
+        paid = [each for each in deletions if each.repeats is None]
         assert [[topic.partitions for topic in each.topics] for each in paid] == [[1, 1]]

@@ -1,4 +1,4 @@
-"""Clients that mean harm, or are broken, at a running gateway: it lives, holds nothing, and serves the others."""
+"""Malicious and faulty clients at a running gateway: it survives, stays small, and serves other clients."""
 
 import os
 import resource
@@ -44,7 +44,7 @@ def errors(answer, field="topics"):
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left(plain):
-    """After each test others are served, and its files are closed."""
+    """After each test other clients are served, and all sockets of the test are closed."""
     with WireClient(("127.0.0.1", plain.gateway.port), protocol(), "probe") as probe:
         assert probe.call(3, 12, metadata())["brokers"]
     before = plain.gateway.descriptors()
@@ -78,15 +78,15 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE.keys())
-def test_what_is_no_request_closes_the_connection_at_once(plain, data):
-    """And not after a time limit."""
+def test_an_invalid_request_closes_the_connection_at_once(plain, data):
+    """It does not wait for a time limit."""
     with plain.gateway.connect(seconds=10) as client:
         client.sendall(data)
         assert is_closed(client)
 
 
-def test_two_bytes_and_silence_are_closed_when_the_idle_time_is_over(plain):
-    """Also silence without a byte, and a request that ends in its middle."""
+def test_a_client_that_sends_two_bytes_is_disconnected_after_the_idle_time(plain):
+    """A client that sends nothing and one that sends an incomplete request are disconnected, too."""
     with ExitStack() as stack:
         clients = [stack.enter_context(plain.gateway.connect()) for _ in range(3)]
         for client, data in zip(clients, (b"", b"\0\0", struct.pack(">ihh", 100, 19, 7)), strict=True):
@@ -95,15 +95,15 @@ def test_two_bytes_and_silence_are_closed_when_the_idle_time_is_over(plain):
 
 
 def flood(client, data):
-    """Write the same again and again, until nothing more is taken for a second."""
+    """Write the same bytes repeatedly, until no more are accepted for a second."""
     with suppress(OSError):
         for _ in range(3000):
             client.sendall(data)
         raise AssertionError("all was taken")
 
 
-def test_a_client_that_never_reads_is_held_back_and_closed(plain):
-    """It asks for much: nothing of the answers piles up, and the idle time ends it."""
+def test_a_client_that_never_reads_is_held_back_and_disconnected(plain):
+    """It requests large responses: the gateway does not buffer them, and the idle time ends the connection."""
     before = plain.gateway.rss_bytes()
     with plain.gateway.connect() as client:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -114,7 +114,7 @@ def test_a_client_that_never_reads_is_held_back_and_closed(plain):
         assert plain.gateway.rss_bytes() < before + 40 * MEBIBYTE
 
 
-def test_a_client_that_reads_nothing_of_the_gateways_own_answers_is_held_back(plain):
+def test_a_client_that_does_not_read_the_gateways_own_responses_is_held_back(plain):
     """ApiVersions of an unknown version is answered without the broker."""
     before = plain.gateway.rss_bytes()
     with plain.gateway.connect() as client:
@@ -126,7 +126,7 @@ def test_a_client_that_reads_nothing_of_the_gateways_own_answers_is_held_back(pl
 
 
 def test_half_open_connections_are_bounded_by_the_settings(plain):
-    """Of 5,000 some 1,500 are taken; those beyond are closed at once, and the rest when they are idle."""
+    """Some 1,500 of 5,000 are accepted; the others are closed at once, and the accepted ones when they are idle."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
     clients = []
@@ -146,8 +146,8 @@ def test_half_open_connections_are_bounded_by_the_settings(plain):
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_a_produce_of_90_mb_passes_without_being_held_and_others_are_served_meanwhile(plain, client):
-    """The broker refuses it, as it is no valid batch; that does not matter here."""
+def test_a_produce_of_90_mb_is_forwarded_unbuffered_while_others_are_served(plain, client):
+    """The broker rejects it, since it is not a valid batch; that does not matter here."""
     client.call(19, 7, creation("large"))
     records = bytes(90 * MEBIBYTE)
     partition = {"index": 0, "records": records}
@@ -166,8 +166,8 @@ def test_a_produce_of_90_mb_passes_without_being_held_and_others_are_served_mean
     assert peak < before + 20 * MEBIBYTE
 
 
-def test_a_client_that_leaves_while_it_is_decided_leaves_no_topic(plain):
-    """The decision comes, and nobody carries it out."""
+def test_a_client_that_disconnects_before_its_decision_leaves_no_topic(plain):
+    """The decision comes, and is not carried out."""
     plain.job.silent = True
     taken, decided = plain.job.taken, len(plain.job.requests)
     try:
@@ -184,8 +184,8 @@ def test_a_client_that_leaves_while_it_is_decided_leaves_no_topic(plain):
         assert errors(other.call(3, 12, metadata("left-behind"))) == [3]
 
 
-def test_a_muted_client_that_closes_frees_its_files_at_once(plain):
-    """Not when the mute ends, which is in minutes. It has written more than is read of it meanwhile."""
+def test_a_muted_client_that_disconnects_releases_its_sockets_at_once(plain):
+    """They are not held until the mute ends in minutes. It has written more than is read during the mute."""
     plain.job.set_quota(QuotaEntity(client_id="muted"), 0.001)
     before = plain.gateway.descriptors()
     with WireClient(("127.0.0.1", plain.gateway.port), protocol(), "muted") as muted:
@@ -195,8 +195,8 @@ def test_a_muted_client_that_closes_frees_its_files_at_once(plain):
     settled(plain.gateway, before, seconds=5)
 
 
-def test_fuzzed_frames_of_all_apis_that_are_looked_into_harm_nobody_and_change_no_topic(plain, client):
-    """Without one decision: the topics that are there stay, none comes, and others are served meanwhile.
+def test_fuzzed_frames_of_all_parsed_apis_affect_no_client_and_no_topic(plain, client):
+    """Nothing is decided; existing topics stay, none is created, and other clients are served.
 
     `GATEWAY_FUZZ_FRAMES` is the number of frames, `GATEWAY_FUZZ_SEED` their seed.
     """
@@ -239,7 +239,7 @@ def found(client, names):
 
 
 def write_and_read(enemy, data):
-    """Write, and read until nothing comes for a moment; return whether the connection was closed."""
+    """Write, and read until no more bytes arrive; return whether the connection was closed."""
     try:
         enemy.sendall(data)
         while enemy.recv(65_536):

@@ -1,4 +1,4 @@
-"""What a running gateway tells Prometheus and probes."""
+"""The metrics and probes of a running gateway."""
 
 import subprocess
 import threading
@@ -19,7 +19,7 @@ from tests.support.waiting import until
 
 
 def status(port, path):
-    """Return the status that a probe gets; None if nobody listens."""
+    """Return the status that a probe gets; None if the port is closed."""
     try:
         with urlopen(f"http://127.0.0.1:{port}/{path}", timeout=10) as answer:
             return answer.status
@@ -35,8 +35,8 @@ def samples(port):
     return {(each.name, *sorted(each.labels.items())): each.value for family in families for each in family.samples}
 
 
-def test_a_gateway_is_ready_until_it_is_stopped_and_alive_while_it_finishes_what_is_under_way(deployment):
-    """Nobody decides, so that a creation waits; the gateway is stopped meanwhile, and answers it before it ends."""
+def test_a_gateway_is_ready_until_it_is_stopped_and_alive_while_it_finishes_pending_requests(deployment):
+    """There is no decision, so a creation is pending; the stopped gateway responds to it before it ends."""
     prepare_topics(deployment)
     port, metrics = free_port(), free_port()
     options = [f"gateway.first_port={port}", f"metrics.port={metrics}", "gateway.decision_timeout_ms=8000"]

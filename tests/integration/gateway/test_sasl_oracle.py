@@ -1,4 +1,4 @@
-"""The name that the gateway hears in a SASL exchange is the one that Kafka's own classes take the client for."""
+"""The user that the gateway reads from a SASL exchange is the one that Kafka's own classes authenticate."""
 
 import base64
 import json
@@ -74,36 +74,36 @@ class Messages:
         return b"".join(good)
 
 
-def heard(mechanism, messages):
-    """Return whom the gateway takes a client for whose exchange the broker ends by accepting it; None for nobody."""
+def user_read(mechanism, messages):
+    """Return the gateway's user for an exchange that the broker accepts; None for none."""
     exchange = SaslExchange(mechanism)
     try:
         for message in messages:
-            exchange.hear_client(message)
+            exchange.on_client_message(message)
         if mechanism.startswith("SCRAM"):
-            exchange.hear_broker(b"r=x")
-            exchange.hear_client(b"c=biws,r=x,p=x")
-        return exchange.hear_broker(b"")
+            exchange.on_broker_message(b"r=x")
+            exchange.on_client_message(b"c=biws,r=x,p=x")
+        return exchange.on_broker_message(b"")
     except AuthenticationRefused:
         return None
 
 
 @pytest.mark.parametrize("seed", [599])
-def test_nobody_is_taken_for_another_than_kafka_takes_him_for(base_settings, seed):
+def test_each_login_has_the_same_user_as_in_kafka(base_settings, seed):
     """Thousands of exchanges that are nearly right: the same name, or none; and mostly the same."""
     messages = Messages(seed)
     exchanges = [messages.exchange() for _ in range(_EXCHANGES)]
     lines = [" ".join([name, *(base64.b64encode(each).decode() for each in sent)]) for name, sent in exchanges]
     oracle = java_command(Path(__file__).with_name("SaslOracle.java"), jars_folder(base_settings.broker.jars))
     done = subprocess.run(oracle, input="\n".join(lines), capture_output=True, text=True, check=True)
-    told = [each.split(" ") for each in done.stdout.splitlines() if each[:1].isdigit()]
-    assert len(told) == _EXCHANGES
+    results = [each.split(" ") for each in done.stdout.splitlines() if each[:1].isdigit()]
+    assert len(results) == _EXCHANGES
     same = stricter = 0
-    for (mechanism, sent), (count, encoded) in zip(exchanges, told, strict=True):
+    for (mechanism, sent), (count, encoded) in zip(exchanges, results, strict=True):
         if count == "0":
             continue  # the broker does not accept the client
         user = base64.b64decode(encoded).decode()
-        found = heard(mechanism, sent[: int(count)])
+        found = user_read(mechanism, sent[: int(count)])
         assert found in {None, user}, (mechanism, sent, user, found)
         assert found is None or user != _DELEGATED
         same += found == user

@@ -14,14 +14,14 @@ from tests.support.programs import run
 
 
 def cases(folder, broker, taken):
-    """Settings, and what the line must say, by what is wrong."""
+    """Return settings and the expected line, by the name of the error."""
     authority = Authority(folder / "certificates")
     own, other = authority.sign("own", HOST), authority.sign("other", HOST)
     host, _, port = broker.address.partition(":")
     elsewhere = f"gateway.listeners={free_port()}={host}:{port}"
     return {
         "a port in use": ([f"gateway.first_port={taken}"], f"{HOST}:{taken} is in use; set gateway.first_port or"),
-        "brokers that lead past it": (
+        "brokers that bypass it": (
             ["gateway.advertised_by=brokers", elsewhere],
             f"clients would bypass the gateway: brokers advertise {broker.address}",
         ),
@@ -54,7 +54,7 @@ def cases(folder, broker, taken):
 
 @pytest.fixture(scope="module")
 def ground(base_settings, broker, tmp_path_factory):
-    """The options of a deployment on the broker, and the cases, with a port that is taken."""
+    """Return the options of a deployment on the broker, and the cases, with a port in use."""
     folder = tmp_path_factory.mktemp("bad")
     settings = make_deployment(with_plaintext_cluster(base_settings, broker.address), "bad-start", folder)
     prepare_topics(settings)
@@ -64,7 +64,7 @@ def ground(base_settings, broker, tmp_path_factory):
 
 NAMES = (
     "a port in use",
-    "brokers that lead past it",
+    "brokers that bypass it",
     "a listener for another broker",
     "any address",
     "an address of another machine",
@@ -77,8 +77,8 @@ NAMES = (
 
 @pytest.mark.timeout(90)  # one that starts would serve without end
 @pytest.mark.parametrize("name", NAMES)
-def test_it_ends_with_a_line_that_says_what_to_change(ground, name, capsys):
-    """And never is ready."""
+def test_a_failed_start_ends_with_a_line_that_says_what_to_change(ground, name, capsys):
+    """It never becomes ready."""
     options, wrong = ground
     given, expected = wrong[name]
     with pytest.raises(BadInput) as error:
@@ -88,7 +88,7 @@ def test_it_ends_with_a_line_that_says_what_to_change(ground, name, capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_as_a_program_it_ends_with_exit_code_2(ground):
+def test_the_program_exits_with_code_2(ground):
     """One line on standard error."""
     options, wrong = ground
     given, expected = wrong["a port in use"]

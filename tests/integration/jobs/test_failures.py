@@ -1,4 +1,4 @@
-"""What an operator meets at night: each failure is one line that says what to do, and mended, all goes on."""
+"""Failures in operation: each is one line that says what to do, and after the repair the job continues."""
 
 import json
 import shutil
@@ -23,7 +23,7 @@ def operator(spark, deployment):
 
 
 def remove(folder, *patterns):
-    """Files and folders, as a person does it: what Hadoop keeps beside them stays."""
+    """Remove files and folders as a person does: Hadoop's checksum files stay."""
     for pattern in patterns:
         for path in folder.glob(pattern):
             if path.is_dir():
@@ -37,7 +37,7 @@ def cut(folder, name, size=0):
 
 
 def refusal(action, *args, **kwargs):
-    """The one line that is said in place of going on."""
+    """Return the one line of the error."""
     with pytest.raises(MutationQuotaError) as raised:
         action(*args, **kwargs)
     assert "\n" not in str(raised.value)
@@ -52,9 +52,9 @@ HALVES = {
     "offsets and commits": (lambda at: remove(at, "offsets", "commits"), "its offsets are missing"),
     "newest offsets": (lambda at: remove(at, "offsets/1"), "offsets/1 is missing"),
     "offsets before the newest": (lambda at: remove(at, "offsets/0"), "offsets/0 is missing"),
-    "empty offsets": (lambda at: cut(at, "offsets/1"), "offsets/1 has no end"),
-    "empty commit": (lambda at: cut(at, "commits/1"), "commits/1 has no end"),
-    "half of the offsets": (lambda at: cut(at, "offsets/1", 9), "offsets/1 has no end"),
+    "empty offsets": (lambda at: cut(at, "offsets/1"), "offsets/1 is truncated"),
+    "empty commit": (lambda at: cut(at, "commits/1"), "commits/1 is truncated"),
+    "half of the offsets": (lambda at: cut(at, "offsets/1", 9), "offsets/1 is truncated"),
     "metadata": (lambda at: remove(at, "metadata"), "metadata is missing or damaged"),
     "empty metadata": (lambda at: cut(at, "metadata"), "metadata is missing or damaged"),
     "state": (lambda at: remove(at, "state"), "its state is missing"),
@@ -65,17 +65,17 @@ HALVES = {
 """What is taken of a checkpoint of two batches, and what is said of it."""
 
 
-def test_half_a_checkpoint_is_refused_and_restored_it_goes_on(operator, tmp_path):
-    """Each part of it gone; no start forgives anything. Restored, the debt of -20 is still there."""
+def test_an_incomplete_checkpoint_is_rejected_and_the_job_continues_after_a_restore(operator, tmp_path):
+    """Each part is removed in turn; no start forgives anything. After the restore the debt of -20 is unchanged."""
     for name in ("a", "b"):
         operator.request(name)
         operator.enforce()
     backup = shutil.copytree(operator.checkpoint, tmp_path / "backup")
     operator.request("c")
-    for what, (take, said) in HALVES.items():
+    for what, (take, expected) in HALVES.items():
         take(operator.checkpoint)
         line = refusal(operator.enforce)
-        assert said in line, what
+        assert expected in line, what
         assert str(operator.root) in line, what
         assert "restore it from a backup" in line, what
         assert "enforce --reset-state" in line, what
@@ -85,7 +85,7 @@ def test_half_a_checkpoint_is_refused_and_restored_it_goes_on(operator, tmp_path
     assert operator.decided == {"a": 40.0, "b": -20.0, "c": -20.0}
 
 
-def test_batches_that_were_removed_are_decided_again_with_the_same_answers(operator):
+def test_removed_batches_are_replayed_with_the_same_decisions(operator):
     """The newest offsets are lost; what the error offers instead of a backup is done."""
     for name in ("a", "b"):
         operator.request(name)
@@ -98,8 +98,8 @@ def test_batches_that_were_removed_are_decided_again_with_the_same_answers(opera
     assert operator.decided == {"a": 40.0, "b": -20.0, "c": -20.0}
 
 
-def test_buckets_are_full_again_only_where_that_is_asked_for(operator):
-    """A first start needs no asking; after that a checkpoint that is gone does, and nothing is thrown away."""
+def test_buckets_are_full_again_only_if_requested(operator):
+    """A first start needs no option; later, a missing checkpoint does, and nothing is deleted."""
     operator.request("a")
     operator.enforce()
     old = operator.checkpoint
@@ -116,7 +116,7 @@ def test_buckets_are_full_again_only_where_that_is_asked_for(operator):
 
 
 def test_buckets_of_another_version_are_not_forgotten(operator):
-    """Of an older one nothing is known here; a newer one has seen more than what stands here."""
+    """An older state cannot be read by this version; a newer one may contain later decisions."""
     operator.request("a")
     operator.enforce()
     older = operator.checkpoint.with_name(f"v{STATE_VERSION - 1}")
@@ -130,7 +130,7 @@ def test_buckets_of_another_version_are_not_forgotten(operator):
     note = operator.root / "deployment.json"
     known = json.loads(note.read_text())
     assert known["checkpoints"] == {"enforce": STATE_VERSION}
-    note.write_text(json.dumps(known | {"checkpoints": {"enforce": STATE_VERSION + 1}}))  # as a person mends it
+    note.write_text(json.dumps(known | {"checkpoints": {"enforce": STATE_VERSION + 1}}))  # as a person repairs it
     assert f"written by a newer program, as version {STATE_VERSION + 1}" in refusal(operator.enforce)
     note.write_text("{")
     assert "deployment.json is damaged; restore it, or remove it" in refusal(operator.enforce)
@@ -140,7 +140,7 @@ def test_buckets_of_another_version_are_not_forgotten(operator):
     assert operator.decided == {"a": 40.0, "b": -20.0}
 
 
-def test_the_audit_keeps_all_after_its_checkpoint_was_damaged_or_is_behind(operator):
+def test_the_audit_loses_nothing_after_its_checkpoint_was_damaged_or_is_old(operator):
     """An older checkpoint than the tables: Delta would take the next batch for one that it has, and leave it out."""
     operator.request("a", "b")
     operator.enforce()
@@ -164,8 +164,8 @@ def test_the_audit_keeps_all_after_its_checkpoint_was_damaged_or_is_behind(opera
     assert operator.audited == ["a", "b", "c"]
 
 
-def test_requests_that_retention_took_are_told_and_passed_over_only_if_asked(operator, caplog):
-    """Of five requests three were removed before they were decided."""
+def test_requests_removed_by_retention_are_reported_and_skipped_only_if_configured(operator, caplog):
+    """Three of five requests were removed before they were decided."""
     operator.request("a")
     operator.enforce()
     operator.request(*"bcde")
@@ -209,7 +209,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", "--lazy", folder], check=True)
 
 
-def test_a_full_disk_is_told_and_freed_it_goes_on(spark, deployment, small_disk):
+def test_a_full_disk_is_reported_and_the_job_continues_once_there_is_space(spark, deployment, small_disk):
     """It is full at the first start, at the checkpoint of enforce, and at the tables of the audit."""
     storage = deployment.storage.model_copy(update={"root": str(small_disk)})
     operator = Operator(spark, deployment.model_copy(update={"storage": storage}))
@@ -238,8 +238,8 @@ def test_a_full_disk_is_told_and_freed_it_goes_on(spark, deployment, small_disk)
     assert operator.audited == ["a", "b"]
 
 
-def test_a_broker_that_starts_again_is_ridden_out(spark, base_settings, tmp_path):
-    """One of its own, stopped under the running query; what is asked after that is decided by the same query."""
+def test_a_restart_of_the_broker_does_not_stop_the_job(spark, base_settings, tmp_path):
+    """A separate broker is stopped during the query; later requests are decided by the same query."""
     with embedded_broker(base_settings, 0, tmp_path / "broker") as own:
         operator = Operator(
             spark, make_deployment(with_plaintext_cluster(base_settings, own.address), "restarted", tmp_path / "root")
@@ -258,8 +258,8 @@ def test_a_broker_that_starts_again_is_ridden_out(spark, base_settings, tmp_path
         assert operator.decided == {"a": 40.0, "b": -20.0}
 
 
-def test_the_program_says_so_in_its_last_line_and_begins_anew_when_told(operator, command):
-    """As an operator starts it, after the checkpoint was lost."""
+def test_the_programs_last_line_names_the_error_and_the_option_to_start_over(operator, command):
+    """The program runs as by an operator, after the checkpoint was lost."""
     operator.request("a")
     operator.enforce()
     shutil.rmtree(operator.checkpoint)

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM at any moment of a command that starts Spark: nothing is printed, and nothing is left behind."""
+"""Ctrl-C and SIGTERM at any time of a command that starts Spark: nothing is printed, and no process is left."""
 
 import itertools
 import os
@@ -66,9 +66,9 @@ class Started:
 
 
 def interrupt_throughout(seconds, steps, done, *args):
-    """Start a command again and again, and interrupt it at each half second of its start, or at `steps` moments.
+    """Start a command repeatedly, and interrupt it at each half second of its start, or at `steps` times.
 
-    A command that has said what `done` begins with was quicker; while the interpreter exits, a signal may end it.
+    A command that has already printed `done` was faster; while the interpreter exits, a signal may end it.
     """
     step = max(STEP_SECONDS, seconds / steps)
     moments = [step * number for number in range(1, int(seconds / step) + 1)]
@@ -77,18 +77,18 @@ def interrupt_throughout(seconds, steps, done, *args):
         with suppress(subprocess.TimeoutExpired):
             started.process.wait(moment)  # the moment of the signal is what is tried here
             return  # this time it was quicker
-        code, said, folders = started.interrupt((signal.SIGINT, signal.SIGTERM)[number % 2])
-        if said.startswith(done):
+        code, printed, folders = started.interrupt((signal.SIGINT, signal.SIGTERM)[number % 2])
+        if printed.startswith(done):
             until(lambda ended=started: ended.commands() == [])
             return
-        assert (moment, code, said) == (moment, 130, "")
+        assert (moment, code, printed) == (moment, 130, "")
         assert started.commands() == []
         assert [each for each in folders if Path(each).exists()] == []
 
 
 @pytest.mark.timeout(900)
 def test_a_command_that_is_interrupted_at_any_half_second_ends_silently_and_leaves_no_jvm(tmp_path):
-    """The whole command says nothing but that there is nothing to list, not even a warning of Java's."""
+    """The command prints only that there is nothing to list, without a warning of Java's."""
     args = ("buckets", "list", "--set", f"storage.root={tmp_path}", "--set", "spark.master=local[1]")
     whole = Started(*args)
     output, errors = whole.process.communicate(timeout=DEADLINE_SECONDS)
@@ -112,7 +112,7 @@ def test_a_job_that_is_interrupted_during_its_start_ends_silently_and_leaves_no_
 
 
 def test_a_session_whose_jvm_is_killed_while_it_stops_ends_silently(tmp_path):
-    """As when a signal arrives at that moment."""
+    """The JVM is killed as if a signal arrived at that time."""
     settings = (f"storage.root={tmp_path}", "spark.master=local[1]")
     code = [sys.executable, "-c", KILLED_WHILE_STOPPED, *settings]
     done = subprocess.run(code, capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=False)

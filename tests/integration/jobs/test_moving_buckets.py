@@ -1,4 +1,4 @@
-"""Another checkpoint, with other state partitions, and the same decisions as without the move."""
+"""Buckets moved to a new checkpoint with a different number of state partitions: the same decisions as without."""
 
 import json
 import re
@@ -16,7 +16,7 @@ PARTITIONS = 5
 
 @pytest.fixture
 def operator(spark, deployment):
-    """Who has had users ask for 60 of their 100 twice: 40, and -20."""
+    """Return an operator after two requests of each user for 60 of their 100: 40 tokens, then -20."""
     remembering = deployment.repeats.model_copy(update={"window_seconds": 3600.0})
     operator = Operator(spark, deployment.model_copy(update={"repeats": remembering}))
     operator.request("first", "second")
@@ -37,7 +37,7 @@ def states(operator):
     return {each.name for each in (operator.checkpoint / "state" / "0").iterdir() if each.name.isdecimal()}
 
 
-def test_debts_and_what_is_remembered_go_along_and_nothing_is_decided_twice(spark, operator, partitions):
+def test_debts_and_remembered_requests_are_moved_and_nothing_is_decided_twice(spark, operator, partitions):
     saved = capture_buckets(spark, operator.settings)
     (bucket,) = saved.buckets
     assert (round(bucket.K), bucket.more is None) == (-20, False)
@@ -64,7 +64,7 @@ def test_debts_and_what_is_remembered_go_along_and_nothing_is_decided_twice(spar
     }
 
 
-def test_what_was_decided_since_is_not_forgotten(spark, operator):
+def test_decisions_after_the_copy_are_not_forgotten(spark, operator):
     saved = capture_buckets(spark, operator.settings)
     operator.request("third")
     operator.enforce()
@@ -74,7 +74,7 @@ def test_what_was_decided_since_is_not_forgotten(spark, operator):
     operator.enforce()
 
 
-def test_a_batch_that_is_not_finished_is_finished_first(spark, operator):
+def test_an_unfinished_batch_is_finished_first(spark, operator):
     (last,) = (operator.checkpoint / "commits").glob("0")
     last.unlink()
     with pytest.raises(MutationQuotaError, match=r"there are no buckets in .*: enforce has not finished a batch yet"):
@@ -87,7 +87,7 @@ def test_a_batch_that_is_not_finished_is_finished_first(spark, operator):
         capture_buckets(spark, operator.settings)
 
 
-def test_buckets_of_other_topics_are_refused(spark, operator):
+def test_buckets_of_other_topics_are_rejected(spark, operator):
     saved = capture_buckets(spark, operator.settings)
     files = Files(spark, operator.settings)
     (topic,) = saved.header.positions
@@ -115,7 +115,7 @@ def test_the_commands_of_an_operator(operator, command, tmp_path):
         "--set",
         "enforce.state_partitions=3",
     )
-    assert "enforce starts without its state; the old checkpoint is in" in command(*begin, *root)
+    assert "enforce starts with a new checkpoint; the old one is in" in command(*begin, *root)
     assert {name: round(tokens) for name, tokens in operator.decided.items()} == {
         "first": 40,
         "second": -20,
@@ -124,7 +124,7 @@ def test_the_commands_of_an_operator(operator, command, tmp_path):
     assert states(operator) == {"0", "1", "2"}
 
 
-def test_buckets_without_begin_anew_are_bad_input(tmp_path):
+def test_buckets_without_the_reset_option_are_rejected(tmp_path):
     done = run("enforce", "--buckets", "x.jsonl", cwd=tmp_path)
     assert done.returncode == 2
     assert "--buckets x.jsonl: only with --reset-state" in done.stderr

@@ -27,16 +27,16 @@ BAD_RECORDS = {
     b"\x00" * 1_000_000: "value: not JSON",
     b"[" * 900_000: "value: JSON nested deeper",
     request_json(1, operation="TRUNCATE"): "operation: expected one of",
-    request_json(-1): "topics[0].partitions: expected int >= 0",
-    request_json(2**31): "topics[0].partitions: expected int <= 2147483647",
+    request_json(-1): "topics[0].partitions: expected integer >= 0",
+    request_json(2**31): "topics[0].partitions: expected integer <= 2147483647",
     request_json(): "topics: expected array of length >= 1",
     request_json(1, request_id=""): "request_id: empty, expected at least one character",
-    request_json(1, user=7): "user: expected str",
+    request_json(1, user=7): "user: expected string",
 }
 
 
-def test_every_record_is_decided_or_dead_and_kept_in_delta_once(spark, deployment):
-    """Good, bad and null records through broker, enforce and audit; the tables hold what the topics told."""
+def test_every_record_is_a_decision_or_a_dead_letter_and_stored_in_delta_once(spark, deployment):
+    """Valid, invalid and null records go through broker, enforce and audit; the tables agree with the topics."""
     prepare_topics(deployment)
     topics = deployment.topics
     write_record(deployment, QuotaRecord(QuotaEntity("alice"), 5.0, altered_by="ann", comment="for the test"))
@@ -67,7 +67,7 @@ def test_every_record_is_decided_or_dead_and_kept_in_delta_once(spark, deploymen
     dead = read_table(deployment, "dead_letters")
     assert {row["source"]["offset"] for row in dead if row["source"]["topic"] == topics.requests} == set(by_offset)
     (skipped,) = [row for row in dead if row["source"]["topic"] == topics.quotas]
-    assert skipped["error"] == "controller_mutation_rate: expected float > 0.0 (value: -5)"
+    assert skipped["error"] == "controller_mutation_rate: expected number > 0.0 (value: -5)"
     (change,) = read_table(deployment, "quota_changes")
     assert (change["user"], change["client_id"], change["controller_mutation_rate"]) == ("alice", None, 5.0)
     assert (change["altered_by"], change["comment"]) == ("ann", "for the test")
@@ -83,7 +83,7 @@ def test_every_record_is_decided_or_dead_and_kept_in_delta_once(spark, deploymen
         explain_decision(deployment, f"{topics.requests}-0-99", 0)
 
 
-def test_decisions_delivered_twice_are_kept_once(spark, deployment):
+def test_decisions_delivered_twice_are_stored_once(spark, deployment):
     """The same records again, as after a crash of enforce; the audit's checkpoint lost, and new records after that."""
     prepare_topics(deployment)
     produce(deployment, deployment.topics.requests, *[request_json(1)] * 20)
@@ -106,18 +106,18 @@ def test_decisions_delivered_twice_are_kept_once(spark, deployment):
 
 
 def test_decisions_take_a_fraction_of_their_bytes_in_the_topic(spark, deployment, base_settings):
-    """Decisions are much alike; what the broker has written of them is compressed."""
+    """Decisions are similar; the broker's file of them is compressed."""
     prepare_topics(deployment)
     topics = deployment.topics
     produce(deployment, topics.requests, *[request_json(1, request_id=f"r-{number}") for number in range(500)])
     finish(start_enforce(spark, deployment, once=True))
-    told = sum(len(json.dumps(decision)) for _, decision in consume(deployment, topics.decisions, 500))
+    json_bytes = sum(len(json.dumps(decision)) for _, decision in consume(deployment, topics.decisions, 500))
     logs = base_settings.storage.local_folder("broker").glob(f"**/{topics.decisions}-*/*.log")
-    assert 0 < sum(log.stat().st_size for log in logs) < told / 4
+    assert 0 < sum(log.stat().st_size for log in logs) < json_bytes / 4
 
 
 def test_a_quota_takes_effect_while_the_query_runs(spark, deployment):
-    """Unlimited, then limited, then another limit; each request is judged by the quota as of its own timestamp."""
+    """A user is unlimited, then limited, then at another limit; each request has the quota at its timestamp."""
     prepare_topics(deployment)
     topics = deployment.topics
     query = start_enforce(spark, deployment)
@@ -134,7 +134,7 @@ def test_a_quota_takes_effect_while_the_query_runs(spark, deployment):
     assert [each["quota"] for each in sorted(decided, key=lambda each: each["source"]["offset"])] == [None, 5, 7, None]
 
 
-def test_a_topic_stamped_by_producers_is_refused(deployment):
+def test_a_topic_stamped_by_producers_is_rejected(deployment):
     admin = AdminClient({**QUIET, "bootstrap.servers": deployment.kafka.bootstrap_servers})
     name = deployment.topics.requests
     admin.create_topics([NewTopic(name, 1, 1, config={"message.timestamp.type": "CreateTime"})])[name].result()
@@ -150,7 +150,7 @@ def test_missing_topics_are_named_where_they_may_not_be_created(deployment):
         prepare_topics(deployment.model_copy(update={"topics": strict}))
 
 
-def test_a_decisions_topic_that_cannot_take_the_largest_answer_is_refused(deployment):
+def test_a_decisions_topic_too_small_for_the_largest_decision_is_rejected(deployment):
     """Such an answer would stop the query, and stop it again after each restart."""
     admin = AdminClient({**QUIET, "bootstrap.servers": deployment.kafka.bootstrap_servers})
     name = deployment.topics.decisions
@@ -159,7 +159,7 @@ def test_a_decisions_topic_that_cannot_take_the_largest_answer_is_refused(deploy
         prepare_topics(deployment)
 
 
-def test_the_last_good_quota_stays_where_a_bad_one_was_written(deployment, caplog):
+def test_the_last_valid_quota_stays_in_force_after_an_invalid_one(deployment, caplog):
     prepare_topics(deployment)
     write_record(deployment, QuotaRecord(QuotaEntity("alice"), 5.0))
     for bad in (b"NaN", b'{"entity": {"user": "alice"}, "controller_mutation_rate": "fast"}'):

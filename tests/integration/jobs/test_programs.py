@@ -38,7 +38,7 @@ DEADLINE_SECONDS = 240
 
 @pytest.fixture
 def program(tmp_path):
-    """Start the program in a folder of its own; whatever is left at the end is killed, and that is a failure."""
+    """Start the program in a separate folder; a process that is left at the end is killed, and fails the test."""
     started = []
 
     def _start(*args):
@@ -75,15 +75,15 @@ def java_processes(folder):
     return found.stdout.split()
 
 
-def test_the_demo_ends_by_itself_and_finds_all_as_kip_599_says(program):
+def test_the_demo_ends_by_itself_and_matches_kip_599(program):
     process = program("demo")
     output, _ = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 0, output
-    assert "all of it as KIP-599 says" in output
+    assert "all results match KIP-599" in output
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_the_broker_says_when_it_is_ready_and_leaves_nothing_behind(program, tmp_path, how):
+def test_the_broker_reports_that_it_is_ready_and_leaves_no_process(program, tmp_path, how):
     process = program("broker", "--port", "0", "--data", str(tmp_path / "data"))
     read_until(process, r"^ready 127\.0\.0\.1:\d+$")
     assert java_processes(tmp_path)
@@ -110,7 +110,7 @@ def test_a_broker_that_is_interrupted_before_it_is_ready_exits_with_130_and_can_
 
 
 def test_the_whole_run_decides_and_ends_cleanly(program, tmp_path):
-    """With the default root, a folder of where it is started."""
+    """The root is the default one, a folder in the working directory."""
     process = program("run", "--set", "audit.trigger_seconds=2")
     read_until(process, r"mutations: [1-9][\d,]* admitted")
     deadline = time.monotonic() + DEADLINE_SECONDS
@@ -129,7 +129,7 @@ def jvm_of(process):
 
 
 def test_a_job_whose_jvm_ends_says_so_in_one_line(program, deployment):
-    """As when its heap was too small, or the system needed the memory."""
+    """The JVM is killed as if its heap was too small, or the system needed the memory."""
     process = program("enforce", *as_options(deployment), "--set", f"storage.root={deployment.storage.root}")
     read_until(process, "running: enforce")
     os.kill(jvm_of(process), signal.SIGKILL)
@@ -143,7 +143,7 @@ def test_a_job_whose_jvm_ends_says_so_in_one_line(program, deployment):
 
 
 def test_a_job_that_logs_as_json_writes_nothing_else_from_its_start_to_a_crash(program, deployment):
-    """A worker skips a bad record of the quota topic; then the JVM is killed, of which PySpark prints a trace."""
+    """A worker skips an invalid record of the quota topic; then the JVM is killed, and PySpark prints a trace."""
     prepare_topics(deployment)
     produce(deployment, deployment.topics.quotas, b"no json")
     produce(deployment, deployment.topics.requests, request_json(1))
@@ -177,8 +177,8 @@ def test_a_job_writes_a_class_archive_when_it_is_stopped_and_starts_with_it_the_
         assert list(archives.iterdir()) == [archive]
 
 
-def test_a_running_job_tells_prometheus_what_it_does_until_it_is_stopped(program, deployment):
-    """Of alice's 100 mutations 60 are charged twice, and then she is refused."""
+def test_a_running_job_serves_metrics_until_it_is_stopped(program, deployment):
+    """60 of alice's 100 mutations are charged twice, and then she is refused."""
     prepare_topics(deployment)
     write_record(deployment, QuotaRecord(QuotaEntity("alice"), HARDLY_ANY, controller_mutation_burst=100.0))
     port, topics = free_port(), deployment.topics
@@ -188,13 +188,13 @@ def test_a_running_job_tells_prometheus_what_it_does_until_it_is_stopped(program
     until(lambda: samples(port).get(("mutation_quota_dead_letters_total",)) == 0)
     produce(deployment, topics.requests, *[request_json(60)] * 3, b"no json")
 
-    def told():
+    def served():
         found = samples(port)
         decided = found["mutation_quota_decision_latency_seconds_count",] == 3
         waiting = [found.get(("mutation_quota_query_lag_records", ("query", name)), 1) for name in ("enforce", "audit")]
         return found if decided and found["mutation_quota_dead_letters_total",] and not any(waiting) else None
 
-    found = until(told)
+    found = until(served)
     alice = (("client_id", ""), ("tags", ""), ("user", "alice"))
     assert round(found["kafka_server_controllermutation_tokens", *alice], 3) == -20
     assert found["kafka_server_controllermutation_throttle_time", *alice] == 2**31 - 1
@@ -217,7 +217,7 @@ def test_a_running_job_tells_prometheus_what_it_does_until_it_is_stopped(program
     assert not is_listening(port)
 
 
-def test_minutes_are_added_up_as_decisions_come_without_kafka_until_it_is_stopped(program, tmp_path):
+def test_minutes_are_summed_up_without_kafka_until_the_job_is_stopped(program, tmp_path):
     settings = load_settings([f"storage.root={tmp_path / 'root'}"], environment={})
     write_tables(settings, decisions=[decision(DAY, admitted=[3])])
     port = free_port()
@@ -240,7 +240,7 @@ def test_minutes_are_added_up_as_decisions_come_without_kafka_until_it_is_stoppe
 
 
 def samples(port):
-    """What is served there, by name and labels."""
+    """Return the served samples, by name and labels."""
     with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as page:
         families = list(text_string_to_metric_families(page.read().decode()))
     return {
@@ -258,7 +258,7 @@ def test_a_storage_root_belongs_to_its_topics(spark, deployment):
         claim_storage(files, deployment, {"requests": "A", "decisions": "C"})
 
 
-def test_a_storage_root_is_claimed_at_once_or_not_at_all(spark, deployment, tmp_path):
+def test_a_storage_root_is_claimed_atomically(spark, deployment, tmp_path):
     """A kill in between must leave what was there, for the next start to read: the file is replaced, not rewritten."""
     files = Files(spark, deployment)
     claim_storage(files, deployment, {"requests": "A"})

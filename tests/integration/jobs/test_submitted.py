@@ -13,7 +13,7 @@ from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options
 from tests.support.package import build_package, build_wheel
 from tests.support.programs import child_processes
-from tests.support.requesting import SOME, check_leases_returned, check_tokens, decided, prepare_users, requesting
+from tests.support.requesting import SOME, check_leases_released, check_tokens, decided, prepare_users, requesting
 from tests.support.standalone import Standalone
 from tests.support.waiting import until
 
@@ -26,7 +26,7 @@ def wheel(tmp_path_factory):
     return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
-def test_the_wheel_holds_all_modules_and_what_they_read(wheel):
+def test_the_wheel_has_all_modules_and_their_data_files(wheel):
     with zipfile.ZipFile(wheel) as files:
         found = {name for name in files.namelist() if ".dist-info/" not in name}
     modules = {str(file.relative_to(CHECKOUT)) for part in ("jobs", "quota", "schemas") for file in modules_of(part)}
@@ -55,23 +55,23 @@ def packed(wheel, tmp_path_factory):
     return folder
 
 
-def test_a_worker_that_dies_costs_no_decision(packed, deployment, tmp_path):
+def test_a_killed_worker_loses_no_decision(packed, deployment, tmp_path):
     """It is killed with its executor while requests come; each is decided, and every copy of a decision is the same."""
     prepare_users(deployment)
     log = tmp_path / "enforce.log"
     with Standalone(tmp_path, workers=2) as cluster, enforcing(cluster, packed, deployment, log) as job:
-        with requesting(deployment) as asked:
+        with requesting(deployment) as requested:
             until(lambda: job.poll() is not None or len(decided(deployment)) > SOME, DEADLINE_SECONDS)
             assert job.poll() is None, log.read_text()[-2000:]
             until(lambda: all(worked(cluster, worker) for worker in (0, 1)), DEADLINE_SECONDS)
             cluster.kill(0)
-            before = len(asked)
+            before = len(requested)
             until(lambda: len(decided(deployment)) > before + SOME, DEADLINE_SECONDS)
-        until(lambda: len(decided(deployment)) == len(asked), DEADLINE_SECONDS)
+        until(lambda: len(decided(deployment)) == len(requested), DEADLINE_SECONDS)
         stop(job)
         assert job.wait(DEADLINE_SECONDS) == 0, log.read_text()[-2000:]
-    check_tokens(deployment, asked)
-    check_leases_returned(deployment, "enforce")
+    check_tokens(deployment, requested)
+    check_leases_released(deployment, "enforce")
     assert "Lost executor" in log.read_text()
 
 
@@ -96,11 +96,11 @@ def enforcing(cluster, packed, deployment, log):
 
 
 def worked(cluster, worker):
-    """Whether an executor of a worker has run Python."""
+    """Return whether an executor of a worker has run Python."""
     return any(child_processes(executor) for executor in cluster.executors(worker))
 
 
 def stop(job):
-    """Tell the program to end, which spark-submit's JVM runs."""
+    """Stop the program, which spark-submit's JVM runs."""
     (program,) = [pid for pid in child_processes(job.pid) if b"submit.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
     os.kill(program, signal.SIGTERM)

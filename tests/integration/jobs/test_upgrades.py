@@ -1,4 +1,4 @@
-"""This program goes on from what programs of earlier versions left."""
+"""The current version continues from the state of earlier versions."""
 
 import json
 import re
@@ -17,7 +17,7 @@ ARCHIVES = sorted(FOLDER.glob("state-v*.tar.gz"))
 
 
 @pytest.mark.parametrize("archive", ARCHIVES, ids=lambda archive: archive.name)
-def test_it_goes_on_from_what_an_earlier_version_left(spark, base_settings, broker, tmp_path, archive):
+def test_the_jobs_continue_from_the_state_of_an_earlier_version(spark, base_settings, broker, tmp_path, archive):
     """Its checkpoints, buckets and tables, on topics with as many records; the debts go on, and no row is lost."""
     version = re.search(r"\d+", archive.name)[0]
     settings = deployment_of(with_plaintext_cluster(base_settings, broker.address), version, tmp_path)

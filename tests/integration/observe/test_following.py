@@ -12,7 +12,7 @@ import pytest
 from jobs.observe.following import Follower
 from jobs.services.observe import run_follow
 from quota.errors import BadInput
-from quota.kafka.places import TakenOver
+from quota.kafka.positions import TakenOver
 from quota.kafka.reading import read_topic
 from quota.kafka.topics.preparation import prepare_topics
 from quota.observation.stats import FollowStats
@@ -39,7 +39,7 @@ def requests(settings):
 
 @pytest.fixture
 def observed(deployment):
-    """A deployment whose follower has a name of its own."""
+    """A deployment whose observer has a separate name."""
     prepare_topics(deployment)
     group = deployment.observe.model_copy(update={"group": f"observe-{deployment.topics.requests}"})
     return deployment.model_copy(update={"observe": group})
@@ -53,7 +53,7 @@ def log(tmp_path):
 
 
 def follow(settings, *logs, from_beginning=False):
-    """Follow logs up to their present ends."""
+    """Follow logs up to their current ends."""
     follower = Follower(settings, logs, FollowStats(), from_beginning=from_beginning)
     follower.run(threading.Event(), once=True)
 
@@ -76,7 +76,7 @@ def test_a_log_may_be_read_from_its_first_line(observed, log):
     assert requests(observed) == [("before", 3)]
 
 
-def test_a_request_is_marked_with_what_the_cluster_answered(observed, log):
+def test_a_request_has_the_clusters_answer(observed, log):
     follow(observed, log)
     append(log, created("2026-11-22 17:39:55,315", ("a", 3), errors=[89], throttle_ms=700, principal="User:bob"))
     follow(observed, log)
@@ -99,7 +99,7 @@ def test_topics_of_the_cluster_are_known_when_it_starts(observed, log):
     assert requests(observed) == [(observed.topics.decisions, observed.topics.partitions)]
 
 
-def test_what_was_not_committed_is_read_again_and_nothing_is_written_twice(observed, log, monkeypatch):
+def test_uncommitted_lines_are_read_again_and_nothing_is_written_twice(observed, log, monkeypatch):
     follow(observed, log)
     append(log, created(now(), ("a", 3)))
     follower = Follower(observed, [log], FollowStats(), from_beginning=False)
@@ -110,7 +110,7 @@ def test_what_was_not_committed_is_read_again_and_nothing_is_written_twice(obser
     assert requests(observed) == [("a", 3)]
 
 
-def test_of_two_followers_of_a_group_the_later_one_works(observed, log):
+def test_the_later_of_two_observers_in_a_group_works(observed, log):
     earlier = Follower(observed, [log], FollowStats(), from_beginning=False)
     Follower(observed, [log], FollowStats(), from_beginning=False).close()
     append(log, created(now(), ("a", 3)))
@@ -118,7 +118,7 @@ def test_of_two_followers_of_a_group_the_later_one_works(observed, log):
         earlier.run(threading.Event(), once=True)
 
 
-def test_broken_lines_are_told_and_the_rest_goes_on(observed, log, caplog):
+def test_invalid_lines_are_reported_and_the_rest_is_read(observed, log, caplog):
     follow(observed, log)
     append(log, created(now(), ("a", 3))[:300] + b"\n", created(now(), ("b", 4)))
     with caplog.at_level(logging.WARNING):
@@ -143,13 +143,13 @@ def test_the_command_follows_until_it_is_stopped(observed, log):
     assert output.splitlines()[-1].startswith("observed: 1 request for 3 mutations; refused by the cluster: 0 topics")
 
 
-def test_a_log_that_is_not_there_ends_it_in_one_line(observed, tmp_path):
+def test_a_missing_log_is_reported_in_one_line(observed, tmp_path):
     done = run("observe", "follow", "gone.log", *as_options(observed), cwd=tmp_path)
     assert done.returncode == 2
     assert done.stderr == "mutation-quota: gone.log: No such file or directory\n"
 
 
-def test_users_with_topics_of_their_own_are_told_why_not(observed, log):
+def test_users_with_their_own_topics_are_rejected_with_a_reason(observed, log):
     topics = observed.topics.model_copy(update={"identity": "topic"})
     with pytest.raises(BadInput, match="use a separate deployment for observed requests"):
         run_follow(observed.model_copy(update={"topics": topics}), [log], from_beginning=False, once=True)

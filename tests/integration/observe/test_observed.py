@@ -1,4 +1,4 @@
-"""What was observed through the whole of it: decided in shadow, audited, compared with the cluster's own answers."""
+"""Observed requests through all jobs: decided in shadow, audited, compared with the cluster's own answers."""
 
 import threading
 from datetime import UTC, datetime, timedelta
@@ -18,7 +18,7 @@ from tests.support.waiting import finish, until
 
 
 def test_observed_requests_are_decided_in_shadow_audited_and_compared(spark, deployment, tmp_path):
-    """Of alice's quota of 5/s a burst of 55 is left after the first request: 60 are 5 too many, for 1,000 ms."""
+    """The first request leaves a burst of 55 of alice's quota of 5/s: 60 are 5 too many, for 1,000 ms."""
     prepare_topics(deployment)
     log = tmp_path / "kafka-request.log"
     log.touch()

@@ -14,8 +14,8 @@ from tests.support.waiting import until
 
 
 @pytest.mark.timeout(300)
-def test_three_nodes_hold_each_topic_three_times_and_end_by_one_ctrl_c(tmp_path):
-    """Of three replicas two must be in sync, also of the topics of groups and transactions, by default."""
+def test_three_nodes_hold_each_topic_three_times_and_stop_at_one_ctrl_c(tmp_path):
+    """Two of three replicas must be in sync by default, including the topics of groups and transactions."""
     options = ("--nodes", "3", "--port", "0", "--data", str(tmp_path / "brokers"))
     with subprocess.Popen(command_line("broker", *options), stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -28,7 +28,7 @@ def test_three_nodes_hold_each_topic_three_times_and_end_by_one_ctrl_c(tmp_path)
         assert process.wait(60) == 0
     assert (ready, len(address.split(",")), len(nodes)) == ("ready", 3, 3)
     assert {name: topic.replication_factor for name, topic in layout.topics.items()} == dict.fromkeys(
-        (f"mutation-{each}" for each in ("requests", "decisions", "dead-letters", "quotas", "results", "places")), 3
+        (f"mutation-{each}" for each in ("requests", "decisions", "dead-letters", "quotas", "results", "positions")), 3
     )
     assert (configs["default.replication.factor"], configs["min.insync.replicas"]) == ("3", "2")
     assert configs["offsets.topic.replication.factor"] == "3"
@@ -36,7 +36,7 @@ def test_three_nodes_hold_each_topic_three_times_and_end_by_one_ctrl_c(tmp_path)
     until(lambda: all(process_state(each) in {"Z", "X", None} for each in nodes))
 
 
-def test_two_nodes_are_refused_since_they_stop_together():
+def test_two_nodes_are_rejected_since_they_stop_together():
     done = run("broker", "--nodes", "2", "--port", "0")
     assert done.returncode == 2
     assert "two nodes stop when one of them fails; give 1, or 3 to 9" in done.stderr

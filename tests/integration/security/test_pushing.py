@@ -1,4 +1,4 @@
-"""Quotas pushed to a cluster that authenticates and authorizes: who may, and what those are told who may not."""
+"""Quotas pushed to a cluster with authentication and ACLs: required permissions, and errors without them."""
 
 import re
 
@@ -55,48 +55,48 @@ def cluster(base_settings, tmp_path_factory):
         yield cluster
 
 
-def test_each_principal_may_what_the_page_says_and_no_more(cluster):
-    """`watch` sees what `push` may set; `operator` may neither, who sets quotas in the log alone."""
-    told = cluster.quotas("operator", "drift")
-    assert (told.returncode, told.stdout) == (1, "")
-    assert told.stderr == (
+def test_each_principal_has_the_permissions_on_the_page_and_no_more(cluster):
+    """`watch` sees what `push` may set; `operator` has neither permission and sets quotas in the log alone."""
+    done = cluster.quotas("operator", "drift")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
         f"mutation-quota: cannot read the quotas of Kafka at {cluster.secure.broker.address}: "
         "CLUSTER_AUTHORIZATION_FAILED; allow this principal DescribeConfigs on the cluster "
         "(docs/explanation/security.md)\n"
     )
-    told = cluster.quotas("watch", "drift")
-    assert (told.returncode, told.stderr) == (3, "")
-    assert told.stdout.splitlines()[0] == f"- user-principal 'tenant': {RATE}=5.0"
+    done = cluster.quotas("watch", "drift")
+    assert (done.returncode, done.stderr) == (3, "")
+    assert done.stdout.splitlines()[0] == f"- user-principal 'tenant': {RATE}=5.0"
 
-    told = cluster.quotas("watch", "push", "--yes")
-    assert told.returncode == 1
-    assert told.stderr == (
+    done = cluster.quotas("watch", "push", "--yes")
+    assert done.returncode == 1
+    assert done.stderr == (
         f"mutation-quota: cannot set the quotas of Kafka at {cluster.secure.broker.address}: "
         "CLUSTER_AUTHORIZATION_FAILED; allow this principal AlterConfigs on the cluster "
         "(docs/explanation/security.md)\n"
     )
-    told = cluster.quotas("push", "push", "--yes")
-    assert (told.returncode, told.stderr) == (0, "")
-    assert told.stdout.splitlines() == [f"+ user-principal 'tenant': {RATE}=5.0", "1 change made: 1 added."]
+    done = cluster.quotas("push", "push", "--yes")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [f"+ user-principal 'tenant': {RATE}=5.0", "1 change made: 1 added."]
     assert cluster.quotas("watch", "drift").returncode == 0
-    told = cluster.quotas("watch", "pull")
-    assert "user: tenant" in told.stdout
+    done = cluster.quotas("watch", "pull")
+    assert "user: tenant" in done.stdout
 
 
-def test_who_publishes_a_cluster_needs_to_see_all_of_its_topics(cluster):
-    """An operator may write quotas, and is shown the quota topic alone: most of the cluster would be nobody's."""
-    told = cluster.command("operator", "cluster", "publish")
-    assert (told.returncode, told.stderr) == (0, "")
-    assert told.stdout.startswith("Published 1 topic with 1 partition, ")
-    told = cluster.command("publisher", "cluster", "publish")
-    assert (told.returncode, told.stderr) == (0, "")
+def test_publishing_a_cluster_requires_permission_to_describe_all_of_its_topics(cluster):
+    """An operator may write quotas and sees only the quota topic: most of the cluster would belong to no user."""
+    done = cluster.command("operator", "cluster", "publish")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Published 1 topic with 1 partition, ")
+    done = cluster.command("publisher", "cluster", "publish")
+    assert (done.returncode, done.stderr) == (0, "")
     assert re.match(
-        r"Published [67] topics with 1[01] partitions, ", told.stdout
+        r"Published [67] topics with 1[01] partitions, ", done.stdout
     )  # with that of consumers' groups, or not
 
 
-def test_a_cluster_that_knows_its_clients_by_certificates_is_pushed_to(cluster):
-    """Of another connection than that of the log; who has no certificate is told so."""
+def test_quotas_are_pushed_to_a_cluster_with_client_certificates(cluster):
+    """The connection differs from that of the log; without a certificate there is an error."""
     own = cluster.secure.authority.sign("push-by-certificate", password="key xyzzy")  # noqa: S106
     cluster.secure.allow("push-by-certificate", [("BROKER", "kafka-cluster", "LITERAL", "ALTER_CONFIGS")])
     target = {
@@ -108,20 +108,20 @@ def test_a_cluster_that_knows_its_clients_by_certificates_is_pushed_to(cluster):
         "target.ssl_key_password": "key xyzzy",
     }
     options = [option for name, value in target.items() for option in ("--set", f"{name}={value}")]
-    told = cluster.quotas("watch", "push", "--yes", *options)
-    assert (told.returncode, told.stderr) == (0, "")
+    done = cluster.quotas("watch", "push", "--yes", *options)
+    assert (done.returncode, done.stderr) == (0, "")
     without = [each for name, value in list(target.items())[:3] for each in ("--set", f"{name}={value}")]
-    told = cluster.quotas("watch", "push", "--dry-run", *without)
-    assert told.returncode == 1
-    assert f"cannot read the quotas of Kafka at {cluster.secure.tls_address}: " in told.stderr
-    assert told.stderr.count("\n") == 1
+    done = cluster.quotas("watch", "push", "--dry-run", *without)
+    assert done.returncode == 1
+    assert f"cannot read the quotas of Kafka at {cluster.secure.tls_address}: " in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
         ({"sasl_username": "nobody"}, "Authentication failed"),
-        ({"sasl_mechanism": "SCRAM-SHA-256"}, "SCRAM-SHA-256 is not enabled there, but "),
+        ({"sasl_mechanism": "SCRAM-SHA-256"}, "SCRAM-SHA-256 is not enabled on the broker; enabled are "),
         ({"ssl_ca_location": "another"}, "certificate verify failed"),
         (
             {
@@ -135,7 +135,7 @@ def test_a_cluster_that_knows_its_clients_by_certificates_is_pushed_to(cluster):
         ),
     ],
 )
-def test_what_goes_wrong_at_the_target_is_one_line_without_the_secret(cluster, tmp_path, more, reason):
+def test_an_error_of_the_target_is_one_line_without_the_secret(cluster, tmp_path, more, reason):
     """The log is read with the right settings; the target's are wrong."""
     named = {
         "security_protocol": "SASL_SSL",
@@ -148,9 +148,9 @@ def test_what_goes_wrong_at_the_target_is_one_line_without_the_secret(cluster, t
     if named["ssl_ca_location"] == "another":
         named["ssl_ca_location"] = Authority(tmp_path / "another").path
     given = [f"target.{name}={value}" for name, value in named.items() if value != ""]
-    told = cluster.quotas("push", "push", "--dry-run", *(option for each in given for option in ("--set", each)))
-    assert (told.returncode, told.stdout) == (1, "")
-    assert f"Kafka at {cluster.secure.broker.address}: " in told.stderr
-    assert reason in told.stderr
-    assert "xyzzy" not in told.stderr
-    assert told.stderr.count("\n") == 1
+    done = cluster.quotas("push", "push", "--dry-run", *(option for each in given for option in ("--set", each)))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"Kafka at {cluster.secure.broker.address}: " in done.stderr
+    assert reason in done.stderr
+    assert "xyzzy" not in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 
 from jobs.audit.query import start_audit
 from jobs.background import background
-from jobs.dashboard.changing import WantedQuota, set_quota
 from jobs.dashboard.feed import Feed
+from jobs.dashboard.wanted_quota import WantedQuota, set_quota
 from jobs.enforce.query import start_enforce
 from jobs.observe.following import Follower
 from jobs.spark.queries import run_until
@@ -64,7 +64,7 @@ class Cluster:
         return run(*options, *args, cwd=self.folder)
 
     def rate_of_tenant(self):
-        """The quota of the user tenant that is set now."""
+        """Return the current quota of the user tenant."""
         log = read_log(self.settings("operator"))
         return log.timeline.latest(QuotaEntity("tenant"), log.now).quota.rate
 
@@ -87,7 +87,7 @@ def cluster(base_settings, tmp_path_factory):
 
 
 def application(cluster, **own):
-    """What a tenant's application gives to its client: librdkafka's own settings."""
+    """Return librdkafka's own settings, as a tenant's application passes them to its client."""
     return {
         **QUIET,
         "bootstrap.servers": cluster.secure.broker.address,
@@ -102,13 +102,13 @@ def application(cluster, **own):
 
 
 def of_topic(name, messages):
-    """The records about one topic, beside those of other tests, which may run before."""
+    """Return the records about one topic, without those of other tests, which may have run before."""
     records = [json.loads(each.value()) for each in messages]
     return [each for each in records if any(topic["name"] == name for topic in each["topics"])]
 
 
 def test_the_whole_job_over_tls_with_acls_and_no_secret_anywhere(cluster):
-    """An operator sets a quota, a tenant asks, it is decided and carried out; each by its own principal."""
+    """An operator sets a quota, a tenant's request is decided and carried out, each by its own principal."""
     quota = ("quotas", "alter", "--user", "tenant", "--add-config", "controller_mutation_rate=2")
     done = cluster.command("operator", *quota)
     assert done.returncode == 0, done.stderr
@@ -152,7 +152,7 @@ def test_the_whole_job_over_tls_with_acls_and_no_secret_anywhere(cluster):
     assert seen.leaks == []
 
 
-def test_an_observer_has_what_it_needs_and_no_more(cluster):
+def test_an_observer_has_the_permissions_that_it_needs_and_no_more(cluster):
     log = cluster.folder / "kafka-request.log"
     log.write_bytes(created("2026-11-22 17:39:55,315", ("observed-topic", 3)))
     Follower(cluster.settings("observe"), [log], FollowStats(), from_beginning=True).run(threading.Event(), once=True)
@@ -161,9 +161,9 @@ def test_an_observer_has_what_it_needs_and_no_more(cluster):
     assert (request["user"], request["observed"]["error_codes"]) == ("alice", [0])
 
 
-def test_status_has_what_it_needs_and_tells_what_it_may_not_see(cluster):
+def test_status_has_the_permissions_that_it_needs_and_reports_missing_ones(cluster):
     """The storage root plays no part here: other tests may or may not have used it."""
-    names = {"requests", "decisions", "dead-letters", "quotas", "results", "places"}
+    names = {"requests", "decisions", "dead-letters", "quotas", "results", "positions"}
 
     seen, unseen = (json.loads(cluster.command(user, "status", "--json").stdout) for user in ("status", "blind"))
 
@@ -176,7 +176,7 @@ def test_status_has_what_it_needs_and_tells_what_it_may_not_see(cluster):
     assert unseen["problems"][0].startswith("the configs of topic mutation-quotas cannot be read")
 
 
-def test_the_dashboard_has_what_it_needs(cluster):
+def test_the_dashboard_has_the_permissions_that_it_needs(cluster):
     feed = Feed(cluster.settings("dashboard"))
     with background(feed.follow, "feed"):
         until(lambda: feed.contact.state == "live")
@@ -184,8 +184,8 @@ def test_the_dashboard_has_what_it_needs(cluster):
     assert cluster.rate_of_tenant() == 7.0
 
 
-def test_certificates_take_the_place_of_passwords(cluster, spark):
-    """The audit, by librdkafka and by Kafka's client in Java, with one key that is encrypted."""
+def test_certificates_replace_passwords(cluster, spark):
+    """The audit connects by librdkafka and by Kafka's client in Java, with one encrypted key."""
     certificate = cluster.secure.authority.sign("audit", password=KEY_PASSWORD)
     settings = load_settings(
         [
@@ -207,8 +207,8 @@ def test_certificates_take_the_place_of_passwords(cluster, spark):
     assert [each["controller_mutation_rate"] for each in kept if each["user"] == "someone"] == [1.0]
 
 
-def test_a_query_that_may_not_write_decisions_says_so(cluster, spark):
-    """And neither its plan nor its progress holds the password."""
+def test_a_query_without_permission_to_write_decisions_says_so(cluster, spark):
+    """Neither its plan nor its progress contains the password."""
     settings = cluster.settings("mute")
     settings = settings.model_copy(
         update={"storage": settings.storage.model_copy(update={"root": f"{cluster.folder}/mute"})}
@@ -219,13 +219,13 @@ def test_a_query_that_may_not_write_decisions_says_so(cluster, spark):
     query = start_enforce(spark, settings, once=True)
     with pytest.raises(MutationQuotaError, match=r"^enforce failed: .*Not authorized.*mutation-decisions") as raised:
         run_until(threading.Event(), [query])
-    said = [str(raised.value), str(query.lastProgress), query._jsq.explainInternal(True)]  # noqa: SLF001
-    assert "KafkaV2" in said[-1] or "kafka" in said[-1].lower()
-    assert not any("xyzzy" in each for each in said)
+    texts = [str(raised.value), str(query.lastProgress), query._jsq.explainInternal(True)]  # noqa: SLF001
+    assert "KafkaV2" in texts[-1] or "kafka" in texts[-1].lower()
+    assert not any("xyzzy" in each for each in texts)
 
 
-def test_what_goes_wrong_is_one_line_without_the_secret(cluster):
-    """Within the time limit; by commands beside each other, for each waits for it."""
+def test_an_error_is_one_line_without_the_secret(cluster):
+    """Each error comes within the time limit; the commands run concurrently, since each waits for it."""
     wrong = {"sasl_password_file": "", "sasl_password": "wrong-xyzzy"}
     named = ("sasl_mechanism", "sasl_username", "sasl_password_file", "ssl_ca_location")
     plain = {"security_protocol": "PLAINTEXT", **dict.fromkeys(named, "")}
@@ -255,8 +255,8 @@ def test_what_goes_wrong_is_one_line_without_the_secret(cluster):
     assert cluster.rate_of_tenant() == 3.0
 
 
-def test_tenants_may_ask_and_no_more(cluster):
-    """The broker refuses a quota that a tenant writes past the commands, and its look at the quotas."""
+def test_tenants_may_write_requests_and_no_more(cluster):
+    """The broker rejects a quota that a tenant writes without the commands, and the tenant's read of quotas."""
     write_record(cluster.settings("operator"), QuotaRecord(QuotaEntity("tenant"), 3.0))
     tenant = cluster.settings("tenant")
     with pytest.raises(ClusterError, match=r"the change is not set .*: Broker: Topic authorization failed"):

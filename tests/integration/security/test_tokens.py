@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
-from jobs.gateway.probe import told_addresses
+from jobs.gateway.probe import advertised_addresses
 from jobs.spark.queries import run_until
 from quota.errors import ClusterError
 from quota.kafka.admin.client import QuotaAdminClient
@@ -42,7 +42,7 @@ def cluster(base_settings, tmp_path_factory):
 
 
 def application(cluster):
-    """What a tenant's application gives to its client: librdkafka's own settings."""
+    """Return librdkafka's own settings, as a tenant's application passes them to its client."""
     return {
         **QUIET,
         "bootstrap.servers": cluster.address,
@@ -126,7 +126,7 @@ def by_function(cluster, user):
     ]
 
 
-def test_a_function_gives_tokens_to_commands_and_to_sparks_workers(cluster, spark):
+def test_a_function_provides_tokens_to_commands_and_sparks_workers(cluster, spark):
     """The query logs in by the properties of Java's client, and its workers read the quotas by the function."""
     given = [option for each in by_function(cluster, "operator") for option in ("--set", each)]
     done = run(*given, "quotas", "describe", "--json", cwd=CHECKOUT)  # where the function can be imported
@@ -144,11 +144,11 @@ def test_a_function_gives_tokens_to_commands_and_to_sparks_workers(cluster, spar
 
 
 def test_the_gateways_own_login_and_that_of_quotas_push(cluster):
-    """Both are made without librdkafka."""
+    """Both connect without librdkafka."""
     connection = cluster.settings("gateway").kafka.connection
     security = connection.security
-    told = asyncio.run(told_addresses(connection.addresses, security, tls_context(security), protocol(), 10))
-    assert told == {1: connection.addresses[0]}
+    found = asyncio.run(advertised_addresses(connection.addresses, security, tls_context(security), protocol(), 10))
+    assert found == {1: connection.addresses[0]}
     with pytest.raises(ClusterError, match="CLUSTER_AUTHORIZATION_FAILED; allow this principal DescribeConfigs"):
         ClusterQuotas(connection, protocol(), 10).read()
 
@@ -168,7 +168,7 @@ def test_a_token_is_renewed_while_a_client_runs(cluster):
         cluster.plain.lifetime_seconds = 3600
 
 
-def test_what_goes_wrong_is_one_line_that_says_what_the_token_server_said(cluster, tmp_path):
+def test_an_error_is_one_line_with_the_token_servers_message(cluster, tmp_path):
     wrong = tmp_path / "wrong"
     wrong.write_text("wrong-xyzzy")
     down = cluster.plain.url.replace(cluster.plain.url.rpartition(":")[2], "1/token")

@@ -16,7 +16,7 @@ from jobs.storage.files import Files
 from jobs.storage.monitors import UserTopicsMonitor
 from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.admin.client import QuotaAdminClient
-from quota.kafka.dead_letters import check, read_dead_letters, send
+from quota.kafka.dead_letters import read_dead_letters, send, valid_requests
 from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.requests import RequestWriter
@@ -60,7 +60,7 @@ def timestamp_type(settings, topic):
 
 
 def stamp(settings, topic, by):
-    """Have a topic take another time from now on."""
+    """Change the timestamp type of a topic from now on."""
     entry = ConfigEntry("message.timestamp.type", by, incremental_operation=AlterConfigOpType.SET)
     admin = admin_of(settings)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
@@ -78,7 +78,7 @@ def nameless(*partitions):
 
 @pytest.fixture
 def by_topic(deployment):
-    """A deployment where topics tell users; none is left behind, because others count topics with a dot."""
+    """A deployment whose topics identify users; its topics are deleted, because others count topics with a dot."""
     topics = deployment.topics.model_copy(update={"identity": "topic"})
     settings = deployment.model_copy(update={"topics": topics})
     prepare_topics(settings)
@@ -87,13 +87,13 @@ def by_topic(deployment):
     delete(settings, *[name for name in there if name.startswith(topics.requests)])
 
 
-def test_a_user_is_who_the_topic_says_also_of_a_topic_that_comes_later(spark, by_topic):
-    """Mallory names alice, and alice's bucket stays as it was; carol's topic is made while the job runs."""
+def test_a_topic_determines_its_user_also_if_it_is_created_later(spark, by_topic):
+    """Mallory names alice, and alice's bucket stays unchanged; carol's topic is created while the job runs."""
     topics = by_topic.topics
     for user in ("alice", "mallory", "carol"):
         write_record(by_topic, QuotaRecord(QuotaEntity(user), 1.0))
     UserTopics(by_topic).prepare(["alice", "mallory"])
-    create(by_topic, topics.requests)  # nobody's
+    create(by_topic, topics.requests)  # it belongs to no user
     query = start_enforce(spark, by_topic)
     try:
         produce(by_topic, topics.requests, request_json(5))
@@ -107,9 +107,9 @@ def test_a_user_is_who_the_topic_says_also_of_a_topic_that_comes_later(spark, by
         consume(by_topic, topics.decisions, 3)
 
         (lie,) = read_dead_letters(by_topic)
-        mended = [(lie, request_json(0, user="mallory"))]
-        check(mended, by_topic.policy)
-        send(by_topic, mended)
+        corrected = [(lie, request_json(0, user="mallory"))]
+        valid_requests(corrected, by_topic.policy)
+        send(by_topic, corrected)
         decided = [each for _, each in consume(by_topic, topics.decisions, 4)]
     finally:
         query.stop()
@@ -121,10 +121,10 @@ def test_a_user_is_who_the_topic_says_also_of_a_topic_that_comes_later(spark, by
     assert tokens > {("alice", 10.0), ("mallory", -2.0), ("carol", -1.0)}
 
 
-def test_a_topic_that_takes_producers_time_while_the_job_runs_gives_nobody_tokens(spark, deployment):
-    """In debt by one for 1000 s; a request of half an hour later is dead, and the debt is there after it.
+def test_a_topic_changed_to_producers_time_while_the_job_runs_adds_no_tokens(spark, deployment):
+    """The debt of one lasts 1000 s; a request stamped half an hour later is a dead letter, and the debt remains.
 
-    More than an hour ahead the broker itself takes nothing.
+    The broker itself rejects timestamps more than an hour ahead.
     """
     prepare_topics(deployment)
     topics = deployment.topics
@@ -154,7 +154,7 @@ def test_a_topic_that_takes_producers_time_while_the_job_runs_gives_nobody_token
     assert (row["error"], int(row["timestamp"].timestamp() * 1000)) == (letter["error"], listed.at)
 
 
-def test_a_quota_that_its_producer_has_stamped_does_not_take_effect(deployment, caplog):
+def test_a_quota_stamped_by_its_producer_does_not_take_effect(deployment, caplog):
     prepare_topics(deployment)
     quotas = deployment.topics.quotas
     write_record(deployment, QuotaRecord(QuotaEntity("alice"), 5.0))
@@ -168,14 +168,14 @@ def test_a_quota_that_its_producer_has_stamped_does_not_take_effect(deployment, 
     assert change.quota.rate == 1e9
 
 
-def test_a_users_topic_that_producers_stamp_is_refused_and_set_right(by_topic, command):
-    """At the start; `tenants prepare` mends it, and tells who is to be let in."""
+def test_a_users_topic_stamped_by_producers_is_rejected_and_can_be_corrected(by_topic, command):
+    """The start fails; `tenants prepare` corrects the topic, and prints the ACLs that its user needs."""
     topic = by_topic.topics.requests_of("alice")
     create(by_topic, topic, **{"message.timestamp.type": "CreateTime"})
     with pytest.raises(ClusterError, match=f"topic {topic} is stamped by producers"):
         prepare_topics(by_topic)
-    told = command("tenants", "prepare", *BY_TOPIC, "--user", "alice", "--user", "bob.eu")
-    assert acl_line(by_topic.kafka, "alice", topic) in told
+    printed = command("tenants", "prepare", *BY_TOPIC, "--user", "alice", "--user", "bob.eu")
+    assert acl_line(by_topic.kafka, "alice", topic) in printed
     assert timestamp_type(by_topic, topic) == timestamp_type(by_topic, f"{by_topic.topics.requests}.bob.eu")
     assert {topic, by_topic.topics.requests_of("bob.eu")} < prepare_topics(by_topic).keys()
     with pytest.raises(ClusterError, match=r"bob_eu.* collides with"):
@@ -183,8 +183,8 @@ def test_a_users_topic_that_producers_stamp_is_refused_and_set_right(by_topic, c
     assert "users have no topics of their own" in command("tenants", "prepare", "--user", "alice", exit_code=2)
 
 
-def test_a_users_topic_that_is_made_anew_stops_the_job(spark, by_topic):
-    """Offsets of the old one would have its requests passed over."""
+def test_a_recreated_topic_of_a_user_stops_the_job(spark, by_topic):
+    """With the offsets of the old topic its requests would be skipped."""
     UserTopicsMonitor(Files(spark, by_topic), by_topic).poll()
     UserTopics(by_topic).prepare(["alice"])
     UserTopicsMonitor(Files(spark, by_topic), by_topic).poll()
@@ -193,7 +193,7 @@ def test_a_users_topic_that_is_made_anew_stops_the_job(spark, by_topic):
     UserTopics(by_topic).prepare(["alice"])
 
     def refusal():
-        """The broker that is asked may take a moment to know the new one."""
+        """A broker may need some time to know the new topic."""
         try:
             UserTopicsMonitor(Files(spark, by_topic), by_topic).poll()
         except MutationQuotaError as error:
@@ -204,8 +204,8 @@ def test_a_users_topic_that_is_made_anew_stops_the_job(spark, by_topic):
 
 
 @pytest.mark.parametrize("batches", [1, 2])
-def test_a_user_is_retired_also_where_a_kill_left_a_batch_with_their_requests_half_done(spark, by_topic, batches):
-    """The batch, be it the first, is done again without them: bob's debt is what it was, and he is told the same."""
+def test_a_user_is_retired_even_if_a_kill_left_a_batch_with_their_requests_unfinished(spark, by_topic, batches):
+    """The batch, even the first one, is run again without them: bob's debt and his decision stay the same."""
     topics = by_topic.topics
     write_record(by_topic, QuotaRecord(QuotaEntity(None), 0.001, controller_mutation_burst=10.0))
     UserTopics(by_topic).prepare(["alice", "bob"])
@@ -215,8 +215,8 @@ def test_a_user_is_retired_also_where_a_kill_left_a_batch_with_their_requests_ha
         claim_storage(Files(spark, settings), settings, prepare_topics(settings))
         finish(start_enforce(spark, settings, once=True))
 
-    asked = [f"batch-{batch}" for batch in range(batches)]
-    for request_id in asked:
+    request_ids = [f"batch-{batch}" for batch in range(batches)]
+    for request_id in request_ids:
         for user, partitions in (("alice", 1), ("bob", 11)):
             produce(by_topic, topics.requests_of(user), request_json(partitions, user=user, request_id=request_id))
         enforce(by_topic)
@@ -228,12 +228,12 @@ def test_a_user_is_retired_also_where_a_kill_left_a_batch_with_their_requests_ha
     produce(by_topic, topics.requests_of("bob"), request_json(1, user="bob", request_id="later"))
     enforce(by_topic)
     decided = [each for _, each in consume_all(by_topic, topics.decisions) if each["user"] == "bob"]
-    assert [each["request_id"] for each in decided] == [*asked, asked[-1], "later"]
+    assert [each["request_id"] for each in decided] == [*request_ids, request_ids[-1], "later"]
     assert decided[batches - 1] == decided[batches]
     assert {round(each["tokens"]) for each in decided} == {-1}
 
 
-def test_a_client_without_a_topic_is_told_at_once(by_topic):
+def test_a_client_without_a_topic_fails_at_once(by_topic):
     own = {
         f"mutation.quota.topics.{name}": value
         for name, value in by_topic.topics.model_dump(

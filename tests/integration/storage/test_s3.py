@@ -1,4 +1,4 @@
-"""A deployment whose storage root is in S3: killed, moved, looked at, and without a second one beside it."""
+"""A deployment with its storage root in S3: kills, moved buckets, listings, and leases."""
 
 import json
 import os
@@ -64,8 +64,8 @@ def decided(settings):
 
 
 @pytest.mark.timeout(1200)
-def test_a_kill_amid_load_loses_doubles_and_changes_nothing(in_s3, server, tmp_path):
-    """Enforce and audit, driver and JVM killed, and started again; then its results are looked at."""
+def test_a_kill_under_load_loses_duplicates_and_changes_nothing(in_s3, server, tmp_path):
+    """Driver and JVM of enforce and audit are killed and restarted; then the results are checked."""
     prepare_topics(in_s3)
     log, traffic = tmp_path / "jobs.log", Traffic(in_s3)
     traffic.set_quotas()
@@ -96,8 +96,8 @@ def test_a_kill_amid_load_loses_doubles_and_changes_nothing(in_s3, server, tmp_p
     reported = ask("report", "--output-file", "report.html", *_root(in_s3, server))
     assert reported.returncode == 0, reported.stderr
     assert (tmp_path / "report.html").stat().st_size > 10_000
-    told = ask("status", *where)
-    assert in_s3.storage.root in told.stdout
+    shown = ask("status", *where)
+    assert in_s3.storage.root in shown.stdout
 
 
 def _root(settings, server):
@@ -117,7 +117,7 @@ def _root(settings, server):
         "buckets export --output-file b.jsonl",
     ],
 )
-def test_a_bucket_that_is_not_there_is_one_line(server, tmp_path, command):
+def test_a_missing_bucket_is_reported_in_one_line(server, tmp_path, command):
     done = run(*command.split(), "--set", "storage.root=s3a://nowhere/root", *server.options(), cwd=tmp_path)
     assert done.returncode == 1
     assert done.stderr == (
@@ -128,7 +128,7 @@ def test_a_bucket_that_is_not_there_is_one_line(server, tmp_path, command):
 
 @pytest.fixture
 def s3_spark(spark, server):
-    """The session of the tests, which reaches the server as one that is started for it."""
+    """The session of the tests, which reaches the server like one that is started for it."""
     options = {
         "fs.s3a.endpoint": server.endpoint,
         "fs.s3a.endpoint.region": "us-east-1",
@@ -202,7 +202,7 @@ def test_maintain_deletes_expired_rows_and_files_that_nothing_uses(server, tmp_p
     assert sorted(each["source"]["offset"] for each in read_table(settings, "decisions")) == [1, 2, 3]
 
 
-def test_of_two_that_create_the_same_file_one_succeeds(s3_spark, in_s3):
+def test_one_of_two_creators_of_the_same_file_succeeds(s3_spark, in_s3):
     files = Files(s3_spark, in_s3)
     start, created = threading.Barrier(4), []
 
@@ -220,7 +220,7 @@ def test_of_two_that_create_the_same_file_one_succeeds(s3_spark, in_s3):
     assert files.read("leases/a/1") == winner
 
 
-def test_a_job_of_another_machine_keeps_its_lease_until_it_is_gone(s3_spark, in_s3, caplog):
+def test_a_job_of_another_machine_holds_its_lease_until_it_has_ended(s3_spark, in_s3, caplog):
     files = Files(s3_spark, in_s3)
     there = msgspec.structs.replace(Holder.here(os.getpid()), machine="another", host="other-host")
     lease = partial(Lease, files, "enforce", 15)
@@ -232,5 +232,5 @@ def test_a_job_of_another_machine_keeps_its_lease_until_it_is_gone(s3_spark, in_
         pass
     lease(there).claim()
     lease(Holder.here(os.getpid())).claim()
-    assert "waiting for a sign of it, at most 15 s" in caplog.text
+    assert "waiting until its lease is renewed or expires, at most 15 s" in caplog.text
     assert "two jobs that start at the same moment" not in caplog.text

@@ -24,7 +24,7 @@ def position(record):
 
 
 def test_the_worked_example_of_kip_599():
-    """Q=5, S=100: seven topics of 80 are admitted, K = -60, the next is refused with 12 s, and admitted after them."""
+    """Q=5, S=100: seven topics of 80 are admitted, K = -60, the next is refused with 12 s, and then admitted."""
     bucket, (seven, refused, early, waited) = decide_all(
         resolved(*[80] * 7, at=0), resolved(80, at=0), resolved(80, at=11_999), resolved(80, at=12_000)
     )
@@ -70,7 +70,7 @@ def test_kafkas_own_strict_case():
 
 
 def test_kafkas_own_permissive_case():
-    """Likewise, permissive: the third is charged too, and throttled for 17 s."""
+    """In permissive mode the third is charged too, and throttled for 17 s."""
     _, decisions = decide_all(
         *[resolved(90, rate=10.0, api_version=PERMISSIVE) for _ in range(3)], algorithm=TokenBucket(Window(num=10))
     )
@@ -138,24 +138,24 @@ def test_without_a_quota_everything_is_admitted_and_nothing_touched():
 
 
 @pytest.mark.parametrize(
-    ("request_throttle", "purgatory", "told"),
+    ("request_throttle", "purgatory", "throttle"),
     [(0, 0, 12_000), (0, 2_000, 10_000), (0, 20_000, 0), (15_000, 0, 15_000), (11_000, 5_000, 11_000)],
 )
-def test_the_told_throttle_is_the_most_constraining_less_the_wait_in_purgatory(request_throttle, purgatory, told):
+def test_the_throttle_time_is_the_longest_one_less_the_time_in_purgatory(request_throttle, purgatory, throttle):
     refused = resolved(1, at=100, request_throttle_ms=request_throttle, purgatory_ms=purgatory)
     _, (decision,) = decide_all(refused, bucket=Bucket(-60, 100, Quota(5)))
     assert decision.controller_throttle_ms == 12_000
-    assert (decision.throttle_time_ms, decision.retry_at) == (told, 100 + told)
+    assert (decision.throttle_time_ms, decision.retry_at) == (throttle, 100 + throttle)
 
 
-def test_a_refused_try_leaves_the_bucket_as_it_was_but_tells_its_tokens_now():
+def test_a_refused_request_leaves_the_bucket_unchanged_but_reports_its_current_tokens():
     before = Bucket(-60, 0, Quota(5))
     bucket, (decision,) = decide_all(resolved(1, at=3000), bucket=before)
     assert bucket == before
     assert (decision.tokens_before, decision.tokens) == (-45, -45)
 
 
-def test_a_refused_try_at_a_new_rate_is_written_down():
+def test_a_refused_request_at_a_new_rate_is_stored():
     """Or the next change would take the time at this rate for time at the one before it."""
     bucket, _ = decide_all(resolved(1, at=3000, rate=10.0, since=2000), bucket=Bucket(-60, 0, Quota(5)))
     assert bucket == Bucket(-40, 3000, Quota(10))
@@ -173,7 +173,7 @@ def test_requests_of_one_bucket_go_by_time_then_partition_then_offset():
     assert sort([tie, late, early]) == [early, late, tie]
 
 
-def test_a_partitions_own_order_stands_even_where_its_clock_stepped_back():
+def test_a_partitions_own_order_is_kept_even_if_its_clock_stepped_back():
     first, second = resolved(1, at=9, offset=1), resolved(1, at=3, offset=2)
     assert sort([second, first]) == [first, second]
 
@@ -192,7 +192,7 @@ requests = st.lists(
 
 
 @given(requests, st.data())
-def test_one_partitions_requests_are_decided_alike_however_they_are_cut(unnumbered, data):
+def test_one_partitions_requests_are_decided_equally_in_any_batches(unnumbered, data):
     numbered = [
         resolved(
             *[topic.partitions for topic in each.request.topics],
@@ -215,8 +215,8 @@ def test_one_partitions_requests_are_decided_alike_however_they_are_cut(unnumber
     st.integers(0, 4 * 10**12),
     st.lists(st.integers(0, 10**6), max_size=5),
 )
-def test_waiting_the_told_time_always_admits(rate, debt, now, tries):
-    """However often it was refused in between, at whatever rate and at whatever hour."""
+def test_after_the_throttle_time_a_request_is_always_admitted(rate, debt, now, tries):
+    """Refusals in between, at any rate and any time, do not change that."""
     bucket = Bucket(-float(debt), now, Quota(rate))
     for later in itertools.accumulate(tries, initial=now):
         bucket, (refused,) = decide(bucket, [resolved(1, at=later, rate=rate)], KIP)
@@ -228,8 +228,8 @@ def test_waiting_the_told_time_always_admits(rate, debt, now, tries):
 
 
 @given(st.lists(st.integers(0, 11_999), max_size=20))
-def test_refused_tries_change_nothing(times):
-    """A debt of 60 at 5/s lasts for 12 s: whatever is refused until then, the same tokens are there at its end."""
+def test_refused_requests_change_nothing(times):
+    """A debt of 60 at 5/s lasts for 12 s: refusals until then do not change the tokens at its end."""
     bucket, decisions = decide(Bucket(-60, 0, Quota(5)), [resolved(1, at=at) for at in sorted(times)], KIP)
     assert {each.outcome for each in decisions} <= {Outcome.REJECTED}
     assert bucket == Bucket(-60, 0, Quota(5))

@@ -17,7 +17,7 @@ REQUESTS = "mutation-requests"
 
 
 @pytest.mark.parametrize("user", ["alice", "alice.eu", "a-b_c", "-", "ANONYMOUS", "x" * (249 - len(REQUESTS) - 1)])
-def test_a_users_topic_leads_back_to_the_user(user):
+def test_a_users_topic_identifies_the_user(user):
     topic = topic_of(user, REQUESTS)
     assert topic == f"mutation-requests.{user}"
     assert user_of(topic, REQUESTS) == user
@@ -27,7 +27,7 @@ def test_a_users_topic_leads_back_to_the_user(user):
 @pytest.mark.parametrize(
     "user", ["", "a b", "CN=alice", "müller", "\u0430lice", "a\n", "*", "x" * (249 - len(REQUESTS))]
 )
-def test_a_user_who_can_have_no_topic_is_told_so(user):
+def test_a_user_without_a_valid_topic_name_is_rejected(user):
     with pytest.raises(BadInput, match=r"cannot be part of a topic's name \(topics.identity=topic\)"):
         topic_of(user, REQUESTS)
 
@@ -36,8 +36,8 @@ def test_a_user_who_can_have_no_topic_is_told_so(user):
     "topic",
     ["mutation-requests", "mutation-requests.", "mutation-requestsXalice", "x-mutation-requests.alice", "orders.alice"],
 )
-def test_other_topics_are_nobodys(topic):
-    """The dot is no "any character", and nothing may stand around the name."""
+def test_other_topics_belong_to_no_user(topic):
+    """The dot of the pattern matches only a dot, and the whole name has to match."""
     assert user_of(topic, REQUESTS) is None
     assert not re.search(pattern_of(REQUESTS), topic)
 
@@ -47,14 +47,14 @@ def test_no_two_users_share_a_topic(one, other):
     assert (topic_of(one, REQUESTS) == topic_of(other, REQUESTS)) == (one == other)
 
 
-def judged(value, topic):
-    found = resolve(Record(Source(topic, 0, 7), 99, value), timeline(), Policy(requests_of_users=REQUESTS))
+def resolved(value, topic):
+    found = resolve(Record(Source(topic, 0, 7), 99, value), timeline(), Policy(user_topic_prefix=REQUESTS))
     return getattr(found, "error", None) or found.request.user
 
 
 @pytest.mark.parametrize("named", ["alice", "", "ANONYMOUS"])
-def test_the_user_is_the_topics_where_the_payload_names_it_or_none(named):
-    assert judged(request_json(1, user=named), "mutation-requests.alice") == "alice"
+def test_the_topics_user_counts_if_the_payload_names_the_same_or_none(named):
+    assert resolved(request_json(1, user=named), "mutation-requests.alice") == "alice"
 
 
 @pytest.mark.parametrize(
@@ -90,11 +90,11 @@ def test_the_user_is_the_topics_where_the_payload_names_it_or_none(named):
         ),
     ],
 )
-def test_who_names_somebody_else_is_not_decided(user, topic, error):
-    assert judged(request_json(1, user=user), topic) == error
+def test_a_request_that_names_another_user_is_not_decided(user, topic, error):
+    assert resolved(request_json(1, user=user), topic) == error
 
 
-def test_a_trusted_gateway_names_whom_it_likes():
+def test_a_trusted_gateway_may_name_any_user():
     """The default: identity is the payload's."""
     found = resolve(
         Record(Source("mutation-requests.alice", 0, 7), 99, request_json(1, user="bob")), timeline(), Policy()

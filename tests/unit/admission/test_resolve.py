@@ -1,4 +1,4 @@
-"""From records to requests that can be judged, or to dead letters that fit their topic."""
+"""Records become requests that can be decided, or dead letters that fit their topic."""
 
 import pytest
 
@@ -33,29 +33,32 @@ def test_a_request_finds_the_quota_of_its_own_time():
     assert rates == [5.0, 7.0]
 
 
-def test_a_dead_letter_holds_the_record_as_it_came():
+def test_a_dead_letter_has_the_record_unchanged():
     found = letter(b"{")
     assert (found.value, found.timestamp, found.source) == ("{", 99, Source("t", 0, 7))
     assert letter(None).value is None
     assert letter(b"\xfe\xff").value == "/v8="
 
 
-def test_a_record_at_the_limit_is_judged_and_one_over_it_is_not():
+def test_a_record_at_the_limit_is_decided_and_one_over_it_is_not():
     request = request_json(1)
     padded = request + b" " * (LIMIT - len(request))
     assert isinstance(resolve(record(padded), timeline(), Policy(LIMIT)), ResolvedRequest)
     found = letter(padded + b" ")
-    assert found.error == "value: larger than the 1024 bytes that limits.max_request_bytes allows"
+    assert (
+        found.error
+        == "value: key and value together are larger than the 1024 bytes that limits.max_request_bytes allows"
+    )
     assert found.value == padded.decode()
 
 
-def test_a_character_cut_in_two_is_left_out_and_not_taken_for_bytes_that_are_no_text():
+def test_a_truncated_character_is_dropped_and_not_mistaken_for_invalid_utf_8():
     found = letter(b"x" + "é".encode() * LIMIT)
     assert found.value == "x" + "é" * 511
     assert "limits.max_request_bytes" in found.error
 
 
-def test_a_large_record_that_is_no_text_is_base64_of_its_beginning():
+def test_a_large_record_of_invalid_utf_8_is_base64_of_its_beginning():
     found = letter(b"\xff" * 3000)
     assert (found.error, found.value) == ("value: not UTF-8 (byte 0xff at 0)", codec.text(b"\xff" * LIMIT))
 
@@ -69,7 +72,7 @@ def test_a_large_record_that_is_no_text_is_base64_of_its_beginning():
         (b"\x01" * 50_000, b"k" * 50_000),
     ],
 )
-def test_no_dead_letter_is_larger_than_its_topic_takes(value, key):
+def test_no_dead_letter_exceeds_the_limit_of_its_topic(value, key):
     found = resolve(Record(Source("t", 0, 7), 99, value, key), timeline(), Policy(100_000))
     assert len(codec.encode(found)) + len(key) <= GROWTH * 100_000 + ENVELOPE
 
@@ -82,8 +85,8 @@ def test_no_dead_letter_is_larger_than_its_topic_takes(value, key):
         request_json(1, client_id="\x01" * 16_000),
     ],
 )
-def test_no_decision_is_larger_than_its_topic_takes(request_bytes):
-    """The worst of them: all topics refused, the names in the tags and in the entity once more."""
+def test_no_decision_exceeds_the_limit_of_its_topic(request_bytes):
+    """In the worst case all topics are refused, and the tags and the entity contain the names once more."""
     quotas = timeline((QuotaEntity(None, None), 5.0, 0))
     resolved = resolve(record(request_bytes), quotas, Policy(100_000, max_name_chars=100_000))
     _, (decision,) = decide(Bucket(-1, 0, Quota(5)), [resolved], TokenBucket(Window()))
@@ -91,7 +94,7 @@ def test_no_decision_is_larger_than_its_topic_takes(request_bytes):
     assert len(codec.encode(decision)) <= GROWTH * 100_000 + ENVELOPE
 
 
-def test_a_record_that_its_producer_stamped_is_dead_without_a_time():
+def test_a_record_stamped_by_its_producer_is_a_dead_letter_without_a_time():
     stamped = Record(Source("t", 0, 7), 99, request_json(1), stamped=False)
     found = resolve(stamped, timeline(), Policy())
     assert isinstance(found, DeadLetter)
@@ -99,8 +102,8 @@ def test_a_record_that_its_producer_stamped_is_dead_without_a_time():
     assert found.timestamp is None
 
 
-def test_what_is_no_text_is_told_as_such_whoever_stamped_it():
-    """Its value is base64 then, which the error tells."""
+def test_invalid_utf_8_is_reported_regardless_of_the_timestamp_type():
+    """Its value is base64, and the error says so."""
     found = resolve(Record(Source("t", 0, 7), 99, b"\xff", stamped=False), timeline(), Policy())
     assert (found.error, found.value, found.timestamp) == ("value: not UTF-8 (byte 0xff at 0)", "/w==", None)
 
@@ -118,12 +121,12 @@ def test_an_observed_request_is_decided_in_shadow_as_of_when_it_was_observed():
     assert decision.observed.error_codes == [0]
 
 
-def test_an_observed_request_does_not_come_from_the_future():
+def test_an_observed_request_from_the_future_is_a_dead_letter():
     found = resolve(record(request_json(1, observed=observed(901)), timestamp=900), timeline(), Policy())
     assert found.record.timestamp == 900
 
 
-def test_what_was_observed_more_than_a_week_ago_is_a_dead_letter():
+def test_a_request_observed_more_than_a_week_ago_is_a_dead_letter():
     week = 7 * 24 * 3600 * 1000
     just = request_json(1, observed=observed(1))
     assert isinstance(resolve(record(just, timestamp=week + 1), timeline(), Policy()), ResolvedRequest)
@@ -131,8 +134,8 @@ def test_what_was_observed_more_than_a_week_ago_is_a_dead_letter():
     assert found.error == "observed.at: more than seven days before the record (value: 1)"
 
 
-def test_users_who_write_requests_themselves_may_not_write_observed_ones():
-    found = resolve(record(request_json(1, observed=observed(1))), timeline(), Policy(requests_of_users="requests"))
+def test_users_with_their_own_topics_may_not_write_observed_requests():
+    found = resolve(record(request_json(1, observed=observed(1))), timeline(), Policy(user_topic_prefix="requests"))
     assert found.error == "observed: not allowed where users have topics of their own (topics.identity=topic)"
 
 
@@ -147,12 +150,12 @@ def test_an_observed_mutation_is_not_carried_out_again():
     ("fields", "error"),
     [
         ({"error_codes": [0, 0]}, "observed.error_codes: expected one for each of the 1 topics (value: [0, 0])"),
-        ({"error_codes": [2**40]}, "observed.error_codes[0]: expected int <= 32767 (value: 1099511627776)"),
+        ({"error_codes": [2**40]}, "observed.error_codes[0]: expected integer <= 32767 (value: 1099511627776)"),
         ({"assumed": [1]}, "observed.assumed: expected indexes of the 1 topics (value: [1])"),
-        ({"at": -1}, "observed.at: expected int >= 0 (value: -1)"),
+        ({"at": -1}, "observed.at: expected integer >= 0 (value: -1)"),
         ({"error_codes": None}, "observed.error_codes: expected array, got null (value: null)"),
-        ({"took_ms": 2**31}, "observed.took_ms: expected int <= 2147483647 (value: 2147483648)"),
+        ({"took_ms": 2**31}, "observed.took_ms: expected integer <= 2147483647 (value: 2147483648)"),
     ],
 )
-def test_what_was_observed_is_validated(fields, error):
+def test_observed_fields_are_validated(fields, error):
     assert letter(request_json(1, observed=observed(1) | fields)).error == error

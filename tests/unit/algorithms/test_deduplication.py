@@ -24,8 +24,8 @@ def tokens(decisions):
     return [(each.outcome, each.tokens_before, each.tokens) for each in decisions]
 
 
-def test_the_same_request_again_is_charged_once_and_told_so():
-    """Q=5, B=500: 300 leave 200, a second later 205; the copy costs nothing, another request does."""
+def test_a_repeat_is_charged_once_and_says_so():
+    """Q=5, B=500: 300 leave 200, a second later 205; the repeat costs nothing, another request does."""
     _, decisions = decide_all(
         resolved(300, offset=7), resolved(300, at=1000, offset=8), resolved(300, at=1000, request_id="s", offset=9)
     )
@@ -37,7 +37,7 @@ def test_the_same_request_again_is_charged_once_and_told_so():
     assert [each.repeats for each in decisions] == [None, Repeat("mutation-requests-0-7", 1), None]
 
 
-def test_where_nothing_is_remembered_each_is_charged():
+def test_without_deduplication_each_request_is_charged():
     bucket, decisions = decide(None, [resolved(300), resolved(300)], TokenBucket(KIP))
     assert [(each.tokens, each.repeats) for each in decisions] == [(200, None), (-100, None)]
     assert bucket == Bucket(-100, 0, Quota(5))
@@ -56,32 +56,32 @@ def test_where_nothing_is_remembered_each_is_charged():
         {"topics": [{"name": "topic-0", "partitions": 300}, {"name": "topic-1", "partitions": 1}]},
     ],
 )
-def test_an_id_that_is_used_for_something_else_buys_nothing(other):
+def test_an_id_reused_for_another_request_is_charged(other):
     _, (_, second) = decide_all(resolved(300), resolved(300, **other))
     assert second.repeats is None
     assert second.tokens <= -100
 
 
 @pytest.mark.parametrize("way", [{"request_throttle_ms": 5}, {"purgatory_ms": 5}, {"expires_at": 9}, {"apply": False}])
-def test_how_it_came_here_makes_no_other_request_of_it(way):
+def test_a_request_is_the_same_however_it_was_forwarded(way):
     _, (_, second) = decide_all(resolved(300), resolved(300, **way))
     assert (second.tokens, second.repeats) == (200, Repeat("mutation-requests-0-0", 1))
 
 
-def test_it_is_forgotten_after_the_window_which_counts_from_the_first():
+def test_a_request_is_forgotten_after_the_window_which_starts_with_the_first():
     times = [0, 40_000, 60_000, 60_001]
     _, decisions = decide_all(*[resolved(400, at=at, offset=at) for at in times])
     assert [each.repeats is not None for each in decisions] == [False, True, True, False]
     assert [each.tokens for each in decisions] == [100, 300, 400, pytest.approx(0.005)]
 
 
-def test_a_copy_whose_broker_was_behind_is_still_a_copy():
+def test_a_repeat_with_an_earlier_timestamp_is_still_a_repeat():
     _, (_, second) = decide_all(resolved(300, at=5000), resolved(300, at=4000, offset=1))
     assert (second.tokens, second.repeats) == (200, Repeat("mutation-requests-0-0", 1))
 
 
-def test_what_was_refused_cost_nothing_and_is_judged_anew():
-    """400 of 500, then 200 to -100: the third topic is refused for 20 s, and is what a copy pays for after them."""
+def test_a_refused_request_cost_nothing_and_is_decided_again():
+    """400 of 500, then 200 to -100: the third topic is refused for 20 s; a repeat after them pays for it."""
     three = [400, 200, 50]
     bucket, (first, soon, waited, last) = decide_all(
         *[resolved(*three, at=at, offset=at) for at in (0, 10_000, 20_000, 20_000)]
@@ -96,7 +96,7 @@ def test_what_was_refused_cost_nothing_and_is_judged_anew():
     assert bucket.updated_at == 20_000
 
 
-def test_a_request_that_was_wholly_refused_is_no_repeat():
+def test_a_repeat_of_a_wholly_refused_request_is_not_a_repeat():
     indebted = Bucket(-60, 0, Quota(5))
     bucket, decisions = decide_all(resolved(80), resolved(80), resolved(80, at=12_000), bucket=indebted)
     assert tokens(decisions) == [
@@ -108,13 +108,13 @@ def test_a_request_that_was_wholly_refused_is_no_repeat():
     assert len(bucket.admitted_requests) == 1
 
 
-def test_a_repeat_is_admitted_though_the_bucket_is_in_debt_by_now():
+def test_a_repeat_is_admitted_although_the_bucket_is_now_in_debt():
     _, (_, _, again) = decide_all(resolved(300), resolved(300, request_id="s"), resolved(300))
     assert (again.outcome, again.tokens, again.throttle_time_ms) == (Outcome.ADMITTED, -100, 0)
 
 
-def test_a_permissive_repeat_is_told_the_time_that_is_left():
-    """560 of 500 leave -60: 12 s. Five seconds later 7 s are left, and the copy adds nothing to them."""
+def test_a_permissive_repeat_has_the_remaining_throttle_time():
+    """560 of 500 leave -60: 12 s. Five seconds later 7 s are left, and the repeat adds nothing to them."""
     _, (first, second) = decide_all(
         resolved(560, api_version=PERMISSIVE), resolved(560, at=5000, api_version=PERMISSIVE)
     )
@@ -122,7 +122,7 @@ def test_a_permissive_repeat_is_told_the_time_that_is_left():
     assert first.retry_at == second.retry_at == 12_000
 
 
-def test_what_is_only_checked_is_neither_remembered_nor_a_repeat():
+def test_a_validate_only_request_is_neither_remembered_nor_a_repeat():
     bucket, (checked, real, again) = decide_all(
         resolved(300, validate_only=True), resolved(300), resolved(300, validate_only=True)
     )
@@ -131,7 +131,7 @@ def test_what_is_only_checked_is_neither_remembered_nor_a_repeat():
     assert len(bucket.admitted_requests) == 1
 
 
-def test_the_oldest_are_forgotten_where_there_are_too_many():
+def test_the_oldest_requests_are_forgotten_beyond_the_maximum():
     two = Deduplication(60_000, max_requests=2)
     requests = [resolved(1, request_id=name) for name in ("a", "b", "c", "a", "c")]
     bucket, decisions = decide_all(*requests, repeats=two)
@@ -139,13 +139,13 @@ def test_the_oldest_are_forgotten_where_there_are_too_many():
     assert len(bucket.admitted_requests) == 2
 
 
-def test_what_is_too_old_takes_no_room():
+def test_expired_requests_do_not_count_towards_the_maximum():
     bucket, _ = decide_all(resolved(1, request_id="a"), resolved(1, request_id="b", at=60_001, offset=3))
     assert [each.decision_id for each in bucket.admitted_requests.values()] == ["mutation-requests-0-3"]
 
 
-def test_what_is_too_old_takes_no_room_though_it_was_late():
-    """Behind a is b, whose broker was behind; when c comes, b is too old by half a second, and a is not."""
+def test_a_late_request_that_has_expired_does_not_count_towards_the_maximum():
+    """Request b comes after a with an earlier timestamp; when c comes, b has expired by half a second, a has not."""
     times = {"a": 1000, "b": 0, "c": 60_500}
     requests = [resolved(1, request_id=name, at=at) for name, at in times.items()]
     _, decisions = decide_all(
@@ -159,14 +159,14 @@ def test_a_reset_forgets_requests_too():
     assert (after.tokens_before, after.tokens, after.repeats) == (500, 200, None)
 
 
-def test_switched_off_it_is_forgotten_with_the_next_charge():
+def test_without_deduplication_requests_are_forgotten_at_the_next_charge():
     remembering, _ = decide_all(resolved(1))
     bucket, (decision,) = decide(remembering, [resolved(1)], TokenBucket(KIP))
     assert (decision.tokens, decision.repeats) == (498, None)
     assert bucket.admitted_requests == {}
 
 
-def test_a_bucket_that_is_given_is_never_changed():
+def test_a_given_bucket_is_never_changed():
     """A batch that fails is decided again from the same state."""
     remembered = {b"digest": AdmittedRequest("x-0-0", 0, 1)}
     bucket = Bucket(100, 0, Quota(5), admitted_requests=remembered)
@@ -174,11 +174,13 @@ def test_a_bucket_that_is_given_is_never_changed():
     assert remembered == {b"digest": AdmittedRequest("x-0-0", 0, 1)}
 
 
-asked = st.tuples(st.sampled_from("abc"), st.sampled_from([1, 200, 400]), st.integers(0, 9000), st.sampled_from([5, 6]))
+attempts = st.tuples(
+    st.sampled_from("abc"), st.sampled_from([1, 200, 400]), st.integers(0, 9000), st.sampled_from([5, 6])
+)
 
 
-@given(st.lists(asked, min_size=1, max_size=12), st.integers(0, 12))
-def test_what_is_remembered_is_the_same_however_the_requests_are_cut(sequence, cut):
+@given(st.lists(attempts, min_size=1, max_size=12), st.integers(0, 12))
+def test_remembered_requests_are_the_same_in_any_batches(sequence, cut):
     """Two at most for five seconds, and from the state store in between."""
     few, now, requests = Deduplication(5000, max_requests=2), 0, []
     for offset, (request_id, partitions, later, api_version) in enumerate(sequence):

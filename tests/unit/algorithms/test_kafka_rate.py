@@ -1,4 +1,4 @@
-"""Charges in samples as in Kafka, with the samples beside each step; and the metric `rate` of them.
+"""Charges in samples as in Kafka, with the samples at each step; and their metric `rate`.
 
 The expected rates are those of Kafka's own class (`test_conformance` compares the two).
 """
@@ -21,7 +21,7 @@ def of(*charges, window):
     return samples
 
 
-def test_a_sample_begins_with_a_charge_and_takes_what_comes_within_the_window():
+def test_a_sample_begins_with_a_charge_and_adds_those_within_the_window():
     samples = of((700, 3), (2699, 4), (2700, 5), window=TEN_OF_TWO)
     assert samples == Samples((Sample(700, 2699, 7), Sample(2700, 2700, 5)))
 
@@ -37,14 +37,14 @@ def test_a_late_charge_goes_into_the_newest_sample():
     assert samples == Samples((Sample(10_000, 10_000, 7),))
 
 
-def test_an_earlier_time_brings_nothing_back_and_removes_nothing():
+def test_an_earlier_time_restores_nothing_and_removes_nothing():
     samples = of((0, 3), (20_000, 4), window=TEN_OF_TWO)
     assert samples.at(5000, TEN_OF_TWO).total == 4
 
 
 @given(charges, st.sampled_from([Window(1, 1), Window(11, 1), Window(10, 2)]))
-def test_there_are_never_more_samples_than_windows_and_one(charges, window):
-    """Whatever is charged when, and however the clock steps."""
+def test_there_is_at_most_one_sample_more_than_windows(charges, window):
+    """This is true for charges at any time, and any steps of the clock."""
     assert len(of(*charges, window=window).items) <= window.num + 1
 
 
@@ -54,11 +54,11 @@ def test_nothing_is_lost_while_it_counts(charges):
     assert of(*charges, window=Window(num=61)).total == sum(cost for _, cost in charges)
 
 
-def test_nothing_charged_is_a_rate_of_nothing():
+def test_without_charges_the_rate_is_zero():
     assert KIP.measure(1234) == 0
 
 
-def test_the_kips_burst_is_held_up_until_its_sample_is_over():
+def test_the_kips_burst_is_throttled_until_its_sample_has_expired():
     """Kafka counts S - 1 whole windows and what has passed of the last: 560 by 99 s, then by 99.5, then none."""
     metric = KIP.record(560, 50_000)
     assert metric.measure(50_000) == 560 / 99
@@ -67,7 +67,7 @@ def test_the_kips_burst_is_held_up_until_its_sample_is_over():
     assert metric.measure(150_000) == 0
 
 
-def test_a_steady_rate_is_itself_once_all_windows_have_passed():
+def test_a_steady_rate_is_measured_exactly_once_all_windows_have_passed():
     metric = KIP
     for second in range(500):
         metric = metric.record(5, second * 1000)

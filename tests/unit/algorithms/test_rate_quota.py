@@ -1,4 +1,4 @@
-"""The two quotas on a rate, beside the token bucket: the worked example of KIP-599, and what the KIP leaves open."""
+"""The two quotas on a rate, compared with the token bucket: KIP-599's worked example, and what the KIP leaves open."""
 
 import pytest
 from hypothesis import given
@@ -20,7 +20,7 @@ ALL = pytest.mark.parametrize("algorithm", [BUCKET, SAMPLED, SPREAD], ids=["buck
 BURST = [80] * 7
 
 
-def told(algorithm, *requests):
+def outcomes(algorithm, *requests):
     """Outcome and controller throttle time of each."""
     _, decisions = decide(None, requests, algorithm)
     return [(each.outcome.value, each.controller_throttle_ms) for each in decisions]
@@ -29,13 +29,13 @@ def told(algorithm, *requests):
 def test_the_worked_example_by_the_token_bucket():
     """560 of 500: K = -60, so 60 / 5 = 12 s."""
     requests = [resolved(*BURST), resolved(80), resolved(80, at=11_999), resolved(80, at=12_000)]
-    assert told(BUCKET, *requests) == [("ADMITTED", 0), ("REJECTED", 12_000), ("REJECTED", 1), ("ADMITTED", 0)]
+    assert outcomes(BUCKET, *requests) == [("ADMITTED", 0), ("REJECTED", 12_000), ("REJECTED", 1), ("ADMITTED", 0)]
 
 
 def test_the_worked_example_by_the_sampled_rate():
-    """560 / 100 = 5.6, so (5.6 - 5) / 5 * 100 = 12 s are told each time, and the sample is discarded after 100 s."""
+    """560 / 100 = 5.6, so (5.6 - 5) / 5 * 100 = 12 s each time, and the sample is discarded after 100 s."""
     requests = [resolved(80, at=at) for at in (0, 12_000, 24_000, 99_999, 100_000)]
-    assert told(SAMPLED, resolved(*BURST), *requests) == [
+    assert outcomes(SAMPLED, resolved(*BURST), *requests) == [
         ("ADMITTED", 0),
         ("REJECTED", 12_000),
         ("REJECTED", 12_000),
@@ -48,7 +48,7 @@ def test_the_worked_example_by_the_sampled_rate():
 def test_the_worked_example_by_the_spread_rate():
     """99 windows of 5 and one of 65 are 5.6, so 12 s; 11 windows later 5.05, so 1 s; 12 windows later 5.0."""
     requests = [resolved(80, at=at) for at in (0, 11_999, 12_000)]
-    assert told(SPREAD, resolved(*BURST), *requests) == [
+    assert outcomes(SPREAD, resolved(*BURST), *requests) == [
         ("ADMITTED", 0),
         ("REJECTED", 12_000),
         ("REJECTED", 1000),
@@ -56,18 +56,18 @@ def test_the_worked_example_by_the_spread_rate():
     ]
 
 
-def test_only_the_sampled_rate_is_not_free_again_for_who_waited():
+def test_only_the_sampled_rate_may_refuse_a_client_that_waited():
     """All three admit 500 at once; of what comes 20 s later the bucket and the spread rate admit 100 without debt."""
     requests = [resolved(500), resolved(100, at=20_000), resolved(1, at=20_000)]
-    assert [outcome for outcome, _ in told(BUCKET, *requests)] == ["ADMITTED"] * 3
-    assert [outcome for outcome, _ in told(SPREAD, *requests)] == ["ADMITTED"] * 3
-    assert told(SAMPLED, *requests)[2] == ("REJECTED", 20_000)  # 600 / 100 = 6, and (6 - 5) / 5 * 100
+    assert [outcome for outcome, _ in outcomes(BUCKET, *requests)] == ["ADMITTED"] * 3
+    assert [outcome for outcome, _ in outcomes(SPREAD, *requests)] == ["ADMITTED"] * 3
+    assert outcomes(SAMPLED, *requests)[2] == ("REJECTED", 20_000)  # 600 / 100 = 6, and (6 - 5) / 5 * 100
 
 
 @ALL
-def test_at_the_quota_itself_all_admit(algorithm):
+def test_all_algorithms_admit_a_rate_equal_to_the_quota(algorithm):
     """R <= Q, and K >= 0."""
-    assert told(algorithm, resolved(500), resolved(1), resolved(0)) == [
+    assert outcomes(algorithm, resolved(500), resolved(1), resolved(0)) == [
         ("ADMITTED", 0),
         ("ADMITTED", 0),
         ("REJECTED", 200),
@@ -75,19 +75,19 @@ def test_at_the_quota_itself_all_admit(algorithm):
 
 
 @ALL
-def test_topics_are_admitted_one_by_one_and_refused_ones_not_charged(algorithm):
-    """Of 300, 300, 1 and 0 the first two; 600 of 500 take 20 s."""
+def test_topics_are_admitted_one_by_one_and_refused_ones_are_not_charged(algorithm):
+    """The first two of 300, 300, 1 and 0 are admitted; 600 of 500 take 20 s."""
     state, (decision,) = decide(None, [resolved(300, 300, 1, 0)], algorithm)
     assert [topic.error_code for topic in decision.topics] == [0, 0, 89, 89]
     assert (decision.outcome, decision.throttle_time_ms) == (Outcome.PARTIAL, 20_000)
-    assert told_by(algorithm, state, resolved(1)) == ("REJECTED", 20_000)
+    assert outcome_of(algorithm, state, resolved(1)) == ("REJECTED", 20_000)
 
 
 @ALL
-def test_an_old_client_is_admitted_charged_and_told_to_wait(algorithm):
+def test_an_old_client_is_admitted_charged_and_throttled(algorithm):
     """560 of 500 take 12 s, 640 take 28."""
     old = [resolved(*BURST, api_version=PERMISSIVE), resolved(80, api_version=PERMISSIVE)]
-    assert told(algorithm, *old) == [("ADMITTED", 12_000), ("ADMITTED", 28_000)]
+    assert outcomes(algorithm, *old) == [("ADMITTED", 12_000), ("ADMITTED", 28_000)]
 
 
 @ALL
@@ -100,7 +100,7 @@ def test_validate_only_is_never_charged_nor_refused(algorithm, api_version):
 
 
 @ALL
-def test_without_a_quota_all_is_admitted_and_nothing_touched(algorithm):
+def test_without_a_quota_everything_is_admitted_and_no_state_is_touched(algorithm):
     state, (decision,) = decide(None, [resolved(10**9, rate=None)], algorithm)
     assert state is None
     assert (decision.outcome, decision.quota, decision.burst, decision.max_debt_ms) == (
@@ -112,7 +112,7 @@ def test_without_a_quota_all_is_admitted_and_nothing_touched(algorithm):
 
 
 @ALL
-def test_a_shadow_tells_and_admits(algorithm):
+def test_a_quota_in_shadow_reports_and_admits(algorithm):
     _, (_, decision) = decide(None, [resolved(*BURST), resolved(80, shadow=True)], algorithm)
     assert (decision.outcome, decision.throttle_time_ms) == (Outcome.ADMITTED, 0)
     assert (decision.shadow.outcome, decision.shadow.throttle_time_ms) == (Outcome.REJECTED, 12_000)
@@ -121,56 +121,59 @@ def test_a_shadow_tells_and_admits(algorithm):
 @ALL
 def test_a_reset_forgives_once(algorithm):
     requests = [resolved(*BURST), resolved(560, at=2000, reset_at=1000), resolved(1, at=2000, reset_at=1000)]
-    assert told(algorithm, *requests) == [("ADMITTED", 0), ("ADMITTED", 0), ("REJECTED", 12_000)]
+    assert outcomes(algorithm, *requests) == [("ADMITTED", 0), ("ADMITTED", 0), ("REJECTED", 12_000)]
 
 
 @RATES
-def test_a_rates_decision_says_what_it_was_judged_by(algorithm):
-    """No tokens, the burst that follows from the quota, and no bound on debt, whatever the quota's own."""
-    asked = resolved(560, burst=1000.0, max_debt_ms=1, api_version=PERMISSIVE)
-    _, (decision,) = decide(None, [asked], algorithm)
+def test_a_decision_by_a_rate_names_its_algorithm(algorithm):
+    """It has no tokens, the burst that follows from the quota, and no bound on debt, whatever the quota sets."""
+    attempts = resolved(560, burst=1000.0, max_debt_ms=1, api_version=PERMISSIVE)
+    _, (decision,) = decide(None, [attempts], algorithm)
     assert decision.throttle_time_ms == 12_000
     assert (decision.tokens_before, decision.tokens) == (None, None)
     assert (decision.quota, decision.burst, decision.max_debt_ms) == (5, 500, None)
 
 
 @RATES
-def test_a_refused_try_leaves_the_state_as_it_was(algorithm):
+def test_a_refused_request_leaves_the_state_unchanged(algorithm):
     state, _ = decide(None, [resolved(*BURST)], algorithm)
     after, _ = decide(state, [resolved(1, at=3000)], algorithm)
     assert after == state
 
 
 @RATES
-def test_a_raised_quota_holds_for_the_past_too(algorithm):
+def test_a_raised_quota_is_retroactive(algorithm):
     """560 / 100 is above 5 and below 6."""
     requests = [resolved(*BURST), resolved(1), resolved(1, rate=6.0, since=0)]
-    assert told(algorithm, *requests) == [("ADMITTED", 0), ("REJECTED", 12_000), ("ADMITTED", 0)]
+    assert outcomes(algorithm, *requests) == [("ADMITTED", 0), ("REJECTED", 12_000), ("ADMITTED", 0)]
 
 
 @RATES
-def test_a_lowered_quota_does_too(algorithm):
+def test_a_lowered_quota_is_retroactive(algorithm):
     """400 / 100 is above 2, and (4 - 2) / 2 * 100 = 100 s."""
-    assert told(algorithm, resolved(400), resolved(1, rate=2.0, since=0)) == [("ADMITTED", 0), ("REJECTED", 100_000)]
+    assert outcomes(algorithm, resolved(400), resolved(1, rate=2.0, since=0)) == [
+        ("ADMITTED", 0),
+        ("REJECTED", 100_000),
+    ]
 
 
 @ALL
 def test_a_step_back_in_time_frees_nothing_and_costs_nothing(algorithm):
     requests = [resolved(560, at=200_000), resolved(80, at=100_000), resolved(80, at=200_000)]
-    assert told(algorithm, *requests) == [("ADMITTED", 0), ("REJECTED", 12_000), ("REJECTED", 12_000)]
+    assert outcomes(algorithm, *requests) == [("ADMITTED", 0), ("REJECTED", 12_000), ("REJECTED", 12_000)]
 
 
 @ALL
-def test_a_huge_charge_is_told_what_the_protocol_can_tell(algorithm):
-    assert told(algorithm, resolved(2**31 - 1), resolved(1))[1] == ("REJECTED", MAX_THROTTLE_MS)
+def test_a_huge_charge_has_the_largest_throttle_time_of_the_protocol(algorithm):
+    assert outcomes(algorithm, resolved(2**31 - 1), resolved(1))[1] == ("REJECTED", MAX_THROTTLE_MS)
 
 
 @RATES
 def test_after_all_windows_even_a_huge_charge_is_forgotten(algorithm):
-    """A Rate looks back S * W and no further, where a bucket's debt lasts until it is paid off."""
+    """A Rate forgets charges after S * W, whereas a bucket's debt lasts until it is paid off."""
     requests = [resolved(2**31 - 1), resolved(1, at=100_000)]
-    assert told(algorithm, *requests)[1] == ("ADMITTED", 0)
-    assert told(BUCKET, *requests)[1] == ("REJECTED", MAX_THROTTLE_MS)
+    assert outcomes(algorithm, *requests)[1] == ("ADMITTED", 0)
+    assert outcomes(BUCKET, *requests)[1] == ("REJECTED", MAX_THROTTLE_MS)
 
 
 @given(
@@ -178,8 +181,8 @@ def test_after_all_windows_even_a_huge_charge_is_forgotten(algorithm):
     st.lists(st.tuples(st.integers(0, 10**5), st.integers(0, 900), st.sampled_from([STRICT, PERMISSIVE])), max_size=20),
     st.data(),
 )
-def test_requests_are_decided_alike_however_they_are_cut(algorithm, asked, data):
-    requests = [resolved(cost, at=at, api_version=version) for at, cost, version in asked]
+def test_requests_are_decided_equally_in_any_batches(algorithm, attempts, data):
+    requests = [resolved(cost, at=at, api_version=version) for at, cost, version in attempts]
     cut = data.draw(st.integers(0, len(requests)))
     _, whole = decide(None, requests, algorithm)
     state, first = decide(None, requests[:cut], algorithm)
@@ -191,23 +194,23 @@ def test_requests_are_decided_alike_however_they_are_cut(algorithm, asked, data)
     st.floats(min_value=1e-3, max_value=1e6),
     st.lists(st.tuples(st.integers(0, 10**5), st.integers(0, 10**6)), min_size=1, max_size=20),
 )
-def test_who_waits_the_spread_rates_told_time_and_a_window_is_admitted(rate, asked):
-    """W = 1 s; whatever was asked for before."""
-    requests = [resolved(cost, at=at, rate=rate) for at, cost in sorted(asked)]
+def test_a_client_that_waits_the_spread_rates_throttle_time_and_a_window_is_admitted(rate, attempts):
+    """W = 1 s, after any earlier charges."""
+    requests = [resolved(cost, at=at, rate=rate) for at, cost in sorted(attempts)]
     state, decisions = decide(None, requests, SPREAD)
     if decisions[-1].outcome is Outcome.REJECTED and decisions[-1].throttle_time_ms < MAX_THROTTLE_MS:
         waited = resolved(1, at=decisions[-1].retry_at + 1000, rate=rate)
-        assert told_by(SPREAD, state, waited)[0] == "ADMITTED"
+        assert outcome_of(SPREAD, state, waited)[0] == "ADMITTED"
 
 
 @pytest.mark.parametrize("name", [AlgorithmName.SAMPLED_RATE, AlgorithmName.SPREAD_RATE])
-def test_a_rate_that_is_to_remember_requests_says_that_it_cannot(name):
+def test_a_rate_rejects_the_option_to_remember_requests(name):
     with pytest.raises(
         BadInput, match=r"repeats.window_seconds=60: .*-rate does not support deduplication; set it to 0"
     ):
         make_algorithm(name, KIP, Deduplication(window_ms=60_000))
 
 
-def told_by(algorithm, state, request):
+def outcome_of(algorithm, state, request):
     _, (decision,) = decide(state, [request], algorithm)
     return decision.outcome.value, decision.controller_throttle_ms

@@ -1,4 +1,4 @@
-"""Charges spread over earlier windows; the windows stand beside each step, from the oldest on."""
+"""Charges spread over earlier windows; each step has its windows, oldest first."""
 
 import pytest
 from hypothesis import given
@@ -23,7 +23,7 @@ def of(*charges, window, rate):
     return spread
 
 
-def test_the_kips_burst_is_99_windows_of_5_and_one_of_65():
+def test_the_kips_burst_fills_99_windows_with_5_and_one_with_65():
     """560 at Q = 5, S = 100: the average is still 5.6, and 12 windows later it is 5."""
     spread = of((1_000_000, 560), window=KIP, rate=5)
     assert spread.levels == (5.0,) * 99 + (65.0,)
@@ -32,7 +32,7 @@ def test_the_kips_burst_is_99_windows_of_5_and_one_of_65():
     assert spread.at(1_012_000, KIP).total / 100 == 5.0
 
 
-def test_a_small_charge_goes_to_the_oldest_windows_which_fall_out_first():
+def test_a_small_charge_goes_to_the_oldest_windows_which_expire_first():
     spread = of((4000, 12), window=FIVE, rate=5)
     assert spread == SpreadWindows(0, (5, 5, 2))
     assert [spread.at(4000 + later, FIVE).levels for later in (999, 1000, 2000, 3000)] == [
@@ -43,19 +43,19 @@ def test_a_small_charge_goes_to_the_oldest_windows_which_fall_out_first():
     ]
 
 
-def test_a_steady_rate_hardly_shows():
+def test_a_steady_rate_leaves_nearly_empty_windows():
     """5 each second at Q = 5: they go to the window that falls out next. For this the KIP gave it up."""
     spread = of(*((second * 1000, 5) for second in range(300)), window=KIP, rate=5)
     assert spread.total / 100 == 0.05
 
 
-def test_what_the_present_window_took_above_the_quota_stays_there_until_that_falls_out():
-    """30 at Q = 5: four of 5 and one of 10; a second later the window of before has room for 5, the present takes 1."""
+def test_an_excess_of_the_current_window_stays_until_the_window_expires():
+    """30 at Q = 5: four of 5 and one of 10; a second later the window before has capacity for 5, the current has 1."""
     assert of((4000, 30), (5000, 6), window=FIVE, rate=5) == SpreadWindows(1000, (5, 5, 5, 10, 6))
     assert of((4000, 30), (6000, 6), window=FIVE, rate=5) == SpreadWindows(2000, (5, 5, 10, 5, 1))
 
 
-def test_a_raised_quota_leaves_more_room_in_the_same_windows():
+def test_a_raised_quota_raises_the_capacity_of_the_same_windows():
     spread = of((4000, 12), window=FIVE, rate=5).add(6, 4000, FIVE, 7)
     assert spread.levels == (7, 7, 4)
 
@@ -70,7 +70,7 @@ def test_a_late_charge_counts_as_of_the_newest_window():
     assert spread == SpreadWindows(0, (5, 5, 5, 5, 12))
 
 
-def test_after_all_windows_have_passed_they_begin_anew_with_a_charge():
+def test_after_all_windows_have_passed_a_charge_starts_new_ones():
     spread = of((4000, 30), (9300, 2), window=FIVE, rate=5)
     assert spread == SpreadWindows(5300, (2,))
 
@@ -81,7 +81,7 @@ def test_a_quota_of_one_window_has_no_earlier_ones():
 
 @given(charges, windows, rates)
 def test_spreading_conserves_what_is_charged(charges, window, rate):
-    """What was there at that time, and the charge."""
+    """The sum contains the earlier charges that still count, and the new one."""
     spread = NO_SPREAD
     for at, cost in charges:
         before = spread.at(at, window).total
@@ -91,7 +91,7 @@ def test_spreading_conserves_what_is_charged(charges, window, rate):
 
 @given(charges, windows, rates)
 def test_no_earlier_window_is_filled_above_the_quota(charges, window, rate):
-    """It holds Q * W at most, or what it held already as the window of its own time."""
+    """It contains at most Q * W, or its earlier charge if that was higher."""
     spread = NO_SPREAD
     for at, cost in charges:
         before = spread.at(at, window).levels
@@ -103,8 +103,8 @@ def test_no_earlier_window_is_filled_above_the_quota(charges, window, rate):
 
 
 @given(st.integers(1, 10**6), charges, windows, rates)
-def test_it_takes_the_told_wait_and_at_most_a_window_more(cost, charges, window, rate):
-    """Of whatever was charged before: (R - Q) / Q * S * W, and W."""
+def test_it_takes_the_throttle_time_and_at_most_one_window_more(cost, charges, window, rate):
+    """With any earlier charges it takes (R - Q) / Q * S * W, and W."""
     spread = of(*sorted(charges), (30_000, cost), window=window, rate=rate)
     allowed = rate * window.num * window.size_seconds
     wait_ms = max(0, spread.total - allowed) / rate * 1000
@@ -113,8 +113,8 @@ def test_it_takes_the_told_wait_and_at_most_a_window_more(cost, charges, window,
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30)), max_size=40), st.sampled_from([1, 5, 7]))
-def test_up_to_the_first_overdraft_it_is_the_token_bucket_at_the_ends_of_windows(charges, rate):
-    """What is left of Q * S * W is the bucket's tokens: why the KIP could say that a Rate can behave like one."""
+def test_up_to_the_first_overdraft_it_equals_the_token_bucket_at_the_ends_of_windows(charges, rate):
+    """The rest of Q * S * W equals the bucket's tokens, which is why the KIP says that a Rate can behave like one."""
     bucket, state, spread = TokenBucket(Window()), None, NO_SPREAD
     for second, cost in sorted(charges):
         state, admission = bucket.admit(state, resolved(cost, at=second * 1000, rate=float(rate)))

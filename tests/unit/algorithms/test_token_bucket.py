@@ -1,4 +1,4 @@
-"""The token bucket, step by step; the expected tokens stand beside each step."""
+"""The token bucket step by step; each step has its expected tokens."""
 
 import math
 
@@ -39,17 +39,17 @@ def test_time_never_runs_backwards():
     assert tokens_at(500, Bucket(7, 1000, Quota(5)), at_rate(5), KIP) == 7
 
 
-def test_a_raised_quota_gives_no_present_for_the_past():
+def test_a_raised_quota_is_not_retroactive():
     """Ten seconds at 5, then ten at 20: Kafka would give all twenty at 20."""
     assert tokens_at(20_000, Bucket(-400, 0, Quota(5)), at_rate(20, since=10_000), KIP) == -400 + 50 + 200
 
 
-def test_a_lowered_quota_takes_nothing_of_the_past():
+def test_a_lowered_quota_is_not_retroactive():
     assert tokens_at(20_000, Bucket(-400, 0, Quota(20)), at_rate(5, since=10_000), KIP) == -400 + 200 + 50
 
 
 def test_the_old_rate_fills_up_to_its_own_burst_only():
-    """At 1/s the bucket holds 100 at most, however long it waits for the rate of 5."""
+    """At 1/s the bucket has at most 100, however long it waits for the rate of 5."""
     assert tokens_at(1_001_000, Bucket(0, 0, Quota(1)), at_rate(5, since=1_000_000), KIP) == 100 + 5
 
 
@@ -57,11 +57,11 @@ def test_a_lowered_quota_cuts_the_bucket_to_its_burst():
     assert tokens_at(1000, Bucket(400, 0, Quota(5)), at_rate(1, since=500), KIP) == 100
 
 
-def test_a_change_before_the_last_use_counts_from_that_use_on():
+def test_a_change_before_the_last_use_counts_from_that_use():
     assert tokens_at(2000, Bucket(0, 1000, Quota(5)), at_rate(20, since=500), KIP) == 20
 
 
-def test_a_change_that_lies_ahead_of_a_request_gains_nothing_yet():
+def test_a_change_after_a_request_adds_nothing_yet():
     """A request stamped before the bucket's last use: nothing is gained, at no rate."""
     assert tokens_at(500, Bucket(0, 1000, Quota(5)), at_rate(20, since=400), KIP) == 0
 
@@ -83,7 +83,7 @@ def test_the_throttle_time_is_the_debt_at_the_rate_rounded_up(tokens, rate, expe
     assert throttle_ms(tokens, tokens, rate) == expected
 
 
-def test_a_debt_within_rounding_is_none():
+def test_a_debt_within_rounding_is_ignored():
     assert not in_debt(-9e-10, stored=0)
     assert in_debt(-2e-9, stored=0)
     assert not in_debt(-9e-4, stored=-1e9)
@@ -100,7 +100,7 @@ def test_a_bucket_never_holds_more_than_its_burst(held, rate, written, now):
 
 
 @given(tokens, rates, times, st.integers(0, 10**6), st.integers(0, 10**6))
-def test_two_refills_are_as_good_as_one(held, rate, start, first, second):
+def test_two_refills_equal_one(held, rate, start, first, second):
     bucket = Bucket(held, start, Quota(rate))
     middle = tokens_at(start + first, bucket, at_rate(rate), KIP)
     twice = tokens_at(start + first + second, Bucket(middle, start + first, Quota(rate)), at_rate(rate), KIP)
@@ -109,15 +109,15 @@ def test_two_refills_are_as_good_as_one(held, rate, start, first, second):
 
 
 @given(st.floats(min_value=-1e9, max_value=-1e-3), rates, times)
-def test_who_waits_the_told_time_is_out_of_debt(debt, rate, now):
+def test_after_the_throttle_time_the_debt_is_paid(debt, rate, now):
     wait = throttle_ms(debt, debt, rate)
     later = tokens_at(now + wait, Bucket(debt, now, Quota(rate)), at_rate(rate), KIP)
     assert wait == MAX_THROTTLE_MS or not in_debt(later, stored=debt)
 
 
 @given(st.floats(min_value=-1e9, max_value=-1e-3), rates, times)
-def test_who_waits_two_milliseconds_less_is_still_in_debt(debt, rate, now):
-    """The told time is no longer than it has to be."""
+def test_two_milliseconds_before_the_throttle_time_the_bucket_is_still_in_debt(debt, rate, now):
+    """The throttle time is no longer than necessary."""
     wait = throttle_ms(debt, debt, rate)
     if 2 <= wait < MAX_THROTTLE_MS:
         earlier = tokens_at(now + wait - 2, Bucket(debt, now, Quota(rate)), at_rate(rate), KIP)

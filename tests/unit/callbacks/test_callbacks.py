@@ -1,4 +1,4 @@
-"""KIP-257: what a callback is told, when, and what becomes of what it answers."""
+"""KIP-257: the updates that a callback receives, their order, and the effects of its return values."""
 
 import json
 import math
@@ -70,23 +70,23 @@ ENTITIES = st.sampled_from([entity for user in "ab" for client in "xy" for entit
     st.sampled_from("xyz"),
 )
 def test_the_default_callback_and_the_timeline_agree(changes, user, client_id):
-    """Two ways to the eight levels: by KIP-257's calls, and as of a moment."""
+    """The eight levels are resolved by KIP-257's calls, and by a lookup as of a time."""
     timeline, callback = QuotaTimeline(), DefaultQuotaCallback()
     for moment, (entity, value) in enumerate(changes):
         timeline.add(QuotaChange(entity, None if value is None else Quota(value), moment))
-        told = ClientQuotaEntity.of(entity)
+        callback_entity = ClientQuotaEntity.of(entity)
         if value is None:
-            callback.remove_quota(TYPE, told)
+            callback.remove_quota(TYPE, callback_entity)
         else:
-            callback.update_quota(TYPE, told, value)
+            callback.update_quota(TYPE, callback_entity, value)
     resolution = timeline.resolve(user, client_id, len(changes))
     tags = callback.quota_metric_tags(TYPE, KafkaPrincipal("User", user), client_id)
     assert tags == {"user": resolution.tags.user, "client-id": resolution.tags.client_id}
     assert callback.quota_limit(TYPE, tags) == (resolution.limit.quota.rate if resolution.limit else None)
 
 
-def test_it_is_told_in_the_order_of_the_log_before_it_is_asked():
-    """Everything up to the moment of the request, and nothing later; once."""
+def test_it_receives_updates_in_the_order_of_the_log_before_it_is_called():
+    """It receives every update up to the request's timestamp once, and none later."""
     quotas = quotas_of(
         "Recording",
         QuotaChange(ALICE, Quota(5.0), 100),
@@ -115,14 +115,14 @@ def test_it_is_told_in_the_order_of_the_log_before_it_is_asked():
     assert Recording.calls[-1][0] == "remove"
 
 
-def test_a_request_from_before_a_change_is_judged_as_of_then():
-    """Another instance, which does not know the change; the one that does goes on."""
+def test_a_request_from_before_a_change_is_decided_without_it():
+    """Another instance is used, which does not know the change; the first one is continued afterwards."""
     quotas = quotas_of("Recording", QuotaChange(ALICE, Quota(5.0), 100), QuotaChange(ALICE, Quota(7.0), 200))
     assert [rate(quotas, at) for at in (250, 150, 250, 50, 150, 199, 200)] == [7.0, 5.0, 7.0, None, 5.0, 5.0, 7.0]
 
 
-def test_instances_that_are_not_needed_are_closed():
-    """A few are kept; all are closed in the end."""
+def test_unused_instances_are_closed():
+    """A few are cached; all are closed in the end."""
     changes = [QuotaChange(ALICE, Quota(float(moment)), moment) for moment in range(1, 20)]
     quotas = quotas_of("Recording", *changes)
     assert [rate(quotas, at) for at in range(19, 0, -1)] == [float(at) for at in range(19, 0, -1)]
@@ -140,7 +140,7 @@ def test_a_change_that_is_seen_late_is_not_forgotten():
     assert [rate(quotas, at) for at in (400, 250, 150)] == [3.0, 3.0, None]
 
 
-def test_parts_of_a_quota_that_two_operators_altered_come_together():
+def test_parts_of_a_quota_altered_by_two_operators_are_merged():
     """The second record knows nothing of the first; the callback is given both."""
     burst = QuotaChange(ALICE, Quota(5.0, 99.0), 100, ("controller_mutation_burst",))
     quotas = quotas_of(
@@ -153,14 +153,14 @@ def test_parts_of_a_quota_that_two_operators_altered_come_together():
     assert quotas.resolve("alice", "app", 100).entity == ALICE
 
 
-def test_a_scheduled_change_that_was_taken_back_is_not_told():
+def test_a_cancelled_scheduled_change_is_not_passed_to_the_callback():
     quotas = quotas_of("Recording", QuotaChange(ALICE, Quota(5.0), 100), QuotaChange(ALICE, Quota(7.0), 200))
     quotas.add(QuotaCancellation(ALICE, 200))
     assert rate(quotas, 300) == 5.0
 
 
 def test_configs_change_while_it_runs():
-    """The same instance, configured again, from the moment of the record on; None is the settings' own."""
+    """The same instance is configured again from the record's timestamp; None means the settings' own configs."""
     quotas = quotas_of("Recording", QuotaChange(ALICE, Quota(5.0), 100), configs=[("a", "1")])
     quotas.add(CallbackChange(setting("Recording", a="2"), 200))
     quotas.add(CallbackChange(None, 300))
@@ -174,8 +174,8 @@ def test_configs_change_while_it_runs():
     assert quotas.callback(300) == setting("Recording", a="1")
 
 
-def test_configs_that_two_operators_altered_come_together():
-    """One adds b, one takes a away, neither knowing of the other. Configs of a class that is gone change nothing."""
+def test_configs_altered_by_two_operators_are_merged():
+    """One adds b, one removes a, without knowing of the other. Configs of a class that is gone change nothing."""
     quotas = quotas_of("Recording", CallbackChange(setting("Recording", a="1", c="1"), 100), more=["Other"])
     quotas.add(CallbackChange(setting("Recording", a="1", b="2", c="1"), 200, ("b",)))
     quotas.add(CallbackChange(setting("Recording", c="1"), 200, ("a",)))
@@ -185,7 +185,7 @@ def test_configs_that_two_operators_altered_come_together():
     assert quotas.callback(400) == setting("Other")
 
 
-def test_another_class_takes_over_and_is_told_what_came_before():
+def test_another_class_takes_over_and_receives_all_earlier_updates():
     quotas = quotas_of(
         "Recording", QuotaChange(ALICE, Quota(5.0), 100), CallbackChange(setting("HasAQuota"), 200), more=["HasAQuota"]
     )
@@ -200,7 +200,7 @@ def test_another_class_takes_over_and_is_told_what_came_before():
 
 
 def test_from_the_default_to_a_class_and_back():
-    """By records alone, where the settings allow the class by name."""
+    """Records alone change the class if the settings allow its name."""
     quotas = CallbackTimeline(Callbacks(more_classes=frozenset({f"{HERE}.HasAQuota"})))
     quotas.add(QuotaChange(ALICE, Quota(5.0), 0))
     quotas.add(CallbackChange(setting("HasAQuota"), 200))
@@ -210,9 +210,9 @@ def test_from_the_default_to_a_class_and_back():
 
 
 def test_a_class_that_the_settings_do_not_name_is_not_imported():
-    """Requests are dead letters until there is another; an earlier one that was allowed does not come back.
+    """Requests are dead letters until there is another class; an earlier allowed one is not restored.
 
-    So the decision is the same when compaction has left the last record alone.
+    So the decision is the same if compaction has left only the last record.
     """
     bad, later = CallbackChange(CallbackSetting("os.system"), 100), CallbackChange(None, 200)
     for changes in ([CallbackChange(setting("HasAQuota"), 50), bad, later], [bad, later]):
@@ -229,7 +229,7 @@ def test_a_class_that_the_settings_do_not_name_is_not_imported():
         quotas.resolve("alice", "app", 150)
 
 
-def test_a_callback_for_later_is_taken_back():
+def test_a_scheduled_callback_is_cancelled():
     quotas = CallbackTimeline(Callbacks(more_classes=frozenset({f"{HERE}.HasAQuota"})))
     quotas.add(QuotaChange(ALICE, Quota(5.0), 0))
     quotas.add(CallbackChange(setting("HasAQuota"), 200))
@@ -240,8 +240,8 @@ def test_a_callback_for_later_is_taken_back():
     assert rate(quotas, 250) == 5.0
 
 
-def test_tags_and_options_of_its_own():
-    """Of a quota with its options, half; the bucket is that of the tags, in the order of their names."""
+def test_a_callback_has_its_own_tags_and_options():
+    """The limit is half of a quota with its options; the bucket has the tags in the order of their names."""
     found = quotas_of("HasAQuota").resolve("alice", "app", 0)
     assert found.limit.quota == Quota(2.0, 20.0, 1000, shadow=True)
     assert found.tags == Tags("", "", (("area", "a"), ("zone", "z")))
@@ -249,7 +249,7 @@ def test_tags_and_options_of_its_own():
     assert (found.shadow, found.entity) == (True, None)
 
 
-def test_an_entity_that_would_not_fit_into_the_decision_is_left_out():
+def test_an_entity_too_large_for_the_decision_is_omitted():
     found = quotas_of("OfSomeoneElse").resolve("alice", "app", 0)
     assert (found.limit.quota.rate, found.entity) == (4.0, None)
 
@@ -269,8 +269,8 @@ def test_a_bucket_is_reset_by_any_of_its_tags():
         ({"user": "alice"}, None, None),
     ],
 )
-def test_what_it_answers(tags, limit, expected):
-    """No tags, and no limit, are no quota."""
+def test_values_that_it_may_return(tags, limit, expected):
+    """Neither a callback without tags nor one without a limit gives a quota."""
     Answering.tags, Answering.limit = tags, limit
     found = quotas_of("Answering").resolve("alice", "app", 0)
     assert ((found.tags, found.limit.quota.rate) if found.limit else None) == expected
@@ -282,27 +282,27 @@ def test_what_it_answers(tags, limit, expected):
     [
         ({"tags": RuntimeError("oh\nno")}, "Answering.quota_metric_tags raised RuntimeError: oh no"),
         ({"tags": KeyError()}, "Answering.quota_metric_tags raised KeyError"),
-        ({"tags": None}, "Answering.quota_metric_tags answered None: expected a dict of texts"),
-        ({"tags": {"user": "\ud800"}}, "expected a dict of texts"),
+        ({"tags": None}, "Answering.quota_metric_tags returned None: expected a dict of strings"),
+        ({"tags": {"user": "\ud800"}}, "expected a dict of strings"),
         ({"tags": {str(number): "x" for number in range(7)}}, "expected at most 6 tags besides user and client-id"),
         ({"tags": {"t": "x" * 2000}}, "expected at most 6 tags besides user and client-id, and 1024 bytes more"),
         ({"limit": ValueError("x" * 9999)}, "Answering.quota_limit raised ValueError: " + "x" * 300),
-        ({"limit": math.nan}, "Answering.quota_limit answered nan: expected a number > 0, or None"),
-        ({"limit": math.inf}, "quota_limit answered inf"),
-        ({"limit": 0}, "quota_limit answered 0"),
-        ({"limit": -1.5}, "quota_limit answered -1.5"),
-        ({"limit": "5"}, "quota_limit answered '5'"),
-        ({"limit": 10**400}, "quota_limit answered 1000"),
-        ({"limit": True}, "quota_limit answered True"),
-        ({"limit": QuotaValue(Quota(5.0, math.inf))}, "quota_limit answered 5.0: expected a number > 0, or None ("),
+        ({"limit": math.nan}, "Answering.quota_limit returned nan: expected a number > 0, or None"),
+        ({"limit": math.inf}, "quota_limit returned inf"),
+        ({"limit": 0}, "quota_limit returned 0"),
+        ({"limit": -1.5}, "quota_limit returned -1.5"),
+        ({"limit": "5"}, "quota_limit returned '5'"),
+        ({"limit": 10**400}, "quota_limit returned 1000"),
+        ({"limit": True}, "quota_limit returned True"),
+        ({"limit": QuotaValue(Quota(5.0, math.inf))}, "quota_limit returned 5.0: expected a number > 0, or None ("),
         ({"limit": QuotaValue(Quota(5.0, "many"))}, "ValidationError: Expected `float | null`"),
         ({"limit": QuotaValue(Quota(5.0, None, 0))}, "Expected `int` >= 1"),
         ({"limit": SystemExit(3)}, "Answering.quota_limit raised SystemExit: 3"),
         ({"reset": OSError("gone")}, "Answering.quota_reset_required raised OSError: gone"),
     ],
 )
-def test_what_it_raises_or_answers_amiss_is_the_reason_of_a_dead_letter(answers, reason):
-    """The request is kept, with the class and the method that failed; once the callback is well, so are requests."""
+def test_an_exception_or_invalid_value_is_the_reason_of_a_dead_letter(answers, reason):
+    """The dead letter names the class and the method that failed; once the callback works, requests are decided."""
     quotas = quotas_of("Answering")
     for name, answer in answers.items():
         setattr(Answering, name, answer)
@@ -317,12 +317,12 @@ def test_what_it_raises_or_answers_amiss_is_the_reason_of_a_dead_letter(answers,
 
 def test_exempt_users_do_not_depend_on_it():
     Answering.tags = RuntimeError()
-    judged = resolve(record(request_json(1)), quotas_of("Answering"), Policy(exempt_users=frozenset({"alice"})))
-    assert judged.resolution.exempt
+    resolved = resolve(record(request_json(1)), quotas_of("Answering"), Policy(exempt_users=frozenset({"alice"})))
+    assert resolved.resolution.exempt
 
 
-def test_a_quota_that_it_does_not_take_concerns_the_requests_of_that_entity_alone():
-    """Until it is told one that it takes, or the removal."""
+def test_a_quota_that_it_rejects_affects_only_requests_of_that_entity():
+    """This lasts until it accepts an update of that quota, or gets its removal."""
     quotas = quotas_of(
         "Failing",
         QuotaChange(QuotaEntity(None), Quota(9.0), 0),
@@ -343,7 +343,7 @@ def test_a_quota_that_it_does_not_take_concerns_the_requests_of_that_entity_alon
         (ClusterChange(Cluster({}), 100), ClusterChange(Cluster({"t": [1]}), 200), "no topics"),
     ],
 )
-def test_configs_or_a_cluster_that_it_does_not_take_concern_all_requests(bad, good, reason):
+def test_configs_or_a_cluster_that_it_rejects_affect_all_requests(bad, good, reason):
     quotas = quotas_of("Failing", QuotaChange(ALICE, Quota(5.0), 0), bad, good)
     for user in ("alice", "bob"):
         with pytest.raises(CallbackError, match=reason):
@@ -362,13 +362,13 @@ def test_configs_or_a_cluster_that_it_does_not_take_concern_all_requests(bad, go
         (f"{HERE}.an_instance", "not a ClientQuotaCallback"),
     ],
 )
-def test_a_class_that_cannot_be_made_makes_dead_letters(name, reason):
+def test_a_class_that_cannot_be_instantiated_causes_dead_letters(name, reason):
     with pytest.raises(CallbackError, match=reason):
         CallbackTimeline(Callbacks(name)).resolve("alice", "app", 0)
 
 
-def test_a_class_that_could_not_be_made_is_made_when_it_is_configured_again():
-    """And told then what it has missed."""
+def test_a_class_that_could_not_be_instantiated_is_tried_again_with_new_configs():
+    """It then receives the updates that it has missed."""
     quotas = quotas_of("Unmakeable", QuotaChange(ALICE, Quota(5.0), 0), CallbackChange(None, 200))
     with pytest.raises(CallbackError, match="no luck"):
         quotas.resolve("alice", "app", 100)
@@ -376,26 +376,26 @@ def test_a_class_that_could_not_be_made_is_made_when_it_is_configured_again():
     assert rate(quotas, 200) == 5.0
 
 
-def test_limits_are_asked_for_once_until_something_changes():
-    """KIP-257: quota_limit after an update, and when quota_reset_required says so; not on each request."""
+def test_limits_are_requested_once_until_something_changes():
+    """As in KIP-257, quota_limit is called after an update and if quota_reset_required says so, not on each request."""
     quotas = quotas_of("Answering", QuotaChange(ALICE, Quota(1.0), 0), ClusterChange(Cluster({}), 500))
 
-    def asked(at):
+    def calls_at(at):
         before = Answering.limit_calls
         quotas.resolve("alice", "app", at)
         return Answering.limit_calls - before
 
-    assert [asked(100) for _ in range(3)] == [1, 0, 0]
+    assert [calls_at(100) for _ in range(3)] == [1, 0, 0]
     quotas.add(QuotaChange(QuotaEntity("bob"), Quota(1.0), 200))
-    assert [asked(200), asked(300)] == [1, 0]
+    assert [calls_at(200), calls_at(300)] == [1, 0]
     Answering.reset = True
-    assert [asked(300), asked(300)] == [1, 1]
+    assert [calls_at(300), calls_at(300)] == [1, 1]
     Answering.reset = False
-    assert asked(600) == 0  # update_cluster_metadata has said that nothing has changed
+    assert calls_at(600) == 0  # update_cluster_metadata has returned that nothing changed
 
 
-def test_good_configs_heal_what_failed_for_the_bad_ones():
-    """The instance is made anew and told all again, so that nobody has to set every quota once more."""
+def test_valid_configs_recover_from_invalid_ones():
+    """The instance is created again and receives all updates, so that no operator has to set every quota again."""
     quotas = quotas_of(
         "NeedsConfigs",
         QuotaChange(ALICE, Quota(5.0), 100),
@@ -407,16 +407,16 @@ def test_good_configs_heal_what_failed_for_the_bad_ones():
     assert rate(quotas, 200) == 10.0
 
 
-def test_a_limit_does_not_outlive_an_update_that_raised():
-    """Whether it was asked for before or not, which depends on the worker."""
+def test_a_limit_is_requested_again_after_an_update_that_raised():
+    """It does not matter whether it was requested before, which differs between workers."""
     clusters = [ClusterChange(Cluster({topic: [0] for topic in "ab"[:count]}), count * 100) for count in (1, 2)]
     before, after = quotas_of("Stale", *clusters), quotas_of("Stale", *clusters)
     assert rate(before, 50) == 1
     assert (rate(before, 250), rate(after, 250)) == (3, 3)
 
 
-def test_long_names_are_not_kept():
-    """They may be megabytes each; their limits are asked for anew."""
+def test_long_names_are_not_cached():
+    """They may be megabytes each; their limits are requested again."""
     quotas = quotas_of("Answering")
     long = {"user": "x" * 5000}
     Answering.tags = long
@@ -425,8 +425,8 @@ def test_long_names_are_not_kept():
     assert Answering.limit_calls == 3
 
 
-def test_since_when_a_limit_holds_is_when_what_it_depends_on_changed_last():
-    """Of a quota that names its entity: its levels, the cluster and the callback; of any other all that is told."""
+def test_a_limit_is_in_force_since_the_last_change_of_its_inputs():
+    """For a quota with its entity: its levels, the cluster and the callback; for any other all updates."""
     others = [QuotaChange(QuotaEntity("bob"), Quota(1.0), 70), BucketReset({"user": "bob"}, 80)]
     assert quotas_of("Answering", *others).resolve("alice", "app", 60).limit.since < 0
     assert quotas_of("Answering", *others).resolve("alice", "app", 99).limit.since == 70
@@ -440,8 +440,8 @@ def test_since_when_a_limit_holds_is_when_what_it_depends_on_changed_last():
     assert quotas.resolve("alice", "app", 99).limit.since == 97
 
 
-def test_back_at_the_default_a_limit_holds_since_then():
-    """No present for the time in which another callback said how much."""
+def test_after_a_return_to_the_default_a_limit_is_in_force_since_then():
+    """The time under another callback's limit is not credited."""
     quotas = CallbackTimeline(Callbacks(more_classes=frozenset({f"{HERE}.HasAQuota"})))
     quotas.add(QuotaChange(ALICE, Quota(100.0), 0))
     assert quotas.resolve("alice", "app", 50).limit.since == 0
@@ -450,7 +450,7 @@ def test_back_at_the_default_a_limit_holds_since_then():
     assert quotas.resolve("alice", "app", 1001).limit.since == 1000
 
 
-def test_a_quota_as_the_kip_has_it_is_a_number():
+def test_a_quota_as_in_the_kip_is_a_number():
     value = QuotaValue(Quota(4.0, 40.0), ALICE)
     assert value == 4.0
     assert value * 2 == 8.0

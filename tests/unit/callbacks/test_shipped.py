@@ -32,28 +32,31 @@ def quotas_of(name, configs, *changes):
     return quotas
 
 
-def judged(quotas, user, client_id, at=0):
+def quota_of(quotas, user, client_id, at=0):
     found = quotas.resolve(user, client_id, at)
     return found.tags, found.limit and found.limit.quota
 
 
 def test_members_of_a_group_share_one_bucket():
-    """By user or by client-id; who is in none has the eight levels."""
+    """Groups are by user or by client-id; a user in none has the eight levels."""
     quotas = quotas_of(GROUPS, MEMBERS, QuotaChange(QuotaEntity(None), Quota(3.0), 0))
     pay = (Tags("", "", (("group", "pay"),)), Quota(10.0))
-    assert judged(quotas, "alice", "x") == pay
-    assert judged(quotas, "CN=w,O=bank", "y") == pay
-    assert judged(quotas, "bob", "etl") == pay
-    assert judged(quotas, "dave", "etl") == (Tags("", "", (("group", "v1.2"),)), Quota(2.5, 100.0, 60000, shadow=True))
-    assert judged(quotas, "bob", "x") == (Tags("bob", ""), Quota(3.0))
+    assert quota_of(quotas, "alice", "x") == pay
+    assert quota_of(quotas, "CN=w,O=bank", "y") == pay
+    assert quota_of(quotas, "bob", "etl") == pay
+    assert quota_of(quotas, "dave", "etl") == (
+        Tags("", "", (("group", "v1.2"),)),
+        Quota(2.5, 100.0, 60000, shadow=True),
+    )
+    assert quota_of(quotas, "bob", "x") == (Tags("bob", ""), Quota(3.0))
 
 
 def test_groups_change_while_it_runs():
     smaller = CallbackSetting(GROUPS, {"group.pay.users": "bob", "group.pay.controller_mutation_rate": "1"})
     quotas = quotas_of(GROUPS, MEMBERS, CallbackChange(smaller, 100))
-    assert judged(quotas, "alice", "x", 99)[1] == Quota(10.0)
-    assert judged(quotas, "alice", "x", 100) == (Tags("", ""), None)
-    assert judged(quotas, "bob", "x", 100)[1] == Quota(1.0)
+    assert quota_of(quotas, "alice", "x", 99)[1] == Quota(10.0)
+    assert quota_of(quotas, "alice", "x", 100) == (Tags("", ""), None)
+    assert quota_of(quotas, "bob", "x", 100)[1] == Quota(1.0)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +73,7 @@ def test_groups_change_while_it_runs():
         (MEMBERS | {"group.v1.2.users": "alice"}, "alice is in the groups pay and v1.2"),
     ],
 )
-def test_groups_that_are_none(configs, reason):
+def test_invalid_groups_are_rejected(configs, reason):
     with pytest.raises(ValueError, match=reason.replace("(", r"\(")):
         GroupQuotaCallback().configure(configs)
 
@@ -88,11 +91,11 @@ def test_a_quota_in_proportion_to_the_partitions_that_a_tenant_owns():
         ClusterChange(CLUSTER, 100),
         ClusterChange(Cluster({"alice.a": [0], "carol.c": [0]}), 200),
     )
-    assert judged(quotas, "alice", "x", 50) == (Tags("alice", ""), Quota(100.0, 1000.0))
-    assert judged(quotas, "alice", "x", 100) == (Tags("alice", ""), Quota(75.0, 750.0))
-    assert judged(quotas, "bob", "app", 100) == (Tags("bob", "app"), Quota(2.0))
-    assert judged(quotas, "carol", "x", 100) == (Tags("carol", ""), Quota(10.0, 100.0))
-    assert judged(quotas, "carol", "x", 200) == (Tags("carol", ""), Quota(50.0, 500.0))
+    assert quota_of(quotas, "alice", "x", 50) == (Tags("alice", ""), Quota(100.0, 1000.0))
+    assert quota_of(quotas, "alice", "x", 100) == (Tags("alice", ""), Quota(75.0, 750.0))
+    assert quota_of(quotas, "bob", "app", 100) == (Tags("bob", "app"), Quota(2.0))
+    assert quota_of(quotas, "carol", "x", 100) == (Tags("carol", ""), Quota(10.0, 100.0))
+    assert quota_of(quotas, "carol", "x", 200) == (Tags("carol", ""), Quota(50.0, 500.0))
     assert quotas.resolve("alice", "x", 100).entity == QuotaEntity(None)
 
 
@@ -100,17 +103,17 @@ def test_quotas_of_client_ids_are_as_configured():
     quotas = quotas_of(
         PROPORTIONAL, {}, QuotaChange(QuotaEntity(client_id="etl"), Quota(4.0), 0), ClusterChange(CLUSTER, 0)
     )
-    assert judged(quotas, "alice", "etl") == (Tags("", "etl"), Quota(4.0))
+    assert quota_of(quotas, "alice", "etl") == (Tags("", "etl"), Quota(4.0))
 
 
-def test_another_separator():
+def test_the_separator_can_be_configured():
     quotas = quotas_of(
         PROPORTIONAL,
         {"owner.separator": "__"},
         QuotaChange(QuotaEntity(None), Quota(10.0), 0),
         ClusterChange(Cluster({"alice__a": [0], "bob__b": [0], "bob.c": [0]}), 0),
     )
-    assert judged(quotas, "alice", "x")[1] == Quota(5.0)
+    assert quota_of(quotas, "alice", "x")[1] == Quota(5.0)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +127,6 @@ def test_another_separator():
         ({"minimum": "1"}, "minimum is unknown"),
     ],
 )
-def test_configs_that_are_none(configs, reason):
+def test_invalid_configs_are_rejected(configs, reason):
     with pytest.raises(ValueError, match=reason):
         PartitionProportionalCallback().configure(configs)

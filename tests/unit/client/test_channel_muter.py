@@ -1,4 +1,4 @@
-"""Channels that are muted, step by step, and KIP-219's own test plan with a clock of its own."""
+"""Channels that are muted, step by step, and KIP-219's own test plan with a simulated clock."""
 
 import heapq
 import itertools
@@ -31,7 +31,7 @@ def muted(throttle_time_ms, *held, at=0, **options):
     return muter
 
 
-def test_a_channel_never_seen_passes_its_request_on():
+def test_a_new_channel_forwards_its_request():
     assert ChannelMuter().offer("a", "first", 0)
 
 
@@ -44,14 +44,14 @@ def test_a_request_of_a_muted_channel_is_held_until_the_time_has_passed():
     assert muter.muted_until("a", 1500) is None
 
 
-def test_the_time_counts_from_the_answer_and_not_from_the_request():
+def test_the_mute_starts_with_the_response_and_not_with_the_request():
     muter = ChannelMuter()
     muter.offer("a", "first", 0)
     muter.answered("a", 1000, 70)
     assert muter.muted_until("a", 70) == 1070
 
 
-def test_a_channel_is_busy_until_its_answer_is_known():
+def test_a_channel_is_busy_until_its_response():
     muter = ChannelMuter()
     assert muter.offer("a", "first", 0)
     assert not muter.offer("a", "second", 0)
@@ -63,7 +63,7 @@ def test_a_channel_is_busy_until_its_answer_is_known():
 
 
 def test_one_request_at_a_time_leaves_a_channel_when_its_mute_is_over():
-    """The second may be told to wait again: the third has to wait for that."""
+    """The second may be throttled again: the third has to wait for that."""
     muter = muted(1000, "second", "third")
     assert due(muter, 5000) == [("a", "second")]
     assert due(muter, 6000) == []
@@ -72,7 +72,7 @@ def test_one_request_at_a_time_leaves_a_channel_when_its_mute_is_over():
     assert due(muter, 8000) == [("a", "third")]
 
 
-def test_what_comes_after_a_mute_waits_behind_what_was_held():
+def test_a_request_after_a_mute_waits_for_the_held_ones():
     muter = muted(1000, "second")
     assert not muter.offer("a", "third", 1000)
     assert due(muter, 1000) == [("a", "second")]
@@ -80,11 +80,11 @@ def test_what_comes_after_a_mute_waits_behind_what_was_held():
     assert due(muter, 1001) == [("a", "third")]
 
 
-def test_a_request_after_the_mute_is_passed_on_though_nobody_asked_what_is_due():
+def test_a_request_after_the_mute_is_forwarded_even_if_due_requests_were_not_polled():
     assert muted(1000).offer("a", "second", 1000)
 
 
-def test_the_answer_mutes_again_a_channel_that_was_passed_on_after_its_mute():
+def test_a_response_mutes_a_channel_again_after_its_mute():
     """The end of the first mute, seen late, neither lets the third request out nor forgets the second."""
     muter = muted(1000)
     muter.offer("a", "second", 1000)
@@ -121,7 +121,7 @@ def test_the_channel_whose_mute_ends_first_is_due_first_however_often_they_were_
 
 
 @pytest.mark.parametrize("times", [(1000, 4000), (4000, 1000)])
-def test_a_channel_is_muted_until_the_latest_of_what_it_was_told(times):
+def test_a_channel_is_muted_until_its_latest_throttle_time_has_passed(times):
     muter = muted(2000, "second")
     for throttle_time_ms in times:
         muter.mute("a", throttle_time_ms, 0)
@@ -130,7 +130,7 @@ def test_a_channel_is_muted_until_the_latest_of_what_it_was_told(times):
     assert due(muter, 4000) == [("a", "second")]
 
 
-def test_a_mute_outlasts_a_shorter_answer():
+def test_a_shorter_throttle_time_does_not_end_a_mute():
     muter = ChannelMuter()
     muter.offer("a", "first", 0)
     muter.mute("a", 4000, 0)
@@ -139,7 +139,7 @@ def test_a_mute_outlasts_a_shorter_answer():
 
 
 @pytest.mark.parametrize("throttle_time_ms", [0, 1000])
-def test_a_channel_that_is_muted_while_busy_stays_busy_until_its_answer(throttle_time_ms):
+def test_a_channel_muted_while_busy_stays_busy_until_its_response(throttle_time_ms):
     muter = ChannelMuter()
     muter.offer("a", "first", 0)
     muter.mute("a", throttle_time_ms, 0)
@@ -156,24 +156,24 @@ def test_a_channel_may_be_muted_before_it_sends_anything():
     assert due(muter, 1000) == [("a", "first")]
 
 
-def test_a_channel_that_is_full_is_not_to_be_read_from_until_one_of_it_is_due():
+def test_a_full_channel_is_not_readable_until_one_of_its_requests_is_due():
     muter = muted(1000, "second", max_held=2)
     assert not muter.is_full("a")
     muter.offer("a", "third", 0)
     assert muter.is_full("a")
-    with pytest.raises(ChannelFull, match="channel 'a' holds 2 requests: read on when"):
+    with pytest.raises(ChannelFull, match="channel 'a' holds 2 requests: read from it again when"):
         muter.offer("a", "fourth", 0)
     assert due(muter, 1000) == [("a", "second")]
     assert not muter.is_full("a")
     assert not muter.offer("a", "fourth", 1000)
 
 
-def test_a_muter_that_may_hold_nothing_is_refused():
+def test_a_muter_without_capacity_is_rejected():
     with pytest.raises(ValueError, match="at least 1, not 0"):
         ChannelMuter(max_held=0)
 
 
-def test_a_closed_channel_gives_back_what_it_held_in_order_and_is_muted_no_more():
+def test_a_closed_channel_returns_its_held_requests_in_order_and_is_not_muted():
     muter = muted(1000, "second", "third")
     assert muter.close("a") == ["second", "third"]
     assert muter.close("a") == []
@@ -182,7 +182,7 @@ def test_a_closed_channel_gives_back_what_it_held_in_order_and_is_muted_no_more(
     assert due(muter, 1000) == []
 
 
-def test_an_answer_to_a_channel_that_was_closed_is_ignored():
+def test_a_response_to_a_closed_channel_is_ignored():
     muter = ChannelMuter()
     muter.offer("a", "first", 0)
     muter.close("a")
@@ -191,13 +191,13 @@ def test_an_answer_to_a_channel_that_was_closed_is_ignored():
     assert len(muter) == 0
 
 
-def test_an_answer_to_a_channel_that_is_not_busy_is_ignored():
+def test_a_response_to_a_channel_that_is_not_busy_is_ignored():
     muter = muted(1000, "second")
     muter.answered("a", 9000, 0)
     assert due(muter, 1000) == [("a", "second")]
 
 
-def test_what_is_not_taken_from_the_iterator_stays_held():
+def test_requests_not_taken_from_the_iterator_stay_held():
     muter = muted(1000, "second")
     muter.mute("b", 1000, 0)
     muter.offer("b", "first", 0)
@@ -205,7 +205,7 @@ def test_what_is_not_taken_from_the_iterator_stays_held():
     assert due(muter, 1000) == [("b", "first")]
 
 
-def test_requests_that_are_answered_at_once_come_out_in_one_go():
+def test_requests_answered_at_once_are_due_together():
     muter = muted(1000, "second", "third", "fourth")
     requests = []
     for channel, request in muter.due(1000):
@@ -223,7 +223,7 @@ def test_channels_are_never_compared_with_each_other():
     assert len(due(muter, 1000)) == 4
 
 
-def test_channels_that_are_not_busy_or_muted_or_holding_are_forgotten():
+def test_channels_without_any_state_are_forgotten():
     muter = muted(1000)
     muter.offer("b", "first", 0)
     muter.mute("c", 0, 0)
@@ -259,8 +259,8 @@ def send_as_soon_as_the_mute_is_over(muter, turn):
 @pytest.mark.parametrize(
     "work", [mute_over_and_over, come_and_go, send_without_being_throttled, send_as_soon_as_the_mute_is_over]
 )
-def test_twenty_thousand_turns_need_no_more_memory_than_a_few(work):
-    """An alarm left behind by each turn would be more than 1 MB."""
+def test_twenty_thousand_mutes_need_no_more_memory_than_a_few(work):
+    """One remaining timer per mute would be more than 1 MB."""
     muter = ChannelMuter()
     tracemalloc.start()
     for turn in range(20_000):
@@ -276,15 +276,20 @@ milliseconds = st.integers(0, 50)
 
 
 class AnyOrderOfCalls(RuleBasedStateMachine):
-    """Nothing offered is lost, doubled or reordered, and nothing leaves a channel that is muted or busy."""
+    """Nothing offered is lost, duplicated or reordered, and nothing leaves a channel that is muted or busy."""
 
     def __init__(self):
         super().__init__()
         self.muter, self.now, self.numbers = ChannelMuter(max_held=4), 0, itertools.count()
-        self.offered, self.left, self.told, self.busy = defaultdict(list), defaultdict(list), defaultdict(int), set()
+        self.offered, self.left, self.throttled_until, self.busy = (
+            defaultdict(list),
+            defaultdict(list),
+            defaultdict(int),
+            set(),
+        )
 
     def is_ready(self, channel):
-        return channel not in self.busy and self.told[channel] <= self.now
+        return channel not in self.busy and self.throttled_until[channel] <= self.now
 
     def held(self, channel):
         return self.offered[channel][len(self.left[channel]) :]
@@ -313,17 +318,17 @@ class AnyOrderOfCalls(RuleBasedStateMachine):
         self.muter.answered(channel, throttle_time_ms, self.now)
         if channel in self.busy:
             self.busy.remove(channel)
-            self.told[channel] = max(self.told[channel], self.now + throttle_time_ms)
+            self.throttled_until[channel] = max(self.throttled_until[channel], self.now + throttle_time_ms)
 
     @rule(channel=channels, throttle_time_ms=milliseconds)
     def mute(self, channel, throttle_time_ms):
         self.muter.mute(channel, throttle_time_ms, self.now)
-        self.told[channel] = max(self.told[channel], self.now + throttle_time_ms)
+        self.throttled_until[channel] = max(self.throttled_until[channel], self.now + throttle_time_ms)
 
     @rule(channel=channels)
     def close(self, channel):
         assert self.muter.close(channel) == self.held(channel)
-        self.offered[channel], self.left[channel], self.told[channel] = [], [], 0
+        self.offered[channel], self.left[channel], self.throttled_until[channel] = [], [], 0
         self.busy.discard(channel)
 
     @rule(ms=milliseconds)
@@ -335,7 +340,7 @@ class AnyOrderOfCalls(RuleBasedStateMachine):
         for channel, request in self.muter.due(self.now):
             self.leave(channel, request)
         assert [each for each in "abc" if self.is_ready(each) and self.held(each)] == []
-        muted = {each for each in "abc" if self.told[each] > self.now}
+        muted = {each for each in "abc" if self.throttled_until[each] > self.now}
         assert len(self.muter) == len(muted | self.busy)
 
     @invariant()
@@ -344,14 +349,16 @@ class AnyOrderOfCalls(RuleBasedStateMachine):
             assert requests == self.offered[channel][: len(requests)]
 
     @invariant()
-    def a_channel_is_muted_until_the_latest_of_what_it_was_told(self):
+    def a_channel_is_muted_until_its_latest_throttle_time_has_passed(self):
         for channel in "abc":
-            told = self.told[channel]
-            assert self.muter.muted_until(channel, self.now) == (told if told > self.now else None)
+            throttled_until = self.throttled_until[channel]
+            assert self.muter.muted_until(channel, self.now) == (
+                throttled_until if throttled_until > self.now else None
+            )
 
     @invariant()
     def the_loop_comes_back_in_time_for_what_is_held(self):
-        ends = [self.told[each] for each in "abc" if each not in self.busy and self.held(each)]
+        ends = [self.throttled_until[each] for each in "abc" if each not in self.busy and self.held(each)]
         assert not ends or self.muter.next_at() <= max(self.now, min(ends))
 
     def teardown(self):
@@ -369,9 +376,9 @@ TestAnyOrderOfCalls = AnyOrderOfCalls.TestCase
 
 
 class Client:
-    """One that sends a request after another: a patient one waits the told time first, a hasty one does not.
+    """Sends one request after another: a patient client waits the throttle time first, a hasty one does not.
 
-    Whoever gets no response within 30 s disconnects, and sends again on a new connection.
+    A client without a response within 30 s disconnects, and sends again on a new connection.
     """
 
     def __init__(self, partitions, *, patient, api_version=PERMISSIVE):
@@ -381,11 +388,11 @@ class Client:
 
 
 class Simulation:
-    """Clients, a gateway that mutes them, and a decider that answers `takes_ms` after it was asked."""
+    """Clients, a gateway that mutes them, and a decider that responds after `takes_ms`."""
 
     def __init__(self, clients, *, rate, window=None, takes_ms=10):
         self.muter, self.rate, self.window, self.takes_ms = ChannelMuter(), rate, window or Window(), takes_ms
-        self.now, self.bucket, self.told_until = 0, None, defaultdict(int)
+        self.now, self.bucket, self.throttled_until = 0, None, defaultdict(int)
         self.events, self.numbers = [], itertools.count()
         for client in clients:
             self.at(0, self.send, client)
@@ -412,7 +419,9 @@ class Simulation:
             self.ask(channel, client)
 
     def ask(self, channel, client):
-        assert self.now >= self.told_until[channel], "a request came to the decider before the told time had passed"
+        assert self.now >= self.throttled_until[channel], (
+            "a request came to the decider before the throttle time had passed"
+        )
         client.decided_at.append(self.now)
         request = resolved(client.partitions, at=self.now, rate=self.rate, api_version=client.api_version)
         self.bucket, (decision,) = decide(self.bucket, [request], TokenBucket(self.window))
@@ -420,7 +429,7 @@ class Simulation:
 
     def answer(self, channel, client, throttle_time_ms):
         self.muter.answered(channel, throttle_time_ms, self.now)
-        self.told_until[channel] = self.now + throttle_time_ms
+        self.throttled_until[channel] = self.now + throttle_time_ms
         if channel == (client, client.connection):
             client.is_waiting = False
             client.throttle_times.append(throttle_time_ms)
@@ -438,8 +447,8 @@ class Simulation:
 def test_kip_219_a_client_that_is_throttled_for_longer_than_its_timeout_does_not_time_out():
     """A mutation every 10 s, a burst of 1.1 and topics of 5 partitions.
 
-    The first leaves -3.9, so 39 s; told at 10 ms, it is over at 39,010. By then K is 0.001, and
-    -4.999 after the second, so 49,990 ms; told at 39,020, it is over at 89,010, and so on.
+    The first leaves -3.9, so 39 s; reported at 10 ms, it is over at 39,010. By then K is 0.001, and -4.999 after the
+    second, so 49,990 ms; reported at 39,020, it is over at 89,010, and so on.
     """
     client = Client(5, patient=True)
     Simulation([client], rate=0.1).run(until=189_000)
@@ -449,10 +458,10 @@ def test_kip_219_a_client_that_is_throttled_for_longer_than_its_timeout_does_not
     assert client.timeouts == 0
 
 
-def test_kip_219_a_client_that_ignores_its_throttle_time_comes_to_the_decider_no_earlier():
+def test_kip_219_a_client_that_ignores_its_throttle_time_is_decided_no_earlier():
     """As above with topics of 2: -0.9 is 9 s, over at 9010; from K = 0.001 to -1.999 is 19,990 ms.
 
-    Each request is sent on the response to the one before, and held until the told time is over.
+    Each request is sent on the response to the one before, and held until the throttle time is over.
     """
     client = Client(2, patient=False)
     Simulation([client], rate=0.1).run(until=69_000)
@@ -463,7 +472,7 @@ def test_kip_219_a_client_that_ignores_its_throttle_time_comes_to_the_decider_no
 
 
 def test_a_strict_client_that_retries_at_once_is_refused_once_only():
-    """KIP-599's example: 560 leave -60; at 20 ms K is -59.9, so 11,980 ms; told at 40, it is over at 12,020."""
+    """KIP-599's example: 560 leave -60; at 20 ms K is -59.9, so 11,980 ms; reported at 40, it is over at 12,020."""
     client = Client(560, patient=False, api_version=STRICT)
     Simulation([client], rate=5.0, window=Window(num=100), takes_ms=20).run(until=12_041)
     assert client.decided_at == [0, 20, 12_020, 12_040]
@@ -475,10 +484,10 @@ def test_a_strict_client_that_retries_at_once_is_refused_once_only():
     st.sampled_from([0.1, 0.5, 1.0]),
     st.integers(0, 500),
 )
-def test_kip_219_of_clients_that_share_a_low_quota_none_is_early_and_none_that_waits_times_out(clients, rate, takes_ms):
-    """That none is early is asserted in `ask`. A hasty client may time out: KIP-219 leaves it so.
+def test_kip_219_clients_that_share_a_low_quota_are_not_early_and_do_not_time_out_if_they_wait(clients, rate, takes_ms):
+    """`ask` asserts that no client is early. A hasty client may time out, as in KIP-219.
 
-    Even a single one asks for twice the quota: a partition every 500 ms at most. So each is throttled.
+    A single one already requests twice the quota: a partition every 500 ms at most. So each is throttled.
     """
     Simulation(clients, rate=rate, takes_ms=takes_ms).run(until=600_000)
     for client in clients:

@@ -30,7 +30,7 @@ THROTTLED = ErrorCode.THROTTLING_QUOTA_EXCEEDED
 
 
 def decision(request, refused="", throttle_time_ms=0, **fields):
-    """The decision on a request, which refuses some of its topics."""
+    """Return the decision on a request, which refuses some of its topics."""
     _, [admitted] = decide(None, [ResolvedRequest(record(None), request, UNLIMITED)], TokenBucket(Window()))
     topics = [
         msgspec.structs.replace(topic, error_code=THROTTLED.value, error=THROTTLED.name, error_message="Refused.")
@@ -45,7 +45,7 @@ def decision(request, refused="", throttle_time_ms=0, **fields):
 
 
 def result(request, *topics, **fields):
-    """What an applier tells of a request's topics: that it has carried them out, or what is given in place of that."""
+    """Return an applier's result for a request's topics: success, or the given outcome."""
     return MutationResult(
         decision_id="mutation-requests-0-0",
         request_id=fields.get("request_id", request.request_id),
@@ -70,8 +70,8 @@ class Client:
         self.now = 0.0
         self.sent, self.expiries, self.begun, self.tasks, self.went_on = [], [], [], [], []
         self.outcomes = defaultdict(dict)
-        self.refusals = defaultdict(dict)  # of the outcomes that are throttled, which are kept without them
-        effects = Effects(self.send, self.carry_out, self.settle, self.go_on)
+        self.refusals = defaultdict(dict)  # of the outcomes that are throttled, which are stored without them
+        effects = Effects(self.send, self.carry_out, self.settle, self.proceed)
         self.conversation = Conversation(effects, ("alice", "app"), "me-", applied_by, open_after_seconds)
 
     def send(self, request, until):
@@ -90,11 +90,11 @@ class Client:
             outcome = replace(outcome, refusal=None)
         self.outcomes[call][topic.name] = outcome
 
-    def go_on(self, call, topics):
+    def proceed(self, call, topics):
         self.went_on.append((call, "".join(topic.name for topic in topics)))
 
     @property
-    def asked(self):
+    def requested(self):
         """The topics of each request."""
         return ["".join(topic.name for topic in request.topics) for request in self.sent]
 
@@ -105,12 +105,12 @@ class Client:
         self.conversation.submit(call, self.now)
         return call
 
-    def hear(self, refused="", throttle_ms=0, of=-1, **fields):
-        """Hear the decision on a request, by default the last one."""
+    def receive(self, refused="", throttle_ms=0, of=-1, **fields):
+        """Receive the decision on a request, by default the last one."""
         self.conversation.on_decision(decision(self.sent[of], refused, throttle_ms, **fields), self.now)
 
-    def hear_result(self, *topics, of=-1):
-        """Hear of the topics of a request, by default the last one, what an applier did."""
+    def receive_result(self, *topics, of=-1):
+        """Receive an applier's result for topics of a request, by default the last one."""
         self.conversation.on_result(result(self.sent[of], *topics))
 
     def finish(self, call, *topics):
@@ -137,7 +137,7 @@ class Client:
 
     @property
     def remembered(self):
-        """All that it keeps of requests and calls: what leaks can be seen nowhere else."""
+        """Return all that it remembers of requests and calls: a leak is visible only here."""
         kept = self.conversation
         return [*kept._undecided, *kept._unapplied, *kept._calls]  # noqa: SLF001
 
@@ -146,8 +146,8 @@ def muted(seconds, *arguments, **options):
     """A client that was throttled at 0 s."""
     client = Client(*arguments, **options)
     call = client.ask("z")
-    client.hear(throttle_ms=seconds * 1000)
-    client.hear_result("z")
+    client.receive(throttle_ms=seconds * 1000)
+    client.receive_result("z")
     client.finish(call, "z")
     client.sent.clear()
     client.expiries.clear()
@@ -161,11 +161,11 @@ def muted(seconds, *arguments, **options):
 def test_a_call_is_one_request_for_all_its_topics_in_their_order():
     client = Client()
     client.ask("cab")
-    assert client.asked == ["cab"]
+    assert client.requested == ["cab"]
 
 
 @pytest.mark.parametrize("operation", Operation)
-def test_a_request_says_who_asks_and_what_for_in_a_version_that_knows_of_throttling(operation):
+def test_a_request_has_its_sender_and_content_in_a_version_with_throttling(operation):
     client = Client()
     client.ask("a", operation=operation)
     [request] = client.sent
@@ -176,17 +176,17 @@ def test_a_request_says_who_asks_and_what_for_in_a_version_that_knows_of_throttl
     assert (request.request_throttle_ms, request.purgatory_ms) == (0, 0)
 
 
-def test_a_request_has_all_that_is_known_of_its_topics():
+def test_a_request_has_all_known_fields_of_its_topics():
     client = Client()
     topic = TopicMutation(name="a", partitions=2, replication_factor=3, configs={"retention.ms": "1"})
     client.conversation.submit(Call(CallOptions(Operation.CREATE_TOPICS), [topic], 60.0), 0.0)
     assert client.sent[0].topics == [topic]
-    client.hear()
+    client.receive()
     assert client.tasks[0].topic == topic
 
 
 @pytest.mark.parametrize(("applied_by", "apply"), [(CLIENT, False), (APPLIER, True), (NOBODY, False)])
-def test_an_applier_is_to_carry_out_only_what_the_client_does_not(applied_by, apply):
+def test_an_applier_carries_out_only_mutations_that_the_client_does_not(applied_by, apply):
     client = Client(applied_by)
     client.ask("a")
     assert client.sent[0].apply is apply
@@ -194,12 +194,12 @@ def test_an_applier_is_to_carry_out_only_what_the_client_does_not(applied_by, ap
 
 @pytest.mark.parametrize("validate_only", [True, False])
 @pytest.mark.parametrize("open_after", [None, 10.0])
-def test_what_is_only_to_be_checked_is_only_checked(validate_only, open_after):
+def test_a_validation_is_only_a_validation(validate_only, open_after):
     client = Client(open_after_seconds=open_after)
     client.ask("a", validate_only=validate_only)
     assert client.sent[0].validate_only is validate_only
     if open_after is None:
-        client.hear()
+        client.receive()
     client.wait_until(10)
     assert [task.validate_only for task in client.tasks] == [validate_only]
 
@@ -209,7 +209,7 @@ def test_the_ids_of_requests_begin_with_the_clients_own_prefix_and_are_never_use
     for round_ in range(10):
         client.ask("ab")
         client.ask("c")
-        client.hear(of=-2, refused="b", throttle_ms=1000)
+        client.receive(of=-2, refused="b", throttle_ms=1000)
         client.wait_until(round_ + 1.0)
     ids = [request.request_id for request in client.sent]
     assert len(ids) == len(set(ids)) == 30
@@ -224,10 +224,10 @@ def test_a_request_is_not_to_be_carried_out_after_the_time_limit_of_its_call(app
     assert client.expiries == [65.0]
 
 
-def test_a_request_that_is_sent_again_has_what_is_left_of_the_time():
+def test_a_retried_request_has_the_remaining_time():
     client = Client()
     client.ask("a", limit=60.0)
-    client.hear(refused="a", throttle_ms=20_000)
+    client.receive(refused="a", throttle_ms=20_000)
     client.wait_until(20)
     assert client.expiries == [60.0, 60.0]
 
@@ -235,11 +235,11 @@ def test_a_request_that_is_sent_again_has_what_is_left_of_the_time():
 # What is admitted
 
 
-def test_a_client_that_carries_out_itself_begins_at_once_and_tells_when_it_is_done():
+def test_a_client_that_carries_out_mutations_itself_begins_at_once_and_reports_completion():
     client = Client(CLIENT)
     call = client.ask("ab")
     assert client.begun == []
-    client.hear()
+    client.receive()
     assert client.begun == [(call, "ab")]
     assert [task.maybe_done for task in client.tasks] == [False, False]
     assert client.outcomes[call] == {}
@@ -249,104 +249,104 @@ def test_a_client_that_carries_out_itself_begins_at_once_and_tells_when_it_is_do
     assert client.outcomes[call] == {"a": TopicResult("a"), "b": failed("b")}
 
 
-def test_what_an_applier_carries_out_is_complete_when_it_tells():
+def test_a_mutation_of_an_applier_is_complete_at_its_result():
     client = Client(APPLIER)
     call = client.ask("ab")
-    client.hear()
+    client.receive()
     assert client.outcomes[call] == {}
-    client.hear_result("a", failed("b"))
+    client.receive_result("a", failed("b"))
     assert client.outcomes[call] == {"a": TopicResult("a"), "b": failed("b")}
     assert client.begun == []
 
 
-def test_behind_a_gateway_what_is_admitted_is_complete():
+def test_behind_a_gateway_an_admitted_mutation_is_complete():
     client = Client(NOBODY)
     call = client.ask("ab")
-    client.hear()
+    client.receive()
     assert client.outcomes[call] == {"a": TopicResult("a"), "b": TopicResult("b")}
     assert client.begun == []
 
 
 @pytest.mark.parametrize("applied_by", AppliedBy)
-def test_what_is_admitted_does_not_wait_for_what_is_refused(applied_by):
+def test_admitted_topics_do_not_wait_for_refused_ones(applied_by):
     client = Client(applied_by)
     call = client.ask("abc")
-    client.hear(refused="b", throttle_ms=5000)
-    client.hear_result("a", "c")
+    client.receive(refused="b", throttle_ms=5000)
+    client.receive_result("a", "c")
     client.finish(call, *[task.name for task in client.tasks])
     assert client.outcomes[call] == {"a": TopicResult("a"), "c": TopicResult("c")}
-    assert client.asked == ["abc"]
+    assert client.requested == ["abc"]
 
 
-def test_the_throttle_of_what_was_admitted_does_not_keep_it_back():
-    """As a permissive decision does: all admitted, and a throttle time."""
+def test_a_throttle_does_not_delay_admitted_topics():
+    """A permissive decision is such a case: everything is admitted with a throttle time."""
     client = Client(CLIENT)
     call = client.ask("ab")
-    client.hear(throttle_ms=5000)
+    client.receive(throttle_ms=5000)
     assert client.begun == [(call, "ab")]
 
 
 # What is refused
 
 
-def test_only_what_is_refused_is_asked_for_again_after_the_throttle_time():
+def test_only_refused_topics_are_retried_after_the_throttle_time():
     client = Client()
     client.ask("abc")
-    client.hear(refused="ac", throttle_ms=5000)
+    client.receive(refused="ac", throttle_ms=5000)
     client.wait_until(4.999)
-    assert client.asked == ["abc"]
+    assert client.requested == ["abc"]
     client.wait_until(5.0)
-    assert client.asked == ["abc", "ac"]
+    assert client.requested == ["abc", "ac"]
 
 
-def test_the_throttle_time_counts_from_the_decision_and_not_from_the_request():
+def test_the_throttle_time_starts_with_the_decision_and_not_with_the_request():
     client = Client()
     client.ask("a")
     client.wait_until(2.0)
-    client.hear(refused="a", throttle_ms=5000)
+    client.receive(refused="a", throttle_ms=5000)
     client.wait_until(6.999)
-    assert client.asked == ["a"]
+    assert client.requested == ["a"]
     client.wait_until(7.0)
-    assert client.asked == ["a", "a"]
+    assert client.requested == ["a", "a"]
 
 
-def test_what_is_refused_again_is_asked_for_again():
+def test_topics_refused_again_are_retried_again():
     """At 0 s a and b have to wait 5 s, then b another 10 s."""
     client = Client(NOBODY)
     call = client.ask("ab")
-    client.hear(refused="ab", throttle_ms=5000)
+    client.receive(refused="ab", throttle_ms=5000)
     client.wait_until(5.0)
-    client.hear(refused="b", throttle_ms=10_000)
+    client.receive(refused="b", throttle_ms=10_000)
     client.wait_until(14.999)
-    assert client.asked == ["ab", "ab"]
+    assert client.requested == ["ab", "ab"]
     client.wait_until(15.0)
-    client.hear()
-    assert client.asked == ["ab", "ab", "b"]
+    client.receive()
+    assert client.requested == ["ab", "ab", "b"]
     assert client.outcomes[call] == {"a": TopicResult("a"), "b": TopicResult("b")}
 
 
-def test_what_is_refused_without_a_throttle_time_is_asked_for_again_at_once():
+def test_topics_refused_without_a_throttle_time_are_retried_at_once():
     client = Client()
     client.ask("ab")
-    client.hear(refused="b")
-    assert client.asked == ["ab", "b"]
+    client.receive(refused="b")
+    assert client.requested == ["ab", "b"]
 
 
-def test_without_retries_what_is_refused_fails_at_once_with_the_throttle_time():
+def test_without_retries_refused_topics_fail_at_once_with_the_throttle_time():
     client = Client(NOBODY)
     call = client.ask("abc", retry_on_quota_violation=False)
-    client.hear(refused="ac", throttle_ms=5000)
+    client.receive(refused="ac", throttle_ms=5000)
     assert client.outcomes[call] == {"a": Throttled("a", 5000), "b": TopicResult("b"), "c": Throttled("c", 5000)}
     client.wait_until(100.0)
-    assert client.asked == ["abc"]
+    assert client.requested == ["abc"]
 
 
 def test_a_refused_topic_fails_with_the_decision_that_refused_it_last():
     client = Client()
     call = client.ask("a", limit=60.0)
-    client.hear(refused="a", throttle_ms=5000, decision_id="mutation-requests-0-7", retry_at=5000)
+    client.receive(refused="a", throttle_ms=5000, decision_id="mutation-requests-0-7", retry_at=5000)
     client.wait_until(5.0)
-    client.hear(refused="a", throttle_ms=70_000, decision_id="mutation-requests-0-8", retry_at=75_000)
+    client.receive(refused="a", throttle_ms=70_000, decision_id="mutation-requests-0-8", retry_at=75_000)
     client.wait_until(60.0)
     assert client.refusals[call] == {"a": Refusal("mutation-requests-0-8", 75_000)}
 
@@ -360,11 +360,11 @@ def test_a_topic_that_was_never_requested_fails_without_a_decision():
 
 @pytest.mark.parametrize("now", [0.3, 1.1, 7.7, 100.1, 12_345.678])
 @pytest.mark.parametrize("throttle_ms", [1, 100, 1001, 12_000])
-def test_the_throttle_time_that_is_told_is_that_of_the_decision_to_the_millisecond(now, throttle_ms):
+def test_the_reported_throttle_time_equals_that_of_the_decision_to_the_millisecond(now, throttle_ms):
     client = Client()
     client.wait_until(now)
     call = client.ask("a", retry_on_quota_violation=False)
-    client.hear(refused="a", throttle_ms=throttle_ms)
+    client.receive(refused="a", throttle_ms=throttle_ms)
     assert client.outcomes[call] == {"a": Throttled("a", throttle_ms)}
 
 
@@ -376,8 +376,8 @@ class Decider:
 
     def answer(self, client):
         resolution = Resolution(Tags("alice", ""), self.limit, QuotaEntity("alice"))
-        asked = ResolvedRequest(record(None, timestamp=round(client.now * 1000)), client.sent[-1], resolution)
-        self.bucket, [decided] = decide(self.bucket, [asked], TokenBucket(self.window))
+        requested = ResolvedRequest(record(None, timestamp=round(client.now * 1000)), client.sent[-1], resolution)
+        self.bucket, [decided] = decide(self.bucket, [requested], TokenBucket(self.window))
         client.conversation.on_decision(decided, client.now)
 
 
@@ -391,9 +391,9 @@ def test_the_worked_example_of_kip_599():
     decider.answer(client)
     assert "".join(client.outcomes[call]) == "abcdefg"
     client.wait_until(11.999)
-    assert client.asked == ["abcdefgh"]
+    assert client.requested == ["abcdefgh"]
     client.wait_until(12.0)
-    assert client.asked == ["abcdefgh", "h"]
+    assert client.requested == ["abcdefgh", "h"]
     decider.answer(client)
     assert client.outcomes[call]["h"] == TopicResult("h")
 
@@ -401,12 +401,12 @@ def test_the_worked_example_of_kip_599():
 # The time limit
 
 
-def test_at_the_time_limit_what_was_refused_fails_with_the_time_that_remains():
+def test_at_the_time_limit_refused_topics_fail_with_the_remaining_throttle_time():
     """Refused at 10 s for 90 s: at 60 s 40 s remain."""
     client = Client()
     call = client.ask("ab", limit=60.0)
     client.wait_until(10.0)
-    client.hear(refused="b", throttle_ms=90_000)
+    client.receive(refused="b", throttle_ms=90_000)
     client.finish(call, "a")
     client.wait_until(59.999)
     assert "b" not in client.outcomes[call]
@@ -414,15 +414,15 @@ def test_at_the_time_limit_what_was_refused_fails_with_the_time_that_remains():
     assert client.outcomes[call] == {"a": TopicResult("a"), "b": Throttled("b", 40_000)}
 
 
-def test_the_time_that_remains_counts_from_the_moment_that_the_failure_is_told():
+def test_the_remaining_throttle_time_starts_when_the_failure_is_reported():
     client = Client()
     call = client.ask("a", limit=60.0)
-    client.hear(refused="a", throttle_ms=90_000)
+    client.receive(refused="a", throttle_ms=90_000)
     client.oversleep(65.0)
     assert client.outcomes[call] == {"a": Throttled("a", 25_000)}
 
 
-def test_what_never_got_a_decision_fails_at_the_time_limit_as_unheard_of():
+def test_topics_without_a_decision_fail_at_the_time_limit_as_undecided():
     client = Client()
     call = client.ask("ab", limit=60.0)
     client.wait_until(59.999)
@@ -432,40 +432,40 @@ def test_what_never_got_a_decision_fails_at_the_time_limit_as_unheard_of():
 
 
 @pytest.mark.parametrize("applied_by", [CLIENT, APPLIER])
-def test_what_was_admitted_and_is_not_confirmed_fails_at_the_time_limit_as_perhaps_done(applied_by):
+def test_admitted_topics_without_a_result_fail_at_the_time_limit_as_perhaps_done(applied_by):
     client = Client(applied_by)
     call = client.ask("ab", limit=60.0)
-    client.hear()
+    client.receive()
     client.finish(call, "a")
     client.wait_until(60.0)
     assert client.outcomes[call] == {"a": TopicResult("a"), "b": NoAnswer("b", NO_RESULT)}
 
 
-def test_what_was_refused_and_then_admitted_is_perhaps_done_and_not_throttled():
+def test_topics_admitted_after_a_refusal_are_perhaps_done_and_not_throttled():
     client = Client(APPLIER)
     call = client.ask("a", limit=60.0)
-    client.hear(refused="a", throttle_ms=5000)
+    client.receive(refused="a", throttle_ms=5000)
     client.wait_until(5.0)
-    client.hear()
+    client.receive()
     client.wait_until(60.0)
     assert client.outcomes[call] == {"a": NoAnswer("a", NO_RESULT)}
 
 
-def test_what_was_refused_and_not_heard_of_again_was_refused():
+def test_topics_refused_and_not_decided_again_fail_as_refused():
     """Its throttle time is over since 5 s."""
     client = Client()
     call = client.ask("a", limit=60.0)
-    client.hear(refused="a", throttle_ms=5000)
+    client.receive(refused="a", throttle_ms=5000)
     client.wait_until(60.0)
-    assert client.asked == ["a", "a"]
+    assert client.requested == ["a", "a"]
     assert client.outcomes[call] == {"a": Throttled("a", 0)}
 
 
-def test_each_topic_of_a_call_fails_for_a_reason_of_its_own():
+def test_each_topic_of_a_call_fails_for_its_own_reason():
     client = Client(APPLIER)
     call = client.ask("abc", limit=60.0)
-    client.hear(refused="c", throttle_ms=70_000)
-    client.hear_result("a")
+    client.receive(refused="c", throttle_ms=70_000)
+    client.receive_result("a")
     other = client.ask("d", limit=30.0)
     client.wait_until(60.0)
     assert client.outcomes[call] == {
@@ -476,48 +476,48 @@ def test_each_topic_of_a_call_fails_for_a_reason_of_its_own():
     assert client.outcomes[other] == {"d": Throttled("d", 40_000)}
 
 
-def test_what_could_not_be_asked_for_because_of_a_throttle_fails_with_the_time_that_remains():
-    """Nobody is silent: muted until 90 s, and at 70 s 20 s remain."""
+def test_topics_held_back_by_a_throttle_fail_with_the_remaining_throttle_time():
+    """The job does respond: muted until 90 s, and at 70 s 20 s remain."""
     client = muted(90)
     client.wait_until(10.0)
     call = client.ask("a", limit=60.0)
     client.wait_until(70.0)
-    assert client.asked == []
+    assert client.requested == []
     assert client.outcomes[call] == {"a": Throttled("a", 20_000)}
 
 
-def test_what_has_failed_is_not_asked_for_when_the_throttle_is_over():
+def test_failed_topics_are_not_requested_after_the_throttle():
     client = Client()
     client.ask("a", limit=60.0)
-    client.hear(refused="a", throttle_ms=90_000)
+    client.receive(refused="a", throttle_ms=90_000)
     client.ask("b", limit=60.0)
     client.wait_until(200.0)
-    assert client.asked == ["a"]
+    assert client.requested == ["a"]
 
 
 def test_a_throttle_that_is_over_at_the_time_limit_is_over_too_late():
     client = Client()
     call = client.ask("a", limit=60.0)
-    client.hear(refused="a", throttle_ms=60_000)
+    client.receive(refused="a", throttle_ms=60_000)
     client.wait_until(60.0)
-    assert client.asked == ["a"]
+    assert client.requested == ["a"]
     assert client.outcomes[call] == {"a": Throttled("a", 0)}
 
 
-def test_nothing_is_asked_for_after_the_time_limit_however_late_the_throttle_is_seen_to_be_over():
-    """Nobody waits for the answer, and the quota would be charged."""
+def test_nothing_is_requested_after_the_time_limit_even_if_the_end_of_the_throttle_is_seen_late():
+    """No call waits for the answer, and the quota would be charged."""
     client = Client()
     call = client.ask("a", limit=60.0)
-    client.hear(refused="a", throttle_ms=59_990)
+    client.receive(refused="a", throttle_ms=59_990)
     client.oversleep(60.02)
     assert client.outcomes[call] == {"a": Throttled("a", 0)}
-    assert client.asked == ["a"]
+    assert client.requested == ["a"]
 
 
-def test_a_call_whose_time_was_over_before_it_began_is_not_asked_for():
+def test_a_call_whose_time_limit_has_passed_is_not_requested():
     client = Client()
     call = client.ask("a", limit=-0.5)
-    assert client.asked == []
+    assert client.requested == []
     client.wait_until(0.0)
     assert client.outcomes[call] == {"a": NoAnswer("a", NO_DECISION)}
 
@@ -526,24 +526,24 @@ def test_a_time_limit_ends_its_own_call_alone():
     client = Client(NOBODY)
     short, long = client.ask("a", limit=5.0), client.ask("a", limit=60.0)
     client.wait_until(5.0)
-    client.hear(of=1)
+    client.receive(of=1)
     assert client.outcomes == {short: {"a": NoAnswer("a", NO_DECISION)}, long: {"a": TopicResult("a")}}
 
 
-def test_what_comes_after_the_time_limit_changes_nothing():
+def test_decisions_after_the_time_limit_change_nothing():
     client = Client(APPLIER)
     unheard, admitted = client.ask("a", limit=5.0), client.ask("b", limit=5.0)
-    client.hear(of=1)
+    client.receive(of=1)
     client.wait_until(5.0)
     failures = {unheard: {"a": NoAnswer("a", NO_DECISION)}, admitted: {"b": NoAnswer("b", NO_RESULT)}}
     assert client.outcomes == failures
-    client.hear(of=0)
-    client.hear_result("a", of=0)
-    client.hear_result("b", of=1)
+    client.receive(of=0)
+    client.receive_result("a", of=0)
+    client.receive_result("b", of=1)
     client.finish(admitted, "b")
     client.wait_until(100.0)
     assert client.outcomes == failures
-    assert (client.asked, client.begun) == (["a", "b"], [])
+    assert (client.requested, client.begun) == (["a", "b"], [])
 
 
 # Silence after a throttle
@@ -552,21 +552,21 @@ def test_what_comes_after_the_time_limit_changes_nothing():
 def throttled_by_a_permissive_decision():
     client = Client()
     client.ask("z")
-    client.hear(throttle_ms=5000)
+    client.receive(throttle_ms=5000)
     return client
 
 
 def throttled_by_a_partial_decision():
     client = Client()
     client.ask("yz", retry_on_quota_violation=False)
-    client.hear(refused="z", throttle_ms=5000)
+    client.receive(refused="z", throttle_ms=5000)
     return client
 
 
 def throttled_by_a_refusal():
     client = Client()
     client.ask("z", retry_on_quota_violation=False)
-    client.hear(refused="z", throttle_ms=5000)
+    client.receive(refused="z", throttle_ms=5000)
     return client
 
 
@@ -575,7 +575,7 @@ def throttled_by_a_decision_after_its_request_was_gone_on_with():
     client.now = -1.0
     client.ask("z")
     client.wait_until(0.0)
-    client.hear(throttle_ms=5000)
+    client.receive(throttle_ms=5000)
     return client
 
 
@@ -584,7 +584,7 @@ def throttled_by_a_decision_on_what_could_not_be_sent():
     client = Client()
     client.ask("z")
     client.conversation.on_rejection(client.sent[0].request_id, 19, "NOT_ENOUGH_REPLICAS", "")
-    client.hear(throttle_ms=5000)
+    client.receive(throttle_ms=5000)
     return client
 
 
@@ -598,94 +598,94 @@ def throttled_by_a_decision_on_what_could_not_be_sent():
         throttled_by_a_decision_on_what_could_not_be_sent,
     ],
 )
-def test_after_any_throttle_nothing_is_sent_until_its_time_is_over(throttled):
+def test_nothing_is_sent_during_a_throttle(throttled):
     client = throttled()
     client.sent.clear()
     client.ask("a")
     client.wait_until(2.0)
     client.ask("b")
     client.wait_until(4.999)
-    assert client.asked == []
+    assert client.requested == []
     client.wait_until(5.0)
-    assert client.asked == ["a", "b"]
+    assert client.requested == ["a", "b"]
 
 
-def test_the_decision_on_a_call_that_has_failed_throttles_those_after_it():
+def test_the_decision_on_a_failed_call_throttles_later_calls():
     client = Client()
     client.ask("z", limit=5.0)
     client.wait_until(10.0)
-    client.hear(throttle_ms=5000)
+    client.receive(throttle_ms=5000)
     client.ask("a")
     client.wait_until(14.999)
-    assert client.asked == ["z"]
+    assert client.requested == ["z"]
     client.wait_until(15.0)
-    assert client.asked == ["z", "a"]
+    assert client.requested == ["z", "a"]
 
 
-def test_a_throttle_holds_for_what_another_call_asks_for_again():
+def test_a_throttle_applies_to_retries_of_another_call():
     """One is refused for 5 s, and at 3 s the other is throttled until 9 s."""
     client = Client()
     client.ask("a")
     client.ask("b")
-    client.hear(of=0, refused="a", throttle_ms=5000)
+    client.receive(of=0, refused="a", throttle_ms=5000)
     client.wait_until(3.0)
-    client.hear(of=1, throttle_ms=6000)
+    client.receive(of=1, throttle_ms=6000)
     client.wait_until(8.999)
-    assert client.asked == ["a", "b"]
+    assert client.requested == ["a", "b"]
     client.wait_until(9.0)
-    assert client.asked == ["a", "b", "a"]
+    assert client.requested == ["a", "b", "a"]
 
 
 @pytest.mark.parametrize("times", [(9000, 2000), (2000, 9000)])
-def test_of_two_throttles_the_longer_one_counts(times):
+def test_the_longer_of_two_throttles_counts(times):
     client = Client()
     client.ask("a")
     client.ask("b")
     for number, throttle_ms in enumerate(times):
-        client.hear(of=number, throttle_ms=throttle_ms)
+        client.receive(of=number, throttle_ms=throttle_ms)
     client.ask("c")
     client.wait_until(8.999)
-    assert client.asked == ["a", "b"]
+    assert client.requested == ["a", "b"]
     client.wait_until(9.0)
-    assert client.asked == ["a", "b", "c"]
+    assert client.requested == ["a", "b", "c"]
 
 
 def test_a_decision_without_a_throttle_does_not_end_one():
     client = Client()
     client.ask("a")
     client.ask("b")
-    client.hear(of=0, throttle_ms=5000)
-    client.hear(of=1)
+    client.receive(of=0, throttle_ms=5000)
+    client.receive(of=1)
     client.ask("c")
     client.wait_until(4.999)
-    assert client.asked == ["a", "b"]
+    assert client.requested == ["a", "b"]
 
 
-def test_all_that_has_waited_goes_out_when_the_throttle_is_over():
+def test_all_waiting_requests_are_sent_after_the_throttle():
     client = Client()
     client.ask("ab")
-    client.hear(refused="b", throttle_ms=5000)
+    client.receive(refused="b", throttle_ms=5000)
     client.ask("c")
     client.ask("de")
     client.wait_until(5.0)
-    assert client.asked == ["ab", "b", "c", "de"]
+    assert client.requested == ["ab", "b", "c", "de"]
     client.wait_until(50.0)
-    assert client.asked == ["ab", "b", "c", "de"]
+    assert client.requested == ["ab", "b", "c", "de"]
 
 
-def test_a_call_after_the_throttle_is_sent_although_nobody_has_looked_what_is_due():
+def test_a_call_after_the_throttle_is_sent_even_if_due_requests_were_not_polled():
     client = muted(5)
     client.now = 5.0
     client.ask("a")
-    assert client.asked == ["a"]
+    assert client.requested == ["a"]
 
 
-def test_what_waits_for_a_throttle_is_told_as_the_next_thing_to_do():
+def test_the_end_of_a_throttle_is_reported_as_the_next_due_time():
     client = Client()
     assert client.conversation.next_at is None
     client.ask("a", limit=60.0)
     assert client.conversation.next_at == 60.0
-    client.hear(refused="a", throttle_ms=5000)
+    client.receive(refused="a", throttle_ms=5000)
     assert client.conversation.next_at == 5.0
     client.wait_until(5.0)
     assert client.conversation.next_at == 60.0
@@ -695,54 +695,54 @@ def test_what_waits_for_a_throttle_is_told_as_the_next_thing_to_do():
 
 
 @pytest.mark.parametrize("applied_by", AppliedBy)
-def test_a_decision_that_is_seen_twice_is_taken_once(applied_by):
+def test_a_duplicated_decision_counts_once(applied_by):
     client = Client(applied_by)
     call = client.ask("ab")
     for _ in range(2):
-        client.hear(of=0, refused="b", throttle_ms=5000)
+        client.receive(of=0, refused="b", throttle_ms=5000)
     assert "".join(task.name for task in client.tasks) == ("a" if applied_by is CLIENT else "")
     client.wait_until(5.0)
-    assert client.asked == ["ab", "b"]
-    client.hear(of=0, refused="b")
-    assert client.asked == ["ab", "b"]
+    assert client.requested == ["ab", "b"]
+    client.receive(of=0, refused="b")
+    assert client.requested == ["ab", "b"]
     assert client.outcomes[call] == ({"a": TopicResult("a")} if applied_by is NOBODY else {})
 
 
-def test_the_copy_of_a_decision_throttles_nobody_anew():
-    """Heard at 0 s, and once more at 4 s, as after a crash of who decides: its 5 s are over at 5 s."""
+def test_a_duplicated_decision_does_not_throttle_again():
+    """It is received at 0 s and again at 4 s, as after a crash of the job: its 5 s are over at 5 s."""
     client = Client(NOBODY)
     client.ask("a")
-    client.hear(throttle_ms=5000)
+    client.receive(throttle_ms=5000)
     client.wait_until(4.0)
-    client.hear(throttle_ms=5000)
+    client.receive(throttle_ms=5000)
     client.ask("b")
     client.wait_until(5.0)
-    assert client.asked == ["a", "b"]
+    assert client.requested == ["a", "b"]
 
 
-def test_the_copy_of_a_decision_that_came_after_its_call_had_failed_throttles_nobody_anew():
+def test_a_duplicated_decision_on_a_failed_call_does_not_throttle_again():
     client = Client(NOBODY)
     client.ask("a", limit=1.0)
     client.wait_until(2.0)
-    client.hear(throttle_ms=5000)
+    client.receive(throttle_ms=5000)
     client.wait_until(6.0)
-    client.hear(throttle_ms=5000)
+    client.receive(throttle_ms=5000)
     client.ask("b")
     client.wait_until(7.0)
-    assert client.asked == ["a", "b"]
+    assert client.requested == ["a", "b"]
 
 
-def test_a_result_that_is_seen_twice_is_taken_once():
+def test_a_duplicated_result_counts_once():
     client = Client(APPLIER)
     call = client.ask("ab")
-    client.hear(refused="b", throttle_ms=5000)
+    client.receive(refused="b", throttle_ms=5000)
     for _ in range(2):
-        client.hear_result(failed("a"), of=0)
+        client.receive_result(failed("a"), of=0)
     client.wait_until(5.0)
-    client.hear()
-    client.hear_result("a", of=0)
+    client.receive()
+    client.receive_result("a", of=0)
     assert client.outcomes[call] == {"a": failed("a")}
-    client.hear_result("b")
+    client.receive_result("b")
     assert client.outcomes[call] == {"a": failed("a"), "b": TopicResult("b")}
 
 
@@ -751,25 +751,25 @@ def test_a_result_may_come_before_its_decision(times):
     client = Client(APPLIER)
     call = client.ask("abc")
     for _ in range(times):
-        client.hear_result("a", failed("c"))
-    client.hear(refused="b", throttle_ms=5000)
+        client.receive_result("a", failed("c"))
+    client.receive(refused="b", throttle_ms=5000)
     assert client.outcomes[call] == {"a": TopicResult("a"), "c": failed("c")}
     client.wait_until(5.0)
-    assert client.asked == ["abc", "b"]
+    assert client.requested == ["abc", "b"]
 
 
-def test_two_calls_for_a_topic_of_one_name_have_results_of_their_own():
+def test_two_calls_for_a_topic_of_one_name_have_separate_results():
     client = Client(APPLIER)
     first, second = client.ask("a"), client.ask("a")
-    client.hear(of=1)
-    client.hear(of=0)
-    client.hear_result("a", of=0)
+    client.receive(of=1)
+    client.receive(of=0)
+    client.receive_result("a", of=0)
     assert client.outcomes == {first: {"a": TopicResult("a")}}
-    client.hear_result(failed("a"), of=1)
+    client.receive_result(failed("a"), of=1)
     assert client.outcomes[second] == {"a": failed("a")}
 
 
-def test_what_is_told_to_others_is_passed_over():
+def test_answers_to_other_clients_are_skipped():
     """Another client's first request has the same number as ours."""
     client = Client(APPLIER)
     call = client.ask("a")
@@ -779,9 +779,9 @@ def test_what_is_told_to_others_is_passed_over():
     client.conversation.on_rejection(theirs.request_id, 42, "INVALID_REQUEST", "no request")
     assert client.outcomes[call] == {}
     client.ask("b")
-    assert client.asked == ["a", "b"]
-    client.hear(of=0)
-    client.hear_result("a", of=0)
+    assert client.requested == ["a", "b"]
+    client.receive(of=0)
+    client.receive_result("a", of=0)
     assert client.outcomes[call] == {"a": TopicResult("a")}
 
 
@@ -789,8 +789,8 @@ def test_what_is_told_to_others_is_passed_over():
 
 
 @pytest.mark.parametrize(("applied_by", "maybe_done"), [(CLIENT, False), (APPLIER, True)])
-def test_a_client_that_fails_open_carries_out_what_nobody_decides(applied_by, maybe_done):
-    """An applier may have begun it in the last moment; nobody else can have."""
+def test_a_client_that_fails_open_carries_out_undecided_mutations(applied_by, maybe_done):
+    """An applier may have begun it just before the timeout; no other program can have."""
     client = Client(applied_by, open_after_seconds=10.0)
     call = client.ask("ab")
     client.wait_until(9.999)
@@ -803,7 +803,7 @@ def test_a_client_that_fails_open_carries_out_what_nobody_decides(applied_by, ma
     assert client.outcomes[call] == {"a": TopicResult("a"), "b": failed("b")}
 
 
-def test_behind_a_gateway_a_client_that_fails_open_takes_silence_for_consent():
+def test_behind_a_gateway_a_client_that_fails_open_proceeds_without_a_decision():
     client = Client(NOBODY, open_after_seconds=10.0)
     call = client.ask("ab")
     client.wait_until(10.0)
@@ -813,7 +813,7 @@ def test_behind_a_gateway_a_client_that_fails_open_takes_silence_for_consent():
 
 
 @pytest.mark.parametrize("applied_by", AppliedBy)
-def test_a_client_that_fails_closed_never_goes_on_without_a_decision(applied_by):
+def test_a_client_that_fails_closed_never_proceeds_without_a_decision(applied_by):
     client = Client(applied_by)
     call = client.ask("a", limit=60.0)
     client.wait_until(100.0)
@@ -822,48 +822,48 @@ def test_a_client_that_fails_closed_never_goes_on_without_a_decision(applied_by)
 
 
 @pytest.mark.parametrize("applied_by", AppliedBy)
-def test_a_decision_in_time_is_kept_to(applied_by):
-    """Also where its topics are refused, or are carried out later than silence would have been taken for consent."""
+def test_a_decision_in_time_is_respected(applied_by):
+    """This includes refused topics, and mutations that are carried out after the decision timeout."""
     client = Client(applied_by, open_after_seconds=10.0)
     client.ask("ab")
     client.wait_until(9.999)
-    client.hear(refused="b", throttle_ms=40_000)
+    client.receive(refused="b", throttle_ms=40_000)
     client.wait_until(49.0)
     assert client.went_on == []
     assert "".join(task.name for task in client.tasks) == ("a" if applied_by is CLIENT else "")
 
 
 @pytest.mark.parametrize("applied_by", AppliedBy)
-def test_a_decision_that_comes_after_it_went_on_is_not_acted_upon(applied_by):
+def test_a_decision_is_ignored_after_the_client_proceeded_without_it(applied_by):
     client = Client(applied_by, open_after_seconds=10.0)
     call = client.ask("ab")
     client.wait_until(10.0)
     begun = list(client.begun)
-    client.hear(refused="b")
+    client.receive(refused="b")
     client.finish(call, "a", "b")
     client.wait_until(100.0)
-    assert client.asked == ["ab"]
+    assert client.requested == ["ab"]
     assert client.begun == begun
     assert client.outcomes[call] == {"a": TopicResult("a"), "b": TopicResult("b")}
 
 
-def test_waiting_for_a_throttle_to_be_over_is_not_silence():
+def test_a_throttle_is_not_a_missing_decision():
     """Muted until 30 s, 10 s of silence after that."""
     client = muted(30, open_after_seconds=10.0)
     call = client.ask("a", limit=60.0)
     client.wait_until(39.999)
-    assert client.asked == ["a"]
+    assert client.requested == ["a"]
     assert client.went_on == []
     client.wait_until(40.0)
     assert client.went_on == [(call, "a")]
 
 
-def test_the_silence_of_each_request_counts_from_when_it_was_sent():
-    """b is refused at 8 s for 7 s, asked for again at 15 s, and gone on with at 25 s."""
+def test_the_decision_timeout_of_each_request_starts_when_it_is_sent():
+    """b is refused at 8 s for 7 s, retried at 15 s, and continued without a decision at 25 s."""
     client = Client(CLIENT, open_after_seconds=10.0)
     call = client.ask("ab")
     client.wait_until(8.0)
-    client.hear(refused="b", throttle_ms=7000)
+    client.receive(refused="b", throttle_ms=7000)
     client.wait_until(24.999)
     assert client.begun == [(call, "a")]
     client.wait_until(25.0)
@@ -871,17 +871,17 @@ def test_the_silence_of_each_request_counts_from_when_it_was_sent():
     assert client.went_on == [(call, "b")]
 
 
-def test_what_may_be_gone_on_with_is_not_to_be_carried_out_later_by_others():
+def test_an_applier_does_not_carry_out_what_the_client_may_do_without_a_decision():
     """Sent at 5 s and at 57 s: until 15 s, and until half of the 8 s that are left then."""
     client = Client(APPLIER, open_after_seconds=10.0)
     client.now = 5.0
     client.ask("a", limit=60.0)
-    client.hear(refused="a", throttle_ms=52_000)
+    client.receive(refused="a", throttle_ms=52_000)
     client.wait_until(57.0)
     assert client.expiries == [15.0, 61.0]
 
 
-def test_a_short_time_limit_leaves_its_second_half_for_carrying_out():
+def test_half_of_a_short_time_limit_is_reserved_for_carrying_out():
     client = Client(CLIENT, open_after_seconds=10.0)
     client.ask("a", limit=9.0)
     client.wait_until(4.4)
@@ -890,8 +890,8 @@ def test_a_short_time_limit_leaves_its_second_half_for_carrying_out():
     assert len(client.went_on) == 1
 
 
-def test_nothing_is_gone_on_with_after_the_time_limit_however_late_the_silence_is_seen():
-    """Its application was told that it is not begun any more."""
+def test_no_client_proceeds_after_its_time_limit_even_if_the_missing_decision_is_noticed_late():
+    """Its application already has the error that it was not begun."""
     client = Client(CLIENT, open_after_seconds=10.0)
     call = client.ask("a", limit=10.01)
     client.oversleep(10.02)
@@ -900,23 +900,23 @@ def test_nothing_is_gone_on_with_after_the_time_limit_however_late_the_silence_i
 
 
 @pytest.mark.parametrize("refused", ["", "a"])
-def test_what_was_gone_on_with_and_is_not_confirmed_is_perhaps_done(refused):
-    """It was begun: that it was refused before, or that nobody decided, is not the reason why it fails."""
+def test_a_mutation_continued_without_a_decision_or_result_is_perhaps_done(refused):
+    """It was begun: an earlier refusal, or the missing decision, is not the reason of its failure."""
     client = Client(CLIENT, open_after_seconds=10.0)
     call = client.ask("a", limit=60.0)
     if refused:
-        client.hear(refused, throttle_ms=5000)
+        client.receive(refused, throttle_ms=5000)
     client.wait_until(20.0)
     assert client.begun == [(call, "a")]
     client.wait_until(60.0)
     assert client.outcomes[call] == {"a": NoAnswer("a", NO_RESULT)}
 
 
-def test_what_an_applier_has_told_is_not_done_again_because_its_decision_is_late():
+def test_a_mutation_with_an_appliers_result_is_not_done_again_if_its_decision_is_late():
     """The applier has seen that decision, and knows best what became of the topic."""
     client = Client(APPLIER, open_after_seconds=10.0)
     call = client.ask("a")
-    client.hear_result(failed("a"))
+    client.receive_result(failed("a"))
     client.wait_until(10.0)
     assert client.begun == []
     assert client.outcomes[call] == {"a": failed("a")}
@@ -932,15 +932,15 @@ def test_the_topics_of_a_request_that_is_rejected_fail_with_the_code():
     assert client.outcomes == {
         call: {name: TopicResult(name, 42, "INVALID_REQUEST", "topics: too many") for name in "ab"}
     }
-    client.hear(of=1)
+    client.receive(of=1)
     client.finish(other, "c")
     assert client.outcomes[other] == {"c": TopicResult("c")}
 
 
-def test_what_is_rejected_when_it_is_asked_for_again_fails_alone():
+def test_topics_rejected_in_a_retry_fail_alone():
     client = Client(NOBODY)
     call = client.ask("ab")
-    client.hear(refused="b", throttle_ms=5000)
+    client.receive(refused="b", throttle_ms=5000)
     client.wait_until(5.0)
     client.conversation.on_rejection(client.sent[1].request_id, -192, "_MSG_TIMED_OUT", "not delivered")
     assert client.outcomes[call] == {
@@ -949,7 +949,7 @@ def test_what_is_rejected_when_it_is_asked_for_again_fails_alone():
     }
 
 
-def test_what_is_rejected_is_not_gone_on_with():
+def test_a_rejected_request_is_not_continued_without_a_decision():
     client = Client(CLIENT, open_after_seconds=10.0)
     client.ask("a")
     client.conversation.on_rejection(client.sent[0].request_id, 42, "INVALID_REQUEST", "")
@@ -961,7 +961,7 @@ def test_what_is_rejected_is_not_gone_on_with():
 def test_a_rejection_after_the_decision_changes_nothing(applied_by):
     client = Client(applied_by)
     call = client.ask("a")
-    client.hear()
+    client.receive()
     client.conversation.on_rejection(client.sent[0].request_id, 42, "INVALID_REQUEST", "")
     assert client.outcomes[call] == {}
 
@@ -971,20 +971,20 @@ def test_a_decision_after_the_rejection_changes_nothing():
     call = client.ask("ab")
     for _ in range(2):
         client.conversation.on_rejection(client.sent[0].request_id, 42, "INVALID_REQUEST", "")
-    client.hear(refused="b")
+    client.receive(refused="b")
     assert len(client.outcomes[call]) == 2
-    assert (client.asked, client.begun) == (["ab"], [])
+    assert (client.requested, client.begun) == (["ab"], [])
 
 
 # The end
 
 
-def test_the_end_settles_all_that_is_open():
+def test_closing_settles_all_open_calls():
     """Refused for 50 s at 0 s, and ended at 20 s."""
     client = Client(APPLIER)
     undecided = client.ask("u", limit=60.0)
     partly = client.ask("ar", limit=60.0)
-    client.hear(refused="r", throttle_ms=50_000)
+    client.receive(refused="r", throttle_ms=50_000)
     waiting = client.ask("w", limit=60.0)
     client.wait_until(20.0)
     client.end()
@@ -999,29 +999,29 @@ def test_the_end_settles_all_that_is_open():
 
 @pytest.mark.parametrize("applied_by", AppliedBy)
 @pytest.mark.parametrize("open_after", [None, 10.0])
-def test_after_the_end_nothing_is_sent_or_carried_out(applied_by, open_after):
+def test_after_closing_nothing_is_sent_or_carried_out(applied_by, open_after):
     client = Client(applied_by, open_after)
     for names in ("ab", "cd"):
         client.ask(names)
-    client.hear(of=0, refused="b", throttle_ms=5000)
+    client.receive(of=0, refused="b", throttle_ms=5000)
     client.ask("e")
     sent, begun = list(client.sent), list(client.begun)
     client.end()
     client.end()
-    client.hear(of=1, refused="d")
-    client.hear_result("a", of=0)
+    client.receive(of=1, refused="d")
+    client.receive_result("a", of=0)
     client.conversation.on_rejection(client.sent[1].request_id, 42, "INVALID_REQUEST", "")
     client.oversleep(1000.0)
     assert (client.sent, client.begun, client.went_on) == (sent, begun, [])
     assert client.remembered == []
 
 
-def test_a_call_that_comes_after_the_end_is_not_sent_and_fails_at_once():
-    """Nobody would come back for its time limit."""
+def test_a_call_after_closing_is_not_sent_and_fails_at_once():
+    """No call would ever handle its time limit."""
     client = Client()
     client.end()
     call = client.ask("a")
-    assert client.asked == []
+    assert client.requested == []
     assert "".join(client.outcomes[call]) == "a"
 
 
@@ -1030,18 +1030,18 @@ def test_a_call_that_comes_after_the_end_is_not_sent_and_fails_at_once():
 
 def refused_and_then_done(client):
     call = client.ask("ab")
-    client.hear(refused="b", throttle_ms=5000)
-    client.hear_result("a")
+    client.receive(refused="b", throttle_ms=5000)
+    client.receive_result("a")
     client.wait_until(5.0)
-    client.hear_result("b")
-    client.hear()
+    client.receive_result("b")
+    client.receive()
     client.finish(call, "a", "b")
 
 
 def refused_for_good(client):
     call = client.ask("ab", retry_on_quota_violation=False)
-    client.hear(refused="b", throttle_ms=5000)
-    client.hear_result("a")
+    client.receive(refused="b", throttle_ms=5000)
+    client.receive_result("a")
     client.finish(call, "a")
 
 
@@ -1052,23 +1052,23 @@ def never_decided(client):
 
 def decided_too_late(client):
     client.ask("ab")
-    client.hear_result("a")
+    client.receive_result("a")
     client.wait_until(60.0)
-    client.hear_result("a")
-    client.hear(refused="b", throttle_ms=5000)
+    client.receive_result("a")
+    client.receive(refused="b", throttle_ms=5000)
     client.wait_until(70.0)
 
 
 def refused_until_the_time_limit(client):
     client.ask("ab")
     for moment in (20.0, 40.0, 60.0):
-        client.hear(refused="ab", throttle_ms=20_000)
+        client.receive(refused="ab", throttle_ms=20_000)
         client.wait_until(moment)
 
 
 def never_sent(client):
     client.ask("z", retry_on_quota_violation=False)
-    client.hear(refused="z", throttle_ms=90_000)
+    client.receive(refused="z", throttle_ms=90_000)
     client.ask("ab")
     client.wait_until(60.0)
 
@@ -1091,7 +1091,7 @@ def rejected(client):
         rejected,
     ],
 )
-def test_nothing_is_remembered_of_calls_that_have_ended(applied_by, ended):
+def test_ended_calls_are_forgotten(applied_by, ended):
     client = Client(applied_by)
     ended(client)
     assert client.remembered == []
@@ -1099,20 +1099,20 @@ def test_nothing_is_remembered_of_calls_that_have_ended(applied_by, ended):
     assert client.conversation.next_at is None
 
 
-def test_nothing_is_remembered_of_a_request_that_was_gone_on_with_after_its_result():
+def test_a_request_continued_without_a_decision_is_forgotten_after_its_result():
     client = Client(APPLIER, open_after_seconds=10.0)
     call = client.ask("ab")
-    client.hear_result("a", "b")
+    client.receive_result("a", "b")
     client.wait_until(10.0)
     client.finish(call, "a", "b")
     assert client.remembered == []
 
 
-def test_nothing_is_remembered_of_a_request_that_was_rejected_after_its_result():
-    """As where too few replicas had it when it was written."""
+def test_a_request_rejected_after_its_result_is_forgotten():
+    """This happens if too few replicas had it when it was written."""
     client = Client(APPLIER)
     client.ask("ab")
-    client.hear_result("a", "b")
+    client.receive_result("a", "b")
     client.conversation.on_rejection(client.sent[0].request_id, 20, "NOT_ENOUGH_REPLICAS_AFTER_APPEND", "")
     assert client.remembered == []
 
@@ -1125,14 +1125,14 @@ indices = st.integers(0, 5)
 
 
 class Witness(Client):
-    """A client whose every act is held against what it was told. Each topic has a name that no other call has."""
+    """Compares every action of a client with the answers that it got. Each topic has a unique name."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
         self.applied_by, self.open_after = arguments
-        self.calls, self.requests, self.decisions, self.heard, self.applied = {}, {}, {}, set(), set()
-        self.state, self.request_of, self.refused, self.told = {}, {}, {}, defaultdict(list)
-        self.muted_until = float("-inf")  # by what was heard once
+        self.calls, self.requests, self.decisions, self.received, self.applied = {}, {}, {}, set(), set()
+        self.state, self.request_of, self.refused, self.expected_results = {}, {}, {}, defaultdict(list)
+        self.muted_until = float("-inf")  # by the decisions received
         self.has_ended = False
 
     @property
@@ -1143,12 +1143,14 @@ class Witness(Client):
         return [topic.name for topic in request.topics]
 
     def is_open(self, request):
-        """Whether a decision on it is waited for."""
+        """Return whether a decision on it is still expected."""
         unsettled = set(self.names(request)).intersection(self.unsettled)
-        return any(self.request_of[name] == request.request_id and self.state[name] == "asked" for name in unsettled)
+        return any(
+            self.request_of[name] == request.request_id and self.state[name] == "requested" for name in unsettled
+        )
 
     def unconfirmed(self, request):
-        """What was admitted, and waits for a result."""
+        """Return the admitted topics that wait for a result."""
         return [name for name in self.names(request) if name in self.unsettled and self.state[name] == "admitted"]
 
     def send(self, request, until):
@@ -1165,25 +1167,25 @@ class Witness(Client):
         for name in self.names(request):
             assert self.state[name] == "waiting"
             assert name in self.unsettled
-            self.state[name], self.request_of[name] = "asked", request.request_id
+            self.state[name], self.request_of[name] = "requested", request.request_id
         self.requests[request.request_id] = request, self.now
 
     def patience(self, call, sent_at):
-        """How long a decision is waited for."""
+        """Return how long a decision is awaited."""
         return min(self.open_after, (call.deadline - sent_at) / 2)
 
-    def go_on(self, call, topics):
-        super().go_on(call, topics)
+    def proceed(self, call, topics):
+        super().proceed(call, topics)
         assert self.open_after is not None
         for topic in topics:
             _, sent_at = self.requests[self.request_of[topic.name]]
             assert self.now >= sent_at + self.patience(call, sent_at)
             assert self.now < call.deadline
-            assert self.state[topic.name] == "asked"
+            assert self.state[topic.name] == "requested"
             assert topic.name in self.unsettled
-            self.state[topic.name] = "gone on"
+            self.state[topic.name] = "continued"
             if self.applied_by is NOBODY:
-                self.told[topic.name].append(TopicResult(topic.name))
+                self.expected_results[topic.name].append(TopicResult(topic.name))
 
     def carry_out(self, call, tasks):
         super().carry_out(call, tasks)
@@ -1191,26 +1193,26 @@ class Witness(Client):
         for task in tasks:
             assert self.calls[task.name] is call
             assert task.validate_only == call.options.validate_only
-            gone_on = self.state[task.name] == "gone on"
+            continued = self.state[task.name] == "continued"
             assert self.applied_by is not NOBODY
-            assert gone_on or (self.state[task.name] == "admitted" and self.applied_by is CLIENT)
-            assert task.maybe_done == (gone_on and self.applied_by is APPLIER)
-            self.state[task.name] = "begun" if not gone_on else "begun without a decision"
+            assert continued or (self.state[task.name] == "admitted" and self.applied_by is CLIENT)
+            assert task.maybe_done == (continued and self.applied_by is APPLIER)
+            self.state[task.name] = "begun" if not continued else "begun without a decision"
 
     def settle(self, call, topic, outcome):
         super().settle(call, topic, outcome)
         name, state = topic.name, self.state[topic.name]
         match outcome:
             case TopicResult():
-                assert outcome in self.told[name]
+                assert outcome in self.expected_results[name]
                 return
             case Throttled():
                 assert name in self.refused or state == "waiting"
                 shortest, longest = self.refused.get(name, 0), max(self.muted_until, self.refused.get(name, 0))
                 assert max(0, shortest - self.now) <= outcome.throttle_time_ms / 1000 <= max(0, longest - self.now)
-                assert state in {"waiting", "asked"}
+                assert state in {"waiting", "requested"}
             case NoAnswer(wait=Wait.DECISION):
-                assert state == "asked"
+                assert state == "requested"
                 assert name not in self.refused
             case NoAnswer(wait=Wait.RESULT):
                 assert state in {"admitted", "begun", "begun without a decision"}
@@ -1230,7 +1232,7 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
         return requests[-1 - index % len(requests)][0]
 
     def decision_on(self, request, refusals, throttle_seconds):
-        """What is decided once stays so."""
+        """Return the decision on a request, which is always the same."""
         refused = [name for number, name in enumerate(self.client.names(request)) if refusals >> number & 1]
         return self.client.decisions.setdefault(
             request.request_id, decision(request, refused, round(throttle_seconds * 1000))
@@ -1251,14 +1253,14 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
     @precondition(lambda self: self.client.requests)
     @rule(index=indices, refusals=st.integers(0, 7), throttle_seconds=quarters)
     def decide(self, index, refusals, throttle_seconds):
-        """The first copy of a decision, or another one of the same, also of calls that are over."""
+        """Deliver the first copy of a decision or another one, also of ended calls."""
         client, request = self.client, self.one_of_the_requests(index)
         if client.decisions.get(request.request_id, ...) is None:
             return  # it was rejected
         decided = self.decision_on(request, refusals, throttle_seconds)
         throttled_until = client.now + decided.throttle_time_ms / 1000
-        if request.request_id not in client.heard:
-            client.heard.add(request.request_id)
+        if request.request_id not in client.received:
+            client.received.add(request.request_id)
             client.muted_until = max(client.muted_until, throttled_until)
             if client.is_open(request):
                 for topic in decided.topics:
@@ -1268,7 +1270,7 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
                         client.state[topic.name] = "admitted"
                         client.refused.pop(topic.name, None)
                         if client.applied_by is NOBODY:
-                            client.told[topic.name].append(TopicResult(topic.name))
+                            client.expected_results[topic.name].append(TopicResult(topic.name))
         client.conversation.on_decision(decided, client.now)
         if request.request_id in client.applied:
             assert client.unconfirmed(request) == []
@@ -1278,7 +1280,7 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
     @precondition(lambda self: self.client.requests and self.client.applied_by is APPLIER)
     @rule(index=indices, refusals=st.integers(0, 7), throttle_seconds=quarters, failures=st.integers(0, 7))
     def apply(self, index, refusals, throttle_seconds, failures):
-        """The result of a decision, which the client may have heard or not, and perhaps of one that it heard before."""
+        """Deliver the result of a decision that the client may have received or not, or of an earlier one."""
         client, request = self.client, self.one_of_the_requests(index)
         if client.decisions.get(request.request_id, ...) is None:
             return
@@ -1288,7 +1290,7 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
             failed(name) if failures >> number & 1 else TopicResult(name) for number, name in enumerate(admitted)
         ]
         for each in results:
-            client.told[each.name].append(each)
+            client.expected_results[each.name].append(each)
         if admitted:
             client.applied.add(request.request_id)
             client.conversation.on_result(result(request, *results))
@@ -1303,7 +1305,7 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
         call = client.calls[task.name]
         tasks = [each for each in client.tasks if client.calls[each.name] is call][:count]
         for each in tasks:
-            client.told[each.name].append(TopicResult(each.name))
+            client.expected_results[each.name].append(TopicResult(each.name))
         client.finish(call, *[each.name for each in tasks])
 
     @precondition(lambda self: self.client.requests)
@@ -1313,14 +1315,14 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
         if client.decisions.setdefault(request.request_id, None) is not None:
             return
         for name in client.names(request):
-            client.told[name].append(TopicResult(name, 42, "INVALID_REQUEST", "no"))
+            client.expected_results[name].append(TopicResult(name, 42, "INVALID_REQUEST", "no"))
         was_open = client.is_open(request)
         client.conversation.on_rejection(request.request_id, 42, "INVALID_REQUEST", "no")
         assert not (was_open and set(client.names(request)).intersection(client.unsettled))
 
     @precondition(lambda self: self.client.requests)
     @rule(index=indices, throttle_seconds=quarters)
-    def tell_others(self, index, throttle_seconds):
+    def deliver_to_others(self, index, throttle_seconds):
         request = self.one_of_the_requests(index)
         theirs = msgspec.structs.replace(request, request_id=f"you-{request.request_id}")
         names = self.client.names(request)
@@ -1338,12 +1340,12 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
         if client.now >= client.muted_until:
             assert "waiting" not in {client.state[name] for name in client.unsettled}
         if client.open_after is not None:
-            asked = [client.request_of[name] for name in client.unsettled if client.state[name] == "asked"]
-            assert all(client.requests[each][1] + client.open_after > client.now for each in asked)
+            requested = [client.request_of[name] for name in client.unsettled if client.state[name] == "requested"]
+            assert all(client.requests[each][1] + client.open_after > client.now for each in requested)
 
     @rule(seconds=quarters)
     def let_time_pass(self, seconds):
-        """Nobody looks what is due."""
+        """Let time pass without a poll of due requests."""
         self.client.now += seconds
 
     @invariant()
@@ -1379,8 +1381,8 @@ TestAnyOrderOfEvents = AnyOrderOfEvents.TestCase
 
 
 @pytest.mark.parametrize("somebody", [{"user": "mallory"}, {"client_id": "other"}])
-def test_an_answer_to_somebody_else_who_guessed_the_id_is_nothing_to_us(somebody):
-    """Neither does it mute, nor is anything carried out or told by it; our own answer still counts."""
+def test_a_decision_for_another_user_with_the_same_id_is_ignored(somebody):
+    """It neither mutes nor completes anything; the client's own answer still counts."""
     client = Client(APPLIER)
     call = client.ask("a")
     (request,) = client.sent
@@ -1388,14 +1390,14 @@ def test_an_answer_to_somebody_else_who_guessed_the_id_is_nothing_to_us(somebody
     client.conversation.on_result(msgspec.structs.replace(result(request, failed("a")), **somebody))
     assert client.outcomes[call] == {}
     client.ask("b")
-    assert client.asked == ["a", "b"]
-    client.hear(of=0)
-    client.hear_result("a", of=0)
+    assert client.requested == ["a", "b"]
+    client.receive(of=0)
+    client.receive_result("a", of=0)
     assert client.outcomes[call] == {"a": TopicResult("a")}
 
 
-def test_a_dead_letter_of_somebody_elses_topic_is_nothing_to_us():
-    """Its value is what anybody wrote; where it is cut off our id still stands at its beginning."""
+def test_a_dead_letter_of_another_users_topic_is_ignored():
+    """Its value is untrusted; even truncated, it begins with the client's own id."""
     letter = DeadLetter(error="e", value='{"request_id":"me-1","us', timestamp=None, source=Source("r.alice", 0, 7))
     assert rejected_id(letter, "r.alice") == "me-1"
     assert rejected_id(letter, "r.bob") is None

@@ -1,4 +1,4 @@
-"""What is to be carried out: in which calls, what a topic is like before and after it, and what was charged for it."""
+"""Tasks of an applier: how they are grouped into calls, topics before and after them, and their charged cost."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -35,7 +35,7 @@ def names(calls):
     return [[each.name for each in call] for call in calls]
 
 
-def test_nothing_to_do_is_no_call():
+def test_without_tasks_there_is_no_call():
     assert list(group_into_calls([])) == []
 
 
@@ -45,12 +45,12 @@ def test_tasks_of_one_kind_go_together_in_their_order():
 
 
 def test_another_operation_begins_another_call_and_the_order_is_kept():
-    """A topic that is deleted between two creations may be one that the second asks for again."""
+    """A topic that is deleted between two creations may be created again by the second."""
     tasks = [task(CREATE, "a"), task(CREATE, "b"), task(DELETE, "c"), task(CREATE, "d")]
     assert names(group_into_calls(tasks)) == [["a", "b"], ["c"], ["d"]]
 
 
-def test_what_is_only_checked_is_not_in_one_call_with_what_is_done():
+def test_validations_and_changes_are_separate_calls():
     tasks = [task(name="a"), task(name="b", validate_only=True), task(name="c", validate_only=True), task(name="d")]
     assert names(group_into_calls(tasks)) == [["a"], ["b", "c"], ["d"]]
 
@@ -69,13 +69,13 @@ def test_a_call_has_a_thousand_mutations_and_no_more():
     assert costs(group_into_calls(creations(600, 401))) == [[600], [401]]
 
 
-def test_the_mutations_of_each_call_are_counted_anew():
+def test_the_mutations_of_each_call_are_counted_separately():
     """600 + 500 are too many, 500 + 500 are not, 1 is one too many."""
     assert costs(group_into_calls(creations(600, 500, 500, 1))) == [[600], [500, 500], [1]]
 
 
 @pytest.mark.parametrize("huge", [1000, 5000])
-def test_one_huge_topic_is_a_call_of_its_own(huge):
+def test_one_huge_topic_is_a_separate_call(huge):
     assert costs(group_into_calls(creations(1, huge, 1, 2))) == [[1], [huge], [1, 2]]
 
 
@@ -83,7 +83,7 @@ def test_the_first_topic_may_be_huge():
     assert costs(group_into_calls(creations(5000, 5000))) == [[5000], [5000]]
 
 
-def test_what_costs_nothing_does_not_go_beside_a_huge_topic():
+def test_tasks_without_a_cost_are_not_in_the_call_of_a_huge_topic():
     """Its answer would be waited for as long as that of the huge one."""
     assert costs(group_into_calls(creations(5000, 0))) == [[5000], [0]]
 
@@ -122,30 +122,30 @@ def test_no_call_could_have_taken_the_next_task_too(tasks):
 
 @pytest.mark.parametrize("current", [0, 1, 100])
 def test_a_creation_never_costs_more_than_it_was_admitted_for(current):
-    """The cluster refuses to create a topic that is there."""
+    """The cluster rejects the creation of an existing topic."""
     assert cost_error(task(CREATE, partitions=1), current) is None
 
 
 @pytest.mark.parametrize(("current", "cost"), [(0, 6), (3, 3)])
-def test_growing_costs_what_is_added_to_the_partitions_of_now(current, cost):
-    """To 6, and 2 were charged: from 4 on that is enough."""
+def test_growing_costs_the_partitions_added_to_the_current_ones(current, cost):
+    """To 6, and 2 were charged: from 4 that is enough."""
     assert cost_error(task(GROW, partitions=2, count=6), current) == (
         f"the topic has {current} partitions: this costs {cost} mutations, and 2 were charged"
     )
 
 
 @pytest.mark.parametrize("current", [4, 5, 6, 9])
-def test_growing_that_costs_what_was_charged_or_less_is_in_order(current):
+def test_growing_at_no_more_than_the_charged_cost_is_allowed(current):
     assert cost_error(task(GROW, partitions=2, count=6), current) is None
 
 
 @pytest.mark.parametrize("details", [{}, {"replication_factor": 1}])
-def test_growing_without_a_count_is_not_in_order(details):
+def test_growing_without_a_count_is_not_allowed(details):
     reason = cost_error(task(GROW, partitions=100, **details), 1)
-    assert reason == "the request has no count, so nobody knows how many partitions the topic is to have"
+    assert reason == "the request has no count, so the new number of partitions is unknown"
 
 
-def test_a_deletion_costs_the_partitions_that_the_topic_has_by_now():
+def test_a_deletion_costs_the_current_partitions_of_the_topic():
     assert cost_error(task(DELETE, partitions=3), 3) is None
     assert cost_error(task(DELETE, partitions=3), 2) is None
     assert cost_error(task(DELETE, partitions=3), 4) == (
@@ -153,20 +153,20 @@ def test_a_deletion_costs_the_partitions_that_the_topic_has_by_now():
     )
 
 
-def test_a_deletion_costs_all_partitions_whatever_count_its_request_has():
+def test_a_deletion_costs_all_partitions_regardless_of_the_count_in_its_request():
     assert cost_error(task(DELETE, partitions=3, count=4), 4) is not None
 
 
-def test_a_created_topic_has_the_partitions_that_were_asked_for():
+def test_a_created_topic_has_the_requested_partitions():
     assert task(CREATE, partitions=3).partitions_after == 3
     assert task(CREATE, partitions=3, count=9).partitions_after == 3
 
 
-def test_a_grown_topic_has_the_count_and_not_what_was_added():
+def test_a_grown_topic_has_the_total_count_and_not_the_added_one():
     assert task(GROW, partitions=2, count=6).partitions_after == 6
 
 
-def test_nobody_knows_what_a_topic_grows_to_without_a_count():
+def test_without_a_count_the_new_size_of_a_topic_is_unknown():
     assert task(GROW, partitions=2).partitions_after is None
 
 
@@ -186,27 +186,27 @@ def test_a_deleted_topic_has_no_partitions():
         (task(GROW, partitions=2, count=6), 4, False),
         (task(GROW, partitions=2, count=6), 2, False),
         (task(GROW, partitions=2, count=6), None, False),
-        (task(GROW, partitions=2), None, False),  # what is not there was not grown
+        (task(GROW, partitions=2), None, False),  # a missing topic was not grown
         (task(GROW, partitions=2), 2, False),
         (task(DELETE, partitions=3), None, True),
         (task(DELETE, partitions=3), 3, False),
         (task(DELETE, partitions=3, count=3), 3, False),
     ],
 )
-def test_a_task_is_done_where_the_topic_is_as_it_is_to_make_it(mutation, current, done):
+def test_a_task_is_done_if_the_topic_has_the_intended_state(mutation, current, done):
     assert mutation.is_done(current) is done
 
 
-def test_what_is_done_does_not_depend_on_whether_it_may_have_been_done_before():
+def test_a_task_is_the_same_whether_or_not_it_may_be_done_already():
     assert replace(task(CREATE, partitions=3), maybe_done=True).is_done(3)
 
 
-def test_of_a_decision_the_topics_without_an_error_may_be_carried_out():
+def test_the_topics_of_a_decision_without_an_error_may_be_carried_out():
     """Rate 1, burst 11: the second topic goes into debt, the third is refused."""
     _, [decision] = decide(None, [resolved(5, 20, 1, rate=1.0)], TokenBucket(Window()))
     assert [topic.name for topic in admitted_topics(decision.topics)] == ["topic-0", "topic-1"]
 
 
-def test_of_a_refused_decision_nothing_may_be_carried_out():
+def test_nothing_of_a_refused_decision_may_be_carried_out():
     _, decisions = decide(None, [resolved(12, rate=1.0), resolved(1, 2, rate=1.0)], TokenBucket(Window()))
     assert [[topic.name for topic in admitted_topics(each.topics)] for each in decisions] == [["topic-0"], []]

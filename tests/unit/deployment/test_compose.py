@@ -32,13 +32,13 @@ def settings(tmp_path):
     return read
 
 
-def test_the_compose_specification_knows_every_field():
+def test_the_compose_specification_defines_every_field():
     Draft202012Validator(SCHEMA).validate(COMPOSE)
     wrong = {**COMPOSE, "services": {"a": {"image": "x", "comand": []}}}
     assert not Draft202012Validator(SCHEMA).is_valid(wrong)
 
 
-def test_every_service_can_be_tried_but_the_one_that_needs_the_brokers_files():
+def test_every_service_is_included_except_the_one_that_needs_the_brokers_files():
     assert set(OWN) == {*PROBED} - {"observe"}
     optional = {name for name in OWN if "profiles" in COMPOSE["services"][name]}
     assert optional == {"minutes", "applier", "push"}
@@ -71,7 +71,7 @@ def test_the_programs_take_their_settings(name, settings):
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_a_service_writes_to_its_volumes_alone_and_has_no_privileges(name):
+def test_a_service_writes_only_to_its_volumes_and_has_no_privileges(name):
     service = COMPOSE["services"][name]
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
@@ -85,7 +85,7 @@ def test_published_ports_are_those_that_the_programs_listen_on(settings):
     assert settings("gateway").gateway.advertised_host == "127.0.0.1"
 
 
-def test_files_that_are_mounted_are_there_but_for_the_token():
+def test_mounted_files_exist_except_the_token():
     for service in COMPOSE["services"].values():
         for each in service.get("volumes", []):
             if each.startswith("."):
@@ -96,7 +96,7 @@ def test_files_that_are_mounted_are_there_but_for_the_token():
     }
 
 
-def test_prometheus_asks_every_service_that_has_metrics(settings):
+def test_prometheus_scrapes_every_service_with_metrics(settings):
     (job,) = yaml.safe_load((FOLDER / "prometheus.yaml").read_text())["scrape_configs"]
     (static,) = job["static_configs"]
     (found,) = job["dns_sd_configs"]

@@ -1,4 +1,4 @@
-"""The images: a linter passes them, they take what `make package` makes, and they run as nobody in particular."""
+"""The images: a linter accepts them, they contain the files of `make package`, and they run unprivileged."""
 
 import re
 import subprocess
@@ -26,12 +26,12 @@ def lint(file):
 
 
 @pytest.mark.parametrize("file", [OWN, OPERATORS], ids=["own", "operator"])
-def test_a_linter_finds_nothing(file):
+def test_the_linter_reports_nothing(file):
     done = lint(file)
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_the_linter_finds_a_fault(tmp_path):
+def test_the_linter_reports_a_fault(tmp_path):
     (tmp_path / "Dockerfile").write_text("FROM debian\nRUN sudo apt-get install tini\n")
     done = lint(tmp_path / "Dockerfile")
     assert done.returncode == 1
@@ -40,7 +40,7 @@ def test_the_linter_finds_a_fault(tmp_path):
 
 @pytest.mark.parametrize("file", [OWN, OPERATORS], ids=["own", "operator"])
 def test_it_copies_what_make_package_puts_into_dist(file):
-    """By the recipe of the Makefile: its targets below dist."""
+    """The files are the Makefile's targets below dist."""
     made = (CHECKOUT / "Makefile").read_text()
     recipe = made[made.index("\npackage:") : made.index("\nclients:")]
     for name, rest in instructions(file):
@@ -60,18 +60,18 @@ def test_its_base_has_a_version_to_the_patch():
     assert re.fullmatch(r"python:3\.\d+\.\d+-slim-\w+", bases[0])
 
 
-def test_it_runs_as_a_user_without_a_name_by_an_init_that_forwards_signals():
+def test_it_runs_as_a_user_without_a_name_under_an_init_that_forwards_signals():
     last = dict(instructions(OWN))
     assert last["USER"] == "10001:10001"
     assert last["ENTRYPOINT"] == '["tini", "--", "mutation-quota"]'
 
 
-def test_packages_are_installed_in_the_versions_that_are_tested():
+def test_the_tested_versions_of_packages_are_installed():
     (install,) = [rest for name, rest in instructions(OWN) if name == "RUN" and "pip install" in rest]
     assert "--constraint constraints.txt" in install
     assert "--no-cache-dir" in install
 
 
-def test_there_is_no_secret_in_an_image():
+def test_images_contain_no_secrets():
     for file in (OWN, OPERATORS):
         assert not re.search(r"(?i)(password|secret|token)\w*=", file.read_text())

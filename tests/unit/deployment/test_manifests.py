@@ -57,12 +57,12 @@ def settings(tmp_path):
 
 @pytest.mark.parametrize("version", [OLDEST, NEWEST])
 @pytest.mark.parametrize("document", NATIVE, ids=lambda each: f"{each['kind']}-{each['metadata']['name']}")
-def test_kubernetes_knows_every_field(document, version):
-    """By its own schemas, in which a field that they do not know is an error."""
+def test_kubernetes_defines_every_field(document, version):
+    """Kubernetes' own schemas reject unknown fields."""
     kubernetes_validate.validate(document, version, strict=True)
 
 
-def test_a_field_that_kubernetes_does_not_know_is_found():
+def test_an_unknown_field_is_detected():
     document = of_kind("enforce", "Deployment")
     document["spec"]["template"]["spec"]["containers"][0]["livenesProbe"] = {}
     with pytest.raises(kubernetes_validate.ValidationError, match="livenesProbe"):
@@ -77,7 +77,7 @@ def closed(schema):
     return [closed(each) for each in schema] if isinstance(schema, list) else schema
 
 
-def test_the_prometheus_operator_knows_every_field():
+def test_the_prometheus_operator_defines_every_field():
     schema = json.loads((CHECKOUT / "tests/data/schemas/servicemonitor.json").read_text())
     monitor = of_kind("monitoring", "ServiceMonitor")
     del monitor["metadata"]  # which its schema leaves to Kubernetes
@@ -88,7 +88,7 @@ def test_the_prometheus_operator_knows_every_field():
 
 
 @pytest.mark.parametrize("name", PROBED)
-def test_a_service_has_an_account_of_its_own_without_a_token(name):
+def test_each_service_has_its_own_account_without_a_token(name):
     account = of_kind(name, "ServiceAccount")
     spec = pod_template(name)["spec"]
     assert spec["serviceAccountName"] == account["metadata"]["name"] == f"mutation-quota-{name}"
@@ -96,8 +96,8 @@ def test_a_service_has_an_account_of_its_own_without_a_token(name):
 
 
 @pytest.mark.parametrize("name", PROBED)
-def test_a_service_runs_as_nobody_in_particular_and_writes_to_its_volumes_alone(name):
-    """As Kubernetes' restricted policy for pods asks, and with a read-only root file system."""
+def test_a_service_runs_unprivileged_and_writes_only_to_its_volumes(name):
+    """It meets Kubernetes' restricted policy for pods, and has a read-only root file system."""
     spec = pod_template(name)["spec"]
     assert spec["securityContext"]["runAsNonRoot"] is True
     assert spec["securityContext"]["runAsUser"] == spec["securityContext"]["runAsGroup"] == 10001
@@ -121,7 +121,7 @@ def test_every_mount_has_its_volume_and_every_memory_its_limit(name):
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_no_secret_is_in_a_manifest_and_each_service_has_one_of_its_own(name, settings):
+def test_manifests_contain_no_secrets_and_each_service_has_its_own(name, settings):
     secrets = [each["secret"]["secretName"] for each in pod_template(name)["spec"]["volumes"] if "secret" in each]
     assert secrets[0] == f"mutation-quota-{name}"
     assert all(each.startswith(f"mutation-quota-{name}") for each in secrets)
@@ -143,11 +143,11 @@ def test_a_service_is_probed_where_it_answers(name, settings):
         "livenessProbe": {"path": "/healthz", "port": "http"},
         "readinessProbe": {"path": "/readyz", "port": "http"},
     }
-    assert found.metrics.address == "0.0.0.0"  # noqa: S104 whoever reaches the pod
+    assert found.metrics.address == "0.0.0.0"  # noqa: S104 every client that reaches the pod
 
 
 @pytest.mark.parametrize("name", PROBED)
-def test_the_program_is_told_to_read_the_settings_that_are_mounted(name, settings):
+def test_the_program_reads_the_mounted_settings(name, settings):
     settings(name)
     words = COMMANDS.get(name, [name])
     assert container(name)["args"][: len(words)] == words
@@ -164,12 +164,12 @@ def test_the_log_is_json_and_the_jars_are_those_of_the_image(name, settings):
 
 
 @pytest.mark.parametrize("name", ["enforce", "audit", "applier", "observe"])
-def test_a_service_that_must_be_alone_is_stopped_before_the_next_one_starts(name):
+def test_a_service_with_one_instance_is_stopped_before_the_next_one_starts(name):
     spec = of_kind(name, "Deployment")["spec"]
     assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
 
 
-def test_minutes_are_added_up_by_one_at_a_time():
+def test_minutes_run_as_one_job_at_a_time():
     job = of_kind("minutes", "CronJob")["spec"]
     assert job["concurrencyPolicy"] == "Forbid"
     assert "--once" in container("minutes")["args"]
@@ -184,32 +184,32 @@ def test_jobs_share_the_volume_of_the_settings(name, settings):
     assert mount["mountPath"] == settings(name).storage.root
 
 
-def test_each_broker_has_a_port_of_the_gateways_service_that_leads_to_its_listener(settings):
+def test_each_broker_has_a_port_of_the_gateways_service_for_its_listener(settings):
     named = {each["name"]: each["containerPort"] for each in container("gateway")["ports"]}
     ports = of_kind("gateway", "Service")["spec"]["ports"]
     found = settings("gateway").gateway
     assert {each["port"]: named[each["targetPort"]] for each in ports} == {port: port for port, _ in found.ports}
-    assert found.address == "0.0.0.0"  # noqa: S104 whoever reaches the pod
+    assert found.address == "0.0.0.0"  # noqa: S104 every client that reaches the pod
 
 
-def test_the_gateway_is_not_killed_while_mutations_are_under_way(settings):
+def test_the_gateway_is_not_killed_while_mutations_are_pending(settings):
     _, waits = container("gateway")["lifecycle"]["preStop"]["exec"]["command"]
     grace = pod_template("gateway")["spec"]["terminationGracePeriodSeconds"]
     assert grace > int(waits) + settings("gateway").gateway.drain_seconds + 5
 
 
 @pytest.mark.parametrize("name", ["enforce", "audit", "minutes"])
-def test_a_job_is_not_killed_before_it_has_given_up_its_batch_and_its_jvm(name):
+def test_a_job_is_not_killed_before_its_batch_and_its_jvm_have_ended(name):
     grace = pod_template(name)["spec"]["terminationGracePeriodSeconds"]
     assert grace > queries._BATCH_SECONDS + process._END_SECONDS + 15  # noqa: SLF001 15 s for Spark to stop
 
 
-def test_the_applier_is_not_killed_while_a_mutation_is_under_way(settings):
+def test_the_applier_is_not_killed_while_a_mutation_is_pending(settings):
     grace = pod_template("applier")["spec"]["terminationGracePeriodSeconds"]
     assert grace > settings("applier").applier.timeout_seconds + 15  # and its results are written
 
 
-def test_of_two_gateways_one_stays_while_nodes_are_drained():
+def test_one_of_two_gateways_runs_while_nodes_are_drained():
     labels = pod_template("gateway")["metadata"]["labels"]
     budget = of_kind("gateway", "PodDisruptionBudget")["spec"]
     assert budget["minAvailable"] < of_kind("gateway", "Deployment")["spec"]["replicas"]
@@ -217,7 +217,7 @@ def test_of_two_gateways_one_stays_while_nodes_are_drained():
         assert selector.get("matchLabels", selector).items() <= labels.items()
 
 
-def test_prometheus_is_led_to_every_service_that_has_metrics():
+def test_prometheus_scrapes_every_service_with_metrics():
     service, monitor = of_kind("monitoring", "Service"), of_kind("monitoring", "ServiceMonitor")
     assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     (port,) = service["spec"]["ports"]
@@ -230,7 +230,7 @@ def test_prometheus_is_led_to_every_service_that_has_metrics():
     assert kept == {*SERVICES} - {"dashboard"}  # which has no metrics
 
 
-def test_whoever_may_reach_a_port_is_let_through_and_nobody_else():
+def test_network_policies_admit_only_the_intended_clients_of_a_port():
     policies = {each["metadata"]["name"]: each["spec"] for each in documents("network")}
     ports = {name: [port["port"] for port in spec["ingress"][0]["ports"]] for name, spec in policies.items()}
     assert ports == {"mutation-quota": [9404], "mutation-quota-gateway": [19092], "mutation-quota-dashboard": [8599]}

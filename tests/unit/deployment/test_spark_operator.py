@@ -1,4 +1,4 @@
-"""The manifests for the Kubeflow Spark operator: what it takes, and rights to make executors and nothing else."""
+"""The manifests for the Kubeflow Spark operator: valid fields, and permissions for executors and nothing else."""
 
 import pytest
 import yaml
@@ -24,19 +24,19 @@ def settings(tmp_path):
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_the_operator_knows_every_field(query):
-    """By its own models: a field that they do not know is not there any more, one of another type is an error."""
+def test_the_operator_defines_every_field(query):
+    """The operator's own models drop an unknown field, and reject one of a different type."""
     given = application(query)
     assert SparkV1beta2SparkApplication.from_dict(given).to_dict() == given
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_what_was_measured_has_no_second_copy(query):
+def test_measured_properties_are_not_duplicated(query):
     assert not application(query)["spec"]["sparkConf"].keys() & spark_defaults().keys()
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_the_program_finds_what_is_mounted(query, settings):
+def test_the_program_finds_the_mounted_files(query, settings):
     spec = application(query)["spec"]
     driver = spec["driver"]
     (config_map,) = driver["configMaps"]
@@ -68,16 +68,26 @@ def test_the_driver_is_probed_and_scraped_where_it_answers(query, settings):
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_the_driver_has_an_account_that_may_make_executors_and_nothing_else(query):
+def test_the_drivers_account_may_manage_executors_and_nothing_else(query):
     rights = documents("rights.yaml")
     account = rights["ServiceAccount"]["metadata"]["name"]
     assert application(query)["spec"]["driver"]["serviceAccount"] == account
     (subject,) = rights["RoleBinding"]["subjects"]
     assert (subject["kind"], subject["name"]) == ("ServiceAccount", account)
     assert rights["RoleBinding"]["roleRef"]["name"] == rights["Role"]["metadata"]["name"]
-    resources = {name for rule in rights["Role"]["rules"] for name in rule["resources"]}
-    assert resources == {"pods", "services", "configmaps", "persistentvolumeclaims"}  # no secrets
-    assert {group for rule in rights["Role"]["rules"] for group in rule["apiGroups"]} == {""}
+    permitted = {
+        (group, resource): set(rule["verbs"])
+        for rule in rights["Role"]["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    }
+    executors = {"get", "list", "watch", "create", "delete", "deletecollection"}
+    assert permitted == {  # no secrets, and neither update nor patch
+        ("", "pods"): executors,
+        ("", "services"): executors,
+        ("", "configmaps"): executors,
+        ("", "persistentvolumeclaims"): {"list", "delete", "deletecollection"},
+    }
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -88,7 +98,7 @@ def test_driver_and_executors_run_without_privileges(query):
         assert each["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
-def test_both_queries_run_alike():
+def test_both_queries_have_the_same_configuration():
     found = [yaml.safe_dump(application(query)["spec"]).replace(query, "query") for query in QUERIES]
     enforce, audit = map(yaml.safe_load, found)
     del enforce["executor"]["instances"], audit["executor"]["instances"]

@@ -24,7 +24,7 @@ def exec_start():
 
 
 @pytest.mark.parametrize("name", [each for each in SERVICES if each not in COMMANDS])
-def test_it_starts_each_job_that_is_a_command_of_its_own(name):
+def test_each_job_has_its_own_unit(name):
     program, *words = exec_start().replace("%i", name).split()
     assert program == "/opt/kafka-mutation-quota/.venv/bin/mutation-quota"
     command = get_command(app).commands[words[0]]

@@ -22,7 +22,7 @@ _INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 
 
 def calls(text):
-    """What stands in code and begins with the program or one of its commands, as words."""
+    """Yield the code on a page that begins with the program or one of its commands, as words."""
     for block in _FENCED.findall(text):
         for line in block.replace("\\\n", " ").splitlines():
             yield from words_of(re.split(r"\s#\s|\s[|<>]+\s", line)[0], in_block=True)
@@ -52,7 +52,7 @@ def is_sentence(words):
 
 
 def problem(words):
-    """What is wrong with a call, or None."""
+    """Return the error of a call, or None."""
     command, path = ROOT, ""
     taken = options_of(ROOT)
     remaining = list(words)
@@ -86,7 +86,7 @@ def takes_value(command, name):
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name not in HISTORY], ids=lambda page: page.name)
-def test_commands_and_options_on_a_page_are_there(page):
+def test_commands_and_options_on_pages_exist(page):
     found = {" ".join(words): problem(words) for words in calls(page.read_text())}
     assert {call: wrong for call, wrong in found.items() if wrong} == {}
 
@@ -106,6 +106,6 @@ def test_commands_and_options_on_a_page_are_there(page):
         ("`mutation-quota COMMAND --help`", None),
     ],
 )
-def test_a_call_that_is_wrong_is_found(text, expected):
+def test_an_invalid_call_is_detected(text, expected):
     (words,) = calls(text)
     assert problem(words) == expected

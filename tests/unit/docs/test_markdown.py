@@ -29,7 +29,7 @@ def misread(text):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_a_page_is_read_alike_by_both(page):
+def test_both_renderers_read_a_page_equally(page):
     assert list(misread(page.read_text())) == []
 
 
@@ -42,5 +42,5 @@ def test_a_page_is_read_alike_by_both(page):
         "- an item\n\n  ```\n  ```",
     ],
 )
-def test_what_they_read_differently_is_found(text):
+def test_a_difference_between_the_renderers_is_detected(text):
     assert len(list(misread(text))) >= 1

@@ -1,9 +1,10 @@
-"""The dashboard and the alerts ask for metrics and labels that there are."""
+"""The dashboard and the alerts use existing metrics and labels."""
 
 import re
 
 import pytest
 
+from tests.support.checkout import CHECKOUT
 from tests.support.monitoring import DASHBOARD, METRICS, PANELS, RULES, metrics_and_labels
 
 LABELS = {metric.name: set(metric.labels) for metric in METRICS}
@@ -18,14 +19,14 @@ QUERIES = [
 
 
 @pytest.mark.parametrize("query", QUERIES)
-def test_each_query_asks_for_metrics_and_labels_that_there_are(query):
+def test_each_query_uses_existing_metrics_and_labels(query):
     metrics, labels = metrics_and_labels(query)
     assert metrics
     assert metrics <= LABELS.keys()
     assert labels <= OF_PROMETHEUS.union(*(LABELS[name] for name in metrics))
 
 
-def test_what_is_chosen_from_in_the_dashboard_is_there():
+def test_choices_of_the_dashboard_exist():
     choices = [each["query"]["query"] for each in DASHBOARD["templating"]["list"] if each["type"] == "query"]
     assert len(choices) == 2
     for choice in choices:
@@ -33,7 +34,7 @@ def test_what_is_chosen_from_in_the_dashboard_is_there():
         assert label in LABELS[metric] | OF_PROMETHEUS
 
 
-def test_each_legend_names_labels_that_its_query_has():
+def test_each_legend_uses_labels_of_its_query():
     for panel in PANELS:
         for target in panel["targets"]:
             metrics, _ = metrics_and_labels(target["expr"])
@@ -41,7 +42,7 @@ def test_each_legend_names_labels_that_its_query_has():
             assert named <= set().union(*(LABELS[name] for name in metrics)), target
 
 
-def test_each_alert_tells_of_labels_that_it_keeps():
+def test_each_alert_names_labels_of_its_result():
     for rule in RULES:
         metrics, _ = metrics_and_labels(rule["expr"])
         named = set(re.findall(r"\$labels\.(\w+)", rule["annotations"]["summary"]))
@@ -53,12 +54,12 @@ def test_each_alert_tells_of_labels_that_it_keeps():
 
 
 def test_every_metric_is_on_the_dashboard_or_in_an_alert():
-    """Which nobody looks at need not be served."""
-    asked = {name.removesuffix("_bucket") for query in QUERIES for name in metrics_and_labels(query)[0]}
-    assert asked == {metric.name for metric in METRICS}
+    """An unused metric need not be served."""
+    used = {name.removesuffix("_bucket") for query in QUERIES for name in metrics_and_labels(query)[0]}
+    assert used == {metric.name for metric in METRICS}
 
 
-def test_panels_stand_beside_and_not_over_each_other():
+def test_panels_do_not_overlap():
     places = [
         (x, y)
         for panel in DASHBOARD["panels"]
@@ -78,11 +79,17 @@ def test_panels_stand_beside_and_not_over_each_other():
         ('topk(10, m{u=~"$user"} / on (x) group_left (y) n)', {"m", "n"}, {"u", "x", "y"}),
     ],
 )
-def test_what_a_query_asks_for_is_found(query, metrics, labels):
+def test_the_metrics_and_labels_of_a_query_are_found(query, metrics, labels):
     assert metrics_and_labels(query) == (metrics, labels)
 
 
 @pytest.mark.parametrize("query", ["sum(m", "m)", "m[5x]", "m ? n"])
-def test_what_is_no_query_is_told(query):
+def test_an_invalid_query_is_reported(query):
     with pytest.raises(ValueError, match=r"PromQL|brackets|too many"):
         metrics_and_labels(query)
+
+
+def test_the_how_to_names_each_severity_of_the_alerts():
+    page = (CHECKOUT / "docs/how-to/operations/monitoring.md").read_text()
+    (named,) = re.findall(r"label `severity` \((.*?)\)", page)
+    assert set(re.findall(r"`(\w+)`", named)) == {rule["labels"]["severity"] for rule in RULES}

@@ -28,7 +28,7 @@ def test_a_picture_has_each_of_its_colours_for_light_and_for_dark(file):
     ET.fromstring(svg)  # noqa: S314 our own file
 
 
-def test_colours_become_variables_whatever_their_case():
+def test_colours_in_any_case_become_variables():
     svg = themed('<?xml version="1.0"?><svg width="1"><path style="stroke: #DDDDDD; fill: #ffffff"/></svg>')
     assert 'style="stroke: var(--grid); fill: var(--paper)"' in svg
     assert svg.index("<svg") < svg.index("<style>") < svg.index("<path")

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from conf.docs.floors_picture import floors_picture
+from conf.docs.layers_picture import layers_picture
 from conf.docs.site_links import foreign_loads
 from tests.support.checkout import CHECKOUT
 
@@ -19,7 +19,7 @@ from tests.support.checkout import CHECKOUT
         '<pre class="mermaid"><code>flowchart</code></pre>',
     ],
 )
-def test_what_a_page_loads_from_another_host_is_found(html):
+def test_resources_of_another_host_are_found(html):
     assert len(foreign_loads(f"<p>{html}</p>")) == 1
 
 
@@ -29,15 +29,15 @@ def test_what_a_page_loads_from_another_host_is_found(html):
         '<a href="https://kroxylicious.io">a proxy</a>',
         '<script src="../assets/javascripts/bundle.js"></script>',
         '<link rel="canonical" href="https://example.org/page.html">',
-        '<img src="floors.svg">',
+        '<img src="layers.svg">',
     ],
 )
-def test_what_a_reader_follows_and_files_of_the_site_do_not_count(html):
+def test_links_and_files_of_the_site_do_not_count(html):
     assert foreign_loads(html) == []
 
 
 @pytest.mark.parametrize("half", ["jobs", "quota"])
 def test_the_picture_shows_each_package(half):
-    texts = {each.text for each in ET.fromstring(floors_picture()).iter("{http://www.w3.org/2000/svg}text")}  # noqa: S314
+    texts = {each.text for each in ET.fromstring(layers_picture()).iter("{http://www.w3.org/2000/svg}text")}  # noqa: S314
     packages = {init.parent.name for init in (CHECKOUT / half).glob("*/__init__.py")}
     assert packages <= texts

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from conf.docs import wording
-from conf.docs.wording import findings_in_makefile, findings_in_prose, findings_in_python, rules
+from conf.docs.wording import findings_in_files, findings_in_makefile, findings_in_prose, findings_in_python, rules
 from tests.support.checkout import CHECKOUT
 
 RULES = rules()
@@ -16,7 +16,7 @@ def words(found):
     return [(each.line, each.word) for each in found]
 
 
-def test_the_words_of_this_project_are_used_throughout():
+def test_texts_use_the_projects_vocabulary():
     done = subprocess.run(
         [sys.executable, "-m", wording.__name__], cwd=CHECKOUT, capture_output=True, text=True, check=False
     )
@@ -40,7 +40,7 @@ def test_code_and_links_and_parts_of_words_do_not_count(text):
 
 def test_docstrings_comments_help_and_messages_of_python_count():
     source = (
-        '"""Begins all anew."""\n\nfrom a import anew\n\nx = Option(help="Begin it anew.")  # anew\n'
+        '"""Begins all anew."""\n\nfrom a import x\n\nx = Option(help="Begin it anew.")  # anew\n'
         'raise BadInput(f"{x}: the state is begun anew")\n'
     )
     assert sorted(words(findings_in_python(source, RULES))) == [(1, "anew"), (5, "anew"), (5, "anew"), (6, "anew")]
@@ -49,3 +49,21 @@ def test_docstrings_comments_help_and_messages_of_python_count():
 def test_the_help_of_make_counts_and_its_recipes_do_not():
     text = "# Begun anew.\nrun: setup ## begin anew\n\t@echo begun anew\n"
     assert words(findings_in_makefile(text, RULES)) == [(2, "anew")]
+
+
+def test_texts_of_one_word_count():
+    assert words(findings_in_python('x = {"Anew": 1}\n', RULES)) == [(1, "Anew")]
+
+
+@pytest.mark.parametrize("name", ["told_at", "_told", "heardAt", "class Told: pass", "def f(*, anew=1): pass"])
+def test_names_count_by_their_parts(name):
+    found = words(findings_in_python(f"{name}\n", RULES))
+    assert [(line, word.lower()) for line, word in found] in ([(1, "told")], [(1, "heard")], [(1, "anew")])
+
+
+def test_parts_of_a_name_count_only_for_rules_that_ask_for_it_and_not_within_a_word():
+    assert words(findings_in_python("likewise = threshold = 1\n", RULES)) == []
+
+
+def test_scripts_count_also_in_backquotes():
+    assert words(findings_in_files("setText(node, `begun anew`);  // heard\n", RULES)) == [(1, "anew"), (1, "heard")]

@@ -23,7 +23,7 @@ class Producer:
         return 0
 
 
-def test_quotas_do_not_change_while_a_replica_hangs_and_requests_go_on(monkeypatch):
+def test_quotas_do_not_change_while_a_replica_hangs_and_requests_continue(monkeypatch):
     producer = Producer()
     monkeypatch.setattr(traffic, "Producer", lambda _: producer)
     monkeypatch.setattr(traffic, "_QUOTA_SECONDS", 0.02)

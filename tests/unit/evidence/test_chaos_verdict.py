@@ -24,12 +24,12 @@ def quota(offset, at, rate):
 
 
 def decision(offset, at, before, after, *codes):
-    """A decision by hand, and its row; of the fields that a decision has besides, one stands for all."""
-    told = {"decision_id": f"in-0-{offset}", "source": {"topic": "in", "partition": 0, "offset": offset}}
-    told |= {"tokens_before": before, "tokens": after, "topics": [{"error_code": code} for code in codes]}
-    told["quota_entity"] = {"user": "alice"}
-    written = Stored("out", 0, offset, DAY + at + 50, b"alice", json.dumps(told | {"timestamp": DAY + at}).encode())
-    row = told | {"date": date(1970, 1, 2), "timestamp": moment(at), "decided_at": moment(at + 50)}
+    """Return a hand-made decision and its row; one field represents all further ones."""
+    content = {"decision_id": f"in-0-{offset}", "source": {"topic": "in", "partition": 0, "offset": offset}}
+    content |= {"tokens_before": before, "tokens": after, "topics": [{"error_code": code} for code in codes]}
+    content["quota_entity"] = {"user": "alice"}
+    written = Stored("out", 0, offset, DAY + at + 50, b"alice", json.dumps(content | {"timestamp": DAY + at}).encode())
+    row = content | {"date": date(1970, 1, 2), "timestamp": moment(at), "decided_at": moment(at + 50)}
     return written, row | {"quota_entity": '{"user":"alice"}', "expires_at": None, "more_tags": []}
 
 
@@ -39,15 +39,15 @@ def moment(at):
 
 def letter(offset, at):
     source = {"topic": "in", "partition": 0, "offset": offset}
-    told = {"error": "value: not JSON", "value": "no json", "source": source}
-    written = Stored("dead", 0, 0, DAY + at, b"alice", json.dumps(told | {"timestamp": DAY + at}).encode())
-    return written, told | {"timestamp": moment(at), "date": date(1970, 1, 2)}
+    content = {"error": "value: not JSON", "value": "no json", "source": source}
+    written = Stored("dead", 0, 0, DAY + at, b"alice", json.dumps(content | {"timestamp": DAY + at}).encode())
+    return written, content | {"timestamp": moment(at), "date": date(1970, 1, 2)}
 
 
 def quota_row(offset, at, rate):
-    told = {"source": {"topic": "quotas", "partition": 0, "offset": offset}, "kind": "quota", "shadow": False}
-    told |= {"entity": '{"user":"alice"}', "user": "alice", "controller_mutation_rate": rate}
-    return told | {"timestamp": moment(at), "effective_at": moment(at), "date": date(1970, 1, 2), "comment": None}
+    content = {"source": {"topic": "quotas", "partition": 0, "offset": offset}, "kind": "quota", "shadow": False}
+    content |= {"entity": '{"user":"alice"}', "user": "alice", "controller_mutation_rate": rate}
+    return content | {"timestamp": moment(at), "effective_at": moment(at), "date": date(1970, 1, 2), "comment": None}
 
 
 def honest():
@@ -87,8 +87,8 @@ def honest():
     )
 
 
-def test_what_is_right_is_found_right():
-    """One copy, one dead letter, two topics refused, and nothing wrong."""
+def test_a_correct_run_passes():
+    """There are one copy, one dead letter, two refused topics, and no errors."""
     found = verdict.verdict_on(honest())
     assert (found.wrong, found.requests, found.decisions, found.dead_letters) == ({}, 6, 5, 1)
     assert (found.copies, found.refused, found.quota_changes) == (1, 2, 2)
@@ -118,7 +118,7 @@ def also(name, item):
 
 
 def refilled(honest):
-    """A restart that forgot the bucket before the third request, as both runs would tell it."""
+    """Return the evidence of a restart that forgot the bucket before the third request, as in both runs."""
     wrong, row = decision(2, 1000, 55, 44, 0, 0)
     rows = [row if each["decision_id"] == row["decision_id"] else each for each in honest.decision_rows]
     decisions, others = [
@@ -203,8 +203,8 @@ MUTANTS = {
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
-def test_what_is_wrong_is_found(mutant):
-    """Each way of being wrong is told as what it is."""
+def test_faults_are_detected(mutant):
+    """Each kind of error is reported under its name."""
     change, expected = MUTANTS[mutant]
     assert verdict.verdict_on(change(honest())).wrong.keys() == expected
 
@@ -223,13 +223,13 @@ def with_ids(evidence):
     return replace(evidence, requests=requests)
 
 
-def test_logs_that_hold_what_was_acknowledged_once_are_right():
+def test_logs_with_each_acknowledged_record_once_are_correct():
     found = with_ids(honest())
     assert verdict.verdict_on(found, acknowledged(found)).wrong == {}
 
 
 @pytest.mark.parametrize(("name", "number"), [("requests", 3), ("quotas", 1)])
-def test_an_acknowledged_record_that_another_leader_does_not_have_is_lost(name, number):
+def test_an_acknowledged_record_missing_from_a_new_leader_is_lost(name, number):
     found = with_ids(honest())
     other = replace(getattr(found, name)[number], value=b"{}")
     assert verdict.verdict_on(found, [*acknowledged(found), ("in", 0, 6, b"k", b"v")]).wrong == {
@@ -240,7 +240,7 @@ def test_an_acknowledged_record_that_another_leader_does_not_have_is_lost(name, 
     assert verdict.verdict_on(found, given).wrong == {verdict.ACKNOWLEDGED_LOST: 1}
 
 
-def test_a_record_acknowledged_without_an_offset_is_looked_for_in_its_partition():
+def test_a_record_acknowledged_without_an_offset_is_searched_in_its_partition():
     found = with_ids(honest())
     topic, partition, _, *content = acknowledged(found)[3]  # not JSON: a record that others may equal
     unplaced = (topic, partition, None, *content)
@@ -251,18 +251,18 @@ def test_a_record_acknowledged_without_an_offset_is_looked_for_in_its_partition(
     assert verdict.verdict_on(found, [*acknowledged(found), unplaced]).wrong == {verdict.ACKNOWLEDGED_LOST: 1}
 
 
-def test_a_request_that_a_retry_wrote_again_is_told():
+def test_a_request_duplicated_by_a_retry_is_reported():
     found = with_ids(honest())
     twice = replace(found, requests=[*found.requests[:-1], changed(found.requests[-1], request_id="r0")])
     assert verdict.verdict_on(twice, acknowledged(twice)).wrong == {verdict.REQUESTED_TWICE: 1}
 
 
-def test_logs_that_could_not_be_checked_are_no_success():
+def test_unchecked_logs_are_a_failure():
     with pytest.raises(AssertionError, match="acknowledged no record"):
         verdict.verdict_on(with_ids(honest()), [])
 
 
-ASKED = frozenset({(0, 0), (0, 1)})
+REQUESTED = frozenset({(0, 0), (0, 1)})
 
 
 @pytest.mark.parametrize(
@@ -271,17 +271,19 @@ ASKED = frozenset({(0, 0), (0, 1)})
         (Step.IDLE, {"batch": None}),
         (Step.BEFORE_OFFSETS, {"batch": None, "waiting": True}),
         (Step.BEFORE_OFFSETS, {"committed": True, "waiting": True}),
-        (Step.IDLE, {"committed": True, "answered": ASKED, "states": 2}),
+        (Step.IDLE, {"committed": True, "answered": REQUESTED, "states": 2}),
         (Step.OFFSETS, {"waiting": True}),
         (Step.OFFSETS, {"answered": frozenset({(1, 7)})}),
         (Step.SOME_DECIDED, {"answered": frozenset({(0, 1), (1, 7)})}),
-        (Step.ALL_DECIDED, {"answered": ASKED}),
-        (Step.STATE_IN_PART, {"states": 1, "answered": ASKED}),
+        (Step.ALL_DECIDED, {"answered": REQUESTED}),
+        (Step.STATE_IN_PART, {"states": 1, "answered": REQUESTED}),
         (Step.STATE, {"states": 2, "answered": frozenset({(0, 0)})}),
-        (Step.BEFORE_COMMIT, {"states": 2, "answered": ASKED}),
+        (Step.BEFORE_COMMIT, {"states": 2, "answered": REQUESTED}),
     ],
 )
-def test_a_step_is_known_by_what_was_written(step, written):
-    """Of a batch of two requests and two partitions of the state."""
-    nothing = Written(3, committed=False, requested=ASKED, answered=frozenset(), states=0, partitions=2, waiting=False)
+def test_a_step_is_identified_by_the_files_written(step, written):
+    """The batch has two requests, and the state two partitions."""
+    nothing = Written(
+        3, committed=False, requested=REQUESTED, answered=frozenset(), states=0, partitions=2, waiting=False
+    )
     assert enforce_step(replace(nothing, **written)) is step

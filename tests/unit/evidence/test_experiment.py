@@ -1,4 +1,4 @@
-"""What the experiment counts, and how it is told."""
+"""The figures of the experiment, and its page."""
 
 import math
 
@@ -27,20 +27,20 @@ NO_BOUND = Room(None, None, None)
 
 @pytest.mark.parametrize(("share", "expected"), [(0.5, 50), (0.99, 99), (1.0, 100), (0.001, 1)])
 def test_a_percentile_is_a_value_that_was_measured(share, expected):
-    """Of 100, 99, ... 1: half are at most 50."""
+    """Of 100, 99, ... 1, half are at most 50."""
     assert percentile(range(100, 0, -1), share) == expected
 
 
-def test_what_failed_is_counted_and_has_no_time():
+def test_failures_are_counted_and_have_no_latency():
     found = summary([0.2, None, 0.1])
     assert (found.count, found.failed, found.p50, found.largest) == (3, 1, 0.1, 0.2)
 
 
-def test_where_all_failed_there_are_no_times():
+def test_if_all_calls_failed_there_are_no_latencies():
     assert summary([None]).p99 is None
 
 
-def test_a_late_begin_counts_as_waiting():
+def test_a_late_start_counts_as_waiting():
     assert Create(due=1.0, answered=1.5, usable=3.0).seconds_to_use == 2.0
 
 
@@ -49,17 +49,17 @@ def creates(*seconds_to_use):
     return [Create(due, due, None if each is None else due + each) for due, each in enumerate(seconds_to_use)]
 
 
-def test_the_cluster_has_caught_up_when_the_first_of_three_quick_ones_in_a_row_is_usable():
+def test_the_cluster_has_caught_up_at_the_first_of_three_quick_calls_in_a_row():
     """Due at 2, 3 and 4 and usable within 0.25 s; the one at 0 is quick, but the next is not."""
     assert back_to_normal(creates(0.25, 9, 0.25, 0.25, 0.25), since=0, usual=0.25) == 2.25
 
 
-def test_quick_ones_from_before_the_last_answer_do_not_count():
+def test_quick_calls_before_the_last_response_do_not_count():
     assert back_to_normal(creates(0.25, 0.25, 0.25, 0.25), since=0.5, usual=0.25) == 1.25
 
 
 @pytest.mark.parametrize("seconds", [(0.25, 0.25), (0.25, 0.25, 1, 0.25), (0.25, None, 0.25, 0.25)])
-def test_two_in_a_row_are_not_enough(seconds):
+def test_two_quick_calls_in_a_row_are_not_enough(seconds):
     assert back_to_normal(creates(*seconds), since=0, usual=0.25) is None
 
 
@@ -75,11 +75,11 @@ def test_two_in_a_row_are_not_enough(seconds):
         (Room(None, None, 2**30), 2),  # 64 KiB each: 13,107 fit, 10,607 for the storm
     ],
 )
-def test_the_storm_is_scaled_to_what_is_scarcest(room, expected):
+def test_the_storm_is_scaled_to_the_scarcest_resource(room, expected):
     assert scale_factor(20_000, 2500, room) == expected
 
 
-def test_where_nothing_fits_one_partition_is_what_is_left():
+def test_if_nothing_fits_the_storm_has_one_partition():
     assert scale_factor(20_000, 2500, Room(1024, None, None)) == 20_000
 
 
@@ -91,27 +91,27 @@ def phase(begun=0.0, caught_up=None, ended=0.0, settled=()):
     ("seconds", "expected"),
     [(20.0, 120.0), (21.5, 110.0), (2.5, 1000.0), (1000.0, 2.5), (4000.0, 1.0)],
 )
-def test_the_quota_is_a_quarter_of_what_the_cluster_did_in_two_digits(seconds, expected):
+def test_the_quota_is_a_quarter_of_the_clusters_rate_in_two_digits(seconds, expected):
     """10,000 mutations in 20 s are 500 a second; a quarter is 125."""
     assert math.isclose(quota_for(10_000, phase(begun=1.0, caught_up=1.0 + seconds)), expected)
 
 
-def test_the_cluster_takes_what_it_did_until_it_had_caught_up():
-    """Two topics of four partitions in four seconds; the one that was refused was not carried out."""
+def test_the_clusters_rate_is_measured_until_it_has_caught_up():
+    """Two topics of four partitions in four seconds; the refused one was not carried out."""
     two, one = ((Settled(0.5, "a", None, False), Settled(1.0, "b", error, error is not None)) for error in (None, "x"))
     arm = Arm("", {}, phase(1.0, 5.0, 9.0, two), phase(10.0, None, 14.0, one))
     assert throughput(arm, 4) == Throughput(created_per_second=2.0, deleted_per_second=1.0)
     assert throughput(arm, 4).capacity == 1.0
 
 
-def test_the_page_says_what_the_file_beside_it_does():
+def test_the_page_agrees_with_its_json_file():
     found = read_capacity_file(DOCS / "experiment.json")
     created, deleted = (f"{rate:,.0f}" for rate in (found.created_per_second, found.deleted_per_second))
-    told = f"{created} mutations per second for creation and {deleted} for deletion"
-    assert told in " ".join((DOCS / "experiment.md").read_text().split())
+    sentence = f"{created} mutations per second for creation and {deleted} for deletion"
+    assert sentence in " ".join((DOCS / "experiment.md").read_text().split())
 
 
-def test_a_cluster_that_did_not_catch_up_is_judged_by_the_time_that_it_had():
+def test_the_rate_of_a_cluster_that_did_not_catch_up_uses_the_time_it_had():
     assert quota_for(10_000, phase(ended=100.0)) == 25.0
 
 
@@ -133,8 +133,8 @@ ARMS = [
 ]
 
 
-def test_the_arms_stand_one_below_the_other():
-    """The create at -1 s belongs to no phase: it may stand behind the storm."""
+def test_both_arms_are_rows_of_one_table():
+    """The create at -1 s belongs to no phase: it may come after the storm."""
     answered, usable = tenant_tables(ARMS)
     assert answered.rows[2:4] == (
         ("creation", "direct", "without a quota", "1", "40", "40", "40"),
@@ -150,16 +150,16 @@ def test_the_arms_stand_one_below_the_other():
     )
 
 
-def test_what_is_refused_is_told_apart_from_what_failed():
+def test_refused_calls_are_distinguished_from_failed_ones():
     of_one = {what: cells[0] for what, *cells in storm_table(ARMS).rows}
     assert of_one == {
-        "creation: topics asked for": "2",
+        "creation: topics requested": "2",
         "creation: done": "1",
         "creation: refused at the time limit": "1",
         "creation: failed otherwise": "0",
         "creation: first request to last answer, s": "0.5",
         "creation: last answer until caught up, s": "4.5",
-        "deletion: topics asked for": "2",
+        "deletion: topics requested": "2",
         "deletion: done": "1",
         "deletion: refused at the time limit": "0",
         "deletion: failed otherwise": "1",
@@ -168,10 +168,10 @@ def test_what_is_refused_is_told_apart_from_what_failed():
     }
 
 
-def test_a_page_has_the_table_of_the_terminal():
+def test_the_page_has_the_same_table_as_the_terminal():
     lines = storm_table(ARMS).markdown().splitlines()
     assert lines[:3] == [
         "|  | without a quota | with a quota |",
         "| --- | ---: | ---: |",
-        "| creation: topics asked for | 2 | 2 |",
+        "| creation: topics requested | 2 | 2 |",
     ]

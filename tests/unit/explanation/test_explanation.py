@@ -1,4 +1,4 @@
-"""How decisions came about: what is told of them, and that they come out the same again."""
+"""Explanations of decisions: their facts, and that the decisions are reproduced."""
 
 import msgspec
 import pytest
@@ -17,13 +17,13 @@ def differs(explanation):
 
 def test_the_first_request_of_a_bucket_finds_it_full_and_is_charged_topic_by_topic():
     found = explained(WORKED, 0)
-    assert (found.refill.origin, found.refill.tokens, found.refill.gains) == (Origin.FIRST_SIGHT, 500, [])
+    assert (found.refill.origin, found.refill.tokens, found.refill.gains) == (Origin.NEVER_CHARGED, 500, [])
     assert [each.tokens_before for each in found.charges] == [500, 420, 340, 260, 180, 100, 20]
     assert found.charges[-1] == Charge("topic-6", 80, 20, -60, admitted=True, charged=True)
     assert differs(found) == []
 
 
-def test_a_refused_request_is_told_from_the_decision_that_charged_the_bucket():
+def test_a_refused_request_is_explained_from_the_last_decision_that_charged_the_bucket():
     found = explained(WORKED, 1)
     assert (found.refill.origin, found.refill.written_by) == (Origin.LAST_WRITE, "mutation-requests-0-0")
     assert found.refill.gains == [Gain(0, 0, 5, 500, -60, -60)]
@@ -32,7 +32,7 @@ def test_a_refused_request_is_told_from_the_decision_that_charged_the_bucket():
     assert differs(found) == []
 
 
-def test_what_was_refused_in_between_has_not_written_the_bucket():
+def test_refused_requests_in_between_have_not_written_the_bucket():
     found = explained(WORKED, 2)
     assert found.refill.written_by == "mutation-requests-0-0"
     assert found.refill.gains == [Gain(0, 12_000, 5, 500, -60, 0)]
@@ -40,27 +40,27 @@ def test_what_was_refused_in_between_has_not_written_the_bucket():
     assert differs(found) == []
 
 
-def test_the_quota_is_told_with_who_set_it_and_since_when():
+def test_the_quota_is_explained_with_its_author_and_time():
     assert explained(WORKED).set_quota == QuotaOrigin(ALICE, -1000, -1000, "ann", "as agreed")
 
 
-def test_a_quota_that_was_scheduled_is_told_with_when_that_was():
+def test_a_scheduled_quota_is_explained_with_the_time_of_its_scheduling():
     later = QuotaLogEntry(0, -5000, QuotaRecord(ALICE, 5.0, effective_at=-1000, altered_by="ann"))
     assert explained(WORKED, log=[later]).set_quota == QuotaOrigin(ALICE, -1000, -5000, "ann", None)
 
 
-def test_of_two_changes_at_one_moment_the_later_record_is_told():
+def test_the_later_record_of_two_changes_at_one_time_is_named():
     again = QuotaLogEntry(1, -1000, QuotaRecord(ALICE, 5.0, altered_by="ben"))
     assert explained(WORKED, log=[FIVE, again]).set_quota.altered_by == "ben"
 
 
-def test_a_change_whose_record_is_not_kept_is_not_guessed():
+def test_a_change_whose_record_is_not_stored_is_not_guessed():
     found = explained(WORKED, log=[])
     assert found.set_quota is None
     assert differs(found) == []
 
 
-def test_a_quota_that_changed_in_between_counts_from_its_moment_on():
+def test_a_quota_changed_in_between_counts_from_its_timestamp():
     """Two seconds at 5/s, one at 10/s: -60, -50, -40; to be paid back in 4 s."""
     found = explained(CHANGED, log=[FIVE, TEN])
     assert found.refill.gains == [Gain(0, 2000, 5, 500, -60, -50), Gain(2000, 3000, 10, 1000, -50, -40)]
@@ -68,14 +68,14 @@ def test_a_quota_that_changed_in_between_counts_from_its_moment_on():
     assert differs(found) == []
 
 
-def test_where_nobody_can_tell_when_the_quota_changed_that_is_said():
+def test_an_unknown_time_of_a_quota_change_is_reported():
     found = explained(CHANGED, log=[FIVE])
     assert (found.refill.tokens, found.refill.gains) == (None, [])
     assert differs(found) == ["tokens_before"]
 
 
-def test_a_refused_try_at_a_new_quota_has_written_the_bucket():
-    """At 3 s it was written with -40, and is judged by 5/s again from 4 s on: -30, and two seconds later -20."""
+def test_a_refused_request_at_a_new_quota_has_written_the_bucket():
+    """At 3 s it was written with -40, and is decided by 5/s again from 4 s: -30, and two seconds later -20."""
     back = QuotaLogEntry(2, 4000, QuotaRecord(ALICE, 5.0))
     decisions = decided(
         (0, [560], {}), (3000, [80], {"rate": 10.0, "since": 2000}), (6000, [80], {"rate": 5.0, "since": 4000})
@@ -93,13 +93,13 @@ def test_after_a_reset_the_bucket_is_full():
     assert differs(found) == []
 
 
-def test_a_reset_before_the_last_charge_is_over():
+def test_a_reset_before_the_last_charge_has_no_effect():
     found = explained(decided((0, [560], {}), (2000, [80], {"reset_at": 1000}), (3000, [80], {})), log=[FIVE, RESET])
     assert (found.refill.origin, found.refill.gains) == (Origin.LAST_WRITE, [Gain(2000, 3000, 5, 500, 420, 425)])
     assert differs(found) == []
 
 
-def test_some_topics_admitted_and_some_refused():
+def test_a_request_may_be_admitted_in_part():
     found = explained(decided((0, [300, 300, 1, 0], {})))
     assert [(each.admitted, each.tokens) for each in found.charges] == [
         (True, 200),
@@ -125,19 +125,19 @@ def test_a_bound_on_debt_forgives_what_is_beyond_it():
     assert differs(found) == []
 
 
-def test_what_only_asks_is_not_charged():
+def test_a_validate_only_request_is_not_charged():
     found = explained(decided((0, [560], {}), (2000, [80], {"validate_only": True}), (4000, [80], {})), 1)
     assert found.charges == [Charge("topic-0", 80, -50, -50, admitted=True, charged=False)]
     assert differs(found) == []
 
 
-def test_what_only_asked_has_not_written_the_bucket():
+def test_a_validate_only_request_has_not_written_the_bucket():
     found = explained(decided((0, [560], {}), (2000, [80], {"validate_only": True}), (4000, [80], {})))
     assert found.refill.gains == [Gain(0, 4000, 5, 500, -60, -40)]
     assert differs(found) == []
 
 
-def test_what_only_asked_at_another_quota_has_not_written_the_bucket():
+def test_a_validate_only_request_at_a_different_quota_has_not_written_the_bucket():
     """So for the bucket it was 5/s all the time."""
     decisions = decided(
         (0, [560], {}),
@@ -149,14 +149,14 @@ def test_what_only_asked_at_another_quota_has_not_written_the_bucket():
     assert differs(found) == []
 
 
-def test_a_quota_in_shadow_is_told_as_it_would_have_answered():
+def test_a_quota_in_shadow_is_explained_with_its_would_be_decision():
     found = explained(decided((0, [560], {"shadow": True}), (2000, [80], {"shadow": True})))
     assert found.charges == [Charge("topic-0", 80, -50, -50, admitted=False, charged=False)]
     assert found.recomputed.controller_throttle_ms == 10_000
     assert differs(found) == []
 
 
-def test_what_was_paid_for_before_is_not_charged_again():
+def test_a_repeat_is_not_charged_again():
     """The first try had two topics admitted of three; a minute later only the third is charged."""
     first = (0, [300, 300, 7], {})
     found = explained(decided(first, (60_000, [300, 300, 7], {}), repeats_ms=100_000))
@@ -179,15 +179,15 @@ def test_an_unlimited_request_has_no_bucket(fields):
 
 
 @pytest.mark.parametrize(("fields", "taken_off"), [({}, 0), ({"purgatory_ms": 2000}, 2000)])
-def test_what_was_taken_off_for_the_purgatory_is_told(fields, taken_off):
+def test_the_time_in_purgatory_is_reported(fields, taken_off):
     found = explained(decided((0, [560], {}), (0, [80], fields)))
     assert found.purgatory_ms == taken_off
     assert differs(found) == []
 
 
-def test_a_table_that_does_not_reach_back_is_told_and_the_rest_is_checked():
+def test_a_table_that_begins_too_late_is_reported_and_the_rest_is_checked():
     found = explained(WORKED[1:2])
-    assert (found.refill.origin, found.refill.tokens) == (Origin.FIRST_SIGHT, 500)
+    assert (found.refill.origin, found.refill.tokens) == (Origin.NEVER_CHARGED, 500)
     assert differs(found) == ["tokens_before"]
     assert (found.recomputed.error_codes, found.recomputed.tokens) == ([89], -60)
 
@@ -200,17 +200,17 @@ def test_a_table_that_does_not_reach_back_is_told_and_the_rest_is_checked():
         ({"controller_throttle_ms": 16_000}, "controller_throttle_ms"),
     ],
 )
-def test_what_was_recorded_otherwise_is_named(recorded, name):
+def test_a_field_recorded_differently_is_named(recorded, name):
     changed = msgspec.structs.replace(WORKED[2], **recorded)
     assert differs(explained([*WORKED[:2], changed])) == [name]
 
 
-def test_a_topic_that_was_answered_otherwise_is_named():
+def test_a_topic_decided_differently_is_named():
     changed = msgspec.structs.replace(WORKED[2], topics=WORKED[1].topics)
     assert differs(explained([*WORKED[:2], changed])) == ["topics"]
 
 
-def test_neighbours_are_told_in_their_order():
+def test_neighbours_are_in_order():
     decisions = decided((0, [1], {}), (1000, [2], {}), (2000, [3], {}), (3000, [4], {}), (4000, [5], {}))
     found = explained(decisions, 2, neighbours=1)
     (before,), (after,) = found.before, found.after

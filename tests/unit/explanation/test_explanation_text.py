@@ -10,20 +10,20 @@ from tests.support.factories import PERMISSIVE
 STRICT = "since the client knows the error: each topic is admitted if K >= 0 when its turn comes, otherwise refused"
 
 
-def told(decisions, number=-1, **more):
+def explain_as_text(decisions, number=-1, **more):
     return "\n".join(each.text for each in explanation_lines(explained(decisions, number, **more)))
 
 
-def test_a_refusal_is_told_in_the_order_in_which_it_came_about():
+def test_a_refusal_is_explained_in_the_order_of_its_causes():
     """KIP-599's own: K = -60 is paid back in 12 s."""
-    assert told(WORKED, 1, neighbours=1).splitlines() == [
+    assert explain_as_text(WORKED, 1, neighbours=1).splitlines() == [
         "mutation-requests-0-1: REJECTED, wait 12 s, until 1970-01-01T00:00:12.000Z",
         "  operation   CREATE_TOPICS, topics: 1, mutations: 80",
         "  by          user 'alice', client-id '<none>'",
         "  request     r, at 1970-01-01T00:00:00.000Z",
         "  quota       Q = 5 mutations/s, set for user-principal 'alice'",
         "              B = 500 mutations at once",
-        "              since ever by ann  # as agreed",
+        "              since the beginning by ann  # as agreed",
         "  bucket      of user 'alice', shared by all their client-ids",
         f"  mode        STRICT, {STRICT}",
         "  K before    -60: the bucket was written last by mutation-requests-0-0",
@@ -32,8 +32,8 @@ def test_a_refusal_is_told_in_the_order_in_which_it_came_about():
         "  K after     -60",
         "  throttle    -K / Q = 60 / 5 s = 12 s, rounded up",
         "  answer      REJECTED, wait 12 s, until 1970-01-01T00:00:12.000Z",
-        "  recomputed  the same, from the decision before it",
-        "Decisions of the bucket around it:",
+        "  recomputed  the same, computed from the previous decision of the bucket",
+        "Decisions of the same bucket before and after it:",
         "  00:00:00.000Z  mutation-requests-0-0  ADMITTED, 560 mutations, K 500 -> -60",
         "> 00:00:00.000Z  mutation-requests-0-1  REJECTED, 80 mutations, K -60 -> -60, wait 12 s",
         "  00:00:12.000Z  mutation-requests-0-2  ADMITTED, 80 mutations, K 0 -> -80",
@@ -50,9 +50,9 @@ DEBT = (0, [560], {})
         (WORKED, [FIVE], "'topic-0' of 80: admitted, K = 0 - 80 = -80"),
         (WORKED, [FIVE], "none: no topic was refused, though the next one will be"),
         (WORKED, [], "unknown since when and by whom"),
-        (WORKED[:1], [FIVE], "500: no earlier decision charged the bucket, and one never charged is full"),
+        (WORKED[:1], [FIVE], "500: no earlier decision charged the bucket, so it was full"),
         (WORKED[:1], [FIVE], "recomputed  the same"),
-        (WORKED[1:2], [FIVE], "K before comes out as 500, recorded -60: the table does not reach back"),
+        (WORKED[1:2], [FIVE], "K before is computed as 500, recorded -60: the table does not reach back"),
         (WORKED[1:2], [FIVE], "everything else is the same"),
         (CHANGED, [FIVE, TEN], "min(-60 + 2 s * 5/s, 500) = -50 at 1970-01-01T00:00:02.000Z"),
         (CHANGED, [FIVE, TEN], "min(-50 + 1 s * 10/s, 1000) = -40 at 1970-01-01T00:00:03.000Z"),
@@ -86,7 +86,7 @@ DEBT = (0, [560], {})
             [FIVE],
             "admitted by mutation-requests-0-0; topics not charged again (the first ones): 1",
         ),
-        (decided((0, [9], {"rate": None})), [FIVE], "none: none of the eight levels had one then"),
+        (decided((0, [9], {"rate": None})), [FIVE], "none: no level had a quota at that time"),
         (decided((0, [9], {"rate": None, "exempt": True})), [FIVE], "none: the user is exempt (quota.exempt_users)"),
         (
             decided((0, [900], {"max_debt_ms": 10_000})),
@@ -117,30 +117,30 @@ DEBT = (0, [560], {})
         ),
     ],
 )
-def test_each_case_is_told_in_plain_words(decisions, log, expected):
-    assert expected in told(decisions, log=log)
+def test_each_case_has_its_sentence(decisions, log, expected):
+    assert expected in explain_as_text(decisions, log=log)
 
 
-def test_the_date_is_told_of_decisions_on_another_day():
+def test_decisions_of_another_day_have_their_date():
     decisions = decided((0, [1], {}), (86_400_000, [1], {}))
-    lines = told(decisions, 1, neighbours=1).splitlines()
+    lines = explain_as_text(decisions, 1, neighbours=1).splitlines()
     assert lines[-2].startswith("  1970-01-01T00:00:00.000Z  mutation-requests-0-0  ADMITTED")
     assert lines[-1].startswith("> 00:00:00.000Z  mutation-requests-0-1  ADMITTED")
 
 
-def test_what_differs_is_told_with_both_numbers():
+def test_a_difference_is_reported_with_both_numbers():
     changed = msgspec.structs.replace(WORKED[2], tokens=-81.0)
-    assert "from the recorded K before: K after -80, recorded -81" in told([*WORKED[:2], changed])
+    assert "from the recorded K before: K after -80, recorded -81" in explain_as_text([*WORKED[:2], changed])
 
 
-def test_of_thousands_of_topics_the_first_and_the_last_are_told():
-    lines = told(decided((0, [1] * 100, {}))).splitlines()
+def test_only_the_first_and_the_last_of_thousands_of_topics_are_listed():
+    lines = explain_as_text(decided((0, [1] * 100, {}))).splitlines()
     assert sum("admitted, K =" in line for line in lines) == 40
     assert any("... 60 more topics (-o json prints all) ..." in line for line in lines)
 
 
-def test_what_others_wrote_cannot_command_a_terminal():
+def test_names_cannot_control_the_terminal():
     written = msgspec.structs.replace(FIVE.record, comment="\x1b[2J")
-    text = told(WORKED, log=[msgspec.structs.replace(FIVE, record=written)])
+    text = explain_as_text(WORKED, log=[msgspec.structs.replace(FIVE, record=written)])
     assert "\x1b" not in text
     assert r"\x1b[2J" in text

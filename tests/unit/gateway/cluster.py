@@ -55,23 +55,23 @@ class Cluster:
         return {"responses": [], "errorCode": 0, "sessionId": 0}
 
     def _metadata(self, version, message):
-        asked = message["topics"]
-        if asked is None:
-            asked = [{"name": name, "topicId": NO_ID} for name in self.topics]
+        requested = message["topics"]
+        if requested is None:
+            requested = [{"name": name, "topicId": NO_ID} for name in self.topics]
         answer = {"brokers": [self._broker()], "clusterId": "c", "controllerId": 1}
-        return answer | {"topics": [self._topic(version, each) for each in asked]}
+        return answer | {"topics": [self._topic(version, each) for each in requested]}
 
     def _broker(self):
         host, port = self.address
         return {"nodeId": 1, "host": host, "port": port, "rack": None}
 
-    def _topic(self, version, asked):
+    def _topic(self, version, requested):
         by_id = {identity: name for name, (identity, _) in self.topics.items()}
-        name = asked["name"]
+        name = requested["name"]
         if name is None:
-            name = by_id.get(asked["topicId"])
+            name = by_id.get(requested["topicId"])
             if name is None or name in self.unseen:
-                return {"errorCode": 100, "name": None, "topicId": asked["topicId"], "partitions": []}
+                return {"errorCode": 100, "name": None, "topicId": requested["topicId"], "partitions": []}
         if name not in self.topics or name in self.unseen:
             return {"errorCode": 3, "name": name, "partitions": [], **self._operations(version, name)}
         identity, count = self.lagging.get(name, self.topics[name])
@@ -102,10 +102,10 @@ class Cluster:
                 results.append(self._created_answer(version, each, validate_only=message["validateOnly"]))
         return {"topics": results}
 
-    def _created_answer(self, version, asked, *, validate_only):
-        name, count = asked["name"], asked["numPartitions"]
-        if asked["assignments"]:
-            count = len(asked["assignments"])
+    def _created_answer(self, version, requested, *, validate_only):
+        name, count = requested["name"], requested["numPartitions"]
+        if requested["assignments"]:
+            count = len(requested["assignments"])
         elif count < 0:
             count = self.default_partitions
         if not validate_only:
@@ -138,7 +138,7 @@ class Cluster:
         return {"results": results}
 
     def _delete(self, version, message):
-        """As KRaft's controller: what is named twice is invalid, but a name given twice does not count."""
+        """Delete as KRaft's controller does: a topic named twice is invalid, but a name given twice does not count."""
         if version < 6:
             named = [(name, NO_ID) for name in message["topicNames"]]
         else:
@@ -151,8 +151,8 @@ class Cluster:
             code, why = self._deletion_error(named, name, identity, place)
             if code == 0:
                 deleted.append(place)
-            told = {"topicId": known or identity} if version >= 6 else {}
-            results.append({"name": place, "errorCode": code, "errorMessage": why, **told})
+            ids = {"topicId": known or identity} if version >= 6 else {}
+            results.append({"name": place, "errorCode": code, "errorMessage": why, **ids})
         for place in deleted:
             del self.topics[place]
         return {"responses": [_for(version, each) for each in results]}

@@ -5,8 +5,8 @@ import struct
 
 from quota.gateway.addresses import Addresses
 from quota.gateway.channel import Channel
-from quota.gateway.gate import Gate
-from quota.gateway.mutations.mutate import Rules, Verdict
+from quota.gateway.context import GatewayContext
+from quota.gateway.mutations.mutate import DecisionReply, Rules
 from quota.gateway.mutes import Mutes
 from quota.gateway.offered import OfferedApis
 from quota.records.decision import read_decision
@@ -26,11 +26,11 @@ GATEWAY = ("gw", 19092)
 
 
 class FakePorts:
-    """What a channel needs, by hand."""
+    """The ports of a channel, operated by hand."""
 
     def __init__(self):
         self.client, self.broker = bytearray(), bytearray()
-        self.asked, self.pauses = [], []
+        self.requested, self.pauses = [], []
         self.time = 1000
 
     def to_client(self, data):
@@ -39,8 +39,8 @@ class FakePorts:
     def to_broker(self, data):
         self.broker += data
 
-    def ask(self, question):
-        self.asked.append(question)
+    def request_decision(self, request):
+        self.requested.append(request)
 
     def pause(self, ms):
         self.pauses.append(ms)
@@ -49,14 +49,14 @@ class FakePorts:
         return self.time
 
 
-def make_gate(protocol, *, addresses=None, permissive=True, mute_by="connection", gate=None, **options):
-    """Return a gate; options that are not its own are those of `Rules`."""
-    if gate is not None:
-        return gate
+def make_context(protocol, *, addresses=None, permissive=True, mute_by="connection", context=None, **options):
+    """Return a context; options that are not its own are those of `Rules`."""
+    if context is not None:
+        return context
     own = {name: options.pop(name) for name in ("authenticates", "max_request_bytes") if name in options}
     addresses = addresses or Addresses({GATEWAY: GATEWAY})
     offered = OfferedApis(protocol, rewritten=addresses.rewritten, permissive=permissive)
-    return Gate(protocol, offered, addresses, Rules(**options), Mutes(mute_by), **own)
+    return GatewayContext(protocol, offered, addresses, Rules(**options), Mutes(mute_by), **own)
 
 
 class Play:
@@ -65,9 +65,9 @@ class Play:
     def __init__(self, protocol, cluster=None, *, client_id="app", **options):
         self.protocol = protocol
         self.cluster = cluster or Cluster()
-        self.gate = make_gate(protocol, **options)
+        self.context = make_context(protocol, **options)
         self.ports = FakePorts()
-        self.channel = Channel(self.gate, self.ports)
+        self.channel = Channel(self.context, self.ports)
         self.client_id = client_id
         self.seen = []
         """What the broker got: (API key, version, message) of each request."""
@@ -147,21 +147,21 @@ class Play:
 
     def decide(self, refused=(), throttle_ms=0, waited_ms=0, age_ms=0):
         """Answer the one question: all topics are admitted but those named. Return the question's request."""
-        (ask,) = self.ports.asked
-        self.ports.asked.clear()
+        (ask,) = self.ports.requested
+        self.ports.requested.clear()
         decision = decision_on(ask.request, refused, throttle_ms)
-        self.channel.decided(Verdict(decision, waited_ms, age_ms=age_ms))
+        self.channel.decided(DecisionReply(decision, waited_ms, age_ms=age_ms))
         self.serve()
         return ask.request
 
     def no_decision(self, invalid="", waited_ms=8000):
-        """Tell that there is no decision."""
-        self.ports.asked.clear()
-        self.channel.decided(Verdict(None, waited_ms, invalid))
+        """Report that there is no decision."""
+        self.ports.requested.clear()
+        self.channel.decided(DecisionReply(None, waited_ms, invalid))
         self.serve()
 
     def end_pause(self):
-        """Let the present pause pass."""
+        """Let the current pause pass."""
         self.ports.time += self.ports.pauses.pop(0)
         self.channel.paused()
         self.serve()
@@ -169,7 +169,7 @@ class Play:
     def pass_time(self, ms):
         """Let time pass, and resume the channel if its request is due."""
         self.ports.time += ms
-        for channel in list(self.gate.mutes.due(self.ports.time)):
+        for channel in list(self.context.mutes.due(self.ports.time)):
             channel.resume()
         self.serve()
 

@@ -20,7 +20,7 @@ def brokers(answer):
 
 @pytest.mark.parametrize("version", range(4, 14))
 def test_metadata_names_the_gateway(play, version):
-    """In all versions; the rest of the answer is the broker's."""
+    """All versions do; the rest of the response is the broker's."""
     on = play(with_broker(a=2), addresses=REWRITING)
     answer = on.call(3, version, {"topics": None, "allowAutoTopicCreation": False})
     assert brokers(answer) == [GATEWAY]
@@ -29,14 +29,14 @@ def test_metadata_names_the_gateway(play, version):
 
 @pytest.mark.parametrize("version", range(3))
 def test_describecluster_names_the_gateway(play, version):
-    """In all versions."""
+    """All versions do."""
     answer = play(with_broker(), addresses=REWRITING).call(60, version, {})
     assert (brokers(answer), answer["clusterAuthorizedOperations"]) == ([GATEWAY], 7)
 
 
 @pytest.mark.parametrize("version", range(7))
 def test_findcoordinator_names_the_gateway(play, version):
-    """In all versions, for one coordinator as for many."""
+    """All versions do, for one coordinator and for many."""
     many = {"coordinatorKeys": ["g", "h"], "keyType": 0}
     answer = play(with_broker(), addresses=REWRITING).call(10, version, many if version > 3 else {"key": "g"})
     found = answer["coordinators"] if version > 3 else [answer]
@@ -45,40 +45,39 @@ def test_findcoordinator_names_the_gateway(play, version):
 
 @pytest.mark.parametrize("addresses", [REWRITING, Addresses({GATEWAY: GATEWAY})], ids=["rewritten", "by brokers"])
 class TestForeign:
-    """A broker that tells an address the gateway does not know."""
+    """A broker that advertises an address unknown to the gateway."""
 
     @pytest.fixture
     def on(self, play, addresses):
         return play(Cluster("elsewhere", 1, a=1), addresses=addresses)
 
     @pytest.mark.parametrize("version", [4, 9, 13])
-    def test_it_is_left_out_of_metadata(self, on, version):
+    def test_an_unknown_broker_is_removed_from_metadata(self, on, version):
         """Clients then wait for it as for one that is down; it is counted."""
         answer = on.call(3, version, {"topics": None})
         assert (answer["brokers"], [each["name"] for each in answer["topics"]]) == ([], ["a"])
-        assert on.gate.stats.foreign_addresses == 1
+        assert on.context.stats.foreign_addresses == 1
 
-    def test_it_is_left_out_of_describecluster(self, on):
-        """Likewise."""
+    def test_an_unknown_broker_is_removed_from_describecluster(self, on):
         assert on.call(60, 2, {})["brokers"] == []
 
     @pytest.mark.parametrize("version", [0, 3, 4, 6])
-    def test_a_coordinator_there_is_not_available(self, on, version):
+    def test_a_coordinator_on_an_unknown_broker_is_not_available(self, on, version):
         """COORDINATOR_NOT_AVAILABLE, at which clients try again."""
-        asked = {"coordinatorKeys": ["g"], "keyType": 0} if version > 3 else {"key": "g"}
-        answer = on.call(10, version, asked)
+        body = {"coordinatorKeys": ["g"], "keyType": 0} if version > 3 else {"key": "g"}
+        answer = on.call(10, version, body)
         found = answer["coordinators"][0] if version > 3 else answer
         assert (found["nodeId"], found["host"], found["port"], found["errorCode"]) == (-1, "", -1, 15)
 
 
 def test_findcoordinator_without_keys_is_answered_without_coordinators(play):
-    """A request of nobody's interest, but it must not be an error of ours."""
+    """The request has no use, but it must not cause an error of the gateway."""
     answer = play().call(10, 6, {"coordinatorKeys": [], "keyType": 0})
     assert answer["coordinators"] == []
 
 
 def test_an_error_of_findcoordinator_is_unchanged(play):
-    """With the address that it has."""
+    """The response has the address that it had."""
     on = play()
     error = {"errorCode": 30, "errorMessage": "no", "nodeId": -1, "host": "", "port": -1}
     on.cluster.answer = lambda *_: {"throttleTimeMs": 0, "coordinators": [{"key": "g", **error}]}
@@ -86,7 +85,7 @@ def test_an_error_of_findcoordinator_is_unchanged(play):
     assert answer["coordinators"] == [{"key": "g", **error}]
 
 
-def test_an_answer_that_names_the_gateway_already_is_not_written_anew(play):
+def test_a_response_that_already_names_the_gateway_is_unchanged(play):
     """The very bytes, and so what no schema knows."""
     on = play(Cluster(a=1))
     on.send(3, 12, {"topics": None})
@@ -95,14 +94,14 @@ def test_an_answer_that_names_the_gateway_already_is_not_written_anew(play):
     assert bytes(on.ports.client) == answer
 
 
-def test_unknown_tags_of_brokers_and_behind_them_stay_when_addresses_are_rewritten(play):
-    """Of a broker, of a topic and of the answer."""
+def test_unknown_tags_stay_when_addresses_are_rewritten(play):
+    """The tags are those of a broker, of a topic and of the response."""
     on = play(with_broker(), addresses=REWRITING)
     host, port = BROKER
     broker = {"nodeId": 1, "host": host, "port": port, "rack": "r", "_tags": [(90, b"b")]}
     topic = {"errorCode": 0, "name": "a", "topicId": bytes(16), "partitions": [], "_tags": [(91, b"t")]}
-    told = {"brokers": [broker], "topics": [topic], "clusterId": "c", "controllerId": 1, "_tags": [(92, b"m")]}
-    on.cluster.answer = lambda *_: {"throttleTimeMs": 3, **told}
+    fields = {"brokers": [broker], "topics": [topic], "clusterId": "c", "controllerId": 1, "_tags": [(92, b"m")]}
+    on.cluster.answer = lambda *_: {"throttleTimeMs": 3, **fields}
     answer = on.call(3, 12, {"topics": None})
     assert answer["brokers"] == [{**broker, "host": GATEWAY[0], "port": GATEWAY[1]}]
     assert (answer["topics"][0]["_tags"], answer["_tags"]) == ([(91, b"t")], [(92, b"m")])

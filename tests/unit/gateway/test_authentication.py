@@ -1,8 +1,8 @@
-"""SASL through a channel: the broker alone decides, and the gateway learns who the client is."""
+"""SASL through a channel: the broker alone decides, and the gateway learns the client's user."""
 
 import pytest
 
-from quota.gateway.gate import ChannelError
+from quota.gateway.context import ChannelError
 from tests.unit.gateway.cluster import Cluster
 
 ALICE, BOB, WRONG = b"\0alice\0secret", b"\0bob\0secret", b"\0alice\0wrong"
@@ -40,7 +40,7 @@ def authenticate(on, mechanism, *messages, version=2):
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_plain_makes_the_user_known_when_the_broker_accepts(sasl, version):
-    """Not before."""
+    """The user is unknown before."""
     on = sasl()
     on.call(17, 1, {"mechanism": "PLAIN"})
     on.send(36, version, {"authBytes": ALICE})
@@ -61,7 +61,7 @@ def test_scram_makes_the_user_known_in_the_second_round(sasl):
 
 
 def test_a_wrong_password_is_answered_with_the_brokers_own_message(sasl):
-    """And no request passes after it."""
+    """No request is forwarded after it."""
     on = sasl()
     refused = authenticate(on, "PLAIN", WRONG)[1]
     assert (refused["errorCode"], refused["errorMessage"]) == (
@@ -73,8 +73,8 @@ def test_a_wrong_password_is_answered_with_the_brokers_own_message(sasl):
 
 
 @pytest.mark.parametrize("mechanism", ["GSSAPI", "NTLM", "", "plain", "PLAIN "])
-def test_a_mechanism_that_hides_the_user_is_refused_by_the_gateway(sasl, mechanism):
-    """With the error that lists those of the broker that may be used, though the broker accepts it."""
+def test_a_mechanism_that_hides_the_user_is_rejected_by_the_gateway(sasl, mechanism):
+    """The error lists those of the broker that may be used, although the broker accepts it."""
     on = sasl()
     broker = on.cluster.answer
     on.cluster.answer = lambda key, *rest: {**broker(key, *rest), **({"errorCode": 0} if key == 17 else {})}
@@ -84,26 +84,26 @@ def test_a_mechanism_that_hides_the_user_is_refused_by_the_gateway(sasl, mechani
     assert on.channel.user is None
 
 
-def test_the_brokers_mechanisms_are_told_without_those_that_hide_the_user(sasl):
+def test_the_brokers_mechanisms_are_listed_without_those_that_hide_the_user(sasl):
     """The broker of the tests knows GSSAPI, too."""
     answers = authenticate(sasl(), "SCRAM-SHA-512")
     assert answers == [{"errorCode": 33, "mechanisms": ["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"]}]
 
 
-def test_a_delegation_token_is_answered_with_a_sentence_and_closed(sasl):
+def test_a_delegation_token_is_rejected_with_a_message_and_the_connection_closed(sasl):
     """The broker does not get it."""
     on = sasl()
     on.call(17, 1, {"mechanism": "SCRAM-SHA-256"})
-    with pytest.raises(ChannelError, match="delegation token"):
+    with pytest.raises(ChannelError, match="delegation tokens"):
         on.send(36, 2, {"authBytes": b"n,,n=dG9rZW4,r=abc,tokenauth=true"})
     (answer,) = on.answers()
     assert answer["errorCode"] == 58
-    assert "cannot authenticate with a delegation token" in answer["errorMessage"]
+    assert "does not accept delegation tokens" in answer["errorMessage"]
     assert on.keys_seen() == [17]
 
 
-def test_a_client_whose_name_cannot_be_read_is_closed_though_the_broker_accepts_it(sasl):
-    """With a sentence."""
+def test_a_client_with_an_unreadable_name_is_disconnected_although_the_broker_accepts_it(sasl):
+    """The response has an error message."""
     cluster = a_cluster()
     cluster.accepts[b"odd"] = {}
     on = sasl(cluster)
@@ -115,14 +115,14 @@ def test_a_client_whose_name_cannot_be_read_is_closed_though_the_broker_accepts_
     assert (answer["errorCode"], on.channel.user) == (58, None)
 
 
-def test_an_exchange_without_a_handshake_makes_nobody_known(sasl):
-    """A broker would close; were it not to, the client would still be nobody."""
+def test_an_exchange_without_a_handshake_authenticates_no_user(sasl):
+    """A broker would close the connection; if it did not, the client would still have no user."""
     on = sasl()
     assert on.call(36, 2, {"authBytes": ALICE})["errorCode"] == 0
     assert on.channel.user is None
 
 
-def test_a_message_behind_a_refused_handshake_makes_nobody_known(sasl):
+def test_a_message_after_a_rejected_handshake_authenticates_no_user(sasl):
     """The broker of the tests does not take PLAIN here; what it answers to the message does not count."""
     on = sasl()
     plain = on.cluster.answer
@@ -133,15 +133,15 @@ def test_a_message_behind_a_refused_handshake_makes_nobody_known(sasl):
 
 
 @pytest.mark.parametrize(
-    ("lifetime_ms", "told"), [(0, 0), (60_000, 50_000), (12_000, 6000), (3000, 1500), (1, 1), (2, 1)]
+    ("lifetime_ms", "advertised"), [(0, 0), (60_000, 50_000), (12_000, 6000), (3000, 1500), (1, 1), (2, 1)]
 )
-def test_a_session_is_told_to_end_a_decision_earlier_than_it_does(sasl, lifetime_ms, told):
-    """By 10 s here, at most half of it."""
+def test_the_advertised_session_lifetime_is_shorter_by_a_decision_timeout(sasl, lifetime_ms, advertised):
+    """It ends earlier by 10 s here, and at most by half of the lifetime."""
     on = sasl(a_cluster(lifetime_ms), decision_timeout_ms=10_000)
-    assert authenticate(on, "PLAIN", ALICE)[1]["sessionLifetimeMs"] == told
+    assert authenticate(on, "PLAIN", ALICE)[1]["sessionLifetimeMs"] == advertised
 
 
-def test_a_client_authenticates_again_on_its_connection(sasl):
+def test_a_client_can_reauthenticate_on_its_connection(sasl):
     """KIP-368: by the same user, also while other requests are answered."""
     on = sasl(a_cluster(60_000))
     authenticate(on, "PLAIN", ALICE)
@@ -155,7 +155,7 @@ def test_a_client_authenticates_again_on_its_connection(sasl):
     ("lifetime_ms", "passed_ms", "expected"),
     [(0, 5000, 10_000), (60_000, 0, 10_000), (6000, 0, 4800), (6000, 2500, 2800), (6000, 7000, 100)],
 )
-def test_a_decision_may_take_four_fifths_of_what_is_left_of_the_session(sasl, lifetime_ms, passed_ms, expected):
+def test_a_decision_may_take_four_fifths_of_the_remaining_session(sasl, lifetime_ms, passed_ms, expected):
     """The broker closes the connection after that, and what was charged would not be carried out."""
     on = sasl(a_cluster(lifetime_ms), decision_timeout_ms=10_000)
     authenticate(on, "PLAIN", ALICE)
@@ -163,7 +163,7 @@ def test_a_decision_may_take_four_fifths_of_what_is_left_of_the_session(sasl, li
     topic = {"name": "a", "numPartitions": 1, "replicationFactor": 1, "assignments": [], "configs": []}
     on.send(19, 7, {"topics": [topic], "timeoutMs": 30_000, "validateOnly": False})
     on.serve()
-    assert [each.timeout_ms for each in on.ports.asked] == [expected]
+    assert [each.timeout_ms for each in on.ports.requested] == [expected]
 
 
 def test_the_user_of_a_connection_cannot_change(sasl):
@@ -177,7 +177,7 @@ def test_the_user_of_a_connection_cannot_change(sasl):
     assert on.channel.user == "alice"
 
 
-def test_a_failed_second_authentication_leaves_the_user(sasl):
+def test_a_failed_reauthentication_keeps_the_user(sasl):
     """The broker closes the connection by itself."""
     on = sasl()
     authenticate(on, "PLAIN", ALICE)
@@ -185,7 +185,7 @@ def test_a_failed_second_authentication_leaves_the_user(sasl):
     assert on.channel.user == "alice"
 
 
-def test_requests_written_behind_an_authentication_wait_for_its_end(sasl):
+def test_requests_sent_after_an_authentication_wait_for_its_end(sasl):
     """A handshake and a message at once: the second reaches the broker when the first is answered."""
     on = sasl()
     on.send_bytes(on.frame(17, 1, {"mechanism": "PLAIN"}) + on.frame(36, 2, {"authBytes": ALICE}))
@@ -197,8 +197,8 @@ def test_requests_written_behind_an_authentication_wait_for_its_end(sasl):
 
 
 @pytest.mark.parametrize("key", [0, 1, 3, 10, 19, 20, 37, 60])
-def test_nothing_else_passes_before_authentication(sasl, key, protocol):
-    """Whatever the rest of the request."""
+def test_no_other_request_is_forwarded_before_authentication(sasl, key, protocol):
+    """This is true for any rest of the request."""
     on = sasl()
     version = protocol.apis[key].max_version
     with pytest.raises(ChannelError, match=f"API {key} before authentication"):
@@ -206,13 +206,13 @@ def test_nothing_else_passes_before_authentication(sasl, key, protocol):
     assert bytes(on.ports.broker) == b""
 
 
-def test_a_large_request_is_refused_before_authentication(sasl):
-    """By Kafka's own limit, 512 KiB."""
+def test_a_large_request_before_authentication_is_rejected(sasl):
+    """The limit is Kafka's own, 512 KiB."""
     on = sasl()
     with pytest.raises(ChannelError, match="524289 bytes"):
         on.send_bytes((524_289).to_bytes(4) + b"\0\x24\0\x02")
 
 
-def test_without_sasl_everybody_is_anonymous(play):
-    """As on a broker's plaintext listener."""
+def test_without_sasl_every_client_is_anonymous(play):
+    """A broker's plaintext listener does the same."""
     assert play().channel.user == "ANONYMOUS"

@@ -1,10 +1,10 @@
-"""The order of answers, the barrier that a mutation is, mutes, and what is passed on without being held."""
+"""The order of responses, mutations as barriers, mutes, and forwarding without buffering."""
 
 import struct
 
 import pytest
 
-from quota.gateway.gate import ChannelError
+from quota.gateway.context import ChannelError
 from tests.unit.gateway.cluster import NO_ID, Cluster
 from tests.unit.gateway.play import take_frames
 
@@ -42,8 +42,8 @@ FETCH = {"topics": [], "forgottenTopicsData": [], "replicaId": -1, "maxWaitMs": 
 class TestOrder:
     """Requests written at once."""
 
-    def test_all_are_answered_in_order(self, play):
-        """Relayed ones, mutations that are admitted, refused and validated, and the gateway's own answers."""
+    def test_all_responses_come_in_order(self, play):
+        """There are relayed responses, those to admitted, refused and validated mutations, and the gateway's own."""
         on = play(Cluster(old=2))
         frames = [
             on.frame(3, 12, metadata("old")),
@@ -70,7 +70,7 @@ class TestOrder:
         assert [each["errorCode"] for each in answers[5]["responses"]] == [0]
 
     def test_a_mutation_is_a_barrier(self, play):
-        """What is written behind it reaches the broker when it is answered."""
+        """Requests after it reach the broker once it is answered."""
         on = play()
         on.send_bytes(on.frame(19, 7, creation("a")) + on.frame(3, 12, metadata("a")))
         on.serve()
@@ -80,14 +80,14 @@ class TestOrder:
         assert on.keys_seen() == [19, 19, 3]
         assert [each["topics"][0]["errorCode"] for each in on.answers()] == [0, 0]
 
-    def test_a_mutation_does_not_overtake_what_was_relayed_before_it(self, play):
+    def test_a_mutation_does_not_overtake_earlier_requests(self, play):
         """A fetch that takes long is answered first."""
         on = play()
         on.send(1, 12, FETCH)
         slow = on.next_answer()
         on.send(19, 7, creation("a"))
         validated = on.next_answer()
-        assert (on.answers(), on.ports.asked) == ([], [])
+        assert (on.answers(), on.ports.requested) == ([], [])
         on.channel.from_broker(slow)
         on.channel.from_broker(validated)
         on.decide(refused={"a"})
@@ -96,8 +96,8 @@ class TestOrder:
             (False, True),
         ]
 
-    def test_the_gateways_own_answer_waits_for_its_turn(self, play):
-        """That to an unknown version of ApiVersions."""
+    def test_the_gateways_own_response_waits_for_earlier_ones(self, play):
+        """The gateway's own response is that to an unknown version of ApiVersions."""
         on = play()
         on.send(3, 12, metadata())
         unknown = struct.pack(">hhih", 18, 999, 2, -1) + b"\0\x01\x01\0"
@@ -107,7 +107,7 @@ class TestOrder:
         first, second = take_frames(on.ports.client)
         assert (first[:4], second[:6]) == (struct.pack(">i", 1), struct.pack(">ih", 2, 35))
 
-    def test_produce_without_acknowledgement_has_no_answer(self, play):
+    def test_produce_without_acknowledgement_has_no_response(self, play):
         """The next request's answer is the next."""
         on = play()
         on.send_bytes(on.frame(0, 9, produce(acks=0)) + on.frame(0, 9, produce(acks=-1)) + on.frame(3, 12, metadata()))
@@ -116,8 +116,8 @@ class TestOrder:
         assert ["responses" in each for each in on.answers()] == [True, False]
 
     @pytest.mark.parametrize("version", range(3, 14))
-    def test_acknowledgement_is_found_in_all_versions_of_produce(self, play, version):
-        """Behind a transactional id of any length, which may be null."""
+    def test_acks_are_read_in_all_versions_of_produce(self, play, version):
+        """They come after a transactional id of any length, which may be null."""
         on = play()
         for transaction in (None, "", "t" * 2000):
             for acks in (0, 1):
@@ -126,8 +126,8 @@ class TestOrder:
         on.serve()
         assert (len(on.seen), len(on.answers())) == (6, 3)
 
-    def test_an_answer_that_was_not_expected_closes_the_connection(self, play):
-        """Of another correlation id, or of none."""
+    def test_an_unexpected_response_closes_the_connection(self, play):
+        """The response has a different correlation id, or none is expected."""
         on = play()
         on.send(3, 12, metadata())
         for answer in (struct.pack(">ii", 4, 99), struct.pack(">ii", -1, 1), struct.pack(">ih", 2, 1)):
@@ -135,9 +135,9 @@ class TestOrder:
                 play_again(on, answer)
             assert error.value.reason == "answer"
 
-    def test_a_broker_that_speaks_first_closes_the_connection(self, play):
-        """Nothing was asked."""
-        with pytest.raises(ChannelError, match="answer 5 that is not expected"):
+    def test_a_response_without_a_request_closes_the_connection(self, play):
+        """There was no request."""
+        with pytest.raises(ChannelError, match="unexpected response \\(correlation id 5\\)"):
             play().channel.from_broker(struct.pack(">ii", 4, 5))
 
 
@@ -149,10 +149,10 @@ def play_again(on, answer):
 
 
 class TestPassingOn:
-    """Frames that are not looked into."""
+    """Frames that are not parsed."""
 
-    def test_a_large_request_is_passed_on_piece_by_piece(self, play):
-        """Of 30 MB nothing is held but the head."""
+    def test_a_large_request_is_forwarded_piece_by_piece(self, play):
+        """Only the head of 30 MB is buffered."""
         on = play()
         frame = on.frame(0, 9, produce(size=30_000_000))
         sent = 0
@@ -164,7 +164,7 @@ class TestPassingOn:
             assert len(on.ports.broker) == sent
         assert bytes(on.ports.broker) == frame
 
-    def test_a_large_answer_is_passed_on_piece_by_piece(self, play):
+    def test_a_large_response_is_forwarded_piece_by_piece(self, play):
         """A fetch's."""
         on = play()
         on.send(1, 12, FETCH)
@@ -174,8 +174,8 @@ class TestPassingOn:
             assert len(on.ports.client) == min(at + 65_536, len(answer))
         assert on.channel.is_idle
 
-    def test_a_request_behind_a_large_one_begins_with_its_end(self, play):
-        """Also if the end and the next request come together."""
+    def test_a_request_after_a_large_one_begins_at_its_end(self, play):
+        """The end and the next request may arrive together."""
         on = play()
         first, second = on.frame(0, 9, produce(size=5000)), on.frame(3, 12, metadata())
         on.send_bytes(first[:100])
@@ -183,14 +183,14 @@ class TestPassingOn:
         on.serve()
         assert on.keys_seen() == [0, 3]
 
-    def test_bytes_behind_a_message_are_relayed(self, play):
+    def test_bytes_after_a_message_are_relayed(self, play):
         """librdkafka writes some, and brokers ignore them."""
         on = play()
         frame = on.frame(3, 12, metadata())[4:] + b"behind"
         on.send_bytes(len(frame).to_bytes(4) + frame)
         assert bytes(on.ports.broker) == len(frame).to_bytes(4) + frame
 
-    def test_bytes_behind_a_mutation_change_nothing(self, play):
+    def test_bytes_after_a_mutation_change_nothing(self, play):
         """It is the same mutation."""
         on = play()
         frame = on.frame(19, 7, creation("a"))[4:] + on.frame(19, 7, creation("b"))
@@ -201,7 +201,7 @@ class TestPassingOn:
         assert bytes(on.ports.broker) == b""
 
     def test_metadata_must_not_create_topics(self, play):
-        """The permission is taken away in all versions; all else is kept."""
+        """The permission is removed in all versions; all else is unchanged."""
         for version in range(4, 14):
             on = play()
             on.send(3, version, {**metadata("a"), "allowAutoTopicCreation": True})
@@ -216,7 +216,7 @@ class TestMutes:
     """KIP-219."""
 
     def test_the_next_request_waits_until_the_throttle_time_is_over(self, play):
-        """The answer itself came at once."""
+        """The response itself came at once."""
         on = play()
         on.send(19, 7, creation("a"))
         on.serve()
@@ -230,7 +230,7 @@ class TestMutes:
         on.pass_time(1)
         assert len(on.answers()) == 1
 
-    def test_a_muted_channel_passes_on_the_rest_of_what_has_begun(self, play):
+    def test_a_muted_channel_forwards_the_rest_of_a_request(self, play):
         """Requests that are there wait; a large one waits with its head."""
         on = play()
         on.send(19, 7, creation("a"))
@@ -245,19 +245,19 @@ class TestMutes:
         assert on.keys_seen()[-1] == 0
 
     def test_by_connection_another_connection_is_not_muted(self, play):
-        """As in Kafka."""
+        """Kafka does the same."""
         first = play()
-        second = play(first.cluster, gate=first.gate)
+        second = play(first.cluster, context=first.context)
         mute(first)
         assert len([second.call(3, 12, metadata())]) == 1
 
     def test_by_client_all_connections_of_the_client_are_muted(self, play):
         """Those that are open, and those that come; others are not."""
         first = play(mute_by="client")
-        second, other = (play(first.cluster, gate=first.gate, client_id=client) for client in ("app", "other"))
+        second, other = (play(first.cluster, context=first.context, client_id=client) for client in ("app", "other"))
         assert len([second.call(3, 12, metadata())]) == 1
         mute(first)
-        later = play(first.cluster, gate=first.gate)
+        later = play(first.cluster, context=first.context)
         for channel in (second, later):
             channel.ports.time = first.ports.time
             channel.send(3, 12, metadata())
@@ -272,11 +272,11 @@ class TestMutes:
 
     @pytest.mark.parametrize(("key", "version", "message"), [(3, 12, metadata()), (1, 12, FETCH), (0, 9, produce())])
     def test_by_client_a_mute_outlives_its_connection(self, play, key, version, message):
-        """Connecting anew does not evade it: the first request waits, whether or not it is read whole."""
+        """A new connection does not evade it: the first request waits, whether or not it is read whole."""
         first = play(mute_by="client")
         mute(first)
         first.channel.close()
-        again = play(first.cluster, gate=first.gate)
+        again = play(first.cluster, context=first.context)
         again.ports.time = first.ports.time
         again.send(key, version, message)
         again.serve()
@@ -292,10 +292,10 @@ def mute(on):
 
 
 class TestEnds:
-    """Clients that go away."""
+    """Clients that disconnect."""
 
-    def test_nothing_goes_on_after_the_client_has_gone(self, play):
-        """Neither of a mutation that is decided, nor of a pause."""
+    def test_nothing_continues_after_the_client_has_disconnected(self, play):
+        """Neither a pending mutation nor a pause continues."""
         for cluster in (Cluster(), Cluster(a=1)):
             on = play(cluster)
             cluster.unseen.add("a")
@@ -306,7 +306,7 @@ class TestEnds:
             on.serve()
             assert on.changes_seen() == []
 
-    def test_what_the_channel_knows_of_itself(self, play):
+    def test_the_channel_reports_its_own_state(self, play):
         """Idle, mutating, idle again."""
         on = play()
         assert (on.channel.is_idle, on.channel.is_mutating) == (True, False)

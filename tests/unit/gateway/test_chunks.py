@@ -1,4 +1,4 @@
-"""However the bytes of a session are cut on their way, the same comes out."""
+"""The result of a session does not depend on how its bytes are cut into chunks."""
 
 from itertools import pairwise
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quota.gateway.mutations.mutate import Verdict
+from quota.gateway.mutations.mutate import DecisionReply
 from tests.unit.gateway.cluster import NO_ID, Cluster
 from tests.unit.gateway.play import Play, decision_on
 
@@ -49,10 +49,10 @@ class Session:
         cluster.accepts = {ALICE: {}}
         self._on = Play(protocol, cluster, authenticates=True)
         self._cut = cut
-        self._asked = []
+        self._requested = []
 
     def outcome(self):
-        """Play it; return all bytes that the client got, what the broker got, and what was asked."""
+        """Play a session; return all bytes that the client and the broker got, and the requests for decisions."""
         frames = session(self._on)
         # A client that authenticates waits for the answer.
         for part in (b"".join(frames[:3]), b"".join(frames[3:])):
@@ -60,7 +60,7 @@ class Session:
                 self._on.channel.from_client(piece)
                 while self._answer() or self._decide() or self._pass_time():
                     pass
-        return bytes(self._on.ports.client), self._on.seen, self._asked
+        return bytes(self._on.ports.client), self._on.seen, self._requested
 
     def _answer(self):
         answer = self._on.next_answer()
@@ -69,11 +69,11 @@ class Session:
         return answer is not None
 
     def _decide(self):
-        if not self._on.ports.asked:
+        if not self._on.ports.requested:
             return False
-        ask = self._on.ports.asked.pop()
-        self._asked.append((ask.request, ask.content))
-        self._on.channel.decided(Verdict(decision_on(ask.request, {"refused"}, 40), 5))
+        ask = self._on.ports.requested.pop()
+        self._requested.append((ask.request, ask.content))
+        self._on.channel.decided(DecisionReply(decision_on(ask.request, {"refused"}, 40), 5))
         return True
 
     def _pass_time(self):
@@ -82,8 +82,8 @@ class Session:
             on.ports.pauses.clear()
             on.channel.paused()
             return True
-        on.ports.time = max(on.ports.time, on.gate.mutes.next_at() or 0)
-        due = list(on.gate.mutes.due(on.ports.time))
+        on.ports.time = max(on.ports.time, on.context.mutes.next_at() or 0)
+        due = list(on.context.mutes.due(on.ports.time))
         for channel in due:
             channel.resume()
         return bool(due)
@@ -98,9 +98,9 @@ def outcome(protocol, cut):
 def uncut(protocol):
     """The outcome of the session in whole pieces, checked once."""
     found = outcome(protocol, lambda data: [data])
-    to_client, seen, asked = found
+    to_client, seen, requested = found
     assert [key for key, _, _ in seen] == [18, 17, 36, 3, 19, 19, 0, 0, 37, 3, 37, 3, 37, 20, 20, 10]
-    assert [[each.name for each in request.topics] for request, _ in asked] == [
+    assert [[each.name for each in request.topics] for request, _ in requested] == [
         ["new", "refused"],
         ["there"],
         ["there", "new"],
@@ -109,15 +109,15 @@ def uncut(protocol):
     return found
 
 
-def test_one_byte_at_a_time(protocol, uncut):
-    """On both sides."""
+def test_chunks_arrive_one_byte_at_a_time(protocol, uncut):
+    """Both sides do so."""
     assert outcome(protocol, lambda data: [data[at : at + 1] for at in range(len(data))]) == uncut
 
 
 @settings(max_examples=60)
 @given(data=st.data())
-def test_any_cuts(protocol, uncut, data):
-    """On both sides, at any places."""
+def test_chunks_may_have_any_sizes(protocol, uncut, data):
+    """Both sides are cut at any positions."""
 
     def cut(whole):
         return cuts(whole, data.draw(st.lists(st.integers(0, len(whole)), max_size=6)))

@@ -12,8 +12,8 @@ def stream(*data):
     return made
 
 
-def test_a_length_is_there_with_its_fourth_byte():
-    """Signed, as it came."""
+def test_a_length_is_complete_at_its_fourth_byte():
+    """The length is signed."""
     made = stream(b"\xff\xff\xff")
     assert made.length is None
     made.add(b"\xff")
@@ -21,7 +21,7 @@ def test_a_length_is_there_with_its_fourth_byte():
 
 
 def test_a_frame_is_taken_whole_without_its_length():
-    """And what is behind it stays."""
+    """Bytes after the frame stay."""
     made = stream(b"\0\0\0\x03ab", b"c\0\0\0\x01d")
     assert made.is_complete
     assert made.take() == b"abc"
@@ -29,19 +29,19 @@ def test_a_frame_is_taken_whole_without_its_length():
 
 
 def test_a_prefix_ends_with_the_frame():
-    """The next one is no part of it."""
+    """The next frame does not belong to it."""
     made = stream(b"\0\0\0\x03abcdef")
     assert (made.prefix(2), made.prefix(100)) == (b"ab", b"abc")
 
 
 @pytest.mark.parametrize("start", [b"", b"\0", b"\0\0\0\x09a"])
-def test_a_frame_that_is_not_all_there_is_not_complete(start):
-    """Nor is one without a length."""
+def test_a_partial_frame_is_not_complete(start):
+    """A frame without a complete length is not complete either."""
     assert not stream(start).is_complete
 
 
-def test_a_frame_is_passed_on_as_its_bytes_arrive():
-    """With its length; nothing of it is held."""
+def test_a_frame_is_forwarded_as_its_bytes_arrive():
+    """The length is forwarded, too; no bytes are buffered."""
     made = stream(b"\0\0\0\x05ab")
     assert made.pass_on() == b"\0\0\0\x05ab"
     assert made.is_passing
@@ -51,7 +51,7 @@ def test_a_frame_is_passed_on_as_its_bytes_arrive():
     assert made.take() == b"f"
 
 
-def test_a_frame_that_is_all_there_is_passed_on_at_once():
+def test_a_complete_frame_is_forwarded_at_once():
     """The next one stays."""
     made = stream(b"\0\0\0\x01a\0\0\0\x01b")
     assert (made.pass_on(), made.is_passing, made.take()) == (b"\0\0\0\x01a", False, b"b")

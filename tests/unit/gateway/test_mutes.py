@@ -23,7 +23,7 @@ def test_a_busy_channel_holds_one_request_until_it_is_answered():
 
 
 def test_a_muted_channel_is_due_when_its_time_is_over():
-    """Not a ms earlier."""
+    """It is not due a millisecond earlier."""
     mutes = Mutes()
     mutes.offer("a", 0)
     mutes.answered("a", APP, 100, 0)
@@ -43,7 +43,7 @@ def test_a_channel_that_closes_is_never_due():
 
 
 def test_a_shorter_mute_does_not_end_a_longer_one(by_client):
-    """Of two connections of one client."""
+    """Two connections of one client have separate channels."""
     for channel in ("a", "b"):
         by_client.join(channel, APP, 0)
         by_client.offer(channel, 0)
@@ -54,7 +54,7 @@ def test_a_shorter_mute_does_not_end_a_longer_one(by_client):
     assert [by_client.muted(channel, 1000) for channel in "abc"] == [False, False, False]
 
 
-def test_clients_of_a_user_are_muted_apart(by_client):
+def test_clients_of_a_user_are_muted_separately(by_client):
     """A client is a user and a client-id, which may be missing."""
     others = [("alice", "app2"), ("bob", "app"), ("alice", None), ("alice", "")]
     for number, client in enumerate([APP, *others]):
@@ -64,7 +64,7 @@ def test_clients_of_a_user_are_muted_apart(by_client):
     assert [by_client.muted(number, 1) for number in range(5)] == [True, False, False, False, False]
 
 
-def test_nothing_is_kept_of_clients_that_have_gone_and_are_not_muted(by_client):
+def test_disconnected_clients_that_are_not_muted_are_forgotten(by_client):
     """A thousand client-ids, one after the other."""
     for number in range(1000):
         client = ("alice", f"app-{number}")

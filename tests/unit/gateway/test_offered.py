@@ -1,11 +1,11 @@
-"""Which APIs and versions clients may use."""
+"""The APIs and versions that clients may use."""
 
 import struct
 
 import pytest
 
 from quota.gateway.addresses import Addresses
-from quota.gateway.gate import ChannelError
+from quota.gateway.context import ChannelError
 from quota.gateway.offered import OfferedApis
 from tests.unit.gateway.play import GATEWAY
 
@@ -17,10 +17,10 @@ def versions(answer):
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
-def test_clients_are_told_what_both_the_gateway_and_the_broker_know(play, version):
-    """Without the API that the gateway does not know (999) and the one that it withholds (88).
+def test_versions_known_to_both_the_gateway_and_the_broker_are_advertised(play, version):
+    """The unknown API (999) and the withheld one (88) are omitted.
 
-    Produce begins with the version that the broker tells, for librdkafka's sake (KAFKA-18659).
+    Produce begins with the broker's own first version, for librdkafka's sake (KAFKA-18659).
     """
     answer = play().call(18, version, {"clientSoftwareName": "x", "clientSoftwareVersion": "1"} if version > 2 else {})
     assert versions(answer) == {
@@ -36,14 +36,14 @@ def test_clients_are_told_what_both_the_gateway_and_the_broker_know(play, versio
     }
 
 
-def test_versions_whose_answers_would_lead_past_are_left_out_where_addresses_are_rewritten(play):
+def test_versions_whose_responses_would_bypass_the_gateway_are_omitted_with_rewriting(play):
     """KIP-951: Produce and Fetch name brokers from versions 10 and 16 on."""
-    told = versions(play(addresses=REWRITTEN).call(18, 3, {}))
-    assert (told[0], told[1]) == ((0, 9), (4, 15))
+    advertised = versions(play(addresses=REWRITTEN).call(18, 3, {}))
+    assert (advertised[0], advertised[1]) == ((0, 9), (4, 15))
 
 
-@pytest.mark.parametrize(("addresses", "told"), [(REWRITTEN, 1), (None, 2)])
-def test_transactions_are_told_in_a_version_that_fits_produces(play, addresses, told):
+@pytest.mark.parametrize(("addresses", "advertised"), [(REWRITTEN, 1), (None, 2)])
+def test_transactions_are_advertised_in_a_version_that_matches_produce(play, addresses, advertised):
     """KIP-890's second version needs Produce v12, or the broker says that a partition is not in the transaction."""
     on = play(addresses=addresses)
     features = [{"name": "transaction.version", "minVersionLevel": 2, "maxVersionLevel": 2}]
@@ -52,15 +52,15 @@ def test_transactions_are_told_in_a_version_that_fits_produces(play, addresses, 
     on.cluster.answer = lambda *request: {**plain(*request), "finalizedFeatures": features}
     answer = on.call(18, 4, {})
     assert answer["finalizedFeatures"] == [
-        {"name": "transaction.version", "minVersionLevel": told, "maxVersionLevel": told},
+        {"name": "transaction.version", "minVersionLevel": advertised, "maxVersionLevel": advertised},
         {"name": "group.version", "minVersionLevel": 1, "maxVersionLevel": 1},
     ]
 
 
-def test_permissive_versions_can_be_left_out(play):
+def test_permissive_versions_can_be_omitted(play):
     """Then all clients know error 89."""
-    told = versions(play(permissive=False).call(18, 3, {}))
-    assert (told[19], told[37], told[20]) == ((6, 7), (3, 3), (5, 6))
+    advertised = versions(play(permissive=False).call(18, 3, {}))
+    assert (advertised[19], advertised[37], advertised[20]) == ((6, 7), (3, 3), (5, 6))
 
 
 def test_the_other_fields_of_the_answer_are_unchanged(play):
@@ -76,7 +76,7 @@ def test_the_other_fields_of_the_answer_are_unchanged(play):
 
 @pytest.mark.parametrize("version", [5, 99, 32767])
 def test_an_unknown_version_of_apiversions_is_answered_in_version_0(play, version):
-    """As by a broker: error 35, and the versions that are known."""
+    """The response is that of a broker: error 35, and the known versions."""
     on = play()
     frame = struct.pack(">hhih", 18, version, 77, -1) + b"\0" + b"\x01\x01" + b"\0"
     on.send_bytes(len(frame).to_bytes(4) + frame)
@@ -100,7 +100,7 @@ def test_a_broker_that_does_not_know_the_version_is_understood(play):
         (3, 3),  # creates topics
         (17, 0),  # is followed by bytes that are no frames
         (88, 0),  # creates topics
-        (58, 0),  # Envelope: a request of somebody else's
+        (58, 0),  # Envelope: a request of another client
         (7, 3),  # of brokers alone
         (19, 1),
         (19, 8),
@@ -114,23 +114,23 @@ def test_a_broker_that_does_not_know_the_version_is_understood(play):
         (3, -1),
     ],
 )
-def test_what_is_not_offered_closes_the_connection(play, key, version):
-    """Whatever else the request says."""
+def test_a_version_that_is_not_advertised_closes_the_connection(play, key, version):
+    """The rest of the request does not matter."""
     on = play()
     with pytest.raises(ChannelError, match=f"API {key} in version {version}, which is not offered"):
         on.send_bytes(struct.pack(">ihhih", 12, key, version, 1, -1) + bytes(2))
     assert bytes(on.ports.broker) == b""
 
 
-def test_permissive_versions_are_refused_where_they_are_left_out(play):
-    """Not only hidden."""
+def test_omitted_permissive_versions_are_rejected(play):
+    """They are not only omitted from the advertised versions."""
     on = play(permissive=False)
     with pytest.raises(ChannelError, match="API 19 in version 5"):
         on.send(19, 5, {"topics": []})
 
 
-def test_every_api_of_the_release_has_been_looked_at(protocol):
-    """An API that comes with a new release may create topics or name brokers: look before adding it here."""
+def test_every_api_of_the_release_is_classified(protocol):
+    """An API of a new release may create topics or name brokers: check it before adding it here."""
     known = {0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 28, 29, 30, 31, 32}
     known |= {33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 55, 57, 60, 61, 64, 65, 66}
     known |= {68, 69, 71, 72, 74, 75, 76, 77, 78, 79, 80, 81, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92, 27}

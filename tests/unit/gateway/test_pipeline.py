@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from quota.gateway.gate import ChannelError
+from quota.gateway.context import ChannelError
 from quota.gateway.pipeline import Pipeline
 from quota.wire.headers import RequestHeader
 from quota.wire.primitives import Malformed
@@ -23,15 +23,15 @@ def sent(lists):
     return b"".join(lists)
 
 
-def test_an_answer_of_ones_own_waits_for_those_before_it(pipeline):
-    """And comes at once if there are none."""
-    pipeline.answer(header(1, 18, 0), {"errorCode": 35, "apiKeys": []})
+def test_an_own_response_waits_for_earlier_ones(pipeline):
+    """It comes at once if there are none."""
+    pipeline.respond(header(1, 18, 0), {"errorCode": 35, "apiKeys": []})
     assert sent(pipeline.to_client) == struct.pack(">iihi", 10, 1, 35, 0)
     pipeline.to_client.clear()
 
     pipeline.expect(header(2))
-    pipeline.answer(header(3, 18, 0), {"errorCode": 0, "apiKeys": []})
-    pipeline.answer(header(4, 18, 0), {"errorCode": 0, "apiKeys": []})
+    pipeline.respond(header(3, 18, 0), {"errorCode": 0, "apiKeys": []})
+    pipeline.respond(header(4, 18, 0), {"errorCode": 0, "apiKeys": []})
     assert pipeline.to_client == []
     pipeline.take(struct.pack(">iib", 5, 2, 0))
     expected = struct.pack(">iib", 5, 2, 0) + struct.pack(">iihi", 10, 3, 0, 0) + struct.pack(">iihi", 10, 4, 0, 0)
@@ -39,12 +39,12 @@ def test_an_answer_of_ones_own_waits_for_those_before_it(pipeline):
     assert pipeline.is_idle
 
 
-def test_an_answer_of_ones_own_never_comes_into_the_middle_of_one_that_is_passed_on(pipeline):
-    """Whether it is known before the first bytes of that one, or only then."""
+def test_an_own_response_never_interrupts_a_forwarded_one(pipeline):
+    """The own response may be ready before the first bytes of that one, or later."""
     pipeline.expect(header(1))
-    pipeline.answer(header(2, 18, 0), {"errorCode": 0, "apiKeys": []})
+    pipeline.respond(header(2, 18, 0), {"errorCode": 0, "apiKeys": []})
     pipeline.take(struct.pack(">ii", 9, 1) + b"ab")
-    pipeline.answer(header(3, 18, 0), {"errorCode": 0, "apiKeys": []})
+    pipeline.respond(header(3, 18, 0), {"errorCode": 0, "apiKeys": []})
     pipeline.take(b"cd")
     pipeline.take(b"e")
     own = [struct.pack(">iihi", 10, number, 0, 0) for number in (2, 3)]
@@ -52,7 +52,7 @@ def test_an_answer_of_ones_own_never_comes_into_the_middle_of_one_that_is_passed
     assert pipeline.is_idle
 
 
-def test_an_answer_that_is_passed_on_is_under_way_until_its_end(pipeline):
+def test_a_forwarded_response_is_pending_until_its_end(pipeline):
     """The channel must not be closed before."""
     pipeline.expect(header(1))
     pipeline.take(struct.pack(">ii", 9, 1) + b"ab")
@@ -62,8 +62,8 @@ def test_an_answer_that_is_passed_on_is_under_way_until_its_end(pipeline):
     assert sent(pipeline.to_client) == struct.pack(">ii", 9, 1) + b"abcde"
 
 
-def test_a_handler_gets_a_whole_answer(pipeline):
-    """In pieces of one byte."""
+def test_a_handler_gets_a_whole_response(pipeline):
+    """It arrives in pieces of one byte."""
     taken = []
     pipeline.expect(header(7), lambda request, frame: taken.append((request.correlation_id, frame)))
     for byte in struct.pack(">ii", 6, 7) + b"xy":
@@ -73,7 +73,7 @@ def test_a_handler_gets_a_whole_answer(pipeline):
 
 
 def test_a_handler_may_expect_and_answer_more(pipeline):
-    """What it adds stands behind what is outstanding, and comes in order."""
+    """Its additions come after the outstanding responses, in order."""
 
     def handle(request, _frame):
         pipeline.send(request._replace(api_key=18, api_version=0), {"errorCode": 0, "apiKeys": []})
@@ -84,28 +84,28 @@ def test_a_handler_may_expect_and_answer_more(pipeline):
     assert sent(pipeline.to_client) == struct.pack(">iihi", 10, 1, 0, 0) + struct.pack(">ii", 4, 2)
 
 
-def test_an_answer_that_is_read_whole_has_256_mb_at_most(pipeline):
-    """Refused by its length; passed on, it may have any."""
+def test_a_response_that_is_read_whole_has_256_mb_at_most(pipeline):
+    """It is rejected by its length; a forwarded response may have any."""
     pipeline.expect(header(1), lambda *_: None)
-    with pytest.raises(ChannelError, match="an answer of 268435457 bytes to API 3"):
+    with pytest.raises(ChannelError, match="the response to API 3 has 268435457 bytes"):
         pipeline.take(struct.pack(">ii", 256 * 1024 * 1024 + 1, 1))
 
 
 @pytest.mark.parametrize("length", [-1, 0, 3])
-def test_a_length_that_no_answer_has_is_refused(pipeline, length):
+def test_an_invalid_response_length_is_rejected(pipeline, length):
     """It would be waited for without end."""
     pipeline.expect(header(1), lambda *_: None)
-    with pytest.raises(ChannelError, match=f"an answer of {length} bytes"):
+    with pytest.raises(ChannelError, match=f"a response of {length} bytes"):
         pipeline.take(struct.pack(">i", length))
 
 
-def test_an_answer_that_ends_within_its_header_is_malformed(pipeline):
+def test_a_response_that_ends_within_its_header_is_malformed(pipeline):
     """Its tags are missing."""
-    with pytest.raises(Malformed, match="ends within its header"):
+    with pytest.raises(Malformed, match="truncated within its header"):
         pipeline.body_of(header(1), struct.pack(">i", 1))
 
 
-def test_a_large_answer_is_read(pipeline, protocol):
+def test_a_large_response_is_read(pipeline, protocol):
     """A topic of 20,000 partitions with three replicas has 140,000 elements."""
     partitions = [
         {"errorCode": 0, "partitionIndex": number, "leaderId": 1, "replicaNodes": [1, 2, 3], "isrNodes": [1, 2, 3]}
@@ -113,5 +113,5 @@ def test_a_large_answer_is_read(pipeline, protocol):
     ]
     topic = {"errorCode": 0, "name": "t", "topicId": bytes(16), "partitions": partitions}
     body = protocol.response(3, 12).write({"brokers": [], "topics": [topic]})
-    answer = pipeline.read_answer(header(1), struct.pack(">ib", 1, 0) + body)
+    answer = pipeline.read_response(header(1), struct.pack(">ib", 1, 0) + body)
     assert len(answer["topics"][0]["partitions"]) == 20_000

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from quota.gateway.gate import ChannelError
+from quota.gateway.context import ChannelError
 from quota.wire.primitives import Malformed
 from tests.unit.gateway.play import take_frames
 
@@ -12,8 +12,8 @@ METADATA = {"topics": [], "allowAutoTopicCreation": False}
 
 
 @pytest.mark.parametrize("length", [-(2**31), -1, 0, 3, 9, 2**31 - 1])
-def test_a_length_that_no_request_has_closes_the_connection(play, length):
-    """From 10 bytes to the setting's."""
+def test_an_invalid_request_length_closes_the_connection(play, length):
+    """Lengths from 10 bytes up to the setting are valid."""
     with pytest.raises(ChannelError, match=f"a request of {length} bytes") as error:
         play().send_bytes(struct.pack(">i", length))
     assert error.value.reason == "size"
@@ -30,7 +30,7 @@ def test_another_protocol_closes_the_connection(play, data):
 
 @pytest.mark.parametrize("key", [3, 17, 18, 19, 20, 36, 37])
 def test_a_request_that_is_read_whole_has_8_mb_at_most(play, key, protocol):
-    """It is refused by its head: the rest is not waited for."""
+    """It is rejected by its head, without waiting for the rest."""
     head = struct.pack(">ihh", 8 * 1024 * 1024 + 1, key, protocol.apis[key].max_version)
     on = play()
     with pytest.raises(ChannelError, match="10 to 8388608 are allowed"):
@@ -38,7 +38,7 @@ def test_a_request_that_is_read_whole_has_8_mb_at_most(play, key, protocol):
     assert on.channel.held_bytes < 100
 
 
-def test_an_array_that_lies_about_its_length_is_malformed(play):
+def test_an_array_with_a_wrong_length_is_malformed(play):
     """Two billion topics in a few bytes."""
     body = struct.pack(">i", 2**31 - 1)
     frame = struct.pack(">hhih", 19, 4, 1, -1) + body + bytes(20)
@@ -47,13 +47,13 @@ def test_an_array_that_lies_about_its_length_is_malformed(play):
 
 
 def test_a_request_of_too_many_elements_is_malformed(play):
-    """Reading it would keep others waiting."""
+    """Reading it would delay other clients."""
     on = play()
     with pytest.raises(Malformed, match="more elements"):
         on.send(20, 5, {"topicNames": ["t"] * 20_001, "timeoutMs": 1})
 
 
-def test_a_head_that_is_not_there_after_128_kib_is_malformed(play):
+def test_a_head_that_is_incomplete_after_128_kib_is_malformed(play):
     """Headers are at most half of that."""
     head = struct.pack(">hhih", 0, 9, 1, -1) + b"\0" + b"\xff\xff\xff\xff\x07"
     with pytest.raises(Malformed):
@@ -67,7 +67,7 @@ def test_a_request_that_ends_within_its_header_is_malformed(play):
             play().send_bytes(struct.pack(">ihhih", 20, key, version, 1, 500) + bytes(10))
 
 
-def test_the_setting_limits_what_is_passed_on(play):
+def test_the_setting_limits_forwarded_requests(play):
     """Kafka's `socket.request.max.bytes`."""
     on = play(max_request_bytes=1000)
     with pytest.raises(ChannelError, match="a request of 1001 bytes; 10 to 1000 are allowed"):
@@ -75,7 +75,7 @@ def test_the_setting_limits_what_is_passed_on(play):
 
 
 def test_requests_wait_while_a_thousand_answers_are_outstanding(play):
-    """What is remembered of a request takes more room than a request: it is not remembered without end."""
+    """The gateway remembers more bytes of a request than it has: their number is bounded."""
     on = play()
     on.send_bytes(b"".join(on.frame(3, 12, METADATA) for _ in range(2500)))
     assert on.channel.is_full
@@ -86,7 +86,7 @@ def test_requests_wait_while_a_thousand_answers_are_outstanding(play):
     assert on.channel.held_bytes == 0
 
 
-def test_the_gateways_own_answers_are_not_collected_without_end(play):
+def test_the_gateways_own_outstanding_responses_are_bounded(play):
     """Those that wait for the broker's count, too."""
     on = play()
     on.send(3, 12, METADATA)

@@ -8,13 +8,13 @@ import pytest
 from quota.gateway.sasl import AuthenticationRefused, SaslExchange
 
 
-def heard(mechanism, *rounds, claim="sub"):
+def user_of(mechanism, *rounds, claim="sub"):
     """Return the user after rounds of the client's message and the broker's answer."""
     exchange = SaslExchange(mechanism, claim)
     user = None
     for from_client, from_broker in rounds:
-        exchange.hear_client(from_client)
-        user = exchange.hear_broker(from_broker)
+        exchange.on_client_message(from_client)
+        user = exchange.on_broker_message(from_broker)
     return user
 
 
@@ -23,8 +23,8 @@ def jwt(claims, payload=None):
     return b".".join([*(base64.urlsafe_b64encode(each).rstrip(b"=") for each in parts), b""])
 
 
-def bearer(token, before=b"", behind=b""):
-    return b"n,,\x01" + before + b"auth=Bearer " + token + b"\x01" + behind + b"\x01"
+def bearer(token, before=b"", after=b""):
+    return b"n,,\x01" + before + b"auth=Bearer " + token + b"\x01" + after + b"\x01"
 
 
 @pytest.mark.parametrize(
@@ -38,8 +38,8 @@ def bearer(token, before=b"", behind=b""):
     ],
 )
 def test_plain_names_the_user_between_the_nulls(message, user):
-    """As it is, without any trimming."""
-    assert heard("PLAIN", (message, b"")) == user
+    """It is used without any trimming."""
+    assert user_of("PLAIN", (message, b"")) == user
 
 
 @pytest.mark.parametrize(
@@ -56,10 +56,10 @@ def test_plain_names_the_user_between_the_nulls(message, user):
         b"\0\xed\xa0\x80\0secret",
     ],
 )
-def test_a_plain_message_without_a_clear_name_is_refused_even_if_the_broker_accepts_it(message):
-    """An authorization id of another user, too: whose rights would it have?"""
+def test_a_plain_message_without_an_unambiguous_name_is_rejected_even_if_the_broker_accepts_it(message):
+    """An authorization id of another user is rejected too, since its permissions would be ambiguous."""
     with pytest.raises(AuthenticationRefused, match="cannot read its name from PLAIN"):
-        heard("PLAIN", (message, b""))
+        user_of("PLAIN", (message, b""))
 
 
 @pytest.mark.parametrize(
@@ -76,12 +76,12 @@ def test_a_plain_message_without_a_clear_name_is_refused_even_if_the_broker_acce
     ],
 )
 def test_scram_names_the_user_in_the_first_message(message, user):
-    """With `=2C` for a comma and `=3D` for an equals sign; accepted in the second round only."""
+    """`=2C` is a comma and `=3D` an equals sign; the name is accepted in the second round only."""
     exchange = SaslExchange("SCRAM-SHA-256")
-    exchange.hear_client(message)
-    assert exchange.hear_broker(b"r=abcdef,s=c2FsdA==,i=4096") is None
-    exchange.hear_client(b"c=biws,r=abcdef,p=cHJvb2Y=")
-    assert exchange.hear_broker(b"v=dmVyaWZpZXI=") == user
+    exchange.on_client_message(message)
+    assert exchange.on_broker_message(b"r=abcdef,s=c2FsdA==,i=4096") is None
+    exchange.on_client_message(b"c=biws,r=abcdef,p=cHJvb2Y=")
+    assert exchange.on_broker_message(b"v=dmVyaWZpZXI=") == user
 
 
 @pytest.mark.parametrize(
@@ -101,32 +101,32 @@ def test_scram_names_the_user_in_the_first_message(message, user):
         b"n,,n=al\0ice,r=abc",
     ],
 )
-def test_a_scram_message_that_kafka_does_not_read_has_no_name(message):
-    """Kafka refuses it; were it accepted, the client would be refused."""
+def test_a_scram_message_that_kafka_rejects_has_no_name(message):
+    """Kafka rejects it; if a broker accepted it, the client would still be rejected."""
     with pytest.raises(AuthenticationRefused, match="cannot read its name from SCRAM-SHA-512"):
-        heard("SCRAM-SHA-512", (message, b"r=x"), (b"c=biws,r=x,p=x", b"v=x"))
+        user_of("SCRAM-SHA-512", (message, b"r=x"), (b"c=biws,r=x,p=x", b"v=x"))
 
 
 @pytest.mark.parametrize(
     "extensions", [b"tokenauth=true", b"TokenAuth=TRUE", b"x=y,tokenauth=true", b"tokenauth=false,tokenauth=true"]
 )
-def test_a_delegation_token_is_refused_with_a_sentence_before_the_broker_gets_it(extensions):
+def test_a_delegation_token_is_rejected_with_a_message_before_the_broker_gets_it(extensions):
     """Its name is the token's, and whose it is cannot be seen."""
-    with pytest.raises(AuthenticationRefused, match=r"delegation token .* use the user's own credentials"):
-        SaslExchange("SCRAM-SHA-256").hear_client(b"n,,n=bXktdG9rZW4,r=abc," + extensions)
+    with pytest.raises(AuthenticationRefused, match=r"delegation tokens.* use the user's own credentials"):
+        SaslExchange("SCRAM-SHA-256").on_client_message(b"n,,n=bXktdG9rZW4,r=abc," + extensions)
 
 
 def test_a_name_in_a_later_scram_message_does_not_count():
     """Kafka reads it of the first one."""
     rounds = [(b"n,,n=alice,r=abc", b"r=x"), (b"n,,n=bob,r=abc", b"v=x")]
-    assert heard("SCRAM-SHA-256", *rounds) == "alice"
+    assert user_of("SCRAM-SHA-256", *rounds) == "alice"
 
 
 @pytest.mark.parametrize(
     ("message", "user"),
     [
         (bearer(jwt({"sub": "alice"})), "alice"),
-        (bearer(jwt({"sub": "alice"}), before=b"x=y\x01", behind=b"traceId=1 2\x01"), "alice"),
+        (bearer(jwt({"sub": "alice"}), before=b"x=y\x01", after=b"traceId=1 2\x01"), "alice"),
         (b"n,a=alice,\x01auth=BEARER   " + jwt({"sub": "alice"}) + b"\x01\x01", "alice"),
         (bearer(jwt({}, b'{"sub":"victim","sub":"alice"}')), "alice"),
         (bearer(jwt({"sub": "Zoë ☃"})), "Zoë ☃"),
@@ -135,21 +135,21 @@ def test_a_name_in_a_later_scram_message_does_not_count():
     ],
 )
 def test_a_bearer_token_names_its_subject(message, user):
-    """Of the one `auth` that Kafka takes: not of extensions that look like it."""
-    assert heard("OAUTHBEARER", (message, b"")) == user
+    """Only the one `auth` that Kafka reads counts, not extensions that look like it."""
+    assert user_of("OAUTHBEARER", (message, b"")) == user
 
 
-def test_the_claim_of_the_subject_can_be_another():
+def test_the_claim_of_the_subject_can_be_configured():
     """Kafka's `sasl.oauthbearer.sub.claim.name`."""
     message = bearer(jwt({"sub": "id-1", "preferred": "alice"}))
-    assert heard("OAUTHBEARER", (message, b""), claim="preferred") == "alice"
+    assert user_of("OAUTHBEARER", (message, b""), claim="preferred") == "alice"
 
 
-def test_the_token_that_is_accepted_names_the_user_not_one_that_was_not():
-    """Kafka takes another token after the error on the first: that of somebody else would name somebody else."""
+def test_the_accepted_token_names_the_user_and_not_a_rejected_one():
+    """Kafka accepts a second token after an error on the first, which may name another user."""
     refused = (bearer(jwt({"sub": "victim"})), b'{"status":"invalid_token"}')
-    assert heard("OAUTHBEARER", refused) is None
-    assert heard("OAUTHBEARER", refused, (bearer(jwt({"sub": "alice"})), b"")) == "alice"
+    assert user_of("OAUTHBEARER", refused) is None
+    assert user_of("OAUTHBEARER", refused, (bearer(jwt({"sub": "alice"})), b"")) == "alice"
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_the_token_that_is_accepted_names_the_user_not_one_that_was_not():
         bearer(jwt({}, b'{"sub":"\\ud800"}')),
     ],
 )
-def test_a_bearer_message_without_one_clear_subject_is_refused_even_if_the_broker_accepts_it(message):
+def test_a_bearer_message_without_an_unambiguous_subject_is_rejected_even_if_the_broker_accepts_it(message):
     """Two of `auth` as well, of which Kafka takes the last."""
     with pytest.raises(AuthenticationRefused, match="cannot read its name from OAUTHBEARER"):
-        heard("OAUTHBEARER", (message, b""))
+        user_of("OAUTHBEARER", (message, b""))

@@ -1,6 +1,6 @@
 """Counts."""
 
-from quota.gateway.mutations.operations import MutationAnswer
+from quota.gateway.mutations.operations import MutationResponse
 from quota.gateway.stats import GatewayStats
 from quota.wire.headers import RequestHeader
 
@@ -8,8 +8,8 @@ from quota.wire.headers import RequestHeader
 def test_topics_are_counted_by_operation_mode_and_outcome():
     """A mute only if there is one."""
     stats = GatewayStats()
-    stats.add_mutation(RequestHeader(20, 4, 1, None), MutationAnswer({}, 0, {"admitted": 2, "refused": 0}))
-    stats.add_mutation(RequestHeader(20, 5, 1, None), MutationAnswer({}, 70, {"refused": 3}))
+    stats.add_mutation(RequestHeader(20, 4, 1, None), MutationResponse({}, 0, {"admitted": 2, "refused": 0}))
+    stats.add_mutation(RequestHeader(20, 5, 1, None), MutationResponse({}, 70, {"refused": 3}))
     assert {key: count for key, count in stats.mutations.items() if count} == {
         ("delete_topics", "permissive", "admitted"): 2,
         ("delete_topics", "strict", "refused"): 3,
@@ -17,8 +17,8 @@ def test_topics_are_counted_by_operation_mode_and_outcome():
     assert (stats.muted, stats.muted_ms) == (1, 70)
 
 
-def test_an_address_that_leads_past_is_logged_once_and_counted_each_time(caplog):
-    """An alarm for somebody who reads the log."""
+def test_an_address_that_bypasses_the_gateway_is_logged_once_and_counted_each_time(caplog):
+    """The log entry is a warning for the operator."""
     stats = GatewayStats()
     for _ in range(3):
         stats.add_foreign([("elsewhere", 9092)])
@@ -34,7 +34,7 @@ def test_the_line_of_the_log_has_the_sums():
     """Over operations and modes."""
     stats = GatewayStats(connections=2, accepted=5, relayed=9, undecided=1)
     for key in (19, 20, 37):
-        stats.add_mutation(RequestHeader(key, 0, 1, None), MutationAnswer({}, 0, {"admitted": 1, "failed": 2}))
+        stats.add_mutation(RequestHeader(key, 0, 1, None), MutationResponse({}, 0, {"admitted": 1, "failed": 2}))
     assert str(stats) == (
         "connections: 2 open, 5 accepted; requests relayed: 9; topics: 3 admitted, 0 refused, 6 failed; "
         "without a decision in time: 1 request"

@@ -1,4 +1,4 @@
-"""Work on a thread of its own, for as long as a block runs."""
+"""Work on a separate thread, for as long as a block runs."""
 
 import threading
 

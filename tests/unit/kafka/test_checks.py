@@ -1,4 +1,4 @@
-"""What existing topics must be like."""
+"""Requirements of existing topics."""
 
 import pytest
 
@@ -24,13 +24,13 @@ def described(settings, name, partitions=None, **configs):
     return topics
 
 
-def test_topics_as_they_are_created_are_fine(settings, caplog):
+def test_topics_as_created_by_the_jobs_are_valid(settings, caplog):
     assert list(problems(described(settings, ""), settings)) == []
     assert caplog.text == ""
 
 
 @pytest.mark.parametrize("part", ["requests", "quotas"])
-def test_requests_and_quotas_are_stamped_by_the_broker_unless_producers_are_trusted(settings, part):
+def test_requests_and_quotas_must_be_stamped_by_the_broker_unless_producers_are_trusted(settings, part):
     name = getattr(settings.topics, part)
     topics = described(settings, name, message_timestamp_type="CreateTime")
     (problem,) = problems(topics, settings)
@@ -40,16 +40,16 @@ def test_requests_and_quotas_are_stamped_by_the_broker_unless_producers_are_trus
 
 
 @pytest.mark.parametrize("part", ["decisions", "dead_letters", "results"])
-def test_an_answer_has_to_fit_its_topic(settings, part):
+def test_the_largest_decision_has_to_fit_its_topic(settings, part):
     name, needed = getattr(settings.topics, part), max_answer_bytes(settings)
     assert list(problems(described(settings, name, max_message_bytes=str(needed)), settings)) == []
     (problem,) = problems(described(settings, name, max_message_bytes=str(needed - 1)), settings)
     assert f"set max.message.bytes={needed} on the topic" in problem
 
 
-def test_quotas_have_one_partition_for_one_order(settings):
+def test_the_quota_topic_must_have_one_partition(settings):
     (problem,) = problems(described(settings, settings.topics.quotas, partitions=2), settings)
-    assert "has 2 partitions, so that its changes have no order" in problem
+    assert "has 2 partitions, so its changes have no total order" in problem
 
 
 @pytest.mark.parametrize(
@@ -59,14 +59,14 @@ def test_quotas_have_one_partition_for_one_order(settings):
         ({"min_compaction_lag_ms": "1000"}, "may be compacted after 1000 ms"),
     ],
 )
-def test_quotas_that_may_be_forgotten_early_are_warned_of(settings, caplog, configs, warning):
+def test_a_quota_topic_that_may_lose_quotas_causes_a_warning(settings, caplog, configs, warning):
     assert list(problems(described(settings, settings.topics.quotas, **configs), settings)) == []
     assert warning in caplog.text
 
 
-def test_a_topic_of_a_users_own_is_checked_like_that_of_all():
-    by_users = load_settings(["topics.identity=topic"], environment={}, with_default_file=False)
-    name = f"{by_users.topics.requests}.alice"
+def test_a_topic_of_a_user_is_checked_like_the_shared_one():
+    by_user = load_settings(["topics.identity=topic"], environment={}, with_default_file=False)
+    name = f"{by_user.topics.requests}.alice"
     own = DescribedTopic("id", 1, {"message.timestamp.type": "CreateTime"})
-    (problem,) = problems({name: own}, by_users)
+    (problem,) = problems({name: own}, by_user)
     assert problem.startswith(f"topic {name} is stamped by producers")

@@ -34,7 +34,7 @@ class FakeAdminClient:
 
 @pytest.fixture
 def reporting(monkeypatch):
-    """Have the client that looks for a cause report errors."""
+    """Make the client that looks for a cause report these errors."""
 
     def _reporting(*errors):
         FakeAdminClient.errors = errors
@@ -45,7 +45,7 @@ def reporting(monkeypatch):
 
 
 def failing(error, action="read the topic", hint=""):
-    """The message of the error that `cluster_errors` makes of another."""
+    """Return the message of the error that `cluster_errors` makes of another."""
     with pytest.raises(ClusterError) as raised, cluster_errors(action, CONFIG, hint):
         raise error
     assert raised.value.__suppress_context__
@@ -59,7 +59,7 @@ def test_an_error_of_kafka_becomes_one_line_with_what_was_done_why_it_failed_and
     )
 
 
-def test_a_transport_error_is_explained_by_what_another_client_runs_into(reporting):
+def test_a_transport_error_is_explained_by_the_error_of_another_client(reporting):
     reporting(
         KafkaError(ALL_DOWN, "1/1 brokers are down"),
         KafkaError(WRONG_PASSWORD, "invalid credentials"),
@@ -67,7 +67,7 @@ def test_a_transport_error_is_explained_by_what_another_client_runs_into(reporti
     assert failing(UNREACHABLE) == "cannot read the topic: invalid credentials"
 
 
-def test_a_transport_error_speaks_for_itself_where_no_cause_is_found(reporting):
+def test_a_transport_error_without_a_known_cause_is_unchanged(reporting):
     reporting(KafkaError(ALL_DOWN, "1/1 brokers are down"))
     assert failing(UNREACHABLE) == "cannot read the topic: Local: Broker transport failure"
 
@@ -76,7 +76,7 @@ REFUSED = "Connect to ipv4#127.0.0.1:9092 failed: Connection refused"
 
 
 @pytest.mark.parametrize(("servers", "expected"), [("b:1", REFUSED), ("b:1,c:1", f"b:1/bootstrap: {REFUSED}")])
-def test_a_cause_has_neither_timing_nor_the_only_server_that_the_error_names(monkeypatch, reporting, servers, expected):
+def test_a_cause_omits_timing_and_a_server_that_the_error_names(monkeypatch, reporting, servers, expected):
     monkeypatch.setitem(CONFIG, "bootstrap.servers", servers)
     reporting(KafkaError(WRONG_PASSWORD, f"b:1/bootstrap: {REFUSED} (after 0ms in state CONNECT)"))
     assert failing(UNREACHABLE) == f"cannot read the topic: {expected}"
@@ -90,9 +90,7 @@ def test_other_errors_pass_unchanged(error):
 
 
 @pytest.mark.parametrize(("protocol", "advised"), [("PLAINTEXT", True), ("SASL_SSL", False)])
-def test_a_cluster_that_does_not_answer_is_advised_on_where_the_reason_does_not_say_enough(
-    monkeypatch, protocol, advised
-):
+def test_an_error_of_an_unresponsive_cluster_has_advice_if_its_reason_is_unspecific(monkeypatch, protocol, advised):
     monkeypatch.setattr(clients, "_cause", lambda _error, _config: "refused")
     config = CONFIG | {"security.protocol": protocol}
     hint = "; check the address (kafka.bootstrap_servers), the network and the listener; "
@@ -115,7 +113,7 @@ def test_advice_names_the_settings_of_the_connection(monkeypatch):
     )
 
 
-def test_what_works_passes():
+def test_a_successful_call_returns_its_result():
     with cluster_errors("read the topic", CONFIG):
         pass
 
@@ -153,11 +151,11 @@ def _at_once(monkeypatch):
 
 
 @pytest.mark.usefixtures("_at_once")
-def test_a_call_is_made_again_until_it_works():
+def test_a_call_is_retried_until_it_succeeds():
     assert retry(Flaky(UNREACHABLE, DENIED), Deadline(60)) == "done"
 
 
-def test_a_call_is_made_once_even_when_the_time_is_over():
+def test_a_call_is_made_once_even_after_its_deadline():
     assert retry(Flaky(), Deadline(0)) == "done"
     with pytest.raises(KafkaException, match="transport failure"):
         retry(Flaky(UNREACHABLE), Deadline(0))

@@ -1,4 +1,4 @@
-"""Quotas of clients on a cluster, read and set by our own codecs, by a broker that answers as each test says."""
+"""Quotas of clients on a cluster, read and set by the project's codecs, with a simulated broker."""
 
 import math
 import re
@@ -54,7 +54,7 @@ def described(*entries):
 
 
 def altered(request, refused=None):
-    """The answer to a change, which refuses entities by their first name."""
+    """Return the response to a change, which rejects entities by their first name."""
     results = []
     for each in request["entries"]:
         code, message = (refused or {}).get(each["entity"][0]["entityName"], (0, None))
@@ -63,7 +63,7 @@ def altered(request, refused=None):
 
 
 def test_only_rates_of_users_and_client_ids_are_read(protocol, broker):
-    """An address has other quotas, and so may a user; the default is a name that is null."""
+    """An address has other quotas, and so may a user; the default has a null name."""
     running = broker(
         {
             DESCRIBE: described(
@@ -116,7 +116,7 @@ def test_many_changes_are_several_requests(protocol, broker):
     assert sizes == [1_000, 1_000, 500]
 
 
-def test_a_refused_change_is_told_with_the_brokers_reason(protocol, broker):
+def test_a_rejected_change_is_reported_with_the_brokers_reason(protocol, broker):
     running = broker({ALTER: lambda request: altered(request, {"bob": (42, "it is Tuesday")})})
     rates = {ALICE: 5.0, BOB: 7.0}
     assert cluster(protocol, running.address).alter(rates) == {BOB: "it is Tuesday"}
@@ -134,7 +134,7 @@ def test_a_refused_change_is_told_with_the_brokers_reason(protocol, broker):
 
 
 def test_a_change_is_pushed_once_the_cluster_shows_it(protocol, broker):
-    """A broker hears of it from the controller a moment later."""
+    """A broker learns of it from the controller with a delay."""
     shown = iter([described(), described(entry([("user", "alice")], controller_mutation_rate=5.0))])
     running = broker({ALTER: altered, DESCRIBE: lambda _: next(shown)})
     cluster(protocol, running.address).push({ALICE: 5.0, BOB: None})
@@ -149,13 +149,13 @@ def test_a_change_is_pushed_once_the_cluster_shows_it(protocol, broker):
         ({ALICE: None}, described(entry([("user", "alice")], controller_mutation_rate=5.0))),
     ],
 )
-def test_a_change_that_does_not_take_is_an_error(protocol, broker, rates, shown):
+def test_a_change_without_effect_is_an_error(protocol, broker, rates, shown):
     running = broker({ALTER: altered, DESCRIBE: shown})
     with pytest.raises(ClusterError, match="has accepted 1 quotas but does not have 1 of them, such as user-principal"):
         cluster(protocol, running.address, seconds=SHORT_SECONDS).push(rates)
 
 
-def test_a_principal_that_may_not_is_told_what_to_allow(protocol, broker):
+def test_a_missing_permission_is_reported_with_the_acl_to_add(protocol, broker):
     denied = (31, "Cluster authorization failed.")
     running = broker(
         {
@@ -176,27 +176,27 @@ def test_a_broker_without_the_api_is_too_old(protocol, broker):
         cluster(protocol, running.address).read()
 
 
-def test_an_older_version_of_the_api_will_do(protocol, broker):
+def test_an_older_version_of_the_api_is_supported(protocol, broker):
     running = broker({DESCRIBE: described(entry([("user", "alice")], controller_mutation_rate=5.0))}, {DESCRIBE: 0})
     assert cluster(protocol, running.address).read() == {ALICE: 5.0}
 
 
-def test_the_next_server_is_asked_where_one_cannot_be_reached(protocol, broker):
+def test_the_next_server_is_tried_if_one_is_unreachable(protocol, broker):
     running = broker({DESCRIBE: described()})
     assert cluster(protocol, f"127.0.0.1:1,{running.address}").read() == {}
 
 
-def test_a_cluster_that_cannot_be_reached_is_one_line_with_each_server(protocol):
+def test_an_unreachable_cluster_is_one_line_with_each_server(protocol):
     with pytest.raises(ClusterError) as error:
         cluster(protocol, "127.0.0.1:1,127.0.0.1:2").read()
     assert str(error.value) == (
-        "cannot read the quotas of Kafka at 127.0.0.1:1: nobody listens there, 127.0.0.1:2: nobody listens there"
+        "cannot read the quotas of Kafka at 127.0.0.1:1: connection refused, 127.0.0.1:2: connection refused"
         "; start it (make run, or mutation-quota broker), or set kafka.bootstrap_servers; "
         "for TLS or SASL also kafka.security_protocol"
     )
 
 
-def test_a_server_that_says_nothing_is_waited_for_no_longer_than_the_settings_say(protocol):
+def test_an_unresponsive_server_is_awaited_no_longer_than_configured(protocol):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         with pytest.raises(ClusterError, match=f"Kafka at 127.0.0.1:{port}: no answer"):
@@ -204,15 +204,15 @@ def test_a_server_that_says_nothing_is_waited_for_no_longer_than_the_settings_sa
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("response", "reason"),
     [
         (b"", "it closes the connection, as a listener with another security protocol does"),
         (b"HTTP/1.1 400 Bad Request\r\n", "this is not a broker, or its listener has another security protocol"),
         (b"\x15\x03\x03\x00\x02\x02\x46", "this is not a broker, or its listener has another security protocol"),
-        (b"\x00\x00\x00\x02\x00\x00", "an answer that ends within its header"),
+        (b"\x00\x00\x00\x02\x00\x00", "the response is truncated within its header"),
     ],
 )
-def test_what_is_no_broker_is_told_so(protocol, said, reason):
+def test_a_server_that_is_not_a_broker_is_reported(protocol, response, reason):
     """A web server, and a listener with TLS, which answers with an alert."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -220,7 +220,7 @@ def test_what_is_no_broker_is_told_so(protocol, said, reason):
             connection, _ = server.accept()
             with connection:
                 connection.recv(1000)
-                connection.sendall(said)
+                connection.sendall(response)
 
         thread = threading.Thread(target=answer)
         thread.start()
@@ -232,7 +232,7 @@ def test_what_is_no_broker_is_told_so(protocol, said, reason):
 PLAIN = Security("SASL_PLAINTEXT", "PLAIN", "ann", "secret")
 
 
-def test_who_logs_in_is_told_by_plain(protocol, broker):
+def test_the_user_is_sent_by_plain(protocol, broker):
     running = broker(
         {
             SASL_HANDSHAKE: {"errorCode": 0, "mechanisms": ["PLAIN"]},
@@ -250,13 +250,13 @@ def test_who_logs_in_is_told_by_plain(protocol, broker):
         (
             {"errorCode": 33, "mechanisms": ["GSSAPI", "OAUTHBEARER"]},
             None,
-            "PLAIN is not enabled there, but GSSAPI, OA",
+            "PLAIN is not enabled on the broker; enabled are GSSAPI, OA",
         ),
         ({"errorCode": 0, "mechanisms": []}, "Authentication failed: Invalid password", "failed: Invalid password"),
     ],
 )
-def test_a_login_that_is_refused_is_told_without_the_secret(protocol, broker, handshake, authenticate, reason):
-    """And no other server is asked."""
+def test_a_rejected_login_is_reported_without_the_secret(protocol, broker, handshake, authenticate, reason):
+    """No other server is tried."""
     answer = {"errorCode": 58, "errorMessage": authenticate, "authBytes": b"", "sessionLifetimeMs": 0}
     running = broker({SASL_HANDSHAKE: handshake, SASL_AUTHENTICATE: answer})
     with pytest.raises(ClusterError) as error:
@@ -266,7 +266,7 @@ def test_a_login_that_is_refused_is_told_without_the_secret(protocol, broker, ha
     assert "127.0.0.1:1" not in str(error.value).split(",")
 
 
-def test_an_answer_to_a_scram_login_that_is_no_text_is_an_error_of_the_cluster(protocol, broker):
+def test_an_invalid_utf_8_response_to_a_scram_login_is_an_error_of_the_cluster(protocol, broker):
     running = broker(
         {
             SASL_HANDSHAKE: {"errorCode": 0, "mechanisms": ["SCRAM-SHA-512"]},
@@ -274,7 +274,7 @@ def test_an_answer_to_a_scram_login_that_is_no_text_is_an_error_of_the_cluster(p
         }
     )
     security = Security("SASL_PLAINTEXT", "SCRAM-SHA-512", "ann", "secret")
-    with pytest.raises(ClusterError, match="the answer to the login by SCRAM-SHA-512 is malformed"):
+    with pytest.raises(ClusterError, match="the response to the login by SCRAM-SHA-512 is malformed"):
         cluster(protocol, running.address, security).read()
 
 
@@ -295,22 +295,22 @@ def metadata(node, host, port):
 NUM, SIZE = "controller.quota.window.num", "controller.quota.window.size.seconds"
 
 
-def test_the_window_is_asked_of_a_broker_by_its_own_number(protocol, broker):
-    """Which tells its configs, and nobody else's: where another address was given, the broker's own is gone to."""
+def test_the_window_is_requested_from_a_broker_by_its_id(protocol, broker):
+    """A broker returns only its own configs: if another address was configured, the broker's own is used."""
     own = broker({})
     own.answers |= {METADATA: metadata(7, "127.0.0.1", own.port), DESCRIBE_CONFIGS: configs({NUM: "100", SIZE: "2"})}
     other = broker({METADATA: metadata(7, "127.0.0.1", own.port)})
     for address in (own.address, other.address):
         assert read_window(cluster(protocol, address)) == Window(100, 2)
-    asked = [request["resources"] for key, request in own.requests if key == DESCRIBE_CONFIGS]
-    assert asked == [[{"resourceType": 4, "resourceName": "7", "configurationKeys": [NUM, SIZE]}]] * 2
+    requested = [request["resources"] for key, request in own.requests if key == DESCRIBE_CONFIGS]
+    assert requested == [[{"resourceType": 4, "resourceName": "7", "configurationKeys": [NUM, SIZE]}]] * 2
 
 
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [(configs({}, 31), "allow this principal DescribeConfigs"), (configs({}), "requires Kafka 2.7")],
 )
-def test_a_window_that_is_not_told_is_an_error(protocol, broker, answer, reason):
+def test_a_response_without_the_window_is_an_error(protocol, broker, answer, reason):
     running = broker({DESCRIBE_CONFIGS: answer})
     running.answers[METADATA] = metadata(7, "127.0.0.1", running.port)
     with pytest.raises(ClusterError, match=reason):

@@ -4,7 +4,7 @@ import pytest
 
 from quota.admission.policy import Policy
 from quota.errors import BadInput
-from quota.kafka.dead_letters import StoredDeadLetter, check
+from quota.kafka.dead_letters import StoredDeadLetter, valid_requests
 from quota.records.dead_letter import DeadLetter
 from quota.records.record import Source
 from tests.support.factories import request_json
@@ -14,13 +14,13 @@ LETTER = StoredDeadLetter(b"alice", DeadLetter(error="x", value="{}", timestamp=
 
 
 def test_a_corrected_record_is_checked_before_anything_is_sent():
-    check([(LETTER, request_json(1))], Policy())
+    valid_requests([(LETTER, request_json(1))], Policy())
     with pytest.raises(BadInput, match="mutation-requests-0-7 is still invalid: topics: missing"):
-        check([(LETTER, b'{"request_id": "r", "operation": "CREATE_TOPICS", "api_version": 7}')], Policy())
+        valid_requests([(LETTER, b'{"request_id": "r", "operation": "CREATE_TOPICS", "api_version": 7}')], Policy())
 
 
-def test_a_corrected_record_over_the_limit_is_refused_instead_of_becoming_a_dead_letter_again():
+def test_a_corrected_record_over_the_limit_is_rejected_instead_of_becoming_a_dead_letter_again():
     value = request_json(1)
-    check([(LETTER, value)], Policy(max_bytes=len(value) + len(b"alice")))
+    valid_requests([(LETTER, value)], Policy(max_bytes=len(value) + len(b"alice")))
     with pytest.raises(BadInput, match=r"limits\.max_request_bytes"):
-        check([(LETTER, value)], Policy(max_bytes=len(value)))
+        valid_requests([(LETTER, value)], Policy(max_bytes=len(value)))

@@ -1,4 +1,4 @@
-"""What a replicated cluster's topics get, and what is said of those that are less safe."""
+"""The replication of a cluster's topics, and warnings about less durable ones."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_a_new_topic_survives_the_loss_of_a_broker_where_there_are_three(setting
 
 
 @pytest.mark.parametrize(
-    ("brokers", "replicas", "configs", "told"),
+    ("brokers", "replicas", "configs", "phrases"),
     [
         (3, 1, {"min.insync.replicas": "1"}, ["a single replica on a cluster of 3 brokers", "replication factor to 3"]),
         (3, 2, {"min.insync.replicas": "1"}, ["two replicas on a cluster of 3 brokers", "replication factor to 3"]),
@@ -45,11 +45,11 @@ def test_a_new_topic_survives_the_loss_of_a_broker_where_there_are_three(setting
         (3, 3, {"unclean.leader.election.enable": "true"}, ["set unclean.leader.election.enable=false"]),
     ],
 )
-def test_a_topic_that_is_less_safe_than_the_cluster_allows_is_told_with_what_to_do(brokers, replicas, configs, told):
+def test_a_topic_less_durable_than_the_cluster_allows_is_reported_with_advice(brokers, replicas, configs, phrases):
     (warning,) = durability_warnings({"t": DescribedTopic("id", 2, SAFE | configs, replicas)}, brokers)
     assert warning.startswith("topic t: ")
     assert "\n" not in warning
-    assert [each in warning for each in told] == [True] * len(told)
+    assert [each in warning for each in phrases] == [True] * len(phrases)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_topic_that_is_less_safe_than_the_cluster_allows_is_told_with_what_to_
         (5, 4, {"min.insync.replicas": "3"}),
     ],
 )
-def test_topics_as_safe_as_the_cluster_allows_are_not_warned_of(brokers, replicas, configs):
+def test_topics_as_durable_as_the_cluster_allows_cause_no_warning(brokers, replicas, configs):
     assert list(durability_warnings({"t": DescribedTopic("id", 2, SAFE | configs, replicas)}, brokers)) == []
 
 
@@ -96,7 +96,7 @@ class Cluster:
         return {name: DescribedTopic("id", 1, configs, 1 if name == self.quotas else 3) for name in names}
 
 
-def test_a_start_creates_replicated_topics_and_warns_of_those_that_are_not(monkeypatch, caplog):
+def test_a_start_creates_replicated_topics_and_warns_about_others(monkeypatch, caplog):
     settings = load_settings([], environment={}, with_default_file=False)
     cluster = Cluster(settings)
     monkeypatch.setattr(preparation, "TopicAdmin", cluster)

@@ -70,14 +70,14 @@ class Topic:
 
 
 class Replicas:
-    """What the replicas say of their ends: those of `topic`, and `then` happens after each question."""
+    """The end offsets that replicas report: those of `topic`; `then` happens after each request."""
 
     def __init__(self, topic, then):
-        self._topic, self._then, self.asked, self.silent = topic, then, 0, False
+        self._topic, self._then, self.polls, self.silent = topic, then, 0, False
 
     def fetch(self, replicas):
         assert replicas == {("broker", 9092): [0]}
-        self.asked += 1
+        self.polls += 1
         end = len(self._topic.changes) + len(self._topic.pending)
         answers = Ends({}, complete=False) if self.silent else Ends({0: end}, complete=True)
         self._then(self)
@@ -111,7 +111,7 @@ def applies(quotas, until):
 
 
 @pytest.mark.parametrize(("stamped", "is_late"), [(999, True), (1000, True), (1001, False)])
-def test_a_change_that_the_replicas_had_late_is_warned_of(topic, caplog, stamped, is_late):
+def test_a_change_that_reached_the_replicas_late_causes_a_warning(topic, caplog, stamped, is_late):
     """A change in the millisecond of a request applies to it."""
     quotas = KafkaQuotas(Connection(f"late-{stamped}:9092"), "quotas", 5.0, Callbacks())
     topic.changes.append(Change(0, 500))
@@ -122,25 +122,25 @@ def test_a_change_that_the_replicas_had_late_is_warned_of(topic, caplog, stamped
     assert ("could be read only after requests up to" in caplog.text) is is_late
 
 
-def test_a_change_that_a_replica_lacks_is_waited_for(topic, replicated):
+def test_a_change_that_a_replica_lacks_is_awaited(topic, replicated):
     """Its leader has stamped it, and shows it when the other replicas have it."""
 
     def replicate(replicas):
-        if replicas.asked == 3:
+        if replicas.polls == 3:
             topic.changes.append(topic.pending.pop())
 
     replicas = replicated(replicate)
     topic.pending.append(Change(0, 900))
     assert applies(KafkaQuotas(Connection("waits:9092"), "quotas", 5.0, Callbacks()), 1000)
-    assert replicas.asked == 3
+    assert replicas.polls == 3
 
 
-def test_a_replica_that_falls_silent_meanwhile_does_not_end_the_wait(topic, replicated):
+def test_a_replica_that_stops_responding_does_not_end_the_wait(topic, replicated):
     """It may be the one that has the change."""
 
     def fall_silent(replicas):
-        replicas.silent = replicas.asked in {1, 2}
-        if replicas.asked == 4:
+        replicas.silent = replicas.polls in {1, 2}
+        if replicas.polls == 4:
             topic.changes.append(topic.pending.pop())
 
     replicated(fall_silent)
@@ -148,16 +148,22 @@ def test_a_replica_that_falls_silent_meanwhile_does_not_end_the_wait(topic, repl
     assert applies(KafkaQuotas(Connection("silent:9092"), "quotas", 5.0, Callbacks()), 1000)
 
 
-def test_replicas_are_not_asked_where_only_librdkafka_can_log_in(topic, monkeypatch, caplog):
+@pytest.mark.parametrize(
+    ("protocol", "properties"),
+    [
+        ("SASL_PLAINTEXT", (("sasl.mechanism", "PLAIN"), ("sasl.username", "ann"), ("sasl.password", "secret"))),
+        ("SSL", (("enable.ssl.certificate.verification", "false"),)),
+    ],
+)
+def test_replicas_are_not_polled_if_only_librdkafka_can_connect(protocol, properties, topic, monkeypatch, caplog):
     monkeypatch.setattr(log_ends, "in_sync_replicas", lambda *_: pytest.fail("asked"))
     topic.changes.append(Change(0, 900))
-    login = (("sasl.mechanism", "PLAIN"), ("sasl.username", "ann"), ("sasl.password", "secret"))
-    security = Security("SASL_PLAINTEXT", more_librdkafka=login)
+    security = Security(protocol, more_librdkafka=properties)
     assert applies(KafkaQuotas(Connection("own:9092", security), "quotas", 5.0, Callbacks()), 1000)
     assert "[kafka.librdkafka] has properties of TLS or SASL" in caplog.text
 
 
-def test_replicas_that_a_topic_gets_later_are_asked(replicated, monkeypatch):
+def test_replicas_added_to_a_topic_later_are_polled(replicated, monkeypatch):
     monkeypatch.setattr(log_ends, "_LOOK_SECONDS", 0.0)
     replicas = replicated(lambda _: None)
     monkeypatch.setattr(log_ends, "in_sync_replicas", lambda *_: {})
@@ -165,12 +171,12 @@ def test_replicas_that_a_topic_gets_later_are_asked(replicated, monkeypatch):
     assert not applies(quotas, 1000)
     monkeypatch.setattr(log_ends, "in_sync_replicas", lambda *_: {("broker", 9092): [0]})
     assert not applies(quotas, 1000)
-    assert replicas.asked == 1
+    assert replicas.polls == 1
 
 
-def test_a_change_that_was_lost_with_its_leader_is_not_waited_for(topic, replicated):
+def test_a_change_lost_with_its_leader_is_not_awaited(topic, replicated):
     def lose(replicas):
-        if replicas.asked == 2:
+        if replicas.polls == 2:
             topic.pending.clear()
 
     replicated(lose)
@@ -178,7 +184,7 @@ def test_a_change_that_was_lost_with_its_leader_is_not_waited_for(topic, replica
     assert not applies(KafkaQuotas(Connection("lost:9092"), "quotas", 5.0, Callbacks()), 1000)
 
 
-def test_a_change_that_never_reaches_its_replicas_is_an_error_in_time(topic, replicated):
+def test_a_change_that_never_reaches_its_replicas_is_an_error_after_the_timeout(topic, replicated):
     replicated(lambda _: None)
     topic.pending.append(Change(0, 900))
     quotas = KafkaQuotas(Connection("never:9092"), "quotas", 0.2, Callbacks())

@@ -1,4 +1,4 @@
-"""Where the logs of replicas end, by brokers that answer as each test says."""
+"""The end offsets of replicas, with simulated brokers."""
 
 import threading
 from contextlib import ExitStack, closing
@@ -32,7 +32,7 @@ def replicas():
 
 
 def ends(**offsets):
-    """The answer with these offsets, or an error where one is None."""
+    """Return the response with these offsets, or an error if one is None."""
     partitions = [
         {
             "partitionIndex": int(number.removeprefix("p")),
@@ -50,13 +50,13 @@ def at(broker):
     return ("127.0.0.1", broker.port)
 
 
-def test_the_longest_replica_counts(broker, replicas):
-    """A leader of yesterday does not know yet that there is another one."""
+def test_the_largest_end_offset_of_the_replicas_counts(broker, replicas):
+    """A former leader does not know the new one yet."""
     first, second = broker(ends(p0=7, p1=3)), broker(ends(p0=9))
     assert replicas.fetch({at(first): [0, 1], at(second): [0]}) == ({0: 9, 1: 3}, True)
 
 
-def test_brokers_are_asked_as_replicas_are_and_on_one_connection(broker, replicas):
+def test_brokers_are_requested_like_replicas_on_one_connection(broker, replicas):
     made = broker(ends(p0=7))
     for _ in range(2):
         replicas.fetch({at(made): [0]})
@@ -65,27 +65,30 @@ def test_brokers_are_asked_as_replicas_are_and_on_one_connection(broker, replica
     assert made.requests == [(API_VERSIONS, {}), (LIST_OFFSETS, question), (LIST_OFFSETS, question)]
 
 
-def test_a_broker_that_closes_an_idle_connection_is_connected_to_again(broker, replicas):
+def test_a_broker_that_closes_an_idle_connection_is_reconnected(broker, replicas):
     answers = [ends(p0=7)[LIST_OFFSETS], None, ends(p0=8)[LIST_OFFSETS]]
     made = broker({LIST_OFFSETS: lambda _: answers.pop(0)})
     assert [replicas.fetch({at(made): [0]}) for _ in range(2)] == [({0: 7}, True), ({0: 8}, True)]
 
 
-def test_a_broker_without_the_replica_says_nothing_of_it(broker, replicas, caplog):
+def test_a_broker_without_the_replica_reports_nothing_about_it(broker, replicas, caplog):
     assert replicas.fetch({at(broker(ends(p0=None, p1=2))): [0, 1]}) == ({1: 2}, False)
     assert caplog.text == ""
 
 
-def test_another_error_is_said(broker, replicas, caplog):
+def test_another_error_is_reported(broker, replicas, caplog):
     answer = ends(p0=7)
     answer[LIST_OFFSETS]["topics"][0]["partitions"][0]["errorCode"] = NOT_ALLOWED
     assert replicas.fetch({at(broker(answer)): [0]}) == ({}, False)
-    assert "does not say where its replica of topic quotas ends: Broker: Topic authorization failed" in caplog.text
+    assert (
+        "does not return the log end offset of its replica of topic quotas: Broker: Topic authorization failed"
+        in caplog.text
+    )
 
 
-def test_a_broker_that_hangs_is_left_out_said_once_and_asked_again_later(broker, replicas, caplog, monkeypatch):
+def test_a_broker_that_hangs_is_skipped_logged_once_and_polled_again_later(broker, replicas, caplog, monkeypatch):
     """Each read would have to wait for it."""
-    monkeypatch.setattr(replica_ends, "_ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(replica_ends, "_RESPONSE_SECONDS", 0.2)
     resumed = threading.Event()
     hanging = broker({LIST_OFFSETS: lambda _: resumed.wait(30) and None})
     present = broker(ends(p0=7))
@@ -97,20 +100,21 @@ def test_a_broker_that_hangs_is_left_out_said_once_and_asked_again_later(broker,
     monkeypatch.setattr(replica_ends, "_REST_SECONDS", 0.0)
     until(lambda: replicas.fetch({at(hanging): [0], at(present): [0]}) == ({0: 9}, True), 30)
     assert [each.getMessage() for each in caplog.records] == [
-        f"127.0.0.1:{hanging.port} does not say where its replica of topic quotas ends: no answer"
+        f"127.0.0.1:{hanging.port} does not return the log end offset of its replica of topic quotas: no answer"
     ]
 
 
 @pytest.mark.parametrize(
-    ("host", "reason"), [("127.0.0.1", "nobody listens there"), ("a..b", "label empty or too long")]
+    ("host", "reason"),
+    [("127.0.0.1", "connection refused"), ("a..b", "label empty or too long")],
 )
-def test_a_broker_that_cannot_be_reached_is_left_out(broker, replicas, caplog, host, reason):
+def test_an_unreachable_broker_is_skipped(broker, replicas, caplog, host, reason):
     present = broker(ends(p0=7))
     assert replicas.fetch({(host, free_port()): [0], at(present): [0]}) == ({0: 7}, False)
     assert reason in caplog.text
 
 
-def test_a_broker_that_is_no_replica_any_more_is_hung_up(broker, replicas):
+def test_a_broker_that_is_no_longer_a_replica_is_disconnected(broker, replicas):
     first, second = broker(ends(p0=7)), broker(ends(p0=8))
     replicas.fetch({at(first): [0]})
     replicas.fetch({at(second): [0]})

@@ -21,7 +21,7 @@ def clock(monkeypatch):
     return fixed
 
 
-def test_a_deadline_passes_at_its_moment(clock):
+def test_a_deadline_passes_at_its_time(clock):
     deadline = Deadline(5)
     clock.now += 4.5
     assert (deadline.has_passed, deadline.left()) == (False, 0.5)
@@ -29,13 +29,13 @@ def test_a_deadline_passes_at_its_moment(clock):
     assert (deadline.has_passed, deadline.left()) == (True, 0.0)
 
 
-def test_what_is_left_may_have_a_floor_for_calls_that_need_some_time(clock):
+def test_the_remaining_time_may_have_a_minimum(clock):
     deadline = Deadline(1)
     clock.now += 3
     assert deadline.left(at_least=0.1) == 0.1
 
 
-def test_an_interval_is_due_at_once_and_then_once_each_time(clock):
+def test_an_interval_is_due_at_once_and_then_once_per_period(clock):
     every = Every(2)
     assert (every.is_due(), every.is_due()) == (True, False)
     clock.now += 1.9
@@ -44,7 +44,7 @@ def test_an_interval_is_due_at_once_and_then_once_each_time(clock):
     assert (every.is_due(), every.is_due()) == (True, False)
 
 
-def test_an_interval_may_be_due_only_after_it_is_over_for_the_first_time(clock):
+def test_an_interval_may_be_due_only_after_its_first_period(clock):
     every = Every(2, at_once=False)
     assert not every.is_due()
     clock.now += 2

@@ -1,13 +1,14 @@
-"""Functions for tokens: what they may return, who is told what they raise, and what each client gets."""
+"""Functions for tokens: valid results, the reports of their errors, and the settings of each client."""
 
 import time
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from quota.errors import BadInput, ClusterError
 from quota.kafka.admin.options import ClientOptions
 from quota.kafka.brokers.token_function import TokenFunction, to_token
-from quota.kafka.clients import client_config
+from quota.kafka.clients import client_config, cluster_errors
 from quota.settings import load_settings
 from quota.settings.security.clients import Security
 
@@ -31,6 +32,13 @@ def opaque(_config):
 
 def failing(_config):
     raise RuntimeError("no credentials\nwere found")
+
+
+def failing_later(_config):
+    if CALLS:
+        raise RuntimeError("the role is gone")
+    CALLS.append("failing later")
+    return "token", time.time() + 1
 
 
 def lacking(_config):
@@ -71,7 +79,7 @@ def test_a_token_that_has_nearly_expired_is_not_used():
     assert function()[0] == "token-2"
 
 
-def test_what_a_function_returns_has_the_principal_and_extensions():
+def test_the_result_of_a_function_has_the_principal_and_extensions():
     token = to_token(counted(""))
     assert (token.value, token.subject, token.extensions) == ("token-1", "alice", {"logicalCluster": "lkc-1"})
     assert to_token(opaque("")).subject == ""
@@ -85,11 +93,20 @@ def test_what_a_function_returns_has_the_principal_and_extensions():
         ("endless", "the expiry is NoneType, expected seconds"),
     ],
 )
-def test_a_function_that_gives_no_token_is_one_line(function, error):
+def test_a_function_without_a_token_is_reported_in_one_line(function, error):
     with pytest.raises(ClusterError) as raised:
         client_config(load(function).kafka.connection)
     assert error in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_a_function_that_fails_later_is_the_reason_of_an_error_once():
+    config = client_config(load("failing_later").kafka.connection)
+    with pytest.raises(ClusterError) as raised, cluster_errors("read topic quotas", config):
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT))  # noqa: SLF001
+    assert str(raised.value) == (
+        f"cannot read topic quotas: cannot get a token by {__name__}:failing_later: RuntimeError: the role is gone"
+    )
 
 
 @pytest.mark.parametrize(
@@ -104,7 +121,7 @@ def test_a_function_that_gives_no_token_is_one_line(function, error):
         (__name__, "HOUR", "HOUR: not a function"),
     ],
 )
-def test_a_function_that_is_not_there_is_told(module, function, error):
+def test_a_missing_function_is_reported(module, function, error):
     with pytest.raises(BadInput) as raised:
         client_config(load(function, module=module).kafka.connection)
     assert error in str(raised.value)
@@ -114,18 +131,18 @@ def test_a_function_that_is_not_there_is_told(module, function, error):
     ("more", "error"),
     [
         ("kafka.sasl_oauthbearer_token_function=module.function", "expected module:function"),
-        ("kafka.sasl_oauthbearer_client_id=a", "token_function has no use for sasl_oauthbearer_client_id"),
-        ("kafka.sasl_oauthbearer_scope=a", "token_function has no use for sasl_oauthbearer_scope"),
-        ("kafka.sasl_username=a", "sasl_mechanism OAUTHBEARER has no use for sasl_username"),
+        ("kafka.sasl_oauthbearer_client_id=a", "token_function does not use sasl_oauthbearer_client_id"),
+        ("kafka.sasl_oauthbearer_scope=a", "token_function does not use sasl_oauthbearer_scope"),
+        ("kafka.sasl_username=a", "sasl_mechanism OAUTHBEARER does not use sasl_username"),
     ],
 )
-def test_what_does_not_fit_is_refused(more, error):
+def test_incompatible_settings_are_rejected(more, error):
     with pytest.raises(BadInput) as raised:
         load("counted", more)
     assert error in str(raised.value)
 
 
-def test_sparks_clients_need_a_login_of_their_own():
+def test_sparks_clients_need_their_own_login():
     with pytest.raises(BadInput, match=r"Spark's clients cannot call sasl_oauthbearer_token_function; set sasl"):
         load("counted").kafka.security.java()
     own = load("counted", "kafka.java.sasl.mechanism=AWS_MSK_IAM", "kafka.java.sasl.jaas.config=a.Module required;")
@@ -136,7 +153,7 @@ def test_sparks_clients_need_a_login_of_their_own():
     }
 
 
-def test_the_user_of_a_client_is_the_functions_principal_or_must_be_named():
+def test_the_user_of_a_client_is_the_functions_principal_or_must_be_set():
     assert ClientOptions.from_settings(load("counted")).user == "alice"
     with pytest.raises(BadInput, match=r"client\.user is missing: .* which its token does not say"):
         ClientOptions.from_settings(load("opaque"))

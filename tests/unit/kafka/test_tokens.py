@@ -1,4 +1,4 @@
-"""Tokens from a token server: what it says is told in one line, and users are told by their tokens."""
+"""Tokens from a token server: its errors are one line, and tokens identify users."""
 
 import socket
 import threading
@@ -33,7 +33,7 @@ def credentials(server, **more):
 
 
 def application(server, **more):
-    """What an application gives to its client: librdkafka's own settings."""
+    """Return librdkafka's own settings, as an application passes them to its client."""
     return {
         "bootstrap.servers": "b:1",
         "security.protocol": "sasl_ssl",
@@ -47,14 +47,14 @@ def application(server, **more):
     }
 
 
-def test_a_token_says_its_subject(server):
+def test_a_token_has_its_subject(server):
     token = fetch_token(credentials(server, scope="kafka"), 10)
     assert token.subject == "alice"
     assert token.value not in repr(token)
 
 
 @pytest.mark.parametrize("value", ["opaque", "a.b.c", "a.!.c", "..", "a.eyJpYXQiOjF9.c"])
-def test_a_token_may_say_no_subject(value):
+def test_a_token_may_have_no_subject(value):
     assert Token(value).subject == ""
 
 
@@ -64,11 +64,14 @@ def test_a_token_may_say_no_subject(value):
         ({"client_secret": "wrong"}, "client alice from {url}: 401 invalid_client: the client secret is wrong"),
         ({"client_id": "bob"}, "client bob from {url}: 401 invalid_client: client bob is not known"),
         ({"scope": "other"}, "client alice from {url}: 400 invalid_scope: no scope other"),
-        ({"ca": ""}, "certificate verify failed: unable to get local issuer certificate; sasl_oauthbearer_ca_location"),
+        (
+            {"ca": ""},
+            "certificate verify failed: unable to get local issuer certificate; set sasl_oauthbearer_ca_location",
+        ),
         ({"url": "http://127.0.0.1:1/token"}, "from http://127.0.0.1:1/token: Connection refused"),
     ],
 )
-def test_what_the_token_server_says_is_told_in_one_line(server, more, error):
+def test_an_error_of_the_token_server_is_reported_in_one_line(server, more, error):
     with pytest.raises(ClusterError) as raised:
         fetch_token(credentials(server, **more), 10)
     assert error.format(url=server.url) in str(raised.value)
@@ -76,15 +79,15 @@ def test_what_the_token_server_says_is_told_in_one_line(server, more, error):
     assert "\n" not in str(raised.value)
 
 
-def test_an_answer_without_a_token_is_told(server, monkeypatch):
+def test_a_response_without_a_token_is_reported(server, monkeypatch):
     monkeypatch.setattr(server, "answer", lambda *_: (200, {"hello": "world"}))
-    with pytest.raises(ClusterError, match=r"the answer has no access_token; this is not a token endpoint$"):
+    with pytest.raises(ClusterError, match=r"the response has no access_token; this is not a token endpoint$"):
         fetch_token(credentials(server), 10)
 
 
 @contextmanager
 def answering(content):
-    """A server that answers each connection by these bytes, and keeps it open; its URL, and what it was sent."""
+    """Run a server that answers each connection with these bytes and keeps it open; yield its URL and its input."""
     sent, kept = [], []
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
@@ -108,7 +111,7 @@ def answering(content):
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_sends_the_secret_to_nobody_else(server, status):
+def test_a_redirect_sends_the_secret_to_no_other_server(server, status):
     with answering(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") as (elsewhere, sent):
         redirect = f"HTTP/1.1 {status} See\r\nLocation: {elsewhere}?key=xyzzy\r\nContent-Length: 0\r\n\r\n"
         with answering(redirect.encode()) as (url, _), pytest.raises(ClusterError) as raised:
@@ -123,13 +126,16 @@ def test_a_redirect_sends_the_secret_to_nobody_else(server, status):
 @pytest.mark.parametrize(
     ("content", "error"),
     [
-        (b"\0\0\0\5hello\n", "the answer is not HTTP, or breaks off"),
+        (b"\0\0\0\5hello\n", "the response is not HTTP, or is truncated"),
         (b"HTTP/1.1 401 No\x1b[1m way\r\nContent-Length: 100\r\n\r\n{", "401 No [1m way"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "no answer"),
-        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nhello\r\n", "the answer is not HTTP, or breaks off"),
+        (
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nhello\r\n",
+            "the response is not HTTP, or is truncated",
+        ),
     ],
 )
-def test_an_answer_that_is_broken_is_told_in_one_line(server, content, error):
+def test_a_malformed_response_is_reported_in_one_line(server, content, error):
     with answering(content) as (url, _), pytest.raises(ClusterError) as raised:
         fetch_token(credentials(server, url=url), 2)
     assert str(raised.value) == f"cannot get a token for client alice from {url}: {error}"
@@ -144,18 +150,18 @@ def test_the_user_of_a_client_is_the_subject_of_its_token(server):
     assert ClientOptions.from_config(application(server)).user == "alice"
 
 
-def test_a_user_that_is_named_needs_no_token(server):
+def test_a_configured_user_needs_no_token(server):
     config = application(server, **{"mutation.quota.client.user": "carol", "sasl.oauthbearer.client.secret": "wrong"})
     assert ClientOptions.from_config(config).user == "carol"
 
 
-def test_a_client_that_gets_no_token_is_not_somebody_else(server):
+def test_a_client_without_a_token_does_not_get_another_user(server):
     with pytest.raises(ClusterError, match="the client secret is wrong"):
         ClientOptions.from_config(application(server, **{"sasl.oauthbearer.client.secret": "wrong"}))
 
 
 @pytest.mark.parametrize("mechanism", ["OAUTHBEARER", "GSSAPI"])
-def test_a_client_whose_user_cannot_be_told_is_not_anonymous(mechanism):
+def test_a_client_with_an_undetermined_user_is_not_anonymous(mechanism):
     config = {"bootstrap.servers": "b:1", "security.protocol": "SASL_SSL", "sasl.mechanism": mechanism}
     with pytest.raises(BadInput, match=r"client\.user is missing"):
         ClientOptions.from_config(config)

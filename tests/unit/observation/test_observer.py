@@ -22,7 +22,7 @@ def observe(by, line):
     return by.observe(read_line(line, LogTime(ZoneInfo("UTC"))))
 
 
-def test_a_request_has_the_costs_and_what_the_cluster_answered():
+def test_a_request_has_the_costs_and_the_clusters_answer():
     request = observe(observer(), created(AT, ("a", 3), ("b", 4), errors=[0, 89], throttle_ms=700))
     assert (request.user, request.client_id, request.operation) == ("alice", "app", Operation.CREATE_TOPICS)
     assert [(topic.name, topic.partitions) for topic in request.topics] == [("a", 3), ("b", 4)]
@@ -30,7 +30,7 @@ def test_a_request_has_the_costs_and_what_the_cluster_answered():
     assert not request.apply
 
 
-def test_topics_that_failed_for_other_reasons_cost_nothing_and_are_left_out():
+def test_topics_that_failed_for_other_reasons_cost_nothing_and_are_omitted():
     by = observer()
     request = observe(by, created(AT, ("a", 3), ("b", 4), ("c", 5), errors=[36, 0, 37]))
     assert [topic.name for topic in request.topics] == ["b"]
@@ -39,7 +39,7 @@ def test_topics_that_failed_for_other_reasons_cost_nothing_and_are_left_out():
     assert by.counts.requests[Operation.CREATE_TOPICS] == 1
 
 
-def test_a_cost_that_the_log_does_not_tell_is_assumed_and_marked():
+def test_a_cost_missing_from_the_log_is_assumed_and_marked():
     by = observer(known=8)
     request = observe(by, deleted(AT, "known", "unknown"))
     assert [topic.partitions for topic in request.topics] == [8, 1]
@@ -47,17 +47,17 @@ def test_a_cost_that_the_log_does_not_tell_is_assumed_and_marked():
     assert by.counts.assumed_topics[Operation.DELETE_TOPICS] == 1
 
 
-def test_requests_have_ids_of_their_own():
+def test_requests_have_unique_ids():
     by = observer(a=1)
     lines = [grown(AT, "a", 2), grown(AT, "a", 3, correlation_id=6), grown("2026-11-22 17:39:56,315", "a", 4)]
     assert len({observe(by, each).request_id for each in lines}) == 3
 
 
-def test_what_is_only_validated_counts_as_a_request_and_not_as_mutations():
+def test_a_validation_counts_as_a_request_and_not_as_mutations():
     by = observer()
     assert observe(by, created(AT, ("a", 3), validate_only=True)).validate_only
     assert (by.counts.validate_only, by.counts.mutations[Operation.CREATE_TOPICS]) == (1, 0)
 
 
-def test_a_client_without_an_id_is_told_as_such():
+def test_a_client_without_an_id_is_recorded_as_such():
     assert observe(observer(), created(AT, ("a", 1), client_id=None)).client_id == ""

@@ -27,13 +27,13 @@ RULES = (
         (r"RULE:^a\/(.*)$/$1/", "User:a/b", "b"),
     ],
 )
-def test_the_first_rule_that_matches_the_whole_name_holds(rules, principal, user):
+def test_the_first_rule_that_matches_the_whole_name_applies(rules, principal, user):
     assert PrincipalRules(rules).user(principal) == user
 
 
 @pytest.mark.parametrize(
     "rules", ["nonsense", "RULE:a", "RULE:(/x/", "DEFAULT;DEFAULT", "RULE:^a$/b/X", "RULE:^(a)$/$2/"]
 )
-def test_what_is_no_rule_is_refused(rules):
+def test_an_invalid_rule_is_rejected(rules):
     with pytest.raises(BadInput, match="principal rules: "):
         PrincipalRules(rules)

@@ -18,7 +18,7 @@ def read(text):
     return read_line(text, LogTime(ZoneInfo("UTC")))
 
 
-def test_a_line_tells_who_asked_when_and_how_the_cluster_answered():
+def test_a_line_has_the_client_the_time_and_the_clusters_answer():
     found = read(created(AT, ("a", 3), ("b", 4), errors=[0, 89], throttle_ms=700, client_id="app", correlation_id=9))
     assert found.operation is Operation.CREATE_TOPICS
     assert (found.principal, found.client_id, found.correlation_id, found.api_version) == ("User:alice", "app", 9, 7)
@@ -31,24 +31,24 @@ def test_a_line_tells_who_asked_when_and_how_the_cluster_answered():
     assert not found.forwarded
 
 
-def test_answers_are_matched_by_name_whatever_their_order():
-    asked = [{"name": name, "numPartitions": 1} for name in ("a", "b")]
+def test_responses_are_matched_by_name_in_any_order():
+    requested = [{"name": name, "numPartitions": 1} for name in ("a", "b")]
     answered = [{"name": "b", "errorCode": 36}, {"name": "a", "errorCode": 0}]
-    found = read(line(AT, 19, {"topics": asked}, {"topics": answered}))
+    found = read(line(AT, 19, {"topics": requested}, {"topics": answered}))
     assert [(each.name, each.error_code) for each in found.topics] == [("a", 0), ("b", 36)]
 
 
-def test_partitions_with_brokers_of_their_own_are_counted():
+def test_partitions_with_assigned_brokers_are_counted():
     by_hand = [{"partitionIndex": number, "brokerIds": [1]} for number in range(3)]
-    asked = [{"name": "a", "numPartitions": -1, "assignments": by_hand}]
-    (topic,) = read(line(AT, 19, {"topics": asked}, {"topics": [{"name": "a", "errorCode": 0}]})).topics
+    requested = [{"name": "a", "numPartitions": -1, "assignments": by_hand}]
+    (topic,) = read(line(AT, 19, {"topics": requested}, {"topics": [{"name": "a", "errorCode": 0}]})).topics
     assert (topic.count, topic.assigned) == (-1, 3)
 
 
-def test_a_deletion_by_id_has_the_name_of_the_answer_and_none_if_that_tells_none():
-    asked = [{"name": None, "topicId": "known"}, {"name": None, "topicId": "hidden"}]
+def test_a_deletion_by_id_has_the_name_in_the_response_if_any():
+    requested = [{"name": None, "topicId": "known"}, {"name": None, "topicId": "hidden"}]
     answered = [{"name": "a", "topicId": "known", "errorCode": 0}, {"name": None, "topicId": "hidden", "errorCode": 29}]
-    topics = read(line(AT, 20, {"topics": asked}, {"responses": answered})).topics
+    topics = read(line(AT, 20, {"topics": requested}, {"responses": answered})).topics
     assert [(each.name, each.topic_id, each.error_code) for each in topics] == [("a", "known", 0), (None, "hidden", 29)]
 
 
@@ -64,13 +64,13 @@ def test_a_deletion_by_name_is_read_in_the_old_and_in_the_new_form():
     assert [(each.name, each.topic_id) for each in read(new).topics] == [("a", "id-of-a")]
 
 
-def test_a_topic_without_an_answer_is_not_taken_for_done():
+def test_a_topic_without_a_response_is_not_mistaken_for_done():
     lost = created(AT, ("a", 1))
     begin, end = lost.index(b'"response":') + len(b'"response":'), lost.index(b',"connection"')
     assert [each.error_code for each in read(lost[:begin] + b"null" + lost[end:]).topics] == [-1]
 
 
-def test_a_request_of_a_client_that_is_called_like_an_api_is_no_broken_line():
+def test_a_client_named_like_an_api_does_not_make_a_line_invalid():
     assert read(line(AT, 3, {"topics": None}, {"topics": None}, client_id="CREATE_TOPICS")) is None
 
 
@@ -86,7 +86,7 @@ def test_a_line_without_an_end_is_found_too():
     assert list(mutation_lines(text)) == [(0, len(text))]
 
 
-def test_a_line_that_only_names_the_api_is_none():
+def test_a_line_that_only_names_the_api_is_ignored():
     assert read(line(AT, 1, {"topics": [{"name": 'CREATE_TOPICS"'}]}, {})) is None
     assert read(b'[2026-11-22 17:39:55,315] INFO sent "DELETE_TOPICS" (app)\n') is None
 
@@ -106,6 +106,6 @@ def test_a_line_that_only_names_the_api_is_none():
         ),
     ],
 )
-def test_what_cannot_be_read_is_an_error_with_its_reason(text, error):
+def test_an_unreadable_line_is_an_error_with_its_reason(text, error):
     with pytest.raises(BadRecord, match=error):
         read(text)

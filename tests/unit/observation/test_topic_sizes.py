@@ -1,4 +1,4 @@
-"""Costs of mutations by what a log tells."""
+"""Costs of mutations, derived from a log."""
 
 from zoneinfo import ZoneInfo
 
@@ -17,12 +17,12 @@ def costs(sizes, *lines):
     return [[sizes.cost(request, topic) for topic in request.topics] for request in requests]
 
 
-def test_a_topic_costs_what_it_was_created_with_grew_by_and_had_when_it_was_deleted():
+def test_creations_growths_and_deletions_cost_their_partitions():
     log = [created(AT, ("a", 3)), grown(AT, "a", 10), deleted(AT, "a"), deleted(AT, "a")]
     assert costs(TopicSizes(), *log) == [[3], [7], [10], [None]]
 
 
-def test_topics_from_before_the_log_are_known_by_a_snapshot_alone():
+def test_topics_from_before_the_log_are_known_only_from_a_snapshot():
     log = [grown(AT, "old", 10), deleted(AT, "old")]
     assert costs(TopicSizes({"old": 4}), *log) == [[6], [10]]
     assert costs(TopicSizes(), *log) == [[None], [10]]
@@ -32,7 +32,7 @@ def test_a_snapshot_from_after_a_growth_does_not_make_it_free():
     assert costs(TopicSizes({"a": 10}), grown(AT, "a", 10)) == [[None]]
 
 
-def test_what_was_refused_or_only_validated_changes_nothing():
+def test_refused_and_validated_mutations_change_nothing():
     log = [
         created(AT, ("a", 3)),
         grown(AT, "a", 10, error=89),
@@ -44,26 +44,26 @@ def test_what_was_refused_or_only_validated_changes_nothing():
     assert costs(TopicSizes(), *log) == [[3], [7], [3], [5], [None], [3]]
 
 
-def test_what_timed_out_was_done_all_the_same():
+def test_a_mutation_that_timed_out_was_carried_out():
     assert costs(TopicSizes(), created(AT, ("a", 3), errors=[7]), deleted(AT, "a")) == [[3], [3]]
 
 
 @pytest.mark.parametrize(("default", "cost"), [(None, None), (12, 12)])
-def test_the_default_number_of_partitions_is_known_by_the_answer_or_the_setting(default, cost):
-    asked = {"topics": [{"name": "a", "numPartitions": -1}]}
-    silent = line(AT, 19, asked, {"topics": [{"name": "a", "errorCode": 0}]}, api_version=4)
+def test_the_default_number_of_partitions_is_that_of_the_response_or_the_setting(default, cost):
+    creation = {"topics": [{"name": "a", "numPartitions": -1}]}
+    silent = line(AT, 19, creation, {"topics": [{"name": "a", "errorCode": 0}]}, api_version=4)
     assert costs(TopicSizes(default_partitions=default), silent) == [[cost]]
-    telling = line(AT, 19, asked, {"topics": [{"name": "a", "errorCode": 0, "numPartitions": 6}]})
+    telling = line(AT, 19, creation, {"topics": [{"name": "a", "errorCode": 0, "numPartitions": 6}]})
     assert costs(TopicSizes(default_partitions=default), telling) == [[6]]
 
 
-def test_a_topic_created_anew_has_its_new_size_also_where_that_is_not_known():
-    asked = {"topics": [{"name": "a", "numPartitions": -1}]}
-    silent = line(AT, 19, asked, {"topics": [{"name": "a", "errorCode": 0}]}, api_version=4)
+def test_a_recreated_topic_has_its_new_size_even_if_unknown():
+    creation = {"topics": [{"name": "a", "numPartitions": -1}]}
+    silent = line(AT, 19, creation, {"topics": [{"name": "a", "errorCode": 0}]}, api_version=4)
     assert costs(TopicSizes({"a": 5}), deleted(AT, "a"), silent, deleted(AT, "a")) == [[5], [None], [None]]
 
 
-def test_a_deletion_by_id_has_the_name_that_its_creation_told():
+def test_a_deletion_by_id_has_the_name_of_its_creation():
     sizes = TopicSizes()
     costs(sizes, created(AT, ("a", 3)))
     answered = [{"name": None, "topicId": "id-of-a", "errorCode": 0}]

@@ -35,11 +35,11 @@ def test_an_entity_reads_as_in_kafkas_tools():
     assert str(QuotaEntity("alice", None)) == "user-principal 'alice', the default client-id"
 
 
-def test_a_name_cannot_write_to_an_operators_terminal():
+def test_a_name_cannot_control_an_operators_terminal():
     assert "\x1b" not in str(QuotaEntity("\x1b[2J"))
 
 
-def test_the_names_of_an_entity_are_those_of_its_parts_that_are_no_defaults():
+def test_the_names_of_an_entity_are_those_of_its_non_default_parts():
     assert levels("alice", "app")[0][0].names == {"user": "alice", "client-id": "app"}
     assert levels("alice", "app")[4][0].names == {}
     assert levels("alice", "app")[6][0].names == {"client-id": "app"}

@@ -47,8 +47,8 @@ def problems(name, record):
     return [error.message for error in validator(name).iter_errors(json.loads(record))]
 
 
-def test_the_files_are_as_the_code_makes_them():
-    """`make references` writes them anew."""
+def test_the_files_are_current():
+    """`make references` updates them."""
     assert {file: file.read_text() for file in FOLDER.rglob("*.json")} == {
         schema_file(name): format_schema(schema) for name, schema in (record_schemas() | output_schemas()).items()
     }
@@ -56,7 +56,7 @@ def test_the_files_are_as_the_code_makes_them():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_each_is_a_schema_of_the_newest_draft_under_a_name_of_its_own(name):
+def test_each_schema_has_the_newest_draft_and_a_unique_name(name):
     schema = json.loads(schema_file(name).read_text())
     Draft202012Validator.check_schema(schema)
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
@@ -69,7 +69,9 @@ def test_each_type_and_field_says_what_it_means(name):
     schema = json.loads(schema_file(name).read_text())
     for each in [schema, *schema["$defs"].values()]:
         assert each["description"]
-        assert [field for field, said in each.get("properties", {}).items() if not said["description"]] == []
+        assert [
+            field for field, field_schema in each.get("properties", {}).items() if not field_schema["description"]
+        ] == []
 
 
 def test_the_example_of_the_readme_is_a_request():
@@ -77,8 +79,8 @@ def test_the_example_of_the_readme_is_a_request():
     assert problems("request", block) == []
 
 
-def test_what_is_decided_is_a_decision_or_a_dead_letter():
-    """Strict, permissive, unlimited, in shadow, refused, repeated, with all that a request may carry."""
+def test_the_results_of_deciding_match_the_schemas_of_decisions_and_dead_letters():
+    """Decisions are strict, permissive, unlimited, in shadow, refused and repeated, with all fields of a request."""
     details = [
         {
             "name": "t",
@@ -133,7 +135,7 @@ def test_each_kind_of_the_quota_log_is_one_of_its_records(record):
     assert problems("quota-log", codec.encode(record)) == []
 
 
-def test_what_became_of_a_mutation_is_a_result():
+def test_the_outcome_of_a_mutation_matches_the_schema_of_results():
     topics = [TopicResult("t"), TopicResult("u", 36, "TOPIC_ALREADY_EXISTS", "Topic 'u' already exists.")]
     result = MutationResult(
         decision_id="mutation-requests-0-7",
@@ -229,13 +231,13 @@ BAD = {
 
 
 @pytest.mark.parametrize(("name", "record"), [(name, each) for name, some in GOOD.items() for each in some])
-def test_what_the_reader_takes_is_valid(name, record):
+def test_records_that_the_reader_accepts_are_valid(name, record):
     READERS[name](record)
     assert problems(name, record) == []
 
 
 @pytest.mark.parametrize(("name", "record"), [(name, each) for name, some in BAD.items() for each in some])
-def test_what_the_reader_refuses_is_not_valid(name, record):
+def test_records_that_the_reader_rejects_are_invalid(name, record):
     with pytest.raises(BadRecord):
         READERS[name](record)
     assert problems(name, record)

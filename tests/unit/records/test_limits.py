@@ -1,4 +1,4 @@
-"""How much a request may ask, and how long its names may be."""
+"""The limits on a request and on the length of its names."""
 
 import pytest
 
@@ -14,12 +14,12 @@ FITS = "ü" * 10
 """As many characters as may be, and twice as many bytes."""
 
 
-def judged(value):
+def resolve_value(value):
     return resolve(record(value), timeline(), POLICY)
 
 
 def error_of(value):
-    found = judged(value)
+    found = resolve_value(value)
     assert isinstance(found, DeadLetter)
     assert found.value == value.decode()
     return found.error
@@ -29,28 +29,28 @@ def named(name):
     return {"topics": [{"name": "short", "partitions": 1}, {"name": name, "partitions": 1}]}
 
 
-def test_the_most_topics_are_judged_and_one_more_is_not():
-    assert isinstance(judged(request_json(1, 1, 1)), ResolvedRequest)
+def test_the_maximum_of_topics_is_decided_and_one_more_is_not():
+    assert isinstance(resolve_value(request_json(1, 1, 1)), ResolvedRequest)
     assert error_of(request_json(1, 1, 1, 1)) == "topics: more than the 3 that limits.max_topics allows (4)"
 
 
 @pytest.mark.parametrize("field", ["user", "client_id", "request_id"])
-def test_a_name_may_be_so_long_and_no_longer(field):
-    assert isinstance(judged(request_json(1, **{field: FITS})), ResolvedRequest)
+def test_the_length_of_names_is_bounded(field):
+    assert isinstance(resolve_value(request_json(1, **{field: FITS})), ResolvedRequest)
     assert error_of(request_json(1, **{field: "x" * 11})) == (
         f"{field}: longer than the 10 characters that limits.max_name_chars allows (11, value: 'xxxxxxxxxxx')"
     )
 
 
-def test_a_topics_name_may_be_so_long_and_no_longer():
-    assert isinstance(judged(request_json(**named(FITS))), ResolvedRequest)
+def test_the_length_of_topic_names_is_bounded():
+    assert isinstance(resolve_value(request_json(**named(FITS))), ResolvedRequest)
     assert error_of(request_json(**named("x" * 11))) == (
         "topics[1].name: longer than the 10 characters that limits.max_name_chars allows (11, value: 'xxxxxxxxxxx')"
     )
 
 
 def test_an_enormous_name_is_not_repeated_in_the_error():
-    """The value holds it once, and the error fits a line."""
+    """The value contains it once, and the error fits a line."""
     assert len(error_of(request_json(1, user="x" * 900_000))) < 200
 
 

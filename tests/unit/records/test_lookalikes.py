@@ -1,4 +1,4 @@
-"""Names that look alike, or have separators in them: each is a principal of its own, and people can tell them apart."""
+"""Names that look alike, or contain separators: each is a separate principal, and is displayed differently."""
 
 import itertools
 import json
@@ -38,14 +38,14 @@ SEPARATORS = ['a","b', "a", "b", 'a"', "a\\", '["a', "a,b", "a\x00", "a\x00b", "
 NAMES = [*LOOKALIKES, *ACCENTS, *SEPARATORS]
 
 
-def test_each_name_is_a_user_of_its_own_with_a_bucket_of_its_own():
-    """Each spends the same burst of 11 down to -1; whoever shared one would be refused."""
+def test_each_name_is_a_separate_user_with_its_own_bucket():
+    """Each spends the same burst of 11 down to -1; a shared bucket would refuse the second."""
     requests = [request_json(12, user=user, timestamp=0) for user in NAMES]
     found = list(simulate(requests, timeline((QuotaEntity(None), 1.0, BEGINNING)), TokenBucket(Window())))
     assert [(each.user, each.user_tag, each.tokens) for each in found] == [(user, user, -1.0) for user in NAMES]
 
 
-def test_a_quota_for_one_name_is_none_for_another():
+def test_a_quota_for_one_name_does_not_apply_to_another():
     quotas = timeline((QuotaEntity("alice"), 1.0, BEGINNING))
     found = simulate([request_json(1, user=user, timestamp=0) for user in LOOKALIKES], quotas, TokenBucket(Window()))
     assert [each.quota for each in found] == [1.0, *[None] * (len(LOOKALIKES) - 1)]
@@ -60,15 +60,15 @@ def test_a_bucket_of_names_with_separators_reads_back():
     assert json.loads(Tags('a","b', "\\\x00").key) == ['a","b', "\\\x00"]
 
 
-def test_a_person_can_tell_all_of_them_apart():
-    """Where two differ, what is shown of them differs in ASCII characters that can be seen."""
+def test_all_names_are_displayed_differently():
+    """Displayed names differ in visible ASCII characters."""
     for show in (quoted, lambda name: str(QuotaEntity(name)), lambda name: format_tags({"user": name})):
         seen = [show(name).encode("ascii", "ignore").decode() for name in NAMES]
         assert len(set(seen)) == len(NAMES)
         assert all(each.isprintable() for each in seen)
 
 
-def test_the_live_view_tells_them_apart_too():
+def test_all_names_are_displayed_differently_in_the_live_view():
     view = View("title", Window())
     names = ["alice", "\u0430lice", "\x1b[2Jalice"]
     for user in names:
@@ -84,12 +84,12 @@ def with_tag(decision: Decision, user: str) -> Decision:
 
 
 @pytest.mark.parametrize("surrogate", [b"\\ud800", b"\\udfff", b"\\ud800\\ud800"])
-def test_half_a_character_is_no_name(surrogate):
-    """It could not be written to any topic, nor told from others once it is replaced."""
+def test_a_lone_surrogate_is_not_a_name(surrogate):
+    """It could not be written to any topic, nor distinguished from others once it is replaced."""
     with pytest.raises(BadRecord, match="value: not JSON"):
         read_request(request_json(1).replace(b'"alice"', b'"' + surrogate + b'"'))
 
 
-def test_half_a_character_as_bytes_is_no_text():
+def test_the_bytes_of_a_lone_surrogate_are_invalid_utf_8():
     with pytest.raises(BadRecord, match="value: not UTF-8"):
         read_request(request_json(1).replace(b'"alice"', b'"\xed\xa0\x80"'))

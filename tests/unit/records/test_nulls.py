@@ -1,4 +1,4 @@
-"""Null is nothing: an optional field that is null counts as absent, in requests and in records of the quota log."""
+"""An optional field that is null counts as absent, in requests and in records of the quota log."""
 
 import json
 
@@ -64,7 +64,7 @@ def test_an_optional_field_of_a_topic_that_is_null_counts_as_absent(field):
 
 
 @pytest.mark.parametrize("field", OBSERVED)
-def test_an_optional_field_of_what_was_observed_that_is_null_counts_as_absent(field):
+def test_an_optional_observed_field_that_is_null_counts_as_absent(field):
     observed = {"at": 1, "error_codes": [0], **{name: value for name, value in OBSERVED.items() if name != field}}
     assert read_request(request_json(1, observed=observed | {field: None})) == read_request(
         request_json(1, observed=observed)
@@ -123,9 +123,9 @@ def test_a_null_in_a_list_or_a_map_is_an_error():
 
 
 def test_the_error_next_to_a_null_names_its_own_field():
-    with pytest.raises(BadRecord, match=r"^api_version: expected int, got str"):
+    with pytest.raises(BadRecord, match=r"^api_version: expected integer, got string"):
         read_request(request_json(1, client_id=None, api_version="6"))
-    with pytest.raises(BadRecord, match=r"^api_version: expected int, got str"):
+    with pytest.raises(BadRecord, match=r"^api_version: expected integer, got string"):
         read_request(request_json(1, api_version="6", client_id=None))
 
 
@@ -138,14 +138,14 @@ def test_an_empty_request_id_is_an_error_that_says_so(fields):
 
 def test_a_simulated_request_without_names_is_that_of_the_anonymous_user():
     quotas = timeline((QuotaEntity(None, None), 1.0, 0))
-    nobody = {"user": None, "client_id": None, "apply": None, "expires_at": None}
-    (decision,) = simulate([request_at(0, 12, **nobody)], quotas, TokenBucket(Window()))
+    nulls = {"user": None, "client_id": None, "apply": None, "expires_at": None}
+    (decision,) = simulate([request_at(0, 12, **nulls)], quotas, TokenBucket(Window()))
     assert (decision.user, decision.client_id) == ("ANONYMOUS", "<none>")
     assert (decision.user_tag, decision.client_tag, decision.tokens) == ("ANONYMOUS", "<none>", -1.0)
     assert (decision.apply, decision.expires_at) == (True, None)
 
 
-def test_a_decision_has_no_detail_that_was_null_in_its_request():
+def test_a_decision_omits_details_that_were_null_in_its_request():
     request = resolved(topics=[{"name": "t", "partitions": 1, "count": None, "configs": {"a": "b"}}])
     _, (decision,) = decide(None, [request], TokenBucket(Window()))
     (topic,) = json.loads(codec.encode(decision))["topics"]
@@ -159,11 +159,11 @@ def test_a_decision_has_no_detail_that_was_null_in_its_request():
     }
 
 
-def test_a_callback_sees_the_names_that_stand_for_none(monkeypatch):
-    asked = []
+def test_a_callback_receives_the_names_for_missing_values(monkeypatch):
+    calls = []
 
     def quota_metric_tags(_self, _quota_type, principal, client_id):
-        asked.append((principal, client_id))
+        calls.append((principal, client_id))
         return {}
 
     monkeypatch.setattr(Answering, "quota_metric_tags", quota_metric_tags)
@@ -172,7 +172,7 @@ def test_a_callback_sees_the_names_that_stand_for_none(monkeypatch):
         list(simulate([request_at(0, 1, user=None, client_id=None)], quotas, TokenBucket(Window())))
     finally:
         close_callbacks()
-    assert set(asked) == {(KafkaPrincipal("User", "ANONYMOUS"), "<none>")}
+    assert set(calls) == {(KafkaPrincipal("User", "ANONYMOUS"), "<none>")}
 
 
 ALICE = QuotaEntity("alice")

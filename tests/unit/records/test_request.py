@@ -1,4 +1,4 @@
-"""Reading requests: what is one, and what is said of what is none."""
+"""Reading requests: valid ones, and the errors of invalid ones."""
 
 import json
 
@@ -17,13 +17,13 @@ def without(field):
     return json.dumps(request).encode()
 
 
-def test_what_is_left_out_has_a_default():
+def test_absent_fields_have_defaults():
     request = read_request(without("user"))
     assert (request.user, request.client_id) == ("ANONYMOUS", "<none>")
     assert (request.validate_only, request.request_throttle_ms, request.purgatory_ms) == (False, 0, 0)
 
 
-def test_empty_names_are_as_good_as_none():
+def test_empty_names_count_as_absent():
     request = read_request(request_json(1, user="", client_id=""))
     assert (request.user, request.client_id) == ("ANONYMOUS", "<none>")
 
@@ -35,7 +35,7 @@ def test_unknown_fields_are_ignored():
 @pytest.mark.parametrize(
     ("operation", "first_strict"), [("CREATE_TOPICS", 6), ("CREATE_PARTITIONS", 3), ("DELETE_TOPICS", 5)]
 )
-def test_clients_are_strict_from_the_version_that_knows_the_error_on(operation, first_strict):
+def test_clients_are_strict_from_the_first_version_with_the_error_code(operation, first_strict):
     modes = [
         read_request(request_json(1, operation=operation, api_version=version)).mode
         for version in (first_strict - 1, first_strict)
@@ -59,42 +59,51 @@ def test_clients_are_strict_from_the_version_that_knows_the_error_on(operation, 
         (without("topics"), "topics: missing"),
         (request_json(), "topics: expected array of length >= 1 (value: [])"),
         (request_json(1, topics=[{"name": "a"}]), "topics[0].partitions: missing"),
-        (request_json(1, topics=[{"name": 7, "partitions": 1}]), "topics[0].name: expected str, got int (value: 7)"),
-        (request_json(3, -1), "topics[1].partitions: expected int >= 0 (value: -1)"),
-        (request_json(2**31), "topics[0].partitions: expected int <= 2147483647 (value: 2147483648)"),
-        (request_json(2**63), "topics[0].partitions: expected int <= 2147483647 (value: 9223372036854775808)"),
-        (request_json(10**40), "topics[0].partitions: expected int <= 2147483647"),
-        (request_json(1, topics=[{"name": "a", "partitions": 1.5}]), "topics[0].partitions: expected int, got float"),
-        (request_json(1, topics=[{"name": "a", "partitions": True}]), "topics[0].partitions: expected int, got bool"),
+        (
+            request_json(1, topics=[{"name": 7, "partitions": 1}]),
+            "topics[0].name: expected string, got integer (value: 7)",
+        ),
+        (request_json(3, -1), "topics[1].partitions: expected integer >= 0 (value: -1)"),
+        (request_json(2**31), "topics[0].partitions: expected integer <= 2147483647 (value: 2147483648)"),
+        (request_json(2**63), "topics[0].partitions: expected integer <= 2147483647 (value: 9223372036854775808)"),
+        (request_json(10**40), "topics[0].partitions: expected integer <= 2147483647"),
+        (
+            request_json(1, topics=[{"name": "a", "partitions": 1.5}]),
+            "topics[0].partitions: expected integer, got number",
+        ),
+        (
+            request_json(1, topics=[{"name": "a", "partitions": True}]),
+            "topics[0].partitions: expected integer, got boolean",
+        ),
         (
             request_json(1, operation="TRUNCATE"),
             'operation: expected one of CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS (value: "TRUNCATE")',
         ),
         (request_json(1, operation=3), "operation: expected"),
-        (request_json(1, api_version="6"), 'api_version: expected int, got str (value: "6")'),
+        (request_json(1, api_version="6"), 'api_version: expected integer, got string (value: "6")'),
         (request_json(1).replace(b": 6", b": 1e999"), "api_version: number out of range"),
-        (request_json(1, api_version=-1), "api_version: expected int >= 0 (value: -1)"),
-        (request_json(1, user=5), "user: expected str, got int (value: 5)"),
-        (request_json(1, validate_only="yes"), 'validate_only: expected bool, got str (value: "yes")'),
-        (request_json(1, purgatory_ms=2**31), "purgatory_ms: expected int <= 2147483647 (value: 2147483648)"),
+        (request_json(1, api_version=-1), "api_version: expected integer >= 0 (value: -1)"),
+        (request_json(1, user=5), "user: expected string, got integer (value: 5)"),
+        (request_json(1, validate_only="yes"), 'validate_only: expected boolean, got string (value: "yes")'),
+        (request_json(1, purgatory_ms=2**31), "purgatory_ms: expected integer <= 2147483647 (value: 2147483648)"),
         (request_json(1).replace(b'"alice"', b'"\\ud800"'), "value: not JSON"),
         (b"[" * 1_000_000, "value: JSON nested deeper than 100 levels"),
         (b'{"x": ' * 101, "value: JSON nested deeper than 100 levels"),
     ],
 )
-def test_what_is_no_request_is_told_by_its_field_and_value(value, error):
+def test_an_invalid_request_is_reported_with_its_field_and_value(value, error):
     with pytest.raises(BadRecord) as raised:
         read_request(value)
     assert str(raised.value).startswith(error)
 
 
-def test_a_field_given_twice_is_told_too():
+def test_a_duplicated_field_is_reported_too():
     value = b'{"topics": [{"name": 5}], "topics": 3}'
-    with pytest.raises(BadRecord, match=r"topics\[0\].name: expected str, got int"):
+    with pytest.raises(BadRecord, match=r"topics\[0\].name: expected string, got integer"):
         read_request(value)
 
 
-def test_what_breaks_off_behind_a_bad_field_is_no_json():
+def test_a_record_truncated_after_an_invalid_field_is_invalid_json():
     with pytest.raises(BadRecord, match="value: not JSON"):
         read_request(b'{"request_id": 5, "user": Infinity}')
 
@@ -108,17 +117,17 @@ def test_an_error_shows_no_more_than_the_beginning_of_a_value():
 @pytest.mark.parametrize(
     "tail", [b'"' + b'\\"' * 500_000, b'"' + b"\\" * 999_999, b'"["' * 300_000, b"{" + b"[]," * 300_000]
 )
-def test_a_megabyte_that_was_made_to_be_slow_is_not(tail):
-    """Each of these took minutes or hours with a bracket scan that goes back."""
+def test_a_malicious_megabyte_is_read_quickly(tail):
+    """Each of these took minutes or hours with a bracket scan that steps back."""
     with pytest.raises(BadRecord):
         read_request(b"[]," * 101 + tail)
 
 
-def test_brackets_in_strings_are_no_depth():
+def test_brackets_in_strings_do_not_count_as_depth():
     assert read_request(request_json(1, user="[" * 1000 + '"')).user == "[" * 1000 + '"'
 
 
-def test_many_topics_are_no_depth():
+def test_many_topics_do_not_count_as_depth():
     assert len(read_request(request_json(*[1] * 5000)).topics) == 5000
 
 
@@ -131,7 +140,7 @@ fields = st.sampled_from(["request_id", "user", "client_id", "operation", "api_v
 
 
 @given(st.binary() | st.dictionaries(fields, json_values).map(lambda value: json.dumps(value).encode()))
-def test_nothing_but_a_bad_record_ever_comes_of_bad_bytes(value):
+def test_invalid_bytes_only_ever_raise_an_invalid_record(value):
     try:
         read_request(value)
     except BadRecord as error:
@@ -139,7 +148,7 @@ def test_nothing_but_a_bad_record_ever_comes_of_bad_bytes(value):
 
 
 @given(fields, json_values)
-def test_nothing_but_a_bad_record_ever_comes_of_a_bad_field(field, value):
+def test_an_invalid_field_only_ever_raises_an_invalid_record(field, value):
     try:
         read_request(request_json(1, **{field: value}))
     except BadRecord as error:

@@ -1,4 +1,4 @@
-"""Further properties of Kafka's clients: passed on as they are, secret, and none that the jobs determine."""
+"""Further properties of Kafka's clients: passed unchanged, secret, and none that the jobs determine."""
 
 import re
 
@@ -25,7 +25,7 @@ def load(*overrides):
     return load_settings(overrides, environment={}, with_default_file=False)
 
 
-def test_properties_win_over_what_the_settings_make():
+def test_properties_override_the_settings():
     found = load(
         "kafka.security_protocol=SSL",
         "kafka.librdkafka.ssl.endpoint.identification.algorithm=none",
@@ -70,19 +70,33 @@ def test_properties_win_over_what_the_settings_make():
         "fetch.message.max.bytes",
         "compression.codec",
         "plugin.library.paths",
+        "Group.Id",
+        "ISOLATION.LEVEL",
+        " acks",
+        "Enable.Idempotence",
+        "topic.acks",
+        "topic.enable.auto.commit",
     ],
 )
-def test_what_the_jobs_determine_is_refused(table, name):
+def test_properties_that_the_jobs_determine_are_rejected(table, name):
     with pytest.raises(BadInput) as raised:
         load(f"{table}.{name}=xyzzy")
-    assert str(raised.value).startswith(f"{table}: {name} is set by the jobs themselves; remove it")
+    assert str(raised.value).startswith(f"{table}: the jobs themselves set {name}; remove it")
     assert "xyzzy" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
-    "name", ["partitioner", "debug", "client.rack", "socket.keepalive.enable", "enable.metrics.push"]
+    "name",
+    [
+        "partitioner",
+        "debug",
+        "client.rack",
+        "socket.keepalive.enable",
+        "enable.metrics.push",
+        "topic.metadata.refresh.interval.ms",
+    ],
 )
-def test_what_the_jobs_do_not_rely_on_is_passed_on(name):
+def test_other_properties_are_passed_to_the_client(name):
     assert load(f"kafka.librdkafka.{name}=x").kafka.connection.librdkafka()[name] == "x"
 
 
@@ -100,7 +114,7 @@ def test_a_mechanism_may_be_one_that_the_settings_do_not_know():
     }
 
 
-def test_a_mechanism_for_librdkafka_alone_is_told_where_spark_needs_it_too():
+def test_a_mechanism_only_for_librdkafka_is_reported_if_spark_needs_it_too():
     with pytest.raises(BadInput, match=r"^kafka\.java needs sasl\.mechanism and sasl\.jaas\.config"):
         kafka_options(load(*KERBEROS))
 
@@ -123,7 +137,7 @@ def test_spark_hides_the_options_of_its_sources_and_sinks():
     assert not re.search(spark_properties(load())["spark.redaction.regex"], "kafka.client.rack")
 
 
-def test_the_target_has_the_properties_of_kafka_only_where_nothing_is_set_for_it():
+def test_the_target_inherits_the_properties_of_kafka_only_without_its_own():
     """They would win over its own keys."""
     rack = "kafka.librdkafka.client.rack=a"
     assert load(rack).target_connection.librdkafka()["client.rack"] == "a"
@@ -140,7 +154,7 @@ def test_the_target_has_the_properties_of_kafka_only_where_nothing_is_set_for_it
         ("security.protocol=xyzzy-", "librdkafka refuses a property: "),
     ],
 )
-def test_a_property_that_librdkafka_does_not_take_is_one_line_without_its_value(given, error):
+def test_a_property_rejected_by_librdkafka_is_one_line_without_its_value(given, error):
     with pytest.raises(BadInput) as raised:
         client_config(load(f"kafka.librdkafka.{given}").kafka.connection)
     assert error in str(raised.value)
@@ -148,7 +162,7 @@ def test_a_property_that_librdkafka_does_not_take_is_one_line_without_its_value(
     assert "\n" not in str(raised.value)
 
 
-def test_an_error_of_javas_client_is_told_without_the_value():
+def test_an_error_of_javas_client_is_reported_without_the_value():
     settings = load("kafka.java.reconnect.backoff.ms=xyzzy-xyzzy")
     text = "org.apache.kafka.common.config.ConfigException: Invalid value xyzzy-xyzzy for configuration reconnect"
     with pytest.raises(MutationQuotaError) as raised, with_operator_advice(settings):
@@ -157,10 +171,11 @@ def test_an_error_of_javas_client_is_told_without_the_value():
     assert "xyzzy" not in str(raised.value)
 
 
-def test_a_login_that_is_no_longer_accepted_is_told_with_advice():
+def test_a_login_that_is_no_longer_accepted_is_reported_with_advice():
     text = 'org.apache.kafka.common.errors.SaslAuthenticationException: {"status":"invalid_token"}'
     with pytest.raises(MutationQuotaError) as raised, with_operator_advice(load()):
         raise QueryFailed("enforce", text)
-    assert "Kafka at 127.0.0.1:9092 does not accept the login; a token expires while the token server is down" in str(
-        raised.value
+    assert (
+        "Kafka at 127.0.0.1:9092 rejects the login, or a token has expired while the token server is unavailable"
+        in str(raised.value)
     )

@@ -1,4 +1,4 @@
-"""TLS and SASL: what each kind of client is told, what is refused, and what nobody gets to see."""
+"""TLS and SASL: the settings of each kind of client, rejected settings, and secrets that are never shown."""
 
 import pickle
 import re
@@ -28,7 +28,7 @@ def load(*overrides, environment=None):
 
 @pytest.fixture
 def files(tmp_path):
-    """Paths of files by what stands in them."""
+    """Return the paths of files by their contents."""
 
     def _write(name, text):
         (tmp_path / name).write_text(text)
@@ -37,14 +37,14 @@ def files(tmp_path):
     return _write
 
 
-def test_without_settings_nothing_is_encrypted_and_nobody_is_known():
+def test_without_settings_connections_are_unencrypted_and_anonymous():
     connection = load().kafka.connection
     assert connection.librdkafka() == {"bootstrap.servers": "127.0.0.1:9092", "security.protocol": "PLAINTEXT"}
     assert connection.java() == connection.librdkafka()
 
 
 def test_sasl_over_tls_as_each_client_takes_it(files):
-    """With the password from a file, and quoted as JAAS has it."""
+    """The password is read from a file, and quoted as in JAAS."""
     authority, password = files("ca.pem", CERTIFICATE_PEM), files("password", 'a"b\\c;\r\n')
     settings = load(*SASL, f"kafka.sasl_password_file={password}", f"kafka.ssl_ca_location={authority}")
     common = {
@@ -96,7 +96,7 @@ def test_certificates_as_each_client_takes_them(files):
     }
 
 
-def test_the_target_is_spoken_to_likewise_unless_it_has_settings_of_its_own():
+def test_the_target_inherits_settings_that_are_not_its_own():
     sasl = [*SASL, "kafka.sasl_password=p"]
     assert load(*sasl, "kafka.target_servers=t:1").target_connection == Connection(
         "t:1", Security("SASL_SSL", "PLAIN", "alice", "p")
@@ -114,12 +114,12 @@ def test_the_target_is_spoken_to_likewise_unless_it_has_settings_of_its_own():
     [
         (SASL, "kafka: security_protocol SASL_SSL needs sasl_password"),
         (["kafka.security_protocol=SASL_SSL"], "security_protocol SASL_SSL needs sasl_mechanism"),
-        (["kafka.sasl_username=alice"], "security_protocol PLAINTEXT has no use for sasl_username"),
-        (["kafka.security_protocol=SSL", "kafka.sasl_password=hunter2"], "SSL has no use for sasl_password"),
-        (["kafka.ssl_endpoint_identification_algorithm=none"], "PLAINTEXT has no use for ssl_endpoint_"),
-        (["target.sasl_password=hunter2"], "target: security_protocol PLAINTEXT has no use for sasl_"),
-        (["kafka.security_protocol=TLS"], "kafka.security_protocol: input should be 'PLAINTEXT', 'SSL', "),
-        ([*SASL, "kafka.sasl_mechanism=GSSAPI"], "kafka.sasl_mechanism: input should be "),
+        (["kafka.sasl_username=alice"], "security_protocol PLAINTEXT does not use sasl_username"),
+        (["kafka.security_protocol=SSL", "kafka.sasl_password=hunter2"], "SSL does not use sasl_password"),
+        (["kafka.ssl_endpoint_identification_algorithm=none"], "PLAINTEXT does not use ssl_endpoint_"),
+        (["target.sasl_password=hunter2"], "target: security_protocol PLAINTEXT does not use sasl_"),
+        (["kafka.security_protocol=TLS"], "kafka.security_protocol: expected 'PLAINTEXT', 'SSL', "),
+        ([*SASL, "kafka.sasl_mechanism=GSSAPI"], "kafka.sasl_mechanism: expected '', 'PLAIN'"),
         (
             [*SASL, "kafka.sasl_password=hunter2\n"],
             "kafka.sasl_password: has a control character, got '***",
@@ -129,7 +129,10 @@ def test_the_target_is_spoken_to_likewise_unless_it_has_settings_of_its_own():
             "kafka.sasl_password_file: no such file or directory",
         ),
         ([*SASL, "kafka.sasl_password_file=EMPTY"], "EMPTY is empty"),
-        ([*SASL, "kafka.sasl_password_file=PASSWORD", "kafka.sasl_password=hunter2"], "sasl_password_file are given"),
+        (
+            [*SASL, "kafka.sasl_password_file=PASSWORD", "kafka.sasl_password=hunter2"],
+            "sasl_password_file are both set",
+        ),
         (["kafka.security_protocol=SSL", "kafka.ssl_ca_location=KEY"], "ssl_ca_location: not a certificate"),
         (["kafka.security_protocol=SSL", "kafka.ssl_key_location=EMPTY"], "not a PKCS#8 key"),
         (
@@ -151,7 +154,7 @@ def test_the_target_is_spoken_to_likewise_unless_it_has_settings_of_its_own():
                 "kafka.ssl_key_location=KEY",
                 "kafka.ssl_key_password=hunter2",
             ],
-            "ssl_key_location has no key that is encrypted",
+            "the key in ssl_key_location is not encrypted",
         ),
         (["kafka.sasl_passwrd=hunter2"], "unknown setting kafka.sasl_passwrd (--set kafka.sasl_passwrd"),
         (["kafka.sasl_pw=hunter2"], "unknown setting kafka.sasl_pw (--set kafka.sasl_pw)"),
@@ -161,8 +164,8 @@ def test_the_target_is_spoken_to_likewise_unless_it_has_settings_of_its_own():
         (["storage.options=hunter2"], "storage.options must be set entry by entry"),
     ],
 )
-def test_what_does_not_fit_is_one_line_without_the_secret(overrides, error, files):
-    """The names of files stand for files."""
+def test_incompatible_settings_are_one_line_without_the_secret(overrides, error, files):
+    """The names of files represent the files."""
     for name, text in {
         "EMPTY": "\n",
         "PASSWORD": "p",
@@ -179,7 +182,7 @@ def test_what_does_not_fit_is_one_line_without_the_secret(overrides, error, file
     assert "hunter2" not in str(raised.value)
 
 
-def test_a_secret_of_the_environment_or_a_file_is_not_told_either(tmp_path):
+def test_a_secret_of_the_environment_or_a_file_is_not_printed_either(tmp_path):
     with pytest.raises(BadInput, match="sasl_password") as raised:
         load(environment={"MUTATION_QUOTA__KAFKA__SASL_PASSWORD": "hunter2"})
     assert "hunter2" not in str(raised.value)
@@ -195,7 +198,7 @@ def test_a_secret_of_the_environment_or_a_file_is_not_told_either(tmp_path):
     assert "hunter2" not in str(raised.value)
 
 
-def test_whatever_is_printed_holds_no_secret(files):
+def test_nothing_printed_contains_a_secret(files):
     """Settings, connections, what workers are sent, clients' options, and pydantic's own errors."""
     certificate, key = files("own.pem", CERTIFICATE_PEM), files("own.key", KEY)
     own = [f"kafka.ssl_certificate_location={certificate}", f"kafka.ssl_key_location={key}"]
@@ -218,15 +221,15 @@ def test_whatever_is_printed_holds_no_secret(files):
             assert "BBBB" not in text
 
 
-def test_workers_elsewhere_need_no_files(files):
-    """What they are sent holds the credentials themselves."""
+def test_workers_on_other_machines_need_no_files(files):
+    """The credentials themselves are sent to them."""
     password = files("password", "hunter2")
     sent = pickle.dumps(KafkaQuotas.from_settings(load(*SASL, f"kafka.sasl_password_file={password}"), 1.0))
     password.unlink()
     assert pickle.loads(sent).connection.librdkafka()["sasl.password"] == "hunter2"  # noqa: S301
 
 
-def test_a_file_that_has_gone_since_is_told(files):
+def test_a_file_removed_since_the_start_is_reported(files):
     password = files("password", "hunter2")
     settings = load(*SASL, f"kafka.sasl_password_file={password}")
     password.unlink()
@@ -235,7 +238,7 @@ def test_a_file_that_has_gone_since_is_told(files):
 
 
 def test_an_application_gives_librdkafkas_own_settings():
-    """For both clusters, unless the project's settings say how the one that decides is spoken to."""
+    """This is true for both clusters, unless the settings configure the deciding one."""
     config = {"bootstrap.servers": "b:1", "security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}
     config |= {"sasl.username": "alice", "sasl.password": "p", "ssl.ca.location": "/ca", "socket.timeout.ms": 7}
     options = ClientOptions.from_config(config)
@@ -256,7 +259,7 @@ def test_an_application_gives_librdkafkas_own_settings():
     }
 
 
-def test_a_program_speaks_to_each_cluster_as_its_settings_say():
+def test_a_program_connects_to_each_cluster_by_its_settings():
     settings = load(*SASL, "kafka.sasl_password=p", "kafka.target_servers=t:1", "target.security_protocol=SSL")
     options = ClientOptions.from_settings(settings)
     assert (options.target["bootstrap.servers"], options.target["security.protocol"]) == ("t:1", "SSL")
@@ -265,7 +268,7 @@ def test_a_program_speaks_to_each_cluster_as_its_settings_say():
 
 
 def test_storage_options_are_properties_that_spark_hides():
-    """By Hadoop's names, and as secrets by those of Spark."""
+    """They have Hadoop's names, and those of Spark as secrets."""
     properties = spark_properties(load("storage.options.fs.s3a.secret.key=p", "storage.options.fs.x.y-z=q"))
     assert properties["spark.hadoop.fs.s3a.secret.key"] == "p"
     assert properties["spark.hadoop.fs.x.y-z"] == "q"
@@ -289,7 +292,7 @@ def test_secrets_are_known_by_their_names(name):
 
 
 @pytest.mark.parametrize("name", ["sasl_password_file", "ssl_key_location", "sasl_username", "spark.driver.memory"])
-def test_what_is_no_secret_may_be_seen(name):
+def test_values_that_are_not_secret_are_shown(name):
     assert not is_secret(name)
 
 
@@ -321,7 +324,7 @@ def test_advice_on_the_target_names_the_settings_that_it_is_reached_by(overrides
     )
 
 
-def test_advice_on_the_cluster_that_decides_names_the_settings_of_kafka():
+def test_advice_on_the_deciding_cluster_names_the_settings_of_kafka():
     advice = "; start it (make run, or mutation-quota broker), or set kafka.bootstrap_servers; "
     assert (
         load("kafka.target_servers=t:1").kafka.connection.advice
@@ -346,8 +349,8 @@ def test_only_a_broker_of_this_machine_is_to_be_started(servers, local):
     assert ("check the address (kafka.bootstrap_servers), the network and the listener" in advice) != local
 
 
-def test_text_around_the_certificates_is_left_out(tmp_path):
-    """Python takes certificates in ASCII only, and who exports them writes a name above."""
+def test_text_around_the_certificates_is_ignored(tmp_path):
+    """Python accepts certificates in ASCII only, and exports may have a name above."""
     blocks = [f"-----BEGIN CERTIFICATE-----\n{name}\n-----END CERTIFICATE-----\n" for name in ("QQ==", "Qg==")]
     file = tmp_path / "ca.pem"
     file.write_text(f"# Österreich\n{blocks[0]}# Wörgl\n{blocks[1]}", encoding="utf-8")

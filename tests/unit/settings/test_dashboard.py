@@ -1,4 +1,4 @@
-"""Where the dashboard may be reached, and by whom."""
+"""The addresses of the dashboard, and its access control."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_other_machines_need_one(address, token):
 
 
 @pytest.mark.parametrize("text", ["", "\n", "too short\n"])
-def test_a_short_token_is_refused(text, token):
+def test_a_short_token_is_rejected(text, token):
     with pytest.raises(BadInput, match="fewer than 16 characters"):
         load(token(text))
 
@@ -51,6 +51,6 @@ def test_a_name_is_not_an_address(address):
         load(f"dashboard.address={address}")
 
 
-def test_a_file_that_is_not_there_is_named():
+def test_a_missing_file_is_named():
     with pytest.raises(BadInput, match="token_file"):
         load("dashboard.token_file=/nowhere/token")

@@ -1,10 +1,10 @@
-"""Which settings are in force, and where they come from."""
+"""The settings in force, and their origins."""
 
 import pytest
 
 from quota.errors import BadInput
 from quota.settings.listing import listed_settings, table_names
-from quota.settings.loading import load_with_origins
+from quota.settings.loading import Override, load_with_origins
 
 FILE = """
 [quota]
@@ -32,7 +32,7 @@ def listed(tmp_path):
     return _listed
 
 
-def test_every_setting_has_its_default_where_nothing_is_set():
+def test_every_setting_has_its_default_if_it_is_not_set():
     found = list(listed_settings(load_with_origins([], None, {}, with_default_file=False)))
 
     assert {each.origin for each in found} == {"default", "kafka"}
@@ -48,14 +48,26 @@ def test_every_setting_has_its_default_where_nothing_is_set():
         ("https://ghp_token@github.com/x", "https://********@github.com/x"),
         ("first=redis://:p@ss@cache:6379, second=none", "first=redis://********@cache:6379, second=none"),
         ("postgres://ann:a/b?c@db/x", "postgres://********@db/x"),
+        (
+            "https://registry:8081/a?v=1&Access-Token=s3cret&page=2",
+            "https://registry:8081/a?v=1&Access-Token=********&page=2",
+        ),
+        ("https://registry:8081/a?api_key=s3,cret", "https://registry:8081/a?api_key=********"),
+        (
+            "jdbc:sqlserver://db;user=ann;password=s3 cret;ssl=on",
+            "jdbc:sqlserver://db;user=ann;password=********;ssl=on",
+        ),
+        ("host=db user=ann password=s3cret", "host=db user=ann password=********"),
+        ("https://registry:8081/token?monkey=1", "https://registry:8081/token?monkey=1"),
+        ("-Xmx1g -Djavax.net.ssl.trustStorePassword=changeit", "-Xmx1g -Djavax.net.ssl.trustStorePassword=changeit"),
         ("https://registry:8081/a", "https://registry:8081/a"),
         ("abfss://container@account.dfs.core.windows.net/x", "abfss://container@account.dfs.core.windows.net/x"),
     ],
 )
-def test_the_login_in_a_url_is_masked_in_any_value(listed, value, shown):
-    found = listed(f"quota.callback_configs.registry={value}", f"storage.root={value}")
+def test_logins_and_parameters_of_secrets_are_masked_in_any_value(listed, value, shown):
+    found = listed(f"quota.callback_configs.registry={value}", f"quota.altered_by={value}")
     assert found["quota.callback_configs.registry"].value == shown
-    assert found["storage.root"].value == shown
+    assert found["quota.altered_by"].value == shown
 
 
 def test_the_login_in_a_url_is_masked_in_a_list_and_in_an_error(listed):
@@ -64,31 +76,58 @@ def test_the_login_in_a_url_is_masked_in_a_list_and_in_an_error(listed):
         listed("topics.partitions=http://a:b@c")
 
 
-def test_each_setting_tells_where_it_comes_from(listed, tmp_path):
+def test_an_extension_of_a_login_is_masked_by_its_name(listed):
+    url = "https://idp/token"
+    login = [
+        "security_protocol=SASL_SSL",
+        "sasl_mechanism=OAUTHBEARER",
+        f"sasl_oauthbearer_token_endpoint_url={url}",
+        "sasl_oauthbearer_client_id=ann",
+        "sasl_oauthbearer_client_secret=s3cret",
+    ]
+    key = "kafka.sasl_oauthbearer_extensions"
+    found = listed(*(f"kafka.{each}" for each in login), f"{key}=logicalCluster=lkc-1,accessToken=s3cret")
+    assert found[key].value == "logicalCluster=lkc-1,accessToken=********"
+    assert found["kafka.sasl_oauthbearer_token_endpoint_url"].value == url
+    with pytest.raises(BadInput) as raised:
+        listed(f"{key}=token1=s3cret")
+    assert str(raised.value) == (
+        f"{key}: expected name=value,name=value with letters as names, got 'token1=********' "
+        f"(--set {key}=token1=********)"
+    )
+
+
+def test_each_setting_shows_its_origin(listed, tmp_path):
     found = listed(
         "topics.partitions=4",
         MUTATION_QUOTA__QUOTA__WINDOW_NUM="20",
         KAFKA_BOOTSTRAP_SERVERS="k:9092",
     )
 
-    def told(name):
+    def row_of(name):
         return found[name].value, found[name].origin, found[name].source
 
-    assert told("quota.shadow") == (True, "file", str(tmp_path / "settings.toml"))
-    assert told("quota.window_num") == (20, "environment", "MUTATION_QUOTA__QUOTA__WINDOW_NUM")
-    assert told("kafka.bootstrap_servers") == ("k:9092", "environment", "KAFKA_BOOTSTRAP_SERVERS")
-    assert told("topics.partitions") == (4, "option", None)
-    assert told("topics.create") == (True, "default", None)
-    assert told("quota.exempt_users") == (["ann", "bob"], "file", str(tmp_path / "settings.toml"))
+    assert row_of("quota.shadow") == (True, "file", str(tmp_path / "settings.toml"))
+    assert row_of("quota.window_num") == (20, "environment", "MUTATION_QUOTA__QUOTA__WINDOW_NUM")
+    assert row_of("kafka.bootstrap_servers") == ("k:9092", "environment", "KAFKA_BOOTSTRAP_SERVERS")
+    assert row_of("topics.partitions") == (4, "option", None)
+    assert row_of("topics.create") == (True, "default", None)
+    assert row_of("quota.exempt_users") == (["ann", "bob"], "file", str(tmp_path / "settings.toml"))
 
 
-def test_the_nearer_origin_is_told(listed):
+def test_an_option_other_than_set_is_shown(listed):
+    found = listed(Override("kafka.bootstrap_servers=k:9092", "--bootstrap-server"))["kafka.bootstrap_servers"]
+
+    assert (found.value, found.origin, found.source) == ("k:9092", "option", "--bootstrap-server")
+
+
+def test_the_nearer_origin_is_shown(listed):
     found = listed("quota.shadow=false", MUTATION_QUOTA__QUOTA__SHADOW="true")["quota.shadow"]
 
     assert (found.value, found.origin, found.is_changed) == (False, "option", False)
 
 
-def test_entries_of_a_table_are_settings_of_their_own(listed):
+def test_entries_of_a_table_are_separate_settings(listed):
     found = listed()["quota.callback_configs.group.payments.users"]
 
     assert (found.value, found.default, found.is_changed, found.origin) == ("alice", None, True, "file")
@@ -121,7 +160,7 @@ def test_secrets_are_masked_and_their_files_are_not(listed, tmp_path):
     assert "hidden" not in repr(found)
 
 
-def test_the_target_has_the_security_of_kafka_while_its_own_section_is_empty(listed):
+def test_the_target_inherits_the_security_of_kafka_while_its_own_section_is_empty(listed):
     own = listed("kafka.security_protocol=SSL")["target.security_protocol"]
     other = listed("kafka.security_protocol=SSL", "target.security_protocol=PLAINTEXT")["target.security_protocol"]
 

@@ -1,4 +1,4 @@
-"""OAUTHBEARER: what each kind of client is told, and what is refused."""
+"""OAUTHBEARER: the settings of each kind of client, and rejected settings."""
 
 import ssl
 
@@ -68,14 +68,14 @@ def test_client_credentials_as_each_client_takes_them(tmp_path):
     }
 
 
-def test_without_an_authority_the_token_server_is_trusted_by_those_of_the_system():
+def test_without_an_authority_the_token_server_is_verified_by_those_of_the_system():
     """libcurl in confluent-kafka's wheel finds them on no system but Red Hat's."""
     found = load(sasl_oauthbearer_token_endpoint_url=TLS_URL).kafka.security.librdkafka()
     assert found.get("https.ca.location") == ssl.get_default_verify_paths().cafile
     assert "https.ca.location" not in load().kafka.security.librdkafka()
 
 
-def test_a_secret_is_read_each_time_a_client_is_made(tmp_path):
+def test_a_secret_is_read_each_time_a_client_is_created(tmp_path):
     secret = tmp_path / "secret"
     secret.write_text("first")
     settings = load(sasl_oauthbearer_client_secret="", sasl_oauthbearer_client_secret_file=secret)
@@ -90,17 +90,17 @@ def test_a_secret_is_read_each_time_a_client_is_made(tmp_path):
         ({"sasl_oauthbearer_client_secret": ""}, "OAUTHBEARER needs sasl_oauthbearer_client_secret"),
         ({"sasl_oauthbearer_token_endpoint_url": ""}, "OAUTHBEARER needs sasl_oauthbearer_token_endpoint_url"),
         ({"sasl_oauthbearer_token_endpoint_url": "idp/token"}, "expected http://host/path or https://host/path"),
-        ({"sasl_oauthbearer_extensions": "a"}, "expected name=value,name=value with letters as names, got a"),
-        ({"sasl_username": "enforce"}, "sasl_mechanism OAUTHBEARER has no use for sasl_username"),
-        ({"sasl_password": "hunter2"}, "sasl_mechanism OAUTHBEARER has no use for sasl_password"),
+        ({"sasl_oauthbearer_extensions": "a"}, "expected name=value,name=value with letters as names, got 'a'"),
+        ({"sasl_username": "enforce"}, "sasl_mechanism OAUTHBEARER does not use sasl_username"),
+        ({"sasl_password": "hunter2"}, "sasl_mechanism OAUTHBEARER does not use sasl_password"),
         (
             {"sasl_mechanism": "PLAIN", "sasl_username": "u", "sasl_password": "p"},
-            "sasl_mechanism PLAIN has no use for sasl_oauthbearer_token_endpoint_url",
+            "sasl_mechanism PLAIN does not use sasl_oauthbearer_token_endpoint_url",
         ),
-        ({"security_protocol": "PLAINTEXT"}, "PLAINTEXT has no use for sasl_mechanism"),
+        ({"security_protocol": "PLAINTEXT"}, "PLAINTEXT does not use sasl_mechanism"),
     ],
 )
-def test_what_does_not_fit_is_one_line_without_the_secret(more, error):
+def test_incompatible_settings_are_one_line_without_the_secret(more, error):
     with pytest.raises(BadInput) as raised:
         load(**more)
     assert error in str(raised.value)
@@ -108,13 +108,13 @@ def test_what_does_not_fit_is_one_line_without_the_secret(more, error):
     assert "\n" not in str(raised.value)
 
 
-def test_the_secret_is_printed_nowhere():
+def test_the_secret_is_never_printed():
     settings = load()
     for each in (settings, settings.kafka.connection, settings.kafka.security.oauth):
         assert "of-enforce" not in f"{each} {each!r}"
 
 
-def test_the_target_has_the_client_of_kafka_and_its_secret_goes_to_no_other_token_server():
+def test_the_target_inherits_the_client_of_kafka_and_its_secret_goes_to_no_other_token_server():
     own = ClientCredentials("http://idp/token", "enforce", "of-enforce")
     assert load().target_connection.security.oauth == own
     assert load("sasl_oauthbearer_scope=there").target_connection.security.oauth == ClientCredentials(
@@ -125,7 +125,7 @@ def test_the_target_has_the_client_of_kafka_and_its_secret_goes_to_no_other_toke
             load(f"sasl_oauthbearer_{alone}")
 
 
-def test_the_target_may_log_in_in_another_way():
+def test_the_target_may_log_in_differently():
     login = ["sasl_mechanism=PLAIN", "sasl_username=bob", "sasl_password=of-bob"]
     security = load(*login).target_connection.security
     assert (security.sasl_mechanism, security.sasl_username, security.oauth) == ("PLAIN", "bob", None)

@@ -1,4 +1,4 @@
-"""Settings: where they come from, and what is said of wrong ones."""
+"""Settings: their origins, and the errors of invalid ones."""
 
 import tomllib
 from pathlib import Path
@@ -28,7 +28,7 @@ def test_the_defaults_are_kafkas():
     assert settings.topics.requests == "mutation-requests"
 
 
-def test_the_nearer_one_wins(write):
+def test_the_nearer_origin_wins(write):
     file = write("[quota]\nwindow_num = 2\n[topics]\nrequests = 'a'\n[storage]\nroot = 'from-file'")
     environment = {"MUTATION_QUOTA__QUOTA__WINDOW_NUM": "3", "MUTATION_QUOTA__TOPICS__REQUESTS": "b"}
     settings = load_settings(["quota.window_num=4"], file, environment)
@@ -65,11 +65,39 @@ def test_any_spark_property_can_be_given(write):
         ("quota.window_num=1.5", "quota.window_num: expected an integer, got '1.5'"),
         ("quota.shadow=maybe", "quota.shadow: expected true or false, got 'maybe'"),
         ("kafka.timeout_seconds=soon", "kafka.timeout_seconds: expected a number, got 'soon'"),
-        ("quota.window_num=0", "quota.window_num: input should be greater than or equal to 1, got '0'"),
-        ("spark.driver_memory=lots", "spark.driver_memory: "),
-        ("topics.requests=a b", "topics.requests: "),
-        ("quota.window_num=1" + "0" * 310, "quota.window_num: "),
-        ("kafka.timeout_seconds=inf", "kafka.timeout_seconds: "),
+        ("quota.window_num=0", "quota.window_num: expected a number of at least 1, got '0' (--set"),
+        ("spark.driver_memory=lots", "spark.driver_memory: expected a size such as 512m or 1g, got 'lots'"),
+        ("topics.requests=a b", "topics.requests: expected 1 to 249 letters, digits, dots, underscores and hyphens"),
+        ("quota.window_num=1" + "0" * 310, "quota.window_num: expected "),
+        ("quota.window_num=3000000000", "quota.window_num: expected a number of at most 2,147,483,647, got"),
+        ("kafka.timeout_seconds=inf", "kafka.timeout_seconds: expected a number of at most 86,400, got 'inf'"),
+        ("kafka.timeout_seconds=0", "kafka.timeout_seconds: expected a number above 0, got '0'"),
+        (
+            "topics.replication_factor=0",
+            "topics.replication_factor: expected 1 or more, or -1 for the default, got '0'",
+        ),
+        (
+            "audit.keep_days.no=1",
+            "audit.keep_days.no: expected 'decisions', 'dead_letters' or 'quota_changes', got 'no'",
+        ),
+        ("observe.time_zone=Nowhere", "'Nowhere' is not a time zone, such as UTC, Europe/Berlin or +05:30 (--set"),
+        ("gateway.listeners=x", "gateway.listeners: 'x' is not PORT=HOST:PORT, such as 19092=kafka-1:9094 (--set"),
+        ("gateway.listeners=https://u:p@h", "gateway.listeners: 'https://********@h' is not PORT=HOST:PORT"),
+        ("gateway.address=999.1.1.1", "gateway.address: '999.1.1.1' is neither an IP address nor a host name (--set"),
+        ("metrics.address=a b", "metrics.address: 'a b' is neither an IP address nor a host name"),
+        ("gateway.advertised_host=a b", "gateway.advertised_host: 'a b' is neither"),
+        ("kafka.bootstrap_servers=", "kafka.bootstrap_servers is empty"),
+        ("kafka.bootstrap_servers=f:99999", "kafka.bootstrap_servers: 'f:99999' has no port from 1 to 65,535 (--set"),
+        ("kafka.target_servers=f:0", "kafka.target_servers: 'f:0' has no port from 1 to 65,535 (--set"),
+        ("kafka.bootstrap_servers=:::::", "':::::' is not HOST:PORT, such as kafka-1:9092 or [::1]:9092 (--set"),
+        (
+            "kafka.bootstrap_servers=a,b:",
+            "'b:' is not HOST:PORT, such as kafka-1:9092 or [::1]:9092, got 'a,b:' (--set",
+        ),
+        ("kafka.bootstrap_servers=a:1,", "'' is not HOST:PORT"),
+        ("gateway.x=1", "unknown setting gateway.x (--set gateway.x): the keys of [gateway] are address, adv"),
+        ("kafka.foo=1", "unknown setting kafka.foo (--set kafka.foo): the keys of [kafka] are bootstrap_servers"),
+        ("gateway.ssl_key_pasword=hunter2", "(--set gateway.ssl_key_pasword): did you mean gateway.ssl_key_password?"),
         (
             "topics.decisions=mutation-requests",
             "topics: mutation-requests is the name of two topics; each needs its own name",
@@ -82,23 +110,35 @@ def test_any_spark_property_can_be_given(write):
         ("quota.window_num", "expected section.key=value"),
     ],
 )
-def test_a_wrong_setting_is_one_line_with_its_key_and_value(override, error):
+def test_an_invalid_setting_is_one_line_with_its_key_and_value(override, error):
     with pytest.raises(BadInput) as raised:
         load_settings([override], environment={})
     assert error in str(raised.value)
     assert "\n" not in str(raised.value)
 
 
-def test_no_topic_of_the_jobs_may_be_a_users():
+def test_no_topic_of_the_jobs_may_be_a_users_topic():
     names = ["topics.decisions=mutation-requests.decisions", "topics.identity=topic"]
     with pytest.raises(BadInput, match=r"mutation-requests.decisions would be a user's topic"):
         load_settings(names, environment={})
     assert load_settings(names[:1], environment={}).topics.requests_of("alice") == "mutation-requests"
 
 
-def test_a_wrong_variable_is_named():
+def test_an_invalid_variable_is_named():
     with pytest.raises(BadInput, match=r"MUTATION_QUOTA__QUOTA__WINDOW_NUN.*did you mean quota.window_num"):
         load_settings(environment={"MUTATION_QUOTA__QUOTA__WINDOW_NUN": "3"})
+
+
+@pytest.mark.parametrize("name", ["MUTATION_QUOTA__FOO", "MUTATION_QUOTA__QUOTA", "MUTATION_QUOTA__QUOTA__"])
+def test_a_variable_without_a_section_or_a_key_is_named(name):
+    with pytest.raises(BadInput, match=f"^{name}: expected MUTATION_QUOTA__SECTION__KEY$"):
+        load_settings(environment={name: "1"})
+
+
+@pytest.mark.parametrize("servers", ["SASL_SSL://a-b.c:9092, [::1]:9", "127.0.0.1:65535,localhost", "k_1.svc.:1"])
+def test_servers_may_have_ports_and_addresses_of_either_kind(servers):
+    settings = load_settings([f"kafka.bootstrap_servers={servers}", "gateway.address=::1"], environment={})
+    assert (settings.kafka.bootstrap_servers, settings.gateway.address) == (servers, "::1")
 
 
 @pytest.mark.parametrize(
@@ -113,20 +153,20 @@ def test_a_wrong_variable_is_named():
         ("[[quota]]\nwindow_num = 3\n", "\\[section\\]"),
     ],
 )
-def test_a_wrong_file_is_named(write, text, error):
+def test_an_invalid_file_is_named(write, text, error):
     file = write(text)
     with pytest.raises(BadInput, match=error) as raised:
         load_settings((), file, {})
     assert str(file) in str(raised.value)
 
 
-def test_a_file_that_was_named_has_to_exist(tmp_path):
+def test_a_named_file_has_to_exist(tmp_path):
     with pytest.raises(BadInput, match="no such file"):
         load_settings((), tmp_path / "none.toml", {})
 
 
 def test_the_shipped_file_shows_every_setting_and_its_default():
-    """What is commented out there, put to use, changes nothing."""
+    """The commented-out lines of the file change nothing when they are uncommented."""
     shipped = (CHECKOUT / DEFAULT_FILE).read_text()
     lines = [line.removeprefix("# ") for line in shipped.splitlines() if " = " in line or line.startswith("[")]
     shown = tomllib.loads("\n".join(lines))
@@ -150,7 +190,7 @@ def test_memory_in_bytes():
 
 
 def test_each_setting_is_described_with_its_upper_bound():
-    """A bound that only keeps an integer within 32 bits is left out."""
+    """A bound that only keeps an integer within 32 bits is omitted."""
     sections = [type(section) for _, section in Settings()]
     settings = {f"{each.__name__}.{name}": field for each in sections for name, field in each.model_fields.items()}
     bounds = {

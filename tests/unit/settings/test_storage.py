@@ -1,4 +1,4 @@
-"""Where tables are, and what they are reached with."""
+"""The storage of tables, and its options."""
 
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -13,12 +13,12 @@ from quota.settings.secrets import is_secret
 
 @pytest.fixture
 def object_store():
-    """A server that has nothing, and who asked it."""
-    asked = []
+    """An empty server, and the paths and Authorization headers of its requests."""
+    received = []
 
     class Nothing(BaseHTTPRequestHandler):
         def do_GET(self):
-            asked.append((self.path, self.headers["Authorization"]))
+            received.append((self.path, self.headers["Authorization"]))
             self.send_response(404)
             self.send_header("Content-Length", "0")
             self.end_headers()
@@ -29,14 +29,14 @@ def object_store():
     with HTTPServer(("127.0.0.1", 0), Nothing) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", asked
+        yield f"http://127.0.0.1:{server.server_port}", received
         server.shutdown()
         thread.join()
 
 
 def test_one_table_of_options_serves_spark_and_deltalake(object_store):
     """Deltalake signs its requests by them; Spark has them for Hadoop."""
-    endpoint, asked = object_store
+    endpoint, received = object_store
     options = {
         "fs.s3a.endpoint": endpoint,
         "fs.s3a.endpoint.region": "eu-central-1",
@@ -48,14 +48,14 @@ def test_one_table_of_options_serves_spark_and_deltalake(object_store):
     settings = load_settings(["storage.root=s3a://bucket/root", *overrides], environment={}, with_default_file=False)
     with pytest.raises(OSError, match="404 Not Found"):
         DeltaTable(settings.storage.table("decisions"), storage_options=settings.storage.deltalake())
-    path, signed = asked[0]
+    path, signed = received[0]
     assert path.startswith("/bucket")
     assert "Credential=the-key/" in signed
     assert "/eu-central-1/s3/" in signed
     assert settings.storage.hadoop() == {f"spark.hadoop.{name}": value for name, value in options.items()}
 
 
-def test_without_options_deltalake_is_left_alone():
+def test_without_options_deltalake_is_unchanged():
     assert load_settings(environment={}, with_default_file=False).storage.deltalake() == {}
 
 
@@ -88,10 +88,52 @@ def test_all_options_of_the_tables_are_secrets():
 
 
 @pytest.mark.parametrize("root", ["/srv/a%20b", "s3a://bucket/a%2Fb"])
-def test_a_root_that_programs_read_differently_is_refused(root):
+def test_an_ambiguous_root_is_rejected(root):
     with pytest.raises(BadInput, match="percent sign and two hexadecimal digits"):
         load_settings([f"storage.root={root}"], environment={}, with_default_file=False)
     load_settings(["storage.root=/srv/100% sure"], environment={}, with_default_file=False)
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        "s3a://key:hunter2@bucket/x",
+        "s3a://key:hun/ter2@bucket",
+        "gs://k:hun/ter2@b",
+        "S3A://key:hunter2@b",
+        "hdfs://me:hunter2@nn/x",
+    ],
+)
+def test_a_root_with_a_password_is_refused_and_not_repeated(root):
+    """No file system needs it, and the root is printed and recorded in many places."""
+    for overrides, environment in [([f"storage.root={root}"], {}), ([], {"MUTATION_QUOTA__STORAGE__ROOT": root})]:
+        with pytest.raises(BadInput, match="a URL with a password; set credentials in") as raised:
+            load_settings(overrides, environment=environment, with_default_file=False)
+        assert not any(part in str(raised.value) for part in ("hunter2", "ter2"))
+
+
+@pytest.mark.parametrize("root", ["abfss://c@account.dfs.core.windows.net/x", "hdfs://nn:8020/a@b", "s3a://b/a:b@c"])
+def test_a_root_with_an_at_sign_that_is_no_login_is_accepted(root):
+    assert load_settings([f"storage.root={root}"], environment={}, with_default_file=False).storage.root == root
+
+
+@pytest.mark.parametrize(
+    ("root", "advice"),
+    [
+        ("s3://bucket/root", "s3:// is not supported; write s3a://bucket/root, got 's3://bucket/root'"),
+        ("S3N://bucket/root", "s3n:// is not supported; write s3a://bucket/root, got"),
+        ("file:///srv/quotas", "a folder has no scheme; write /srv/quotas, got 'file:///srv/quotas'"),
+        ("file://localhost/srv/quotas", "a folder has no scheme; write /srv/quotas, got"),
+        ("FILE:/srv/quotas", "a folder has no scheme; write /srv/quotas, got"),
+        ("file:///srv/a%20b", "a folder has no scheme; write /srv/a b, got 'file:///srv/a%20b'"),
+        ("file:quotas", "a folder has no scheme; write quotas, got"),
+    ],
+)
+def test_a_root_whose_scheme_is_not_the_jobs_is_refused_with_what_to_write(root, advice):
+    """In a folder leases are written without Hadoop, whose local file system looks for a file, and then writes it."""
+    with pytest.raises(BadInput) as raised:
+        load_settings([f"storage.root={root}"], environment={}, with_default_file=False)
+    assert str(raised.value).startswith(f"storage.root: {advice}")
 
 
 def test_an_endpoint_that_is_not_amazons_has_buckets_in_paths_and_any_region():
@@ -135,7 +177,7 @@ def test_an_endpoint_that_is_not_amazons_has_buckets_in_paths_and_any_region():
     ],
 )
 def test_options_of_tables_in_s3_have_one_name_however_they_are_written(name, known):
-    """For deltalake, which knows all of these names, and for Arrow, which is told by the one."""
+    """deltalake knows all of these names; Arrow's file system is made from the one."""
     given = ["storage.root=s3a://b/r", "storage.options.fs.s3a.access.key=a", f"storage.table_options.{name}=mine"]
     options = load_settings(given, environment={}, with_default_file=False).storage.deltalake()
     assert options[known] == "mine"
@@ -143,6 +185,6 @@ def test_options_of_tables_in_s3_have_one_name_however_they_are_written(name, kn
 
 
 @pytest.mark.parametrize("name", ['"fs.s3a.endpoint"', "'fs.s3a.endpoint'"])
-def test_a_name_in_quotes_as_in_the_file_is_the_name_without_them(name):
+def test_a_quoted_name_as_in_the_file_is_the_name_without_quotes(name):
     settings = load_settings([f"storage.options.{name}=http://store"], environment={}, with_default_file=False)
     assert settings.storage.deltalake()["aws_endpoint"] == "http://store"

@@ -30,17 +30,17 @@ def authority(tmp_path):
     return path
 
 
-def test_a_key_that_is_set_alone_leaves_the_login_as_it_is(authority):
+def test_a_single_key_leaves_the_inherited_login_unchanged(authority):
     assert security(f"ssl_ca_location={authority}") == Security(
         "SASL_SSL", "PLAIN", "alice", "of-alice", ssl_ca=CERTIFICATE_PEM
     )
 
 
-def test_other_credentials_need_no_protocol_or_mechanism_of_their_own():
+def test_other_credentials_inherit_protocol_and_mechanism():
     assert security("sasl_username=bob", "sasl_password=of-bob") == Security("SASL_SSL", "PLAIN", "bob", "of-bob")
 
 
-def test_another_password_is_for_the_same_user(tmp_path):
+def test_a_password_alone_is_for_the_inherited_user(tmp_path):
     file = tmp_path / "password"
     file.write_text("elsewhere\n")
     assert security("sasl_password=elsewhere").sasl_password == "elsewhere"  # noqa: S105
@@ -51,7 +51,7 @@ def test_another_password_is_for_the_same_user(tmp_path):
     ("protocol", "expected"),
     [("PLAINTEXT", Security()), ("SSL", Security("SSL"))],
 )
-def test_what_the_targets_protocol_has_no_use_for_is_not_taken_over(protocol, expected):
+def test_values_unused_by_the_targets_protocol_are_not_inherited(protocol, expected):
     assert security(f"security_protocol={protocol}") == expected
 
 
@@ -60,7 +60,7 @@ def test_a_key_that_is_set_to_its_default_counts_as_set():
         security("sasl_mechanism=")
 
 
-def test_the_password_of_one_user_is_never_sent_for_another():
+def test_the_password_of_one_user_is_never_sent_for_another_user():
     with pytest.raises(BadInput) as raised:
         security("sasl_username=bob")
     assert str(raised.value) == (
@@ -72,13 +72,13 @@ def test_the_password_of_one_user_is_never_sent_for_another():
 @pytest.mark.parametrize(
     ("mechanism", "target", "reason"),
     [
-        ("PLAIN", ["security_protocol=SASL_PLAINTEXT"], "protected by TLS in [kafka], and not taken over for SASL_PL"),
+        ("PLAIN", ["security_protocol=SASL_PLAINTEXT"], "protected by TLS in [kafka], and not inherited for SASL_PL"),
         (
             "SCRAM-SHA-512",
             ["security_protocol=SASL_PLAINTEXT", "sasl_mechanism=PLAIN"],
-            "protected by TLS in [kafka], and not taken over for SASL_PLAINTEXT",
+            "protected by TLS in [kafka], and not inherited for SASL_PLAINTEXT",
         ),
-        ("SCRAM-SHA-512", ["sasl_mechanism=PLAIN"], "never sent by SCRAM, and not taken over for PLAIN, which sends"),
+        ("SCRAM-SHA-512", ["sasl_mechanism=PLAIN"], "never sent by SCRAM, and not inherited for PLAIN, which sends"),
     ],
 )
 def test_a_password_is_not_sent_where_it_would_be_less_protected(mechanism, target, reason):
@@ -93,7 +93,7 @@ def test_a_password_is_not_sent_where_it_would_be_less_protected(mechanism, targ
     assert found.target_connection.security.sasl_password == "own"  # noqa: S105
 
 
-def test_a_client_secret_is_not_taken_over_where_tokens_would_be_sent_in_plain_text():
+def test_a_client_secret_is_not_inherited_if_tokens_would_be_sent_in_plain_text():
     kafka = [
         "kafka.security_protocol=SASL_SSL",
         "kafka.sasl_mechanism=OAUTHBEARER",
@@ -109,13 +109,74 @@ def test_a_client_secret_is_not_taken_over_where_tokens_would_be_sent_in_plain_t
     )
 
 
-def test_a_password_is_taken_over_where_it_is_protected_as_well():
+@pytest.mark.parametrize(
+    ("properties", "reason"),
+    [
+        (
+            ["target.librdkafka.security.protocol=SASL_PLAINTEXT"],
+            "together with target.librdkafka.security.protocol, which may change where and how it is sent",
+        ),
+        (["target.librdkafka.sasl.mechanism=PLAIN"], "together with target.librdkafka.sasl.mechanism"),
+        (
+            ["target.librdkafka.enable.ssl.certificate.verification=false"],
+            "together with target.librdkafka.enable.ssl.cert",
+        ),
+        (
+            ["target.librdkafka.client.id=a", "target.librdkafka.ssl.ca.pem=x"],
+            "together with target.librdkafka.ssl.ca.pem",
+        ),
+        (["target.librdkafka.client.id=a", "kafka.librdkafka.https.ca.pem=x"], "without kafka.librdkafka.https.ca.pem"),
+    ],
+)
+def test_a_password_is_not_inherited_where_properties_of_librdkafka_change_how_it_is_sent(properties, reason):
+    overrides = [*KAFKA, "kafka.sasl_mechanism=SCRAM-SHA-512", "kafka.target_servers=elsewhere:9092", *properties]
+    with pytest.raises(BadInput) as raised:
+        load_settings(overrides, environment={}, with_default_file=False)
+    assert f"needs sasl_password; kafka.sasl_password is not inherited {reason}" in str(raised.value)
+    found = load_settings([*overrides, "target.sasl_password=own"], environment={}, with_default_file=False)
+    assert found.target_connection.librdkafka()["sasl.password"] == "own"
+
+
+@pytest.mark.parametrize("secret", ["client_secret=of-alice", "token_function=company:token"])
+def test_no_client_secret_or_token_function_serves_another_token_server(secret):
+    kafka = [
+        "kafka.security_protocol=SASL_SSL",
+        "kafka.sasl_mechanism=OAUTHBEARER",
+        "kafka.librdkafka.sasl.oauthbearer.config=here",
+    ]
+    kafka.append(f"kafka.sasl_oauthbearer_{secret}")
+    if secret.startswith("client"):
+        url = "kafka.sasl_oauthbearer_token_endpoint_url=https://idp/token"
+        kafka += [url, "kafka.sasl_oauthbearer_client_id=alice"]
+    load_settings(kafka, environment={}, with_default_file=False)
+    elsewhere = "target.librdkafka.sasl.oauthbearer.token.endpoint.url=http://elsewhere/token"
+    with pytest.raises(BadInput) as raised:
+        load_settings([*kafka, elsewhere], environment={}, with_default_file=False)
+    assert (
+        f"kafka.sasl_oauthbearer_{secret.partition('=')[0]} is not inherited together with target.librdkafka.sasl."
+        in str(raised.value)
+    )
+    assert "of-alice" not in str(raised.value)
+
+
+def test_other_properties_of_librdkafka_leave_the_login_as_it_is():
+    found = security("librdkafka.client.id=a")
+    assert (found.sasl_username, found.sasl_password) == ("alice", "of-alice")
+
+
+def test_a_mechanism_of_librdkafkas_own_needs_no_login_of_the_settings():
+    found = security("sasl_mechanism=", "librdkafka.sasl.mechanism=GSSAPI")
+    assert found.librdkafka()["sasl.mechanism"] == "GSSAPI"
+    assert "sasl.password" not in found.librdkafka()
+
+
+def test_a_password_is_inherited_if_it_is_equally_protected():
     assert security("security_protocol=SASL_SSL", "sasl_mechanism=SCRAM-SHA-512") == Security(
         "SASL_SSL", "SCRAM-SHA-512", "alice", "of-alice"
     )
 
 
-def test_a_certificate_and_its_key_are_taken_over_together_or_not_at_all(tmp_path):
+def test_a_certificate_and_its_key_are_inherited_together_or_not_at_all(tmp_path):
     def pair(name):
         certificate, key = tmp_path / f"{name}.pem", tmp_path / f"{name}.key"
         certificate.write_text(f"-----BEGIN CERTIFICATE-----\n{name}\n-----END CERTIFICATE-----\n")
@@ -139,7 +200,7 @@ def test_a_certificate_and_its_key_are_taken_over_together_or_not_at_all(tmp_pat
             target(alone)
 
 
-def test_each_key_of_the_target_tells_where_it_is_from():
+def test_each_key_of_the_target_shows_its_origin():
     overrides = [*KAFKA, "target.sasl_username=bob", "target.sasl_password=of-bob"]
     loaded = load_with_origins(overrides, None, {}, with_default_file=False)
     found = {each.name: (each.value, each.origin) for each in listed_settings(loaded)}

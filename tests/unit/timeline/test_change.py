@@ -25,7 +25,7 @@ def quota_json(entity, rate=5, **fields):
         ({"client-id": "app"}, QuotaEntity(client_id="app")),
     ],
 )
-def test_a_part_is_a_name_or_the_default_or_left_out(entity, expected):
+def test_a_part_is_a_name_or_the_default_or_absent(entity, expected):
     record = read_quota_log_record(quota_json(entity))
     assert (record.entity, record.controller_mutation_rate) == (expected, 5.0)
 
@@ -42,7 +42,7 @@ def test_a_tombstone_removes_the_quota_of_its_key():
 @pytest.mark.parametrize(
     ("effective_at", "moment"), [({}, 100), ({"effective_at": 50}, 100), ({"effective_at": 150}, 150)]
 )
-def test_a_change_holds_from_its_timestamp_or_a_later_moment_on(effective_at, moment):
+def test_a_change_takes_effect_at_its_timestamp_or_a_later_time(effective_at, moment):
     record = read_quota_log_record(quota_json({"user": "alice"}, **effective_at))
     assert to_change(record, 100) == QuotaChange(QuotaEntity("alice"), Quota(5.0), moment)
 
@@ -50,10 +50,13 @@ def test_a_change_holds_from_its_timestamp_or_a_later_moment_on(effective_at, mo
 @pytest.mark.parametrize(
     ("value", "error"),
     [
-        (quota_json({"user": "a"}, 0), "controller_mutation_rate: expected float > 0.0 (value: 0)"),
-        (quota_json({"user": "a"}, -1), "controller_mutation_rate: expected float > 0.0 (value: -1)"),
-        (quota_json({"user": "a"}, "fast"), 'controller_mutation_rate: expected float | null, got str (value: "fast")'),
-        (quota_json({"user": "a"}, True), "controller_mutation_rate: expected float | null, got bool"),
+        (quota_json({"user": "a"}, 0), "controller_mutation_rate: expected number > 0.0 (value: 0)"),
+        (quota_json({"user": "a"}, -1), "controller_mutation_rate: expected number > 0.0 (value: -1)"),
+        (
+            quota_json({"user": "a"}, "fast"),
+            'controller_mutation_rate: expected number or null, got string (value: "fast")',
+        ),
+        (quota_json({"user": "a"}, True), "controller_mutation_rate: expected number or null, got boolean"),
         (quota_json({"user": "a"}, float("nan")), "value: not JSON"),
         (quota_json({"user": "a"}, float("inf")), "value: not JSON"),
         (quota_json({"user": "a"}).replace(b"5", b"1e999"), "controller_mutation_rate: "),
@@ -68,31 +71,31 @@ def test_a_change_holds_from_its_timestamp_or_a_later_moment_on(effective_at, mo
             "cluster: a record must have only one of entity, bucket",
         ),
         (b'{"callback": {"configs": {}}}', "callback.class: missing"),
-        (b'{"callback": {"class": "a.B", "configs": {"n": 5}}}', "callback.configs[...]: expected str, got int"),
-        (b'{"cluster": {"topics": {"t": [-1]}}}', "cluster.topics[...][0]: expected int >= 0"),
+        (b'{"callback": {"class": "a.B", "configs": {"n": 5}}}', "callback.configs[...]: expected string, got integer"),
+        (b'{"cluster": {"topics": {"t": [-1]}}}', "cluster.topics[...][0]: expected integer >= 0"),
         (quota_json({"user": ""}), "entity.user: empty, expected at least one character"),
         (quota_json({"usr": "a"}), "entity: object contains unknown field usr"),
-        (quota_json({"user": "a"}, effective_at=-1), "effective_at: expected int >= 0"),
+        (quota_json({"user": "a"}, effective_at=-1), "effective_at: expected integer >= 0"),
         (None, "value: null"),
         (b"\xff", "value: not UTF-8"),
     ],
 )
-def test_what_is_no_quota_is_told_by_its_field_and_value(value, error):
+def test_an_invalid_quota_is_reported_with_its_field_and_value(value, error):
     with pytest.raises(BadRecord) as raised:
         read_quota_log_record(value)
     assert str(raised.value).startswith(error)
 
 
 def test_a_callback_and_a_cluster_are_records_too():
-    """Each under one key, so that compaction keeps the last; a callback for later under one of its own."""
+    """Each has one key, so that compaction keeps the last; a scheduled callback has a separate one."""
     callback = read_quota_log_record(b'{"callback": {"class": "a.B", "configs": {"n": "5"}}, "altered_by": "ann"}')
     assert to_change(callback, 7) == CallbackChange(CallbackSetting("a.B", {"n": "5"}), 7)
     later = read_quota_log_record(b'{"callback": null, "effective_at": 90}')
     assert to_change(later, 7) == CallbackChange(None, 90)
     cluster = read_quota_log_record(b'{"cluster": {"topics": {"t": [1, null]}}}')
     assert to_change(cluster, 7) == ClusterChange(Cluster({"t": [1, None]}), 7)
-    taken_back = read_quota_log_record(b'{"callback": null, "effective_at": 90, "cancelled": true}')
-    assert to_change(taken_back, 89) == CallbackCancellation(90)
-    assert to_change(taken_back, 90) == CallbackChange(None, 90)
+    cancellation = read_quota_log_record(b'{"callback": null, "effective_at": 90, "cancelled": true}')
+    assert to_change(cancellation, 89) == CallbackCancellation(90)
+    assert to_change(cancellation, 90) == CallbackChange(None, 90)
     assert len({callback.key, later.key, cluster.key}) == 3
-    assert taken_back.key == later.key
+    assert cancellation.key == later.key

@@ -1,4 +1,4 @@
-"""What is told before quotas are pushed: what brokers cannot hold, or hold otherwise."""
+"""Warnings before quotas are pushed: quotas that brokers cannot enforce, or enforce differently."""
 
 import pytest
 
@@ -15,7 +15,7 @@ KAFKAS = Window()
 
 
 def quotas(*changes):
-    """A timeline of changes: entity, quota, moment."""
+    """Return a timeline of changes: entity, quota, time."""
     found = QuotaTimeline()
     for entity, quota, moment in changes:
         found.add(QuotaChange(entity, quota, moment))
@@ -26,26 +26,26 @@ def notes(*changes, at=0, window=KAFKAS):
     return [(each.kind, str(each)) for each in quota_notes(quotas(*changes), at, window)]
 
 
-def test_nothing_is_told_of_what_a_broker_holds():
+def test_nothing_is_reported_for_quotas_that_a_broker_can_enforce():
     entities = (ALICE, DEFAULT, QuotaEntity("дж", "app"), QuotaEntity(client_id=None))
     assert notes(*((entity, Quota(5.0), 0) for entity in entities)) == []
 
 
-def test_a_burst_and_a_bound_on_debt_are_told_with_what_holds_instead():
+def test_a_burst_and_a_bound_on_debt_are_reported_with_the_brokers_values():
     assert notes((ALICE, Quota(5.0, 500.0, 60_000), 0), window=Window(2, 10)) == [
         ("burst", "user-principal 'alice': has a burst of 500 here, and of 100 there, which follows from the rate"),
         ("max_debt_ms", "user-principal 'alice': has debts of 60000 ms at most here, and of any length there"),
     ]
 
 
-def test_a_quota_in_shadow_is_told_with_the_one_that_holds_in_its_place():
+def test_a_quota_in_shadow_is_reported_with_the_one_in_force_instead():
     ((kind, text),) = notes((ALICE, Quota(5.0, 99.0, 1000, shadow=True), 0))
     assert (kind, text) == (
         "shadow",
         "user-principal 'alice': is in shadow, and not pushed, since brokers would enforce it",
     )
     ((_, text),) = notes((ALICE, Quota(5.0, shadow=True), 0), (DEFAULT, Quota(1.0), 0))
-    assert text.endswith("enforce it; in its place the quota of the default user-principal holds there")
+    assert text.endswith("enforce it; the quota of the default user-principal applies there instead")
 
 
 @pytest.mark.parametrize(
@@ -59,72 +59,73 @@ def test_a_quota_in_shadow_is_told_with_the_one_that_holds_in_its_place():
         (QuotaEntity(client_id="app"), QuotaEntity(client_id=None)),
     ],
 )
-def test_what_holds_in_place_of_one_in_shadow_is_the_next_of_the_eight_levels(entity, wider):
+def test_the_quota_in_force_instead_of_one_in_shadow_is_the_next_level(entity, wider):
     ((_, text),) = notes((entity, Quota(5.0, shadow=True), 0), (wider, Quota(1.0), 0))
-    assert text.endswith(f"; in its place the quota of {wider} holds there")
+    assert text.endswith(f"; the quota of {wider} applies there instead")
     ((_, text),) = notes((wider, Quota(5.0, shadow=True), 0), (entity, Quota(1.0), 0))
-    assert "in its place" not in text
+    assert "applies there instead" not in text
 
 
-def test_a_change_that_is_not_due_is_told_with_its_time():
-    told = notes((ALICE, Quota(5.0), 0), (ALICE, Quota(9.0, 99.0), 86_400_000), (BOB, None, 172_800_000), at=10)
+def test_a_change_that_is_not_due_is_reported_with_its_time():
+    reported = notes((ALICE, Quota(5.0), 0), (ALICE, Quota(9.0, 99.0), 86_400_000), (BOB, None, 172_800_000), at=10)
     quota = "controller_mutation_rate=9.0,controller_mutation_burst=99.0"
-    assert told == [
+    assert reported == [
         ("scheduled", f"user-principal 'alice': becomes {quota} from 1970-01-02T00:00:00.000Z on, and not before"),
         ("scheduled", "user-principal 'bob': is removed from 1970-01-03T00:00:00.000Z on, and not before"),
     ]
 
 
-def test_clients_without_a_client_id_are_held_by_no_quota_of_a_client_id_there():
+def test_on_brokers_no_client_id_quota_applies_to_clients_without_an_id():
     ((kind, text),) = notes((QuotaEntity("alice", "<none>"), Quota(5.0), 0))
     assert kind == "no_client_id"
-    assert text.startswith("user-principal 'alice', client-id '<none>': stands for clients without a client-id here")
+    assert text.startswith("user-principal 'alice', client-id '<none>': means clients without a client-id here")
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("<default>", "which brokers with ZooKeeper take"), ("ж" * 16_384, "is not pushed: Kafka's")]
+    ("name", "expected"),
+    [("<default>", "which brokers with ZooKeeper mistake"), ("ж" * 16_384, "is not pushed: Kafka's")],
 )
-def test_names_that_brokers_read_otherwise_or_not_are_told(name, said):
+def test_names_that_brokers_read_differently_or_not_at_all_are_reported(name, expected):
     ((kind, text),) = notes((QuotaEntity(name), Quota(5.0), 0))
     assert kind == "name"
-    assert said in text
+    assert expected in text
 
 
 @pytest.mark.parametrize(
-    ("rate", "said"),
+    ("rate", "expected"),
     [(4.6e-7, "is so small"), (4.7e-7, None), (1.6e307, None), (1.7e307, "is so large"), (5e-324, "is so small")],
 )
-def test_rates_with_which_a_broker_cannot_reckon_are_told(rate, said):
+def test_rates_that_a_broker_cannot_compute_with_are_reported(rate, expected):
     """2147483.647 s are the longest throttle time; and 1.797e308 is the largest double, eleven times 1.634e307."""
-    told = notes((ALICE, Quota(rate), 0))
-    assert [kind for kind, _ in told] == (["rate"] if said else [])
-    assert all(said in text for _, text in told)
+    reported = notes((ALICE, Quota(rate), 0))
+    assert [kind for kind, _ in reported] == (["rate"] if expected else [])
+    assert all(expected in text for _, text in reported)
 
 
-def test_users_that_are_exempt_here_are_told_with_the_quota_that_holds_them_there():
+def test_exempt_users_are_reported_with_the_quota_that_brokers_apply():
     app = QuotaEntity(client_id="app")
     log = quotas((DEFAULT, Quota(1.0), 0), (QuotaEntity("ops"), Quota(50.0), 0), (app, Quota(2.0), 0))
-    told = [str(each) for each in exemption_notes(["ops", "admin", "ops"], wanted_rates(log, 0))]
-    assert told == [
-        "user 'admin' is exempt here (quota.exempt_users); brokers hold it to the quota of the default user-principal",
-        "user 'ops' is exempt here (quota.exempt_users); brokers hold it to the quota of user-principal 'ops'",
+    reported = [str(each) for each in exemption_notes(["ops", "admin", "ops"], wanted_rates(log, 0))]
+    assert reported == [
+        "user 'admin' is exempt here (quota.exempt_users); brokers apply the quota of the default user-principal to it",
+        "user 'ops' is exempt here (quota.exempt_users); brokers apply the quota of user-principal 'ops' to it",
     ]
     (only_by_client,) = exemption_notes(["ops"], {app: 2.0})
-    assert str(only_by_client).endswith("the quota of client-id 'app'")
+    assert str(only_by_client).endswith("the quota of client-id 'app' to it")
 
 
-def test_users_that_are_exempt_and_have_no_quota_there_are_not_told():
+def test_exempt_users_without_a_quota_on_brokers_are_not_reported():
     assert list(exemption_notes(["ops"], {ALICE: 5.0, DEFAULT: None})) == []
 
 
-def test_another_callback_is_told_and_the_default_one_is_not():
+def test_a_custom_callback_is_reported_and_the_default_one_is_not():
     (note,) = callback_note(CallbackSetting("quota.callbacks.groups.GroupQuotaCallback"))
     assert note.kind == "callback"
     assert "quota.callbacks.groups.GroupQuotaCallback" in note.message
     assert list(callback_note(CallbackSetting("quota.callbacks.default.DefaultQuotaCallback"))) == []
 
 
-def test_another_window_is_told_with_the_bursts_that_follow():
+def test_a_different_window_is_reported_with_the_resulting_bursts():
     (note,) = window_note(Window(), Window(100, 1))
     assert note.message.endswith("bursts are 100 s of a quota there, and 11 s here")
     assert list(window_note(Window(), Window())) == []

@@ -1,4 +1,4 @@
-"""Between the quota log and a cluster whose brokers enforce: who should have which rate, and what differs."""
+"""The quota log and a cluster whose brokers enforce: the intended rates, and the differences."""
 
 import math
 
@@ -16,18 +16,18 @@ ALICE, BOB, CAROL, DEFAULT = QuotaEntity("alice"), QuotaEntity("bob"), QuotaEnti
 
 
 def quotas(*changes):
-    """A timeline of changes: entity, quota, moment."""
+    """Return a timeline of changes: entity, quota, time."""
     found = QuotaTimeline()
     for entity, quota, moment in changes:
         found.add(QuotaChange(entity, quota, moment))
     return found
 
 
-def told(found):
+def summary(found):
     return [(each.entity, each.kind, each.wanted, each.present) for each in found]
 
 
-def test_a_cluster_should_have_the_rates_in_force_and_none_where_one_was_removed():
+def test_a_cluster_should_have_the_rates_in_force_and_no_removed_ones():
     log = timeline((ALICE, 5.0, 0), (BOB, 7.0, 0), (BOB, None, 10), (CAROL, 1.0, 100))
     assert wanted_rates(log, 50) == {ALICE: 5.0, BOB: None}
     assert wanted_rates(log, 5) == {ALICE: 5.0, BOB: 7.0}
@@ -41,23 +41,23 @@ def test_a_quota_in_shadow_is_not_to_be_enforced():
     }
 
 
-def test_an_entity_whose_only_change_was_taken_back_is_one_that_the_log_never_had():
+def test_an_entity_whose_only_change_was_cancelled_is_unknown_to_the_log():
     log = timeline((ALICE, 5.0, 100))
     log.add(QuotaCancellation(ALICE, 100))
     assert wanted_rates(log, 200) == {}
 
 
 @pytest.mark.parametrize(("name", "fits"), [("x" * 32_767, True), ("x" * 32_768, False), ("ж" * 16_384, False)])
-def test_a_name_that_the_protocol_cannot_carry_is_left_out(name, fits):
-    """By its bytes in UTF-8."""
+def test_a_name_that_the_protocol_cannot_carry_is_omitted(name, fits):
+    """The order is that of the bytes in UTF-8."""
     assert bool(wanted_rates(timeline((QuotaEntity("u", name), 5.0, 0)), 0)) is fits
 
 
-def test_differences_are_told_by_their_kind_in_a_stable_order():
+def test_differences_are_reported_by_kind_in_a_stable_order():
     dora, erin = QuotaEntity("dora"), QuotaEntity(client_id="app")
     wanted = {ALICE: 5.0, BOB: None, CAROL: 1.0, dora: 2.0, QuotaEntity("removed there, too"): None}
     present = {erin: 3.0, dora: 2.0, BOB: 7.0, ALICE: 9.0, DEFAULT: 4.0}
-    assert told(differences(wanted, present)) == [
+    assert summary(differences(wanted, present)) == [
         (erin, "only_there", None, 3.0),
         (ALICE, "changed", 5.0, 9.0),
         (BOB, "not_removed", None, 7.0),
@@ -70,14 +70,14 @@ def test_the_order_is_that_of_the_keys():
     assert [each.entity for each in differences({}, {DEFAULT: 1.0, ALICE: 1.0})] == [ALICE, DEFAULT]
 
 
-def test_no_number_is_another_rate():
-    assert told(differences({ALICE: 5.0}, {ALICE: math.inf})) == [(ALICE, "changed", 5.0, math.inf)]
-    ((_, kind, _, present),) = told(differences({ALICE: 5.0}, {ALICE: math.nan}))
+def test_a_missing_number_is_a_different_rate():
+    assert summary(differences({ALICE: 5.0}, {ALICE: math.inf})) == [(ALICE, "changed", 5.0, math.inf)]
+    ((_, kind, _, present),) = summary(differences({ALICE: 5.0}, {ALICE: math.nan}))
     assert kind == "changed"
     assert math.isnan(present)
 
 
-def test_a_difference_is_a_step_of_a_diff_one_way_and_the_other():
+def test_a_difference_is_a_step_of_a_diff_in_both_directions():
     changed, missing, removed = differences({ALICE: 5.0, BOB: 7.0, CAROL: None}, {ALICE: 9.0, CAROL: 1.0})
     rate = "controller_mutation_rate"
     assert [str(each.step) for each in (changed, missing, removed)] == [
@@ -94,7 +94,7 @@ def test_a_difference_is_a_step_of_a_diff_one_way_and_the_other():
     assert removed.step.record == QuotaRecord(CAROL, None)
 
 
-def test_the_log_takes_over_what_a_cluster_has_and_removes_what_it_has_not():
+def test_the_log_imports_the_quotas_of_a_cluster_and_removes_others():
     log = timeline((ALICE, 5.0, 0), (BOB, 7.0, 0), (CAROL, 1.0, 0), (CAROL, None, 10))
     steps = pull_steps({ALICE: 9.0, CAROL: 1.0, DEFAULT: 2.0}, log, 50)
     assert [(each.sign, each.record.entity, each.before, each.after) for each in steps] == [
@@ -111,26 +111,26 @@ def test_the_log_takes_over_what_a_cluster_has_and_removes_what_it_has_not():
     ]
 
 
-def test_options_that_no_broker_has_stay_when_a_rate_is_taken_over():
+def test_options_unknown_to_brokers_stay_when_a_rate_is_imported():
     log = quotas((ALICE, Quota(5.0, 99.0, 1000), 0), (BOB, Quota(7.0, 50.0), 0))
     (step,) = pull_steps({ALICE: 9.0, BOB: 7.0}, log, 0)
     assert (step.before, step.after) == (Quota(5.0, 99.0, 1000), Quota(9.0, 99.0, 1000))
     assert step.record == QuotaRecord(ALICE, 9.0, 99.0, 1000, altered_configs=["controller_mutation_rate"])
 
 
-def test_a_quota_in_shadow_stays_so_unless_the_cluster_enforces_one():
+def test_a_quota_stays_in_shadow_unless_the_cluster_enforces_one():
     log = quotas((ALICE, Quota(5.0, shadow=True), 0), (BOB, Quota(7.0, shadow=True), 0))
     (step,) = pull_steps({BOB: 8.0}, log, 0)
     assert (step.record.entity, step.after) == (BOB, Quota(8.0))
     assert step.record.altered_configs == ["controller_mutation_rate", "shadow"]
 
 
-def test_scheduled_changes_stay_when_a_cluster_is_taken_over():
-    """Which `quotas apply` takes back."""
+def test_scheduled_changes_stay_when_a_cluster_is_imported():
+    """`quotas apply` cancels them."""
     assert pull_steps({ALICE: 5.0}, timeline((ALICE, 5.0, 0), (ALICE, 9.0, 100), (BOB, 1.0, 100)), 50) == []
 
 
 @pytest.mark.parametrize("rate", [math.nan, math.inf])
-def test_what_is_no_quota_here_changes_nothing(rate):
+def test_quotas_invalid_here_change_nothing(rate):
     """A broker with such a rate admits everything; the log's own quota is not removed for it."""
     assert pull_steps({ALICE: rate, BOB: rate}, timeline((ALICE, 5.0, 0)), 0) == []

@@ -1,4 +1,4 @@
-"""What the quota topic still tells after Kafka has compacted it."""
+"""The quota topic after Kafka has compacted it."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +27,7 @@ RECORDS = st.one_of(
 
 
 def timeline_of(log):
-    """As the job reads it: from bytes."""
+    """Read records from bytes, as the job does."""
     timeline = QuotaTimeline()
     for timestamp, key, value in log:
         timeline.add(to_change(read_quota_log_record(value, key), timestamp))
@@ -35,7 +35,7 @@ def timeline_of(log):
 
 
 def compacted(log, lag_starts):
-    """As Kafka's cleaner leaves it: of what is older than the lag the last of each key."""
+    """Compact as Kafka's cleaner does: only the last record of each key older than the lag stays."""
     last = {key: index for index, (timestamp, key, _) in enumerate(log) if timestamp < lag_starts}
     return [
         (timestamp, key, value)
@@ -45,15 +45,15 @@ def compacted(log, lag_starts):
 
 
 @given(st.lists(st.tuples(MOMENTS, RECORDS), max_size=8), st.integers(0, LAST + 1), st.data())
-def test_requests_that_are_not_older_than_the_lag_are_judged_as_by_the_whole_log(changes, lag_starts, data):
-    """The quota, its entity, its options and the reset; scheduled changes are taken back in time and too late."""
+def test_requests_not_older_than_the_lag_are_decided_as_by_the_whole_log(changes, lag_starts, data):
+    """The quota, its entity, its options and the reset; scheduled changes are cancelled in time and too late."""
     log = []
     scheduled = []
     for timestamp, record in sorted(changes, key=lambda change: change[0]):
         if scheduled and data.draw(st.booleans()):
             record = structs.replace(data.draw(st.sampled_from(scheduled)), cancelled=True)  # noqa: PLW2901
         elif isinstance(record, QuotaRecord) and record.effective_at is not None and timestamp < record.effective_at:
-            # As `cancel` does, one that is taken back repeats what stands under its key.
+            # As `cancel` does, a cancellation contains the change of its key.
             scheduled = [each for each in scheduled if each.key != record.key] + [record]
         log.append((timestamp, record.key, codec.encode(record)))
     whole, rest = timeline_of(log), timeline_of(compacted(log, lag_starts))
@@ -63,7 +63,7 @@ def test_requests_that_are_not_older_than_the_lag_are_judged_as_by_the_whole_log
         assert (found.limit and found.limit.quota) == (expected.limit and expected.limit.quota)
 
 
-def test_a_change_for_later_leaves_the_quota_in_force_its_key():
+def test_a_scheduled_change_has_a_different_key_than_the_quota_in_force():
     """Under one key, compaction would leave alice without a quota until 10,000."""
     log = [
         (timestamp, record.key, codec.encode(record))
@@ -73,10 +73,10 @@ def test_a_change_for_later_leaves_the_quota_in_force_its_key():
     assert [rest.resolve("alice", "app", at).limit.quota.rate for at in (100, 10_000)] == [5.0, 7.0]
 
 
-def test_a_change_taken_back_in_time_never_holds_and_one_too_late_has_held():
+def test_a_change_cancelled_in_time_never_takes_effect_and_one_cancelled_late_does():
     scheduled = QuotaRecord(ALICE, 7.0, effective_at=100)
     for cancelled_at, holds in ((99, False), (100, True)):
-        taken_back = structs.replace(scheduled, cancelled=True)
-        log = [(at, each.key, codec.encode(each)) for at, each in ((0, scheduled), (cancelled_at, taken_back))]
+        cancellation = structs.replace(scheduled, cancelled=True)
+        log = [(at, each.key, codec.encode(each)) for at, each in ((0, scheduled), (cancelled_at, cancellation))]
         for found in (log, compacted(log, 150)):
             assert (timeline_of(found).resolve("alice", "app", 200).limit is not None) is holds

@@ -1,4 +1,4 @@
-"""A fresh client-id for each request: which layouts of quotas it passes by."""
+"""A new client-id for each request: the layouts of quotas that it bypasses."""
 
 import re
 
@@ -41,14 +41,14 @@ OTHERS = "a user whom no quota names"
         ([QuotaEntity(None, "app"), QuotaEntity(None)], []),
     ],
 )
-def test_who_can_pass_quotas_by(entities, expected):
+def test_clients_that_can_bypass_quotas_are_found(entities, expected):
     found = loopholes(entities)
     assert len(found) == len(expected)
     for text, (who, how) in zip(found, expected, strict=True):
         assert re.match(rf"{who} (gets?|is|are) {how}", str(text))
 
 
-def test_what_stops_it_is_told():
+def test_advice_against_bypassing_is_given():
     (found,) = loopholes([QuotaEntity(None), QuotaEntity("alice", None)])
     assert str(found) == (
         "user 'alice' gets a full bucket with each new client-id, by the quota of user-principal 'alice', "
@@ -76,7 +76,7 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_layout_that_validate_offers_stops_fresh_client_ids(layout):
-    """Each request of ten mutations by another client-id, at a rate of 1 and so a burst of 11: all, or two of them."""
+    """Each request has ten mutations and a new client-id, at a rate of 1 and so a burst of 11: all, or two of them."""
     entities = LAYOUTS[layout]
     assert admitted(entities) == 50
     found = [each for each in loopholes(entities) if each.user in {"alice", None}]
@@ -84,13 +84,13 @@ def test_the_layout_that_validate_offers_stops_fresh_client_ids(layout):
 
 
 def admitted(entities):
-    """How many of fifty requests of alice at one moment get through, each under a client-id of its own."""
+    """Return how many of fifty simultaneous requests of alice are admitted, each under a separate client-id."""
     requests = [request_json(10, client_id=f"fresh-{number}", timestamp=0) for number in range(50)]
     quotas = timeline(*[(entity, 1.0, BEGINNING) for entity in entities])
     return sum(each.outcome is Outcome.ADMITTED for each in simulate(requests, quotas, TokenBucket(Window())))
 
 
-def test_validate_warns_of_them(tmp_path):
+def test_validate_warns_about_loopholes(tmp_path):
     file = tmp_path / "quotas.yaml"
     file.write_text("quotas:\n  - user-defaults: true\n    client-defaults: true\n    controller_mutation_rate: 1\n")
     done = run("quotas", "validate", str(file), cwd=tmp_path)

@@ -1,4 +1,4 @@
-"""From the quotas that are set to those that are wanted."""
+"""Plans from the current quotas to the intended ones."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from tests.support.factories import timeline
 ALICE, BOB, CAROL = QuotaEntity("alice"), QuotaEntity("bob"), QuotaEntity("carol")
 
 
-def told(steps):
+def summary(steps):
     return [(step.sign, step.record.entity, step.before, step.after) for step in steps]
 
 
@@ -21,24 +21,24 @@ def test_a_plan_sets_changes_and_removes_and_leaves_the_rest_alone():
     present = timeline((ALICE, 5.0, 0), (BOB, 7.0, 0), (CAROL, 1.0, 0))
     wanted = [QuotaRecord(ALICE, 5.0, comment="another comment alone is no change"), QuotaRecord(BOB, 7.0, 99.0)]
     new = QuotaEntity("dora")
-    assert told(plan([*wanted, QuotaRecord(new, 2.0)], present, 10)) == [
+    assert summary(plan([*wanted, QuotaRecord(new, 2.0)], present, 10)) == [
         ("~", BOB, Quota(7.0), Quota(7.0, 99.0)),
         ("-", CAROL, Quota(1.0), None),
         ("+", new, None, Quota(2.0)),
     ]
 
 
-def test_a_plan_for_later_starts_from_what_holds_then():
+def test_a_scheduled_plan_starts_from_the_quotas_in_force_then():
     present = timeline((ALICE, 5.0, 0), (ALICE, 7.0, 100))
-    assert told(plan([QuotaRecord(ALICE, 7.0)], present, 99)) == [
+    assert summary(plan([QuotaRecord(ALICE, 7.0)], present, 99)) == [
         ("~", ALICE, Quota(5.0), Quota(7.0)),
         ("-", ALICE, Quota(7.0), None),
     ]
     assert plan([QuotaRecord(ALICE, 7.0)], present, 100) == []
 
 
-def test_a_plan_takes_back_what_is_scheduled():
-    """What is in the file is all there is, also later."""
+def test_a_plan_cancels_scheduled_changes():
+    """The file is the complete set of quotas, including scheduled ones."""
     (step,) = plan([QuotaRecord(ALICE, 5.0)], timeline((ALICE, 5.0, 0), (ALICE, 7.0, 100)), 10)
     assert (step.before, step.after, step.record) == (
         Quota(7.0),
@@ -47,11 +47,11 @@ def test_a_plan_takes_back_what_is_scheduled():
     )
 
 
-def test_a_plan_schedules_what_the_file_schedules_and_leaves_what_is_scheduled_alike():
+def test_a_plan_schedules_the_files_changes_and_leaves_equal_ones():
     present = timeline((ALICE, 5.0, 0), (ALICE, 7.0, 100), (BOB, 9.0, 200))
-    alike = [QuotaRecord(ALICE, 5.0), QuotaRecord(ALICE, 7.0, effective_at=100)]
-    assert plan([*alike, QuotaRecord(BOB, 9.0, effective_at=200)], present, 10) == []
-    steps = plan([*alike, QuotaRecord(BOB, None, effective_at=300)], present, 10)
+    equal = [QuotaRecord(ALICE, 5.0), QuotaRecord(ALICE, 7.0, effective_at=100)]
+    assert plan([*equal, QuotaRecord(BOB, 9.0, effective_at=200)], present, 10) == []
+    steps = plan([*equal, QuotaRecord(BOB, None, effective_at=300)], present, 10)
     assert [str(step) for step in steps] == [
         "- user-principal 'bob': controller_mutation_rate=9.0 (scheduled for 1970-01-01T00:00:00.200Z)",
         "- user-principal 'bob': removed (scheduled for 1970-01-01T00:00:00.300Z)",
@@ -59,22 +59,22 @@ def test_a_plan_schedules_what_the_file_schedules_and_leaves_what_is_scheduled_a
     assert [(step.record.effective_at, step.record.cancelled) for step in steps] == [(200, True), (300, False)]
 
 
-def test_a_change_that_is_scheduled_for_the_past_is_refused():
+def test_a_change_scheduled_for_the_past_is_rejected():
     with pytest.raises(BadInput, match=r"'alice': effective_at 1970-01-01T00:00:00\.100Z is not after"):
         plan([QuotaRecord(ALICE, 7.0, effective_at=100)], timeline((ALICE, 5.0, 0)), 100)
 
 
-def test_going_back_sets_what_was_and_schedules_what_was_scheduled():
+def test_a_rollback_restores_earlier_quotas_and_earlier_scheduled_changes():
     """At 50 alice had 5, bob's 9 was scheduled for 1000 and dora's 2 for 3000.
 
-    Since then alice got 7, carol 1, bob another 8 for 1000, alice 8 for 2000, and dora's was taken back.
+    Since then alice got 7, carol 1, bob another 8 for 1000, alice 8 for 2000, and dora's was cancelled.
     """
     dora = QuotaEntity("dora")
     past = timeline((ALICE, 5.0, 0), (BOB, 9.0, 1000), (dora, 2.0, 3000))
     quotas = timeline((ALICE, 5.0, 0), (BOB, 9.0, 1000), (ALICE, 7.0, 60), (CAROL, 1.0, 70), (BOB, 8.0, 1000))
     quotas.add(QuotaChange(ALICE, Quota(8.0), 2000))
     steps = rollback_plan(past, 50, quotas, 100)
-    assert told(steps) == [
+    assert summary(steps) == [
         ("~", ALICE, Quota(7.0), Quota(5.0)),
         ("-", CAROL, Quota(1.0), None),
         ("-", ALICE, Quota(8.0), None),

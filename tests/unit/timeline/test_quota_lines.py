@@ -5,7 +5,7 @@ import pytest
 from quota.errors import BadInput
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
-from quota.timeline.quota_lines import is_json_lines, read_quotas_of_entities
+from quota.timeline.quota_lines import is_json_lines, read_quotas_of_entities, unknown_keys
 
 LINES = b"""{"entity": {"user": "a"}, "controller_mutation_rate": 5}
 
@@ -19,6 +19,9 @@ LINES = b"""{"entity": {"user": "a"}, "controller_mutation_rate": 5}
         ("q.yaml", b"{}", False),
         ("q.YML", b"{}", False),
         ("q.json", b'{"quotas": []}', False),
+        ("q.json", b'{\n  "quotas": []\n}', False),
+        ("q", b'{"quotas": []}', False),
+        ("q.json", b'{"entity": {"user": "a"}, "controller_mutation_rate": 5}', True),
         ("q.jsonl", b"quotas: []", True),
         ("q", b"\xef\xbb\xbf \n{", True),
         ("q", b"quotas:", False),
@@ -35,6 +38,15 @@ def test_json_lines_and_yaml_give_the_same_quotas():
     )
     assert read_quotas_of_entities(LINES, "q.jsonl") == read_quotas_of_entities(yaml, "q.yaml")
     assert read_quotas_of_entities(LINES, "q")[1].entity == QuotaEntity(client_id=None)
+
+
+def test_misspelled_keys_of_json_lines_are_reported():
+    lines = LINES + b'{"entity": {"user": "b"}, "max_dept_ms": 5, "controller_mutation_rate": 1, "x": 0}'
+    assert list(unknown_keys(lines, "q")) == [
+        "q:4: the unknown key 'max_dept_ms' is ignored; did you mean max_debt_ms?",
+        "q:4: the unknown key 'x' is ignored",
+    ]
+    assert not list(unknown_keys(b"quotas: []", "q"))
 
 
 def test_json_lines_may_schedule_changes_as_quotas_describe_prints_them():
@@ -68,6 +80,6 @@ def test_json_lines_may_schedule_changes_as_quotas_describe_prints_them():
         (b'{"entity"', "q:4: value: not JSON"),
     ],
 )
-def test_a_bad_line_is_named(line, error):
+def test_an_invalid_line_is_named(line, error):
     with pytest.raises(BadInput, match=f"^{error}"):
         read_quotas_of_entities(LINES + line, "q")

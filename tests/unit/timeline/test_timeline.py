@@ -1,4 +1,4 @@
-"""Quotas as of a moment: which one holds, for whom, and since when."""
+"""Quotas as of a time: the one in force, its clients, and since when."""
 
 import pytest
 from hypothesis import given
@@ -22,12 +22,12 @@ def resolve(quotas, at, user="alice", client="app"):
     return (resolution.limit.quota.rate, resolution.limit.since, resolution.tags[:2]) if resolution.limit else None
 
 
-def test_without_quotas_everybody_is_unlimited():
+def test_without_quotas_every_client_is_unlimited():
     assert timeline().resolve("alice", "app", 0) == UNLIMITED
 
 
-def test_the_most_specific_level_wins_and_says_who_shares_its_bucket():
-    """Taking the winner away again and again goes down all eight levels."""
+def test_the_most_specific_level_wins_and_determines_the_bucket():
+    """Removing the winner repeatedly goes down all eight levels."""
     expected_tags = (
         [("alice", "app")] * 2 + [("alice", "")] + [("alice", "app")] * 2 + [("alice", "")] + [("", "app")] * 2
     )
@@ -44,18 +44,18 @@ def test_the_most_specific_level_wins_and_says_who_shares_its_bucket():
         )
 
 
-def test_a_default_gives_each_user_a_bucket_of_its_own():
+def test_a_default_gives_each_user_a_separate_bucket():
     quotas = timeline((DEFAULT_USER, 5.0, BEGINNING))
     assert resolve(quotas, 0, user="alice")[2] == ("alice", "")
     assert resolve(quotas, 0, user="bob")[2] == ("bob", "")
 
 
-def test_others_quotas_are_not_ones_own():
+def test_a_quota_does_not_apply_to_others():
     quotas = timeline((ALICE, 5.0, BEGINNING), (QuotaEntity(UNSET, "other"), 5.0, BEGINNING))
     assert resolve(quotas, 0, user="bob") is None
 
 
-def test_a_change_holds_from_its_own_millisecond_on():
+def test_a_change_takes_effect_in_its_own_millisecond():
     quotas = timeline((ALICE, 5.0, 100), (ALICE, 7.0, 200))
     assert [resolve(quotas, at) for at in (99, 100, 199, 200)] == [
         None,
@@ -65,16 +65,16 @@ def test_a_change_holds_from_its_own_millisecond_on():
     ]
 
 
-def test_of_two_changes_at_one_moment_the_later_record_wins():
+def test_the_later_record_of_two_changes_at_one_time_wins():
     assert resolve(timeline((ALICE, 5.0, 100), (ALICE, 7.0, 100)), 100) == (7.0, 100, ("alice", ""))
 
 
-def test_a_removed_quota_is_none():
+def test_a_removed_quota_does_not_apply():
     assert resolve(timeline((ALICE, 5.0, 100), (ALICE, None, 200)), 200) is None
 
 
-def test_a_change_seen_late_holds_for_its_time():
-    """The log is read on while requests are judged; what was looked up before must not stick."""
+def test_a_change_read_late_takes_effect_at_its_time():
+    """The log is read on while requests are decided; earlier lookups must not be reused."""
     quotas = timeline((ALICE, 5.0, 100))
     assert resolve(quotas, 300) == (5.0, 100, ("alice", ""))
     quotas.add(QuotaChange(ALICE, Quota(7.0), 200))
@@ -82,18 +82,18 @@ def test_a_change_seen_late_holds_for_its_time():
     assert resolve(quotas, 150) == (5.0, 100, ("alice", ""))
 
 
-def test_setting_the_same_quota_again_is_no_change():
+def test_setting_the_same_quota_again_is_not_a_change():
     assert resolve(timeline((ALICE, 5.0, 100), (ALICE, 5.0, 200)), 300) == (5.0, 100, ("alice", ""))
 
 
-def test_a_quota_that_comes_to_light_holds_for_its_bucket_since_then():
-    """Both levels have the bucket (alice, app): its rate is 7 only since the quota above it went away."""
+def test_an_uncovered_quota_is_in_force_for_its_bucket_since_then():
+    """Both levels have the bucket (alice, app): its rate is 7 only since the quota above it was removed."""
     quotas = timeline((ALICE_ANY, 7.0, 100), (ALICE_APP, 5.0, 200), (ALICE_APP, None, 300))
     assert resolve(quotas, 250) == (5.0, 200, ("alice", "app"))
     assert resolve(quotas, 350) == (7.0, 300, ("alice", "app"))
 
 
-def test_what_is_configured_is_listed_as_of_a_moment():
+def test_configured_quotas_are_listed_as_of_a_time():
     quotas = timeline((DEFAULT_USER, 1.0, 100), (ALICE, 5.0, 100), (ALICE, None, 200))
     assert [(each.entity, each.quota.rate, each.moment) for each in quotas.configured(150)] == [
         (ALICE, 5.0, 100),
@@ -113,8 +113,8 @@ changes = st.lists(
 
 
 @given(changes, st.lists(st.integers(0, 25), min_size=1, max_size=6))
-def test_a_lookup_agrees_with_playing_the_log_again(log, moments):
-    """Against the plainest reading: apply the changes up to then in order, and take the first level that is set."""
+def test_a_lookup_agrees_with_a_replay_of_the_log(log, moments):
+    """The plainest reading is compared: apply the changes up to then in order, and take the first level that is set."""
     quotas = timeline(*log)
     for at in moments:
         held = sorted((change for change in log if change[2] <= at), key=lambda change: change[2])
@@ -149,8 +149,8 @@ COPY = changed(5.0, burst=9.0)
         ([GONE, RATE], Quota(6.0)),
     ],
 )
-def test_a_change_of_a_part_keeps_what_another_has_changed_of_the_rest(changes, expected):
-    """From 5; none of those who wrote has seen what the others wrote."""
+def test_a_change_of_a_part_keeps_the_other_parts(changes, expected):
+    """The changes start from 5; no author has seen the others' records."""
     quotas = timeline((ALICE, 5.0, 0))
     for change in changes:
         quotas.add(change)
@@ -158,7 +158,7 @@ def test_a_change_of_a_part_keeps_what_another_has_changed_of_the_rest(changes, 
 
 
 @pytest.mark.parametrize("change", [DEBT, COPY, GONE])
-def test_what_compaction_has_left_is_taken_whole(change):
+def test_a_compacted_log_is_read_completely(change):
     quotas = timeline()
     quotas.add(change)
     assert quotas.latest(ALICE, 100).quota == change.quota

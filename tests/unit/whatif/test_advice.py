@@ -1,4 +1,4 @@
-"""Recommended quotas beside their backtest, and as a file."""
+"""Recommended quotas with their backtest, and as a file."""
 
 import pytest
 
@@ -39,20 +39,20 @@ AFTER = outcome(
 
 @pytest.fixture
 def advice():
-    """Of 80 for needs of 17 and 1."""
+    """Return the advice on 80 for needs of 17 and 1."""
     demands = [Demand(QuotaEntity("etl"), 200, 22, 17.0, 17.0), Demand(QuotaEntity("app"), 20, 22, 1.0, 1.0)]
     found = divide_capacity(demands, 18.0, SizingInput(100.0, 0.2, 1.0, Window()))
     return make_advice(found, Result(None, [BEFORE, AFTER]), Tenancy.USER, frozenset({"admin"}), Window())
 
 
-def test_a_tenants_senders_are_told_of_together(advice):
+def test_the_senders_of_a_tenant_are_reported_together(advice):
     etl, app = advice.tenants
     assert etl.share.demand.entity == QuotaEntity("etl")
     assert (etl.outlook.refused, etl.outlook.refused_before, etl.outlook.throttled_seconds) == (10, 40, 1.25)
     assert (app.outlook.refused, app.outlook.refused_before) == (0, 0)
 
 
-def test_exempt_users_are_no_part_of_a_tenant():
+def test_exempt_users_do_not_belong_to_a_tenant():
     demand = Demand(QuotaEntity(client_id="a"), 110, 22, 1.0, 1.0)
     found = divide_capacity([demand], 1.0, SizingInput(100.0, 0.2, 1.0, Window()))
     result = Result(None, [BEFORE, AFTER])
@@ -60,19 +60,19 @@ def test_exempt_users_are_no_part_of_a_tenant():
     assert (client.outlook.refused, client.outlook.refused_before) == (5, 10)
 
 
-def test_what_follows_is_that_of_all_requests_exempt_ones_included(advice):
+def test_consequences_include_all_requests_also_exempt_ones(advice):
     assert (advice.before.peak, advice.after.peak) == (120, 90)
     assert advice.refused_share == 10 / 250
 
 
-def test_quotas_are_added_up_with_all_tenants_of_the_default(advice):
+def test_quotas_are_summed_up_with_all_tenants_of_the_default(advice):
     """9 is the median need, and so app's, etl's is 17: 35 are claimed of 80."""
     assert [each.share.quota for each in advice.tenants] == [38.9, 20.6]  # 38.857 and 20.571
     assert (advice.default, advice.quotas_sum) == (20.6, pytest.approx(20.6 + 38.9 + 20.6))
     assert advice.largest_burst == pytest.approx(38.9 * 11)
 
 
-def test_the_file_has_the_default_and_who_gets_more_each_with_its_numbers(advice):
+def test_the_file_has_the_default_and_larger_quotas_with_their_numbers(advice):
     records = read_quota_file(write_quota_file(advice.quotas).encode(), "quotas.yaml")
     assert records == advice.quotas
     default, etl = records

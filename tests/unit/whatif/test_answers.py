@@ -18,7 +18,7 @@ def decision(*quotas, **fields):
     return found
 
 
-def test_what_the_cluster_did_takes_the_place_of_the_decision():
+def test_the_clusters_answer_replaces_the_decision():
     found = as_answered(decision(observed=OBSERVED))
     assert [(topic.error_code, topic.error) for topic in found.topics] == [
         (0, "NONE"),
@@ -27,17 +27,17 @@ def test_what_the_cluster_did_takes_the_place_of_the_decision():
     assert (found.outcome.value, found.throttle_time_ms, found.retry_at) == ("PARTIAL", 700, 700)
 
 
-def test_without_a_quota_each_sender_stands_for_itself():
+def test_without_a_quota_each_sender_is_separate():
     found = as_answered(decision(observed=OBSERVED))
     assert (found.user_tag, found.client_tag) == ("alice", "app")
 
 
-def test_a_request_that_nobody_observed_stays_admitted():
+def test_a_request_that_was_not_observed_stays_admitted():
     found = as_answered(decision())
     assert (found.outcome.value, [topic.error_code for topic in found.topics]) == ("ADMITTED", [0, 0])
 
 
-def test_what_a_quota_would_have_refused_is_refused():
+def test_a_topic_refused_in_shadow_is_refused():
     found = as_enforced(decision((QuotaEntity("alice"), 5.0, 0), observed=OBSERVED))
     assert (found.outcome.value, [topic.error_code for topic in found.topics]) == ("REJECTED", [89, 89])
     assert (found.throttle_time_ms, found.shadow) == (12_000, None)

@@ -1,4 +1,4 @@
-"""What-if: what a verdict comes to, and whether it is what was recorded."""
+"""What-if: the effect of a decision, and whether it equals the recorded one."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def decided_again(requests, by):
         yield decision
 
 
-def test_what_was_decided_comes_out_again():
+def test_decisions_are_reproduced():
     requests = [resolved(60, 1, at=0), resolved(1, at=500), resolved(3, at=2000, api_version=PERMISSIVE)]
     found = [
         (again.admitted, again.retry_at, differing_fields(again, kept))
@@ -44,7 +44,7 @@ def test_what_was_decided_comes_out_again():
     ]
 
 
-def test_what_comes_out_otherwise_is_named_by_its_fields():
+def test_a_different_decision_is_named_with_its_fields():
     (kept,) = recorded(resolved(60, 1))
     (again,) = decided_again([resolved(60, 1)], WIDE)
     assert differing_fields(again, kept) == (
@@ -59,7 +59,7 @@ def test_what_comes_out_otherwise_is_named_by_its_fields():
     )
 
 
-def test_an_effect_tells_what_reaches_the_controller_and_what_has_changed():
+def test_an_effect_has_the_controllers_load_and_the_changes():
     narrow, wide = [effects([resolved(60, 7, at=1500)], by)[0] for by in (NARROW, WIDE)]
     assert narrow == Effect("alice", "<none>", 1500, 2500, 1, 1, 60, 7, 0, 0)
     assert wide == Effect("alice", "<none>", 1500, 1500, 1, 0, 67, 0, 7, 0)
@@ -67,14 +67,14 @@ def test_an_effect_tells_what_reaches_the_controller_and_what_has_changed():
     assert (back.newly_admitted, back.newly_refused) == (0, 7)
 
 
-def test_of_what_was_before_a_time_only_the_wait_that_is_left_counts():
+def test_only_the_remaining_throttle_time_of_earlier_requests_counts():
     (effect,) = effects([resolved(60, 1, at=1500)], NARROW)  # until 2,500
     assert effect.counted_from(1500) == effect
     assert effect.counted_from(1600) == Effect("alice", "<none>", 1600, 2500)
     assert effect.counted_from(2500) is None
 
 
-def test_what_costs_nothing_is_no_load():
+def test_requests_without_a_cost_are_not_load():
     remembering = TokenBucket(Window(), Deduplication(window_ms=1000))
     validated = effects([resolved(60, validate_only=True)], NARROW)[0]
     first, again = effects([resolved(50, offset=1), resolved(50, at=10, offset=2)], remembering, remembering)
@@ -88,7 +88,7 @@ def test_what_costs_nothing_is_no_load():
         (TIGHT, ROOMY, [(100, 0, 100, 0), (0, 0, 0, 0)]),
     ],
 )
-def test_what_is_sent_twice_costs_where_a_candidate_charges_it(recorded_by, by, sums):
+def test_a_repeat_costs_if_a_candidate_charges_it(recorded_by, by, sums):
     """Enough for both, 100 are charged at first, and the same again costs nothing; with 5 - 6 at first, it is later."""
     requests = [resolved(6, at=0, request_id="before", offset=0)]
     requests += [resolved(100, at=at, request_id="twice", offset=at) for at in (1, 2001)]
@@ -96,6 +96,6 @@ def test_what_is_sent_twice_costs_where_a_candidate_charges_it(recorded_by, by, 
     assert [(each.admitted, each.refused, each.newly_admitted, each.newly_refused) for each in found] == sums
 
 
-def test_the_effect_of_what_was_recorded_is_its_own():
+def test_the_effect_of_the_recorded_quotas_is_that_of_the_decisions():
     (kept,) = recorded(resolved(60, 1))
     assert Effect.of(kept, kept) == Effect("alice", "<none>", 0, 1000, 1, 1, 60, 1, 0, 0)

@@ -1,4 +1,4 @@
-"""How a capacity is divided among tenants: by hand, by the rules of docs/how-to/recommend.md."""
+"""The division of a capacity among tenants: calculated by hand, by the rules of docs/how-to/recommend.md."""
 
 import pytest
 
@@ -8,9 +8,9 @@ from quota.whatif.recommendation import Demand, SizingInput, divide_capacity
 from quota.whatif.tenancy import Tenancy
 
 
-def demand(user, need, load=None, *, asked=100, largest=11):
-    """A request of 11 mutations is what a quota of 1 holds at once."""
-    return Demand(QuotaEntity(user), asked, largest, need, need if load is None else load)
+def demand(user, need, load=None, *, requested=100, largest=11):
+    """A request of 11 mutations is the burst of a quota of 1."""
+    return Demand(QuotaEntity(user), requested, largest, need, need if load is None else load)
 
 
 def divided(*demands, capacity=100.0, together=None, reserve=0.2, over_allocation=1.0):
@@ -24,67 +24,67 @@ def quotas(recommendation):
     return recommendation.default, own
 
 
-def test_what_is_spare_goes_to_all_in_proportion_to_their_needs():
-    """80 are available. 2 is the median need, for the default and for who needs less: 2, 2, 2 and 3 are claimed."""
+def test_spare_capacity_is_shared_in_proportion_to_needs():
+    """80 are available. 2 is the median need, for the default and for smaller needs: 2, 2, 2 and 3 are claimed."""
     found = divided(demand("a", 1), demand("b", 2), demand("c", 3))
     assert (found.rules.claims, found.rules.headroom) == (9, pytest.approx(80 / 9))
     assert quotas(found) == (17.8, {"a": 17.8, "b": 17.8, "c": 26.7})  # 17.77… and 26.66… rounded up
 
 
-def test_only_who_gets_more_than_the_default_takes_a_quota_of_its_own():
+def test_only_tenants_above_the_default_get_their_own_quota():
     found = divided(demand("a", 1), demand("b", 2), demand("c", 3))
     assert [(each.demand.entity.user, each.own) for each in found.shares] == [("a", False), ("b", False), ("c", True)]
 
 
-def test_where_there_is_not_enough_small_ones_get_what_they_need_and_large_ones_an_even_share():
+def test_if_scarce_small_tenants_get_their_needs_and_large_ones_an_even_share():
     """The default and three tenants claim 4 each, which leaves 64 of 80 for two."""
     found = divided(demand("a", 1), demand("b", 4), demand("c", 4), demand("d", 50), demand("e", 90))
     assert (found.rules.headroom, found.rules.most) == (None, 32.0)
     assert quotas(found) == (4.0, {"a": 4.0, "b": 4.0, "c": 4.0, "d": 32.0, "e": 32.0})
 
 
-def test_where_there_is_next_to_nothing_all_share_it_evenly():
+def test_if_there_is_next_to_nothing_all_share_it_evenly():
     found = divided(demand("a", 30), demand("b", 60), demand("c", 90), capacity=10.0)
     assert quotas(found) == (2.0, {"a": 2.0, "b": 2.0, "c": 2.0})
 
 
-def test_nobody_gets_more_than_is_available_and_the_others_get_the_rest():
+def test_no_tenant_gets_more_than_is_available_and_others_get_the_rest():
     """240 for claims of 1, 1, 1 and 9: 20 times 9 is more than 80, so 160 are left for three."""
     found = divided(demand("a", 1), demand("b", 1), demand("c", 9), over_allocation=3.0)
     assert found.rules.budget == 240.0
     assert quotas(found) == (53.4, {"a": 53.4, "b": 53.4, "c": 80.0})
 
 
-def test_nobody_claims_more_than_is_available():
+def test_no_tenant_claims_more_than_is_available():
     """240 for claims of 1, 1, 1 and not 500 but 80: 160 are left for three, who have not to do with 1 each."""
     found = divided(demand("a", 1), demand("b", 1), demand("c", 500), over_allocation=3.0)
     assert found.rules.claims == 83
     assert quotas(found) == (53.4, {"a": 53.4, "b": 53.4, "c": 80.0})
 
 
-def test_a_budget_that_nobody_can_use_up_stays():
+def test_an_unusable_part_of_the_budget_stays():
     found = divided(demand("a", 1), over_allocation=100.0)
     assert quotas(found) == (80.0, {"a": 80.0})
 
 
-def test_what_is_available_is_what_the_reserve_leaves():
+def test_the_reserve_is_not_available():
     found = divided(demand("a", 1), capacity=300.0, reserve=0.25, over_allocation=1.5)
     assert (found.rules.available, found.rules.budget) == (225.0, 337.5)
 
 
 def test_over_allocation_is_measured_by_how_little_tenants_act_at_once():
-    """Loads of 2, 3 and 7 that come to 8 at once: half as much again can be given away."""
+    """Loads of 2, 3 and 7 that sum up to 8 at the same time: half as much again can be allocated."""
     demands = [demand("a", 1, 2), demand("b", 1, 3), demand("c", 6, 7)]
     rules = divided(*demands, together=8.0, over_allocation=None).rules
     assert (rules.over_allocation, rules.measured, rules.budget) == (1.5, True, 120.0)
 
 
-def test_what_is_given_is_not_measured():
+def test_a_given_over_allocation_is_not_measured():
     rules = divided(demand("a", 1, 2), together=1.0, over_allocation=1.25).rules
     assert (rules.over_allocation, rules.measured) == (1.25, False)
 
 
-def test_who_needs_nothing_gets_what_holds_an_ordinary_request():
+def test_a_tenant_without_needs_gets_enough_for_a_typical_request():
     """One topic was overdrawn, which every quota lets happen. The median of the largest requests is 33: 3 in 11 s."""
     demands = [demand(name, 0, 1, largest=largest) for name, largest in (("a", 11), ("b", 33), ("c", 330))]
     found = divided(*demands, capacity=30.0)
@@ -110,8 +110,8 @@ def test_quotas_are_rounded_up_to_three_digits(half, quota):
     assert quotas(found) == (quota, {"a": quota})
 
 
-def test_who_asked_for_most_comes_first():
-    found = divided(demand("a", 1, asked=5), demand("b", 1, asked=7), demand("c", 1, asked=5))
+def test_tenants_that_requested_most_come_first():
+    found = divided(demand("a", 1, requested=5), demand("b", 1, requested=7), demand("c", 1, requested=5))
     assert [each.demand.entity.user for each in found.shares] == ["b", "a", "c"]
 
 
@@ -123,5 +123,5 @@ def test_who_asked_for_most_comes_first():
         (Tenancy.USER_CLIENT, QuotaEntity("u", "c"), QuotaEntity(None, None)),
     ],
 )
-def test_a_tenant_is_who_has_a_bucket_of_their_own(tenancy, entity, default):
+def test_a_tenant_is_the_owner_of_a_bucket(tenancy, entity, default):
     assert (tenancy.entity("u", "c"), tenancy.default) == (entity, default)

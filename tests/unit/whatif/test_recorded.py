@@ -1,4 +1,4 @@
-"""A decision as the audit keeps it, back to the request that was judged."""
+"""An audited decision, restored to the request that was decided."""
 
 import msgspec
 import pytest
@@ -34,13 +34,13 @@ def recorded(request, *before, by=BY):
         resolved(80, user="bob", client_id="app"),
     ],
 )
-def test_a_request_comes_back_so_that_it_is_judged_as_it_was(request_):
+def test_a_restored_request_is_decided_as_it_was(request_):
     before = resolved(560)  # K = -60
     kept = recorded(request_, before)
     assert recorded(kept.resolved_to(request_.resolution), before) == kept
 
 
-def test_who_asked_for_what_is_kept():
+def test_the_sender_and_content_of_a_request_are_restored():
     kept = recorded(resolved(80, 90, at=7, user="bob", client_id="app", request_id="r-9"))
     request = kept.request
     assert (request.user, request.client_id, request.request_id, request.mode) == ("bob", "app", "r-9", Mode.STRICT)
@@ -48,34 +48,34 @@ def test_who_asked_for_what_is_kept():
     assert kept.timestamp == 7
 
 
-def test_an_old_client_comes_back_as_one():
+def test_an_old_client_is_restored_as_one():
     assert recorded(resolved(1, api_version=PERMISSIVE)).request.mode is Mode.PERMISSIVE
 
 
 @pytest.mark.parametrize(
-    ("purgatory_ms", "request_throttle_ms", "told"),
+    ("purgatory_ms", "request_throttle_ms", "expected_ms"),
     [(0, 0, 12_000), (5_000, 0, 7_000), (20_000, 0, 0), (5_000, 9_000, 9_000), (0, 20_000, 20_000)],
 )
-def test_a_stay_in_purgatory_that_was_not_kept_is_taken_as_what_gives_the_same(purgatory_ms, request_throttle_ms, told):
+def test_a_time_in_purgatory_that_was_not_stored_is_inferred(purgatory_ms, request_throttle_ms, expected_ms):
     """K = -60 at 5/s: 12 s, less the stay, and not less than the request quota's own."""
-    asked = resolved(80, purgatory_ms=purgatory_ms, request_throttle_ms=request_throttle_ms)
-    kept = recorded(asked, resolved(560))
-    assert kept.throttle_time_ms == told
-    assert recorded(kept.resolved_to(asked.resolution), resolved(560)).throttle_time_ms == told
+    original = resolved(80, purgatory_ms=purgatory_ms, request_throttle_ms=request_throttle_ms)
+    kept = recorded(original, resolved(560))
+    assert kept.throttle_time_ms == expected_ms
+    assert recorded(kept.resolved_to(original.resolution), resolved(560)).throttle_time_ms == expected_ms
 
 
-def test_in_shadow_it_is_what_would_have_been_told_that_tells_the_stay():
-    asked = resolved(80, shadow=True, purgatory_ms=5_000)
-    kept = recorded(asked, resolved(560))
+def test_in_shadow_the_would_be_throttle_time_gives_the_time_in_purgatory():
+    original = resolved(80, shadow=True, purgatory_ms=5_000)
+    kept = recorded(original, resolved(560))
     assert (kept.throttle_time_ms, kept.shadow.throttle_time_ms) == (0, 7_000)
-    assert recorded(kept.resolved_to(asked.resolution), resolved(560)) == kept
+    assert recorded(kept.resolved_to(original.resolution), resolved(560)) == kept
 
 
-def test_what_was_admitted_is_told_by_topic():
+def test_admitted_topics_are_listed():
     assert recorded(resolved(560, 80)).admitted == [True, False]
 
 
-def test_a_repeat_is_one_again():
+def test_a_repeat_is_restored_as_one():
     remembering = TokenBucket(Window(num=100), Deduplication(window_ms=1000))
     first, again = resolved(80, offset=1), resolved(80, at=500, offset=2)
     kept = recorded(again, first, by=remembering)
@@ -86,7 +86,7 @@ def test_a_repeat_is_one_again():
     assert recorded(requests[1], requests[0], by=remembering) == kept
 
 
-def test_it_reads_what_the_table_says_where_nulls_are_left_out():
+def test_a_row_without_nulls_can_be_read():
     kept = recorded(resolved(80, rate=None))
     text = msgspec.json.encode({name: value for name, value in msgspec.to_builtins(kept).items() if value is not None})
     assert msgspec.json.decode(text, type=RecordedDecision) == kept

@@ -1,4 +1,4 @@
-"""How large a quota recorded requests need: by hand, beside all stretches tried out, and beside the bucket itself."""
+"""The quota that recorded requests need: by hand, compared with all stretches, and with the bucket itself."""
 
 from fractions import Fraction
 
@@ -18,7 +18,7 @@ WINDOW = Window()
 
 
 def need(*requests, window=WINDOW):
-    """Of requests: a time in ms, and the mutations of each topic."""
+    """Return the needed quota of requests: a time in ms, and the mutations of each topic."""
     found = RequiredQuota(window)
     for at, *charges in requests:
         found.add(at, charges)
@@ -30,7 +30,7 @@ def need(*requests, window=WINDOW):
     [
         ([(0, 66)], 0, 6),  # one topic may overdraw; 66 are what 11 s of 6 hold
         ([(0, 66, 11)], 6, 7),  # before the second topic 66 are charged
-        ([(0, 55), (1000, 17)], 55 / 12, 6),  # 11 s of burst and one of gain: 55 before the second, 72 behind it
+        ([(0, 55), (1000, 17)], 55 / 12, 6),  # 11 s of burst and one of gain: 55 before the second, 72 after it
         ([(0, 22), (1_000_000, 33)], 22 / 1011, 3),  # long paid by then; the second alone is 33 in 11 s
         ([(0, 1), (100_000, 44), (101_000, 16)], 44 / 12, 5),  # the stretch that counts begins with the second
         ([(0, 44), (0, 33), (0, 22)], 7, 9),  # at one moment: before the last there are 77
@@ -40,7 +40,7 @@ def need(*requests, window=WINDOW):
         ([(0, 0), (1000, 0)], 0, 0),
     ],
 )
-def test_what_requests_need_worked_out_by_hand(requests, rate, load):
+def test_the_required_quota_matches_examples_by_hand(requests, rate, load):
     found = need(*requests)
     assert (found.no_refusal, found.no_debt) == (pytest.approx(rate), pytest.approx(load))
 
@@ -49,7 +49,7 @@ def test_a_wider_window_needs_less():
     assert need((0, 66, 11), window=Window(num=10, size_seconds=3)).no_refusal == pytest.approx(66 / 30)
 
 
-def test_what_was_asked_for_is_counted():
+def test_requested_mutations_are_counted():
     found = need((0, 5, 6), (0,), (7, 9))
     assert (found.charged, found.largest) == (20, 11)
 
@@ -69,8 +69,8 @@ def timed(course):
 
 
 @given(courses)
-def test_it_is_the_heaviest_of_all_stretches(course):
-    """Each from the beginning of one request to before the last topic of another, or behind it."""
+def test_it_is_the_maximum_over_all_stretches(course):
+    """A stretch goes from the beginning of one request to before the last topic of another, or to its end."""
     found = need(*((at, *charges) for at, charges in course))
 
     def heaviest(*, last_topic):
@@ -91,7 +91,7 @@ def outcomes(course, rate):
 
 
 @given(courses)
-def test_with_it_the_bucket_refuses_nothing_and_with_less_it_does(course):
+def test_with_it_the_bucket_refuses_nothing_and_with_less_it_refuses(course):
     rate = need(*((at, *charges) for at, charges in course)).no_refusal
     assume(rate > 0)
     assert outcomes(course, rate * (1 + 1e-6)) == {Outcome.ADMITTED}

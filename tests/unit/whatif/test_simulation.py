@@ -61,7 +61,7 @@ def test_the_worked_example_by_each_algorithm(simulate, algorithm, after_12_s, a
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "expected"),
     [
         (
             ("--algorithm", "leaky-bucket"),
@@ -73,11 +73,11 @@ def test_the_worked_example_by_each_algorithm(simulate, algorithm, after_12_s, a
         ),
     ],
 )
-def test_an_algorithm_that_there_is_not_or_that_cannot_is_told_in_one_line(tmp_path, options, said):
+def test_an_unknown_or_unsuitable_algorithm_is_reported_in_one_line(tmp_path, options, expected):
     (tmp_path / "quotas.jsonl").write_text("")
     done = run("simulate", "-", "--quotas", "quotas.jsonl", *options, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
+    assert expected in done.stderr
     assert done.stderr.count("\n") == 1
 
 
@@ -118,7 +118,7 @@ def test_a_decision_has_every_field_of_the_record(simulate):
     }
 
 
-def test_a_bad_line_is_a_dead_letter_in_its_place(simulate):
+def test_an_invalid_line_is_a_dead_letter_at_its_position(simulate):
     good = at(5, 1)
     first, bad, binary, unstamped, last = simulate([good, b'{"timestamp": 6}', b"\xff", request_json(1), good])
     assert first["decision_id"] == "mutation-requests-0-0"
@@ -133,7 +133,7 @@ def test_blank_lines_are_skipped_and_invalid_ones_are_counted_on_standard_error(
     (tmp_path / "quotas.jsonl").write_text(json.dumps(ALICE))
     (tmp_path / "requests.jsonl").write_bytes(b"\n".join([b"", at(5, 1), b"  ", b"{}", at(5, 2), b""]))
     done = run("simulate", "requests.jsonl", "--quotas", "quotas.jsonl", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "1 of 3 lines is an invalid request\n")
+    assert (done.returncode, done.stderr) == (0, "invalid requests: 1 of 3 lines\n")
     first, bad, last = map(json.loads, done.stdout.splitlines())
     assert (first["decision_id"], last["decision_id"]) == ("mutation-requests-0-1", "mutation-requests-0-4")
     assert bad["source"]["offset"] == 3
@@ -149,7 +149,7 @@ def test_a_document_has_the_decisions_and_the_invalid_lines(tmp_path, form):
     assert [(each["source"]["offset"], each["value"]) for each in document["dead_letters"]] == [(1, "{}")]
 
 
-def test_a_table_has_a_row_for_each_decision_and_invalid_lines_are_named_beside_it(tmp_path):
+def test_a_table_has_a_row_for_each_decision_and_invalid_lines_are_listed_separately(tmp_path):
     (tmp_path / "quotas.jsonl").write_text(json.dumps(ALICE))
     lines = [at(0, 60, client_id="app"), b"{}", at(12_000, 1), at(12_000, 1)]
     (tmp_path / "requests.jsonl").write_bytes(b"\n".join(lines))
@@ -159,7 +159,7 @@ def test_a_table_has_a_row_for_each_decision_and_invalid_lines_are_named_beside_
         ["3", "1970-01-01T00:00:12.000Z", "alice", "/", "<none>", "ADMITTED", "54", "0", "s"],
         ["4", "1970-01-01T00:00:12.000Z", "alice", "/", "<none>", "ADMITTED", "53", "0", "s"],
     ]
-    assert done.stderr == "line 2: request_id: missing\n1 of 4 lines is an invalid request\n"
+    assert done.stderr == "line 2: request_id: missing\ninvalid requests: 1 of 4 lines\n"
 
 
 def test_a_table_of_a_file_without_requests_says_so(tmp_path):
@@ -169,12 +169,12 @@ def test_a_table_of_a_file_without_requests_says_so(tmp_path):
     assert (done.returncode, done.stdout) == (0, "No requests.\n")
 
 
-def test_quotas_hold_from_their_moment_on(simulate):
+def test_quotas_take_effect_at_their_time(simulate):
     quotas = [ALICE | {"effective_at": 100}, ALICE | {"effective_at": 200, "controller_mutation_rate": None}]
     assert [each["quota"] for each in simulate([at(99, 1), at(100, 1), at(200, 1)], quotas)] == [None, 5, None]
 
 
-def test_removing_a_quota_for_a_moment_forgives_no_debt(simulate):
+def test_removing_a_quota_temporarily_forgives_no_debt(simulate):
     """-445 at 0 ms; removed and set again, it has gained 5/s all the time."""
     quotas = [ALICE, ALICE | {"effective_at": 1000, "controller_mutation_rate": None}, ALICE | {"effective_at": 2000}]
     debt, free, again = simulate([at(0, 500), at(1500, 500), at(3000, 1)], quotas)
@@ -197,7 +197,7 @@ def test_old_clients_are_throttled_and_not_refused(simulate):
         ("{entity\n", "quotas:1: value: not JSON"),
     ],
 )
-def test_a_bad_quota_is_named_by_its_line(tmp_path, quotas, error):
+def test_an_invalid_quota_is_named_with_its_line(tmp_path, quotas, error):
     (tmp_path / "requests").write_text("")
     (tmp_path / "quotas").write_text(quotas)
     done = run("simulate", str(tmp_path / "requests"), "--quotas", str(tmp_path / "quotas"))
@@ -231,8 +231,8 @@ def test_clusters_and_callbacks_are_lines_of_the_quotas_too(simulate):
     assert [each["callback"] for each in answers] == [name, name, name, None, name]
 
 
-def test_a_line_tells_its_topic_where_topics_tell_users(simulate):
-    """Mallory names alice; a line without a topic is nobody's; one that names no user is its topic's."""
+def test_a_line_names_its_topic_if_topics_identify_users(simulate):
+    """Mallory names alice; a line without a topic belongs to no user; one without a user has its topic's."""
     requests = [
         at(0, 60, topic="mutation-requests.mallory"),
         at(0, 1, topic="mutation-requests.alice"),
@@ -246,8 +246,8 @@ def test_a_line_tells_its_topic_where_topics_tell_users(simulate):
     assert nobodys["error"].startswith("user: this topic belongs to no user")
 
 
-def test_an_empty_client_id_slips_past_no_default(simulate):
-    """Left out or empty it is a client of its own name; each has its burst of 55 once."""
+def test_an_empty_client_id_does_not_bypass_a_default(simulate):
+    """An absent or empty client-id is a separate client; each has its burst of 55 once."""
     quotas = [{"entity": {"client-id": None}, "controller_mutation_rate": 5}]
     answers = simulate([at(0, 60), at(0, 60, client_id=""), at(0, 1, client_id="<none>"), at(0, 1)], quotas)
     assert [(each["client_id"], each["outcome"]) for each in answers] == [
@@ -258,7 +258,7 @@ def test_an_empty_client_id_slips_past_no_default(simulate):
     ]
 
 
-def test_limits_hold_for_lines_too(simulate):
+def test_limits_apply_to_lines_too(simulate):
     options = ("--set", "limits.max_topics=1", "--set", "limits.max_name_chars=7")
     many, long, fits = simulate([at(0, 1, 1), at(0, 1, user="eightxxx"), at(0, 1)], (ALICE,), *options)
     assert many["error"] == "topics: more than the 1 that limits.max_topics allows (2)"

@@ -4,10 +4,10 @@ import pytest
 
 from quota.wire.builtin import BUILTIN
 
-ASKED = {"partitionIndex": 1, "currentLeaderEpoch": 2, "timestamp": -1}
+PARTITION = {"partitionIndex": 1, "currentLeaderEpoch": 2, "timestamp": -1}
 FOUND = {"partitionIndex": 1, "errorCode": 6, "timestamp": 3, "offset": 4, "leaderEpoch": 5}
 MESSAGES = [
-    ("request", 2, 4, {"replicaId": -2, "isolationLevel": 1, "topics": [{"name": "a", "partitions": [ASKED]}]}),
+    ("request", 2, 4, {"replicaId": -2, "isolationLevel": 1, "topics": [{"name": "a", "partitions": [PARTITION]}]}),
     ("response", 2, 4, {"throttleTimeMs": 7, "topics": [{"name": "a", "partitions": [FOUND]}]}),
     ("request", 17, 1, {"mechanism": "PLAIN"}),
     ("response", 17, 1, {"errorCode": 33, "mechanisms": ["PLAIN", "SCRAM-SHA-512"]}),
@@ -20,14 +20,14 @@ MESSAGES = [
 
 
 @pytest.mark.parametrize(("kind", "key", "version", "message"), MESSAGES)
-def test_each_message_is_that_of_kafka(protocol, kind, key, version, message):
+def test_each_message_equals_kafkas(protocol, kind, key, version, message):
     own, of_jar = (getattr(each, kind)(key, version) for each in (BUILTIN, protocol))
     assert own.write(message) == of_jar.write(message)
     assert own.read(of_jar.write(message)) == message
 
 
 def test_each_api_is_among_these_messages(protocol):
-    """In the one version that there is."""
+    """This includes only the one existing version."""
     assert {(key, version) for _, key, version, _ in MESSAGES} == {
         (key, api.max_version) for key, api in BUILTIN.apis.items()
     }

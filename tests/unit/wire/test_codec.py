@@ -1,4 +1,4 @@
-"""Messages of the APIs that a gateway reads: round trips, heads, and whatever bytes."""
+"""Messages of the APIs that a gateway reads: round trips, heads, and arbitrary bytes."""
 
 import pytest
 from hypothesis import given, settings
@@ -50,8 +50,8 @@ def codecs(request, schemas, protocol):
 
 @settings(max_examples=8)
 @given(data=st.data())
-def test_what_is_written_is_read_again(codecs, data):
-    """In all versions: the same message, of the same bytes, and nothing of fewer."""
+def test_a_written_file_is_read_unchanged(codecs, data):
+    """All versions give the same message of the same bytes, and fewer bytes are malformed."""
     for codec, some in codecs:
         message = data.draw(some)
         written = codec.write(message)
@@ -73,7 +73,7 @@ def test_any_bytes_are_read_or_malformed(codecs, data):
         assert codec.read(codec.write(message)) == message
 
 
-def test_broken_frames_are_read_or_malformed(jars):
+def test_damaged_frames_are_read_or_malformed(jars):
     """Requests and responses with their headers; 100,000 of them by `python -m tests.evidence.conformance.wire`."""
     fuzzed = fuzz(jars, seed=11, count=4000)
 
@@ -93,30 +93,30 @@ def metadata(topics):
 
 @pytest.mark.parametrize("version", range(14))
 def test_the_head_of_a_response_is_replaced(protocol, version):
-    """The brokers stand before the topics, of which not a byte is read."""
+    """The brokers come before the topics, of which no byte is read."""
     codec = protocol.response(3, version)
     message = metadata(300)
     if version < 9:
         del message["brokers"][0]["_tags"]
     data = codec.write(message)
-    head, behind = codec.read_head(b"\xff" + data, "brokers", at=1)
+    head, after = codec.read_head(b"\xff" + data, "brokers", at=1)
     assert list(head) == (["throttleTimeMs", "brokers"] if version >= 3 else ["brokers"])
-    assert data[: behind - 1] == codec.write_head(head, "brokers")
+    assert data[: after - 1] == codec.write_head(head, "brokers")
 
     head["brokers"][0]["host"] = "gateway"
-    moved = codec.read(codec.write_head(head, "brokers") + data[behind - 1 :])
+    moved = codec.read(codec.write_head(head, "brokers") + data[after - 1 :])
     assert moved.pop("brokers")[0]["host"] == "gateway"
     assert moved == {name: value for name, value in codec.read(data).items() if name != "brokers"}
 
 
-def test_the_head_is_read_although_the_rest_is_broken(protocol):
+def test_the_head_is_read_although_the_rest_is_malformed(protocol):
     codec = protocol.response(3, 13)
     data = codec.write(metadata(1))
-    head, behind = codec.read_head(data, "controllerId")
+    head, after = codec.read_head(data, "controllerId")
     assert head["clusterId"] == "c"
-    assert codec.read_head(data[:behind] + b"\xff" * 9, "controllerId") == (head, behind)
+    assert codec.read_head(data[:after] + b"\xff" * 9, "controllerId") == (head, after)
     with pytest.raises(Malformed, match="ends early"):
-        codec.read_head(data[: behind - 1], "controllerId")
+        codec.read_head(data[: after - 1], "controllerId")
 
 
 def test_a_head_ends_with_a_field_of_the_version_that_has_no_tag(protocol):
@@ -139,8 +139,8 @@ def test_an_error_names_the_message_and_its_version(protocol):
         protocol.request(19, 7).write({"topics": [{"name": None}]})
 
 
-def test_a_message_that_was_changed_is_written_anew(protocol):
-    """What a gateway does: some topics of a request, and all else as it was."""
+def test_a_changed_message_is_written(protocol):
+    """A gateway does this: some topics of a request, and all else unchanged."""
     codec = protocol.request(19, 7)
     topics = [{"name": name, "numPartitions": 1, "replicationFactor": 1, "_tags": [(9, b"9")]} for name in "abc"]
     message = codec.read(codec.write({"topics": topics, "timeoutMs": 9, "_tags": [(8, b"8")]}))

@@ -38,15 +38,15 @@ TAGGED = V5[:-1] + bytes.fromhex("02 01 02 abcd ac02 00")
     ],
 )
 def test_a_header_is_read_from_a_frame_or_its_beginning(protocol, frame, header):
-    """Not before it is whole, and of what comes behind it nothing is read."""
+    """It is not read before it is complete, and the following bytes are not read."""
     for length in range(len(frame)):
         assert read_request_header(frame[:length], protocol) is None
-    for behind in b"", b"\xff", b"\xff" * 300:
-        assert read_request_header(frame + behind, protocol) == header
+    for rest in b"", b"\xff", b"\xff" * 300:
+        assert read_request_header(frame + rest, protocol) == header
 
 
-def test_a_version_that_is_not_known_yet_has_the_header_of_the_last(protocol):
-    """A client asks for ApiVersions in the latest version that it has."""
+def test_an_unknown_newer_version_has_the_header_of_the_last(protocol):
+    """A client sends ApiVersions in the latest version that it has."""
     frame = bytes.fromhex("0012 7fff 00000001 0001 61 00")
     assert read_request_header(frame, protocol) == RequestHeader(18, 32_767, 1, "a", 12)
     assert read_request_header(frame[:-1], protocol) is None
@@ -72,13 +72,13 @@ MALFORMED = {
 
 @pytest.mark.parametrize("name", MALFORMED)
 def test_a_malformed_header(protocol, name):
-    """Nobody waits for the rest of it."""
+    """The rest of it is not awaited."""
     frame, error = MALFORMED[name]
     with pytest.raises(Malformed, match=error):
         read_request_header(bytes.fromhex(frame), protocol)
 
 
-def test_a_header_has_a_greatest_size(protocol):
+def test_a_header_has_a_maximum_size(protocol):
     """The longest client id and tags of as much again; a prefix of the greatest size has all of any header."""
     start = bytes.fromhex("0013 0005 00000007 7fff") + b"a" * 32_767
     size = MAX_HEADER - len(start) - 1 - 1 - 3
@@ -104,8 +104,8 @@ def header_codecs(schemas):
     ),
     tag=st.none() | st.binary(max_size=200),
 )
-def test_a_header_is_what_its_schema_says(protocol, header_codecs, header, tag):
-    """By Kafka's schema of headers: v2 has tags, v1 has none."""
+def test_headers_match_their_schema(protocol, header_codecs, header, tag):
+    """Kafka's schema of headers has tags in v2 and none in v1."""
     flexible_since = protocol.apis[header.api_key].flexible_since
     flexible = flexible_since is not None and header.api_version >= flexible_since
     message = {
@@ -142,7 +142,7 @@ def test_a_request_is_its_length_header_and_body(protocol, header, frame):
     assert write_request(header, b"\xab\xcd", protocol) == bytes.fromhex(frame)
 
 
-def test_a_request_that_is_unknown_is_not_written(protocol):
+def test_an_unknown_request_is_not_written(protocol):
     with pytest.raises(Malformed, match="CreateTopics v8 is unknown"):
         write_request(RequestHeader(19, 8, 7, None), b"", protocol)
 
@@ -158,7 +158,7 @@ def test_a_request_that_is_unknown_is_not_written(protocol):
     ],
 )
 def test_a_response_is_its_length_header_and_body(protocol, request_header, response):
-    """That of ApiVersions has no tags in any version: the client does not know yet what the broker knows."""
+    """The response to ApiVersions has none in any version: the client does not know the broker's versions yet."""
     frame = bytes.fromhex(response)
     assert write_response(request_header, b"\xab\xcd", protocol) == frame
     assert read_response_header(frame[4:], request_header, protocol) == ResponseHeader(
@@ -168,7 +168,7 @@ def test_a_response_is_its_length_header_and_body(protocol, request_header, resp
         assert read_response_header(frame[4:][:length], request_header, protocol) is None
 
 
-def test_tags_in_the_header_of_a_response_are_read_past(protocol):
+def test_tags_in_the_header_of_a_response_are_skipped(protocol):
     frame = bytes.fromhex("00000007 01 05 02 ffff abcd")
     assert read_response_header(frame, RequestHeader(19, 5, 7, None), protocol) == ResponseHeader(7, 9)
 
@@ -177,7 +177,7 @@ def test_tags_in_the_header_of_a_response_are_read_past(protocol):
 @pytest.mark.parametrize("version", range(14))
 @pytest.mark.parametrize("transactional_id", [None, "", "x" * 200])
 def test_the_acks_of_a_produce_request(schemas, version, acks, transactional_id):
-    """They stand first, behind the transactional id that later versions have; no schema is left of those before v3."""
+    """They come first, after the transactional id of later versions; there is no schema of those before v3."""
     body = acks.to_bytes(2, signed=True)
     if version >= 3:
         codec = MessageCodec(schemas["ProduceRequest"], version)
@@ -190,6 +190,6 @@ def test_the_acks_of_a_produce_request(schemas, version, acks, transactional_id)
 
 @pytest.mark.parametrize("body", ["818002", "ffffffff07", "808080808080"])
 def test_a_transactional_id_that_is_too_long_is_malformed(body):
-    """Nobody waits for it."""
+    """It is not awaited."""
     with pytest.raises(Malformed):
         acks_of_produce(bytes.fromhex(body), RequestHeader(0, 9, 7, None, 0))

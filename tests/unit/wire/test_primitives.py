@@ -33,7 +33,7 @@ def test_a_varint_has_seven_bits_a_byte_with_the_lowest_first(value):
 
 
 def test_a_varint_may_have_more_bytes_than_it_needs():
-    """As in Kafka, which never writes it."""
+    """Kafka accepts it too, but never writes it."""
     assert read_uvarint(bytes.fromhex("8000"), 0) == (0, 2)
 
 
@@ -44,7 +44,7 @@ def test_a_varint_of_more_than_five_bytes_is_malformed(data):
 
 
 @pytest.mark.parametrize("data", ["8080808008", "ffffffff0f", "ffffffff7f"])
-def test_a_varint_that_kafka_takes_for_a_negative_number_is_malformed(data):
+def test_a_varint_that_kafka_reads_as_negative_is_malformed(data):
     with pytest.raises(Malformed, match=r"above 2\^31 - 1"):
         read_uvarint(bytes.fromhex(data), 0)
 
@@ -56,7 +56,7 @@ def test_a_varint_may_end_early(data):
 
 
 @pytest.mark.parametrize("value", [-1, 2**31])
-def test_other_numbers_are_no_varints(value):
+def test_other_numbers_are_not_varints(value):
     with pytest.raises(Unwritable, match="not a number from 0"):
         write_uvarint(value)
 

@@ -1,4 +1,4 @@
-"""Which APIs and versions there are."""
+"""The existing APIs and versions."""
 
 import pytest
 
@@ -10,7 +10,7 @@ ANY = {"type": "request", "listeners": ["broker"], "validVersions": "0", "fields
 
 
 def test_the_apis_that_a_gateway_reads(protocol):
-    """Of Kafka 4.2, by its documentation."""
+    """The list is that of Kafka 4.2's documentation."""
     assert protocol.apis[19] == Api(19, "CreateTopics", 2, 7, 5)
     assert protocol.apis[37] == Api(37, "CreatePartitions", 0, 3, 2)
     assert protocol.apis[20] == Api(20, "DeleteTopics", 1, 6, 4)

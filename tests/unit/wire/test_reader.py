@@ -1,4 +1,4 @@
-"""Messages read from bytes that were written by hand, as the protocol guide has them."""
+"""Messages read from bytes written by hand, by the protocol guide."""
 
 import pytest
 
@@ -116,7 +116,7 @@ def test_a_response_with_ids_and_tagged_fields(protocol):
 
 
 def test_a_request_for_all_topics(protocol):
-    """Metadata: no array in v1 and an empty one in v0; all that it does not say is not in the message."""
+    """Metadata has no array in v1 and an empty one in v0; absent fields are not in the message."""
     assert protocol.request(3, 1).read(bytes.fromhex("ffffffff")) == {"topics": None}
     assert protocol.request(3, 0).read(bytes.fromhex("00000000")) == {"topics": []}
     assert protocol.request(3, 9).read(bytes.fromhex("00 01 00 01 00")) == {
@@ -171,7 +171,7 @@ def test_all_types(kind, data, value):
 
 @pytest.mark.parametrize("kind", ["string", "bytes", "records", "[]int32", "[]string"])
 @pytest.mark.parametrize("flexible", ["none", "0+"])
-def test_null_is_read_where_the_version_lets_it_be(kind, flexible):
+def test_null_is_read_if_the_version_allows_it(kind, flexible):
     null = "0000" if flexible == "0+" else {"string": "ffff"}.get(kind, "ffffffff")
     nullable = codec(field(kind, nullableVersions="1+"), version=1, flexible=flexible)
     assert nullable.read(bytes.fromhex(null)) == {"x": None}
@@ -180,19 +180,19 @@ def test_null_is_read_where_the_version_lets_it_be(kind, flexible):
 
 
 @pytest.mark.parametrize("flexible", ["none", "0+"])
-def test_an_array_that_may_be_null_has_no_elements_that_are(flexible):
+def test_a_nullable_array_has_no_null_elements(flexible):
     null = {"none": "00000001 ffff", "0+": "02 00 00"}[flexible]
     with pytest.raises(Malformed, match=r"x\[\] is null"):
         codec(field("[]string", nullableVersions="0+"), flexible=flexible).read(bytes.fromhex(null))
 
 
 def test_any_length_below_zero_is_null():
-    """As in Kafka."""
+    """Kafka does the same."""
     assert codec(field("string", nullableVersions="0+")).read(bytes.fromhex("8000")) == {"x": None}
     assert codec(field("[]int32", nullableVersions="0+")).read(bytes.fromhex("80000000")) == {"x": None}
 
 
-def test_a_struct_that_may_be_null_has_a_byte_that_says_so():
+def test_a_nullable_struct_has_a_presence_byte():
     nested = codec(field("Point", nullableVersions="0+", fields=[field("int16")]))
     assert nested.read(bytes.fromhex("01 0007")) == {"x": {"x": 7}}
     assert nested.read(bytes.fromhex("ff")) == nested.read(bytes.fromhex("80")) == {"x": None}
@@ -200,7 +200,7 @@ def test_a_struct_that_may_be_null_has_a_byte_that_says_so():
     assert codec(field("Point", fields=[field("int16")])).read(bytes.fromhex("0007")) == {"x": {"x": 7}}
 
 
-def test_tags_that_no_schema_knows_are_kept_in_the_struct_that_has_them(protocol):
+def test_tags_without_a_schema_are_kept_in_their_struct(protocol):
     data = CREATE_V7.replace("01 01 00", "01 01 01 ac02 02 abcd")[:-2] + "01 0500"
     read = protocol.request(19, 7).read(bytes.fromhex(data))
     assert read["topics"][0]["_tags"] == [(300, b"\xab\xcd")]
@@ -223,7 +223,7 @@ def test_unknown_tags_are_kept_between_known_ones(protocol):
 
 
 def test_tagged_structs_that_are_absent_are_not_shared():
-    """What a caller changes in one message is not in the next."""
+    """A change of one message by a caller is not in the next one."""
     point = field(
         "Point", tag=0, taggedVersions="0+", fields=[field("[]int32"), {**field("int16", default="-1"), "name": "Y"}]
     )
@@ -239,8 +239,8 @@ def test_error_codes_are_numbers(protocol):
     assert protocol.response(17, 1).read(bytes.fromhex("7abc 00000000")) == {"errorCode": 0x7ABC, "mechanisms": []}
 
 
-def test_bytes_behind_a_message_are_ignored(protocol):
-    """librdkafka 2.16 sends three of them behind a Metadata request."""
+def test_bytes_after_a_message_are_ignored(protocol):
+    """librdkafka 2.16 sends three of them after a Metadata request."""
     request = bytes.fromhex("00 01 00 00")
     assert protocol.request(3, 13).read(request + b"\1\2\3") == protocol.request(3, 13).read(request)
 
@@ -251,7 +251,7 @@ def test_a_message_may_begin_anywhere(protocol):
 
 
 def test_a_message_that_ends_early_is_malformed(protocol):
-    """Wherever it ends."""
+    """This is true for any end."""
     data = bytes.fromhex(CREATE_V7)
     for length in range(len(data)):
         with pytest.raises(Malformed, match="CreateTopicsRequest v7"):
@@ -273,19 +273,19 @@ LIES = {
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_lengths_that_lie_and_strings_that_are_none_are_malformed(protocol, lie):
+def test_wrong_lengths_and_invalid_strings_are_malformed(protocol, lie):
     version, data, error = LIES[lie]
     with pytest.raises(Malformed, match=error):
         protocol.request(19, version).read(bytes.fromhex(data))
 
 
-def test_an_array_of_numbers_is_not_made_before_its_bytes_are_there():
+def test_an_array_of_numbers_is_not_allocated_before_its_bytes_arrived():
     with pytest.raises(Malformed, match="2147483647 elements are claimed in 4 bytes"):
         codec(field("[]int64")).read(bytes.fromhex("7fffffff 00000000"))
 
 
 def test_elements_of_no_bytes_are_at_most_as_many_as_the_bytes_left():
-    """As in Kafka: a struct may have no field in a version."""
+    """Kafka does the same: a struct may have no field in a version."""
     empty = codec(field("[]Point", fields=[field("int32", versions="1+")]), field("int16"))
     assert empty.read(bytes.fromhex("00000002 0007"))["x"] == 7
     with pytest.raises(Malformed, match="3 elements are claimed in 2 bytes"):
@@ -321,7 +321,7 @@ TAGS = {
 
 
 @pytest.mark.parametrize("tags", TAGS)
-def test_tagged_fields_that_readers_may_take_for_others_are_malformed(protocol, tags):
+def test_ambiguous_tagged_fields_are_malformed(protocol, tags):
     """Kafka takes the first three by what is in them, and of two that are the same the second."""
     data, error = TAGS[tags]
     with pytest.raises(Malformed, match=error):
@@ -329,7 +329,7 @@ def test_tagged_fields_that_readers_may_take_for_others_are_malformed(protocol, 
 
 
 def test_the_tag_of_another_version_is_malformed():
-    """As in Kafka: the field is known, and has no place here."""
+    """Kafka does the same: the field is known, and does not belong here."""
     ping = codec(field("int8", tag=0, taggedVersions="1+"), flexible="0+")
     with pytest.raises(Malformed, match="tag 0 is not of this version"):
         ping.read(bytes.fromhex("07 01 00 01 07"))

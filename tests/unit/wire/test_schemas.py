@@ -1,4 +1,4 @@
-"""Schemas in jars, and what is no such jar."""
+"""Schemas in jars, and invalid jars."""
 
 import json
 import zipfile
@@ -45,40 +45,40 @@ def test_a_schema_is_json_with_comments(jar):
     }
 
 
-def test_a_jar_says_its_release(jar):
+def test_a_jar_names_its_release(jar):
     assert read_release(jar) == "9.8.7"
 
 
-def test_a_folder_stands_for_its_jar(jar):
+def test_a_folder_is_resolved_to_its_jar(jar):
     (jar.parent / "kafka-server-9.8.7.jar").touch()
     assert read_schemas(jar.parent).keys() == {"PingRequest"}
     assert read_release(jar.parent) == "9.8.7"
 
 
-def test_a_folder_without_a_jar_is_refused(tmp_path):
+def test_a_folder_without_a_jar_is_rejected(tmp_path):
     with pytest.raises(BadInput, match=f"{tmp_path} has 0 jars"):
         read_schemas(tmp_path)
 
 
-def test_a_folder_with_two_jars_is_refused(jar):
+def test_a_folder_with_two_jars_is_rejected(jar):
     (jar.parent / "kafka-clients-9.8.8.jar").touch()
     with pytest.raises(BadInput, match=f"{jar.parent} has 2 jars"):
         read_schemas(jar.parent)
 
 
-def test_a_missing_jar_is_refused(tmp_path):
+def test_a_missing_jar_is_rejected(tmp_path):
     with pytest.raises(BadInput, match=r"none\.jar cannot be read: No such file"):
         read_schemas(tmp_path / "none.jar")
 
 
-def test_a_file_that_is_no_jar_is_refused(tmp_path):
+def test_an_invalid_jar_is_rejected(tmp_path):
     path = tmp_path / "kafka-clients-1.jar"
     path.write_text("hello")
     with pytest.raises(BadInput, match=f"{path} is not a jar"):
         read_schemas(path)
 
 
-def test_a_jar_without_schemas_is_refused(tmp_path):
+def test_a_jar_without_schemas_is_rejected(tmp_path):
     path = make_jar(tmp_path / "other.jar", {"common/message/README.md": ""})
     with pytest.raises(BadInput, match=f"{path} has no common/message"):
         read_schemas(path)
@@ -89,7 +89,7 @@ def test_a_jar_without_schemas_is_refused(tmp_path):
 @pytest.mark.parametrize(
     "text", ['{"name": ', "[]", "{}", '{"name": "PingRequest"}', "\udcff".encode(errors="surrogateescape")]
 )
-def test_a_schema_that_is_none_is_refused(tmp_path, text):
+def test_an_invalid_schema_is_rejected(tmp_path, text):
     path = make_jar(tmp_path / "kafka-clients-1.jar", {"common/message/X.json": text})
     with pytest.raises(BadInput, match=f"{path}"):
         read_schemas(path)

@@ -1,4 +1,4 @@
-"""What schemas say of a version."""
+"""The contents of schemas in a version."""
 
 import pytest
 
@@ -81,7 +81,7 @@ def test_fields_of_other_versions_must_not_be_set_unless_they_are_ignorable():
 
 
 def test_a_field_may_have_a_tag_in_some_versions():
-    """Before them it is an ordinary field, and its tag is barred."""
+    """Before these versions it is an ordinary field, and its tag is rejected."""
     tagged = (
         field("A", versions="1+", tag=1, taggedVersions="2+"),
         field("B", versions="2+", tag=0, taggedVersions="2+"),
@@ -121,18 +121,18 @@ def test_structs_are_in_place_or_shared():
         ("[]int64", 4, 1),
     ],
 )
-def test_the_least_size_of_a_field(kind, old, flexible):
-    """No fewer bytes can hold it, so that counts that lie are found out. A flexible version has a byte for its tags."""
+def test_the_minimum_size_of_a_field(kind, old, flexible):
+    """No fewer bytes can contain it, so wrong counts are detected. A flexible version has a byte for its tags."""
     assert struct(field(kind=kind)).least == old
     assert struct(field(kind=kind), flexible="0+").least == flexible + 1
 
 
-def test_the_least_size_of_a_struct_that_may_be_null_is_one_byte():
+def test_the_minimum_size_of_a_nullable_struct_is_one_byte():
     nested = field("A", "Point", fields=[field(), field("Y", "int64")])
     assert struct(nested).least == 12
     assert struct({**nested, "nullableVersions": "0+"}).least == 1
 
 
-def test_a_type_that_is_unknown_is_refused():
+def test_an_unknown_type_is_rejected():
     with pytest.raises(BadInput, match="field X is of type int128, which is unknown"):
         struct(field(kind="[]int128"))

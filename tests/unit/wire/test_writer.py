@@ -1,4 +1,4 @@
-"""Messages written: bytes that were written by hand, defaults, and what a version cannot carry."""
+"""Messages written: bytes calculated by hand, defaults, and values that a version cannot have."""
 
 import pytest
 
@@ -59,7 +59,7 @@ def test_a_request_of_an_older_version(protocol):
     )
 
 
-def test_what_a_message_lacks_is_its_default(protocol):
+def test_missing_fields_have_their_default(protocol):
     """A timeout of 60 s, and no flags; no topics at all, which in Metadata v1 are all."""
     assert protocol.request(19, 7).write({}) == bytes.fromhex("01 0000ea60 00 00")
     assert protocol.request(3, 9).write({}) == bytes.fromhex("01 01 00 00 00")
@@ -107,7 +107,7 @@ def test_compact_lengths_are_one_more(length, data):
 
 @pytest.mark.parametrize("flexible", ["none", "0+"])
 @pytest.mark.parametrize("kind", ["string", "bytes", "records", "[]int32", "[]string"])
-def test_null_is_written_where_the_version_lets_it_be(kind, flexible):
+def test_null_is_written_if_the_version_allows_it(kind, flexible):
     null = "00 00" if flexible == "0+" else {"string": "ffff"}.get(kind, "ffffffff")
     nullable = field(kind, nullableVersions="1+", default="null")
     assert codec(nullable, version=1, flexible=flexible).write({"x": None}) == bytes.fromhex(null)
@@ -117,12 +117,12 @@ def test_null_is_written_where_the_version_lets_it_be(kind, flexible):
             codec(nullable, flexible=flexible).write(message)
 
 
-def test_an_array_that_may_be_null_has_no_elements_that_are():
+def test_a_nullable_array_has_no_null_elements():
     with pytest.raises(Unwritable, match=r"x\[\] is null"):
         codec(field("[]string", nullableVersions="0+")).write({"x": [None]})
 
 
-def test_a_struct_that_may_be_null_has_a_byte_that_says_so():
+def test_a_nullable_struct_has_a_presence_byte():
     nested = field("Point", nullableVersions="1+", fields=[field("int16")])
     assert codec(nested, version=1).write({"x": {"x": 7}}) == bytes.fromhex("01 0007")
     assert codec(nested, version=1).write({"x": None}) == bytes.fromhex("ff")
@@ -141,7 +141,7 @@ def test_tagged_fields_are_written_unless_they_are_their_default(protocol):
 
 
 def test_a_tagged_struct_of_defaults_is_not_written():
-    """Unless it has tags of its own."""
+    """This is true unless it has its own tags."""
     point = field("Point", tag=0, taggedVersions="0+", fields=[field("int16", default="-1")])
     ping = codec(point, flexible="0+")
     assert ping.write({"x": {"x": -1}}) == ping.write({"x": {}}) == ping.write({}) == b"\0"
@@ -166,14 +166,16 @@ def test_unknown_tags_are_written_in_the_struct_that_has_them(protocol):
     assert protocol.request(3, 9).write(message) == bytes.fromhex("02 02 61 01 ac02 01 ab 01 00 00 00")
 
 
-def test_fields_of_other_versions_are_ignored_where_the_schema_lets_them_be(protocol):
+def test_fields_of_other_versions_are_ignored_if_the_schema_allows_it(protocol):
     """The rack of a broker is unknown to a Metadata v0; whether topics may be created is not ignorable."""
     broker = {"nodeId": 1, "host": "h", "port": 9092, "rack": "r"}
     assert protocol.response(3, 0).write({"brokers": [broker]}) == bytes.fromhex(
         "00000001 00000001 0001 68 00002384 00000000"
     )
     assert protocol.request(3, 3).write({"topics": None, "allowAutoTopicCreation": True}) == bytes.fromhex("ffffffff")
-    with pytest.raises(Unwritable, match="MetadataRequest v3: allowAutoTopicCreation is set, which this version lacks"):
+    with pytest.raises(
+        Unwritable, match="MetadataRequest v3: allowAutoTopicCreation is set, but this version does not have it"
+    ):
         protocol.request(3, 3).write({"allowAutoTopicCreation": False})
 
 
@@ -194,12 +196,12 @@ def test_fields_of_other_versions_must_be_their_default_if_they_are_not_ignorabl
         later["fields"] = [field("int8")]
     ping = codec(later)
     assert ping.write({"x": default}) == ping.write({}) == b""
-    with pytest.raises(Unwritable, match="x is set, which this version lacks"):
+    with pytest.raises(Unwritable, match="x is set, but this version does not have it"):
         ping.write({"x": value})
 
 
 def test_tags_are_not_dropped_by_versions_that_have_none(protocol):
-    with pytest.raises(Unwritable, match=r"topics\[\]\._tags is set, which this version lacks"):
+    with pytest.raises(Unwritable, match=r"topics\[\]\._tags is set, but this version does not have it"):
         protocol.request(19, 4).write({"topics": [{**ORDERS, "_tags": [(1, b"")]}]})
 
 
@@ -229,7 +231,7 @@ def test_tags_are_not_dropped_by_versions_that_have_none(protocol):
     ],
 )
 @pytest.mark.parametrize("flexible", ["none", "0+"])
-def test_values_of_other_types_are_refused(kind, value, flexible):
+def test_values_of_other_types_are_rejected(kind, value, flexible):
     more = {"fields": [field("int8")]} if "Point" in kind else {}
     with pytest.raises(Unwritable, match="PingRequest v0: "):
         codec(field(kind, **more), flexible=flexible).write({"x": value})

@@ -16,7 +16,7 @@ from tests.evidence.bench.performance.page import as_json, page, sections, table
 from tests.evidence.bench.performance.plots import draw
 from tests.evidence.bench.performance.sections.audit import audit
 from tests.evidence.bench.performance.sections.decision import decisions, share
-from tests.evidence.bench.performance.sections.earlier import Counted, beside_earlier, earlier_tree
+from tests.evidence.bench.performance.sections.earlier import Counted, compared_with_earlier, earlier_tree
 from tests.evidence.bench.performance.sections.latency import latency
 from tests.evidence.bench.performance.sections.many_keys import many_keys
 from tests.evidence.bench.performance.sections.scale_out import scale_out
@@ -85,13 +85,13 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.stdout.reconfigure(line_buffering=True)
     console = terminal(_COLUMNS)
-    began, tell = time.monotonic(), progress(console)
+    began, notify = time.monotonic(), progress(console)
     if load() > _QUIET_LOAD:
-        tell(f"other programs use this machine (load {load():.1f}): ratios will be noisy")
+        notify(f"other programs use this machine (load {load():.1f}): ratios will be noisy")
     figures: list[Figure] = []
     try:
         load_settings(options.set, environment={})  # a wrong setting fails at once
-        for taken in _measured(options, tell):
+        for taken in _measured(options, notify):
             figures += taken
             for name, of_section in sections(taken).items():
                 console.print(table(name, of_section).drawn())
@@ -114,7 +114,7 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _measured(options: argparse.Namespace, tell: Callable[[str], None]) -> Iterator[list[Figure]]:
+def _measured(options: argparse.Namespace, notify: Callable[[str], None]) -> Iterator[list[Figure]]:
     """Yield the figures of the sections, each from its own session with a fresh heap; the quick form shares one."""
     size = QUICK if options.quick else FULL
     wanted = options.only or [each for each in ALL if each not in (QUICK_LEAVES_OUT if options.quick else ON_REQUEST)]
@@ -124,17 +124,17 @@ def _measured(options: argparse.Namespace, tell: Callable[[str], None]) -> Itera
         return
     with broker(*options.set) as address:
         if SCALE_OUT in wanted:
-            yield scale_out(address, size.backlog // 10, tell, *options.set)
+            yield scale_out(address, size.backlog // 10, notify, *options.set)
         if EARLIER in wanted:
             with earlier_tree() as tree:
                 if tree:
-                    yield beside_earlier(address, tree, size.rounds, AUDIT_BATCHES, tell, *options.set)
+                    yield compared_with_earlier(address, tree, size.rounds, AUDIT_BATCHES, notify, *options.set)
                 else:
-                    tell("earlier: skipped, the git history here does not have that commit")
+                    notify("earlier: skipped, the git history here does not have that commit")
         in_sessions = [each for each in wanted if each in SECTIONS and each not in WITH_TABLES]
         together = [in_sessions] if options.quick and in_sessions else [[each] for each in in_sessions]
         for names in [*together, *([each] for each in wanted if each in WITH_TABLES)]:
-            with ground(address, tell, *options.set, delta=names[0] in WITH_TABLES) as place:
+            with ground(address, notify, *options.set, delta=names[0] in WITH_TABLES) as place:
                 for name in names:
                     yield SECTIONS[name](place, size)
 

@@ -37,7 +37,7 @@ class Ground:
     spark: SparkSession
     settings: Settings
     folder: Path
-    tell: Callable[[str], None]
+    notify: Callable[[str], None]
     """Takes a line of progress."""
 
     def deployment(self, name: str) -> Settings:
@@ -63,12 +63,12 @@ def broker(*given: str) -> Iterator[str]:
 
 
 @contextmanager
-def ground(address: str, tell: Callable[[str], None], *given: str, delta: bool = False) -> Iterator[Ground]:
+def ground(address: str, notify: Callable[[str], None], *given: str, delta: bool = False) -> Iterator[Ground]:
     """Provide a session, which may read and write Delta tables, and a folder; `given` are settings."""
     with working_folder() as folder:
         settings = with_plaintext_cluster(load_settings([f"storage.root={folder}", *given], environment={}), address)
         with session(settings, "bench", folder / "spark.log", delta=delta) as spark:
-            yield Ground(spark, settings, folder, tell)
+            yield Ground(spark, settings, folder, notify)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ _TITLES = {
 _TEXTS = {
     "latency": """\
 The time from producing a request to consuming its decision, for 50 users, with enforcing and auditing in one session.
-It is compared with a stateless Kafka-to-Kafka query that passes on the same records unchanged. One minute of load warms
+It is compared with a stateless Kafka-to-Kafka query that forwards the same records unchanged. One minute of load warms
 up the jobs. Each round is still slightly faster than the one before, because a JVM compiles for several minutes; a cold
 JVM takes two to three times as long. *Empty function*: PySpark's own applyInPandasWithState with the same schemas and a
 function that returns each record. A measurement at 200 requests/s lasts from one batch of the audit to the next; at the

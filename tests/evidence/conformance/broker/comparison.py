@@ -73,9 +73,9 @@ class _Play:
 
     def rows(self) -> Iterator[Row]:
         """Send the requests in time, and read the decisions afterwards."""
-        sent = [self._ask(ask) for ask in self._scenario.asks]
+        sent = [self._ask(ask) for ask in self._scenario.requests]
         answers = [(kafka, self._job.decision(request)) for request, kafka in sent]
-        for ask, answer in zip(self._scenario.asks, answers, strict=True):
+        for ask, answer in zip(self._scenario.requests, answers, strict=True):
             yield compare(self._scenario, ask, answers[0], answer, self._changed_at)
 
     def _ask(self, ask: Ask) -> tuple[str, BrokerAnswer]:

@@ -35,7 +35,7 @@ class DecidingJob:
         self._sent = 0
 
     def set_quota(self, client_id: str, rate: float | None) -> int:
-        """Set a client's rate (mutations/s), or remove it; return the time from which it holds (epoch ms)."""
+        """Set a client's rate (mutations/s), or remove it; return the time at which it takes effect (epoch ms)."""
         return write_record(self._settings, QuotaRecord(QuotaEntity(client_id=client_id), rate))
 
     def send(

@@ -48,7 +48,7 @@ class Scenario:
     client_id: str
     title: str
     rate: float
-    asks: tuple[Ask, ...]
+    requests: tuple[Ask, ...]
     mode: Mode = Mode.STRICT
     before: tuple[Topic, ...] = ()
     """Topics that exist before, made by a client without a quota."""

@@ -18,7 +18,7 @@ class Throttle:
     more: int = 0
 
     def __str__(self) -> str:
-        return f"told{self.more:+d}"
+        return f"throttle{self.more:+d}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Broken frames for the codec alone: the errors that it raises, and the time of the slowest frame."""
+"""Damaged frames for the codec alone: the errors that it raises, and the time of the slowest frame."""
 
 import random
 import resource
@@ -32,7 +32,7 @@ _LENGTH = 4  # bytes in front of a frame
 
 @dataclass(slots=True)
 class Fuzzed:
-    """The outcomes of broken frames. Any error except Malformed ends the run."""
+    """The outcomes of damaged frames. Any error except Malformed ends the run."""
 
     frames: int = 0
     read: int = 0
@@ -56,7 +56,7 @@ class _Exchange:
 
 
 def fuzz(jar: Path, seed: int, count: int) -> Fuzzed:
-    """Read broken requests and responses of the APIs in `PARSED`, in all versions in turn."""
+    """Read damaged requests and responses of the APIs in `PARSED`, in all versions in turn."""
     schemas = read_schemas(jar)
     protocol = Protocol(schemas, read_release(jar))
     exchanges = [

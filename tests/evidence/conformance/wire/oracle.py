@@ -30,7 +30,7 @@ class Refused:
 
 
 class Oracle:
-    """Asks Kafka's classes one message at a time."""
+    """Sends Kafka's classes one message at a time."""
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self._process = process

@@ -53,39 +53,39 @@ def main() -> None:
         write_page(options.out / "gateway-cost.md", page(figures), console)
 
 
-def measure(plan: Plan, options: list[str], tell: Callable[[str], None]) -> Figures:
+def measure(plan: Plan, options: list[str], notify: Callable[[str], None]) -> Figures:
     """Measure all figures of the page.
 
     Args:
         plan: The size of the measurement.
         options: Settings, as `SECTION.KEY=VALUE`.
-        tell: Takes a line of progress.
+        notify: Takes a line of progress.
     """
     before = load()
     with TemporaryDirectory(prefix="mutation-quota-") as folder:
         settings = load_settings([*options, f"storage.root={folder}"], environment={})
-        tell("starting a broker and three gateways")
+        notify("starting a broker and three gateways")
         with ground(settings, Path(folder)) as where:
             _make_topics(where)
             calls = requests(_TOPIC)
-            tell("calls, one at a time")
+            notify("calls, one at a time")
             single = {each.name: latencies(where, each, plan.calls) for each in calls}
-            tell("calls, many at once")
+            notify("calls, many at once")
             many = {
                 (each.name, in_flight): throughput(where, each, in_flight, plan.rounds, plan.seconds)
                 for each in calls
                 for in_flight in (1, 64)
             }
-            tell("produce and fetch")
+            notify("produce and fetch")
             moved = transfers(where, _LARGE, plan.transfers)
-            tell("idle connections")
+            notify("idle connections")
             idle = list(idle_connections(where, calls[1], plan.connections, plan.idle))
-            tell("creates and deletes")
+            notify("creates and deletes")
             changes = list(_mutations(where, plan))
-            tell(f"Metadata of {plan.topics:,} topics")
+            notify(f"Metadata of {plan.topics:,} topics")
             make_topics(where, plan.topics)
             listed = listings(where, plan.listings)
-            tell("done")
+            notify("done")
     return Figures(plan, single, many, moved, idle, changes, listed, (before, load()))
 
 

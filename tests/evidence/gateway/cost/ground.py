@@ -22,7 +22,7 @@ _READY_SECONDS = 60.0
 _END_SECONDS = 60.0
 _BROKER_MEMORY = "1g"
 
-# The broker itself tells clients of the listener AHEAD the gateway's address; nothing is rewritten for them.
+# The broker advertises the gateway's address to clients of the listener AHEAD; nothing is rewritten for them.
 _PROPERTIES = """\
 listeners=PLAINTEXT://{{host}}:{{port}},AHEAD://{{host}}:{ahead},SASL://{{host}}:{sasl},\
 CONTROLLER://{{host}}:{{controller_port}}
@@ -61,7 +61,7 @@ class Gateway:
         return self._status("VmHWM")
 
     def forget_peak(self) -> None:
-        """Reset the peak to the present memory."""
+        """Reset the peak to the current memory."""
         (self._files / "clear_refs").write_text("5")
 
     def _status(self, name: str) -> int:

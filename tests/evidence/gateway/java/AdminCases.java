@@ -85,7 +85,7 @@ public final class AdminCases {
         cases.add(new Case("authenticated by SCRAM", this::scram));
         cases.add(new Case("without the right to create", this::denied));
         cases.add(new Case("a wrong password", this::wrongPassword));
-        cases.add(new Case("calls that are passed on", (observer, user) -> new PassedOn(side, user).run(observer)));
+        cases.add(new Case("forwarded calls", (observer, user) -> new PassedOn(side, user).run(observer)));
     }
 
     private Admin admin(int user) {

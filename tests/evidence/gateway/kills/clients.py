@@ -1,4 +1,4 @@
-"""Clients that create, grow and delete topics through a gateway, and retry when it is gone."""
+"""Clients that create, grow and delete topics through a gateway, and retry while it is unavailable."""
 
 import random
 import threading

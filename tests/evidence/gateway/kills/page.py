@@ -16,10 +16,10 @@ connection, an error 89 or a missing decision they send the same request again. 
 
 - Each existing topic and its number of partitions were admitted. Each completed step was admitted, and deleted topics
   do not exist.
-- No added partition and no deletion is charged twice: a restarted gateway asks with the id of its predecessor, so the
-  job recognizes the request and admits it again for free. A creation cannot be recognized, because before the topic
-  exists a second request looks like the next creation of the same name. Such double charges are counted and allowed
-  ([restarts](../../how-to/gateway.md#several-gateways-and-restarts)).
+- No added partition and no deletion is charged twice: a restarted gateway requests decisions with the ids of its
+  predecessor, so the job recognizes the request and admits it again for free. A creation cannot be recognized, because
+  before the topic exists a second request looks like the next creation of the same name. Such double charges are
+  counted and allowed ([restarts](../../how-to/gateway.md#several-gateways-and-restarts)).
 - No call waited longer than the client's time limit of {limit:.0f} s, and the gateway logged no unexpected
   error.
 """

@@ -40,14 +40,14 @@ class Plan:
     """The seed of these times and of the clients' steps."""
 
 
-def under_kills(settings: Settings, log: Path, plan: Plan, tell: Callable[[str], None] = lambda _: None) -> Report:
+def under_kills(settings: Settings, log: Path, plan: Plan, notify: Callable[[str], None] = lambda _: None) -> Report:
     """Kill and restart a gateway while clients change topics through it, and check the outcome.
 
     Args:
         settings: a deployment whose job is running, with `prepared` settings.
         log: the file of the gateway's output.
         plan: the kills and the clients.
-        tell: takes a line of progress.
+        notify: takes a line of progress.
     """
     write_record(settings, QuotaRecord(QuotaEntity(None), _RATE))
     chance = random.Random(plan.seed)
@@ -61,7 +61,7 @@ def under_kills(settings: Settings, log: Path, plan: Plan, tell: Callable[[str],
             time.sleep(chance.uniform(*plan.between))
             gateway = _kill_and_start(settings, log, gateway)
             if (number + 1) % 10 == 0:
-                tell(f"{number + 1} kills, {sum(each.tally.calls for each in crowd)} calls")
+                notify(f"{number + 1} kills, {sum(each.tally.calls for each in crowd)} calls")
         over = True
         for each in crowd:
             each.join(_CLIENT_SECONDS)

@@ -1,4 +1,4 @@
-"""docs/explanation/algorithms.md says what the code does: its table is what is expected here."""
+"""docs/explanation/algorithms.md agrees with the code: its table has the expected values of these tests."""
 
 import re
 
@@ -31,8 +31,8 @@ def test_the_pages_numbers_are_those_of_the_picture():
 
 def test_the_pages_requests_are_those_of_the_picture():
     assert len(ROWS) == 9
-    asked = {second: f"{len(topics)} of {topics[0]}" for second, topics in COURSE}
-    assert [asked[int(second)] for second, *_ in ROWS] == [request for _, request, *_ in ROWS]
+    requests = {second: f"{len(topics)} of {topics[0]}" for second, topics in COURSE}
+    assert [requests[int(second)] for second, *_ in ROWS] == [request for _, request, *_ in ROWS]
 
 
 @pytest.mark.parametrize(("column", "name"), list(enumerate(AlgorithmName, 2)), ids=str)

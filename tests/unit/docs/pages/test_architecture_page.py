@@ -1,4 +1,4 @@
-"""docs/explanation/architecture.md and CONTRIBUTING.md name what is there."""
+"""docs/explanation/architecture.md and CONTRIBUTING.md agree with the existing packages, files and functions."""
 
 import ast
 import re
@@ -26,12 +26,12 @@ def defined(path):
 
 
 @pytest.mark.parametrize("path", sorted(FILES))
-def test_files_are_where_the_pages_say(path):
+def test_files_on_the_pages_exist(path):
     assert (CHECKOUT / path).exists()
 
 
 @pytest.mark.parametrize(("path", "name"), FUNCTIONS)
-def test_functions_are_where_the_page_says(path, name):
+def test_functions_on_the_page_exist(path, name):
     assert name in set(defined(path))
 
 
@@ -43,7 +43,7 @@ def test_the_page_has_a_row_for_each_package():
 
 
 @pytest.mark.parametrize("folder", sorted(FOLDERS), ids=lambda folder: str(folder.relative_to(CHECKOUT)))
-def test_a_package_says_what_it_is_for_and_what_it_may_import(folder):
+def test_each_package_documents_its_purpose_and_its_imports(folder):
     doc = ast.get_docstring(ast.parse((folder / "__init__.py").read_text()))
     assert doc
     assert "May import: " in doc

@@ -1,4 +1,4 @@
-"""The reference of commands says what their output is."""
+"""The reference of commands documents their output."""
 
 import ast
 import inspect
@@ -66,11 +66,11 @@ def test_elements_are_those_of_lists_of_the_document(name):
 
 @pytest.mark.parametrize("name", sorted(DOCUMENTS))
 def test_elements_are_those_that_the_command_prints(name):
-    """Where its own function prints; a function that it calls is found by the next test."""
+    """This covers commands whose own function prints; the next test finds functions that they call."""
     printed = items_in(function_of(name))
     assert printed <= set(ITEMS.get(name, ()))
 
 
-def test_each_list_that_is_printed_as_elements_is_one_of_a_command():
+def test_each_list_printed_as_elements_belongs_to_a_command():
     printed = set().union(*(items_in(path.read_text()) for path in (CHECKOUT / "jobs/cli").rglob("*.py")))
     assert printed == {each for name, lists in ITEMS.items() if name not in BY_HAND for each in lists}

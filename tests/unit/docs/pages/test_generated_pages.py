@@ -1,4 +1,4 @@
-"""The references are as the code makes them, and say what their sources say."""
+"""The generated references are current, and agree with their sources."""
 
 import re
 
@@ -21,7 +21,7 @@ TOPICS = (DOCS / "reference" / "topics.md").read_text()
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
-def test_a_page_is_as_the_code_makes_it(page):
+def test_generated_pages_are_current(page):
     """`make references` updates it."""
     assert pages()[page] == page.read_text()
 
@@ -72,7 +72,7 @@ def test_each_option_of_a_command_has_a_row():
     assert "mutation-quota simulate [OPTIONS] REQUESTS\n" in section
 
 
-def test_an_option_that_means_something_else_before_the_command_has_a_row_of_its_own():
+def test_an_option_with_a_different_meaning_before_the_command_has_its_own_row():
     """`topics` has a `--config` as kafka-topics.sh does."""
     (section,) = re.findall(r"^### topics create\n(.*?)^### ", COMMANDS, re.MULTILINE | re.DOTALL)
     assert "\n| `--config` | `NAME=VALUE`" in section
@@ -118,18 +118,20 @@ def test_a_field_has_type_and_presence(row):
     assert f"\n{row} " in RECORDS
 
 
-def test_what_would_break_a_table_or_be_html_is_escaped():
+def test_table_separators_and_html_are_escaped():
     assert list(table(("a", "b"), [["x|y", "1\n2"]])) == ["| a | b |", "| --- | --- |", r"| x\|y | 1 2 |"]
 
 
-def test_a_section_that_nobody_generates_is_an_error():
+def test_a_section_without_a_generator_is_an_error():
     with pytest.raises(KeyError, match="nothing"):
         with_sections("<!-- generated: nothing -->\n<!-- end of generated -->", {})
 
 
 def test_the_reference_figures_are_those_of_the_page_on_performance():
-    """By the table that `make bench` wrote there."""
+    """The expected figures are in the table that `make bench` wrote."""
     row = r"^\| p50 at 200 requests/s \| ms \| (\d+) \| pass-through \| (\d+) \|"
     ((median, limit),) = re.findall(row, (DOCS / "evidence/performance.md").read_text(), re.MULTILINE)
-    told = f"| latency at 200 requests/s, median | {median} ms | a Kafka-to-Kafka query without state | {limit} ms |"
-    assert told in (DOCS / "evidence/index.md").read_text()
+    expected_row = (
+        f"| latency at 200 requests/s, median | {median} ms | a Kafka-to-Kafka query without state | {limit} ms |"
+    )
+    assert expected_row in (DOCS / "evidence/index.md").read_text()

@@ -1,4 +1,4 @@
-"""The page on metrics: every metric, every alert, and nothing that is none."""
+"""The page on metrics has every metric and every alert, and no others."""
 
 import re
 
@@ -18,13 +18,13 @@ def rows(section):
     return [[cell.strip() for cell in line.split(" |")] for line in lines]
 
 
-def test_it_tells_of_each_metric_as_the_code_has_it():
-    told = [[cell.strip(" |") for cell in row] for row in rows("All metrics")]
+def test_each_metric_is_listed_as_in_the_code():
+    listed = [[cell.strip(" |") for cell in row] for row in rows("All metrics")]
     expected = [
         [f"`{each.name}`", each.kind, each.unit, ", ".join(f"`{label}`" for label in each.labels), each.meaning]
         for each in METRICS
     ]
-    assert told == expected
+    assert listed == expected
 
 
 def test_it_says_what_to_do_about_each_alert():
@@ -39,6 +39,6 @@ def test_the_settings_that_it_names_have_these_defaults():
     assert (metrics.port, metrics.address, metrics.max_tenants) == (0, "127.0.0.1", int(most))
 
 
-def test_no_name_is_given_to_two():
+def test_names_are_unique():
     assert len({each.name for each in METRICS}) == len(METRICS)
     assert all(each.name.endswith("_total") is (each.kind == "counter") for each in METRICS)

@@ -7,7 +7,7 @@ from tests.support.checkout import CHECKOUT
 PAGES = [each.read_text() for each in (CHECKOUT / "docs/how-to/operations").glob("*.md")]
 
 
-def test_the_settings_that_it_names_are_there():
+def test_settings_on_the_page_exist():
     settings = (CHECKOUT / "conf" / "mutation-quota.toml").read_text()
     named = re.findall(r"`(?:enforce|topics|storage|quota)\.(?!yaml)([a-z_]+)", " ".join(PAGES))
     assert named

@@ -12,7 +12,7 @@ _LINK = re.compile(r"\]\(\.\./\.\./(tests/[\w/]+\.py)\)(?:<!-- ([\w ]+) -->)?")
 """A link to a file of tests, and the names of the tests, in a comment that readers do not see."""
 
 
-def test_each_test_that_the_threat_model_names_is_there():
+def test_tests_named_by_the_threat_model_exist():
     named = [(file, name) for file, names in _LINK.findall(PAGE.read_text()) for name in names.split()]
     assert len(named) > 90
     missing = [f"{file}::{name}" for file, name in named if name not in functions(CHECKOUT / file)]

@@ -1,4 +1,4 @@
-"""The page on the tables: every column, and nothing that is none."""
+"""The page on the tables has every column, and no others."""
 
 import re
 
@@ -22,7 +22,7 @@ def names_in(schema, within=""):
             yield from names_in(inner, f"{within}{field.name}.")
 
 
-def test_the_page_is_as_the_schemas_make_it():
+def test_the_page_is_current():
     """`make references` updates it."""
     page = PAGE.read_text()
     assert with_columns(page) == page
@@ -36,7 +36,7 @@ def test_each_column_and_each_field_in_it_has_a_line_that_says_what_it_means(tab
     assert "```sql" in section
 
 
-def test_a_column_that_is_new_makes_the_page_stale(monkeypatch):
+def test_a_new_column_makes_the_page_stale(monkeypatch):
     monkeypatch.setitem(decisions.TABLE["quota"].metadata, "comment", "another meaning [mutations/h]")
     assert "| `quota` | `double` | mutations/h | another meaning |" in with_columns(PAGE.read_text())
 
@@ -46,5 +46,5 @@ def test_numbers_have_their_unit(name):
     assert re.search(rf"^\| `{name}` \| `\w+` \| (mutations|mutations/s|ms) \|", PAGE.read_text(), re.MULTILINE)
 
 
-def test_both_views_of_mutations_have_the_effective_ones():
+def test_both_views_of_mutations_include_the_effective_ones():
     assert PAGE.read_text().count(f"WHERE {EFFECTIVE.format(number='number')}") == 2

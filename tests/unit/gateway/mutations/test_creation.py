@@ -1,4 +1,4 @@
-"""CreateTopics through a channel: validated first, decided, and only what was admitted goes on."""
+"""CreateTopics through a channel: validated first, then decided, and only admitted topics are forwarded."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def costs(request):
 
 
 def test_topics_are_created_once_they_are_admitted(play):
-    """The cluster validates; the decision is asked for by the partitions; then the request goes on as it came."""
+    """The cluster validates; the decision is requested with the partitions; then the request is forwarded unchanged."""
     on = play()
     on.send(19, 7, creation(topic("a"), topic("b", 5)))
     on.serve()
@@ -42,8 +42,8 @@ def test_topics_are_created_once_they_are_admitted(play):
     assert on.seen[1][2] == creation(topic("a"), topic("b", 5))
 
 
-def test_what_the_cluster_would_refuse_is_answered_and_not_asked(play):
-    """Its own errors and messages; the question has the other topics alone, and so has what goes on."""
+def test_topics_that_the_cluster_would_reject_are_answered_without_a_decision(play):
+    """They have the cluster's own errors and messages; the request for a decision and the forwarded one omit them."""
     on = play(Cluster(there=1))
     on.cluster.forbidden.add("secret")
     on.send(19, 7, creation(topic("there"), topic("new"), topic("secret"), topic("twice"), topic("twice")))
@@ -63,18 +63,18 @@ def test_what_the_cluster_would_refuse_is_answered_and_not_asked(play):
     assert [each["name"] for each in went_on["topics"]] == ["new"]
 
 
-def test_nothing_is_asked_and_nothing_goes_on_if_all_topics_would_fail(play):
+def test_if_all_topics_would_fail_nothing_is_decided_or_forwarded(play):
     """One validation, one answer."""
     on = play(Cluster(there=1))
     answer = on.call(19, 7, creation(topic("there")))
 
     assert errors(answer) == {"there": 36}
-    assert on.ports.asked == []
+    assert on.ports.requested == []
     assert on.changes_seen() == []
 
 
 def test_refused_topics_get_error_89_without_a_text_and_the_others_are_created(play):
-    """As in Kafka, whose message is null; the throttle time is the decision's."""
+    """The message is null as in Kafka; the throttle time is the decision's."""
     on = play()
     on.send(19, 6, creation(topic("a"), topic("b"), topic("c")))
     on.serve()
@@ -87,7 +87,7 @@ def test_refused_topics_get_error_89_without_a_text_and_the_others_are_created(p
     assert set(on.cluster.topics) == {"a"}
 
 
-def test_nothing_goes_on_if_all_topics_are_refused(play):
+def test_if_all_topics_are_refused_nothing_is_forwarded(play):
     """The broker sees the validation only."""
     on = play()
     on.send(19, 7, creation(topic("a"), topic("b")))
@@ -101,7 +101,7 @@ def test_nothing_goes_on_if_all_topics_are_refused(play):
 
 @pytest.mark.parametrize("version", [2, 3, 4, 5])
 def test_an_old_version_is_admitted_and_muted(play, version):
-    """It does not know error 89: its topics are created, it is told the throttle time, and its next request waits."""
+    """It does not know error 89: its topics are created, it gets the throttle time, and its next request waits."""
     on = play()
     on.send(19, version, creation(topic("a")))
     on.serve()
@@ -117,13 +117,13 @@ def test_an_old_version_is_admitted_and_muted(play, version):
     assert len(on.answers()) == 1
 
 
-def test_a_validate_only_request_is_relayed_as_it_came(play):
-    """It is free, and never refused."""
+def test_a_validate_only_request_is_relayed_unchanged(play):
+    """It costs nothing, and is never refused."""
     on = play()
     answer = on.call(19, 7, creation(topic("a"), validateOnly=True))
 
     assert errors(answer) == {"a": 0}
-    assert on.ports.asked == []
+    assert on.ports.requested == []
     assert on.keys_seen() == [19]
     assert on.cluster.topics == {}
 
@@ -132,12 +132,12 @@ def test_an_empty_request_is_relayed(play):
     """The broker answers it."""
     on = play()
     assert on.call(19, 7, creation())["topics"] == []
-    assert on.ports.asked == []
+    assert on.ports.requested == []
 
 
 @pytest.mark.parametrize("version", [2, 4, 5, 7])
-def test_a_default_number_of_partitions_costs_what_the_cluster_tells(play, version):
-    """The validation is in version 5 at least, whose answer has the number; what goes on is in the client's."""
+def test_a_default_number_of_partitions_has_the_clusters_default_cost(play, version):
+    """The validation has at least version 5, whose response has the number; the forwarded one keeps the client's."""
     on = play()
     on.send(19, version, creation(topic("a", -1), topic("b", 2)))
     on.serve()
@@ -147,16 +147,16 @@ def test_a_default_number_of_partitions_costs_what_the_cluster_tells(play, versi
     assert [seen for _, seen, _ in on.seen] == [max(version, 5), version]
 
 
-def test_a_default_that_is_hidden_costs_what_the_settings_say(play):
-    """Clients that may not describe a topic's configs are not told its number of partitions."""
+def test_a_hidden_default_has_the_cost_in_the_settings(play):
+    """Clients without permission to describe a topic's configs do not get its number of partitions."""
     on = play(default_partitions=6)
     on.send(19, 7, creation(topic("hidden", -1)))
     on.serve()
     assert costs(on.decide()) == {"hidden": 6}
 
 
-def test_partitions_with_replicas_of_their_own_cost_as_many_as_they_are(play):
-    """Whatever the number of partitions says, which is -1 then."""
+def test_partitions_with_assigned_replicas_cost_their_number(play):
+    """The field for the number of partitions, which is -1 then, does not count."""
     assigned = [{"partitionIndex": number, "brokerIds": [1]} for number in range(7)]
     on = play()
     on.send(19, 7, creation(topic("a", -1, replicationFactor=-1, assignments=assigned)))
@@ -164,20 +164,20 @@ def test_partitions_with_replicas_of_their_own_cost_as_many_as_they_are(play):
     assert costs(on.decide()) == {"a": 7}
 
 
-def test_what_goes_on_keeps_configs_unknown_tags_and_the_rest_of_the_time_limit(play):
+def test_the_forwarded_request_keeps_configs_unknown_tags_and_the_remaining_timeout(play):
     """The decision took 1,200 ms of 30,000."""
     config = {"name": "retention.ms", "value": "5", "_tags": [(7, b"x")]}
-    asked = topic("a", configs=[config, {"name": "cleanup.policy", "value": None}], _tags=[(3, b"yz")])
+    requested = topic("a", configs=[config, {"name": "cleanup.policy", "value": None}], _tags=[(3, b"yz")])
     on = play()
-    on.send(19, 7, creation(asked, _tags=[(9, b"q")]))
+    on.send(19, 7, creation(requested, _tags=[(9, b"q")]))
     on.serve()
     on.decide(waited_ms=1200)
 
     ((_, _, went_on),) = on.changes_seen()
-    assert went_on == creation(asked, timeoutMs=28_800, _tags=[(9, b"q")])
+    assert went_on == creation(requested, timeoutMs=28_800, _tags=[(9, b"q")])
 
 
-def test_a_broker_that_fails_after_the_decision_is_believed(play):
+def test_an_error_of_the_broker_after_the_decision_is_forwarded(play):
     """Its error reaches the client, also one that the gateway does not know."""
     on = play()
     on.send(19, 7, creation(topic("a")))
@@ -191,7 +191,7 @@ def test_a_broker_that_fails_after_the_decision_is_believed(play):
     assert (found["errorCode"], found["errorMessage"], found["_tags"]) == (12345, "of the future", [(8, b"t")])
 
 
-def test_the_brokers_own_throttle_time_is_told_if_it_is_longer(play):
+def test_the_brokers_own_throttle_time_is_reported_if_it_is_longer(play):
     """It mutes the client itself, so the gateway mutes it for the decision's time alone."""
     on = play()
     on.cluster.throttle_ms = 900

@@ -28,13 +28,13 @@ def costs(request):
 
 
 def deleted(on):
-    """What reached the broker as a deletion, by request."""
+    """Return the topics of the deletions that reached the broker, by request."""
     return [[each["name"] or each["topicId"] for each in message["topics"]] for _, _, message in on.changes_seen()]
 
 
 @pytest.mark.parametrize("message", [by_name("a", "b"), by_id(topic_id(1), topic_id(2))], ids=["name", "id"])
 def test_a_topic_costs_the_partitions_that_it_has(play, message):
-    """By name as by id."""
+    """The cost is the same by name and by id."""
     on = play(Cluster(a=3, b=5))
     on.send(20, 6, message)
     on.serve()
@@ -61,8 +61,8 @@ def test_versions_without_ids_name_their_topics(play, version):
     assert on.cluster.topics == {}
 
 
-def test_refused_topics_are_answered_with_name_and_id_whichever_was_asked_for(play):
-    """As a broker answers; they stay."""
+def test_refused_topics_are_answered_with_name_and_id_however_they_were_requested(play):
+    """The responses are those of a broker; the topics stay."""
     on = play(Cluster(a=3, b=5))
     on.send(20, 6, both(by_name("a"), by_id(topic_id(2))))
     on.serve()
@@ -81,7 +81,7 @@ def test_refused_topics_are_answered_with_name_and_id_whichever_was_asked_for(pl
 
 
 def test_unknown_and_forbidden_topics_get_the_clusters_answer_uncharged_and_before_the_decision(play):
-    """What is not charged must not wait: by the time of the decision there could be such a topic."""
+    """They are not charged and must not wait: such a topic could exist at the time of the decision."""
     on = play(Cluster(a=3, locked=2))
     on.cluster.forbidden.add("locked")
     on.send(20, 6, both(by_name("nowhere", "a", "locked"), by_id(bytes(15) + b"\x99")))
@@ -102,11 +102,11 @@ def test_unknown_and_forbidden_topics_get_the_clusters_answer_uncharged_and_befo
 
 
 def test_a_topic_that_is_named_once_by_name_and_once_by_id_is_not_deleted(play):
-    """Both go on together, and the broker refuses them. Were one charged and refused, the other would delete."""
+    """Both are forwarded, and the broker rejects them. If one were charged and refused, the other would delete."""
     on = play(Cluster(a=3))
     answer = on.call(20, 6, both(by_name("a"), by_id(topic_id(1))))
 
-    assert on.ports.asked == []
+    assert on.ports.requested == []
     assert deleted(on) == [["a", topic_id(1)]]
     assert {each["errorCode"] for each in answer["responses"]} == {42}
     assert set(on.cluster.topics) == {"a"}
@@ -114,10 +114,10 @@ def test_a_topic_that_is_named_once_by_name_and_once_by_id_is_not_deleted(play):
 
 @pytest.mark.parametrize("message", [by_name("a", "a"), by_id(topic_id(1), topic_id(1))], ids=["name", "id"])
 def test_a_topic_that_is_named_twice_is_not_deleted(play, message):
-    """Both go on together, and the broker refuses them."""
+    """Both are forwarded together, and the broker rejects them."""
     on = play(Cluster(a=3))
     answer = on.call(20, 6, message)
-    assert on.ports.asked == []
+    assert on.ports.requested == []
     assert {each["errorCode"] for each in answer["responses"]} == {42}
     assert set(on.cluster.topics) == {"a"}
 
@@ -133,8 +133,8 @@ WAYS = ["".join(ways) for count in range(1, 6) for ways in product("nib0", repea
 
 
 @pytest.mark.parametrize("refused", [True, False])
-def test_no_trick_with_names_and_ids_deletes_what_is_not_admitted(play, refused):
-    """In whatever way it is named: refused, the topic is there; admitted, it is as if the broker had been asked."""
+def test_no_combination_of_names_and_ids_deletes_a_topic_without_admission(play, refused):
+    """However it is named: refused, the topic stays; admitted, the result is that of the broker alone."""
     for ways in WAYS:
         message = {"topics": [NAMED[way] for way in ways], "timeoutMs": 1000}
         alone, cluster = Cluster(a=1), Cluster(a=1)
@@ -143,8 +143,8 @@ def test_no_trick_with_names_and_ids_deletes_what_is_not_admitted(play, refused)
         on.send(20, 6, message)
         on.serve()
         assert set(cluster.topics) == {"a"}, ways
-        assert bool(on.ports.asked) == (not alone.topics), ways
-        if on.ports.asked:
+        assert bool(on.ports.requested) == (not alone.topics), ways
+        if on.ports.requested:
             on.decide(refused={"a"} if refused else ())
         assert set(cluster.topics) == ({"a"} if refused else set(alone.topics)), ways
         assert len(on.answers()) == 1
@@ -156,22 +156,22 @@ SEEN |= {"b": False, "bn": True, "bi": True, "nin": True}
 
 
 @pytest.mark.parametrize(("ways", "is_deleted"), SEEN.items())
-def test_the_cluster_of_these_tests_deletes_as_kafka_did(ways, is_deleted):
-    """What was seen there."""
+def test_the_simulated_cluster_deletes_as_kafka_does(ways, is_deleted):
+    """The expected answers were observed there."""
     cluster = Cluster(a=1)
     cluster.answer(20, 6, {"topics": [NAMED[way] for way in ways], "timeoutMs": 1000})
     assert (cluster.topics == {}) == is_deleted
 
 
-def test_a_topic_that_brokers_do_not_know_yet_is_charged_all_the_same(play):
-    """It was created through another gateway: the controller knows it, so the broker is asked until it does."""
+def test_a_topic_that_brokers_do_not_know_yet_is_charged(play):
+    """It was created through another gateway: the controller knows it, so the broker is polled until it does."""
     on = play(Cluster(a=3))
     on.cluster.unseen.add("a")
     on.send(20, 6, by_name("a"))
     on.serve()
     for _ in range(7):
         on.end_pause()
-    assert (on.ports.asked, on.changes_seen()) == ([], [])
+    assert (on.ports.requested, on.changes_seen()) == ([], [])
 
     on.cluster.unseen.clear()
     on.end_pause()
@@ -181,7 +181,7 @@ def test_a_topic_that_brokers_do_not_know_yet_is_charged_all_the_same(play):
 
 @pytest.mark.parametrize("version", [5, 6])
 def test_a_topic_that_the_broker_does_not_know_in_time_is_not_deleted(play, version):
-    """It has a cost that is not known. The client is told, and the others go on."""
+    """Its cost is unknown. The client gets an error, and the other topics continue."""
     on = play(Cluster(a=3, late=1))
     on.cluster.unseen.add("late")
     names = ["a", "late"]
@@ -199,8 +199,8 @@ def test_a_topic_that_the_broker_does_not_know_in_time_is_not_deleted(play, vers
     assert set(on.cluster.topics) == {"late"}
 
 
-def test_a_topic_that_the_client_may_not_ask_the_controller_for_is_waited_for_shortly(play):
-    """It may delete it, but not alter it. After that it goes on uncharged, as one that is not there."""
+def test_a_topic_that_the_client_may_not_describe_is_awaited_briefly(play):
+    """The client may delete it, but not alter it. It is then forwarded uncharged, like a missing one."""
     on = play(Cluster(a=3))
     on.cluster.unseen.add("a")
     on.cluster.unalterable.add("a")
@@ -210,10 +210,10 @@ def test_a_topic_that_the_client_may_not_ask_the_controller_for_is_waited_for_sh
     while on.ports.pauses:
         waited += on.ports.pauses[0]
         on.end_pause()
-    assert (waited, on.ports.asked, deleted(on)) == (600, [], [["a"]])
+    assert (waited, on.ports.requested, deleted(on)) == (600, [], [["a"]])
 
 
-def test_a_controller_that_cannot_say_makes_no_deletion_free(play):
+def test_without_an_answer_of_the_controller_no_deletion_is_free(play):
     """It is busy: its error is the client's answer, and nothing is deleted."""
     on = play(Cluster(a=3, late=1))
     on.cluster.unseen.add("late")
@@ -227,7 +227,7 @@ def test_a_controller_that_cannot_say_makes_no_deletion_free(play):
     assert set(on.cluster.topics) == {"late"}
 
 
-def test_many_topics_are_asked_for_again_more_rarely(play):
+def test_many_topics_are_polled_less_often(play):
     """Each time takes as many calls as there are parts."""
     names = [f"t{number}" for number in range(200)]
     on = play(Cluster(**dict.fromkeys(names, 1)))
@@ -241,35 +241,35 @@ def test_many_topics_are_asked_for_again_more_rarely(play):
     assert (waited[:2], sum(waited)) == ([40, 80], 5000)
 
 
-def test_an_id_that_brokers_do_not_know_yet_is_asked_for_again(play):
-    """The controller cannot be asked for it."""
+def test_an_id_that_brokers_do_not_know_yet_is_polled(play):
+    """The controller cannot be queried for it."""
     on = play(Cluster(a=3))
     on.cluster.unseen.add("a")
     on.send(20, 6, by_id(topic_id(1)))
     on.serve()
     on.end_pause()
-    assert (on.ports.asked, on.changes_seen()) == ([], [])
+    assert (on.ports.requested, on.changes_seen()) == ([], [])
 
     on.cluster.unseen.clear()
     on.end_pause()
     assert costs(on.decide()) == {"a": 3}
 
 
-def test_a_topic_that_is_not_there_is_answered_at_once(play):
+def test_a_missing_topic_is_answered_at_once(play):
     """The controller does not know it either."""
     on = play(Cluster())
     answer = on.call(20, 6, by_name("gone"))
     assert (on.ports.pauses, errors(answer)) == ([], {"gone": 3})
 
 
-def test_a_deletion_can_happen_once_and_is_known_by_the_topics_id(play):
-    """Two tries have one content, by name or by id; another topic of that name has another."""
+def test_a_deletion_happens_once_and_is_identified_by_the_topics_id(play):
+    """Two attempts have one content, by name or by id; another topic of that name has a different one."""
 
     def content(cluster, message):
         on = play(cluster)
         on.send(20, 6, message)
         on.serve()
-        (ask,) = on.ports.asked
+        (ask,) = on.ports.requested
         assert ask.once
         return ask.content
 
@@ -281,7 +281,7 @@ def test_a_deletion_can_happen_once_and_is_known_by_the_topics_id(play):
 
 
 def test_many_topics_are_found_in_parts(play):
-    """An answer about all of them would keep other clients waiting while it is read."""
+    """A response with all of them would delay other clients while it is read."""
     names = [f"t{number}" for number in range(120)]
     on = play(Cluster(**dict.fromkeys(names, 2)))
     on.send(20, 6, by_name(*names, "gone"))
@@ -292,5 +292,5 @@ def test_many_topics_are_found_in_parts(play):
     (answer,) = on.answers()
     assert errors(answer) == {**dict.fromkeys(names, 0), "gone": 3}
     assert on.cluster.topics == {}
-    asked = [len(message["topics"]) for key, _, message in on.seen if key == 3]
-    assert max(asked) <= 50
+    requested = [len(message["topics"]) for key, _, message in on.seen if key == 3]
+    assert max(requested) <= 50

@@ -1,4 +1,4 @@
-"""What becomes of mutations without a decision, and how long one may take."""
+"""Mutations without a decision, and the time limit of a decision."""
 
 import pytest
 
@@ -18,18 +18,19 @@ def undecided(on, version=7, **verdict):
     return found["errorCode"], found["errorMessage"], answer["throttleTimeMs"]
 
 
-def test_closed_answers_an_error_that_says_what_is_wrong(play):
+def test_fail_closed_responds_with_an_error_that_names_the_reason(play):
     """REQUEST_TIMED_OUT, and nothing is created."""
     on = play(when_silent="closed", enforced_by="kafka:9092")
     sentence = (
-        "no decision on this mutation in 8000 ms, so it was not begun; is mutation-quota enforce running on kafka:9092?"
+        "no decision on this mutation in 8000 ms, so nothing was changed; "
+        "is mutation-quota enforce running on kafka:9092?"
     )
     assert undecided(on) == (7, sentence, 0)
     assert on.changes_seen() == []
 
 
-def test_open_goes_on_without_a_decision(play):
-    """With what is left of the client's time."""
+def test_fail_open_proceeds_without_a_decision(play):
+    """The forwarded request has the rest of the client's timeout."""
     on = play(when_silent="open")
     assert undecided(on) == (0, None, 0)
     ((_, _, went_on),) = on.changes_seen()
@@ -37,7 +38,7 @@ def test_open_goes_on_without_a_decision(play):
 
 
 @pytest.mark.parametrize(("version", "expected"), [(6, (89, None, 1000)), (5, (7, ..., 0))])
-def test_again_has_clients_that_can_try_again(play, version, expected):
+def test_with_retry_clients_get_a_retriable_error(play, version, expected):
     """Error 89 for a second; an old version does not know it, and gets the error."""
     on = play(when_silent="again")
     code, message, throttle_ms = undecided(on, version)
@@ -47,8 +48,8 @@ def test_again_has_clients_that_can_try_again(play, version, expected):
 
 
 @pytest.mark.parametrize("when_silent", ["closed", "open", "again"])
-def test_an_invalid_request_is_refused_with_the_reason_whatever_holds_for_silence(play, when_silent):
-    """The job has written a dead letter, or it could not be asked."""
+def test_an_invalid_request_is_rejected_with_the_reason_regardless_of_when_silent(play, when_silent):
+    """The job has written a dead letter, or the request could not be written."""
     on = play(when_silent=when_silent)
     assert undecided(on, invalid="topics: more than 5000") == (42, "topics: more than 5000", 0)
     assert on.changes_seen() == []
@@ -59,24 +60,24 @@ def test_an_invalid_request_is_refused_with_the_reason_whatever_holds_for_silenc
     [(30_000, 10_000), (5000, 4000), (1, 100), (0, 100), (-1, 100), (2**31 - 1, 10_000), (-(2**31), 100)],
 )
 def test_a_decision_may_take_four_fifths_of_the_clients_own_time_limit(play, timeout_ms, expected):
-    """At most the gateway's own, and at least 100 ms."""
+    """It is at most the gateway's own limit, and at least 100 ms."""
     on = play(decision_timeout_ms=10_000)
     on.send(19, 7, {**CREATION, "timeoutMs": timeout_ms})
     on.serve()
-    assert [each.timeout_ms for each in on.ports.asked] == [expected]
+    assert [each.timeout_ms for each in on.ports.requested] == [expected]
 
 
 @pytest.mark.parametrize(("client_id", "expected"), [(None, "<none>"), ("", "<none>"), ("x" * 3000, "x" * 3000)])
-def test_a_client_without_an_id_is_one_of_its_own(play, client_id, expected):
+def test_a_client_without_an_id_is_a_separate_client(play, client_id, expected):
     """Leaving it out does not evade the quota of default clients."""
     on = play(client_id=client_id)
     on.send(19, 7, CREATION)
     on.serve()
-    assert [each.request.client_id for each in on.ports.asked] == [expected]
+    assert [each.request.client_id for each in on.ports.requested] == [expected]
 
 
-def test_a_verdict_after_the_client_has_gone_changes_nothing(play):
-    """Nor does one that comes twice."""
+def test_a_verdict_after_the_client_has_disconnected_changes_nothing(play):
+    """A duplicated verdict does not, either."""
     on = play()
     on.send(19, 7, CREATION)
     on.serve()
@@ -86,14 +87,14 @@ def test_a_verdict_after_the_client_has_gone_changes_nothing(play):
     assert (on.answers(), on.changes_seen()) == ([], [])
 
 
-def test_the_topics_are_counted_by_what_became_of_them(play):
-    """By operation and mode."""
+def test_topics_are_counted_by_outcome(play):
+    """The counts are by operation and mode."""
     on = play(Cluster(there=1))
     topics = [{**TOPIC, "name": name} for name in ("a", "b", "there")]
     on.send(19, 7, {**CREATION, "topics": topics})
     on.serve()
     on.decide(refused={"b"}, throttle_ms=1)
-    stats = on.gate.stats
+    stats = on.context.stats
     counted = {key: count for key, count in stats.mutations.items() if count}
     assert counted == {
         ("create_topics", "strict", "admitted"): 1,
@@ -103,12 +104,12 @@ def test_the_topics_are_counted_by_what_became_of_them(play):
     assert (stats.muted, stats.muted_ms) == (1, 1)
 
 
-def test_undecided_and_open_are_counted_apart(play):
-    """`undecided` was not begun, `went_on` was."""
-    for when_silent, outcome in (("closed", "undecided"), ("open", "went_on")):
+def test_undecided_topics_with_fail_open_are_counted_separately(play):
+    """`undecided` was not begun, `proceeded` was."""
+    for when_silent, outcome in (("closed", "undecided"), ("open", "proceeded")):
         on = play(when_silent=when_silent)
         undecided(on, 5)
-        counted = {key: count for key, count in on.gate.stats.mutations.items() if count}
+        counted = {key: count for key, count in on.context.stats.mutations.items() if count}
         assert counted == {("create_topics", "permissive", outcome): 1}
 
 
@@ -121,24 +122,24 @@ def test_undecided_and_open_are_counted_apart(play):
         (200, 300, 350, 0),
     ],
 )
-def test_the_time_until_the_answer_is_part_of_the_throttle_time(play, throttle_ms, age_ms, waited_ms, left):
-    """As that of a request that a broker held back: the debt is paid off since the request's own time."""
+def test_the_time_until_the_response_is_part_of_the_throttle_time(play, throttle_ms, age_ms, waited_ms, left):
+    """A request that a broker held back is treated the same: the debt is paid off since the request's own time."""
     on = play()
     on.send(19, 7, CREATION)
     on.serve()
     on.decide(refused={"a"}, throttle_ms=throttle_ms, waited_ms=waited_ms, age_ms=age_ms)
     (answer,) = on.answers()
     assert answer["throttleTimeMs"] == left
-    assert (on.gate.mutes.next_at() or on.ports.time) == on.ports.time + left
+    assert (on.context.mutes.next_at() or on.ports.time) == on.ports.time + left
 
 
-def test_the_time_before_the_question_is_part_of_the_clients_time_limit(play):
-    """The cluster has taken 3 s of 10 s to validate: 5 s are left for the decision, and what then is left goes on."""
+def test_the_time_before_the_request_for_a_decision_is_part_of_the_clients_timeout(play):
+    """The cluster took 3 s of 10 s to validate: 5 s are left for the decision; the rest is forwarded."""
     on = play()
     on.send(19, 7, {**CREATION, "timeoutMs": 10_000})
     on.ports.time += 3000
     on.serve()
-    (ask,) = on.ports.asked
+    (ask,) = on.ports.requested
     assert ask.timeout_ms == 5000
     on.decide(waited_ms=4000)
     ((_, _, went_on),) = on.changes_seen()

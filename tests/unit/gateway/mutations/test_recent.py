@@ -23,7 +23,7 @@ def growth(name, count):
 
 
 def carry_out(on, key, version, message):
-    """Send a request that is admitted; return what each topic cost."""
+    """Send an admitted request; return the cost of each topic."""
     on.send(key, version, message)
     on.serve()
     request = on.decide()
@@ -31,8 +31,8 @@ def carry_out(on, key, version, message):
 
 
 @pytest.mark.parametrize("identity", [("new", NO_ID), (None, topic_id(1))], ids=["name", "id"])
-def test_a_topic_created_just_before_costs_its_partitions_though_the_broker_does_not_know_it(play, identity):
-    """Otherwise a storm would delete for free: metadata lags by seconds then."""
+def test_a_topic_created_just_before_costs_its_partitions_although_the_broker_does_not_know_it(play, identity):
+    """Without this a storm would delete without a cost: metadata lags by seconds then."""
     on = play(Cluster())
     on.cluster.unseen.add("new")
     carry_out(on, 19, 7, creation("new", 6))
@@ -60,11 +60,11 @@ def test_a_deleted_topic_is_forgotten(play):
     while on.ports.pauses:
         on.end_pause()
     on.answers()
-    assert on.ports.asked == []
+    assert on.ports.requested == []
 
 
 def test_a_change_is_remembered_for_a_minute():
-    """By name and by id."""
+    """It is forgotten by name and by id."""
     recent = RecentTopics()
     recent.record(ExistingTopic("a", topic_id(1), 3), 1000)
     assert recent.find("a", NO_ID, 1000 + MINUTE_MS) == ExistingTopic("a", topic_id(1), 3)
@@ -75,7 +75,7 @@ def test_a_change_is_remembered_for_a_minute():
 
 
 def test_a_flood_of_topics_displaces_the_oldest():
-    """A hundred thousand are remembered, by name and by id alike."""
+    """A hundred thousand are remembered, by name and by id."""
     recent = RecentTopics()
     for number in range(100_001):
         recent.record(ExistingTopic(f"t{number}", number.to_bytes(16), 1), 0)
@@ -84,7 +84,7 @@ def test_a_flood_of_topics_displaces_the_oldest():
     assert recent.find("t100000", NO_ID, 0) is not None
 
 
-def test_a_topic_created_anew_is_found_by_its_new_id_alone():
+def test_a_recreated_topic_is_found_by_its_new_id_alone():
     """Its old id is not its own any more."""
     recent = RecentTopics()
     recent.record(ExistingTopic("a", topic_id(1), 3), 0)
@@ -93,8 +93,8 @@ def test_a_topic_created_anew_is_found_by_its_new_id_alone():
     assert recent.find(None, topic_id(2), 10) == ExistingTopic("a", topic_id(2), 5)
 
 
-def test_a_growth_just_before_counts_though_the_broker_does_not_know_it(play):
-    """It shows two partitions still: the deletion costs ten, and another growth starts from ten."""
+def test_a_growth_just_before_counts_although_the_broker_does_not_know_it(play):
+    """The broker still reports two partitions: the deletion costs ten, and another growth starts from ten."""
     on = play(Cluster(a=2))
     on.cluster.lagging["a"] = on.cluster.topics["a"]
     assert carry_out(on, 37, 3, growth("a", 10)) == {"a": 8}
@@ -102,8 +102,8 @@ def test_a_growth_just_before_counts_though_the_broker_does_not_know_it(play):
     assert carry_out(on, 20, 6, deletion(("a", NO_ID))) == {"a": 11}
 
 
-def test_a_topic_of_the_same_name_that_others_created_since_is_another(play):
-    """It costs what the broker tells: the one that was remembered had another id."""
+def test_a_topic_of_the_same_name_created_by_another_client_is_different(play):
+    """It costs the broker's number: the remembered topic had a different id."""
     on = play(Cluster())
     carry_out(on, 19, 7, creation("a", 50))
     del on.cluster.topics["a"]

@@ -85,7 +85,7 @@ def killed_after(written):
 
 
 @pytest.mark.parametrize("written", [0, 1, 2])
-def test_a_batch_that_broke_off_between_two_tables_is_written_to_the_end(settings, written):
+def test_a_batch_interrupted_between_two_tables_is_completed(settings, written):
     """The audit dies after so many of its three tables; the same batch comes again."""
     with killed_after(written), pytest.raises(RuntimeError, match="killed"):
         audit_records(settings, of_each_topic())
@@ -96,7 +96,7 @@ def test_a_batch_that_broke_off_between_two_tables_is_written_to_the_end(setting
     assert [commits(settings, table.name) for table in TABLES] == versions == [1, 1, 1]
 
 
-def test_what_the_table_holds_is_left_out_whatever_the_query(settings):
+def test_rows_that_the_table_has_are_skipped_for_any_query(settings):
     """Its checkpoint was lost: another query reads from the beginning, in other batches."""
     audit(settings, [decision(each) for each in (1, 2, 3)], number=0)
     audit(settings, [decision(each) for each in (4, 5)], number=1)
@@ -110,27 +110,27 @@ def test_the_first_copy_of_a_record_stays(settings):
     assert [row["outcome"] for row in read_table(settings, "decisions")] == ["ADMITTED"]
 
 
-def test_a_position_in_another_partition_or_topic_is_another_record(settings):
+def test_the_same_offset_in_another_partition_or_topic_is_another_record(settings):
     audit(settings, [decision(1)])
     other = {"topic": "others", "partition": 0, "offset": 1}
     audit(settings, [decision(1, partition=1), decision(1, source=other, decision_id="others-0-1")], number=1)
     assert sorted(ids(settings)) == ["others-0-1", "t-0-1", "t-1-1"]
 
 
-def test_a_dead_letter_is_kept_once_though_its_copies_have_other_dates(settings):
-    """A record without a time of its own gets its copy's."""
+def test_a_dead_letter_is_stored_once_although_its_copies_have_different_dates(settings):
+    """A record without a timestamp gets that of its copy."""
     for number, day in enumerate((0, 1)):
         rows = kafka_rows([letter(3, timestamp=None)], topic="mutation-dead-letters", timestamps=[DAY * day + 5])
         audit_records(settings, rows, number=number)
     assert counts(settings)["dead_letters"] == 1
 
 
-def test_only_the_files_that_may_hold_copies_are_read(settings):
-    """A table has thousands of files, and copies are rare: other offsets or dates are not looked at."""
+def test_only_files_that_may_have_copies_are_read(settings):
+    """A table has thousands of files, and copies are rare: files with other offsets or dates are not read."""
     audit(settings, [decision(each) for each in range(10)])
     audit(settings, [decision(each, day=1) for each in range(5)], number=1)
     for file in Path(settings.storage.table("decisions")).rglob("*.parquet"):
-        file.write_bytes(b"")  # whoever reads it fails
+        file.write_bytes(b"")  # reading it fails
     audit(settings, [decision(each, day=1) for each in range(5, 8)], number=2)
     audit(settings, [decision(11)], number=3)
     with pytest.raises(MutationQuotaError, match="decisions cannot be read or written"):
@@ -149,7 +149,7 @@ def test_an_append_does_not_clean_the_log_which_would_list_all_of_it(settings):
     assert len(list(log.glob("*.json"))) == before + 5
 
 
-def test_a_batch_of_several_days_has_a_file_a_day_and_a_commit(settings):
+def test_a_batch_of_several_days_has_one_file_per_day_and_one_commit(settings):
     audit(settings, [decision(each, day=each % 3) for each in range(30)])
     table = DeltaTable(settings.storage.table("decisions"))
     assert len(table.file_uris()) == 3
@@ -157,14 +157,14 @@ def test_a_batch_of_several_days_has_a_file_a_day_and_a_commit(settings):
     assert len(ids(settings)) == 30
 
 
-def test_a_batch_of_nothing_new_still_marks_that_it_was_written(settings):
+def test_a_batch_without_new_rows_is_still_marked_as_written(settings):
     audit(settings, [decision(1)])
     audit(settings, [decision(1)], number=5)
     assert DeltaTable(settings.storage.table("decisions")).transaction_version("tests") == 5
     assert ids(settings) == ["t-0-1"]
 
 
-def test_rows_beyond_what_memory_should_hold_go_through_a_file(settings, monkeypatch, tmp_path):
+def test_rows_beyond_the_limit_of_memory_go_through_a_file(settings, monkeypatch, tmp_path):
     monkeypatch.setattr(jobs.audit.spool, "_MEMORY_BYTES", 100_000)
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},elsewhere")
     files = []
@@ -182,8 +182,8 @@ def test_rows_beyond_what_memory_should_hold_go_through_a_file(settings, monkeyp
 
 
 @pytest.mark.parametrize("written", [1, 2])
-def test_a_large_batch_takes_several_commits_and_breaks_off_between_them(settings, monkeypatch, written):
-    """Until the last one the table does not hold the batch; what it holds of it is left out when it comes again."""
+def test_a_large_batch_takes_several_commits_and_may_be_interrupted_between_them(settings, monkeypatch, written):
+    """Until the last commit the table does not list the batch; its rows are skipped when the batch runs again."""
     monkeypatch.setattr(jobs.audit.append, "_COMMITTED_BYTES", 25_000)
     parts = [[decision(each, request_id="r" * 10_000) for each in range(start, start + 2)] for start in range(0, 8, 2)]
 
@@ -206,7 +206,7 @@ def test_a_large_batch_takes_several_commits_and_breaks_off_between_them(setting
 
 @pytest.fixture
 def meanwhile(monkeypatch):
-    """Do something once, between the moment when a batch has opened its table and that when it commits."""
+    """Do something once, between the time when a batch has opened its table and that of its commit."""
 
     def do(action):
         write, done = jobs.audit.append.write_deltalake, []
@@ -223,7 +223,7 @@ def meanwhile(monkeypatch):
 
 
 def test_an_old_process_that_still_writes_the_same_batch_adds_nothing(settings, meanwhile):
-    """Both have found that the table lacks the batch; the one that commits later is refused, and looks again."""
+    """Both found that the table lacks the batch; the later commit is rejected, and checks again."""
     audit_records(settings, [])
     meanwhile(lambda: audit(settings, [decision(1)]))
     audit(settings, [decision(1)])
@@ -231,14 +231,14 @@ def test_an_old_process_that_still_writes_the_same_batch_adds_nothing(settings, 
     assert commits(settings) == 1
 
 
-def test_two_audits_with_checkpoints_of_their_own_add_nothing_twice(settings, meanwhile):
+def test_two_audits_with_separate_checkpoints_add_nothing_twice(settings, meanwhile):
     audit_records(settings, [])
     meanwhile(lambda: audit(settings, [decision(1), decision(2)], query_id="another"))
     audit(settings, [decision(2), decision(3)])
     assert sorted(ids(settings)) == ["t-0-1", "t-0-2", "t-0-3"]
 
 
-def test_what_an_operator_deletes_or_adds_meanwhile_ends_no_batch(settings, meanwhile):
+def test_a_concurrent_change_by_an_operator_does_not_fail_a_batch(settings, meanwhile):
     audit(settings, [decision(1), decision(2, day=1)])
 
     def change():
@@ -251,7 +251,7 @@ def test_what_an_operator_deletes_or_adds_meanwhile_ends_no_batch(settings, mean
     assert sorted(ids(settings)) == ["t-0-2", "t-0-3"]
 
 
-def test_a_table_that_others_change_all_the_time_is_told(settings, monkeypatch):
+def test_a_table_that_changes_all_the_time_is_reported(settings, monkeypatch):
     audit(settings, [decision(1)])
 
     def refuse(*_, **__):
@@ -271,7 +271,7 @@ LATE = 253_402_300_800_000
 
 @pytest.mark.parametrize("stamp", [-1, LATE, 2**62, 2**63 - 1, None])
 def test_no_timestamp_stops_the_audit(settings, stamp):
-    """Of a decision, a dead letter or a quota: what its record says, or Kafka."""
+    """The timestamp of a decision, a dead letter or a quota is that of its record, or Kafka's."""
     quota = json.dumps({"entity": {"user": "alice"}, "controller_mutation_rate": 5}).encode()
     values = {
         TOPIC: [decision(1), decision(2, timestamp=stamp), b"no record"],
@@ -290,7 +290,7 @@ def test_no_timestamp_stops_the_audit(settings, stamp):
     assert all(row["date"] is not None for table in TABLES for row in read_table(settings, table.name))
 
 
-def test_a_worker_is_told_no_secret_but_those_of_the_tables():
+def test_a_worker_gets_only_the_secrets_of_the_tables():
     given = ["kafka.security_protocol=SASL_SSL", "kafka.sasl_mechanism=PLAIN", "kafka.sasl_username=u"]
     given += ["kafka.sasl_password=hunter2", "storage.root=s3a://b/r", "storage.options.fs.s3a.secret.key=s3cret"]
     settings = load_settings(given, environment={}, with_default_file=False)
@@ -302,7 +302,7 @@ def test_a_worker_is_told_no_secret_but_those_of_the_tables():
 
 @hypothesis.settings(max_examples=10)  # of some ten commits each
 @given(st.integers(0, 2**32))
-def test_whatever_comes_again_each_record_is_there_once(tmp_path_factory, base, seed):
+def test_each_record_is_stored_once_in_any_reruns(tmp_path_factory, base, seed):
     """Decisions of several partitions, repeated at random over batches, some of which are repeated whole."""
     chance = random.Random(seed)
     settings = base(tmp_path_factory.mktemp("root"))

@@ -1,4 +1,4 @@
-"""The effective topics in SQL are those of `Charges`; `tests/spark/test_minutes.py` asks Spark."""
+"""The effective topics in SQL are those of `Charges`; `tests/spark/test_minutes.py` checks Spark."""
 
 import duckdb
 
@@ -16,7 +16,7 @@ def test_duckdb_counts_what_is_effective():
     assert {name: tuple(sums) for name, *sums in rows} == {each.decision_id: effective_sums(each) for each in decided}
 
 
-def test_each_outcome_has_some_of_its_own():
+def test_each_outcome_has_effective_mutations():
     sums = {effective_sums(each) for each in effective_decisions()}
     assert len(sums) > 20
     assert all(len({each[column] for each in sums}) > 2 for column in range(6))

@@ -11,7 +11,7 @@ from jobs.audit.explain import explain_decision, parse_decision_id
 from jobs.audit.quota_changes import row_to_entry
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
-from quota.errors import BadInput, MutationQuotaError, NotFound
+from quota.errors import BadInput, ClusterError, MutationQuotaError, NotFound
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota, Window
@@ -25,11 +25,11 @@ from tests.support.tables import append_rows, decision_row, quota_change_row
 
 DAY = 86_400_000
 NOON = 20_000 * DAY + DAY // 2
-NOBODY_THERE = "kafka.bootstrap_servers=127.0.0.1:1"
+NO_BROKER = "kafka.bootstrap_servers=127.0.0.1:1"
 
 
 def options(root):
-    return [f"storage.root={root}", NOBODY_THERE, "kafka.timeout_seconds=0.5", "quota.window_num=100"]
+    return [f"storage.root={root}", NO_BROKER, "kafka.timeout_seconds=0.5", "quota.window_num=100"]
 
 
 @pytest.fixture
@@ -68,20 +68,20 @@ def offsets(decisions):
     return [each.source.offset for each in decisions]
 
 
-def test_a_decision_comes_out_of_the_table_as_it_went_in(settings, kept):
+def test_a_decision_is_read_as_it_was_written(settings, kept):
     assert AuditedDecisions(settings).find(kept[3].source) == kept[3]
 
 
-def test_those_of_its_bucket_come_nearest_first_over_all_days(settings, kept):
-    """At one moment the offset decides."""
+def test_decisions_of_its_bucket_come_nearest_first_across_days(settings, kept):
+    """At the same timestamp the offset decides."""
     table = AuditedDecisions(settings)
     assert offsets(table.before(kept[7])) == [6, 5, 4, 3, 2, 1, 0]
     assert offsets(table.before(kept[2])) == [1, 0]
     assert offsets(table.after(kept[5])) == [6, 7]
 
 
-def test_where_a_clock_stepped_back_the_offset_decides(settings):
-    """0 at noon, 1 a second before it; another partition's stands between them by its time, and comes behind both."""
+def test_the_offset_orders_decisions_after_a_clock_stepped_back(settings):
+    """0 is at noon, 1 a second before it; one of another partition is between them by time, and comes after both."""
     first, back, _ = decisions_at(NOON, NOON - 1000, NOON)
     other = msgspec.structs.replace(
         first, source=Source("mutation-requests", 1, 0), decision_id="mutation-requests-1-0"
@@ -95,7 +95,7 @@ def test_where_a_clock_stepped_back_the_offset_decides(settings):
 
 @pytest.mark.usefixtures("kept")
 @pytest.mark.parametrize("damage", [lambda file: file.unlink(), lambda file: file.write_bytes(b"PAR1 and no more")])
-def test_files_of_a_table_that_are_gone_or_damaged_are_told_in_a_line(settings, tmp_path, damage):
+def test_missing_or_damaged_files_of_a_table_are_reported_in_one_line(settings, tmp_path, damage):
     for file in (tmp_path / "tables/decisions").rglob("*.parquet"):
         damage(file)
     with pytest.raises(MutationQuotaError, match=r"/tables cannot be read or written: .*; check that storage.root is"):
@@ -103,7 +103,7 @@ def test_files_of_a_table_that_are_gone_or_damaged_are_told_in_a_line(settings, 
 
 
 @pytest.mark.usefixtures("kept")
-def test_a_decision_is_explained_and_comes_out_the_same(settings):
+def test_a_decision_is_explained_and_reproduced(settings):
     found = explain_decision(settings, "mutation-requests-0-7", 1)
     assert (found.refill.written_by, found.refill.tokens) == ("mutation-requests-0-6", 500)
     assert (found.set_quota.since, found.set_quota.altered_by) == (NOON - DAY, "ann")
@@ -127,7 +127,7 @@ def test_the_command_prints_lines_or_json(tmp_path):
 
 
 @pytest.mark.parametrize("wrong", ["", "7", "mutation-requests-0", "mutation-requests-0-", "a b-0-7", "t-0-x"])
-def test_what_is_no_id_is_refused(wrong):
+def test_an_invalid_id_is_rejected(wrong):
     with pytest.raises(BadInput, match="expected topic-partition-offset, such as mutation-requests-0-17"):
         parse_decision_id(wrong)
 
@@ -137,27 +137,27 @@ def test_names_of_topics_may_look_like_ids():
 
 
 @pytest.mark.usefixtures("kept")
-def test_a_dead_letter_is_told_as_one(settings):
+def test_a_dead_letter_is_shown_as_one(settings):
     with pytest.raises(NotFound, match="mutation-requests-0-50 is not a decision but a dead letter: topics: missing"):
         explain_decision(settings, "mutation-requests-0-50", 0)
 
 
 @pytest.mark.usefixtures("kept")
-def test_an_unknown_id_is_told_also_where_no_cluster_answers(settings):
+def test_an_unknown_id_is_reported_even_if_no_cluster_answers(settings):
     with pytest.raises(
-        NotFound, match=r"mutation-requests-0-51: the table has no such decision, and .* cannot be searched"
+        ClusterError, match=r"mutation-requests-0-51: the table has no such decision, and .* cannot be searched"
     ):
         explain_decision(settings, "mutation-requests-0-51", 0)
 
 
-def test_where_there_is_no_table_that_is_said(settings):
+def test_a_missing_table_is_reported(settings):
     with pytest.raises(
         MutationQuotaError, match=r"there is no table .*/tables/decisions: run mutation-quota audit first"
     ):
         explain_decision(settings, "mutation-requests-0-7", 0)
 
 
-def test_a_table_of_a_newer_program_is_left_alone(settings):
+def test_a_table_of_a_newer_program_is_left_unchanged(settings):
     append_rows(settings, "decisions", *map(decision_row, decisions_at(NOON)), version=99)
     with pytest.raises(MutationQuotaError, match="was written by a newer program, as version 99"):
         explain_decision(settings, "mutation-requests-0-0", 0)
@@ -165,7 +165,7 @@ def test_a_table_of_a_newer_program_is_left_alone(settings):
 
 def test_a_table_of_an_earlier_program_waits_for_the_audit(settings):
     append_rows(settings, "decisions", *map(decision_row, decisions_at(NOON)), version=1)
-    with pytest.raises(MutationQuotaError, match=r"is of version 1, .*; upgrade it with mutation-quota audit --once"):
+    with pytest.raises(MutationQuotaError, match=r"has version 1, .*; upgrade it with mutation-quota audit --once"):
         explain_decision(settings, "mutation-requests-0-0", 0)
 
 
@@ -185,12 +185,12 @@ def test_a_table_of_an_earlier_program_waits_for_the_audit(settings):
         ({"kind": "cluster", "cluster": '{"t":[1,null]}'}, ClusterRecord(Cluster({"t": [1, None]}), NOON)),
     ],
 )
-def test_each_kind_of_change_comes_out_of_its_row(fields, expected):
+def test_each_kind_of_change_is_read_from_its_row(fields, expected):
     moment = datetime(2024, 10, 4, 12, tzinfo=UTC)
     assert row_to_entry(quota_change_row(0, moment, altered_by=None, **fields)).record == expected
 
 
-def test_the_quota_log_comes_out_of_its_table_as_it_was():
+def test_the_quota_log_is_read_from_its_table_unchanged():
     at, later = datetime(2026, 11, 21, tzinfo=UTC), datetime(2026, 11, 22, tzinfo=UTC)
     row = quota_change_row(7, at, controller_mutation_burst=60.0, comment="why", effective_at=later)
     entry = row_to_entry(row)

@@ -31,7 +31,7 @@ def kept(tmp_path):
     return AuditedDecisions(settings)
 
 
-def test_what_would_have_been_refused_without_shadow_is_selected(tmp_path):
+def test_requests_refused_in_shadow_are_selected(tmp_path):
     settings = load_settings([f"storage.root={tmp_path}"], environment={}, with_default_file=False)
     for offset, tokens in enumerate((-1.0, 5.0)):
         decision = decided(3, at=NOON, state=tokens, shadow=True, offset=offset)
@@ -64,5 +64,5 @@ def test_a_limit_leaves_the_newest(kept):
         ({"start": NOON + DAY, "end": NOON + 2 * DAY}, [3, 4]),
     ],
 )
-def test_a_selection_leaves_others_out(kept, selection, expected):
+def test_a_selection_excludes_other_decisions(kept, selection, expected):
     assert [offset for _, offset in found(kept, **selection)] == expected

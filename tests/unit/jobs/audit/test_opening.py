@@ -1,4 +1,4 @@
-"""Tables are opened in a store that may be down, or refuse."""
+"""Tables are opened in a store that may be unavailable, or reject requests."""
 
 import socket
 import time
@@ -15,13 +15,13 @@ from tests.support.object_store import refusing_store, store_overrides, store_se
 
 
 def quick_store(port):
-    """Tables in the object store at a port, which is not asked again for long."""
+    """Tables in the object store at a port, with few retries."""
     store = TableStore.of(store_settings(port))
     return TableStore(store.folder, {**store.options, **QUICK})
 
 
-def test_other_threads_run_while_a_store_is_asked_for_a_table():
-    """The store is one of them, so without them it could not answer. A lease is renewed by another."""
+def test_other_threads_run_while_a_table_is_opened():
+    """The store is one of these threads, so it could not respond otherwise. Another one renews a lease."""
     with refusing_store() as store:
         store.answer = (404, "NoSuchKey")
         assert not quick_store(store.server_port).has(DECISIONS)
@@ -36,7 +36,7 @@ def test_the_error_of_a_store_says_what_to_do_and_names_the_endpoint():
     )
 
 
-def test_a_commit_that_the_store_refuses_says_what_to_do_too():
+def test_a_commit_rejected_by_the_store_says_what_to_do_too():
     store = TableStore("s3a://bucket/root/tables", {"aws_endpoint": "http://minio:9000"})
     with pytest.raises(MutationQuotaError) as raised, store.errors(DECISIONS):
         raise CommitFailedError("Generic S3 error: 403 Forbidden: AccessDenied")
@@ -76,7 +76,7 @@ def test_a_commit_that_another_program_was_quicker_than_is_to_be_run_again(text,
     assert str(raised.value) == f"/srv/root/tables/decisions cannot be written: {text}{advice}"
 
 
-def test_on_a_full_disk_space_is_to_be_freed():
+def test_a_full_disk_error_advises_to_free_space():
     store = TableStore("/srv/root/tables", {})
     with pytest.raises(MutationQuotaError) as raised, store.errors(DECISIONS):
         raise OSError(
@@ -88,7 +88,7 @@ def test_on_a_full_disk_space_is_to_be_freed():
     )
 
 
-def test_an_error_of_several_lines_is_told_in_one_with_its_cause():
+def test_an_error_of_several_lines_is_reported_in_one_with_its_cause():
     store = TableStore("/srv/root/tables", {})
     with pytest.raises(MutationQuotaError) as raised, store.errors(DECISIONS):
         raise OSError("Kernel error -> Generic error\n   \x1b[31m↳\x1b[0m no such disk\n")

@@ -1,4 +1,4 @@
-"""The audit's tables: created once, brought up to the present version, and never in the place of something else."""
+"""The audit's tables: created once, upgraded to the current version, and never over something else."""
 
 import json
 import shutil
@@ -55,7 +55,7 @@ def test_the_log_of_a_new_table_is_bounded(settings):
         assert BOUNDS.items() <= stored(settings, name).metadata().configuration.items()
 
 
-def test_the_log_of_an_older_table_is_bounded_unless_an_operator_has_set_other_bounds(settings):
+def test_the_log_of_an_older_table_is_bounded_unless_an_operator_has_set_bounds(settings):
     older(settings, decisions.TABLE, str(decisions.VERSION))
     stored(settings).alter.set_table_properties({"delta.logRetentionDuration": "interval 9 days"})
     prepare(settings)
@@ -83,7 +83,7 @@ def give_feature(settings, feature, *, readers):
         ("inCommitTimestamp", False, "write"),
     ],
 )
-def test_a_table_with_a_feature_that_is_not_supported_is_refused_by_its_name(settings, feature, readers, verb):
+def test_a_table_with_an_unsupported_feature_is_rejected_with_its_name(settings, feature, readers, verb):
     prepare(settings)
     give_feature(settings, feature, readers=readers)
     with pytest.raises(MutationQuotaError, match=f"has the Delta feature {feature}, .* cannot {verb} .*DROP FEATURE"):
@@ -91,7 +91,7 @@ def test_a_table_with_a_feature_that_is_not_supported_is_refused_by_its_name(set
 
 
 @pytest.mark.parametrize("feature", ["appendOnly", "changeDataFeed"])
-def test_other_features_do_no_harm(settings, feature):
+def test_other_features_are_accepted(settings, feature):
     prepare(settings)
     give_feature(settings, feature, readers=False)
     prepare(settings)
@@ -100,7 +100,7 @@ def test_other_features_do_no_harm(settings, feature):
 
 
 @pytest.mark.parametrize("kind", ["delta", "parquet"])
-def test_what_is_no_table_of_ours_is_left_alone_and_named(settings, kind):
+def test_a_foreign_table_is_left_unchanged_and_named(settings, kind):
     path = Path(settings.storage.table("decisions"))
     path.mkdir(parents=True)
     if kind == "delta":
@@ -114,7 +114,7 @@ def test_what_is_no_table_of_ours_is_left_alone_and_named(settings, kind):
     assert sorted(path.rglob("*")) == before
 
 
-def test_a_table_that_a_full_disk_left_without_a_first_commit_is_made(settings):
+def test_a_table_left_without_a_first_commit_by_a_full_disk_is_created(settings):
     log = Path(settings.storage.table("decisions"), "_delta_log")
     Path(log, "_staged_commits").mkdir(parents=True)
     Path(log, ".00000000000000000000.json.2f1c.tmp").touch()
@@ -123,8 +123,8 @@ def test_a_table_that_a_full_disk_left_without_a_first_commit_is_made(settings):
 
 
 @pytest.mark.parametrize("left", ["00000000000000000010.crc", "00000000000000000010.checkpoint.parquet"])
-def test_a_log_that_has_lost_its_commits_is_left_alone(settings, left):
-    """What is left of it may be all that tells what the table held."""
+def test_a_log_that_has_lost_its_commits_is_left_unchanged(settings, left):
+    """The rest of it may be the only record of the table's contents."""
     file = Path(settings.storage.table("decisions"), "_delta_log", left)
     file.parent.mkdir(parents=True)
     file.write_text("{}")
@@ -143,7 +143,7 @@ def older(settings, schema, version):
     write_deltalake(made, pa.Table.from_pylist([row], pa.schema(columns.to_arrow())), mode="append")
 
 
-def test_a_table_of_an_older_version_is_given_the_columns_it_lacks(settings):
+def test_a_table_of_an_older_version_gains_its_missing_columns(settings):
     """Two columns, and a field of the structs in a list; what is in the table stays, and batches are added."""
     schema = StructType([field for field in decisions.TABLE if field.name not in {"apply", "expires_at"}])
     elements = schema["topics"].dataType.elementType
@@ -177,8 +177,8 @@ def test_columns_that_an_operator_has_added_stay_and_are_null(settings):
     assert (row["note"], row["user"]) == (None, "alice")
 
 
-def test_a_table_of_another_version_that_does_not_fit_is_refused_with_what_to_do(settings):
-    """A newer one; then an older one, of which a column has another type."""
+def test_an_incompatible_table_of_another_version_is_rejected_with_advice(settings):
+    """One table is newer; another is older, with a column of a different type."""
     prepare(settings)
     newer = decisions.VERSION + 1
     stored(settings).alter.set_table_properties({"mutationQuota.schemaVersion": str(newer)}, raise_if_not_exists=False)
@@ -187,13 +187,13 @@ def test_a_table_of_another_version_that_does_not_fit_is_refused_with_what_to_do
     shutil.rmtree(settings.storage.table("decisions"))
     other = [field if field.name != "quota" else StructField("quota", StringType()) for field in decisions.TABLE]
     older(settings, StructType(other), "1")
-    with pytest.raises(MutationQuotaError, match=r"version 1 with other or missing columns: quota\); move it away"):
+    with pytest.raises(MutationQuotaError, match=r"version 1 with different or missing columns: quota\); move it away"):
         prepare(settings)
     assert version_of(settings) == "1"
 
 
-def test_the_newest_batch_of_a_query_is_the_tables_own_knowledge(settings):
-    """Also where an older program wrote the table's path behind the query's id."""
+def test_the_newest_batch_of_a_query_is_read_from_the_table(settings):
+    """This includes rows for which an older program wrote the table's path after the query's id."""
     assert newest_batch(settings, "q") == -1
     value = json.dumps(DECISION).encode()
     audit_records(settings, kafka_rows([value], topic="mutation-decisions"), number=7, query_id="q")

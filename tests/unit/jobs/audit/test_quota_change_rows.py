@@ -20,8 +20,8 @@ RECORDS = {
     "none": ALICE | {"controller_mutation_rate": None},
     "the defaults": {"entity": {"user": None, "client-id": None}, "controller_mutation_rate": 5},
     "one for later": ALICE | {"controller_mutation_rate": 5, "effective_at": 2000},
-    "one taken back": ALICE | {"controller_mutation_rate": 5, "effective_at": 2000, "cancelled": True},
-    "one taken back too late": ALICE | {"controller_mutation_rate": 5, "effective_at": 500, "cancelled": True},
+    "a cancelled one": ALICE | {"controller_mutation_rate": 5, "effective_at": 2000, "cancelled": True},
+    "one cancelled too late": ALICE | {"controller_mutation_rate": 5, "effective_at": 500, "cancelled": True},
     "a reset": {"bucket": {"user": "alice", "client-id": "app"}},
     "a callback": {"callback": {"class": GROUP, "configs": {"a": "b"}}, "altered_configs": ["a"]},
     "the settings' callback": {"callback": None},
@@ -36,17 +36,17 @@ def row_of(fields, timestamp=1000):
 
 
 @pytest.mark.parametrize("fields", RECORDS.values(), ids=RECORDS.keys())
-def test_each_record_comes_back(fields):
+def test_each_record_is_read_as_it_was_written(fields):
     record = read_quota_log_record(json.dumps(fields).encode())
     found = row_to_record(row_of(fields))
     when = record.effective_at
     assert found.effective_at == (1000 if when is None else when if fields.get("cancelled") else max(1000, when))
     assert type(found) is type(record)
-    told = {name: getattr(found, name) for name in record.__struct_fields__ if name != "effective_at"}
-    assert told == {name: getattr(record, name) for name in record.__struct_fields__ if name != "effective_at"}
+    stored = {name: getattr(found, name) for name in record.__struct_fields__ if name != "effective_at"}
+    assert stored == {name: getattr(record, name) for name in record.__struct_fields__ if name != "effective_at"}
 
 
-def test_rows_make_the_quotas_in_time():
+def test_rows_give_the_quotas_in_time():
     rows = [
         row_of(ALICE | {"controller_mutation_rate": 5}, 1000),
         row_of(ALICE | {"controller_mutation_rate": 7}, 3000),
@@ -61,10 +61,10 @@ def test_rows_make_the_quotas_in_time():
     assert [quotas.resolve("alice", "app", at).reset_at for at in (3499, 3500)] == [None, 3500]
 
 
-def test_a_row_of_an_older_table_says_the_whole():
+def test_a_row_of_an_older_table_has_the_whole_quota():
     assert row_to_record(row_of(ALICE | {"controller_mutation_rate": 5})).altered_configs is None
 
 
-def test_a_kind_that_is_not_known_is_named():
+def test_an_unknown_kind_is_named():
     with pytest.raises(ValueError, match="a quota change of kind 'tariff'"):
         row_to_record(row_of(ALICE | {"controller_mutation_rate": 5}) | {"kind": "tariff"})

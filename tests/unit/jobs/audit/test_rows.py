@@ -1,4 +1,4 @@
-"""From records of the topics to rows of the tables."""
+"""Records of the topics become rows of the tables."""
 
 import json
 from datetime import UTC, date, datetime, timedelta
@@ -25,7 +25,7 @@ def both(rows):
 
 
 def test_a_decision_becomes_a_typed_row():
-    (row,), strays = both(decision_rows(records(DECISION)))
+    (row,), foreign = both(decision_rows(records(DECISION)))
     topic = DECISION["topics"][0] | dict.fromkeys(("count", "replication_factor", "assignments", "configs"))
     assert row == DECISION | {
         "date": date(1970, 1, 2),
@@ -40,11 +40,11 @@ def test_a_decision_becomes_a_typed_row():
         "repeats": None,
         "observed": None,
     }
-    assert strays == []
+    assert foreign == []
 
 
-def test_all_that_a_decision_may_have_is_in_its_row():
-    """Also what comes as objects and lists: configs, assignments, and the decision that it repeats."""
+def test_all_fields_of_a_decision_are_in_its_row():
+    """This includes objects and lists: configs, assignments, and the decision of a repeat."""
     details = {
         "count": 3,
         "replication_factor": 2,
@@ -68,25 +68,25 @@ def test_all_that_a_decision_may_have_is_in_its_row():
     assert (row["apply"], row["repeats"], row["quota"]) == (True, {"decision_id": "t-0-0", "topics": 1}, None)
 
 
-def test_what_an_older_program_did_not_write_is_null():
+def test_fields_of_newer_programs_are_null():
     older = {name: DECISION[name] for name in ("decision_id", "source", "timestamp", "retry_at", "user", "topics")}
-    ((row,), strays) = both(decision_rows(records(older)))
-    assert (row["user"], row["shadow"], row["more_tags"], strays) == ("alice", None, None, [])
+    ((row,), foreign) = both(decision_rows(records(older)))
+    assert (row["user"], row["shadow"], row["more_tags"], foreign) == ("alice", None, None, [])
 
 
 def test_a_dead_letter_becomes_a_typed_row():
-    letter = {"error": "user: expected str", "value": "{", "timestamp": DAY + DAY // 2, "source": SOURCE}
-    rows, strays = both(dead_letter_rows(records(letter)))
+    letter = {"error": "user: expected string", "value": "{", "timestamp": DAY + DAY // 2, "source": SOURCE}
+    rows, foreign = both(dead_letter_rows(records(letter)))
     assert rows == [letter | {"date": date(1970, 1, 2), "timestamp": NOON}]
-    assert strays == []
+    assert foreign == []
 
 
 def test_a_dead_letter_whose_record_has_no_time_has_its_own():
     letter = {"error": "timestamp: set by the producer", "value": "{", "timestamp": None, "source": SOURCE}
-    ((row,), strays) = both(dead_letter_rows(records(letter)))
-    assert (row["date"], row["error"], strays) == (date(1970, 1, 2), letter["error"], [])
-    (rows, (stray,)) = both(dead_letter_rows(records({"timestamp": None, "source": SOURCE})))
-    assert (rows, stray["error"]) == ([], "value: not a record of topic")
+    ((row,), foreign) = both(dead_letter_rows(records(letter)))
+    assert (row["date"], row["error"], foreign) == (date(1970, 1, 2), letter["error"], [])
+    (rows, (foreign_record,)) = both(dead_letter_rows(records({"timestamp": None, "source": SOURCE})))
+    assert (rows, foreign_record["error"]) == ([], "value: not a record of topic")
 
 
 def test_a_quota_that_its_producer_has_stamped_is_a_dead_letter_of_today():
@@ -98,7 +98,7 @@ def test_a_quota_that_its_producer_has_stamped_is_a_dead_letter_of_today():
 
 
 @pytest.mark.parametrize(
-    "stray",
+    "foreign_record",
     [
         None,
         b"",
@@ -125,9 +125,9 @@ def test_a_quota_that_its_producer_has_stamped_is_a_dead_letter_of_today():
         DECISION | {"user": "\ud800"},
     ],
 )
-def test_what_is_no_decision_is_a_dead_letter_and_only_that(stray):
-    """Neither lost, nor in both tables, nor the end of the query; and it spoils no other record."""
-    rows, letters = both(decision_rows(records(DECISION, stray, DECISION)))
+def test_an_invalid_decision_is_a_dead_letter_and_nothing_else(foreign_record):
+    """It is neither lost nor in both tables, does not end the query, and affects no other record."""
+    rows, letters = both(decision_rows(records(DECISION, foreign_record, DECISION)))
     assert [row["decision_id"] for row in rows] == [DECISION["decision_id"]] * 2
     (dead,) = letters
     assert (dead["error"], dead["source"], dead["date"]) == (
@@ -135,11 +135,17 @@ def test_what_is_no_decision_is_a_dead_letter_and_only_that(stray):
         {"topic": "topic", "partition": 0, "offset": 1},
         date(1970, 1, 2),
     )
-    text = None if stray is None else stray if isinstance(stray, bytes) else json.dumps(stray).encode()
+    text = (
+        None
+        if foreign_record is None
+        else foreign_record
+        if isinstance(foreign_record, bytes)
+        else json.dumps(foreign_record).encode()
+    )
     assert dead["value"] == (text if text is None else "/w==" if text == b"\xff" else text.decode())
 
 
-def test_a_change_of_a_quota_becomes_a_typed_row_and_a_bad_one_a_dead_letter():
+def test_a_quota_change_becomes_a_typed_row_and_an_invalid_one_a_dead_letter():
     change = {
         "entity": {"user": None, "client-id": "app"},
         "controller_mutation_rate": 5,
@@ -169,11 +175,11 @@ def test_a_change_of_a_quota_becomes_a_typed_row_and_a_bad_one_a_dead_letter():
     }
     unset = dict.fromkeys(("callback", "callback_configs", "cluster", "altered_configs"))
     assert row == expected | unset
-    assert (bad["error"], bad["source"]["offset"]) == ("controller_mutation_rate: expected float > 0.0 (value: 0)", 1)
+    assert (bad["error"], bad["source"]["offset"]) == ("controller_mutation_rate: expected number > 0.0 (value: 0)", 1)
 
 
-def test_a_reset_and_a_cancelled_change_have_rows_of_their_own():
-    """A scheduled change is taken back by a record that repeats it."""
+def test_a_reset_and_a_cancellation_have_their_own_rows():
+    """A scheduled change is cancelled by a record that names it."""
     reset = {"bucket": {"user": "alice", "client-id": "app"}, "comment": "one huge deletion"}
     cancel = {"entity": {"user": "alice"}, "controller_mutation_rate": 5, "effective_at": 2 * DAY, "cancelled": True}
     found, _ = both(quota_change_rows(records(reset, cancel)))

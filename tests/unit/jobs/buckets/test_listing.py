@@ -1,4 +1,4 @@
-"""Listing buckets: what each holds now, and which are listed in which order."""
+"""Listing buckets: their current tokens, and their selection and order."""
 
 import msgspec
 import pytest
@@ -40,20 +40,20 @@ def test_a_bucket_without_debt_gains_up_to_its_own_burst():
     assert (row.tokens_now, row.burst, row.in_debt, row.debt_ends_in_ms, row.full_in_ms) == (50, 100, False, 0, 5000)
 
 
-def test_a_bucket_that_has_had_time_enough_is_full():
+def test_a_bucket_is_full_after_enough_time():
     row = to_listed(FULL, NOW, WINDOW)
     assert (row.tokens, row.tokens_now, row.burst, row.full_in_ms) == (8.0, 11.0, 11.0, 0)
 
 
-def test_a_bucket_of_another_window_has_another_burst():
+def test_a_bucket_of_a_different_window_has_a_different_burst():
     assert to_listed(DEBT, NOW, Window(100, 1)).burst == 500.0
 
 
-def test_a_clock_that_is_behind_that_of_the_broker_adds_and_takes_nothing():
+def test_a_clock_behind_that_of_the_broker_neither_adds_nor_removes_tokens():
     assert to_listed(DEBT, NOW - 60_000, WINDOW).tokens_now == -60.0
 
 
-def test_what_takes_for_ever_is_bound():
+def test_infinite_times_are_bounded():
     row = to_listed(msgspec.structs.replace(DEBT, rate=1e-300), NOW, WINDOW)
     assert (row.debt_ends_in_ms, row.full_in_ms) == (MAX_THROTTLE_MS, MAX_THROTTLE_MS)
     assert bucket_row(row, NOW)[5] == "over 24 days"
@@ -69,7 +69,7 @@ def test_what_takes_for_ever_is_bound():
         (Order.NAME, [BOB, TOOL, PAY, ALICE]),
     ],
 )
-def test_they_are_sorted(order, expected):
+def test_buckets_are_sorted(order, expected):
     assert choose(order) == (expected, 0)
 
 
@@ -84,15 +84,15 @@ def test_they_are_sorted(order, expected):
         ({"in_debt": True, "tags": {"user": "bob"}}, []),
     ],
 )
-def test_those_that_are_not_wanted_are_left_out(wanted, expected):
+def test_filtered_buckets_are_omitted(wanted, expected):
     assert choose(**wanted) == (expected, 0)
 
 
-def test_those_beyond_the_limit_are_counted():
+def test_buckets_beyond_the_limit_are_counted():
     assert choose(limit=3) == ([ALICE, PAY, TOOL], 1)
 
 
-def test_a_row_has_what_people_ask_for():
+def test_a_row_has_the_values_that_operators_need():
     assert bucket_row(to_listed(DEBT, NOW, WINDOW), NOW) == [
         "user 'alice'",
         "-25",
@@ -106,5 +106,5 @@ def test_a_row_has_what_people_ask_for():
 
 
 @pytest.mark.parametrize("tags", [Tags("a", ""), Tags("", "b"), Tags('"]', "é"), Tags("", "", (("g", "h"), ("i", "")))])
-def test_tags_come_back_out_of_the_identity_of_their_bucket(tags):
+def test_tags_are_read_from_the_identity_of_their_bucket(tags):
     assert Tags.from_key(tags.key) == tags

@@ -1,4 +1,4 @@
-"""Arguments that are refused before anything is asked, and what commands print by number."""
+"""Arguments that are rejected before any cluster is contacted, and outputs with counts."""
 
 import pytest
 from typer.testing import CliRunner
@@ -37,7 +37,7 @@ from tests.support.programs import run
         (["topics", "create", "--topic", "a", "--partitions", "2147483648"], "expected -1, or 1 to 2147483647"),
         (["topics", "alter", "--topic", "a", "--partitions", "x"], "x: expected a whole number, 1 to 2147483647"),
         (["broker", "--port", "70000"], "--port 70000: expected a whole number, 0 to 65535"),
-        (["broker", "--port", "0", "--data", "/dev/null"], "cannot make the data folder /dev/null: File exists"),
+        (["broker", "--port", "0", "--data", "/dev/null"], "cannot create the data folder /dev/null: File exists"),
         (["quotas", "describe", "-o", "xml"], "--output xml: expected table, json, yaml or jsonl"),
         (
             ["quotas", "apply", "/dev/null", "--yes"],
@@ -45,9 +45,20 @@ from tests.support.programs import run
         ),
         (["quotas", "rollback", "--at", "foo"], "--at 'foo': expected a time"),
         (["dashboard", "--bind", "foo"], "--bind foo: not an IP address"),
+        (["dashboard", "--bind", "0.0.0.0"], "which requires token_file; dashboard --token-file FILE sets it, too"),  # noqa: S104
+        (["quotas", "diff", "nope.yaml"], "nope.yaml: No such file or directory"),
+        (["topics", "alter", "--topic", "[", "--partitions", "2"], "--topic [: not a regular expression: "),
+        (["topics", "delete", "--topic", "a,[", "--yes"], "--topic a,[: not a regular expression: "),
+        (["topics", "describe", "--topic", "["], "--topic [: not a regular expression: "),
+        (["callback", "alter", "--class", "nope"], "--class nope is not allowed by the settings"),
+        (["dead-letters", "resend", "a-0-1", "--value", "nope"], "nope: No such file or directory"),
+        (["dead-letters", "list", "--from", "-1h", "--to", "-2h"], "--from -1h must be before --to -2h"),
+        (["dead-letters", "resend", "--from", "-1h"], "no terminal to ask for confirmation"),
+        (["observe", "follow", "nope"], "nope: No such file or directory"),
+        (["simulate", "-", "--quotas", "-"], "-: standard input can be only one of the files"),
     ],
 )
-def test_a_malformed_argument_is_one_line_and_exit_2_and_asks_no_cluster(args, error):
+def test_a_malformed_argument_is_one_line_with_exit_code_2_and_contacts_no_cluster(args, error):
     done = run(*args, "--set", "kafka.bootstrap_servers=127.0.0.1:1")
     assert (done.returncode, done.stdout) == (2, "")
     assert error in done.stderr
@@ -75,6 +86,7 @@ def test_a_malformed_argument_is_one_line_and_exit_2_and_asks_no_cluster(args, e
         (["enforce", "--config", "a.toml"], "No such option: --config; use --settings FILE"),
         (["--config", "a.toml", "status"], "No such option: --config; use --settings FILE"),
         (["callback", "alter", "--yes"], "No such option: --yes"),
+        (["quotas", "-v", "describe"], "No such option: -v; it comes after the command: quotas COMMAND -v"),
         (["quotas", "alter", "--usr", "a"], "No such option: --usr; did you mean --user?"),
         (["quotas", "list"], "No such command 'list'. Did you mean 'describe'?"),
         (["quotas", "get"], "No such command 'get'. Did you mean 'describe'?"),
@@ -87,13 +99,13 @@ def test_a_malformed_argument_is_one_line_and_exit_2_and_asks_no_cluster(args, e
         (["quota", "describe"], "No such command 'quota'. Did you mean 'quotas'?"),
     ],
 )
-def test_a_name_of_another_program_is_answered_by_ours(args, error):
+def test_the_kafka_name_of_an_option_is_answered_with_ours(args, error):
     done = run(*args)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"mutation-quota: {error}\n")
 
 
 @pytest.mark.parametrize("command", [["topics", "list"], ["topics", "describe"], ["observe", "snapshot"]])
-def test_a_target_cluster_that_cannot_be_reached_is_advised_on_by_its_own_settings(command):
+def test_advice_on_an_unreachable_target_names_its_own_settings(command):
     """Nothing listens on port 1."""
     done = run(*command, "--set", "kafka.target_servers=127.0.0.1:1", "--set", "kafka.timeout_seconds=0.5")
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
@@ -101,8 +113,8 @@ def test_a_target_cluster_that_cannot_be_reached_is_advised_on_by_its_own_settin
     assert "; set kafka.target_servers; for TLS or SASL also target.security_protocol\n" in done.stderr
 
 
-class StatusAskedError(Exception):
-    """Stands for the status."""
+class StatusRequestedError(Exception):
+    """Raised in place of the status."""
 
 
 @pytest.mark.parametrize(
@@ -112,17 +124,17 @@ class StatusAskedError(Exception):
         (["--metrics", "a:1", "--metrics", "[::1]:2"], ["a:1", "[::1]:2"]),
     ],
 )
-def test_status_asks_the_endpoint_of_the_settings_unless_others_are_named(monkeypatch, options, expected):
-    asked = []
+def test_status_polls_the_endpoint_of_the_settings_unless_others_are_named(monkeypatch, options, expected):
+    polled = []
 
     def read_status(_settings, endpoints, _timeout):
-        asked.extend(endpoints)
-        raise StatusAskedError
+        polled.extend(endpoints)
+        raise StatusRequestedError
 
     monkeypatch.setattr(gathering, "read_status", read_status)
     done = CliRunner().invoke(app, ["status", "--set", "metrics.port=9464", *options])
-    assert isinstance(done.exception, StatusAskedError)
-    assert asked == expected
+    assert isinstance(done.exception, StatusRequestedError)
+    assert polled == expected
 
 
 def test_a_config_to_delete_that_is_not_set_is_not_found():

@@ -1,4 +1,4 @@
-"""`decisions list`: what the audit has kept, for people and for programs."""
+"""`decisions list`: the decisions of the audit, for people and for programs."""
 
 import json
 
@@ -16,7 +16,7 @@ NOON = 1_728_043_200_000
 
 @pytest.fixture
 def listed(tmp_path, monkeypatch):
-    """Runs `decisions list` on one decision that admits and one that refuses."""
+    """Run `decisions list` on one decision that admits and one that refuses."""
     monkeypatch.chdir(tmp_path)
     root = f"storage.root={tmp_path}"
     settings = load_settings([root], environment={}, with_default_file=False)
@@ -44,19 +44,21 @@ def test_a_decision_is_a_line(listed):
     ]
 
 
-def test_json_has_the_records_of_the_decisions_topic(listed):
+def test_json_has_the_fields_of_the_decisions_topic(listed):
     (decision,) = json.loads(listed("--refused", "--json").output)["decisions"]
     assert (decision["user"], decision["outcome"], decision["throttle_time_ms"]) == ("bob", "REJECTED", 2000)
     assert decision["topics"][0]["error"] == "THROTTLING_QUOTA_EXCEEDED"
 
 
-def test_nothing_found_is_said(listed):
+def test_an_empty_result_is_reported(listed):
     assert listed("--user", "carol").stdout == "No such decisions.\n"
 
 
 @pytest.mark.parametrize("option", [(), ("--user", "carol"), ("--to", "2024-10-05")])
-def test_the_list_tells_up_to_when_the_audit_has_decisions(listed, option):
-    assert listed(*option).stderr == ("The audit has decisions up to 2024-10-04T12:00:00.001Z; newer ones follow.\n")
+def test_the_list_shows_the_time_up_to_which_the_audit_has_decisions(listed, option):
+    assert listed(*option).stderr == (
+        "The audit has decisions up to 2024-10-04T12:00:00.001Z; newer ones will follow.\n"
+    )
 
 
 def test_a_period_that_the_audit_has_passed_is_complete(listed):
@@ -67,7 +69,7 @@ def test_json_has_the_time_of_the_newest_decision_of_all_clients(listed):
     assert json.loads(listed("--user", "alice", "--json").output)["newest_at"] == NOON + 1
 
 
-def test_a_period_without_time_in_it_is_refused(listed):
+def test_an_empty_period_is_rejected(listed):
     error = listed("--from", "2024-10-05", "--to", "2024-10-04").exception
     assert isinstance(error, BadInput)
     assert str(error) == "--from 2024-10-05 must be before --to 2024-10-04"

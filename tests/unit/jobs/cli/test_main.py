@@ -1,6 +1,7 @@
 """The command line as a whole: its start, its help, and the encoding of its arguments."""
 
 import errno
+import shlex
 import subprocess
 import sys
 
@@ -8,7 +9,7 @@ import pytest
 from typer.main import get_command
 
 from jobs.__main__ import app, main
-from tests.support.programs import run
+from tests.support.programs import command_line, run
 
 
 @pytest.mark.parametrize(
@@ -23,13 +24,13 @@ from tests.support.programs import run
         (["\udcff"], "'\\udcff'"),
     ],
 )
-def test_an_argument_that_is_not_utf_8_is_named_and_exit_2(args, named):
+def test_an_argument_of_invalid_utf_8_is_named_with_exit_code_2(args, named):
     done = run(*args)
     assert (done.returncode, done.stderr) == (2, f"mutation-quota: argument {named}: not UTF-8\n")
 
 
 @pytest.mark.parametrize("command", [[], ["quotas"], ["quotas", "alter"], ["enforce"], ["broker"], ["simulate"]])
-def test_every_command_helps(command):
+def test_every_command_has_help(command):
     done = run(*command, "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert "Usage: " in done.stdout
@@ -57,6 +58,19 @@ def test_parsing_needs_neither_spark_nor_kafka_nor_arrow():
     assert heavy & set(done.stdout.split()) == set()
 
 
+def test_control_characters_of_an_argument_are_escaped_in_its_error():
+    done = run("config", "show", "caf\u00e9\x1b[31m\u202e")
+    expected = "caf\u00e9\\x1b[31m\\u202e: no such setting or section is in force; `config show` lists all"
+    assert (done.returncode, done.stderr) == (4, f"mutation-quota: {expected}\n")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
+def test_a_command_runs_although_a_standard_stream_is_closed(closed):
+    line = f"{shlex.join(command_line('config', 'show', 'topics'))} {closed}"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize(
     ("error", "line"),
     [
@@ -67,7 +81,7 @@ def test_parsing_needs_neither_spark_nor_kafka_nor_arrow():
         ),
     ],
 )
-def test_an_error_of_the_system_is_named_also_if_a_library_gives_it_a_text_alone(error, line, monkeypatch, capsys):
+def test_a_system_error_is_named_even_if_a_library_gives_only_a_text(error, line, monkeypatch, capsys):
     def fail(**_):
         raise error
 

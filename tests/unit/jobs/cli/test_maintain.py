@@ -60,7 +60,7 @@ def test_rows_are_deleted_only_with_consent(kept, maintain):
     assert kept.offsets == [1, 2]
     ran = maintain("--set", "audit.keep_days.decisions=30", "--json", "--yes")
     document = json.loads(ran.output)
-    assert document["carried_out"]
+    assert document["applied"]
     assert [(each["table"], each["rows_deleted"]) for each in document["tables"]] == [
         ("decisions", 1),
         ("dead_letters", 0),
@@ -69,8 +69,8 @@ def test_rows_are_deleted_only_with_consent(kept, maintain):
     assert kept.offsets == [2]
 
 
-def test_over_midnight_no_more_rows_are_deleted_than_were_confirmed(kept, maintain, monkeypatch):
-    """Each look at the clock is a day later than the one before."""
+def test_after_midnight_no_more_rows_are_deleted_than_were_confirmed(kept, maintain, monkeypatch):
+    """Each call of the clock returns a time one day later."""
     for day in range(4):
         kept.commit(1, day=day)
     clock = (datetime(2026, 11, 23, 23, 59, tzinfo=UTC) + timedelta(days=days) for days in count())
@@ -80,7 +80,7 @@ def test_over_midnight_no_more_rows_are_deleted_than_were_confirmed(kept, mainta
     assert kept.offsets == [2, 3, 4]
 
 
-def test_without_rows_to_delete_it_does_not_ask(kept, maintain):
+def test_without_rows_to_delete_there_is_no_confirmation(kept, maintain):
     kept.commit(5)
     ran = maintain()
     assert ran.exit_code == 0, ran.output
@@ -95,7 +95,7 @@ def test_a_root_without_tables_is_an_error_as_for_the_commands_that_read_them(tm
     assert "storage.root" in str(ran.exception)
 
 
-def test_a_store_that_is_down_is_named_before_any_table_is_looked_for(tmp_path, monkeypatch):
+def test_an_unavailable_store_is_named_before_any_table_is_opened(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     options = [word for override in store_overrides(1) for word in ("--set", override)]
     ran = CliRunner().invoke(app, [*options, "maintain"])
@@ -109,7 +109,7 @@ def test_a_store_that_is_down_is_named_before_any_table_is_looked_for(tmp_path, 
     [("decision", BadInput), ("tenant_minutes", MutationQuotaError)],
     ids=["no such table", "a table that does not exist yet"],
 )
-def test_a_table_that_is_not_there_is_an_error(maintain, name, error):
+def test_a_missing_table_is_an_error(maintain, name, error):
     ran = maintain(name)
     assert isinstance(ran.exception, error)
     assert name in str(ran.exception)
@@ -130,17 +130,17 @@ def hold_minutes(root, **fields):
     path.write_bytes(msgspec.json.encode(holder))
 
 
-def test_the_table_of_a_running_minutes_is_left_out_and_the_others_are_maintained(kept, maintain, root):
+def test_the_table_of_a_running_minutes_job_is_skipped_and_the_others_are_maintained(kept, maintain, root):
     kept.commit(5)
     hold_minutes(root)
     ran = maintain("-o", "json")
     assert ran.exit_code == 0, ran.output
     assert "tenant_minutes" not in [each["table"] for each in json.loads(ran.stdout)["tables"]]
-    assert f"tenant_minutes: minutes works on it: process {os.getpid()} on " in ran.stderr
+    assert f"tenant_minutes: minutes maintains it: process {os.getpid()} on " in ran.stderr
     assert kept.files == {"2026-11-21": 1}
 
 
-def test_to_name_the_table_of_a_running_minutes_is_an_error_that_says_what_to_do(kept, maintain, root):
+def test_naming_the_table_of_a_running_minutes_job_is_an_error_with_advice(kept, maintain, root):
     kept.commit(5)
     hold_minutes(root)
     ran = maintain("decisions", "tenant_minutes")
@@ -160,25 +160,25 @@ def test_a_minutes_that_starts_while_the_operator_is_asked_keeps_its_table(kept,
         assert "stop it first" in str(ran.exception)
         assert kept.offsets == [1, 2]
     else:
-        assert "the table is left out" in ran.stderr
+        assert "the table is skipped" in ran.stderr
         assert "tenant_minutes" not in [each["table"] for each in json.loads(ran.stdout)["tables"]]
         assert kept.offsets == [2]
 
 
 @pytest.mark.usefixtures("root")
-def test_the_table_of_the_minutes_is_maintained_first_when_no_job_has_it_and_told_last(kept, maintain, monkeypatch):
-    """Its lease was looked at just before."""
+def test_the_table_of_the_minutes_is_maintained_first_and_printed_last(kept, maintain, monkeypatch):
+    """Its lease was checked just before."""
     kept.commit(1)
     maintained = []
 
-    def keep_up(store, table, *others):
+    def record(store, table, *others):
         maintained.append(table.name)
-        return work.keep_up(store, table, *others)
+        return work.maintain(store, table, *others)
 
-    monkeypatch.setattr(jobs.audit.upkeep.on_demand, "keep_up", keep_up)
-    told = [each["table"] for each in json.loads(maintain("--json").stdout)["tables"]]
+    monkeypatch.setattr(jobs.audit.upkeep.on_demand, "maintain", record)
+    printed = [each["table"] for each in json.loads(maintain("--json").stdout)["tables"]]
     assert maintained == ["tenant_minutes", "decisions", "dead_letters", "quota_changes"]
-    assert told == ["decisions", "dead_letters", "quota_changes", "tenant_minutes"]
+    assert printed == ["decisions", "dead_letters", "quota_changes", "tenant_minutes"]
 
 
 def test_the_minutes_are_maintained_if_their_job_has_ended(kept, maintain, root):
@@ -189,7 +189,7 @@ def test_the_minutes_are_maintained_if_their_job_has_ended(kept, maintain, root)
     assert [each["table"] for each in json.loads(ran.stdout)["tables"]] == ["tenant_minutes"]
 
 
-def test_a_dry_run_shows_the_table_of_a_running_minutes_too(kept, maintain, root):
+def test_a_dry_run_shows_the_table_of_a_running_minutes_job_too(kept, maintain, root):
     kept.commit(1)
     hold_minutes(root)
     assert "tenant_minutes" in maintain("--dry-run").output

@@ -9,8 +9,8 @@ from tests.support.request_log import created, deleted, fetched
 
 QUOTAS = "quotas:\n- user-defaults: true\n  controller_mutation_rate: 1\n"
 ASSUMED = (
-    "cost not in the logs, assumed to be 1: topics 1 to delete topics (observe snapshot knows topics from before; "
-    "observe.default_partitions sets the default)"
+    "topics whose cost is not in the logs, assumed to be 1: 1 to delete topics (observe snapshot saves existing "
+    "topics; observe.default_partitions sets the default)"
 )
 BROKEN = "kafka-request.log: cannot read 1 line; the first: a truncated line, or not JSON: "
 
@@ -33,7 +33,7 @@ def imported(folder, *options):
     return run("observe", "import", "kafka-request.log", "--output-file", "requests.jsonl", *options, cwd=folder)
 
 
-def test_the_summary_tells_what_was_found_and_what_was_not(log):
+def test_the_summary_reports_what_was_found_and_what_was_missing(log):
     done = imported(log, "--time-zone", "Europe/Berlin")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.replace(f"{BROKEN}Input data was truncated", BROKEN).splitlines() == [
@@ -49,8 +49,8 @@ def test_the_summary_tells_what_was_found_and_what_was_not(log):
 
 def test_programs_get_the_summary_as_json_and_the_requests_as_lines(log):
     summary = json.loads(imported(log, "--json").stdout)
-    assert summary["mutations"] == {"CREATE_TOPICS": 61, "CREATE_PARTITIONS": 0, "DELETE_TOPICS": 1}
-    assert summary["logs"]["kafka-request.log"]["broken_lines"] == 1
+    assert summary["mutations_by_operation"] == {"CREATE_TOPICS": 61, "CREATE_PARTITIONS": 0, "DELETE_TOPICS": 1}
+    assert summary["logs"]["kafka-request.log"]["invalid_lines"] == 1
     requests = [json.loads(each) for each in (log / "requests.jsonl").read_text().splitlines()]
     assert [each["topics"][0]["name"] for each in requests] == ["a", "b", "old"]
     piped = run("observe", "import", "kafka-request.log", "--json", cwd=log)
@@ -58,9 +58,10 @@ def test_programs_get_the_summary_as_json_and_the_requests_as_lines(log):
     assert json.loads(piped.stderr) == summary
 
 
-def test_a_snapshot_tells_the_cost_of_topics_from_before(log):
+def test_a_snapshot_gives_the_cost_of_earlier_topics(log):
     (log / "topics.json").write_text('{"at": 0, "partitions": {"old": 12}}')
-    assert json.loads(imported(log, "--snapshot", "topics.json", "--json").stdout)["mutations"]["DELETE_TOPICS"] == 12
+    summary = json.loads(imported(log, "--snapshot", "topics.json", "--json").stdout)
+    assert summary["mutations_by_operation"]["DELETE_TOPICS"] == 12
 
 
 def test_the_requests_are_reported_and_compared(log):
@@ -75,7 +76,7 @@ def test_the_requests_are_reported_and_compared(log):
         "agreeing": 2,  # 60 of 11 leave 49 of debt, 48 a second later; the deletion is of assumed cost, in debt
         "refused_by_both": 1,
     }
-    assert found["causes"] == {"its cost is not told by the log": 1}
+    assert found["causes"] == {"its cost is not in the log": 1}
     text = run("observe", "compare", "requests.jsonl", "--quotas", "quotas.yaml", cwd=log).stdout
     assert text.startswith("Of 3 observed requests, 3 had a quota: 2 got the same answer (1 of these refused)")
 
@@ -100,7 +101,7 @@ def test_the_requests_are_reported_and_compared(log):
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )
-def test_what_cannot_be_done_is_told_in_one_line(log, args, error):
+def test_an_error_is_reported_in_one_line(log, args, error):
     done = run("observe", *args, cwd=log)
     assert done.returncode == 2
     assert done.stderr.startswith("mutation-quota: ")
@@ -114,7 +115,7 @@ def test_quotas_for_a_report_need_requests(log):
     assert "--quotas quotas.yaml: only with --requests" in done.stderr
 
 
-def test_what_fails_leaves_no_file_behind(log):
+def test_a_failure_leaves_no_file(log):
     assert imported(log, "quotas.yaml").returncode == 2
     assert not list(log.glob("*requests*"))
     assert imported(log).returncode == 0

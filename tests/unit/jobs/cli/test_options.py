@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from jobs.cli.options import ConfirmOptions, FileOptions, split_configs
+from jobs.cli.options import ConfirmOptions, FileOptions, TopicPattern, split_configs
 from jobs.cli.output import OutputFormat, OutputOptions
 from quota.errors import BadInput, MutationQuotaError
 from tests.support.programs import run
@@ -21,8 +21,24 @@ from tests.support.programs import run
         ([""], [""]),
     ],
 )
-def test_configs_are_separated_as_kafka_configs_does(given, expected):
+def test_configs_are_separated_as_in_kafka_configs(given, expected):
     assert split_configs(given) == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching"),
+    [
+        (".*", ["Orders", "orders-eu", "logs"]),
+        ("orders", []),
+        ("(?i)orders", ["Orders"]),
+        ("logs, (?i)ORDERS", ["Orders", "logs"]),
+        ("orders-.*|Orders", ["Orders", "orders-eu"]),
+    ],
+)
+def test_a_topic_matches_by_its_whole_name(pattern, matching):
+    """As in kafka-topics.sh; a flag holds for its own expression."""
+    found = TopicPattern.parse(pattern)
+    assert [name for name in ("Orders", "orders-eu", "logs") if found.matches(name)] == matching
 
 
 def test_an_existing_file_is_replaced_only_by_force(tmp_path):
@@ -56,7 +72,7 @@ def test_a_device_or_a_pipe_is_not_replaced_by_a_file(tmp_path):
 
 
 @pytest.mark.parametrize("output", [OutputFormat.JSON, OutputFormat.YAML, OutputFormat.JSONL])
-def test_nobody_is_asked_where_data_is_printed(monkeypatch, output):
+def test_there_is_no_confirmation_if_data_is_printed(monkeypatch, output):
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     with pytest.raises(BadInput, match="cannot ask for confirmation: add --yes"):
         ConfirmOptions().check(OutputOptions(output=output))
@@ -64,7 +80,7 @@ def test_nobody_is_asked_where_data_is_printed(monkeypatch, output):
     ConfirmOptions(dry_run=True).check(OutputOptions(output=output))
 
 
-def test_a_refused_confirmation_changes_nothing(monkeypatch):
+def test_a_declined_confirmation_changes_nothing(monkeypatch):
     monkeypatch.setattr("typer.confirm", lambda _question, **_options: False)
     with pytest.raises(MutationQuotaError, match="nothing was changed"):
         ConfirmOptions().confirm("Delete everything?")

@@ -61,7 +61,7 @@ def test_a_document_without_a_list_is_one_json_line(printed):
     assert json.loads(line) == AS_DATA
 
 
-def test_the_alias_for_json_beside_another_format_is_refused():
+def test_the_alias_for_json_with_another_format_is_rejected():
     assert OutputOptions(as_json=True, output=OutputFormat.JSON).format is OutputFormat.JSON
     with pytest.raises(BadInput, match="give only one of them"):
         OutputOptions(as_json=True, output=OutputFormat.YAML)
@@ -76,7 +76,7 @@ def test_a_piped_table_has_a_line_for_each_row_however_long_and_no_trailing_spac
     ]
 
 
-def test_a_cell_cannot_control_the_terminal_or_be_taken_for_markup(capsys):
+def test_a_cell_cannot_control_the_terminal_or_be_mistaken_for_markup(capsys):
     print_table(("NAME",), [("[bold]x[/bold]",), ("\x1b[2J",), ("two\nlines",)])
     assert capsys.readouterr().out.splitlines() == ["NAME", "[bold]x[/bold]", "'\\x1b[2J'", "'two\\nlines'"]
 

@@ -28,7 +28,9 @@ class Page:
 
     def __init__(self, token="", servers="127.0.0.1:9092", **settings):
         own = [f"dashboard.{name}={value}" for name, value in settings.items()]
-        self.settings = load_settings([f"kafka.bootstrap_servers={servers}", *own], environment={})
+        loaded = load_settings(own, environment={})
+        kafka = loaded.kafka.model_copy(update={"bootstrap_servers": servers})  # unchecked
+        self.settings = loaded.model_copy(update={"kafka": kafka})
         self.feed = Feed(self.settings)
         self.feed.contact = Contact("live")
         self.session = Session(token)
@@ -49,5 +51,5 @@ class Page:
 
 @pytest.fixture
 def page():
-    """Return a function that makes a dashboard of settings."""
+    """Return a function that creates a dashboard from settings."""
     return Page

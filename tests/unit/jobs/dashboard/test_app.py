@@ -35,7 +35,7 @@ def first_event(page):
     return json.loads(lines[1].removeprefix("data: "))
 
 
-def test_the_stream_brings_all_that_is_known(page):
+def test_the_stream_sends_the_whole_state(page):
     shown = page()
     fill(shown, DEBT, REFUSED)
     event = first_event(shown)
@@ -61,18 +61,21 @@ def test_a_decision_is_explained_by_its_bucket_and_the_quota_log(page):
     assert ("", "since 2026-11-21T12:59:59.000Z by ann  # as agreed") in lines
     assert ("charges", "'topic-0' of 30: refused, since K = -2.5 < 0; K stays") in lines
     assert ("throttle", "-K / Q = 2.5 / 5 s = 0.5 s, rounded up") in lines
-    assert ("recomputed", "the same, from the decision before it") in lines
+    assert ("recomputed", "the same, computed from the previous decision of the bucket") in lines
     assert [each["decision_id"] for each in found["before"]] == [DEBT.decision_id]
     assert found["note"] == ""
 
 
-def test_where_the_bucket_was_used_before_the_page_says_what_it_does_not_know(page):
+def test_for_a_bucket_used_earlier_the_page_says_what_is_unknown(page):
     shown = page()
     fill(shown, REFUSED)
-    assert "last hour only" in shown.client.get(f"/api/decisions/{REFUSED.decision_id}").json()["note"]
+    assert (
+        "only the decisions of the last hour"
+        in shown.client.get(f"/api/decisions/{REFUSED.decision_id}").json()["note"]
+    )
 
 
-def test_a_decision_that_is_not_kept_is_not_found(page):
+def test_a_decision_that_is_not_stored_is_not_found(page):
     answer = page().client.get("/api/decisions/mutation-requests-0-99")
     assert answer.status_code == 404
     assert "`mutation-quota explain mutation-requests-0-99`" in answer.json()["error"]
@@ -85,7 +88,7 @@ def test_the_decisions_of_a_tenant_are_listed(page):
     assert [each["id"] for each in found] == [DEBT.decision_id]
 
 
-def test_the_page_holds_nothing_of_records(page):
+def test_the_page_contains_no_data_of_records(page):
     """All names come by the stream, as JSON, and scripts insert them as text."""
     shown = page()
     fill(shown, replace(DEBT, user="<script>alert(1)</script>"))
@@ -110,12 +113,12 @@ def test_settings_are_escaped(page):
 
 
 @pytest.mark.parametrize("name", ["uplot.js", "dashboard.js", "dashboard.css", "icon.svg", "licence.txt"])
-def test_the_files_of_the_page_are_there(page, name):
+def test_the_files_of_the_page_exist(page, name):
     assert page().client.get(f"/assets/{name}").status_code == 200
 
 
 @pytest.mark.parametrize("name", ["page.html", "..%2fpage.py", "%2e%2e/guard.py", ""])
-def test_no_other_files_are_there(page, name):
+def test_no_other_files_are_served(page, name):
     assert page().client.get(f"/assets/{name}").status_code == 404
 
 
@@ -149,23 +152,23 @@ def test_a_quota_is_tried_out_on_what_was_decided(page):
     ],
 )
 @pytest.mark.parametrize("path", ["/api/trials", "/api/quotas"])
-def test_what_is_no_quota_is_refused_with_its_field(page, path, wanted, error):
+def test_an_invalid_quota_is_rejected_with_its_field(page, path, wanted, error):
     answer = post(page(allow_changes="true"), path, wanted)
     assert answer.status_code == 400
     assert error in answer.json()["error"]
 
 
-def test_a_form_of_another_kind_is_refused(page):
+def test_a_form_of_another_content_type_is_rejected(page):
     shown = page(allow_changes="true")
     answer = shown.client.post("/api/quotas", content="{}", headers=shown.own | {"Content-Type": "text/plain"})
     assert answer.status_code == 415
 
 
-def test_a_body_that_is_too_large_is_refused(page):
+def test_a_body_that_is_too_large_is_rejected(page):
     assert post(page(allow_changes="true"), "/api/quotas", {"comment": "x" * 70_000}).status_code == 413
 
 
-def test_a_quota_that_cannot_be_written_is_told(page, monkeypatch):
+def test_a_quota_that_cannot_be_written_is_reported(page, monkeypatch):
     def fail(*_):
         raise ClusterError("the change is not set: no answer in time")
 
@@ -178,9 +181,9 @@ def test_a_quota_that_cannot_be_written_is_told(page, monkeypatch):
 @pytest.mark.parametrize(
     ("state", "ready", "reason"),
     [
-        ("live", 200, "the topics were read up to now"),
+        ("live", 200, "the topics are read to their ends"),
         ("starting", 503, "it is starting"),
-        ("unreachable", 503, "Kafka cannot be reached; the page says why"),
+        ("unreachable", 503, "Kafka cannot be reached; the page shows the reason"),
     ],
 )
 def test_probes_are_answered_without_the_token_and_name_no_address(page, state, ready, reason):
@@ -194,5 +197,5 @@ def test_probes_are_answered_without_the_token_and_name_no_address(page, state, 
 
 def test_a_dashboard_whose_reading_thread_hangs_is_neither_healthy_nor_ready(page):
     shown = page()
-    shown.feed.turned_at -= 601
+    shown.feed.looped_at -= 601
     assert [shown.client.get(path).status_code for path in ("/healthz", "/readyz")] == [503, 503]

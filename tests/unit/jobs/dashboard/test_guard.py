@@ -23,7 +23,7 @@ def test_the_names_of_this_machine_are_served(page, host):
     ["evil.example:8599", "127.0.0.1.evil.example", "10.1.2.3:8599", "[::1]:8599", "", "localhost.:8599", "[", "::1"],
 )
 @pytest.mark.parametrize("path", ["/", "/api/stream", "/assets/dashboard.js", "/nothing"])
-def test_other_names_are_refused_so_that_nobody_can_point_theirs_here(page, host, path):
+def test_other_host_names_are_rejected_against_dns_rebinding(page, host, path):
     assert page().client.get(path, headers={"Host": host}).status_code == 421
 
 
@@ -35,7 +35,7 @@ def test_a_name_of_the_settings_is_served(page):
 
 @pytest.mark.parametrize("headers", [CROSS_SITE, SAME_SITE, {"Origin": "http://127.0.0.1:9000"}, {"Origin": "null"}])
 @pytest.mark.parametrize("path", ["/", "/api/stream", "/api/decisions/x", "/api/buckets?key=x", "/assets/dashboard.js"])
-def test_other_sites_can_read_nothing(page, headers, path):
+def test_another_site_can_read_nothing(page, headers, path):
     assert page().client.get(path, headers=headers).status_code == 403
 
 
@@ -69,14 +69,14 @@ def test_another_site_can_change_nothing_even_with_the_secret(page, headers):
     assert shown.client.post("/api/trials", json=QUOTA, headers=shown.own | headers).status_code == 403
 
 
-def test_behind_a_proxy_with_tls_the_origin_has_another_scheme(page):
+def test_behind_a_proxy_with_tls_the_origin_has_a_different_scheme(page):
     shown = page(allow_changes="true", hosts="quota.example")
     own = shown.own | {"Host": "quota.example", "Origin": "https://quota.example"}
     assert shown.client.post("/api/trials", json=QUOTA, headers=own).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/api/quotas", "/api/trials"])
-def test_without_the_right_to_changes_there_are_none(page, path):
+def test_without_the_permission_there_are_no_changes(page, path):
     shown = page()
     answer = shown.client.post(path, json=QUOTA, headers=shown.own)
     assert (answer.status_code, answer.json()) == (
@@ -98,26 +98,26 @@ def test_each_answer_has_a_strict_policy(page, path):
     assert headers["Cache-Control"] == "no-store"
 
 
-def test_a_refusal_has_it_as_well(page):
+def test_a_rejection_has_the_strict_policy_as_well(page):
     assert "default-src 'none'" in page().client.get("/", headers=CROSS_SITE).headers["Content-Security-Policy"]
 
 
 @pytest.mark.parametrize("path", ["/api/stream", "/api/decisions/x", "/api/buckets", "/assets/dashboard.js"])
-def test_with_a_token_nothing_is_told_without_it(page, path):
+def test_with_a_configured_token_nothing_is_served_without_it(page, path):
     shown = page(token=TOKEN)
     assert shown.client.get(path).status_code == 401
     assert shown.client.get(path, headers={"Authorization": "Bearer no"}).status_code == 401
     assert shown.client.get(path, headers={"Cookie": "mutation-quota-8599=no"}).status_code == 401
 
 
-def test_the_page_asks_for_the_token_and_then_knows_the_browser(page):
+def test_the_page_requests_the_token_once_per_browser(page):
     shown = page(token=TOKEN)
-    asked = shown.client.get("/")
-    assert (asked.status_code, asked.headers["Location"]) == (303, "/login")
+    response = shown.client.get("/")
+    assert (response.status_code, response.headers["Location"]) == (303, "/login")
     origin = {"Origin": "http://127.0.0.1:8599"}
     wrong = shown.client.post("/login", data={"token": "incorrect horse battery"}, headers=origin)
     assert wrong.status_code == 403
-    assert "This is not the token." in wrong.text
+    assert "Wrong token." in wrong.text
     assert "Set-Cookie" not in wrong.headers
     right = shown.client.post("/login", data={"token": TOKEN}, headers=origin)
     assert (right.status_code, right.headers["Location"]) == (303, "/")
@@ -145,14 +145,14 @@ def test_the_token_does_not_replace_the_secret_of_the_page(page):
     assert shown.client.post("/api/trials", json=QUOTA, headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 403
 
 
-def test_an_empty_token_lets_nobody_in_by_it(page):
+def test_an_empty_token_admits_no_client(page):
     shown = page()
     assert (
         shown.client.post("/login", data={"token": ""}, headers={"Origin": "http://127.0.0.1:8599"}).status_code == 403
     )
 
 
-def test_each_start_has_other_secrets():
+def test_each_start_has_different_secrets():
     one, other = Session(TOKEN), Session(TOKEN)
     assert one.csrf != other.csrf
     assert one.start != other.start

@@ -14,7 +14,7 @@ from quota.settings import load_settings
 
 @pytest.fixture
 def taken():
-    """A port that is in use."""
+    """A port in use."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()
@@ -47,7 +47,7 @@ def test_a_port_in_use_is_one_line(taken):
     assert str(raised.value) == f"dashboard.port: 127.0.0.1:{taken} is in use; --port 0 selects a free port"
 
 
-def test_another_port_is_taken_where_any_will_do(taken):
+def test_a_free_port_is_chosen_if_none_is_configured(taken):
     with serve_dashboard(settings(f"dashboard.port={taken}"), any_port=True) as url:
         assert not url.endswith(f":{taken}/")
         assert httpx2.get(url).status_code == 200
@@ -71,14 +71,14 @@ def test_a_page_for_all_addresses_prints_one_that_opens(token, address):
         assert httpx2.get(f"http://127.0.0.1:{port}/").status_code == 303
 
 
-def test_a_token_that_is_emptied_after_the_settings_were_read_opens_nothing(token):
+def test_a_token_file_emptied_after_the_start_admits_no_client(token):
     emptied = settings("dashboard.address=0.0.0.0", f"dashboard.token_file={token}")
     token.write_text("")
     with pytest.raises(BadInput, match="the file is empty"), serve_dashboard(emptied):
         pass
 
 
-def test_an_unexpected_failure_of_the_feed_is_told_and_tried_again(monkeypatch):
+def test_an_unexpected_failure_of_the_feed_is_logged_and_retried(monkeypatch):
     feed, stop, tries = Feed(settings()), threading.Event(), []
 
     def fail(_):

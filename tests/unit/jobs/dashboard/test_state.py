@@ -1,4 +1,4 @@
-"""What the page is told: Q = 5 mutations a second and so B = 55, from 2026-11-21 on."""
+"""The data that the page gets: Q = 5 mutations a second and so B = 55, from 2026-11-21."""
 
 import pytest
 from msgspec.structs import replace
@@ -32,12 +32,12 @@ def quotas_of(*entries):
     return quotas
 
 
-def told(state, now=START, cursor=Cursor()):  # noqa: B008 it cannot be changed
+def page_data(state, now=START, cursor=Cursor()):  # noqa: B008 it cannot be changed
     return state.news(cursor, now)[0]
 
 
 def filled(*decisions, now=START, entries=(FIVE,), **settings):
-    """Return a state that was told of these decisions and entries, at `now`."""
+    """Return a state that has these decisions and entries, at `now`."""
     state = make_state(**settings)
     for each in decisions:
         state.record(received(each))
@@ -52,7 +52,7 @@ REFUSED = decided(30, at=START + 500, state=-2.5, offset=1)
 """Refused at K = -2.5, which is zero again after 500 ms."""
 
 
-def test_a_page_first_gets_all_and_then_what_is_new():
+def test_a_page_first_gets_everything_and_then_new_data():
     state = filled(DEBT)
     first, cursor = state.news(Cursor(), START)
     assert first["first"]
@@ -67,54 +67,54 @@ def test_a_page_first_gets_all_and_then_what_is_new():
     assert [each.user for each in second["tenants"]] == ["alice"]
 
 
-def test_a_page_of_another_state_gets_all_again():
+def test_a_page_of_another_state_gets_everything_again():
     _, cursor = filled(DEBT).news(Cursor(), START)
-    assert told(filled(DEBT), cursor=cursor)["first"]
+    assert page_data(filled(DEBT), cursor=cursor)["first"]
 
 
 def test_a_copy_of_a_decision_counts_once():
-    news = told(filled(DEBT, DEBT))
+    news = page_data(filled(DEBT, DEBT))
     assert (len(news["decisions"]), news["tenants"][0].admitted, news["intervals"][0].admitted) == (1, 60, 60)
 
 
-def test_load_is_added_up_by_five_seconds():
+def test_load_is_summed_up_per_five_seconds():
     later = decided(4, at=START + 5000, state=10.0, offset=2)
-    (one, two) = told(filled(DEBT, REFUSED, later, now=START + 5000), now=START + 5000)["intervals"]
+    (one, two) = page_data(filled(DEBT, REFUSED, later, now=START + 5000), now=START + 5000)["intervals"]
     assert (one.at, one.decisions, one.admitted, one.refused) == (START, 2, 60, 30)
     assert (one.wait, one.p50, one.p99) == (500, 100, 100)
     assert (two.at, two.decisions, two.admitted, two.refused) == (START + 5000, 1, 4, 0)
 
 
-def test_a_percentile_is_that_of_two_digits():
+def test_a_percentile_has_two_digits():
     state = make_state()
     for offset, latency in enumerate((8, 12, 1234)):
         state.record(received(decided(1, at=START, offset=offset), latency))
-    (interval,) = told(state)["intervals"]
+    (interval,) = page_data(state)["intervals"]
     assert (interval.p50, interval.p99) == (12, 1200)
 
 
-def test_a_throttled_tenant_counts_in_each_interval_until_it_may_go_on():
-    """Refused at -50 it waits 10 s: from 0 to 10 s, in two intervals of 5 s, whenever that is looked at."""
+def test_a_throttled_tenant_counts_in_each_interval_until_its_throttle_ends():
+    """Refused at -50 it waits 10 s: from 0 to 10 s, in two intervals of 5 s, at any time of the query."""
     waiting = decided(1, at=START, state=-50.0)
     state = make_state()
     state.record(received(waiting))
     for now in (START, START + 1000, START + 5000, START + 9999, START + 20_000):
         state.refresh(now, None, changed=False)
-    assert [(each.at - START, each.throttled) for each in told(state, START + 20_000)["intervals"]] == [
+    assert [(each.at - START, each.throttled) for each in page_data(state, START + 20_000)["intervals"]] == [
         (0, 1),
         (5000, 1),
     ]
 
 
-def test_throttle_times_of_the_past_count_as_well():
+def test_past_throttle_times_count_as_well():
     state = make_state(now=START + HOUR // 2)
     state.record(received(decided(1, at=START, state=-50.0)))
     state.refresh(START + HOUR // 2, None, changed=False)
-    assert sum(each.throttled for each in told(state, START + HOUR // 2)["intervals"]) == 2
+    assert sum(each.throttled for each in page_data(state, START + HOUR // 2)["intervals"]) == 2
 
 
-def test_a_tenant_is_told_with_the_level_from_which_its_tokens_follow():
-    (row,) = told(filled(DEBT, REFUSED, now=START + 500), START + 500)["tenants"]
+def test_a_tenant_has_the_level_from_which_its_tokens_follow():
+    (row,) = page_data(filled(DEBT, REFUSED, now=START + 500), START + 500)["tenants"]
     assert (row.user, row.client, row.tags) == ("alice", "*", ("alice", ""))
     level = row.level
     assert (level.tokens, level.at, level.rate, level.burst) == (-2.5, START + 500, 5.0, 55.0)
@@ -125,70 +125,70 @@ def test_a_tenant_is_told_with_the_level_from_which_its_tokens_follow():
 def test_a_quota_that_was_raised_shows_before_the_next_request():
     """-5 at the decision; 2 s later, at 5, the rate is 10, and the burst 110."""
     raised = QuotaLogEntry(1, START + 2000, QuotaRecord(ALICE, 10.0))
-    (row,) = told(filled(DEBT, entries=(FIVE, raised), now=START + 3000), START + 3000)["tenants"]
+    (row,) = page_data(filled(DEBT, entries=(FIVE, raised), now=START + 3000), START + 3000)["tenants"]
     assert (row.level.tokens, row.level.at, row.level.rate, row.level.burst) == (5.0, START + 2000, 10.0, 110.0)
 
 
 def test_a_quota_that_was_removed_leaves_no_level():
     removed = QuotaLogEntry(1, START + 2000, QuotaRecord(ALICE, None))
-    (row,) = told(filled(DEBT, entries=(FIVE, removed), now=START + 3000), START + 3000)["tenants"]
+    (row,) = page_data(filled(DEBT, entries=(FIVE, removed), now=START + 3000), START + 3000)["tenants"]
     assert (row.level, row.entity) == (None, "")
 
 
 def test_a_bucket_that_was_reset_is_full():
     reset = QuotaLogEntry(1, START + 1000, ResetRecord({"user": "alice"}))
-    (row,) = told(filled(DEBT, entries=(FIVE, reset), now=START + 1000), START + 1000)["tenants"]
+    (row,) = page_data(filled(DEBT, entries=(FIVE, reset), now=START + 1000), START + 1000)["tenants"]
     assert (row.level.tokens, row.level.at) == (55.0, START + 1000)
 
 
-def test_without_quotas_the_last_decision_tells_the_level():
+def test_without_quotas_the_last_decision_gives_the_level():
     state = make_state()
     state.record(received(DEBT))
     state.refresh(START, None, changed=False)
-    (row,) = told(state)["tenants"]
+    (row,) = page_data(state)["tenants"]
     assert (row.level.tokens, row.level.rate, row.level.burst) == (-5.0, 5.0, Window().burst(5.0))
 
 
-def test_who_has_no_quota_has_no_level():
-    (row,) = told(filled(decided(7, rate=None, at=START)))["tenants"]
+def test_a_tenant_without_a_quota_has_no_level():
+    (row,) = page_data(filled(decided(7, rate=None, at=START)))["tenants"]
     assert (row.level, row.name, row.admitted) == (None, "all without a quota", 7)
 
 
-def test_changes_tell_what_was_before():
+def test_changes_have_the_previous_value():
     raised = QuotaLogEntry(1, START, QuotaRecord(ALICE, 10.0, altered_by="ben\n"))
-    newest, oldest = told(filled(entries=(FIVE, raised)))["changes"]
+    newest, oldest = page_data(filled(entries=(FIVE, raised)))["changes"]
     assert oldest.what == "user-principal 'alice': none → controller_mutation_rate=5.0"
     assert (oldest.by, oldest.comment) == ("ann", "as agreed")
     assert newest.what == "user-principal 'alice': controller_mutation_rate=5.0 → controller_mutation_rate=10.0"
     assert newest.by == "'ben\\n'"
 
 
-def test_a_scheduled_change_tells_when_it_was_made():
+def test_a_scheduled_change_has_the_time_of_its_record():
     later = QuotaLogEntry(1, START, QuotaRecord(ALICE, 10.0, effective_at=START + 1000))
-    newest, _ = told(filled(entries=(FIVE, later)))["changes"]
+    newest, _ = page_data(filled(entries=(FIVE, later)))["changes"]
     assert newest.at == START + 1000
     assert newest.what.endswith("(set at 2026-11-21T13:00:00.000Z)")
 
 
-def test_dead_letters_are_counted_and_the_last_one_told():
+def test_dead_letters_are_counted_and_the_last_one_is_shown():
     state = make_state()
     letter = DeadLetter(error="topics: missing", value="{}", timestamp=START, source=Source("mutation-requests", 0, 0))
     state.record(ReceivedAnswer(letter, START))
-    news = told(state)
+    news = page_data(state)
     assert (news["intervals"][0].letters, news["letter"]) == (1, "topics: missing")
 
 
-def test_what_is_older_than_an_hour_is_dropped():
+def test_data_older_than_an_hour_is_dropped():
     state = filled(DEBT)
     state.refresh(START + HOUR + 10_000, quotas_of(FIVE), changed=False)
-    news = told(state, START + HOUR + 10_000)
+    news = page_data(state, START + HOUR + 10_000)
     assert (news["intervals"], news["decisions"], news["tenants"], news["buckets"]) == ([], [], [], 0)
 
 
-def test_of_too_many_decisions_the_oldest_are_dropped():
+def test_the_oldest_decisions_are_dropped_beyond_the_maximum():
     decisions = [decided(1, at=START + each, offset=each) for each in range(120)]
     state = filled(*decisions, max_decisions=100)
-    assert told(state)["kept"] == 100
+    assert page_data(state)["kept"] == 100
     assert state.find("mutation-requests-0-19", 0) is None
     assert state.find("mutation-requests-0-20", 0) is not None
 
@@ -198,7 +198,7 @@ def test_tenants_are_bounded_and_the_quietest_are_dropped():
     for each in range(5001):
         decision = replace(decided(1, at=START + each, offset=each), user_tag=f"u{each}")
         state.record(received(decision))
-    news = told(state)
+    news = page_data(state)
     assert (news["buckets"], news["left_out"]) == (4501, 500)
 
 
@@ -206,7 +206,7 @@ def test_tenants_are_bounded_and_the_quietest_are_dropped():
     ("name", "shown"), [("alice", "alice"), ("עלי", "'עלי' (spelled '\\u05e2\\u05dc\\u05d9')"), ("a\n", "'a\\n'")]
 )
 def test_names_that_look_alike_are_spelled_out(name, shown):
-    assert told(filled(replace(DEBT, user=name)))["decisions"][0].user == shown
+    assert page_data(filled(replace(DEBT, user=name)))["decisions"][0].user == shown
 
 
 def test_the_neighbours_of_a_decision_are_those_of_its_bucket_in_order():
@@ -224,7 +224,7 @@ def test_the_decisions_of_a_bucket_are_found_by_its_key():
 
 
 def test_an_entity_in_the_log_needs_no_request():
-    news = told(filled(entries=(FIVE, QuotaLogEntry(1, START, QuotaRecord(QuotaEntity(None), 1.0)))))
+    news = page_data(filled(entries=(FIVE, QuotaLogEntry(1, START, QuotaRecord(QuotaEntity(None), 1.0)))))
     assert (news["buckets"], len(news["changes"])) == (0, 2)
 
 
@@ -233,7 +233,7 @@ def cluster_at(moment, partitions, effective_at=None):
     return QuotaLogEntry(partitions, moment, record)
 
 
-def test_metadata_that_was_replaced_more_than_an_hour_ago_is_dropped_and_what_held_since_is_kept():
+def test_metadata_replaced_more_than_an_hour_ago_is_dropped_and_its_successor_is_stored():
     """The one of -30 min is scheduled since long ago; the one that was in force an hour ago is needed for decisions."""
     hour = 3_600_000
     old, in_force = cluster_at(START - 3 * hour, 1), cluster_at(START - 2 * hour, 2)

@@ -26,8 +26,8 @@ def tried(quota, *decisions, entity=ALICE, entries=(FIVE,)):
     return try_quota([codec.encode(each) for each in decisions], entries, SETTINGS, entity, quota)
 
 
-def test_a_larger_quota_admits_what_was_refused():
-    """110 - 60 = 50, at most 110; nobody waits."""
+def test_a_larger_quota_admits_refused_requests():
+    """110 - 60 = 50, at most 110; no client is throttled."""
     trial = tried(Quota(10.0), *DECISIONS)
     assert (trial.recorded.admitted, trial.recorded.refused, trial.recorded.throttled_seconds) == (70, 10, 0.5)
     assert (trial.tried.admitted, trial.tried.refused, trial.tried.throttled_seconds) == (80, 0, 0)
@@ -35,7 +35,7 @@ def test_a_larger_quota_admits_what_was_refused():
     assert (trial.recorded.peak, trial.tried.peak) == (60, 70)
 
 
-def test_a_smaller_quota_refuses_what_was_admitted():
+def test_a_smaller_quota_refuses_admitted_requests():
     """11 - 60 = -49; at 2 s it is -47, which takes 47 s."""
     trial = tried(Quota(1.0), *DECISIONS)
     assert (trial.tried.admitted, trial.tried.refused, trial.tried.newly_refused) == (60, 20, 10)
@@ -43,25 +43,25 @@ def test_a_smaller_quota_refuses_what_was_admitted():
     assert trial.tried.requests == trial.recorded.requests == 3
 
 
-def test_a_bucket_begins_as_its_first_decision_found_it():
+def test_a_bucket_begins_in_the_state_before_its_first_decision():
     """At K = -2.5, 10 mutations: refused with 2.5 s to wait at a rate of 1."""
     trial = tried(Quota(1.0), DECISIONS[1])
     assert (trial.tried.refused, trial.tried.throttled_seconds) == (10, 2.5)
 
 
-def test_without_a_quota_all_is_admitted():
+def test_without_a_quota_everything_is_admitted():
     trial = tried(None, *DECISIONS)
     assert (trial.tried.admitted, trial.tried.refused) == (80, 0)
 
 
-def test_who_is_not_concerned_is_left_out():
+def test_tenants_that_are_not_affected_are_omitted():
     bob = replace(decided(7, rate=None, at=START, offset=9), user="bob")
     trial = tried(Quota(10.0), *DECISIONS, bob)
     assert (trial.requests, trial.recorded.requests) == (4, 3)
     assert [(each.user, each.load.requests) for each in trial.senders] == [("alice", 3)]
 
 
-def test_a_more_specific_quota_goes_before_the_one_that_is_tried():
+def test_a_more_specific_quota_precedes_the_tried_one():
     trial = tried(Quota(1.0), *DECISIONS, entity=QuotaEntity(None))
     assert (trial.requests, trial.recorded.requests) == (3, 0)
 
@@ -74,6 +74,6 @@ def test_a_quota_takes_over_from_a_less_specific_one():
     assert (trial.recorded.requests, trial.tried.newly_admitted) == (3, 10)
 
 
-def test_without_requests_there_is_nothing_to_tell():
+def test_without_requests_the_trial_is_empty():
     trial = tried(Quota(10.0))
     assert (trial.since, trial.requests, trial.tried.requests, trial.senders) == (None, 0, 0, [])

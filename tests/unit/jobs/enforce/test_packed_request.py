@@ -1,4 +1,4 @@
-"""A request goes packed into the stateful stage, and comes out as it was resolved."""
+"""A request is packed for the stateful stage, and unpacked unchanged."""
 
 import pytest
 
@@ -13,7 +13,7 @@ QUOTAS = timeline((QuotaEntity("alice"), 5.0, 0))
 
 
 def through_the_stage(value, policy, topic="requests", timestamp=1000):
-    """What was resolved, and what comes out."""
+    """Return a resolved record, and the same after packing and unpacking."""
     record = Record(Source(topic, 1, 7), timestamp, value, b"key")
     resolved = resolve(record, QUOTAS, policy)
     packed = pack_request(record, resolved)
@@ -27,18 +27,18 @@ def through_the_stage(value, policy, topic="requests", timestamp=1000):
         (Policy(), "requests", "alice"),
         (Policy(), "requests", "bob"),
         (Policy(exempt_users=frozenset({"alice"})), "requests", "alice"),
-        (Policy(requests_of_users="requests"), "requests.alice", ""),
-        (Policy(requests_of_users="requests"), "requests.alice", "alice"),
+        (Policy(user_topic_prefix="requests"), "requests.alice", ""),
+        (Policy(user_topic_prefix="requests"), "requests.alice", "alice"),
     ],
 )
-def test_a_request_comes_out_as_it_was_resolved(policy, topic, named):
-    """With its user, whom the payload or the topic names, and with its quota or none."""
+def test_a_resolved_request_is_unpacked_unchanged(policy, topic, named):
+    """It has its user, from the payload or the topic, and its quota or none."""
     before, after = through_the_stage(request_json(3, 0, user=named, client_id=""), policy, topic)
     assert after == before
     assert after[1].request.user in {"alice", "bob"}
 
 
-def test_an_observed_request_comes_out_with_the_moment_as_of_which_it_is_decided():
+def test_an_observed_request_is_unpacked_with_the_time_as_of_which_it_is_decided():
     value = request_json(3, user="alice", observed={"at": 400, "error_codes": [89]})
     before, after = through_the_stage(value, Policy())
     assert after == before
@@ -46,7 +46,7 @@ def test_an_observed_request_comes_out_with_the_moment_as_of_which_it_is_decided
 
 
 @pytest.mark.parametrize("value", [None, b"", b"\xff", b"{}", request_json(1, user="b" * 2000)])
-def test_a_dead_letter_comes_out_as_it_was(value):
+def test_a_dead_letter_is_unpacked_unchanged(value):
     before, after = through_the_stage(value, Policy())
     assert after == before
     assert after[1].error

@@ -1,4 +1,4 @@
-"""How answers are written."""
+"""The producer settings by which decisions are written."""
 
 from jobs.enforce.query import sink_options
 from quota.settings import load_settings

@@ -10,7 +10,7 @@ LISTENER = Listener(1, ("kafka", 9092))
 
 
 class FakeTransport:
-    """A transport that notes what is asked of it."""
+    """A transport that records its calls."""
 
     def __init__(self):
         self.written = bytearray()
@@ -39,25 +39,25 @@ class FakeTransport:
         self.aborted = True
 
 
-class FakeQuestions:
-    """Notes what is asked."""
+class FakeDecisions:
+    """Records requests for decisions."""
 
     def __init__(self):
-        self.asked, self.forgotten = [], 0
+        self.requested, self.forgotten = [], 0
 
-    def ask(self, question, tell):
-        self.asked.append((question, tell))
+    def request(self, question, tell):
+        self.requested.append((question, tell))
 
     def forget(self, _tell):
         self.forgotten += 1
 
 
-class Surroundings:
-    """A server's part, by hand: the broker is connected when `connected` is set."""
+class ConnectionHost:
+    """A server's interface, operated by hand: the broker is connected when `connected` is set."""
 
-    def __init__(self, gate):
-        self.gate = gate
-        self.questions = FakeQuestions()
+    def __init__(self, context):
+        self.context = context
+        self.decisions = FakeDecisions()
         self.too_many = None
         self.gone = []
         self.connected = asyncio.Event()
@@ -95,9 +95,9 @@ class Scene:
 
     def __init__(self, protocol, **options):
         self.play = Play(protocol, **options)
-        self.surroundings = Surroundings(self.play.gate)
+        self.host = ConnectionHost(self.play.context)
         self.client = FakeTransport()
-        self.connection = ClientConnection(self.surroundings, LISTENER)
+        self.connection = ClientConnection(self.host, LISTENER)
         self.play.channel = self.connection.channel
         self.play.ports = self.ports = FakePorts()
 
@@ -106,7 +106,7 @@ class Scene:
 
     async def connect(self):
         """Let the broker be connected."""
-        self.surroundings.connected.set()
+        self.host.connected.set()
         await self.turn()
 
     @staticmethod
@@ -118,16 +118,16 @@ class Scene:
         self.connection.data_received(data)
 
     def broker_side(self):
-        return self.surroundings.made
+        return self.host.made
 
     def serve(self):
         """Have the broker answer what it got."""
-        self.ports.broker += self.surroundings.broker.written
-        self.surroundings.broker.written.clear()
+        self.ports.broker += self.host.broker.written
+        self.host.broker.written.clear()
         while (answer := self.play.next_answer()) is not None:
             self.broker_side().data_received(answer)
-            self.ports.broker += self.surroundings.broker.written
-            self.surroundings.broker.written.clear()
+            self.ports.broker += self.host.broker.written
+            self.host.broker.written.clear()
 
     def answers(self):
         self.ports.client += self.client.written

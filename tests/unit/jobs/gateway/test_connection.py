@@ -1,11 +1,11 @@
-"""A client's connection without sockets: what is read, held and closed, and when."""
+"""A client's connection without sockets: reading, buffering and closing."""
 
 import asyncio
 import struct
 
 import pytest
 
-from quota.gateway.mutations.mutate import Verdict
+from quota.gateway.mutations.mutate import DecisionReply
 from tests.unit.gateway.play import decision_on
 from tests.unit.jobs.gateway.scene import Scene
 
@@ -34,13 +34,13 @@ def creation(on, name="a"):
     return on.play.frame(19, 7, {"topics": [topic], "timeoutMs": 30_000, "validateOnly": False})
 
 
-def test_the_broker_is_connected_when_a_request_is_there(scene):
+def test_the_broker_is_connected_at_the_first_request(scene):
     """Nothing is read meanwhile; what has come is sent then, in order."""
 
     async def act(on):
         on.receive(b"\0\0")
         await on.turn()
-        assert on.surroundings.attempts == 0
+        assert on.host.attempts == 0
         on.receive((metadata(on) + metadata(on))[2:])
         assert not on.client.reading
         await on.connect()
@@ -55,50 +55,50 @@ def test_a_broker_that_cannot_be_reached_closes_the_connection(scene):
     """The client tries again by itself."""
 
     async def act(on):
-        on.surroundings.error = OSError("no route")
+        on.host.error = OSError("no route")
         on.receive(metadata(on))
         await on.connect()
         assert on.client.closed
-        assert on.play.gate.stats.closed == {"broker": 1}
+        assert on.play.context.stats.closed == {"broker": 1}
 
     scene(act)
 
 
-def test_a_client_that_leaves_while_the_broker_is_connected_leaves_nothing(scene):
+def test_a_client_that_disconnects_during_the_connection_to_the_broker_leaves_nothing(scene):
     """The attempt is given up."""
 
     async def act(on):
         on.receive(metadata(on))
         on.connection.connection_lost(None)
         await on.connect()
-        assert on.surroundings.broker is None
-        assert on.surroundings.gone == [on.connection]
+        assert on.host.broker is None
+        assert on.host.gone == [on.connection]
 
     scene(act)
 
 
-def test_a_client_that_does_not_read_is_not_read_and_nor_is_its_broker(scene):
+def test_a_client_that_does_not_read_is_not_read_from_and_neither_is_its_broker(scene):
     """The gateway answers some requests itself: such answers would pile up."""
 
     async def act(on):
         on.receive(metadata(on))
         await on.connect()
         on.connection.pause_writing()
-        assert (on.client.reading, on.surroundings.broker.reading) == (False, False)
+        assert (on.client.reading, on.host.broker.reading) == (False, False)
         on.connection.resume_writing()
-        assert (on.client.reading, on.surroundings.broker.reading) == (True, True)
+        assert (on.client.reading, on.host.broker.reading) == (True, True)
 
     scene(act)
 
 
-def test_a_client_that_does_not_read_while_the_broker_is_connected_holds_back_the_broker(scene):
-    """From its first byte on."""
+def test_a_client_that_stops_reading_holds_back_the_broker(scene):
+    """Its first byte is enough."""
 
     async def act(on):
         on.receive(metadata(on))
         on.connection.pause_writing()
         await on.connect()
-        assert (on.client.reading, on.surroundings.broker.reading) == (False, False)
+        assert (on.client.reading, on.host.broker.reading) == (False, False)
 
     scene(act)
 
@@ -117,8 +117,8 @@ def test_a_slow_broker_is_not_sent_more_than_it_takes(scene):
     scene(act)
 
 
-def test_a_waiting_client_is_read_up_to_64_kib_so_that_its_end_is_seen(scene):
-    """While a decision is awaited; then what it has written goes on."""
+def test_a_waiting_client_is_read_up_to_64_kib_to_detect_its_end(scene):
+    """This lasts while a decision is pending; then its further bytes are processed."""
 
     async def act(on):
         on.receive(creation(on))
@@ -131,10 +131,10 @@ def test_a_waiting_client_is_read_up_to_64_kib_so_that_its_end_is_seen(scene):
         count = 64 * 1024 // len(one)
         on.receive(b"".join(metadata(on) for _ in range(count)))
         assert not on.client.reading
-        ((question, tell),) = on.surroundings.questions.asked
-        tell(Verdict(decision_on(question.request), 1))
+        ((question, tell),) = on.host.decisions.requested
+        tell(DecisionReply(decision_on(question.request), 1))
         on.serve()
-        for channel in list(on.play.gate.mutes.due(on.connection.now())):
+        for channel in list(on.play.context.mutes.due(on.connection.now())):
             on.connection.run(channel.resume)
         for _ in range(5):
             on.serve()
@@ -144,8 +144,8 @@ def test_a_waiting_client_is_read_up_to_64_kib_so_that_its_end_is_seen(scene):
     scene(act)
 
 
-def test_a_client_that_writes_without_end_and_waits_for_no_answer_is_not_read_any_further(scene):
-    """A thousand requests are under way, and some are held."""
+def test_a_client_that_writes_without_end_and_reads_nothing_is_not_read_further(scene):
+    """A thousand requests are pending, and some are held."""
 
     async def act(on):
         on.receive(metadata(on))
@@ -159,7 +159,7 @@ def test_a_client_that_writes_without_end_and_waits_for_no_answer_is_not_read_an
     scene(act)
 
 
-def test_a_client_that_leaves_while_it_is_decided_is_forgotten(scene):
+def test_a_client_that_disconnects_before_its_decision_is_forgotten(scene):
     """The question, the channel and the broker's connection."""
 
     async def act(on):
@@ -167,17 +167,17 @@ def test_a_client_that_leaves_while_it_is_decided_is_forgotten(scene):
         await on.connect()
         on.serve()
         on.connection.connection_lost(None)
-        assert on.surroundings.questions.forgotten == 1
-        assert on.surroundings.broker.closed
-        ((question, tell),) = on.surroundings.questions.asked
-        tell(Verdict(decision_on(question.request), 1))
+        assert on.host.decisions.forgotten == 1
+        assert on.host.broker.closed
+        ((question, tell),) = on.host.decisions.requested
+        tell(DecisionReply(decision_on(question.request), 1))
         on.serve()
         assert on.play.changes_seen() == []
 
     scene(act)
 
 
-def test_a_broker_that_leaves_closes_the_client(scene):
+def test_a_broker_that_disconnects_closes_the_client(scene):
     """It finds out by itself whether the broker is back."""
 
     async def act(on):
@@ -185,7 +185,7 @@ def test_a_broker_that_leaves_closes_the_client(scene):
         await on.connect()
         on.broker_side().connection_lost(None)
         assert on.client.closed
-        assert on.play.gate.stats.closed == {}
+        assert on.play.context.stats.closed == {}
 
     scene(act)
 
@@ -198,21 +198,21 @@ def test_a_broker_that_leaves_closes_the_client(scene):
         (b"\0\0\0\x12\0\x13\0\x04\0\0\0\1\xff\xff\x7f\xff\xff\xff\0\0\0\0", "malformed"),
     ],
 )
-def test_what_is_no_request_closes_the_connection_for_a_reason_that_is_counted_once(scene, data, reason):
-    """And never connects to the broker."""
+def test_an_invalid_request_closes_the_connection_for_a_reason_that_is_counted_once(scene, data, reason):
+    """It never connects to the broker."""
 
     async def act(on):
         on.receive(data)
         await on.connect()
         assert on.client.closed
-        assert on.surroundings.broker is None
-        assert on.play.gate.stats.closed == {reason: 1}
+        assert on.host.broker is None
+        assert on.play.context.stats.closed == {reason: 1}
 
     scene(act)
 
 
-def test_an_error_of_the_gateways_own_closes_one_connection(scene, caplog):
-    """It is logged with its trace, and raised to nobody."""
+def test_an_internal_error_of_the_gateway_closes_one_connection(scene, caplog):
+    """It is logged with its trace, and not raised."""
 
     async def act(on):
         def fail(_data):
@@ -220,26 +220,26 @@ def test_an_error_of_the_gateways_own_closes_one_connection(scene, caplog):
 
         on.connection.run(fail, b"x")
         assert on.client.closed
-        assert on.play.gate.stats.closed == {"internal": 1}
+        assert on.play.context.stats.closed == {"internal": 1}
 
     scene(act)
     assert "ZeroDivisionError" in caplog.text
 
 
 def test_too_many_connections_are_closed_at_once(scene):
-    """With the reason of the server."""
+    """The reason is the server's."""
 
     async def act(on):
-        on.surroundings.too_many = "there are too many"
+        on.host.too_many = "there are too many"
         on.open()
         assert on.client.closed
-        assert on.play.gate.stats.closed == {"too_many": 1}
+        assert on.play.context.stats.closed == {"too_many": 1}
 
     scene(act)
 
 
 def test_a_pause_ends_by_itself(scene):
-    """A topic that brokers do not know yet is asked for again."""
+    """A topic that brokers do not know yet is polled after a pause."""
 
     async def act(on):
         on.play.cluster.create("a", 1)
@@ -247,37 +247,37 @@ def test_a_pause_ends_by_itself(scene):
         on.receive(on.play.frame(20, 5, {"topicNames": ["a"], "timeoutMs": 1000}))
         await on.connect()
         on.serve()
-        assert on.surroundings.questions.asked == []
+        assert on.host.decisions.requested == []
         on.play.cluster.unseen.clear()
-        while not on.surroundings.questions.asked:
+        while not on.host.decisions.requested:
             await asyncio.sleep(0.005)
             on.serve()
 
     scene(act)
 
 
-def test_a_request_that_never_ends_is_closed_when_all_connections_hold_too_much(scene):
-    """And what it held is given back; a connection that holds little is not the one that is closed."""
+def test_a_connection_with_an_endless_request_is_closed_when_all_connections_hold_too_much(scene):
+    """Its bytes are released; a connection that holds little is not closed."""
 
     async def act(on):
-        on.surroundings.most_held = 200_000
+        on.host.most_held = 200_000
         on.receive(struct.pack(">ihhi", 1_000_000, 3, 12, 1))
         on.receive(bytes(60_000))
-        assert (on.client.is_closing(), on.surroundings.held) == (False, 60_012)
-        on.surroundings.held += 150_000
+        assert (on.client.is_closing(), on.host.held) == (False, 60_012)
+        on.host.held += 150_000
         on.receive(b"x")
         assert not on.client.is_closing()
         on.receive(bytes(10_000))
         assert on.client.is_closing()
         on.connection.connection_lost(None)
-        assert on.surroundings.held == 150_000
-        assert on.play.gate.stats.closed == {"memory": 1}
+        assert on.host.held == 150_000
+        assert on.play.context.stats.closed == {"memory": 1}
 
     scene(act)
 
 
-def test_a_gateway_that_is_stopped_takes_the_rest_of_a_request_that_is_passed_on(scene):
-    """And is idle when that is answered."""
+def test_a_stopped_gateway_reads_the_rest_of_a_forwarded_request(scene):
+    """It is idle when that is answered."""
 
     async def act(on):
         head = struct.pack(">ihhi", 30, 2, 6, 1) + struct.pack(">h", -1) + b"\0"

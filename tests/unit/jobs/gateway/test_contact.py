@@ -1,4 +1,4 @@
-"""Whether a running gateway reaches a broker."""
+"""The contact of a running gateway with its brokers."""
 
 import asyncio
 import socket
@@ -33,22 +33,22 @@ def test_one_broker_that_answers_is_enough(protocol, broker):
     assert failure(protocol, free_port(), broker.port) == ""
 
 
-def test_what_each_broker_says_is_told_if_none_answers(protocol):
+def test_the_error_of_each_broker_is_reported_if_none_answers(protocol):
     first, second = free_port(), free_port()
-    expected = f"127.0.0.1:{first}: nobody listens there; 127.0.0.1:{second}: nobody listens there"
+    expected = f"127.0.0.1:{first}: connection refused; 127.0.0.1:{second}: connection refused"
     assert failure(protocol, first, second) == expected
 
 
-def test_a_port_that_listens_and_says_nothing_is_no_broker(protocol, monkeypatch):
-    """As a load balancer without brokers behind it, or a broker that hangs."""
+def test_a_port_that_listens_without_responding_is_not_a_broker(protocol, monkeypatch):
+    """It is a load balancer without brokers, or a broker that hangs."""
     monkeypatch.setattr(contact, "_ANSWER_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         assert failure(protocol, port) == f"127.0.0.1:{port}: no answer"
 
 
-def test_it_is_noted_when_brokers_go_and_come_back(protocol, monkeypatch):
-    monkeypatch.setattr(contact, "_LOOK_SECONDS", 0.01)
+def test_lost_and_recovered_brokers_are_logged(protocol, monkeypatch):
+    monkeypatch.setattr(contact, "_CHECK_SECONDS", 0.01)
     stats, broker = GatewayStats(), ScriptedBroker(protocol, {})
 
     async def scene():

@@ -1,4 +1,4 @@
-"""Whether a broker requests clients' certificates, seen in the handshake of TLS."""
+"""Detection, in the TLS handshake, of brokers that request clients' certificates."""
 
 import asyncio
 import ssl
@@ -39,7 +39,7 @@ async def handshake(server, client):
     ("auth", "requested"), [(ssl.CERT_NONE, False), (ssl.CERT_OPTIONAL, True), (ssl.CERT_REQUIRED, True)]
 )
 def test_a_request_for_a_certificate_is_seen(certificates, version, auth, requested):
-    """Whether or not the connection comes about, and while it is asked for alone."""
+    """It is seen whether or not the connection succeeds, and only if it is requested."""
     authority, own = certificates
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     server.load_cert_chain(own.path, own.key)
@@ -54,7 +54,7 @@ def test_a_request_for_a_certificate_is_seen(certificates, version, auth, reques
     assert len(requests) == seen
 
 
-def test_a_password_file_that_has_gone_is_named(certificates, tmp_path):
+def test_a_missing_password_file_is_named(certificates, tmp_path):
     """It was there when the settings were read."""
     _, own = certificates
     password = tmp_path / "password"

@@ -1,4 +1,4 @@
-"""The gateway's ports, the brokers behind them, and what clients are told."""
+"""The gateway's ports, their brokers, and the addresses that clients get."""
 
 import pytest
 
@@ -6,12 +6,12 @@ from jobs.gateway.listeners import Listener, plan_listeners
 from quota.errors import BadInput
 from quota.settings.gateway import GatewaySettings
 
-TOLD = {2: ("kafka-2", 9092), 1: ("kafka-1", 9092), 5: ("kafka-5", 9093)}
+ADVERTISED = {2: ("kafka-2", 9092), 1: ("kafka-1", 9092), 5: ("kafka-5", 9093)}
 
 
 def test_brokers_get_ports_in_the_order_of_their_ids():
-    """From the first port on; answers are rewritten."""
-    listeners, addresses = plan_listeners(GatewaySettings(first_port=20_000, advertised_host="gw"), TOLD)
+    """They start with the first port; responses are rewritten."""
+    listeners, addresses = plan_listeners(GatewaySettings(first_port=20_000, advertised_host="gw"), ADVERTISED)
     assert listeners == [
         Listener(20_000, ("kafka-1", 9092)),
         Listener(20_001, ("kafka-2", 9092)),
@@ -20,8 +20,8 @@ def test_brokers_get_ports_in_the_order_of_their_ids():
     assert addresses.rewritten
 
 
-def test_brokers_that_tell_the_gateways_addresses_are_left_as_they_are():
-    """Each by a listener of its own."""
+def test_brokers_that_advertise_the_gateway_are_left_unchanged():
+    """Each broker has a separate listener."""
     settings = GatewaySettings(
         advertised_by="brokers", advertised_host="gw", listeners=["20001=kafka-1:9094", "20002=kafka-2:9094"]
     )
@@ -31,7 +31,7 @@ def test_brokers_that_tell_the_gateways_addresses_are_left_as_they_are():
 
 
 @pytest.mark.parametrize(
-    ("settings", "told", "expected"),
+    ("settings", "advertised", "expected"),
     [
         (
             {"advertised_by": "brokers", "listeners": ["20001=kafka-1:9094"], "advertised_host": "gw"},
@@ -54,14 +54,14 @@ def test_brokers_that_tell_the_gateways_addresses_are_left_as_they_are():
                 "gateway.listeners must name each"
             ),
         ),
-        ({"first_port": 65_535}, TOLD, "gateway.first_port=65535 leaves too few ports for 3 brokers"),
-        ({"address": "0.0.0.0"}, TOLD, "gateway.advertised_host"),  # noqa: S104 it is refused
-        ({"address": "::"}, TOLD, "gateway.advertised_host"),
+        ({"first_port": 65_535}, ADVERTISED, "gateway.first_port=65535 leaves too few ports for 3 brokers"),
+        ({"address": "0.0.0.0"}, ADVERTISED, "gateway.advertised_host"),  # noqa: S104 it is refused
+        ({"address": "::"}, ADVERTISED, "gateway.advertised_host"),
     ],
 )
-def test_settings_that_lead_clients_past_the_gateway_are_refused(settings, told, expected):
-    """With a line that says what is told, and what to change."""
+def test_settings_with_which_clients_bypass_the_gateway_are_rejected(settings, advertised, expected):
+    """The line has the advertised address, and what to change."""
     with pytest.raises(BadInput) as error:
-        plan_listeners(GatewaySettings(**settings), told)
+        plan_listeners(GatewaySettings(**settings), advertised)
     assert expected in str(error.value)
     assert "\n" not in str(error.value)

@@ -1,4 +1,4 @@
-"""What Prometheus reads, as its own parser reads it."""
+"""The metrics as Prometheus' own parser reads them."""
 
 import msgspec
 
@@ -54,7 +54,7 @@ def test_a_tenants_series_bear_kafkas_names_and_numbers():
     assert found[alice("mutation_quota_tenant_topics_total", ("outcome", "refused"))] == 2
 
 
-def test_sums_are_over_all_tenants():
+def test_sums_include_all_tenants():
     found = samples(decision_families(account(decided(60), decided(2, 1, state=-5.0), decided(7, rate=None)), 1000, 10))
     assert found["mutation_quota_decisions_total", ("outcome", "admitted")] == 2
     assert found["mutation_quota_decisions_total", ("outcome", "partial")] == 0
@@ -70,8 +70,8 @@ def test_sums_are_over_all_tenants():
     assert round(found[("mutation_quota_decision_latency_seconds_sum",)], 9) == 0.9
 
 
-def test_only_the_busiest_have_series_of_their_own():
-    """But of all of them it is told how many are near their limit."""
+def test_only_the_busiest_tenants_have_their_own_series():
+    """The number of tenants near their limit includes all of them."""
     users = [msgspec.structs.replace(decided(50 + number), user_tag=f"u{number}") for number in range(5)]
     found = samples(decision_families(account(*users), 0, 2))
     shown = {dict(labels)["user"] for name, *labels in found if name == "kafka_server_controllermutation_rate"}
@@ -80,14 +80,14 @@ def test_only_the_busiest_have_series_of_their_own():
     assert found[("mutation_quota_tenants_near_limit",)] == 5
 
 
-def test_names_of_any_kind_come_through():
+def test_any_name_can_be_a_label():
     odd = 'a"b\\c\nd\u00e9\U0001f600'
     decision = msgspec.structs.replace(decided(1), user_tag=odd, client_tag="}", more_tags={"team \u00e9": "x=1,y"})
     rates = [labels for name, *labels in samples(decision_families(account(decision), 0, 10)) if name.endswith("_rate")]
     assert rates == [[("client_id", "}"), ("tags", '{"team \u00e9": "x=1,y"}'), ("user", odd)]]
 
 
-def test_a_query_tells_of_its_last_batch_and_how_far_it_is_behind():
+def test_a_query_reports_its_last_batch_and_its_lag():
     ends = {("requests", 0): 15, ("requests", 1): 20}
     found = samples(query_families({"enforce": QueryView(90.0, 2.5, PROGRESS, ends)}))
     query = ("query", "enforce")
@@ -102,7 +102,7 @@ def test_a_query_tells_of_its_last_batch_and_how_far_it_is_behind():
     assert found["mutation_quota_state_bytes", query] == 4096
 
 
-def test_in_its_first_batch_a_query_tells_when_it_was_started_and_no_lag():
+def test_in_its_first_batch_a_query_reports_its_start_and_no_lag():
     found = samples(query_families({"audit": QueryView(90.0, 10.0, under_way=True)}))
     assert found == {
         ("mutation_quota_query_start_timestamp_seconds", ("query", "audit")): 90.0,
@@ -113,7 +113,7 @@ def test_in_its_first_batch_a_query_tells_when_it_was_started_and_no_lag():
 
 
 def test_every_family_is_one_of_the_registry_with_its_labels_and_kind():
-    """What the page, the dashboard and the alerts are held beside."""
+    """The page, the dashboard and the alerts are compared with the registry."""
     families = [
         *decision_families(account(decided(60)), 0, 10),
         *query_families({"enforce": QueryView(90.0, 2.5, PROGRESS, {("requests", 0): 10})}),
@@ -129,5 +129,5 @@ def test_every_family_is_one_of_the_registry_with_its_labels_and_kind():
         assert family.type == metric.kind
         for sample in family.samples:
             assert sample.labels.keys() - {"le"} == set(metric.labels), sample
-    told_elsewhere = {"mutation_quota_quota_records", "mutation_quota_metrics_failures"}
-    assert {family.name for family in families} == known.keys() - told_elsewhere
+    reported_elsewhere = {"mutation_quota_quota_records", "mutation_quota_metrics_failures"}
+    assert {family.name for family in families} == known.keys() - reported_elsewhere

@@ -1,4 +1,4 @@
-"""What a service that pushes quotas tells of itself."""
+"""The metrics of a service that pushes quotas."""
 
 import time
 
@@ -11,14 +11,14 @@ from tests.support.monitoring import samples
 ALICE, BOB = QuotaEntity("alice"), QuotaEntity("bob")
 
 
-def told(stats):
+def metrics_of(stats):
     return samples(PushMetrics(stats).families())
 
 
-def test_differences_are_told_by_their_kind_and_when_they_were_looked_for():
+def test_differences_are_reported_by_kind_with_the_time_of_the_comparison():
     stats = PushStats()
     stats.compare(differences({ALICE: 5.0, BOB: None}, {ALICE: 9.0, BOB: 1.0, QuotaEntity(None): 2.0}), 1234.5)
-    found = told(stats)
+    found = metrics_of(stats)
     name = "mutation_quota_push_differing_quotas"
     assert {key[1][1]: value for key, value in found.items() if key[0] == name} == {
         "changed": 1,
@@ -28,11 +28,11 @@ def test_differences_are_told_by_their_kind_and_when_they_were_looked_for():
     }
     assert found["mutation_quota_push_last_comparison_timestamp_seconds",] == 1234.5
     stats.compare([], 1300.0)
-    assert told(stats)[name, ("difference", "changed")] == 0
+    assert metrics_of(stats)[name, ("difference", "changed")] == 0
 
 
-def test_nothing_is_told_of_a_cluster_that_was_not_compared_yet():
-    """No zero that says that all is well."""
+def test_nothing_is_reported_for_a_cluster_that_was_not_compared_yet():
+    """There is no zero, which would mean no drift."""
     before = time.time()
     metrics = PushMetrics(PushStats())
     found = samples(metrics.families())

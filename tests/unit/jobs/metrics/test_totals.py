@@ -10,8 +10,8 @@ from quota.records.record import Source
 from tests.support.factories import decided
 
 
-def test_all_answers_are_added_up():
-    """60 of 55 are admitted, 20 of 10 too and 40 more then not; 7 and 8 in debt are refused."""
+def test_all_answers_are_summed_up():
+    """60 of 55 are admitted, 20 of 10 too and then 40 are not; 7 and 8 in debt are refused."""
     account = DecisionTotals(Window(), 10)
     shadow = Shadow(Outcome.REJECTED, [89], 1000, 1000)
     for decision in (
@@ -33,7 +33,7 @@ def test_all_answers_are_added_up():
     assert account.latencies.total_ms == 5 * 300
 
 
-def test_each_counts_in_all_bounds_that_it_is_not_above():
+def test_each_value_counts_in_all_bounds_that_it_does_not_exceed():
     latencies = Latencies()
     for latency_ms in (50, 51, 200, 60_000, 60_001):
         latencies.add(latency_ms)
@@ -42,7 +42,7 @@ def test_each_counts_in_all_bounds_that_it_is_not_above():
     assert latencies.total_ms == 50 + 51 + 200 + 60_000 + 60_001
 
 
-def test_a_clock_that_is_behind_makes_none_shorter_than_nothing():
+def test_a_clock_that_is_behind_gives_no_negative_duration():
     latencies = Latencies()
     latencies.add(-7)
     assert (latencies.total_ms, dict(latencies.cumulative())[50]) == (0, 1)

@@ -66,11 +66,11 @@ def test_a_forwarded_request_counts_once_and_one_that_only_the_controller_has_co
     assert names(requests) == ["a", "b", "c"]
     assert summary.forwarded == 2
     (clock,) = summary.clocks
-    assert (clock.log, clock.asked_log, clock.ahead_ms) == (1, 0, 3500)
+    assert (clock.log, clock.broker_log, clock.ahead_ms) == (1, 0, 3500)
 
 
 def test_the_same_request_at_another_time_is_another_one(tmp_path):
-    """As by a job of each hour, of whose broker only the latest log is left."""
+    """An hourly job would do this, on a broker of which only the latest log is left."""
     hours = [f"2026-11-22 {hour:02}:00:00,000" for hour in range(8, 15)]
     broker = write(tmp_path, "broker", created(hours[-1], ("a", 3), errors=[36]), created(hours[-1], ("b", 1)))
     forwarded = [created(each, ("b", 1), isForwarded=True, connection=each) for each in hours]
@@ -85,7 +85,7 @@ def test_a_file_that_is_named_twice_is_read_once(tmp_path):
     assert (names(requests), summary.copies, len(summary.logs)) == (["a"], 0, 1)
 
 
-def test_a_client_cannot_pass_a_log_off_as_an_old_one(tmp_path):
+def test_a_client_cannot_make_a_log_look_like_an_old_one(tmp_path):
     log = write(tmp_path, "log", created(at(1), ("a", 3), client_id="Completed request:RequestHeader("))
     assert names(imported(log)[1]) == ["a"]
 
@@ -118,7 +118,7 @@ def test_a_line_that_is_there_twice_counts_once(tmp_path):
         lambda data: gzip.compress(data[:700]) + gzip.compress(data[700:]),  # as a rotation may append
     ],
 )
-def test_logs_may_be_compressed_whatever_their_names(tmp_path, compress):
+def test_compressed_logs_may_have_any_names(tmp_path, compress):
     lines = [each for number in range(50) for each in (fetched(at(1)), created(at(number), (f"t-{number}", 1)))]
     log = tmp_path / "kafka-request.log"
     log.write_bytes(compress(b"".join(lines)))
@@ -127,7 +127,7 @@ def test_logs_may_be_compressed_whatever_their_names(tmp_path, compress):
 
 
 @pytest.mark.parametrize("segment_bytes", [100, 701, 5000])
-def test_a_log_that_is_read_in_segments_loses_and_doubles_nothing(tmp_path, monkeypatch, segment_bytes):
+def test_a_log_read_in_segments_loses_and_duplicates_nothing(tmp_path, monkeypatch, segment_bytes):
     lines = [created(at(number % 60), (f"t-{number}", 1), correlation_id=number) for number in range(40)]
     log = write(tmp_path, "log", *lines)
     monkeypatch.setattr(segments, "SEGMENT_BYTES", segment_bytes)
@@ -143,7 +143,7 @@ def test_a_line_longer_than_a_block_is_read_whole(tmp_path, monkeypatch):
     assert [len(block.splitlines()) for block in segments.read_blocks(part)] == [1, 1]
 
 
-def test_broken_lines_are_counted_with_the_first_reason_and_the_rest_is_read(tmp_path):
+def test_invalid_lines_are_counted_with_the_first_reason_and_the_rest_is_read(tmp_path):
     whole = created(at(1), ("a", 1))
     log = write(tmp_path, "log", whole, whole[:300] + b"\n", b"x" + whole.partition(b"]")[2], created(at(2), ("b", 1)))
     summary, requests = imported(log)
@@ -153,7 +153,7 @@ def test_broken_lines_are_counted_with_the_first_reason_and_the_rest_is_read(tmp
     assert found.first_broken.startswith("a truncated line, or not JSON")
 
 
-def test_an_empty_log_tells_of_nothing(tmp_path):
+def test_an_empty_log_has_no_requests(tmp_path):
     summary, requests = imported(write(tmp_path, "log"))
     assert not requests
     assert summary.counts.first_at is None
@@ -172,11 +172,11 @@ def test_an_empty_log_tells_of_nothing(tmp_path):
     ],
     ids=["another log", "no log", "old", "cut off"],
 )
-def test_what_is_no_request_log_is_refused(tmp_path, content, error):
+def test_a_file_that_is_not_a_request_log_is_rejected(tmp_path, content, error):
     with pytest.raises(BadInput, match=error):
         imported(write(tmp_path, "log", content))
 
 
-def test_a_file_that_is_not_there_is_refused(tmp_path):
+def test_a_missing_file_is_rejected(tmp_path):
     with pytest.raises(BadInput, match="gone: No such file"):
         imported(tmp_path / "gone")

@@ -1,4 +1,4 @@
-"""Request logs of real brokers (`make request-logs`), beside what their clients have noted themselves."""
+"""Request logs of real brokers (`make request-logs`), compared with the records of their clients."""
 
 import io
 import json
@@ -31,7 +31,7 @@ SLACK_MS = 100
 
 
 def driven(name):
-    """Return what was noted; `requests` are those of clients, `by_cluster` what the cluster has made itself."""
+    """Return the records: `requests` are those of clients, `by_cluster` those of the cluster itself."""
     noted = json.loads((FOLDER / name / "driven.json").read_text())
     by_cluster = [each for each in noted["requests"] if each["operation"] in BY_THE_CLUSTER]
     return noted | {
@@ -53,8 +53,8 @@ def as_logged(noted, text):
     return text.encode("ascii", "replace").decode() if noted["kafka"] == "3.3.2" else text
 
 
-def asked(noted):
-    """Return what clients asked for, and what became of it: who, what, and each topic with its cost and error."""
+def requested(noted):
+    """Return the clients' requests and their outcomes: sender, operation, and each topic with its cost and error."""
     found = Counter()
     for request in noted["requests"]:
         topics = [
@@ -70,7 +70,7 @@ def asked(noted):
 
 
 def cost(noted, request, topic):
-    """Return the partitions that came, or went, as another client has seen; or that were asked for."""
+    """Return the partitions that were added or removed, as another client saw them; or the requested ones."""
     done = topic["error"] == 0 and not request["validate_only"]
     wanted = topic["asked"] or len(topic["assignments"] or ()) or noted["default_partitions"]
     match request["operation"]:
@@ -94,10 +94,10 @@ def observed(requests):
 
 
 @pytest.mark.parametrize("name", SET_UPS)
-def test_every_request_that_clients_noted_is_there_once_with_its_cost_and_answer(name):
+def test_every_request_recorded_by_clients_is_found_once_with_its_cost_and_answer(name):
     noted = driven(name)
     summary, requests = imported(name, noted)
-    expected, found = asked(noted), observed(requests)
+    expected, found = requested(noted), observed(requests)
     timed_out = {topic["name"] for each in noted["requests"] for topic in each["topics"] if topic["error"] == TIMED_OUT}
     missing = {key for key in expected - found if not timed_out & mates(noted, key)}
     assert not missing
@@ -117,7 +117,7 @@ def mates(noted, key):
 
 
 @pytest.mark.parametrize("name", [each for each in SET_UPS if "kraft" in each or "secured" in each])
-def test_what_the_controller_has_logged_too_counts_once(name):
+def test_requests_that_the_controller_logged_too_count_once(name):
     noted = driven(name)
     summary, requests = imported(name, noted)
     assert summary.forwarded > 20
@@ -125,7 +125,7 @@ def test_what_the_controller_has_logged_too_counts_once(name):
 
 
 @pytest.mark.parametrize("name", ["3.9.2-kraft", "4.2.1-kraft", "4.2.1-secured"])
-def test_the_controllers_log_alone_tells_the_same(name):
+def test_the_controllers_log_alone_gives_the_same(name):
     noted = driven(name)
     _, of_all = imported(name, noted)
     _, of_controller = imported(name, noted, "controller-*")
@@ -134,7 +134,7 @@ def test_the_controllers_log_alone_tells_the_same(name):
 
 @pytest.mark.parametrize("name", SET_UPS)
 def test_a_request_was_received_between_its_sending_and_its_answer(name):
-    """By the brokers' own time zones; of requests of which there is only one."""
+    """Times are in the brokers' own time zones; only requests that occur once are compared."""
     noted = driven(name)
     _, requests = imported(name, noted)
     sent = {}
@@ -160,7 +160,7 @@ def test_quotas_of_brokers_are_in_the_logs():
     assert old  # of API versions that are throttled and not refused
 
 
-def test_a_log_from_before_kafka_2_8_is_refused():
+def test_a_log_from_before_kafka_2_8_is_rejected():
     with pytest.raises(BadInput, match=r"kafka-request\.log\S*: a request log of Kafka before 2\.8, which is not JSON"):
         imported("2.7.2-zookeeper", driven("2.7.2-zookeeper"))
 
@@ -178,8 +178,8 @@ LIMITED = ("limited-strict", "limited-patient", "limited-permissive")
         ("4.2.1-secured", 10, {}),
     ],
 )
-def test_brokers_answer_as_we_would_but_for_the_differences_that_are_documented(name, limited, causes):
-    """With ZooKeeper the topics of a request come in the order of a hash map; KRaft charges what is only validated."""
+def test_brokers_answer_as_the_project_does_except_for_documented_differences(name, limited, causes):
+    """With ZooKeeper the topics of a request come in the order of a hash map; KRaft charges validations."""
     noted = driven(name)
     _, requests = imported(name, noted)
     quotas = CallbackTimeline()

@@ -5,7 +5,8 @@ import os
 
 import pytest
 
-from jobs.observe.tail import LogPlace, LogTail
+from jobs.observe.tail import LogPosition, LogTail, check_log
+from quota.errors import BadInput
 
 
 def append(log, *lines):
@@ -71,7 +72,7 @@ def test_a_rotated_log_is_read_to_its_end_first(tmp_path):
     assert read_all(tail) == b"two\nthree\nfour\n"
 
 
-def test_two_rotations_between_two_looks_lose_nothing(tmp_path):
+def test_two_rotations_between_two_polls_lose_nothing(tmp_path):
     log = tmp_path / "log"
     append(log, b"one\n")
     tail = follow(log)
@@ -84,7 +85,7 @@ def test_two_rotations_between_two_looks_lose_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("new", [b"new\n", b"a new line, longer than before\nand one more\n"])
-def test_a_log_that_is_cut_off_in_place_is_read_to_the_end_of_its_copy_first(tmp_path, new):
+def test_a_log_truncated_in_place_is_read_to_the_end_of_its_copy_first(tmp_path, new):
     log = tmp_path / "log"
     append(log, b"one\n", b"two\n")
     tail = follow(log)
@@ -96,7 +97,7 @@ def test_a_log_that_is_cut_off_in_place_is_read_to_the_end_of_its_copy_first(tmp
     assert read_all(tail) == b"three\n" + new
 
 
-def test_a_log_that_is_cut_off_without_a_copy_is_told_of(tmp_path, caplog):
+def test_a_log_truncated_without_a_copy_is_reported(tmp_path, caplog):
     log = tmp_path / "log"
     append(log, b"one\n", b"two\n")
     tail = follow(log)
@@ -104,7 +105,7 @@ def test_a_log_that_is_cut_off_without_a_copy_is_told_of(tmp_path, caplog):
     log.write_bytes(b"new\n")
     os.utime(log, ns=(2 * 10**18, 2 * 10**18))
     assert read_all(tail) == b"new\n"
-    assert "was truncated, and there is no copy of it" in caplog.text
+    assert "was truncated, and there is no copy" in caplog.text
 
 
 @pytest.mark.parametrize("keep_plain", [True, False])
@@ -123,7 +124,7 @@ def test_a_file_that_is_compressed_after_its_rotation_is_not_read_again(tmp_path
     assert read_all(tail) == b"two\nthree\n"
 
 
-def test_a_rotation_to_an_empty_file_is_a_place_too(tmp_path):
+def test_a_rotation_to_an_empty_file_is_a_position_too(tmp_path):
     log = tmp_path / "log"
     append(log, b"one\n")
     first = follow(log)
@@ -134,7 +135,7 @@ def test_a_rotation_to_an_empty_file_is_a_place_too(tmp_path):
     assert read_all(follow(log, first.place, from_beginning=False)) == b"two\n"
 
 
-def test_a_line_longer_than_a_block_is_read_whole_and_one_that_is_too_long_is_passed_over(tmp_path, monkeypatch):
+def test_a_line_longer_than_a_block_is_read_whole_and_one_that_is_too_long_is_skipped(tmp_path, monkeypatch):
     monkeypatch.setattr("jobs.observe.tail._BLOCK_BYTES", 10)
     monkeypatch.setattr("jobs.observe.tail._MAX_LINE_BYTES", 100)
     log = tmp_path / "log"
@@ -145,7 +146,7 @@ def test_a_line_longer_than_a_block_is_read_whole_and_one_that_is_too_long_is_pa
     assert tail.place.offset == log.stat().st_size
 
 
-def test_a_new_start_goes_on_at_its_place(tmp_path):
+def test_a_restart_continues_at_its_position(tmp_path):
     log = tmp_path / "log"
     append(log, b"one\n", b"two\n")
     first = follow(log)
@@ -154,7 +155,7 @@ def test_a_new_start_goes_on_at_its_place(tmp_path):
     assert read_all(follow(log, first.place)) == b"three\n"
 
 
-def test_a_new_start_finds_its_place_in_a_rotated_copy_also_in_a_compressed_one(tmp_path):
+def test_a_restart_finds_its_position_in_a_rotated_copy_even_if_compressed(tmp_path):
     for compress in (bytes, gzip.compress):
         folder = tmp_path / compress.__name__
         folder.mkdir()
@@ -170,10 +171,10 @@ def test_a_new_start_finds_its_place_in_a_rotated_copy_also_in_a_compressed_one(
         assert read_all(follow(log, first.place)) == b"three\nfour\n"
 
 
-def test_a_place_that_is_gone_is_told_and_the_log_read_from_its_first_line(tmp_path, caplog):
+def test_a_lost_position_is_reported_and_the_log_is_read_from_its_first_line(tmp_path, caplog):
     log = tmp_path / "log"
     append(log, b"one\n")
-    assert read_all(follow(log, LogPlace("0" * 24, 100))) == b"one\n"
+    assert read_all(follow(log, LogPosition("0" * 24, 100))) == b"one\n"
     assert "earlier requests are not observed" in caplog.text
 
 
@@ -181,16 +182,26 @@ def test_a_log_that_was_empty_at_the_start_is_read_from_its_first_line(tmp_path)
     log = tmp_path / "log"
     log.touch()
     tail = follow(log, from_beginning=False)
-    assert tail.place == LogPlace("", 0)
+    assert tail.place == LogPosition("", 0)
     append(log, b"one\n")
     assert read_all(tail) == b"one\n"
     assert tail.place.offset == 4
 
 
-def test_it_tells_how_much_is_not_read_yet(tmp_path):
+def test_it_reports_the_number_of_unread_bytes(tmp_path):
     log = tmp_path / "log"
     append(log, b"one\n")
     tail = follow(log)
     read_all(tail)
     append(log, b"four\n")
     assert tail.behind_bytes == 5
+
+
+def test_a_log_that_is_missing_can_be_followed_only_if_it_was_rotated(tmp_path):
+    log = tmp_path / "log"
+    with pytest.raises(BadInput, match=r"log: No such file or directory$"):
+        check_log(log)
+    append(log, b"one\n")
+    check_log(log)
+    log.rename(tmp_path / "log.1")
+    check_log(log)

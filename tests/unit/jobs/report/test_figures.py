@@ -1,11 +1,11 @@
-"""What a report adds up, from rows written by hand."""
+"""The figures of a report, from hand-made rows."""
 
 import pyarrow.dataset as ds
 import pytest
 
 from jobs.report import aggregation
 from jobs.report.aggregation import ReportScope, compute_figures
-from quota.errors import BadInput
+from quota.errors import BadInput, NotFound
 from quota.records.fields import MAX_EPOCH_MS
 from tests.support.tables import arrow_tables, change, decision, letter, moment
 
@@ -16,7 +16,7 @@ def figures(wanted=ReportScope(), **rows):  # noqa: B008 it cannot be changed
     return compute_figures({name: ds.dataset(table) for name, table in arrow_tables(**rows).items()}, wanted)
 
 
-def test_requests_and_mutations_are_added_up_by_interval():
+def test_requests_and_mutations_are_summed_up_by_interval():
     found = figures(
         decisions=[
             decision(NOON, admitted=[3, 4]),
@@ -32,7 +32,7 @@ def test_requests_and_mutations_are_added_up_by_interval():
     assert found.others is None
 
 
-def test_what_only_asks_and_what_was_charged_before_counts_as_a_request_alone():
+def test_validations_and_repeats_count_only_as_requests():
     found = figures(
         decisions=[
             decision(NOON, admitted=[100], validate_only=True),
@@ -42,7 +42,7 @@ def test_what_only_asks_and_what_was_charged_before_counts_as_a_request_alone():
     assert (found.total.requests, found.total.admitted) == ([2], [3])
 
 
-def test_the_busiest_second_is_that_of_its_interval():
+def test_the_busiest_second_belongs_to_its_interval():
     """12 and 1 within one second, by two tenants; an interval is ten seconds."""
     rows = [decision(NOON, admitted=[5]), decision(NOON + 3000, admitted=[12])]
     rows += [decision(NOON + 3900, user="bob", admitted=[1]), decision(NOON + 2_400_000, admitted=[2])]
@@ -52,8 +52,8 @@ def test_the_busiest_second_is_that_of_its_interval():
     assert found.tenants[0].peak[0] == 12
 
 
-def test_a_wait_is_told_once_however_often_it_was_told_and_lies_where_it_was():
-    """Until 2,500, told at 0 and at 1,000; then from 2,700 until 3,000."""
+def test_a_throttle_time_counts_once_and_in_its_own_interval():
+    """It lasts until 2,500, reported at 0 and at 1,000; then from 2,700 until 3,000."""
     found = figures(
         decisions=[
             decision(NOON, throttled_ms=2500),
@@ -65,24 +65,24 @@ def test_a_wait_is_told_once_however_often_it_was_told_and_lies_where_it_was():
     assert found.total.throttled == [1000, 1000, 800, 0]
 
 
-def test_who_was_told_to_wait_before_the_time_that_is_told_of_still_waits_in_it():
-    """Told at noon to wait for 2,500 ms, and asked nothing more; another asks at 1,000."""
+def test_a_throttle_from_before_the_period_counts_within_it():
+    """Throttled at noon for 2,500 ms, without a further request; another client requests at 1,000."""
     rows = [decision(NOON, throttled_ms=2500), decision(NOON + 1000, user="bob"), decision(NOON + 3000, user="bob")]
     found = figures(ReportScope(first=NOON + 1500), decisions=rows)
     assert (found.start, found.total.throttled, found.total.requests) == (NOON + 1000, [500, 500, 0], [0, 0, 1])
     assert {each.name: sum(each.throttled) for each in found.tenants} == {"user 'bob'": 0, "user 'alice'": 1000}
 
 
-def test_two_that_wait_at_once_wait_twice_as_long():
+def test_concurrent_throttle_times_are_added():
     found = figures(decisions=[decision(NOON, throttled_ms=800), decision(NOON + 100, user="bob", throttled_ms=400)])
     assert found.total.throttled == [1200]
 
 
-def test_a_wait_beyond_the_period_ends_with_it():
+def test_a_throttle_beyond_the_period_ends_with_it():
     assert figures(decisions=[decision(NOON, throttled_ms=2**31 - 1)]).total.throttled == [1000]
 
 
-def test_tokens_are_the_lowest_of_an_interval_and_unknown_where_nothing_was_charged():
+def test_tokens_are_the_lowest_of_an_interval_and_unknown_without_charges():
     rows = [decision(NOON, tokens=-11.0), decision(NOON + 1, tokens=44.0)]
     rows += [decision(NOON + 2000, user="admin", user_tag="", tokens=None, burst=None)]
     found = figures(decisions=rows)
@@ -91,17 +91,17 @@ def test_tokens_are_the_lowest_of_an_interval_and_unknown_where_nothing_was_char
     assert found.tenants[1].name == "no quota"
 
 
-def test_latency_is_from_the_request_to_its_decision():
+def test_latency_is_the_time_from_the_request_to_its_decision():
     rows = [decision(NOON + number, latency_ms=number + 1) for number in range(200)]
     found = figures(decisions=rows).total
     assert (found.p50, found.p99) == ([100], [198])
 
 
-def test_a_clock_that_runs_behind_is_no_negative_latency():
+def test_a_clock_that_is_behind_gives_no_negative_latency():
     assert figures(decisions=[decision(NOON, latency_ms=-50)]).total.p99 == [0]
 
 
-def test_those_behind_the_busiest_are_added_up(monkeypatch):
+def test_tenants_after_the_busiest_are_summed_up(monkeypatch):
     monkeypatch.setattr(aggregation, "TENANTS", 2)
     rows = [decision(NOON + size, user=f"u{size}", admitted=[size]) for size in (7, 5, 3, 1)]
     found = figures(decisions=rows)
@@ -109,7 +109,7 @@ def test_those_behind_the_busiest_are_added_up(monkeypatch):
     assert (found.others.name, found.others.admitted) == ("2 others", [4])
 
 
-def test_a_tenant_is_who_shares_a_bucket():
+def test_a_tenant_has_all_clients_of_a_bucket():
     rows = [
         decision(NOON, client="app", admitted=[9]),
         decision(NOON + 1, user="bob", user_tag="", client="app", admitted=[5]),
@@ -119,7 +119,7 @@ def test_a_tenant_is_who_shares_a_bucket():
     assert names == ["user 'alice', client-id 'app'", "client-id 'app'", "group 'pay'"]
 
 
-def test_dead_letters_are_counted_by_the_field_that_was_wrong():
+def test_dead_letters_are_counted_by_the_invalid_field():
     found = figures(
         decisions=[decision(NOON)],
         letters=[
@@ -131,7 +131,7 @@ def test_dead_letters_are_counted_by_the_field_that_was_wrong():
     assert {each.field: each.counts for each in found.letters} == {"topics[].partitions": [1, 1], "value": [1, 0]}
 
 
-def test_quota_changes_stand_where_they_took_effect():
+def test_quota_changes_are_at_the_time_they_took_effect():
     found = figures(
         decisions=[decision(NOON), decision(NOON + 5000)],
         changes=[
@@ -150,7 +150,7 @@ def test_quota_changes_stand_where_they_took_effect():
     assert (found.changes[0].altered_by, found.changes[0].comment, found.changes[0].user) == ("ann", "why", "alice")
 
 
-def test_of_one_user_there_are_their_requests_and_the_changes_that_may_concern_them():
+def test_a_report_on_one_user_has_their_requests_and_relevant_changes():
     found = figures(
         ReportScope(user="bob"),
         decisions=[decision(NOON, admitted=[1]), decision(NOON + 1, user="bob", admitted=[2])],
@@ -161,7 +161,7 @@ def test_of_one_user_there_are_their_requests_and_the_changes_that_may_concern_t
     assert [each.at - NOON for each in found.changes] == [2, 3]
 
 
-def test_of_a_time_there_is_what_was_in_it():
+def test_a_report_on_a_period_has_only_its_data():
     rows = [decision(NOON + 1000 * second, admitted=[1]) for second in range(10)]
     found = figures(ReportScope(NOON + 3000, NOON + 5999), decisions=rows)
     assert (found.start, found.total.admitted) == (NOON + 3000, [1, 1, 1])
@@ -170,29 +170,42 @@ def test_of_a_time_there_is_what_was_in_it():
 @pytest.mark.parametrize(
     ("wanted", "rows", "error"),
     [
-        (ReportScope(), [], "nothing was audited yet: the tables are empty"),
+        (ReportScope(), [], "the audit's tables are empty"),
         (
             ReportScope(first=NOON + 60_000),
             [decision(NOON)],
-            "no decisions from 2026-11-21T12:01:00.000Z on: the table holds those of 2026-11-21T12:00:00.000Z to 2026",
+            "no decisions from 2026-11-21T12:01:00.000Z on; there are decisions from 2026-11-21T12:00:00.000Z to 2026",
         ),
-        (ReportScope(last=NOON - 1), [decision(NOON)], "no decisions until 2026-11-21T12:00:00.000Z: the table"),
-        (ReportScope(user="bob"), [decision(NOON)], "no decisions of user 'bob': the table"),
+        (
+            ReportScope(last=NOON - 1),
+            [decision(NOON)],
+            "no decisions until 2026-11-21T12:00:00.000Z; there are decisions from",
+        ),
+        (
+            ReportScope(first=NOON + 60_000, user="alice"),
+            [decision(NOON, user="alice")],
+            "no decisions of user 'alice' from 2026-11-21T12:01:00.000Z on; there are decisions from",
+        ),
     ],
 )
-def test_where_there_is_nothing_it_is_said_why(wanted, rows, error):
+def test_an_empty_report_gives_the_reason(wanted, rows, error):
     with pytest.raises(BadInput) as raised:
         figures(wanted, decisions=rows)
     assert str(raised.value).startswith(error)
 
 
-def test_a_time_far_beyond_what_is_there_is_cut_to_it():
+def test_a_user_who_has_no_decision_at_any_time_is_not_found():
+    with pytest.raises(NotFound, match=r"^no decisions of user 'bob'; there are decisions from 2026-11-21T12:00:00"):
+        figures(ReportScope(user="bob"), decisions=[decision(NOON, user="alice")])
+
+
+def test_a_period_beyond_the_data_is_cut_to_it():
     rows = [decision(NOON), decision(NOON + 5000)]
     found = figures(ReportScope(0, MAX_EPOCH_MS), decisions=rows)
     assert (found.start, found.width, found.count) == (NOON, 1000, 6)
 
 
-def test_what_was_taken_back_in_time_is_told_and_what_was_too_late_holds():
+def test_changes_cancelled_in_time_are_marked_and_late_cancellations_have_no_effect():
     late = {"kind": "cancel", "timestamp": moment(NOON + 500), "effective_at": moment(NOON)}
     found = figures(
         decisions=[decision(NOON)],
@@ -204,12 +217,12 @@ def test_what_was_taken_back_in_time_is_told_and_what_was_too_late_holds():
     )
     assert [each.what for each in found.changes] == [
         "user-principal 'alice': 7 mutations/s",
-        "user-principal 'alice': the change for 2026-11-21T12:00:00.900Z taken back",
-        "callback: the change for 2026-11-21T12:00:00.950Z taken back",
+        "user-principal 'alice': the change for 2026-11-21T12:00:00.900Z cancelled",
+        "callback: the change for 2026-11-21T12:00:00.950Z cancelled",
     ]
 
 
-def test_reasons_behind_the_commonest_are_added_up(monkeypatch):
+def test_reasons_after_the_most_frequent_are_summed_up(monkeypatch):
     monkeypatch.setattr(aggregation, "_REASONS", 1)
     letters = [letter(NOON + number, error) for number, error in enumerate(["a: x", "a: y", "b: x", "c: x"])]
     assert [(each.field, each.counts) for each in figures(letters=letters).letters] == [
@@ -218,6 +231,6 @@ def test_reasons_behind_the_commonest_are_added_up(monkeypatch):
     ]
 
 
-def test_dead_letters_alone_are_told_of():
+def test_a_report_may_have_only_dead_letters():
     found = figures(letters=[letter(NOON, "value: not JSON")])
     assert (found.tenants, found.total.requests, found.letters[0].counts) == ([], [0], [1])

@@ -22,15 +22,15 @@ NOON = 1_795_262_400_000
         (8000 * DAY, 32 * DAY),
     ],
 )
-def test_intervals_are_the_shortest_of_which_there_are_no_more_than_300(length, width):
+def test_intervals_are_the_shortest_that_give_at_most_300(length, width):
     assert Period.over(0, length - 1).width == width
 
 
-def test_all_that_is_to_be_told_lies_in_it_and_intervals_begin_where_clocks_do():
+def test_a_period_covers_all_data_and_intervals_begin_at_round_times():
     period = Period.over(NOON + 7 * MINUTE, NOON + 19 * HOUR)
     assert (period.start, period.width, period.count) == (NOON + 5 * MINUTE, 5 * MINUTE, 228)
     assert period.end == NOON + 19 * HOUR + 5 * MINUTE
 
 
-def test_a_single_moment_is_one_interval():
+def test_a_single_timestamp_is_one_interval():
     assert Period.over(NOON + 1, NOON + 1) == Period(NOON, SECOND, 1)

@@ -1,4 +1,4 @@
-"""What the embedded cluster refuses before it starts anything."""
+"""Arguments that the embedded cluster rejects before it starts anything."""
 
 from pathlib import Path
 
@@ -17,14 +17,14 @@ def test_free_ports_are_different(tmp_path):
     assert len(set(servers)) == 9
 
 
-def test_ports_above_the_last_one_are_refused(tmp_path):
+def test_ports_above_the_last_one_are_rejected(tmp_path):
     with pytest.raises(BadInput, match="3 nodes from port 65534 on need ports above 65535; choose a lower --port"):
         Cluster(tmp_path, Path("jars"), 3, 65534)
 
 
-def test_the_data_of_a_cluster_of_another_size_is_refused(tmp_path):
+def test_the_data_of_a_cluster_of_a_different_size_is_rejected(tmp_path):
     for number in (1, 2, 3):
         (tmp_path / f"node-{number}").mkdir()
-    with pytest.raises(BadInput, match="holds a cluster of 3 nodes, not 5; choose another folder with --data"):
+    with pytest.raises(BadInput, match="contains a cluster of 3 nodes, not 5; choose another folder with --data"):
         Cluster(tmp_path, Path("jars"), 5)
     assert len(Cluster(tmp_path, Path("jars"), 3).nodes) == 3

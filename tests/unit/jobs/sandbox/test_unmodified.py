@@ -11,7 +11,7 @@ from tests.support.waiting import until
 
 REFUSED = "Error while executing topic command : The throttling quota has been exceeded."
 
-# Stands in for java: notes how it is called, and says what is in the file `said`, or fails with what is in `failed`.
+# Replaces java: records its calls, and prints the file `said`, or fails with what is in `failed`.
 JAVA = """\
 #!/bin/sh
 echo "$@" >> {folder}/calls
@@ -33,36 +33,36 @@ def tool(tmp_path, monkeypatch):
     found.close()
 
 
-def said(tool, now):
-    """Start the tool and wait for what it says."""
+def first_output(tool, now):
+    """Start the tool and wait for its output."""
     return until(lambda: tool.poll(now), poll_seconds=0.01)
 
 
 def calls(folder):
-    """What the tool was asked to do, in order."""
+    """Return the calls of the tool, in order."""
     return [line.split()[-5:] for line in (folder / "calls").read_text().splitlines()]
 
 
 def test_a_topic_is_created_and_then_deleted(tool, tmp_path):
-    assert said(tool, now=0) == "--create: Created topic made-by-kafka-topics."
+    assert first_output(tool, now=0) == "--create: Created topic made-by-kafka-topics."
     (tmp_path / "said").write_text("")
-    assert said(tool, now=10) == "--delete: done"
+    assert first_output(tool, now=10) == "--delete: done"
     create, delete = calls(tmp_path)
     assert create == ["--create", "--topic", "made-by-kafka-topics", "--partitions", "20"]
     assert delete[-3:] == ["--delete", "--topic", "made-by-kafka-topics"]
 
 
-def test_what_is_refused_is_told_and_tried_again(tool, tmp_path):
+def test_a_refusal_is_shown_and_retried(tool, tmp_path):
     (tmp_path / "failed").write_text(f"{REFUSED}\nat org.apache.kafka\n")
-    assert said(tool, now=0) == f"--create: {REFUSED}"
+    assert first_output(tool, now=0) == f"--create: {REFUSED}"
     (tmp_path / "failed").unlink()
-    assert said(tool, now=10) == "--create: Created topic made-by-kafka-topics."
+    assert first_output(tool, now=10) == "--create: Created topic made-by-kafka-topics."
     assert [call[0] for call in calls(tmp_path)] == ["--create", "--create"]
 
 
-def test_between_two_calls_the_processor_is_left_alone(tool, monkeypatch):
+def test_the_client_sleeps_between_two_calls(tool, monkeypatch):
     """The second call is due 10 s after the end of the first."""
-    said(tool, now=0)
+    first_output(tool, now=0)
     started = []
     monkeypatch.setattr(
         "subprocess.Popen",
@@ -74,7 +74,7 @@ def test_between_two_calls_the_processor_is_left_alone(tool, monkeypatch):
     assert len(started) == 1
 
 
-def test_the_view_shows_the_last_words_of_each_client():
+def test_the_view_shows_the_last_lines_of_each_client():
     view = View("title", Window())
     view.quote("kafka-topics.sh", "--create: Created topic a.")
     view.quote("kafka-topics.sh", f"--create: {REFUSED}")

@@ -59,14 +59,14 @@ def test_long_names_are_cut_and_numbers_never(view):
     assert wide.startswith(f"{'u' * 60} {'c' * 60} ")
 
 
-def test_a_rounding_error_is_no_debt(view):
+def test_a_rounding_error_is_not_a_debt(view):
     record(view, 55, tokens=-1e-10)
     _, (row,) = tenants(view, 80)
     assert row.split() == ["alice", "*", "5", "0.0", "55", "55", "0"]
 
 
 def test_admitted_and_refused_count_mutations_as_the_dashboard_does(view):
-    """Of topics of 60, 2,000 and 1 partitions, the first leaves a debt."""
+    """The first of topics of 60, 2,000 and 1 partitions leaves a debt."""
     record(view, 60, 2000, 1)
     _, (row,) = tenants(view, 80)
     assert row.split()[-2:] == ["60", "2,001"]

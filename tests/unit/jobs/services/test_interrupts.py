@@ -82,7 +82,7 @@ except KeyboardInterrupt:
 
 
 def interrupt(tmp_path, code, how):
-    """Run code until it says that it is ready, send the signal, and return the exit code and what it has written."""
+    """Run code until it is ready, send the signal, and return the exit code and the output."""
     (tmp_path / "slow_module.py").write_text(SLOW_MODULE)
     (tmp_path / "program.py").write_text(code)
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
@@ -94,7 +94,7 @@ def interrupt(tmp_path, code, how):
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_an_import_is_broken_off_silently(tmp_path, how):
+def test_an_import_is_interrupted_silently(tmp_path, how):
     assert interrupt(tmp_path, IMPORTING, how) == (130, "", "")
 
 
@@ -108,15 +108,15 @@ def test_a_second_signal_does_not_disturb_the_end(tmp_path):
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_a_call_into_a_library_does_not_hold_up_the_end(tmp_path, how):
+def test_a_call_into_a_library_does_not_delay_the_end(tmp_path, how):
     """The call waits a minute for a broker, and Python's handler has no turn before."""
     assert interrupt(tmp_path, STUCK, how) == (130, "", "")
 
 
-def test_a_handler_of_a_service_is_left_alone(tmp_path):
+def test_a_handler_of_a_service_is_unchanged(tmp_path):
     assert interrupt(tmp_path, HANDLING, signal.SIGINT) == (0, "done\n", "")
 
 
-def test_an_interrupt_that_is_swallowed_comes_again(tmp_path):
-    """As in a destructor, or in the hooks of a fork: Python prints such an exception and goes on."""
+def test_a_swallowed_interrupt_is_raised_again(tmp_path):
+    """In a destructor or a hook of a fork, Python prints such an exception and continues."""
     assert interrupt(tmp_path, SWALLOWING, signal.SIGINT) == (130, "", "")

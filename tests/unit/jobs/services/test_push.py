@@ -1,4 +1,4 @@
-"""A service that follows the quota log and a cluster: what it pushes, what it only tells, and what it puts right."""
+"""A service that follows the quota log and a cluster: its pushes, its reports of drift, and its repairs."""
 
 import logging
 import threading
@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from jobs.services import push
-from jobs.services.push import Follower, Repair
+from jobs.services.push import QuotaPusher, Repair
 from quota.errors import ClusterError
 from quota.kafka.brokers.stats import PushStats
 from quota.records.entity import QuotaEntity
@@ -17,7 +17,7 @@ ALICE, BOB, CAROL = QuotaEntity("alice"), QuotaEntity("bob"), QuotaEntity("carol
 
 
 class Log:
-    """A quota log that is what the test says; reading it fails where the test says so."""
+    """A quota log with given contents; reading it may fail."""
 
     def __init__(self):
         self.position = 0
@@ -36,7 +36,7 @@ class Log:
 
 
 class Cluster:
-    """A cluster that has what was pushed, or what the test says."""
+    """A cluster that has the pushed quotas, or given ones."""
 
     connection = "127.0.0.1:9092"
 
@@ -75,7 +75,7 @@ def log(monkeypatch):
 
 @pytest.fixture
 def follow(log):
-    """Return a function that makes a follower which has pushed these rates, and one that lets it go round."""
+    """Return a function that creates a follower which has pushed these rates, and one that runs it."""
 
     def _follow(cluster, pushed, repair=Repair.NONE, compare_seconds=1e-9):
         settings = load_settings(environment={})
@@ -83,7 +83,7 @@ def follow(log):
             update={"push": settings.push.model_copy(update={"compare_seconds": compare_seconds})}
         )
         stats = PushStats()
-        follower = Follower(settings, cluster, pushed, stats, repair)
+        follower = QuotaPusher(settings, cluster, pushed, stats, repair)
 
         def once():
             stop = threading.Event()
@@ -113,7 +113,7 @@ def test_a_change_of_the_log_is_pushed_and_nothing_else(log, follow):
 
 
 def test_a_scheduled_change_is_pushed_when_it_is_due(log, follow):
-    """Without looking at the cluster before, where nothing is due and it is not time to compare."""
+    """It does not read the cluster before, if nothing is due and it is not time to compare."""
     cluster = Cluster({ALICE: 5.0})
     log.set((ALICE, 5.0, 0), (ALICE, 9.0, 100), (BOB, 7.0, 200))
     once, _ = follow(cluster, {ALICE: 5.0}, compare_seconds=1000)
@@ -126,24 +126,24 @@ def test_a_scheduled_change_is_pushed_when_it_is_due(log, follow):
     assert cluster.rates == {ALICE: 9.0, BOB: 7.0}
 
 
-def test_drift_is_told_once_and_left(log, follow, caplog):
+def test_drift_is_reported_once_and_left(log, follow, caplog):
     cluster = Cluster({ALICE: 9.0, CAROL: 1.0})
     log.set((ALICE, 5.0, 0), (BOB, 7.0, 0))
     once, stats = follow(cluster, {ALICE: 5.0, BOB: 7.0})
     with caplog.at_level(logging.INFO):
         once()
         once()
-    rate, told = "controller_mutation_rate", "changed on the cluster, and not in the log:"
+    rate, prefix = "controller_mutation_rate", "changed on the cluster, and not in the log:"
     assert caplog.messages == [
-        f"{told} ~ user-principal 'alice': {rate}=5.0 -> {rate}=9.0",
-        f"{told} - user-principal 'bob': {rate}=7.0",
-        f"{told} + user-principal 'carol': {rate}=1.0",
+        f"{prefix} ~ user-principal 'alice': {rate}=5.0 -> {rate}=9.0",
+        f"{prefix} - user-principal 'bob': {rate}=7.0",
+        f"{prefix} + user-principal 'carol': {rate}=1.0",
     ]
     assert cluster.pushed == []
     assert dict(stats.differing) == {"changed": 1, "missing": 1, "only_there": 1}
 
 
-def test_drift_that_is_over_is_told_and_told_again_when_it_comes_again(log, follow, caplog):
+def test_resolved_drift_is_reported_and_reported_again_if_it_recurs(log, follow, caplog):
     cluster = Cluster({ALICE: 9.0})
     log.set((ALICE, 5.0, 0))
     once, stats = follow(cluster, {ALICE: 5.0})
@@ -166,7 +166,7 @@ def test_drift_that_is_over_is_told_and_told_again_when_it_comes_again(log, foll
         (Repair.ALL, [{ALICE: 5.0, BOB: 7.0, QuotaEntity("dora"): None, CAROL: None}], {}),
     ],
 )
-def test_drift_is_put_right_as_far_as_it_is_asked_for(log, follow, repair, expected, left):
+def test_drift_is_repaired_as_configured(log, follow, repair, expected, left):
     dora = QuotaEntity("dora")
     cluster = Cluster({ALICE: 9.0, CAROL: 1.0, dora: 2.0})
     log.set((ALICE, 5.0, 0), (BOB, 7.0, 0), (dora, 2.0, 0), (dora, None, 0))
@@ -179,7 +179,7 @@ def test_drift_is_put_right_as_far_as_it_is_asked_for(log, follow, repair, expec
 
 
 def test_a_change_of_the_log_is_pushed_over_drift_of_the_same_entity(log, follow):
-    """And drift of another one stays."""
+    """Drift of another entity stays."""
     cluster = Cluster({ALICE: 9.0, BOB: 9.0})
     log.set((ALICE, 5.0, 0), (BOB, 7.0, 0))
     once, _ = follow(cluster, {ALICE: 5.0, BOB: 7.0})
@@ -190,15 +190,15 @@ def test_a_change_of_the_log_is_pushed_over_drift_of_the_same_entity(log, follow
     assert cluster.rates == {ALICE: 6.0, BOB: 9.0}
 
 
-def test_a_cluster_that_is_away_is_waited_for_and_what_came_meanwhile_is_pushed(log, follow, caplog):
-    """Told once, however long; and the log is not opened anew for it."""
+def test_an_unavailable_cluster_is_awaited_and_changes_in_the_meantime_are_pushed(log, follow, caplog):
+    """It is logged once, however long it lasts; and the log is not reopened."""
     cluster = Cluster({ALICE: 5.0})
     log.set((ALICE, 5.0, 0))
     once, stats = follow(cluster, {ALICE: 5.0}, compare_seconds=1000)
     with caplog.at_level(logging.INFO):
         once()
         compared_at = stats.compared_at
-        cluster.failure = "nobody listens there"
+        cluster.failure = "connection refused"
         log.set((ALICE, 9.0, 0))
         once()
         once()
@@ -208,14 +208,14 @@ def test_a_cluster_that_is_away_is_waited_for_and_what_came_meanwhile_is_pushed(
     assert cluster.pushed == [{ALICE: 9.0}]
     rate = "controller_mutation_rate"
     assert caplog.messages == [
-        "nobody listens there: retrying",
+        "connection refused: retrying",
         f"pushed: ~ user-principal 'alice': {rate}=5.0 -> {rate}=9.0",
         "continuing",
     ]
     assert log.opened == 1
 
 
-def test_a_comparison_that_fails_is_made_again_before_the_next_one_is_due(log, follow, monkeypatch):
+def test_a_failed_comparison_is_repeated_before_the_next_one_is_due(log, follow, monkeypatch):
     class Timer:
         due = True
 
@@ -228,14 +228,14 @@ def test_a_comparison_that_fails_is_made_again_before_the_next_one_is_due(log, f
     log.set((ALICE, 5.0, 0))
     once, stats = follow(cluster, {ALICE: 5.0})
     once()
-    cluster.rates, cluster.failure = {ALICE: 7.0}, "nobody listens there"
+    cluster.rates, cluster.failure = {ALICE: 7.0}, "connection refused"
     once()
     timer.due, cluster.failure = False, None
     once()
     assert dict(stats.differing) == {"changed": 1}
 
 
-def test_a_log_that_cannot_be_read_is_opened_anew(log, follow):
+def test_an_unreadable_log_is_reopened(log, follow):
     cluster = Cluster({ALICE: 5.0})
     log.set((ALICE, 5.0, 0))
     once, _ = follow(cluster, {ALICE: 5.0})
@@ -249,8 +249,8 @@ def test_a_log_that_cannot_be_read_is_opened_anew(log, follow):
     assert cluster.pushed == [{ALICE: 9.0}]
 
 
-def test_a_log_that_was_begun_anew_removes_nothing(log, follow):
-    """Whoever deleted the topic did not mean to lift all quotas."""
+def test_a_recreated_log_removes_nothing(log, follow):
+    """The deletion of the topic is not meant to remove all quotas."""
     cluster = Cluster({ALICE: 5.0})
     log.set((ALICE, 5.0, 0))
     once, stats = follow(cluster, {ALICE: 5.0}, Repair.KNOWN)
@@ -261,7 +261,7 @@ def test_a_log_that_was_begun_anew_removes_nothing(log, follow):
     assert dict(stats.differing) == {"only_there": 1}
 
 
-def test_a_push_that_fails_is_tried_again(log, follow):
+def test_a_failed_push_is_retried(log, follow):
     cluster = Cluster({ALICE: 5.0})
     log.set((ALICE, 9.0, 0))
     once, stats = follow(cluster, {ALICE: 5.0}, compare_seconds=1000)

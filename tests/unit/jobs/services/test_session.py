@@ -7,7 +7,8 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from jobs.services import session
-from jobs.services.session import hold_leases
+from jobs.services.session import deployment_session, hold_leases
+from quota.errors import BadInput
 from quota.settings import load_settings
 from tests.support.memory_files import MemoryFiles
 
@@ -52,12 +53,12 @@ def store(monkeypatch):
 
 
 def ended(store):
-    """Whether each lease was given back, by its query."""
+    """Return whether each lease was released, by its query."""
     return {path.split("/")[1]: json.loads(text)["ended"] for path, text in store.texts.items()}
 
 
 def fail_with(error, spark, stop=lambda: None):
-    """Fail, while a query runs, after the leases are held."""
+    """Fail, while a query runs, after the leases were acquired."""
     settings = load_settings([], environment={}, with_default_file=False)
     with hold_leases(spark, settings, ["enforce", "audit"]):
         spark.start(stop)
@@ -65,7 +66,7 @@ def fail_with(error, spark, stop=lambda: None):
 
 
 @pytest.mark.parametrize("error", [ValueError("the checkpoint is incomplete"), KeyboardInterrupt()])
-def test_a_query_that_still_runs_after_an_error_is_stopped_before_its_lease_is_given_back(spark, store, error):
+def test_a_query_that_still_runs_after_an_error_is_stopped_before_its_lease_is_released(spark, store, error):
     seen = []
     with pytest.raises(type(error)):
         fail_with(error, spark, lambda: seen.append(ended(store)))
@@ -74,10 +75,18 @@ def test_a_query_that_still_runs_after_an_error_is_stopped_before_its_lease_is_g
     assert ended(store) == {"enforce": True, "audit": True}
 
 
-def test_a_lease_is_not_given_back_if_nobody_can_tell_whether_queries_run(spark, store):
+def test_a_lease_is_not_released_if_the_state_of_queries_is_unknown(spark, store):
     def stop():
         raise Py4JNetworkError("the JVM does not answer")
 
     with pytest.raises(ValueError, match="incomplete"):
         fail_with(ValueError("the checkpoint is incomplete"), spark, stop)
     assert ended(store) == {"enforce": False, "audit": False}
+
+
+def test_a_missing_login_of_sparks_clients_is_reported_before_anything_is_started(monkeypatch):
+    monkeypatch.setattr(session, "prepare_topics", lambda *_: pytest.fail("it connected to Kafka"))
+    login = ["kafka.security_protocol=SASL_PLAINTEXT", "kafka.librdkafka.sasl.mechanism=GSSAPI"]
+    settings = load_settings(login, environment={}, with_default_file=False)
+    with pytest.raises(BadInput, match=r"^kafka\.java needs sasl\.mechanism"), deployment_session(settings, "enforce"):
+        pytest.fail("there is no login")

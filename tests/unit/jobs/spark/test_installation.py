@@ -7,16 +7,16 @@ from quota.errors import BadInput
 
 
 @pytest.mark.parametrize(
-    ("look", "setting"),
+    ("find", "setting"),
     [
         (spark_jars, "spark.jars"),
         (jars_folder, "broker.jars"),
         (lambda folder: clients_jar("", folder), "broker.jars"),
     ],
 )
-def test_a_folder_without_jars_is_named_with_its_setting(tmp_path, look, setting):
+def test_a_folder_without_jars_is_named_with_its_setting(tmp_path, find, setting):
     with pytest.raises(BadInput) as raised:
-        look(str(tmp_path))
+        find(str(tmp_path))
     assert str(raised.value) == f"no jars in {tmp_path}; run make jars, or set {setting}"
 
 

@@ -15,7 +15,7 @@ def test_a_poll_fits_into_the_heap_however_its_records_are_compressed(largest, p
 
 
 @pytest.mark.parametrize(("limit", "largest"), [(1024, 1_048_588), (MIB, MIB + 8192), (8 * MIB, 8 * MIB + 8192)])
-def test_a_record_over_the_limit_counts_as_large_as_its_topic_takes_it(limit, largest):
-    """A low limit makes no record small: those over it come too, and become dead letters."""
+def test_a_record_over_the_limit_counts_as_the_limit_of_its_topic(limit, largest):
+    """A low limit does not make records small: larger ones are read too, and become dead letters."""
     settings = load_settings([f"limits.max_request_bytes={limit}"], environment={})
     assert max_record_bytes(settings) == largest

@@ -1,10 +1,11 @@
-"""The log as JSON: each event is a line, in a process of its own, since its log stays as it is until it ends."""
+"""The log as JSON: each event is one line; tests use separate processes, since a log is configured until exit."""
 
 import json
 import logging
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -71,7 +72,7 @@ def test_warnings_of_python_are_events():
     assert re.search("UserWarning: beware$", found["message"].strip())
 
 
-def test_what_ends_a_thread_is_an_event():
+def test_an_exception_that_ends_a_thread_is_an_event():
     (found,) = events("t = threading.Thread(target=lambda: 1 / 0, name='feed'); t.start(); t.join()")
     assert (found["level"], found["error"]) == ("ERROR", "ZeroDivisionError")
     assert found["message"] == "the thread feed has failed: division by zero"
@@ -83,6 +84,20 @@ def test_lines_that_libraries_print_are_events():
     assert [(each["logger"], each["message"]) for each in found] == [("stderr", "one line"), ("stderr", "and another")]
 
 
-def test_a_log_that_is_set_up_again_goes_on_with_the_other_name():
+def test_a_reconfigured_log_uses_the_new_name():
     (found,) = events("log_as_json('enforce'); print('x', file=sys.stderr)")
     assert found["service"] == "enforce"
+
+
+def test_a_standard_error_that_takes_no_lines_fails_nobody():
+    head = "import logging, os\nfrom jobs.spark.log_lines import log_as_json\nlog_as_json('audit')\n"
+    code = head + "logging.warning('lost'); print('continues', flush=True); os._exit(0)"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=full, text=True, check=True)
+    assert done.stdout == "continues\n"
+
+
+def test_a_record_that_cannot_be_formatted_is_reported():
+    found = events("logging.warning('%d', 'no number')")
+    assert {each["logger"] for each in found} == {"stderr"}
+    assert "TypeError: %d format: a real number is required, not str" in [each["message"] for each in found]

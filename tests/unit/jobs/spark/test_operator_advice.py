@@ -20,11 +20,11 @@ LOADING = (
 def advice(text, settings=None, query="enforce"):
     settings = settings or load_settings(["storage.root=/srv/root"], environment={}, with_default_file=False)
     with pytest.raises(MutationQuotaError) as raised, with_operator_advice(settings):
-        raise QueryFailed(query, text)
-    told = str(raised.value)
-    assert "\n" not in told
-    assert raised.value.query == query
-    return told
+        raise QueryFailed(query, text, batch=7)
+    printed = str(raised.value)
+    assert "\n" not in printed
+    assert (raised.value.query, raised.value.batch) == (query, 7)
+    return printed
 
 
 @pytest.mark.parametrize(
@@ -49,13 +49,13 @@ def advice(text, settings=None, query="enforce"):
         ),
     ],
 )
-def test_state_that_cannot_be_loaded_from_s3_is_the_stores_problem(cause, expected):
-    """To discard the state would forgive all debts."""
-    told = advice(LOADING + cause, store_settings(9000))
-    assert told.startswith(f"enforce failed: s3a://bucket/root cannot be used: {expected}")
-    assert told.endswith("then start it again: it continues from its checkpoint, and nothing is lost")
-    assert "damaged" not in told
-    assert "--reset-state" not in told
+def test_unreadable_state_in_s3_is_reported_as_the_stores_problem(cause, expected):
+    """Discarding the state would forgive all debts."""
+    printed = advice(LOADING + cause, store_settings(9000))
+    assert printed.startswith(f"enforce failed: s3a://bucket/root cannot be used: {expected}")
+    assert printed.endswith("then start it again: it continues from its checkpoint, and nothing is lost")
+    assert "damaged" not in printed
+    assert "--reset-state" not in printed
 
 
 @pytest.mark.parametrize(
@@ -69,11 +69,11 @@ def test_state_that_cannot_be_loaded_from_s3_is_the_stores_problem(cause, expect
     ],
 )
 @pytest.mark.parametrize("settings", [None, store_settings(9000)], ids=["disk", "s3"])
-def test_state_that_cannot_be_read_is_not_taken_for_damaged(cause, settings):
-    told = advice(LOADING + cause, settings)
-    assert "damaged" not in told
-    assert "--reset-state" not in told
-    assert told.endswith("then start it again: it continues from its checkpoint, and nothing is lost")
+def test_unreadable_state_is_not_mistaken_for_damaged(cause, settings):
+    printed = advice(LOADING + cause, settings)
+    assert "damaged" not in printed
+    assert "--reset-state" not in printed
+    assert printed.endswith("then start it again: it continues from its checkpoint, and nothing is lost")
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,10 @@ def test_state_that_cannot_be_read_is_not_taken_for_damaged(cause, settings):
     ],
 )
 @pytest.mark.parametrize("settings", [None, store_settings(9000)], ids=["disk", "s3"])
-def test_state_that_is_damaged_is_restored_or_discarded(cause, settings):
-    told = advice(LOADING + cause, settings)
-    assert "the checkpoint of enforce in " in told
-    assert "is damaged; restore it from a backup, or discard the state with `enforce --reset-state`" in told
+def test_damaged_state_is_to_be_restored_or_discarded(cause, settings):
+    printed = advice(LOADING + cause, settings)
+    assert "the checkpoint of enforce in " in printed
+    assert "is damaged; restore it from a backup, or discard the state with `enforce --reset-state`" in printed
 
 
 @pytest.mark.parametrize(
@@ -99,6 +99,6 @@ def test_state_that_is_damaged_is_restored_or_discarded(cause, settings):
         "javax.security.auth.login.LoginException: Connection refused",
     ],
 )
-def test_a_failure_elsewhere_is_not_put_down_to_s3(text):
-    told = advice(f"Job aborted\nCaused by: {text}\n", store_settings(9000))
-    assert told == f"enforce failed: {text.removeprefix('quota.errors.ClusterError: ')}"
+def test_a_failure_elsewhere_is_not_attributed_to_s3(text):
+    printed = advice(f"Job aborted\nCaused by: {text}\n", store_settings(9000))
+    assert printed == f"enforce failed: {text.removeprefix('quota.errors.ClusterError: ')}"

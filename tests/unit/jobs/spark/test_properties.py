@@ -15,20 +15,20 @@ def load(*overrides):
     return load_settings(overrides, environment={}, with_default_file=False)
 
 
-def test_what_was_measured_is_in_the_file_that_spark_submit_reads():
+def test_measured_properties_are_in_the_file_for_spark_submit():
     found = spark_defaults()
     assert all(starmap(lambda name, value: name.startswith("spark.") and value == value.strip(), found.items()))
     assert found["spark.sql.session.timeZone"] == "UTC"
     assert spark_properties(load()).items() >= found.items()
 
 
-def test_only_a_session_with_tables_has_deltas_rules_which_look_at_every_plan():
+def test_only_a_session_with_tables_has_deltas_rules_for_plans():
     for delta in (False, True):
         for found in (spark_properties(load(), delta=delta), submitted_properties(load(), {}, delta=delta)):
             assert ("spark.sql.extensions" in found) == ("spark.sql.catalog.spark_catalog" in found) == delta
 
 
-def test_what_spark_submit_was_told_goes_before_settings_and_what_was_measured():
+def test_options_of_spark_submit_override_settings_and_measured_properties():
     given = {"spark.master": "yarn", "spark.ui.enabled": "true", "spark.executorEnv.A": "theirs"}
     found = submitted_properties(load("spark.conf.spark.executorEnv.A=ours", "spark.conf.spark.x=ours"), given)
     assert not found.keys() & given.keys()
@@ -45,12 +45,12 @@ def test_a_driver_in_a_cluster_needs_a_root_that_outlives_its_working_folder(roo
     assert submitted_properties(load("storage.root=.data"), {"spark.submit.deployMode": "client"})
 
 
-def test_what_a_jvm_is_started_with_is_left_to_spark_submit():
+def test_options_of_a_jvms_start_are_left_to_spark_submit():
     found = submitted_properties(load("spark.jars=nowhere"), {})
     assert not found.keys() & {"spark.jars", "spark.driver.memory", "spark.driver.extraJavaOptions", "spark.master"}
 
 
-def test_a_cluster_has_no_say_in_state_partitions_and_secrets(caplog):
+def test_a_cluster_cannot_override_state_partitions_and_secrets(caplog):
     settings = load("enforce.state_partitions=3", "storage.options.fs.x=mine")
     given = {PARTITIONS: "200", "spark.hadoop.fs.x": "theirs", "spark.redaction.regex": "shy"}
     found = submitted_properties(settings, given)
@@ -60,12 +60,12 @@ def test_a_cluster_has_no_say_in_state_partitions_and_secrets(caplog):
     assert f"{PARTITIONS}=200 is ignored; enforce.state_partitions=3 applies" in caplog.text
 
 
-def test_a_setting_goes_before_what_was_measured_also_where_spark_submit_was_given_that_file():
+def test_a_setting_overrides_measured_properties_even_if_spark_submit_got_that_file():
     found = submitted_properties(load("spark.conf.spark.ui.enabled=true"), spark_defaults())
     assert found["spark.ui.enabled"] == "true"
 
 
-def test_a_spark_that_the_jobs_start_keeps_state_partitions_and_secrets_too(caplog):
+def test_a_session_started_by_the_jobs_keeps_state_partitions_and_secrets_too(caplog):
     settings = load(f"spark.conf.{PARTITIONS}=8", "spark.conf.spark.redaction.regex=shy", "storage.options.fs.x=mine")
     found = spark_properties(settings)
     assert found[PARTITIONS] == "2"
@@ -73,7 +73,7 @@ def test_a_spark_that_the_jobs_start_keeps_state_partitions_and_secrets_too(capl
     assert f"{PARTITIONS}=8 is ignored" in caplog.text
 
 
-def test_where_nothing_is_contradicted_nothing_is_said(caplog):
+def test_without_a_contradiction_there_is_no_warning(caplog):
     submitted_properties(load(), {PARTITIONS: "2"})
     assert not caplog.text
 
@@ -95,20 +95,20 @@ def test_local_files_are_written_without_a_process_for_each(jars):
     assert "spark.jars" not in found
 
 
-def test_ones_own_class_path_and_file_system_are_kept(jars):
+def test_a_configured_class_path_and_file_system_are_kept(jars):
     given = (f"spark.jars={jars}", f"spark.conf.{CLASS_PATH}=/mine.jar", f"spark.conf.{LOCAL_FILES}=mine.Files")
     found = spark_properties(load(*given))
     assert found[LOCAL_FILES] == "mine.Files"
     assert found[CLASS_PATH] == f"{jars}/another.jar:{jars}/hadoop-bare-naked-local-fs-0.1.0.jar:/mine.jar"
 
 
-def test_a_cluster_has_hadoops_own_files(jars):
+def test_a_cluster_uses_hadoops_own_file_systems(jars):
     found = spark_properties(load(f"spark.jars={jars}", "spark.master=spark://host:7077"))
     assert not found.keys() & {LOCAL_FILES, CLASS_PATH}
     assert found["spark.jars"] == f"{jars}/another.jar,{jars}/hadoop-bare-naked-local-fs-0.1.0.jar"
 
 
-def test_a_jvms_further_options_stand_behind_those_of_the_settings(jars):
+def test_further_options_of_a_jvm_follow_those_of_the_settings(jars):
     options = "spark.driver.extraJavaOptions"
     log4j, further = spark_properties(load(f"spark.jars={jars}"), java_options="-Xa")[options].split()
     assert log4j.startswith("-Dlog4j2.configurationFile=")
@@ -117,8 +117,8 @@ def test_a_jvms_further_options_stand_behind_those_of_the_settings(jars):
     assert spark_properties(given, java_options="-Xa")[options] == "-Xmine -Xa"
 
 
-def test_executors_may_take_tokens_from_the_token_server_of_the_settings():
-    """Kafka 4 refuses others, and the file of the settings is not there."""
+def test_executors_may_get_tokens_from_the_configured_token_server():
+    """Kafka 4 rejects others, and the file of the settings does not exist there."""
     login = ["kafka.security_protocol=SASL_PLAINTEXT", "kafka.sasl_mechanism=OAUTHBEARER"]
     client = {"token_endpoint_url": "https://idp/token", "client_id": "enforce", "client_secret": "xyzzy"}
     login += [f"kafka.sasl_oauthbearer_{name}={value}" for name, value in client.items()]
@@ -129,7 +129,7 @@ def test_executors_may_take_tokens_from_the_token_server_of_the_settings():
     assert options not in submitted_properties(load(), {})
 
 
-def test_jars_of_ones_own_without_that_one_have_hadoops_own_files(tmp_path):
+def test_custom_jars_without_that_one_use_hadoops_own_file_systems(tmp_path):
     (tmp_path / "another.jar").touch()
     found = spark_properties(load(f"spark.jars={tmp_path}"))
     assert LOCAL_FILES not in found
@@ -152,12 +152,12 @@ def test_checkpoints_in_s3_are_written_without_renames_unless_a_setting_says_oth
     assert own[CHECKPOINT_FILES] == "their.own"
 
 
-def test_a_root_in_s3_without_its_jars_is_bad_input(jars):
+def test_a_root_in_s3_without_its_jars_is_rejected(jars):
     with pytest.raises(BadInput, match=r"^s3a://bucket/root: there is no hadoop-aws-.* run make jars S3=1$"):
         spark_properties(load(f"spark.jars={jars}", "storage.root=s3a://bucket/root"))
 
 
-def test_as_json_the_jvm_and_the_workers_are_told_the_service(tmp_path):
+def test_with_json_the_jvm_and_the_workers_get_the_service_name(tmp_path):
     (tmp_path / "a.jar").touch()
     given = load(f"spark.jars={tmp_path}", "logging.format=json")
     found = spark_properties(given, service="audit")
@@ -166,7 +166,7 @@ def test_as_json_the_jvm_and_the_workers_are_told_the_service(tmp_path):
     assert submitted_properties(given, {}, service="audit")["spark.executorEnv.MUTATION_QUOTA_JSON_LOG"] == "audit"
 
 
-def test_as_text_the_workers_are_told_nothing(tmp_path):
+def test_with_text_the_workers_get_no_options(tmp_path):
     (tmp_path / "a.jar").touch()
     found = spark_properties(load(f"spark.jars={tmp_path}"), service="audit")
     assert "mutation-quota.log" not in found["spark.driver.extraJavaOptions"]

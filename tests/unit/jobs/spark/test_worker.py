@@ -1,4 +1,4 @@
-"""Python workers, each in a process of its own, since their preparation lasts until they end."""
+"""Python workers, each in a separate process, since their preparation lasts until they end."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from jobs.spark.worker import MEMORY_VARIABLE
 _LIMIT = 8 * 1024**3
 
 
-def test_a_process_that_is_no_worker_is_left_as_it_is():
+def test_a_process_that_is_not_a_worker_is_unchanged():
     printed = _run("prepare_worker('stage'); print(gc.get_freeze_count(), os._exit is _exit)")
 
     assert printed == "0 True"
@@ -94,7 +94,7 @@ def test_a_worker_whose_query_was_stopped_leaves_no_trace_in_the_log():
     assert (done.stdout, done.stderr) == ("0\n", "")
 
 
-def test_a_worker_that_fails_otherwise_leaves_its_trace():
+def test_a_worker_that_fails_for_another_reason_logs_its_trace():
     program = DAEMON.format(failing="outfile.flush = None")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert "PySpark daemon failed to flush the output" in done.stderr

@@ -1,4 +1,4 @@
-"""What is missing from a checkpoint, judged by the names of its files."""
+"""The missing parts of a checkpoint, derived from the names of its files."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def checkpoint(offsets, commits, *, query_id="id", truncated=(), has_state=True)
     [([0], []), ([0], [0]), ([0, 1, 2], [0, 1]), ([4, 5, 6], [4, 5, 6]), ([0, 1, 2], [])],
     ids=["killed in the first batch", "one batch", "killed in a batch", "older ones cleaned up", "commits gone"],
 )
-def test_spark_resumes_from_these(offsets, commits):
+def test_complete_checkpoints_can_be_resumed(offsets, commits):
     assert checkpoint(offsets, commits).missing(stateful=True) is None
 
 
@@ -26,13 +26,13 @@ def test_spark_resumes_from_these(offsets, commits):
         (checkpoint([0, 1, 3], [0, 1, 2]), "offsets/2 is missing"),
         (checkpoint([0], [0], query_id=None), "its file metadata is missing or damaged"),
         (checkpoint([0], [0], has_state=False), "its state is missing"),
-        (checkpoint([0], [0], truncated=["offsets/0"]), "offsets/0 has no end"),
+        (checkpoint([0], [0], truncated=["offsets/0"]), "offsets/0 is truncated"),
     ],
 )
-def test_from_these_it_would_fail_or_decide_twice(found, missing):
+def test_incomplete_checkpoints_are_detected(found, missing):
     assert found.missing(stateful=True) == missing
 
 
-def test_before_the_first_commit_there_may_be_no_state():
+def test_before_the_first_commit_state_may_be_missing():
     assert checkpoint([0], [], has_state=False).missing(stateful=True) is None
     assert not checkpoint([], [], has_state=False).exists

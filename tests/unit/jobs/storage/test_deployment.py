@@ -1,4 +1,4 @@
-"""Which topics a storage root belongs to, where users have topics of their own."""
+"""The topics that a storage root belongs to, if users have their own topics."""
 
 import pytest
 
@@ -17,18 +17,18 @@ def by_topic(*overrides):
 BY_PAYLOAD = load_settings([], environment={}, with_default_file=False)
 
 
-def test_topics_of_users_are_added_as_they_are_made():
+def test_topics_of_users_are_added_as_they_are_created():
     deployment = Deployment().with_all_topics(QUOTAS, by_topic())
     deployment = deployment.with_topics(ALICE, by_topic()).with_topics(BOB, by_topic())
     assert deployment == Deployment(QUOTAS | ALICE | BOB)
 
 
-def test_a_topic_that_was_deleted_and_made_again_is_noticed():
+def test_a_recreated_topic_is_detected():
     with pytest.raises(MutationQuotaError, match=r"alice is not the topic .* \(its id was a1, now it is a2\)"):
         Deployment(ALICE).with_topics({"mutation-requests.alice": "a2"}, by_topic())
 
 
-def test_a_missing_topic_is_an_error_unless_it_is_retired_and_then_must_not_come_back():
+def test_a_missing_topic_is_an_error_unless_it_is_retired_and_a_retired_one_must_not_reappear():
     deployment = Deployment(QUOTAS | ALICE | BOB)
     with pytest.raises(MutationQuotaError, match=r"topic mutation-requests.bob was deleted.*topics.retired_users"):
         deployment.with_all_topics(ALICE, by_topic())
@@ -38,15 +38,15 @@ def test_a_missing_topic_is_an_error_unless_it_is_retired_and_then_must_not_come
         retired.with_all_topics({"mutation-requests.bob": "b2"}, by_topic())
 
 
-def test_only_a_topic_that_is_gone_is_retired():
+def test_only_a_deleted_topic_can_be_retired():
     deployment = Deployment(QUOTAS | ALICE | BOB)
     assert deployment.with_all_topics(ALICE | BOB, by_topic("topics.retired_users=bob,eve")).retired == []
 
 
 def test_the_source_of_the_user_must_not_change():
-    with pytest.raises(MutationQuotaError, match="another topics"):
+    with pytest.raises(MutationQuotaError, match="a different topics"):
         Deployment({"mutation-requests": "r1"}).with_topics(ALICE, by_topic())
-    with pytest.raises(MutationQuotaError, match="another topics"):
+    with pytest.raises(MutationQuotaError, match="a different topics"):
         Deployment(ALICE).with_topics({"mutation-requests": "r1"}, BY_PAYLOAD)
 
 

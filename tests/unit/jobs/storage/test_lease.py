@@ -1,4 +1,4 @@
-"""Of all processes that would run a query on a storage root, one does."""
+"""Only one of all processes runs a query on a storage root."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ SECONDS = 1.2
 
 
 class StillClock:
-    """Time that passes only when somebody sleeps, or when a test adds to it."""
+    """Time that passes only in sleeps, or when a test adds to it."""
 
     def __init__(self):
         self.time = 0.0
@@ -58,7 +58,7 @@ def lease_of(store, me, seconds=SECONDS, clock=None):
 
 @contextmanager
 def held(lease, finish=lambda: True, **options):
-    """Hold a lease, and tell whether its loss was noticed."""
+    """Hold a lease, and return whether its loss was noticed."""
     stopped = threading.Event()
     with hold_lease(lease, stopped.set, finish, **options):
         yield stopped
@@ -73,7 +73,7 @@ def ended_process():
     return found
 
 
-def test_a_second_job_on_this_machine_is_refused_and_told_who_is_there(store):
+def test_a_second_job_on_this_machine_is_rejected_with_the_name_of_the_holder(store):
     with held(lease_of(store, here())), pytest.raises(LeaseError) as raised, held(lease_of(store, here())):
         pass
     assert str(raised.value).startswith(
@@ -81,7 +81,7 @@ def test_a_second_job_on_this_machine_is_refused_and_told_who_is_there(store):
     )
 
 
-def test_a_second_job_is_refused_while_that_of_another_machine_renews_its_lease(store, clock):
+def test_a_second_job_is_rejected_while_a_job_of_another_machine_renews_its_lease(store, clock):
     first = lease_of(store, elsewhere())
     clock.meanwhile = first.renew
     with (
@@ -93,7 +93,7 @@ def test_a_second_job_is_refused_while_that_of_another_machine_renews_its_lease(
     assert not stopped.is_set()
 
 
-def test_a_lease_that_was_given_back_is_there_for_others_at_once(store):
+def test_a_released_lease_is_available_at_once(store):
     with held(lease_of(store, elsewhere(), seconds=3600)):
         pass
     with held(lease_of(store, here(), seconds=3600)):
@@ -139,10 +139,10 @@ def test_a_job_that_was_killed_on_another_machine_is_replaced_when_its_lease_has
     with held(lease_of(store, here())) as stopped:
         assert not stopped.is_set()
     assert "on other-host, since" in caplog.text
-    assert "waiting for a sign of it, at most 1 s" in caplog.text
+    assert "waiting until its lease is renewed or expires, at most 1 s" in caplog.text
 
 
-def test_an_operator_who_knows_that_the_other_is_gone_need_not_wait(store):
+def test_an_operator_who_knows_that_the_holder_is_gone_need_not_wait(store):
     lease_of(store, elsewhere()).claim()
 
     with held(lease_of(store, here(), seconds=3600), take_over=True):
@@ -150,20 +150,20 @@ def test_an_operator_who_knows_that_the_other_is_gone_need_not_wait(store):
 
 
 def hold_until_lost(lease, lose):
-    """Hold a lease until `lose` has had it lost, which kills the JVM."""
+    """Hold a lease until `lose` makes it lost, which kills the JVM."""
     with held(lease) as stopped:
         lose()
         until(stopped.is_set)
         raise OSError("the JVM was killed")
 
 
-def test_who_has_lost_the_lease_stops_and_says_to_whom(store):
+def test_a_job_that_has_lost_the_lease_stops_and_names_the_new_holder(store):
     second = lease_of(store, elsewhere("second"))
     with pytest.raises(LeaseError, match=r"enforce has lost its lease on s3a://bucket/root to process \d+ on second"):
         hold_until_lost(lease_of(store, elsewhere("first")), lambda: second.claim(take_over=True))
 
 
-def test_who_has_lost_the_lease_fails_also_if_its_work_ends_well(store):
+def test_a_job_that_has_lost_the_lease_fails_even_if_its_work_succeeds(store):
     def work():
         with held(lease_of(store, elsewhere("first"))) as stopped:
             lease_of(store, elsewhere("second")).claim(take_over=True)
@@ -174,7 +174,7 @@ def test_who_has_lost_the_lease_fails_also_if_its_work_ends_well(store):
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_a_lease_is_given_back_only_after_the_work_that_it_protects_has_stopped(store, error):
+def test_a_lease_is_released_only_after_the_protected_work_has_stopped(store, error):
     files_at_finish = []
 
     def finish():
@@ -187,13 +187,13 @@ def test_a_lease_is_given_back_only_after_the_work_that_it_protects_has_stopped(
     assert ['"ended":true' in each for each in store.texts.values()] == [True]
 
 
-def test_a_lease_is_not_given_back_while_work_goes_on(store):
+def test_a_lease_is_not_released_while_work_continues(store):
     with held(lease_of(store, here()), lambda: False):
         pass
     assert ['"ended":false' in each for each in store.texts.values()] == [True]
 
 
-def test_a_lease_is_not_given_back_if_an_impatient_operator_interrupts_the_stop(store):
+def test_a_lease_is_not_released_if_an_impatient_operator_interrupts_the_stop(store):
     def interrupted():
         raise KeyboardInterrupt
 
@@ -202,7 +202,7 @@ def test_a_lease_is_not_given_back_if_an_impatient_operator_interrupts_the_stop(
     assert ['"ended":false' in each for each in store.texts.values()] == [True]
 
 
-def test_who_lost_the_lease_does_not_give_back_that_of_another(store):
+def test_a_job_that_has_lost_the_lease_does_not_release_that_of_another(store):
     second = lease_of(store, elsewhere("second"))
     with pytest.raises(LeaseError):
         hold_until_lost(lease_of(store, elsewhere("first")), lambda: second.claim(take_over=True))
@@ -211,7 +211,7 @@ def test_who_lost_the_lease_does_not_give_back_that_of_another(store):
     assert '"ended":false' in store.texts[file]
 
 
-def test_a_job_that_cannot_renew_stops_before_another_may_go_on(store, clock):
+def test_a_job_that_cannot_renew_stops_before_another_may_start(store, clock):
     lease = lease_of(store, elsewhere(), clock=clock)
 
     def lose():
@@ -223,7 +223,7 @@ def test_a_job_that_cannot_renew_stops_before_another_may_go_on(store, clock):
         hold_until_lost(lease, lose)
 
 
-def test_a_store_that_comes_back_in_time_costs_nothing(store, clock):
+def test_a_store_that_recovers_in_time_has_no_effect(store, clock):
     lease = lease_of(store, elsewhere(), seconds=60, clock=clock)
     lease.claim()
     for _ in range(3):
@@ -241,7 +241,7 @@ def test_a_folder_that_an_operator_removes_is_a_lease_that_is_lost(store):
         hold_until_lost(lease_of(store, here()), store.texts.clear)
 
 
-def test_of_many_that_start_at_the_same_moment_one_goes_on(store):
+def test_one_of_many_simultaneous_starts_continues(store):
     start, won, refused = threading.Barrier(8), [], []
 
     def compete(number):
@@ -264,13 +264,25 @@ def test_of_many_that_start_at_the_same_moment_one_goes_on(store):
     assert len([lease for lease in won if lease.lost is None]) == 1
 
 
-def test_a_store_that_overwrites_what_was_to_be_created_is_told_of(caplog):
+def test_a_store_without_conditional_creation_is_reported(caplog):
     lease_of(MemoryFiles(conditional=False), here()).claim()
 
-    assert "two jobs that start at the same moment are not kept apart there" in caplog.text
+    assert "does not support conditional writes (If-None-Match), so two jobs" in caplog.text
 
 
-def test_a_half_written_file_is_waited_for_and_replaced(store):
+def test_a_lease_is_acquired_if_the_answer_to_its_creation_is_lost(store, monkeypatch):
+    def create_twice(path, text):  # as a client that gets no answer to its first attempt
+        MemoryFiles.create(store, path, text)
+        return MemoryFiles.create(store, path, str(text.encode(), "utf-8"))
+
+    monkeypatch.setattr(store, "create", create_twice)
+    with held(lease_of(store, here())) as stopped:
+        assert list(store.texts) == ["leases/enforce/1"]
+        assert not stopped.is_set()
+    assert '"ended":true' in store.texts["leases/enforce/1"]
+
+
+def test_a_partial_file_is_awaited_and_replaced(store):
     store.texts["leases/enforce/7"] = '{"run": "'
 
     with held(lease_of(store, here())):

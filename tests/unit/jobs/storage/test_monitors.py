@@ -1,4 +1,4 @@
-"""Monitors are polled while queries run; a store that does not answer for a moment does not end the job."""
+"""Monitors are polled while queries run; a store that does not respond for a short time does not end the job."""
 
 import json
 from types import SimpleNamespace
@@ -95,7 +95,7 @@ def test_a_checkpoint_is_recorded_when_the_store_answers_again(files, checkpoint
     checkpoint.poll()
 
 
-def test_a_cluster_that_does_not_answer_is_asked_again(files, topics, user_topics):
+def test_a_cluster_that_does_not_respond_is_polled_again(files, topics, user_topics):
     topics.ids = ClusterError("no broker answers")
     user_topics.poll()
     topics.ids = {ALICE: "a1"}
@@ -103,7 +103,7 @@ def test_a_cluster_that_does_not_answer_is_asked_again(files, topics, user_topic
     assert files.deployment["topics"] == {ALICE: "a1"}
 
 
-def test_a_topic_that_was_created_again_ends_the_job(topics, user_topics):
+def test_a_recreated_topic_ends_the_job(topics, user_topics):
     user_topics.poll()
     topics.ids = {ALICE: "a2"}
     with pytest.raises(MutationQuotaError, match=r"its id was a1, now it is a2"):

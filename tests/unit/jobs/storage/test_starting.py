@@ -48,12 +48,12 @@ def kill_at_write(files, number):
     files.write = killed
 
 
-def test_a_root_of_an_earlier_release_goes_on_where_it_was(files):
+def test_a_root_of_an_earlier_release_is_continued(files):
     assert check_stateful_checkpoint(files, "enforce", 3).folder == "checkpoints/enforce/v3"
     assert POINTER not in files.texts
 
 
-def test_folders_that_earlier_releases_have_set_aside_are_left_alone(files):
+def test_folders_set_aside_by_earlier_releases_are_left_unchanged(files):
     files.texts |= checkpoint_in("checkpoints/enforce-set-aside-1795000000000")
     assert current_folder(files, "enforce") == "checkpoints/enforce"
 
@@ -66,7 +66,7 @@ def test_after_a_reset_the_query_starts_from_scratch_and_its_old_checkpoint_stay
     found = check_stateful_checkpoint(files, "enforce", 3)
     assert not found.exists
     assert found.folder.startswith("checkpoints/enforce-")
-    assert "the old checkpoint is in s3a://bucket/root/checkpoints/enforce" in caplog.text
+    assert "the old one is in s3a://bucket/root/checkpoints/enforce" in caplog.text
     assert {path: files.texts[path] for path in before if path != "deployment.json"} == {
         path: text for path, text in before.items() if path != "deployment.json"
     }
@@ -99,7 +99,7 @@ def _replace(files):
     return prepared
 
 
-def test_a_prepared_checkpoint_takes_the_place_of_the_old_one(files):
+def test_a_prepared_checkpoint_replaces_the_old_one(files):
     prepared = _replace(files)
     assert check_stateful_checkpoint(files, "enforce", 3).folder == f"checkpoints/{prepared}/v3"
 
@@ -115,11 +115,11 @@ def test_a_replacement_of_a_lost_checkpoint_that_is_killed_does_not_start_with_f
         check_stateful_checkpoint(files, "enforce", 3)
 
 
-def test_a_pointer_that_is_lost_or_damaged_does_not_bring_back_an_old_checkpoint(files):
+def test_a_lost_or_damaged_pointer_does_not_restore_an_old_checkpoint(files):
     prepared = _replace(files)
 
     pointer = files.texts.pop(POINTER)
-    with pytest.raises(MutationQuotaError, match=r"enforce\.json is gone; restore it from a backup, or write"):
+    with pytest.raises(MutationQuotaError, match=r"enforce\.json is missing; restore it from a backup, or write"):
         Checkpoint.read(files, "enforce", 3)
     files.texts[POINTER] = pointer[:9]
     with pytest.raises(MutationQuotaError, match=r"enforce\.json is damaged; restore it"):

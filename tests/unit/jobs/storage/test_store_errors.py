@@ -1,4 +1,4 @@
-"""What an object store refuses is one line that says what to do, within seconds."""
+"""An error of an object store is one line that says what to do, within seconds."""
 
 import pytest
 
@@ -18,11 +18,11 @@ def store():
 def refusal(port):
     with pytest.raises(MutationQuotaError) as raised:
         check_store(store_settings(port))
-    told = str(raised.value)
-    assert "\n" not in told
-    assert "the-secret" not in told
-    assert told.startswith("s3a://bucket/root cannot be used: ")
-    return told.removeprefix("s3a://bucket/root cannot be used: ")
+    message = str(raised.value)
+    assert "\n" not in message
+    assert "the-secret" not in message
+    assert message.startswith("s3a://bucket/root cannot be used: ")
+    return message.removeprefix("s3a://bucket/root cannot be used: ")
 
 
 @pytest.mark.parametrize(
@@ -38,12 +38,12 @@ def refusal(port):
         (503, "SlowDown", "http://127.0.0.1:"),
     ],
 )
-def test_a_refusal_says_what_to_do(store, status, code, expected):
+def test_a_rejection_by_the_store_says_what_to_do(store, status, code, expected):
     store.answer = (status, code)
     assert refusal(store.server_port).startswith(expected)
 
 
-def test_a_store_that_is_down_is_named():
+def test_an_unavailable_store_is_named():
     assert refusal(1).startswith("http://127.0.0.1:1 does not answer; check storage.options fs.s3a.endpoint")
 
 
@@ -62,11 +62,11 @@ def test_a_store_that_is_down_is_named():
         ("Kernel error -> The operation lacked the necessary privileges to complete for path r", "denies access"),
     ],
 )
-def test_what_hadoop_and_the_tables_tell_later_is_understood_too(text, expected):
+def test_later_errors_of_hadoop_and_the_tables_are_recognized_too(text, expected):
     assert expected in store_problem("s3a://b/r", text, None)
 
 
-def test_other_errors_and_other_roots_are_left_alone():
+def test_other_errors_and_other_roots_are_unchanged():
     assert store_problem("s3a://b/r", "java.lang.IllegalStateException: no", None) is None
     assert store_problem("s3a://b/r", "Invalid data: 2500 rows expected", None) is None
     assert store_problem("/srv/root", "Connection refused", None) is None
@@ -88,7 +88,7 @@ def test_other_errors_and_other_roots_are_left_alone():
         "OSError: Generic S3 error: error sending request for url (http://other/b/r): client error (Connect)",
     ],
 )
-def test_a_cause_that_is_the_stores_is_found_among_others(text):
+def test_an_error_of_the_store_is_found_among_other_causes(text):
     found = store_problem_among("s3a://b/r", text, "http://minio:9000")
     assert found == (
         "s3a://b/r cannot be used: http://minio:9000 does not answer; check storage.options fs.s3a.endpoint, and that "
@@ -122,5 +122,5 @@ def test_a_cause_that_is_the_stores_is_found_among_others(text):
         "org.apache.spark.SparkException: Connection to minio:9092 timed out",
     ],
 )
-def test_the_failure_of_another_server_is_not_put_down_to_the_store(text):
+def test_the_failure_of_another_server_is_not_attributed_to_the_store(text):
     assert store_problem_among("s3a://b/r", text, "http://minio") is None

@@ -10,14 +10,17 @@ from quota.errors import MutationQuotaError
 from quota.settings import load_settings
 from tests.support.checkout import CHECKOUT
 
-LEFT_BEHIND = CHECKOUT / "tests" / "upgrades" / "state-v3.tar.gz"
+FROZEN_STATE = CHECKOUT / "tests" / "upgrades" / "state-v3.tar.gz"
 """A storage root as Spark has left it."""
 
 
 @pytest.fixture(params=["path", "URL"])
 def files(request, tmp_path):
-    root = str(tmp_path) if request.param == "path" else f"file://{tmp_path}"
-    return stored_files(load_settings([f"storage.root={root}"], environment={}))
+    settings = load_settings([f"storage.root={tmp_path}"], environment={}, with_default_file=False)
+    if request.param == "URL":  # a local one stands for an object store, and is not allowed in the settings
+        storage = settings.storage.model_copy(update={"root": f"file://{tmp_path}"})
+        settings = settings.model_copy(update={"storage": storage})
+    return stored_files(settings)
 
 
 def test_the_text_of_a_file_is_read(files, tmp_path):
@@ -27,7 +30,7 @@ def test_the_text_of_a_file_is_read(files, tmp_path):
     assert files.read("checkpoints/metadata") == '{"id": "ὄ"}'
 
 
-def test_what_is_not_there_has_no_text_and_no_names(files):
+def test_a_missing_file_has_no_text_and_a_missing_folder_no_names(files):
     assert files.read("deployment.json") is None
     assert files.names("checkpoints/enforce/v3/offsets") == []
 
@@ -42,8 +45,8 @@ def test_the_names_in_a_folder_are_sorted(files, tmp_path):
     assert files.names("offsets") == [".10.crc", "10", "9", "inner"]
 
 
-def test_a_checkpoint_of_spark_tells_its_batches_and_positions(files, tmp_path):
-    with tarfile.open(LEFT_BEHIND) as left:
+def test_batches_and_positions_are_read_from_a_checkpoint(files, tmp_path):
+    with tarfile.open(FROZEN_STATE) as left:
         left.extractall(tmp_path, filter="data")
 
     found = Checkpoint.read(files, "enforce", 3)
@@ -56,7 +59,7 @@ def test_a_checkpoint_of_spark_tells_its_batches_and_positions(files, tmp_path):
     ]
 
 
-def test_a_file_that_is_no_text_is_named(tmp_path):
+def test_a_file_of_invalid_utf_8_is_named(tmp_path):
     (tmp_path / "deployment.json").mkdir()
 
     with pytest.raises(MutationQuotaError, match=r"deployment\.json cannot be read: Is a directory; check that "):
@@ -69,7 +72,7 @@ def test_a_store_that_deltalake_does_not_know_is_one_line():
     assert "\n" not in str(raised.value)
 
 
-def test_the_time_of_a_batch_whose_file_is_gone_or_damaged_is_unknown(files, tmp_path):
+def test_the_time_of_a_batch_whose_file_is_missing_or_damaged_is_unknown(files, tmp_path):
     (tmp_path / "offsets").mkdir()
     (tmp_path / "offsets" / "1").write_text("v1\nno json\n{}")
     found = Checkpoint("", "id", [0, 1], [0, 1], [], has_state=True)

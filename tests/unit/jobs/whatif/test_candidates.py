@@ -28,7 +28,7 @@ def test_the_recorded_quotas_come_first_as_they_are_enforced():
     assert only.algorithm == TokenBucket(Window(num=5), Deduplication(window_ms=2000))
 
 
-def test_what_a_candidate_does_not_say_is_as_recorded():
+def test_unset_parts_of_a_candidate_are_as_recorded():
     found = candidates("window-num=3", "name=old,algorithm=sampled-rate,window-size-seconds=2")[1:]
     assert [each.name for each in found] == ["window-num=3", "old"]
     assert [each.quotas for each in found] == [RECORDED, RECORDED]
@@ -37,7 +37,7 @@ def test_what_a_candidate_does_not_say_is_as_recorded():
     assert found[1].algorithm.window == Window(size_seconds=2)
 
 
-def test_a_file_of_requests_has_no_recorded_quotas_to_judge_by(tmp_path):
+def test_a_file_of_requests_has_no_recorded_quotas(tmp_path):
     (tmp_path / "q.yaml").write_bytes(YAML)
     settings = load_settings(environment={}, with_default_file=False)
     (only,) = parse_candidates([f"name=seven,quotas={tmp_path / 'q.yaml'}"], None, settings)
@@ -56,6 +56,8 @@ def test_a_rate_charges_each_request_where_the_bucket_would_remember_it():
     [
         ("q.yaml", YAML, {0: 7, 100: 7}),
         ("q.jsonl", LOG, {0: None, 100: 7}),
+        ("lines.json", LOG, {0: None, 100: 7}),
+        ("described.json", b'{"quotas": [' + LOG + b"]}", {0: None, 100: 7}),
         ("of-windows.jsonl", codecs.BOM_UTF8 + LOG, {0: None, 100: 7}),
     ],
 )
@@ -81,7 +83,7 @@ def test_quotas_are_read_as_apply_and_simulate_read_them(tmp_path, name, text, r
         ("name=recorded quotas", "two candidates are called 'recorded quotas'"),
     ],
 )
-def test_what_cannot_be_tried_is_said(text, message):
+def test_an_unusable_candidate_is_reported(text, message):
     with pytest.raises(BadInput) as caught:
         candidates(text)
     assert message in str(caught.value)
@@ -91,7 +93,7 @@ def test_what_cannot_be_tried_is_said(text, message):
     ("name", "text", "message"),
     [("q.yaml", b"quotas: 7", "q.yaml:1:9: quotas: expected a list"), ("q.jsonl", b"{}\nno", "q.jsonl:1: ")],
 )
-def test_a_bad_file_of_quotas_is_named_with_its_line(tmp_path, name, text, message):
+def test_an_invalid_file_of_quotas_is_named_with_its_line(tmp_path, name, text, message):
     (tmp_path / name).write_bytes(text)
     with pytest.raises(BadInput) as caught:
         candidates(f"quotas={tmp_path / name}")

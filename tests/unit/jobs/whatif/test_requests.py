@@ -1,4 +1,4 @@
-"""A file of requests for a what-if: which of its lines count, and what is said of the others."""
+"""A file of requests for a what-if: the lines that count, and the errors of the others."""
 
 import logging
 
@@ -24,7 +24,7 @@ def read(base_settings, tmp_path):
     return _read
 
 
-def test_requests_of_a_file_are_decisions_that_admit_all_of_it(read):
+def test_requests_of_a_file_become_decisions_that_admit_everything(read):
     first, second = read(at(1000, 60, 1, client_id="a", user="bob"), at(2000, 99, validate_only=True))
     assert (first.user, first.client_id, first.timestamp, first.source.offset) == ("bob", "a", 1000, 0)
     assert [(each.partitions, each.error_code) for each in first.topics] == [(60, 0), (1, 0)]
@@ -32,7 +32,7 @@ def test_requests_of_a_file_are_decisions_that_admit_all_of_it(read):
     assert (second.source.offset, second.validate_only) == (1, True)
 
 
-def test_those_of_a_time_can_be_wanted(read):
+def test_requests_can_be_limited_to_a_period(read):
     lines = [at(ms, 1) for ms in (999, 1000, 1999, 2000)]
     assert [each.timestamp for each in read(*lines, since=1000, until=2000)] == [1000, 1999]
 
@@ -41,12 +41,12 @@ def test_more_than_a_batch_is_read_whole(read):
     assert [each.source.offset for each in read(*[at(0, 1)] * 10_001)] == list(range(10_001))
 
 
-def test_what_is_no_request_does_not_count_and_is_said_in_one_line(read, caplog):
+def test_invalid_requests_do_not_count_and_are_reported_in_one_line(read, caplog):
     with caplog.at_level(logging.WARNING):
         found = read(at(0, 1), b"no", at(0, 1), b'{"timestamp": 7}')
     assert [each.source.offset for each in found] == [0, 2]
-    (said,) = caplog.messages
-    assert "requests.jsonl: ignored 2 of 4 lines, which are not requests; line 2: value: not JSON" in said
+    (logged,) = caplog.messages
+    assert "requests.jsonl: ignored 2 of 4 lines, which are not requests; line 2: value: not JSON" in logged
 
 
 @pytest.mark.parametrize(
@@ -62,6 +62,6 @@ def test_a_file_without_requests_is_an_error(read, lines, error, message):
         read(*lines, until=2000)
 
 
-def test_a_file_that_is_not_there_is_said_before_spark_starts(tmp_path):
+def test_a_missing_file_is_reported_before_spark_starts(tmp_path):
     done = run("backtest", "--requests", "nowhere.jsonl", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (2, "mutation-quota: nowhere.jsonl: No such file or directory\n")

@@ -57,7 +57,7 @@ def _drained(ground: Ground, backlog: int, rounds: int) -> Iterator[Figure]:
             query.awaitTermination()
             if turn:  # the first round warms up
                 rates[side].append(rate_of(batches(query)[1:]))
-                ground.tell(f"audit: round {turn}, {side}: {rates[side][-1]:,.0f}/s")
+                ground.notify(f"audit: round {turn}, {side}: {rates[side][-1]:,.0f}/s")
     runs, limit = (tuple(rates[side]) for side in ("audit", "enforce"))
     yield Figure("audit", "decisions into Delta, of a backlog", "rows/s", runs, "enforcing it", limit, BACKLOG_GOAL)
     yield Figure("audit", "batches at the default trigger", "1/min", (60 / waiting.audit.trigger_seconds,))
@@ -74,7 +74,7 @@ def _queried(ground: Ground, rows: int, rounds: int) -> Iterator[Figure]:
     settings = ground.deployment("queries")
     began = time.monotonic()
     _make(ground, settings, rows)
-    ground.tell(f"audit: a table of {rows:,} rows made in {time.monotonic() - began:.0f} s")
+    ground.notify(f"audit: a table of {rows:,} rows made in {time.monotonic() - began:.0f} s")
     spark = ground.spark.newSession()  # an analyst's session: the job's settings are for small batches
     spark.conf.set("spark.sql.codegen.wholeStage", "true")
     spark.read.format("delta").load(settings.storage.table(DECISIONS.name)).createOrReplaceTempView("decisions")

@@ -26,7 +26,9 @@ from tests.support.programs import command_line, environment_of, processor_secon
 from tests.support.waiting import until
 
 EARLIER = "50ec7c5"
-"""The last commit whose audit was written by Spark (docs/decisions/0005), and that had no class archives."""
+"""The last commit whose audit was written by Spark
+(docs/decisions/programs/0005-the-audit-appends-what-is-not-there.md), and that had no class archives.
+"""
 
 START_GOAL, AUDIT_GOAL = Goal(0.5), Goal(0.2)
 
@@ -69,16 +71,18 @@ def earlier_tree() -> Iterator[Path | None]:
             _run_git(git, "worktree", "remove", "--force", str(tree))
 
 
-def beside_earlier(
-    address: str, tree: Path, rounds: int, counted: Counted, tell: Callable[[str], None], *given: str
+def compared_with_earlier(
+    address: str, tree: Path, rounds: int, counted: Counted, notify: Callable[[str], None], *given: str
 ) -> list[Figure]:
     """Measure starts in turn, and two audits of the same decisions at once."""
     with working_folder() as folder:
         settings = with_plaintext_cluster(load_settings([f"storage.root={folder}", *given], environment={}), address)
-        return [*_starts(settings, folder, tree, rounds, tell), *_audits(settings, folder, tree, counted, tell)]
+        return [*_starts(settings, folder, tree, rounds, notify), *_audits(settings, folder, tree, counted, notify)]
 
 
-def _starts(settings: Settings, folder: Path, tree: Path, rounds: int, tell: Callable[[str], None]) -> Iterator[Figure]:
+def _starts(
+    settings: Settings, folder: Path, tree: Path, rounds: int, notify: Callable[[str], None]
+) -> Iterator[Figure]:
     now, archived = "start to the first decisions", "the same, with a class archive"
     archives = ("--set", f"spark.class_archives={folder / 'archives'}")
     sides = {EARLIER: (tree, ()), now: (CHECKOUT, ()), archived: (CHECKOUT, archives)}
@@ -89,7 +93,7 @@ def _starts(settings: Settings, folder: Path, tree: Path, rounds: int, tell: Cal
             seconds = _start_seconds(code, deployments[side], *options)
             if turn:  # the first round fills the system's cache of files, and writes the archive
                 taken[side].append(seconds)
-                tell(f"start: round {turn}, {side}: {seconds:.1f} s")
+                notify(f"start: round {turn}, {side}: {seconds:.1f} s")
     for side, goal in ((now, None), (archived, START_GOAL)):
         yield Figure("earlier", side, "s", tuple(taken[side]), EARLIER, tuple(taken[EARLIER]), goal)
 
@@ -111,11 +115,11 @@ def _start_seconds(code: Path, settings: Settings, *options: str) -> float:
 
 
 def _audits(
-    settings: Settings, folder: Path, tree: Path, counted: Counted, tell: Callable[[str], None]
+    settings: Settings, folder: Path, tree: Path, counted: Counted, notify: Callable[[str], None]
 ) -> Iterator[Figure]:
     decided = new_deployment(settings, "audited", folder)
     requests = (counted.marks[-1] + 1) * BATCH
-    tell(f"audit: {requests:,} requests decided for two audits at once")
+    notify(f"audit: {requests:,} requests decided for two audits at once")
     fill(decided, requests, USERS)
     subprocess.run(command_line("enforce", "--once", *_options(decided)), check=True, capture_output=True, cwd=CHECKOUT)
     bounds = ("--set", f"audit.max_records_per_batch={BATCH}", "--set", "audit.trigger_seconds=1")
@@ -130,7 +134,7 @@ def _audits(
         used = _seconds_at_marks(watched, counted.marks)
     runs = {side: _per_batch(of_side, counted.per_run) for side, of_side in used.items()}
     for side, of_side in runs.items():
-        tell(f"audit: {side}: {', '.join(f'{each:.2f}' for each in of_side)} s of processor time a batch")
+        notify(f"audit: {side}: {', '.join(f'{each:.2f}' for each in of_side)} s of processor time a batch")
     what = f"the audit's processor time for a batch of {BATCH:,} decisions"
     yield Figure("earlier", what, "s", runs[AUDIT], EARLIER, runs[EARLIER], AUDIT_GOAL)
 

@@ -40,14 +40,14 @@ def latency(ground: Ground, rates: Sequence[float], rounds: int, seconds: float,
     """Measure each rate and percentile; the sides alternate."""
     taken: dict[tuple[float, str], list[list[float]]] = {}
     for side, share in WARM.items():
-        ground.tell(f"latency: warming up {side}")
+        ground.notify(f"latency: warming up {side}")
         _measured(_auditing_always(ground), _SIDES[side], [WARM_RATE], warm * share)
     for turn in range(rounds):
         for side, start in _SIDES.items():
             for rate, latencies in _measured(ground, start, [LIMIT_RATE] if side == EMPTY else rates, seconds).items():
                 taken.setdefault((rate, side), []).append(latencies)
                 shown = ", ".join(f"p{each} {percentile(latencies, each / 100):.0f}" for each in PERCENTILES)
-                ground.tell(f"latency: round {turn + 1}, {rate:g}/s, {side}: {shown} ms")
+                ground.notify(f"latency: round {turn + 1}, {rate:g}/s, {side}: {shown} ms")
     figures = [_figure(taken, rate, each, ENFORCE) for rate in rates for each in PERCENTILES]
     return figures + [_figure(taken, LIMIT_RATE, each, EMPTY) for each in PERCENTILES]
 

@@ -141,7 +141,7 @@ def many_keys(ground: Ground, keys: Sequence[int], rounds: int, seconds: float) 
             for name, start in PLANS.items():
                 rate = drain(ground, elsewhere(settings, ground), start, seconds)
                 taken.setdefault((active, name), []).append(rate)
-                ground.tell(f"many keys: round {turn + 1}, {active:,} keys, {name}: {rate:,.0f}/s")
+                ground.notify(f"many keys: round {turn + 1}, {active:,} keys, {name}: {rate:,.0f}/s")
     return [
         Figure(
             "many keys",

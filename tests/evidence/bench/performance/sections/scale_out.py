@@ -16,13 +16,13 @@ WARM = 3
 """Number of first batches, which do not count."""
 
 
-def scale_out(address: str, backlog: int, tell: Callable[[str], None], *given: str) -> list[Figure]:
+def scale_out(address: str, backlog: int, notify: Callable[[str], None], *given: str) -> list[Figure]:
     """Measure requests/s of the batches, with one and with two workers of one core each."""
-    one, two = (_drained(address, workers, backlog, tell, *given) for workers in (1, 2))
+    one, two = (_drained(address, workers, backlog, notify, *given) for workers in (1, 2))
     return [Figure("scale out", "two workers", "1/s", two, "one worker", one)]
 
 
-def _drained(address: str, workers: int, backlog: int, tell: Callable[[str], None], *given: str) -> tuple[float, ...]:
+def _drained(address: str, workers: int, backlog: int, notify: Callable[[str], None], *given: str) -> tuple[float, ...]:
     importing = f"spark.conf.spark.executorEnv.PYTHONPATH={CHECKOUT}"
     with working_folder() as folder:
         logs = folder / "cluster"
@@ -30,7 +30,7 @@ def _drained(address: str, workers: int, backlog: int, tell: Callable[[str], Non
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         with (
             Standalone(logs, workers) as cluster,
-            ground(address, tell, f"spark.master={cluster.url}", importing, *given) as place,
+            ground(address, notify, f"spark.master={cluster.url}", importing, *given) as place,
         ):
             settings = with_batches(place.deployment("scale"), backlog // BATCHES)
             fill(settings, backlog, USERS)
@@ -39,5 +39,5 @@ def _drained(address: str, workers: int, backlog: int, tell: Callable[[str], Non
             rates = tuple(
                 rows / seconds for rows, seconds in batches(query)[WARM:BATCHES]
             )  # a smaller batch may follow
-    tell(f"scale out: {workers} workers: {', '.join(f'{each:,.0f}' for each in rates)}/s")
+    notify(f"scale out: {workers} workers: {', '.join(f'{each:,.0f}' for each in rates)}/s")
     return rates

@@ -27,7 +27,7 @@ def state_size(ground: Ground, sizes: Sequence[int], rounds: int) -> list[Figure
         began = time.monotonic()
         deployments[size] = ground.deployment(f"state-{size}")
         store_buckets(ground, deployments[size], size)
-        ground.tell(f"state: {size:,} buckets made in {time.monotonic() - began:.0f} s")
+        ground.notify(f"state: {size:,} buckets made in {time.monotonic() - began:.0f} s")
     for size, settings in deployments.items():
         _measured(ground, settings, size)  # warms up
     taken: dict[int, list[float]] = {size: [] for size in sizes}
@@ -35,7 +35,7 @@ def state_size(ground: Ground, sizes: Sequence[int], rounds: int) -> list[Figure
         for size, settings in list(deployments.items())[:: -1 if turn % 2 else 1]:
             times = _measured(ground, settings, size)
             taken[size] += times
-            ground.tell(f"state: round {turn + 1}, {size:,} buckets: {sorted(times)[len(times) // 2]:.0f} ms a batch")
+            ground.notify(f"state: round {turn + 1}, {size:,} buckets: {sorted(times)[len(times) // 2]:.0f} ms a batch")
     jvm, worker = peak_mebibytes(ground.spark.sparkContext._gateway.proc.pid)  # noqa: SLF001 PySpark has no other way
     return [
         *_times(sizes, taken),
@@ -58,10 +58,10 @@ def _measured(ground: Ground, settings: Settings, size: int) -> list[float]:
 def _times(sizes: Sequence[int], taken: dict[int, list[float]]) -> Iterator[Figure]:
     smallest = min(sizes)
     for size in sizes:
-        beside = (f"{smallest:,} buckets", tuple(taken[smallest])) if size != smallest else ("", ())
+        limit = (f"{smallest:,} buckets", tuple(taken[smallest])) if size != smallest else ("", ())
         goal = GOAL if size == max(sizes) else None
         what = f"a batch of {ACTIVE:,} active keys, {size:,} buckets"
-        yield Figure("state", what, "ms", tuple(taken[size]), *beside, goal, at=size)
+        yield Figure("state", what, "ms", tuple(taken[size]), *limit, goal, at=size)
 
 
 def _bytes(deployments: dict[int, Settings]) -> Iterator[Figure]:

@@ -75,13 +75,13 @@ def throughput(ground: Ground, rounds: Mapping[int, int], backlog: int, seconds:
     """Measure requests/s by active keys, and the cost of a key compared with the empty function."""
     placed: dict[tuple[int, str], Settings] = {}
     for active in rounds:
-        ground.tell(f"throughput: a backlog of {backlog:,} requests of {active:,} users")
+        ground.notify(f"throughput: a backlog of {backlog:,} requests of {active:,} users")
         settings = with_batches(ground.deployment(f"backlog-{active}"), BATCH)
         placed |= {(active, side): elsewhere(settings, ground) for side in SIDES}
         for side, bucket in BUCKETS.items() if active > FEW else ():
             store_buckets(ground, placed[active, side], active, SIDES[side], bucket)
         fill(settings, backlog, active)
-    ground.tell("throughput: warming up")
+    ground.notify("throughput: warming up")
     for (active, side), settings in placed.items():
         if active <= FEW:  # with more it would take minutes, and warm up no other code
             drain(ground, elsewhere(settings, ground), SIDES[side], seconds)
@@ -91,7 +91,7 @@ def throughput(ground: Ground, rounds: Mapping[int, int], backlog: int, seconds:
             uncounted = 0 if active > FEW and side in BUCKETS else 1
             rate = drain(ground, elsewhere(placed[active, side], ground), SIDES[side], seconds, uncounted)
             taken.setdefault((active, side), []).append(rate)
-            ground.tell(f"throughput: round {turn + 1}, {active:,} keys, {side}: {rate:,.0f}/s")
+            ground.notify(f"throughput: round {turn + 1}, {active:,} keys, {side}: {rate:,.0f}/s")
     return [*_rates(rounds, taken), *_per_key(rounds, taken)]
 
 
@@ -126,7 +126,7 @@ def _rates(keys: Iterable[int], taken: dict[tuple[int, str], list[float]]) -> It
     for active in keys:
         for side, limit, goal in ((ENFORCE, EMPTY, THROUGHPUT_GOALS.get(active)), (EMPTY, PASS_THROUGH, None)):
             runs, limit_runs = taken[active, side], taken[active, limit]
-            what = f"{side}, {active:,} active keys"
+            what = f"{side}, {active:,} active {'key' if active == 1 else 'keys'}"
             yield Figure("throughput", what, "1/s", tuple(runs), limit, tuple(limit_runs), goal, at=active)
 
 

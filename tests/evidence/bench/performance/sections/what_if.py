@@ -29,7 +29,7 @@ def what_if(ground: Ground, requests: int) -> list[Figure]:
         began = time.monotonic()
         work()
         seconds = time.monotonic() - began
-        ground.tell(f"what if: {what} of {requests:,} requests took {seconds:.0f} s")
+        ground.notify(f"what if: {what} of {requests:,} requests took {seconds:.0f} s")
         return requests / seconds
 
     enforced = rate("enforcing", lambda: start_enforce(ground.spark, settings, once=True).awaitTermination())
@@ -42,8 +42,8 @@ def what_if(ground: Ground, requests: int) -> list[Figure]:
             lambda texts=texts, to=repetitions: to.append(_decided_again(ground, settings, texts)),
         )
         (result,) = repetitions
-        if result.repetition.differing or result.repetition.decisions != requests:
-            raise RuntimeError(f"the recorded quotas give other decisions: {result.repetition}")
+        if result.replay.differing or result.replay.decisions != requests:
+            raise RuntimeError(f"the recorded quotas give other decisions: {result.replay}")
         what = f"decided again, by the recorded quotas and {more} others; {requests:,} requests"
         figures += [
             Figure("what if", what, "1/s", (again,), "enforce", (enforced,)),

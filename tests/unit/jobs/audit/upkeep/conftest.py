@@ -16,8 +16,8 @@ from jobs.audit.append import AuditConfig, MicroBatch, append_records
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.preparation import prepare_tables
 from jobs.audit.tables.specs import DECISIONS
-from jobs.audit.upkeep.plan import OFTEN, keep_days, plan_upkeep
-from jobs.audit.upkeep.work import keep_up
+from jobs.audit.upkeep.plan import REGULAR, keep_days, plan_upkeep
+from jobs.audit.upkeep.work import maintain
 from quota.records import codec
 from tests.support.factories import decided
 from tests.support.rows import kafka_rows, record_batch
@@ -77,14 +77,14 @@ class Decisions:
         dates = [each["partition"]["date"] for each in self.table.get_add_actions().to_struct_array().to_pylist()]
         return {str(date): dates.count(date) for date in sorted(set(dates))}
 
-    def plan(self, now=NOON, limits=OFTEN):
+    def plan(self, now=NOON, limits=REGULAR):
         return plan_upkeep(self.table, "decisions", keep_days(self.settings)[DECISIONS], now, limits)
 
-    def keep_up(self, now=NOON, limits=OFTEN):
-        return keep_up(TableStore.of(self.settings), DECISIONS, self.plan(now, limits), now)
+    def maintain(self, now=NOON, limits=REGULAR):
+        return maintain(TableStore.of(self.settings), DECISIONS, self.plan(now, limits), now)
 
     def remove_unused_files_at_once(self):
-        """Keep no files for readers of earlier versions, which tests cannot make older."""
+        """Retain no files for readers of earlier versions, which tests cannot make older."""
         self.table.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 0 seconds"})
 
     def age(self, days):
@@ -121,5 +121,5 @@ def kept(settings):
 
 @pytest.fixture
 def now():
-    """The time by which files are made."""
+    """The time at which files are created."""
     return datetime.fromtimestamp(time.time(), UTC)

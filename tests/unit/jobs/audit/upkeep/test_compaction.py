@@ -5,51 +5,51 @@ import json
 from deltalake import DeltaTable
 
 import jobs.audit.upkeep.plan
-from jobs.audit.upkeep.plan import OFTEN, THOROUGH
+from jobs.audit.upkeep.plan import REGULAR, THOROUGH
 from tests.support.factories import DECISION_RECORD
 from tests.support.rows import kafka_rows
 from tests.support.tables import DAY, audit_records
 
 
 def test_the_newest_date_is_compacted_when_it_has_more_small_files_than_its_limit(kept):
-    kept.commit(OFTEN.newest)
+    kept.commit(REGULAR.newest)
     assert kept.plan().compact == []
     kept.commit(1)
     (planned,) = kept.plan().compact
-    assert (str(planned.date), planned.files) == ("2026-11-21", OFTEN.newest + 1)
-    result = kept.keep_up()
-    assert (result.files_compacted, result.files_written) == (OFTEN.newest + 1, 1)
+    assert (str(planned.date), planned.files) == ("2026-11-21", REGULAR.newest + 1)
+    result = kept.maintain()
+    assert (result.files_compacted, result.files_written) == (REGULAR.newest + 1, 1)
     assert kept.files == {"2026-11-21": 1}
-    assert kept.offsets == list(range(1, OFTEN.newest + 2))
+    assert kept.offsets == list(range(1, REGULAR.newest + 2))
 
 
-def test_dates_that_are_over_keep_fewer_files_and_the_latest_is_first(kept):
-    kept.commit(OFTEN.older, day=-3)
-    kept.commit(OFTEN.older + 1, day=-2)
-    kept.commit(OFTEN.older + 1, day=-1)
-    kept.commit(OFTEN.newest)
+def test_past_dates_keep_fewer_files_and_the_latest_is_first(kept):
+    kept.commit(REGULAR.older, day=-3)
+    kept.commit(REGULAR.older + 1, day=-2)
+    kept.commit(REGULAR.older + 1, day=-1)
+    kept.commit(REGULAR.newest)
     assert [str(each.date) for each in kept.plan().compact] == ["2026-11-20", "2026-11-19"]
-    kept.keep_up()
-    assert kept.files == {"2026-11-18": OFTEN.older, "2026-11-19": 1, "2026-11-20": 1, "2026-11-21": OFTEN.newest}
+    kept.maintain()
+    assert kept.files == {"2026-11-18": REGULAR.older, "2026-11-19": 1, "2026-11-20": 1, "2026-11-21": REGULAR.newest}
 
 
-def test_on_demand_each_date_has_one_small_file_after_it(kept):
+def test_on_demand_each_date_is_compacted_to_one_small_file(kept):
     kept.commit(2, day=-1)
     kept.commit(2)
-    kept.keep_up(limits=THOROUGH)
+    kept.maintain(limits=THOROUGH)
     assert kept.files == {"2026-11-20": 1, "2026-11-21": 1}
     assert kept.plan(limits=THOROUGH).compact == []
 
 
-def test_large_files_are_left_alone(kept, monkeypatch):
-    kept.commit(OFTEN.newest + 1)
+def test_large_files_are_left_unchanged(kept, monkeypatch):
+    kept.commit(REGULAR.newest + 1)
     (largest,) = {each.stat().st_size for each in list(kept.path.rglob("*.parquet"))[:1]}
     monkeypatch.setattr(jobs.audit.upkeep.plan, "TARGET_BYTES", largest)  # a small file has less than half of it
     assert kept.plan().compact == []
 
 
 def test_rows_that_are_appended_meanwhile_stay(kept, monkeypatch):
-    kept.commit(OFTEN.newest + 1)
+    kept.commit(REGULAR.newest + 1)
     plan = kept.plan()
     compact = DeltaTable.optimize.fget
 
@@ -59,18 +59,18 @@ def test_rows_that_are_appended_meanwhile_stay(kept, monkeypatch):
 
     monkeypatch.setattr(DeltaTable, "optimize", property(append_first))
     monkeypatch.setattr(type(kept), "plan", lambda *_: plan)
-    kept.keep_up()
+    kept.maintain()
     assert kept.files == {"2026-11-21": 2}
-    assert kept.offsets == list(range(1, OFTEN.newest + 3))
+    assert kept.offsets == list(range(1, REGULAR.newest + 3))
 
 
-def test_the_audit_still_leaves_out_what_compacted_files_hold(settings, kept):
+def test_the_audit_still_skips_rows_of_compacted_files(settings, kept):
     """A batch is repeated by an audit that has lost its checkpoint."""
     values = [json.dumps(DECISION_RECORD | {"source": {"topic": "t", "partition": 0, "offset": 5}}).encode()]
     rows = kafka_rows(values, topic="mutation-decisions", timestamps=[DAY])
     audit_records(settings, rows)
-    kept.commit(OFTEN.newest + 1, day=-20_000)  # about the date of that decision
+    kept.commit(REGULAR.newest + 1, day=-20_000)  # about the date of that decision
     before = len(kept.offsets)
-    kept.keep_up(limits=THOROUGH)
+    kept.maintain(limits=THOROUGH)
     audit_records(settings, rows, query_id="another")
     assert len(kept.offsets) == before

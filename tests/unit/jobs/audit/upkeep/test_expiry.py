@@ -1,4 +1,4 @@
-"""Rows older than the settings say are deleted, and files that nothing uses any more are removed."""
+"""Rows older than the configured retention are deleted, and unused files are removed."""
 
 import os
 from datetime import UTC, date, datetime, timedelta
@@ -16,7 +16,7 @@ TOMORROW = NOON + timedelta(days=1)
 
 @pytest.fixture
 def keeping(base, tmp_path):
-    """Returns the decisions of a deployment that keeps so many days of them."""
+    """Return the decisions of a deployment that retains so many days of them."""
 
     def make(days):
         settings = load_settings(
@@ -29,19 +29,19 @@ def keeping(base, tmp_path):
     return make
 
 
-def test_rows_are_kept_for_as_many_days_as_set_beside_the_newest(keeping):
+def test_rows_are_retained_for_the_configured_days_before_the_newest_date(keeping):
     kept = keeping(2)
     for day in (-3, -2, -1, 0):
         kept.commit(1, day=day)
-    result = kept.keep_up(limits=THOROUGH)
+    result = kept.maintain(limits=THOROUGH)
     assert result.rows_deleted == 1
     assert list(kept.files) == ["2026-11-19", "2026-11-20", "2026-11-21"]
 
 
-def test_all_rows_are_kept_by_default(kept):
+def test_all_rows_are_retained_by_default(kept):
     kept.commit(1, day=-3000)
     kept.commit(1)
-    assert kept.keep_up(limits=THOROUGH).rows_deleted == 0
+    assert kept.maintain(limits=THOROUGH).rows_deleted == 0
     assert kept.offsets == [1, 2]
 
 
@@ -60,17 +60,17 @@ def test_neither_a_wrong_clock_nor_a_record_of_the_future_deletes_rows(keeping, 
     assert kept.plan(now).first_kept == first_kept
 
 
-def test_a_table_that_may_only_grow_is_left_as_it_is_with_a_reason(keeping):
+def test_an_append_only_table_is_left_unchanged_with_a_reason(keeping):
     kept = keeping(1)
     kept.commit(1, day=-9)
     kept.commit(1)
     kept.table.alter.set_table_properties({"delta.appendOnly": "true"})
     with pytest.raises(Exception, match="append-only"):
-        kept.keep_up(limits=THOROUGH)
+        kept.maintain(limits=THOROUGH)
     assert kept.offsets == [1, 2]
 
 
-def test_quota_changes_are_kept_as_long_as_the_decisions_that_they_explain():
+def test_quota_changes_are_retained_as_long_as_the_decisions_that_they_explain():
     def load(*pairs):
         load_settings([f"audit.keep_days.{pair}" for pair in pairs], environment={}, with_default_file=False)
 
@@ -84,42 +84,42 @@ def test_quota_changes_are_kept_as_long_as_the_decisions_that_they_explain():
 
 def test_files_that_no_recent_version_uses_are_removed_after_two_days(kept, now):
     kept.commit(3)
-    kept.keep_up(limits=THOROUGH)
+    kept.maintain(limits=THOROUGH)
     orphan = kept.path / "date=2026-11-21" / "part-of-a-commit-that-was-cut-short.parquet"
     orphan.touch()
     assert len(list(kept.path.rglob("*.parquet"))) == 5  # three, one in their place, and the orphan
-    assert kept.keep_up(limits=THOROUGH).files_removed == 0
+    assert kept.maintain(limits=THOROUGH).files_removed == 0
     os.utime(orphan, ((now - timedelta(days=2, hours=1)).timestamp(),) * 2)
-    assert kept.keep_up(limits=THOROUGH).files_removed == 1
+    assert kept.maintain(limits=THOROUGH).files_removed == 1
     assert not orphan.exists()
     assert kept.offsets == [1, 2, 3]
 
 
-def test_files_that_were_compacted_are_removed_when_their_time_is_over(kept):
+def test_compacted_files_are_removed_after_their_retention(kept):
     kept.remove_unused_files_at_once()
     kept.commit(3)
-    kept.keep_up(limits=THOROUGH)
-    assert kept.keep_up(limits=THOROUGH).files_removed == 3
+    kept.maintain(limits=THOROUGH)
+    assert kept.maintain(limits=THOROUGH).files_removed == 3
     assert len(list(kept.path.rglob("*.parquet"))) == 1 + len(list(kept.path.rglob("*.checkpoint.parquet")))
     assert kept.offsets == [1, 2, 3]
 
 
-def test_the_daily_part_is_due_once_a_day_whoever_carries_it_out(kept, now):
+def test_the_daily_part_is_due_once_a_day_across_programs(kept, now):
     kept.commit(1)
     assert not kept.plan(now).daily
     later = now + timedelta(days=1, minutes=1)
     assert kept.plan(later).daily
-    kept.keep_up(later)
+    kept.maintain(later)
     assert not kept.plan(later + timedelta(hours=23)).daily
     assert kept.plan(later + timedelta(hours=25)).daily
     assert kept.plan(later - timedelta(days=300)).daily  # the clock was wrong, and is right again
 
 
-def test_rows_of_an_unknown_date_are_kept(keeping):
+def test_rows_of_an_unknown_date_are_retained(keeping):
     kept = keeping(1)
     kept.commit(2)
     rows = kept.table.to_pyarrow_dataset().to_table()
     undated = rows.set_column(rows.schema.get_field_index("date"), "date", [[None] * 2])
     write_deltalake(kept.table, undated, mode="append")
-    kept.keep_up(NOON + timedelta(days=90), THOROUGH)
+    kept.maintain(NOON + timedelta(days=90), THOROUGH)
     assert kept.offsets == [1, 1, 2, 2]

@@ -1,4 +1,4 @@
-"""A table that is written and kept up for long, compared with itself when it was new: it grows by a file a day."""
+"""A table that is written and maintained for long, compared with itself when it was new: it grows by a file a day."""
 
 from datetime import timedelta
 from typing import NamedTuple
@@ -45,7 +45,7 @@ def test_an_old_table_is_as_small_as_a_new_one_but_for_a_file_a_day(kept):
     for day in range(DAYS):
         for _ in range(3):
             kept.commit(COMMITS // 3, day=day)
-            kept.keep_up(NOON + timedelta(days=day))
+            kept.maintain(NOON + timedelta(days=day))
         sizes.append(sizes_of(kept))
         kept.age(1)
     assert kept.offsets == list(range(1, DAYS * COMMITS + 1))

@@ -1,4 +1,4 @@
-"""Upkeep beside a query: when it is due, in a process of its own, and never the end of the query."""
+"""Upkeep during a query: when it is due, and that it runs in a separate process and never ends the query."""
 
 import logging
 import os
@@ -20,7 +20,7 @@ from jobs.audit.tables.preparation import newest_batch, prepare_tables
 from jobs.audit.tables.specs import DECISIONS, TENANT_MINUTES
 from jobs.audit.upkeep.child import UpkeepTask, run_upkeep, stopping_upkeep
 from jobs.audit.upkeep.on_demand import PlannedUpkeep
-from jobs.audit.upkeep.plan import OFTEN, CompactedDate
+from jobs.audit.upkeep.plan import REGULAR, CompactedDate
 from jobs.audit.upkeep.schedule import Upkeep
 from jobs.audit.upkeep.work import UpkeepResult
 from quota.errors import MutationQuotaError
@@ -46,22 +46,22 @@ def task(kept):
     return UpkeepTask(kept.settings.storage.tables, {}, kept.plan(), NOON, MEMORY)
 
 
-def test_its_result_is_told_in_nouns_that_fit_the_numbers():
+def test_its_result_is_logged_with_nouns_that_fit_the_numbers():
     one = UpkeepResult("decisions", files_compacted=1, files_written=1, rows_deleted=1, files_removed=1)
     assert str(one) == "decisions: 1 file compacted into 1, 1 expired row deleted, 1 unused file removed"
 
 
-def test_it_takes_place_in_a_process_of_its_own(kept):
-    kept.commit(OFTEN.newest + 1)
+def test_it_runs_in_a_separate_process(kept):
+    kept.commit(REGULAR.newest + 1)
     result = run_upkeep(task(kept))
-    assert (result.files_compacted, result.files_written) == (OFTEN.newest + 1, 1)
+    assert (result.files_compacted, result.files_written) == (REGULAR.newest + 1, 1)
     assert str(result) == "decisions: 21 files compacted into 1"
     assert kept.files == {"2026-11-21": 1}
 
 
-def test_the_end_of_that_process_says_why(kept, monkeypatch):
-    """As a library ends it that gets no memory."""
-    kept.commit(OFTEN.newest + 1)
+def test_a_failure_of_that_process_names_the_reason(kept, monkeypatch):
+    """A library that gets no memory ends it like this."""
+    kept.commit(REGULAR.newest + 1)
     end = "import os; os.write(2, b'memory allocation of 9 bytes failed\\nmore'); os.abort()"
     monkeypatch.setattr(jobs.audit.upkeep.child, "_COMMAND", end)
     reason = "decisions failed: SIGABRT, memory allocation of 9 bytes failed; run mutation-quota maintain decisions, "
@@ -70,7 +70,7 @@ def test_the_end_of_that_process_says_why(kept, monkeypatch):
 
 
 def test_it_is_stopped_when_it_takes_too_long(kept, monkeypatch):
-    kept.commit(OFTEN.newest + 1)
+    kept.commit(REGULAR.newest + 1)
     monkeypatch.setattr(jobs.audit.upkeep.child, "_COMMAND", "import signal; signal.pause()")
     monkeypatch.setattr(jobs.audit.upkeep.child, "PART_SECONDS", 0.2)
     with pytest.raises(MutationQuotaError, match="took longer than 0 s; run mutation-quota maintain decisions, "):
@@ -78,16 +78,16 @@ def test_it_is_stopped_when_it_takes_too_long(kept, monkeypatch):
 
 
 def test_it_ends_at_once_when_its_service_stops(kept, monkeypatch):
-    kept.commit(OFTEN.newest + 1)
+    kept.commit(REGULAR.newest + 1)
     monkeypatch.setattr(jobs.audit.upkeep.child, "_COMMAND", "import signal; signal.pause()")
     stop = threading.Event()
     stop.set()
-    with stopping_upkeep(stop), pytest.raises(MutationQuotaError, match="was interrupted by the stop"):
+    with stopping_upkeep(stop), pytest.raises(MutationQuotaError, match="was interrupted, because the service stops"):
         run_upkeep(task(kept))
 
 
 def test_an_upkeep_that_a_stop_interrupts_is_no_failure_and_the_last_one(kept, monkeypatch, caplog):
-    kept.commit(OFTEN.newest + 1)
+    kept.commit(REGULAR.newest + 1)
     monkeypatch.setattr(jobs.audit.upkeep.child, "_COMMAND", "import signal; signal.pause()")
     stop, failures = threading.Event(), Counter()
     stop.set()
@@ -95,24 +95,26 @@ def test_an_upkeep_that_a_stop_interrupts_is_no_failure_and_the_last_one(kept, m
     with stopping_upkeep(stop), caplog.at_level(logging.INFO):
         upkeep.after_batch()
     assert [each.getMessage() for each in caplog.records] == [
-        "the upkeep of decisions was interrupted by the stop; it follows after the next start"
+        "the upkeep of decisions was interrupted, because the service stops; it continues after the next start"
     ]
     assert failures.total() == 0
 
 
 def test_its_process_does_not_begin_if_the_one_that_waits_has_ended_before(kept):
-    kept.commit(OFTEN.newest + 1)
+    kept.commit(REGULAR.newest + 1)
     another_parent = str(os.getppid())
     command = [sys.executable, "-c", jobs.audit.upkeep.child._COMMAND, another_parent]  # noqa: SLF001
     done = subprocess.run(command, input=codec.encode(task(kept)), capture_output=True, check=False)
     assert done.returncode == -signal.SIGKILL
-    assert kept.files == {"2026-11-21": OFTEN.newest + 1}
+    assert kept.files == {"2026-11-21": REGULAR.newest + 1}
 
 
-def test_its_process_does_not_outlive_the_one_that_waits(kept):
-    """As if that one was killed: its child hangs in the middle of the work."""
-    kept.commit(OFTEN.newest + 1)
-    hang = "import jobs.audit.upkeep.child as c, signal; c.keep_up = lambda *_: (print(1, flush=True), signal.pause());"
+def test_its_process_does_not_outlive_its_parent(kept):
+    """The parent ends as if killed: its child hangs in the middle of the work."""
+    kept.commit(REGULAR.newest + 1)
+    hang = (
+        "import jobs.audit.upkeep.child as c, signal; c.maintain = lambda *_: (print(1, flush=True), signal.pause());"
+    )
     killed = (
         f"import os, subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {hang + 'c.main()'!r}, "
         "str(os.getpid())], "
@@ -127,8 +129,8 @@ def test_its_process_does_not_outlive_the_one_that_waits(kept):
     until(lambda: not Path(f"/proc/{child}").exists() or "Z (zombie)" in Path(f"/proc/{child}/status").read_text())
 
 
-def test_a_part_that_fails_does_not_keep_the_other_from_being_done(kept, clock, monkeypatch):
-    kept.commit(OFTEN.newest + 1)
+def test_a_part_that_fails_does_not_prevent_the_other(kept, clock, monkeypatch):
+    kept.commit(REGULAR.newest + 1)
     plan = structs.replace(kept.plan(), daily=True)
     monkeypatch.setattr(jobs.audit.upkeep.schedule, "plan_upkeep", lambda *_: plan)
     run = jobs.audit.upkeep.schedule.run_upkeep
@@ -146,7 +148,7 @@ def test_a_part_that_fails_does_not_keep_the_other_from_being_done(kept, clock, 
 
 
 def test_an_error_is_one_line_with_its_reason(kept):
-    kept.commit(OFTEN.newest + 1)
+    kept.commit(REGULAR.newest + 1)
     next(kept.path.rglob("*.parquet")).unlink()
     with pytest.raises(MutationQuotaError, match=r"failed: .*decisions cannot be read") as raised:
         run_upkeep(task(kept))
@@ -154,32 +156,32 @@ def test_an_error_is_one_line_with_its_reason(kept):
 
 
 def test_it_is_due_after_its_time_and_not_before(kept, clock):
-    kept.commit(OFTEN.newest + 1)
+    kept.commit(REGULAR.newest + 1)
     upkeep = Upkeep(kept.settings, "audit", 300.0, once=False)
     clock[0] = 299
     upkeep.after_batch()
-    assert kept.files == {"2026-11-21": OFTEN.newest + 1}
+    assert kept.files == {"2026-11-21": REGULAR.newest + 1}
     clock[0] = 300
     upkeep.after_batch()
     assert kept.files == {"2026-11-21": 1}
 
 
-def test_it_is_due_after_the_first_batch_of_a_query_that_ends_with_the_records_that_are_there(kept):
-    kept.commit(OFTEN.newest + 1)
+def test_it_is_due_after_the_first_batch_of_a_query_with_once(kept):
+    kept.commit(REGULAR.newest + 1)
     Upkeep(kept.settings, "audit", 300.0, once=True).after_batch()
     assert kept.files == {"2026-11-21": 1}
 
 
 def test_zero_seconds_turn_it_off(kept, clock):
-    kept.commit(OFTEN.newest + 1)
+    kept.commit(REGULAR.newest + 1)
     upkeep = Upkeep(kept.settings, "audit", 0.0, once=True)
     clock[0] = 1e9
     upkeep.after_batch()
-    assert kept.files == {"2026-11-21": OFTEN.newest + 1}
+    assert kept.files == {"2026-11-21": REGULAR.newest + 1}
 
 
-def test_a_table_that_fails_is_left_for_an_hour_and_the_others_are_not(kept, clock, caplog):
-    kept.commit(OFTEN.newest + 1)
+def test_a_table_that_fails_is_skipped_for_an_hour_and_the_others_are_not(kept, clock, caplog):
+    kept.commit(REGULAR.newest + 1)
     (kept.path.parent / "dead_letters" / "_delta_log" / f"{0:020}.json").write_text("{")
     failures = Counter()
     upkeep = Upkeep(kept.settings, "audit", 300.0, once=True, failures=failures)
@@ -188,7 +190,7 @@ def test_a_table_that_fails_is_left_for_an_hour_and_the_others_are_not(kept, clo
     assert failures == {"decisions": 0, "dead_letters": 1, "quota_changes": 0}
     (record,) = caplog.records
     assert "dead_letters" in record.getMessage()
-    assert record.getMessage().endswith("; it is tried again in an hour")
+    assert record.getMessage().endswith("; retrying in an hour")
     assert kept.files == {"2026-11-21": 1}
     clock[0] = 3599
     upkeep.after_batch()
@@ -207,7 +209,7 @@ def test_a_probe_that_would_take_upkeep_for_a_hang_is_warned_of(kept, caplog, st
 
 
 def test_all_tables_together_delay_a_query_for_less_than_the_limit_of_its_health(kept, clock, monkeypatch):
-    """Each part takes as long as it may. What does not fit follows after the next batches, so nothing is left out."""
+    """Each part takes its maximum time. Parts that do not fit follow after the next batches, so none is skipped."""
     plan = structs.replace(kept.plan(), daily=True, compact=[CompactedDate(NOON.date(), 9, 9)])
     monkeypatch.setattr(
         jobs.audit.upkeep.schedule, "plan_upkeep", lambda _, name, *__: structs.replace(plan, table=name)
@@ -250,7 +252,7 @@ def test_a_store_that_fails_while_the_upkeep_is_planned_does_not_fail_the_query(
     assert "tenant_minutes cannot be read or written: Kernel error" in caplog.records[-1].getMessage()
 
 
-def test_it_is_one_line_where_a_table_is_kept_up_on_demand_or_a_job_starts(failing, monkeypatch):
+def test_it_is_one_line_on_demand_and_at_the_start_of_a_job(failing, monkeypatch):
     with pytest.raises(MutationQuotaError, match="decisions cannot be read or written: Kernel error"):
         newest_batch(failing, "q")
     monkeypatch.setattr(DeltaTable, "get_add_actions", DeltaTable.transaction_version)
@@ -258,7 +260,7 @@ def test_it_is_one_line_where_a_table_is_kept_up_on_demand_or_a_job_starts(faili
         PlannedUpkeep.of(failing, [DECISIONS])
 
 
-def test_the_audit_keeps_up_its_tables_and_the_minutes_theirs(kept):
+def test_the_audit_and_the_minutes_maintain_their_own_tables(kept):
     tables = [
         sorted(each.name for each in Upkeep(kept.settings, query, 300.0, once=False)._tables)  # noqa: SLF001
         for query in ("audit", "minutes")

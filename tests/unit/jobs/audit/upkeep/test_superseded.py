@@ -1,4 +1,4 @@
-"""Old quota changes go, and all quotas from the first kept date on stay exactly the same."""
+"""Old quota changes are removed, and all quotas from the first retained date stay exactly the same."""
 
 import json
 from datetime import date
@@ -40,7 +40,7 @@ def delete(settings):
 
 
 def kept(settings):
-    """The offsets that are left."""
+    """Return the offsets that are left."""
     return [each.offset for each in read_quota_log(settings, DAY * 2, with_clusters=True)]
 
 
@@ -59,14 +59,14 @@ def test_the_last_change_of_each_entity_is_kept(settings):
     assert kept(settings) == [1, 3, 4, 5]
 
 
-def test_a_second_time_there_is_nothing_to_do(settings):
+def test_a_second_run_finds_nothing_to_do(settings):
     write(settings, (-80, ALICE | {"controller_mutation_rate": 1}), (-70, ALICE | {"controller_mutation_rate": 2}))
     delete(settings)
     version = table(settings).version()
     assert (delete(settings), table(settings).version()) == (0, version)
 
 
-def test_scheduled_changes_their_cancellations_and_other_kinds_have_keys_of_their_own(settings):
+def test_scheduled_changes_their_cancellations_and_other_kinds_have_their_own_keys(settings):
     later = DAY + 5 * HOUR
     write(
         settings,
@@ -84,7 +84,7 @@ def test_scheduled_changes_their_cancellations_and_other_kinds_have_keys_of_thei
     assert kept(settings) == [0, 1, 2, 4, 6, 8]
 
 
-def test_a_cancellation_that_came_too_late_does_not_replace_a_newer_change(settings):
+def test_a_late_cancellation_does_not_replace_a_newer_change(settings):
     due = DAY - 78 * HOUR
     write(
         settings,
@@ -99,8 +99,8 @@ def test_a_cancellation_that_came_too_late_does_not_replace_a_newer_change(setti
     assert _quotas(settings) == before
 
 
-def test_of_two_authors_who_changed_parts_at_once_both_count(settings):
-    """The later record holds a rate that was out of date."""
+def test_concurrent_changes_of_parts_by_two_authors_both_count(settings):
+    """The later record has a rate that was out of date."""
     burst = {"controller_mutation_burst": 50, "altered_configs": ["controller_mutation_burst"]}
     write(
         settings,
@@ -114,7 +114,7 @@ def test_of_two_authors_who_changed_parts_at_once_both_count(settings):
     assert _quotas(settings) == before
 
 
-def test_changes_of_parts_replace_each_other_where_nobody_wrote_at_once(settings):
+def test_sequential_changes_of_parts_replace_each_other(settings):
     part = {"altered_configs": ["controller_mutation_rate"]}
     write(settings, *((hours, ALICE | {"controller_mutation_rate": -hours} | part) for hours in (-80, -70, -60)))
     assert delete(settings) == 2
@@ -142,7 +142,7 @@ _RECORDS = st.one_of(
 
 @hypothesis.settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(-72, 20), _RECORDS), min_size=1, max_size=12))
-def test_quotas_of_the_kept_days_are_the_same(base, tmp_path_factory, records):
+def test_quotas_of_the_retained_days_are_the_same(base, tmp_path_factory, records):
     settings = base(tmp_path_factory.mktemp("root"))
     write(settings, *sorted(records, key=lambda each: each[0]))
     before = _quotas(settings)
@@ -151,7 +151,7 @@ def test_quotas_of_the_kept_days_are_the_same(base, tmp_path_factory, records):
 
 
 def _quotas(settings):
-    """The quota of each user at each hour from the first kept date on."""
+    """Return the quota of each user at each hour from the first retained date."""
     timeline = CallbackTimeline()
     for entry in read_quota_log(settings, DAY * 2, with_clusters=True):
         timeline.add(to_change(entry.record, entry.timestamp))

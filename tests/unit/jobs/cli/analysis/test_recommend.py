@@ -1,4 +1,4 @@
-"""`mutation-quota recommend`: what it says where it is asked for what cannot be."""
+"""The errors of `mutation-quota recommend` for impossible values."""
 
 import pytest
 from typer.testing import CliRunner
@@ -30,7 +30,7 @@ from quota.errors import BadInput
         (["--capacity", "9", "--requests", "nowhere.jsonl"], "nowhere.jsonl: No such file or directory"),
     ],
 )
-def test_what_cannot_be_is_said(tmp_path, monkeypatch, options, message):
+def test_impossible_values_are_reported(tmp_path, monkeypatch, options, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "other.json").write_text("{}")
     (tmp_path / "nought.json").write_text('{"created_per_second": 5, "deleted_per_second": 0}')

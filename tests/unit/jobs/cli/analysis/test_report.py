@@ -1,4 +1,4 @@
-"""`mutation-quota report`: from tables to a file, and what it says where it cannot."""
+"""`mutation-quota report`: from tables to a file, and its errors."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from jobs.__main__ import app
 from jobs.report import library
 from jobs.report.page import encode_for_html
-from quota.errors import BadInput, MutationQuotaError
+from quota.errors import BadInput, MutationQuotaError, NotFound
 from quota.settings import load_settings
 from tests.support.full_disk import fill_disk
 from tests.support.programs import run
@@ -29,7 +29,8 @@ def report(tmp_path):
 
     def _report(*options):
         out = tmp_path / "page.html"
-        given = ["--force", "--output-file", str(out), "--set", f"storage.root={tmp_path / 'root'}"]
+        given = ["--force", "--set", f"storage.root={tmp_path / 'root'}"]
+        given += [] if "--output-file" in options else ["--output-file", str(out)]
         done = CliRunner().invoke(app, ["report", *given, *options])
         if done.exception and not isinstance(done.exception, SystemExit):
             raise done.exception
@@ -53,7 +54,7 @@ def test_the_page_holds_what_the_tables_do(report, settings):
     assert "uPlot 1.6.31" in page
 
 
-def test_it_can_be_of_a_time_and_of_a_user(report, settings):
+def test_it_can_be_limited_to_a_period_and_a_user(report, settings):
     rows = [decision(DAY + hour * HOUR, user=user, admitted=[1]) for hour in range(4) for user in ("alice", "bob")]
     write_tables(settings, decisions=rows)
     page = report("--from", "2026-11-21T01:00", "--to", "2026-11-21T03:00", "--user", "bob")
@@ -83,7 +84,7 @@ LOAD = {
     "peak": 7,
 }
 BACKTEST = {
-    "repetition": {"decisions": 4, "differing": 0, "examples": []},
+    "replay": {"decisions": 4, "differing": 0, "examples": []},
     "outcomes": [
         {
             "name": "twice as much",
@@ -95,7 +96,7 @@ BACKTEST = {
 """As `backtest --json` prints it."""
 
 
-def test_what_other_quotas_would_have_done_is_shown_where_it_is_given(report, settings, tmp_path):
+def test_effects_of_other_quotas_are_shown_if_given(report, settings, tmp_path):
     write_tables(settings, decisions=[decision(DAY)])
     (tmp_path / "comparison.json").write_text(json.dumps(BACKTEST))
     page = report("--backtest", str(tmp_path / "comparison.json"))
@@ -103,7 +104,7 @@ def test_what_other_quotas_would_have_done_is_shown_where_it_is_given(report, se
     by = {"candidate": "twice as much"}
     assert figures(page)["candidates"] == {
         "tried": [
-            by | {"sender": "all together", "load": LOAD | {"admitted": 11}},
+            by | {"sender": "all senders", "load": LOAD | {"admitted": 11}},
             by | {"sender": "user 'a', client-id 'app'", "load": LOAD},
         ],
         "left_out": 0,
@@ -115,11 +116,11 @@ def test_what_other_quotas_would_have_done_is_shown_where_it_is_given(report, se
     ("content", "error"),
     [
         (None, "No such file or directory"),
-        ("{}", "not the output of backtest --output json: Object missing required field `repetition`"),
+        ("{}", "not the output of backtest --output json: Object missing required field `replay`"),
         ("\x00", "not the output of backtest --output json: JSON is malformed"),
     ],
 )
-def test_a_comparison_that_is_none_is_bad_input(report, settings, tmp_path, content, error):
+def test_an_invalid_comparison_is_rejected(report, settings, tmp_path, content, error):
     write_tables(settings, decisions=[decision(DAY)])
     file = tmp_path / "comparison.json"
     if content is not None:
@@ -128,13 +129,13 @@ def test_a_comparison_that_is_none_is_bad_input(report, settings, tmp_path, cont
         report("--backtest", str(file))
 
 
-def test_a_new_report_takes_the_place_of_an_old_one(report, settings, tmp_path):
+def test_a_new_report_replaces_an_old_one(report, settings, tmp_path):
     write_tables(settings, decisions=[decision(DAY)])
     (tmp_path / "page.html").write_text("an old one")
     assert report().startswith("<!DOCTYPE html>")
 
 
-def test_whatever_names_and_errors_say_ends_no_element_of_the_page(report, settings):
+def test_no_name_or_error_closes_an_element_of_the_page(report, settings):
     write_tables(
         settings,
         decisions=[decision(DAY, user=NASTY, client="{{policy}}\u202e\u2028\x00", admitted=[1])],
@@ -159,7 +160,7 @@ def test_json_in_html_is_the_same_json():
     ("version", "error"),
     [
         ("99", r"decisions was written by a newer program, as version 99 \(this one writes version 5\); start that"),
-        ("3", r"is of version 3, and this program reads version 5; upgrade it with mutation-quota audit --once"),
+        ("3", r"has version 3, and this program reads version 5; upgrade it with mutation-quota audit --once"),
         ("", r"is not a table of this version \(it has no mutationQuota.schemaVersion\)"),
     ],
 )
@@ -169,15 +170,15 @@ def test_a_table_of_another_version_is_named(report, settings, version, error):
         report()
 
 
-def test_where_nothing_was_audited_it_says_so(report, settings):
+def test_an_empty_audit_is_reported(report, settings):
     with pytest.raises(MutationQuotaError, match=r"there is no table .*/decisions: run mutation-quota audit first"):
         report()
     write_tables(settings)
-    with pytest.raises(BadInput, match=r"^nothing was audited yet: the tables are empty$"):
+    with pytest.raises(BadInput, match=r"^the audit's tables are empty$"):
         report()
 
 
-def test_files_of_a_table_that_are_gone_are_told_in_a_line(report, settings, tmp_path):
+def test_missing_files_of_a_table_are_reported_in_one_line(report, settings, tmp_path):
     write_tables(settings, decisions=[decision(DAY)])
     (file,) = (tmp_path / "root/tables/decisions").rglob("*.parquet")
     file.unlink()
@@ -188,7 +189,7 @@ def test_files_of_a_table_that_are_gone_are_told_in_a_line(report, settings, tmp
         report()
 
 
-def test_a_page_that_cannot_be_written_leaves_the_old_one(report, settings, tmp_path, monkeypatch):
+def test_a_failed_write_leaves_the_old_page(report, settings, tmp_path, monkeypatch):
     write_tables(settings, decisions=[decision(DAY)])
     page = tmp_path / "page.html"
     page.write_text("an old one")
@@ -210,18 +211,26 @@ def test_a_page_that_cannot_be_written_leaves_the_old_one(report, settings, tmp_
         ),
         (
             ["--from", "2030-01-01"],
-            "no decisions from 2030-01-01T00:00:00.000Z on: the table holds those of 2026-11-21",
+            "no decisions from 2030-01-01T00:00:00.000Z on; there are decisions from 2026-11-21",
         ),
     ],
 )
-def test_what_cannot_be_told_of_is_bad_input(report, settings, options, error):
+def test_invalid_selections_are_rejected(report, settings, options, error):
     write_tables(settings, decisions=[decision(DAY)])
     with pytest.raises(BadInput) as raised:
         report(*options)
     assert str(raised.value).startswith(error)
 
 
-def test_a_library_that_somebody_has_changed_gets_into_no_page(monkeypatch):
+def test_a_user_without_any_decision_is_not_found(report, settings):
+    write_tables(settings, decisions=[decision(DAY, user="alice")])
+    with pytest.raises(NotFound, match=r"^no decisions of user 'nosuch' from .*; there are decisions from 2026-11-21"):
+        report("--user", "nosuch", "--from", "2026-11-21")
+    with pytest.raises(BadInput, match=r"^no decisions of user 'alice' from 2030"):
+        report("--user", "alice", "--from", "2030-01-01")
+
+
+def test_a_modified_library_is_not_included_in_a_page(monkeypatch):
     path, digest = library._SCRIPT  # noqa: SLF001
     monkeypatch.setattr(library, "_SCRIPT", (path, digest[:-1] + "0"))
     with pytest.raises(

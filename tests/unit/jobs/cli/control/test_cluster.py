@@ -1,4 +1,4 @@
-"""`cluster publish`: which cluster is asked."""
+"""The cluster that `cluster publish` uses."""
 
 import pytest
 from typer.testing import CliRunner
@@ -11,8 +11,8 @@ from quota.records.quota_log import Cluster
 
 
 @pytest.fixture
-def asked(monkeypatch):
-    """The servers that are asked for their topics."""
+def requested_servers(monkeypatch):
+    """Return the servers to which requests for topics were sent."""
     servers = []
 
     def read_cluster(connection, seconds):
@@ -34,7 +34,7 @@ def asked(monkeypatch):
         (["--set", "kafka.target_servers=target:9092", "--source-server", "other:9092"], "other:9092"),
     ],
 )
-def test_the_cluster_whose_topics_are_changed_is_asked_unless_another_one_is_named(asked, options, expected):
-    told = CliRunner().invoke(app, ["cluster", "publish", "--bootstrap-server", "log:9092", *options])
-    assert told.exit_code == 0, told.output
-    assert asked == [expected]
+def test_the_target_cluster_is_used_unless_another_one_is_named(requested_servers, options, expected):
+    done = CliRunner().invoke(app, ["cluster", "publish", "--bootstrap-server", "log:9092", *options])
+    assert done.exit_code == 0, done.output
+    assert requested_servers == [expected]

@@ -1,4 +1,4 @@
-"""`quotas push`, `pull` and `drift` without a cluster: what is refused, and what is told."""
+"""`quotas push`, `pull` and `drift` without a cluster: rejected arguments, and messages."""
 
 import pytest
 
@@ -40,7 +40,7 @@ NOWHERE = ["--bootstrap-server", "127.0.0.1:1", "--set", "kafka.timeout_seconds=
         (["drift", "--set", "gateway.kafka_clients=/nowhere/kafka.jar"], "/nowhere/kafka.jar cannot be read"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_2_and_asks_no_cluster(args, error):
+def test_invalid_input_is_one_line_with_exit_code_2_and_contacts_no_cluster(args, error):
     done = run("quotas", *args, "--bootstrap-server", "127.0.0.1:1")
     assert (done.returncode, done.stdout) == (2, "")
     assert error in done.stderr
@@ -48,21 +48,21 @@ def test_bad_input_is_one_line_and_exit_2_and_asks_no_cluster(args, error):
 
 
 @pytest.mark.parametrize("args", [["push", "--dry-run"], ["pull"], ["drift"], ["push", "--yes", "--follow"]])
-def test_a_cluster_that_cannot_be_reached_is_one_line_and_exit_1(args):
+def test_an_unreachable_cluster_is_one_line_with_exit_code_1(args):
     done = run("quotas", *args, *NOWHERE)
     assert (done.returncode, done.stdout) == (1, "")
     assert "127.0.0.1:1" in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_who_is_asked_and_says_no_has_nothing_changed(monkeypatch):
+def test_a_declined_confirmation_changes_nothing(monkeypatch):
     monkeypatch.setattr(options.typer, "confirm", lambda _question, *, err: not err)
     with pytest.raises(MutationQuotaError, match="nothing was changed"):
         ConfirmOptions().confirm("Make these changes?")
     ConfirmOptions(yes=True).confirm("Make these changes?")
 
 
-def test_who_is_asked_on_a_terminal_may_leave_yes_out(monkeypatch):
+def test_on_a_terminal_the_option_yes_may_be_omitted(monkeypatch):
     monkeypatch.setattr(options.sys.stdin, "isatty", lambda: True, raising=False)
     ConfirmOptions().check()
     with pytest.raises(BadInput):

@@ -1,4 +1,4 @@
-"""The options of `quotas`, and what is refused before any cluster is asked."""
+"""The options of `quotas`, and arguments that are rejected before any cluster is contacted."""
 
 import pytest
 
@@ -38,11 +38,15 @@ def test_the_long_form_of_an_entity_is_understood(given, expected):
             ["--entity-type", "users", "--entity-name", "a", "--entity-type", "users", "--entity-name", "b"],
             "--entity-type users is given twice",
         ),
+        (
+            ["--entity-type", "clients", *["--entity-type", "users"] * 2, *["--entity-name", "a"] * 3],
+            "--entity-type users is given twice",
+        ),
         (["--entity-type", "topics", "--entity-name", "a"], "--entity-type topics: expected users or clients"),
         (["--entity-type"], "--entity-type needs a value"),
     ],
 )
-def test_a_long_form_that_does_not_add_up_is_refused(given, error):
+def test_an_inconsistent_long_form_is_rejected(given, error):
     with pytest.raises(BadInput, match=error):
         to_short_form(given)
 
@@ -64,14 +68,14 @@ def test_a_long_form_that_does_not_add_up_is_refused(given, error):
         (["--frobnicate"], "No such option: --frobnicate"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_2_and_asks_no_cluster(args, error):
+def test_invalid_input_is_one_line_with_exit_code_2_and_contacts_no_cluster(args, error):
     done = run("quotas", "alter", *args, "--bootstrap-server", "127.0.0.1:1")
     assert done.returncode == 2
     assert error in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_a_cluster_that_cannot_be_reached_is_one_line():
+def test_an_unreachable_cluster_is_one_line():
     done = run("quotas", "describe", "--bootstrap-server", "127.0.0.1:1", "--set", "kafka.timeout_seconds=0.5")
     assert done.returncode == 1
     assert "at 127.0.0.1:1" in done.stderr

@@ -1,6 +1,7 @@
 """`mutation-quota config`, as an operator runs it."""
 
 import json
+import socket
 
 import pytest
 import yaml
@@ -20,7 +21,7 @@ def config(tmp_path, monkeypatch):
     return _config
 
 
-def test_changed_settings_stand_beside_their_defaults(config):
+def test_changed_settings_are_listed_with_their_defaults(config):
     shown = config("show", "--changed", "--set", "quota.shadow=true", "--set", "storage.options.a=b")
 
     assert [line.split() for line in shown.splitlines()] == [
@@ -42,6 +43,15 @@ def test_sections_and_single_settings_can_be_chosen(config):
         ["minutes.upkeep_seconds", "300.0", "default"],
         ["minutes.keep_days", "0", "default"],
     ]
+
+
+def test_settings_of_other_options_name_them(config, tmp_path):
+    (tmp_path / "client.properties").write_text("security.protocol=SSL\nclient.id=me\n")
+    shown = config("show", "--changed", "--bootstrap-server", "k:1", "--command-config", "client.properties", "client")
+    assert shown.splitlines()[-1].split()[-3:] == ["-", "--command-config", "client.properties"]
+
+    shown = config("show", "--bootstrap-server", "k:1", "kafka.bootstrap_servers")
+    assert shown.splitlines()[-1].split() == ["kafka.bootstrap_servers", "k:1", "--bootstrap-server"]
 
 
 def test_programs_get_the_values_with_their_types(config):
@@ -84,11 +94,11 @@ def test_the_file_that_was_read_is_named(config, tmp_path):
     assert config("show", "--changed").startswith(f"Settings file: {document['file']}\nSETTING ")
 
 
-def test_a_name_that_is_no_setting_is_not_found(config):
+def test_an_unknown_setting_is_not_found(config):
     assert config("show", "topics.partition", exit_code=4).startswith("mutation-quota: topics.partition: no such")
 
 
-def test_a_table_without_entries_is_no_error(config):
+def test_a_table_without_entries_is_not_an_error(config):
     for args, line in (
         (["storage.options"], "This table has no entries."),
         (["quota", "--changed"], "None of these settings differs from its default."),
@@ -101,6 +111,31 @@ def test_settings_are_checked_without_a_cluster(config):
         "no settings file: valid; 1 setting differs from its default (config show --changed)\n"
     )
     counted = json.loads(config("validate", "--set", "quota.shadow=true", "--json"))
-    assert (counted["file"], counted["changed"]) == (None, 1)
-    assert counted["settings"] == len(config("show").splitlines()) - 2
+    assert (counted["file"], counted["changed_count"]) == (None, 1)
+    assert counted["setting_count"] == len(config("show").splitlines()) - 2
     assert "topics.partitions" in config("validate", "--set", "topics.partitions=none", exit_code=2)
+
+
+@pytest.mark.parametrize(
+    ("override", "error"),
+    [
+        ("quota.callback_class=nope.Nope", "callback nope.Nope: ModuleNotFoundError: No module named 'nope'"),
+        ("quota.callback_class=os.system", "callback os.system: TypeError: not a ClientQuotaCallback"),
+        ("quota.callback_classes=nope.Nope", "callback nope.Nope: ModuleNotFoundError"),
+        ("kafka.librdkafka.nope=1", 'librdkafka refuses a property: No such configuration property: "nope"'),
+        ("target.librdkafka.socket.timeout.ms=x", "librdkafka refuses a property: Invalid value for configuration"),
+        ("spark.jars=/nope", "no jars in /nope; run make jars, or set spark.jars"),
+        ("broker.jars=/nope", "no jars in /nope; run make jars, or set broker.jars"),
+    ],
+)
+def test_code_that_settings_name_is_checked_without_a_cluster(config, override, error):
+    assert config("validate", "--set", override, exit_code=2).startswith(f"mutation-quota: {error}")
+
+
+def test_properties_of_librdkafka_are_checked_without_a_connection(config):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        config("validate", "--bootstrap-server", address, "--set", "kafka.librdkafka.socket.timeout.ms=6000")
+        server.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            server.accept()

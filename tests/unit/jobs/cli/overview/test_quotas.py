@@ -1,14 +1,18 @@
 """The quota that applies, and the history of quotas, as tables of a terminal of 80 columns."""
 
+import json
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
+from jobs.__main__ import app
 from jobs.cli.output import print_text
 from jobs.cli.overview.quota_history import history_entries, print_history
 from jobs.cli.overview.quota_resolve import print_resolution
 from quota.admission.resolve import resolve_quota
 from quota.callbacks.timeline import CallbackTimeline
+from quota.kafka.quotas import log as quota_log
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import (
@@ -37,7 +41,7 @@ RECORDS = [
 
 @pytest.fixture
 def lines_of(monkeypatch, capsys):
-    """What is printed, on a terminal of 80 columns or into a pipe."""
+    """Return the printed lines, on a terminal of 80 columns or into a pipe."""
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("TERM", "dumb")  # the same text without bold headings
 
@@ -94,7 +98,7 @@ def resolved(lines_of):
     return lines
 
 
-def test_the_quota_that_applies_stands_before_its_level(resolved):
+def test_the_quota_that_applies_precedes_its_level(resolved):
     assert resolved("alice") == [
         "Quota:        7.5 mutations/s, set for user-principal 'alice' since",
         "              1970-01-01T00:00:01.001Z",
@@ -127,3 +131,16 @@ def test_a_sentence_is_broken_at_spaces_and_between_configs_on_a_terminal_alone(
         "Updated: controller_mutation_rate=5.0,controller_mutation_burst=1000.0,",
         "  max_debt_ms=60000,shadow=true from 12,000 on.",
     ]
+
+
+def test_the_history_of_a_period_has_the_latest_changes_and_tells_how_many_are_left_out(monkeypatch):
+    class Log:
+        entries = written([QuotaRecord(ALICE, float(rate)) for rate in range(1, 7)])  # at 1000 to 1005 ms
+
+    monkeypatch.setattr(quota_log, "read_log", lambda *_, **__: Log)
+    period = ("--from", "1970-01-01T00:00:01.001", "--to", "1970-01-01T00:00:01.005")
+    done = CliRunner().invoke(app, ["quotas", "history", *period, "--limit", "3", "--json"])
+    document = json.loads(done.stdout)
+    assert [each["timestamp"] for each in document["changes"]] == [1002, 1003, 1004]
+    assert document["changes"][0]["before"]["controller_mutation_rate"] == 2.0  # by the change before
+    assert (document["left_out"], done.stderr) == (1, "and 1 earlier change (--limit)\n")

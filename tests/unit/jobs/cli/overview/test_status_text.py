@@ -29,7 +29,7 @@ TOPICS = [
     TopicStatus("mutation-decisions", "decisions", True, True, 2, 3, 0, 1, "delete", -1, "LogAppendTime", []),
     TopicStatus("mutation-quotas", "quotas", True, True, 1, 3, 0, 0, "compact", 604_800_000, "LogAppendTime", []),
     TopicStatus("mutation-dead-letters", "dead_letters", True, False),
-    TopicStatus("mutation-places", "places", False, False),
+    TopicStatus("mutation-positions", "positions", False, False),
 ]  # fmt: skip
 LAGS = [
     PartitionLag("mutation-requests", number, 10, 0, 10 + lag, lag=lag, overdue=lag, lost=0)
@@ -67,14 +67,14 @@ mutation-quota 0.1.0, state version 3                       2026-11-21T13:00:00Z
 Kafka    kafka-1:9092,kafka-2:9092: 3 brokers, cluster abc
 Storage  /srv/mutation-quota: buckets of state version 3
 Metrics  h:1: enforce: not ready
-Metrics  h:2: no answer
+Metrics  h:2: no response
 
-TOPIC                  PART  REPL  CLEANUP  RETENTION  STAMPED BY  STATE
-mutation-requests         6     3  delete   7d         broker      differs
-mutation-decisions        2     3  delete   for ever   broker      NOT IN SYNC
-mutation-quotas           1     3  compact  -          broker      ok
-mutation-dead-letters     -     -  -        -          -           MISSING
-mutation-places           -     -  -        -          -           not used yet
+TOPIC                  PART  RF  CLEANUP  RETENTION  STAMPED  STATE
+mutation-requests         6   3  delete   7d         broker   differs
+mutation-decisions        2   3  delete   forever    broker   UNDER-REPLICATED
+mutation-quotas           1   3  compact  -          broker   ok
+mutation-dead-letters     -   -  -        -          -        MISSING
+mutation-positions        -   -  -        -          -        not used yet
   mutation-requests: partitions=6 (created with 2)
 
 QUERY         LAG  LAST BATCH           RUNNING  POSITION STORED IN
@@ -100,7 +100,7 @@ def printed(capsys):
     return capsys.readouterr().out
 
 
-def test_one_screen_tells_topics_queries_tables_and_problems(printed):
+def test_one_screen_shows_topics_queries_tables_and_problems(printed):
     assert printed == EXPECTED
 
 
@@ -108,7 +108,7 @@ def test_no_line_is_longer_than_80_characters(printed):
     assert max(map(len, printed.splitlines())) <= 80
 
 
-def test_of_many_topics_of_users_those_that_are_not_right_are_printed(capsys):
+def test_only_topics_of_users_with_problems_are_printed(capsys):
     users = [TopicStatus(f"mutation-requests.u{number}", "requests", True, True, 2, 3, 0, 0) for number in range(40)]
     users[33] = structs.replace(users[33], leaderless=1)
     users[34] = structs.replace(users[34], differences=[ConfigDifference("partitions", "2", "3")])
@@ -116,10 +116,10 @@ def test_of_many_topics_of_users_those_that_are_not_right_are_printed(capsys):
     print_status(structs.replace(STATUS, topics=[*TOPICS[1:], *users]))
 
     printed = capsys.readouterr().out.splitlines()
-    told = [line.split() for line in printed if line.startswith("mutation-requests.")]
-    assert [(name, state) for name, *_, state in told if state != "ok"] == [
+    rows = [line.split() for line in printed if line.startswith("mutation-requests.")]
+    assert [(name, state) for name, *_, state in rows if state != "ok"] == [
         ("mutation-requests.u33", "LEADER"),
         ("mutation-requests.u34", "differs"),
     ]
-    assert len(told) == 10
+    assert len(rows) == 10
     assert "  and 30 more topics of users (--output json)" in printed

@@ -34,7 +34,7 @@ UNLIMITED = Charged(ChargedQuota("ann", "app", False, None, None, None, None, Fa
         (560, None, None),
     ],
 )
-def test_a_deletion_costs_its_partitions_and_puts_a_bucket_in_debt_by_what_it_does_not_hold(partitions, quota, wait_ms):
+def test_a_deletion_costs_its_partitions_and_may_leave_a_debt(partitions, quota, wait_ms):
     costs = described_topic(layout(partitions), "id", CONFIGS, quota).costs
 
     assert (costs.growth_per_partition, costs.deletion, costs.wait_after_deletion_ms) == (1, partitions, wait_ms)
@@ -51,13 +51,13 @@ def test_a_topic_is_described_with_the_quota_that_is_charged(capsys):
 
     print_described(DescribedTopics(quota.document, topics), all_partitions=True)
 
-    told = capsys.readouterr().out.split("\n\n")
-    assert told[0] == (
+    printed = capsys.readouterr().out.split("\n\n")
+    assert printed[0] == (
         "Charged:      user 'ann' with client-id 'app': 0.5 mutations/s set for\n"
         "              user-principal 'ann', burst 5.5, bucket of user 'ann', shared by\n"
         "              all their client-ids"
     )
-    assert told[1].splitlines() == [
+    assert printed[1].splitlines() == [
         "Topic:        orders",
         "Id:           id-1",
         "Partitions:   2, replication factor 2",
@@ -68,11 +68,11 @@ def test_a_topic_is_described_with_the_quota_that_is_charged(capsys):
         "        0       1  1,2       1",
         "        1       1  1,2       1",
     ]
-    assert "Configs:      the brokers' defaults" in told[2]
-    assert "To delete it: 9 mutations: a full bucket is in debt for 7 s afterwards" in told[2]
+    assert "Configs:      the brokers' defaults" in printed[2]
+    assert "To delete it: 9 mutations: a full bucket is in debt for 7 s afterwards" in printed[2]
 
 
-def test_without_the_option_only_partitions_in_trouble_are_printed(capsys):
+def test_without_the_option_only_partitions_with_problems_are_printed(capsys):
     partitions = (
         PartitionLayout(0, 1, (1, 2), (2, 1)),
         PartitionLayout(1, None, (1, 2), (1, 2)),
@@ -95,9 +95,9 @@ def test_the_partitions_of_a_healthy_topic_are_only_counted(capsys):
 
     print_described(DescribedTopics(None, topics), all_partitions=False)
 
-    told = capsys.readouterr().out
-    assert "Partitions:   40, replication factor 1\n" in told
-    assert "PARTITION " not in told
+    printed = capsys.readouterr().out
+    assert "Partitions:   40, replication factor 1\n" in printed
+    assert "PARTITION " not in printed
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_the_partitions_of_a_healthy_topic_are_only_counted(capsys):
         ),
     ],
 )
-def test_who_is_not_limited_is_told(document, text, capsys):
+def test_an_unlimited_client_is_reported(document, text, capsys):
     print_described(DescribedTopics(document, []), all_partitions=False)
 
     assert " ".join(capsys.readouterr().out.split()) == (f"Charged: user 'ann' with client-id 'app': {text} No topics.")

@@ -1,5 +1,7 @@
 """Kafka's own properties files as settings of the connection."""
 
+import logging
+
 import pytest
 
 from jobs.cli.program.command_config import read_command_config, read_target_command_config
@@ -30,7 +32,7 @@ def kafka(overrides, *before):
     ("mechanism", "module"),
     [("PLAIN", "plain.PlainLoginModule"), ("SCRAM-SHA-512", "scram.ScramLoginModule")],
 )
-def test_a_login_is_carried_over(read, mechanism, module):
+def test_a_login_is_translated(read, mechanism, module):
     found = kafka(
         read(
             "# a comment\n"
@@ -51,7 +53,7 @@ def test_a_login_is_carried_over(read, mechanism, module):
     assert found.sasl_password.get_secret_value() == 'a=b;"c'
 
 
-def test_certificates_in_pem_are_carried_over(read, tmp_path):
+def test_certificates_in_pem_are_translated(read, tmp_path):
     (tmp_path / "ca.pem").write_text(CERTIFICATE)
     (tmp_path / "own.pem").write_text(f"{CERTIFICATE}-----BEGIN PRIVATE KEY-----\n")
     found = kafka(
@@ -65,7 +67,7 @@ def test_certificates_in_pem_are_carried_over(read, tmp_path):
     assert (found.ssl_key_location, found.ssl_endpoint_identification_algorithm) == (f"{tmp_path}/own.pem", "none")
 
 
-def test_client_credentials_are_carried_over(read, tmp_path):
+def test_client_credentials_are_translated(read, tmp_path):
     (tmp_path / "ca.pem").write_text(CERTIFICATE)
     security = kafka(
         read(
@@ -97,9 +99,11 @@ def test_the_file_replaces_the_whole_security_of_the_settings(read):
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("client.dns.lookup=x\n", "client.dns.lookup is not supported; remove it from the file"),
-        ("client.dns.lookup=x\nretries=3\n", "client.dns.lookup, retries are not supported; remove them from"),
-        ("a.a=1\na.b=1\na.c=1\na.d=1\na.e=1\n", "a.a, a.b, a.c and 2 more are not supported; remove them from"),
+        ("sasl.mechanisms=PLAIN\n", "sasl.mechanisms is not supported; did you mean sasl.mechanism?"),
+        ("boostrap.servers=b:1\n", "boostrap.servers is not supported; did you mean bootstrap.servers?"),
+        ("ssl.protocol=TLSv1.3\nacks=1\nssl.a=x\n", "ssl.a, ssl.protocol are not supported; remove them from"),
+        ("ssl.a=1\nssl.b=1\nssl.c=1\nssl.d=1\n", "ssl.a, ssl.b, ssl.c and 1 more are not supported; remove them"),
+        ("security.providers=x\n", "security.providers is not supported; remove it from the file"),
         (
             "ssl.truststore.location=trust.jks\n",
             "ssl.truststore.location is a JKS file, and only PEM can be read: convert it, and set ssl.truststore.type",
@@ -115,12 +119,39 @@ def test_the_file_replaces_the_whole_security_of_the_settings(read):
         ),
     ],
 )
-def test_what_cannot_be_carried_over_is_one_sentence_without_secrets(read, text, error):
+def test_an_untranslatable_property_is_one_line_without_secrets(read, text, error):
     with pytest.raises(BadInput) as raised:
         read(text)
     assert error in str(raised.value)
     assert "hunter2" not in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_properties_that_do_not_concern_security_are_ignored_as_by_kafkas_tools(read, caplog):
+    with caplog.at_level(logging.DEBUG):
+        found = read(
+            "# Required connection configs for Kafka producer, consumer, and admin\n"
+            "bootstrap.servers=pkc.confluent.cloud:9092\nsecurity.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n"
+            "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required "
+            "username='KEY' password='hunter2';\n"
+            "client.dns.lookup=use_all_dns_ips\nsession.timeout.ms=45000\nacks=all\nretries=3\n"
+            "request.timeout.ms=20000\ndefault.api.timeout.ms=60000\n"
+            "basic.auth.credentials.source=USER_INFO\nbasic.auth.user.info=hunter3\n"
+        )
+    assert (kafka(found).bootstrap_servers, kafka(found).security_protocol) == ("pkc.confluent.cloud:9092", "SASL_SSL")
+    assert (kafka(found).sasl_username, kafka(found).sasl_password.get_secret_value()) == ("KEY", "hunter2")
+    assert "retries, request.timeout.ms, default.api.timeout.ms, basic.auth.credentials.source" in caplog.text
+    assert "hunter" not in caplog.text
+
+
+def test_the_client_id_is_that_of_requests(read):
+    overrides = read("client.id=deployer\n")
+    assert load_settings(overrides, environment={}, with_default_file=False).client.client_id == "deployer"
+
+
+def test_an_error_in_a_value_names_the_file(read, tmp_path):
+    with pytest.raises(BadInput, match=rf"security_protocol: .*, got 'FOO' \(--command-config {tmp_path}/"):
+        kafka(read("security.protocol=FOO\n"))
 
 
 @pytest.mark.parametrize(
@@ -135,16 +166,16 @@ def test_what_cannot_be_carried_over_is_one_sentence_without_secrets(read, text,
         ("-----BEGIN PRIVATE KEY-----\nhunter2/xyzzy==\n-----END PRIVATE KEY-----\n", 1),
     ],
 )
-def test_no_word_of_another_kind_of_file_is_told(read, text, line):
+def test_an_error_shows_no_content_of_another_kind_of_file(read, text, line):
     with pytest.raises(BadInput) as raised:
         read(text)
-    said = str(raised.value)
-    assert f"line {line} is not KEY=VALUE with a key of Kafka's clients; is this a Kafka properties file?" in said
-    assert not any(word in said for word in ("hunter2", "xyzzy", "PRIVATE"))
+    message = str(raised.value)
+    assert f"line {line} is not KEY=VALUE with a key of Kafka's clients; is this a Kafka properties file?" in message
+    assert not any(word in message for word in ("hunter2", "xyzzy", "PRIVATE"))
 
 
-def test_a_comment_does_not_go_on_in_the_next_line(read):
-    assert "kafka.security_protocol=SSL" in read("# C:\\\nsecurity.protocol=SSL\n")
+def test_a_comment_does_not_continue_on_the_next_line(read):
+    assert kafka(read("# C:\\\nsecurity.protocol=SSL\n")).security_protocol == "SSL"
 
 
 def test_a_missing_file_is_named(tmp_path):
@@ -152,7 +183,7 @@ def test_a_missing_file_is_named(tmp_path):
         read_command_config(tmp_path / "none")
 
 
-def test_a_file_for_the_target_takes_nothing_over_from_the_other_cluster(tmp_path):
+def test_a_file_for_the_target_inherits_nothing_from_the_other_cluster(tmp_path):
     file = tmp_path / "target.properties"
     file.write_text("bootstrap.servers=target:9093\nsecurity.protocol=SSL\n")
     login = ["kafka.security_protocol=SASL_SSL", "kafka.sasl_mechanism=PLAIN", "kafka.sasl_username=u"]
@@ -162,7 +193,7 @@ def test_a_file_for_the_target_takes_nothing_over_from_the_other_cluster(tmp_pat
     assert settings.target_connection == Connection("target:9093", Security("SSL"))
 
 
-def test_a_file_for_the_target_without_servers_leaves_them(tmp_path):
+def test_a_file_for_the_target_without_servers_keeps_those_of_the_settings(tmp_path):
     file = tmp_path / "target.properties"
     file.write_text("security.protocol=SSL\n")
     overrides = ["kafka.target_servers=t:1", *read_target_command_config(file)]

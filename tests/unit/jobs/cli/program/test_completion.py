@@ -10,15 +10,15 @@ from tests.support.programs import command_line, run
 
 
 def completed(shell, line, word):
-    """Return the completions of the last word of a line, as a shell asks for them."""
-    asked = {
+    """Return the completions of the last word of a line, as a shell requests them."""
+    environment = {
         "_MUTATION_QUOTA_COMPLETE": f"complete_{shell}",
         "COMP_WORDS": line,
         "COMP_CWORD": str(word),
         "_TYPER_COMPLETE_ARGS": line,
         "_TYPER_COMPLETE_FISH_ACTION": "get-args",
     }
-    done = subprocess.run(command_line(), env=os.environ | asked, capture_output=True, text=True, check=True)
+    done = subprocess.run(command_line(), env=os.environ | environment, capture_output=True, text=True, check=True)
     return done.stdout
 
 
@@ -30,6 +30,10 @@ def completed(shell, line, word):
         ("mutation-quota quotas des", "describe", "resolve"),
         ("mutation-quota quotas describe --out", "--output", "--user"),
         ("mutation-quota quotas describe --output js", "jsonl", "yaml"),
+        ("mutation-quota maintain d", "dead_letters", "tenant_minutes"),
+        ("mutation-quota config show quota.w", "quota.window_num", "kafka"),
+        ("mutation-quota config show quo", "quota", "topics"),
+        ("mutation-quota status --set topics.part", "topics.partitions=", "topics.quotas="),
     ],
 )
 def test_commands_options_and_values_are_completed(shell, line, expected, other):
@@ -45,7 +49,7 @@ def test_the_script_for_a_shell_is_printed(shell):
     assert f"_MUTATION_QUOTA_COMPLETE=complete_{shell}" in done.stdout
 
 
-def test_the_script_for_zsh_can_be_a_file_of_its_functions():
+def test_the_script_for_zsh_can_be_a_function_file():
     assert run("completion", "zsh").stdout.startswith("#compdef mutation-quota\n")
 
 
@@ -72,12 +76,12 @@ def test_bash_completes_a_line_after_it_has_run_the_script(tmp_path, line, expec
     assert done.stdout.split() == expected
 
 
-def test_another_shell_is_refused():
+def test_another_shell_is_rejected():
     done = run("completion", "tcsh")
     assert (done.returncode, done.stderr) == (2, "mutation-quota: SHELL tcsh: expected bash, zsh or fish\n")
 
 
-def test_the_script_has_one_command():
+def test_the_script_completes_one_command():
     """Typer's option prints the script of the shell that it detects, whichever is named."""
     assert "--show-completion" not in run("--help").stdout
     assert run("--show-completion").returncode == 2

@@ -19,7 +19,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Address(Place):
-    """A group with the options of another."""
+    """A group that contains the options of another."""
 
     street: Annotated[str | None, typer.Option("--street")] = None
 
@@ -35,7 +35,7 @@ def run(*args):
     return CliRunner().invoke(app, args).output
 
 
-def test_a_command_gets_its_groups_made_of_their_options():
+def test_a_command_gets_groups_built_from_their_options():
     assert run("ann", "--street", "Main") == "ann 1 Main Oslo Oslo send\n"
     assert run("ann", "--city", "Bonn", "--count", "2") == "ann 2 None Bonn Bonn send\n"
 

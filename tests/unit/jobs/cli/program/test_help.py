@@ -35,7 +35,7 @@ WITHOUT_KAFKA = {
     ("report",),
     ("simulate",),
     ("quotas", "validate"),
-    ("broker",),  # starts a broker of its own, as the next one
+    ("broker",),  # starts its own broker, as the next one
     ("demo",),
     ("completion",),
 }
@@ -80,7 +80,7 @@ def test_two_examples_are_shown_as_they_would_be_typed(words):
 
 @EACH_COMMAND
 def test_the_examples_are_understood_by_the_parser(words):
-    """Without being run: each is parsed down to the command that it is an example of."""
+    """They are not run: each is parsed down to its command."""
     for example in examples(COMMANDS[words]):
         program, *args = shlex.split(example)
         assert program == "mutation-quota"
@@ -100,17 +100,38 @@ def test_every_command_that_prints_data_has_a_schema_of_its_output():
 
 @EACH_COMMAND
 def test_a_command_that_connects_to_kafka_has_the_options_to_connect_and_no_other_has(words):
-    """`config show` and `config validate` have them, too: they check what another command would connect with."""
+    """`config show` and `config validate` have them, too: they check how another command would connect."""
     options = {option for each in COMMANDS[words].params for option in each.opts}
     expected = set() if words in WITHOUT_KAFKA else {"--bootstrap-server", "--command-config"}
     assert options & {"--bootstrap-server", "--command-config"} == expected
 
 
 @EACH_COMMAND
+def test_the_zone_of_a_time_is_shown(words):
+    times = [each for each in COMMANDS[words].params if each.metavar == "TIME"]
+    assert [each.opts for each in times if "(UTC without a zone)" not in each.help] == []
+
+
+@EACH_COMMAND
 def test_options_have_one_name_each(words):
-    """By the table of names: files, times, limits and settings are called the same everywhere."""
+    """Files, times, limits and settings have the names of the table everywhere."""
     found = {option for each in COMMANDS[words].params for option in each.opts}
     retired = {"--out", "--since", "--until", "--neighbours", "--senders", "--tenants", "--begin-anew", "--examples"}
     assert found & retired == set()
     if words[:2] != ("topics", "create"):  # where it is a topic's config, as in kafka-topics.sh
         assert "--config" not in found
+
+
+@EACH_COMMAND
+def test_the_common_options_are_accepted_after_the_command(words):
+    """`completion` has no settings and no log."""
+    found = {option for each in COMMANDS[words].params for option in each.opts}
+    expected = set() if words == ("completion",) else {"--set", "--settings", "--log-level", "--verbose", "-v"}
+    assert {"--set", "--settings", "--log-level", "--verbose", "-v"} & found == expected
+
+
+@pytest.mark.parametrize("words", sorted(GROUPS), ids=" ".join)
+def test_the_help_of_a_group_says_where_the_common_options_are(words):
+    assert " ".join(" ".join(help_lines(words)).split()).endswith(
+        "Common options, such as --set and --verbose, come after the command; its own --help lists them."
+    )

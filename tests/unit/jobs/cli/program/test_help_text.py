@@ -1,4 +1,4 @@
-"""The layout of the help: ranges in words, lines that fit, and names that are not broken."""
+"""The layout of the help: ranges in words, lines that fit, and unbroken names."""
 
 from typing import Annotated
 

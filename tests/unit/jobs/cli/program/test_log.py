@@ -1,12 +1,16 @@
-"""How much the program logs, and where an error comes from."""
+"""The amount of logging, and the origin of an error."""
 
 import json
 import os
+import pty
+import subprocess
+import sys
+from contextlib import suppress
 
 import pytest
 
 from jobs.cli.program.log import set_log_level, start_log
-from tests.support.programs import run
+from tests.support.programs import command_line, run
 
 UNREACHABLE = ["quotas", "describe", "--bootstrap-server", "127.0.0.1:1", "--set", "kafka.timeout_seconds=0.5"]
 
@@ -14,20 +18,20 @@ UNREACHABLE = ["quotas", "describe", "--bootstrap-server", "127.0.0.1:1", "--set
 @pytest.mark.parametrize(
     "args", [["-v", *UNREACHABLE], [*UNREACHABLE, "--verbose"], [*UNREACHABLE, "--log-level", "debug"]]
 )
-def test_debug_shows_where_an_error_comes_from_and_ends_with_the_one_line(args):
+def test_debug_shows_the_origin_of_an_error_and_ends_with_its_line(args):
     done = run(*args)
     assert done.returncode == 1
     assert "Traceback (most recent call last)" in done.stderr
     assert done.stderr.splitlines()[-1].startswith("mutation-quota: cannot read ")
 
 
-def test_an_unknown_level_is_refused():
+def test_an_unknown_level_is_rejected():
     done = run("--log-level", "loud", "quotas", "describe")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "expected debug, info, warning or error" in done.stderr
 
 
-def test_as_json_an_error_is_an_event():
+def test_a_json_error_is_an_event():
     done = run(*UNREACHABLE, "--set", "logging.format=json")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     found = json.loads(done.stderr)
@@ -36,24 +40,67 @@ def test_as_json_an_error_is_an_event():
     assert "trace" not in found
 
 
-def test_as_json_debug_shows_where_an_error_comes_from_in_the_same_event():
+def test_with_json_debug_adds_the_origin_of_an_error_to_its_event():
     done = run("-v", *UNREACHABLE, "--set", "logging.format=json")
     found = json.loads(done.stderr.splitlines()[-1])
     assert found["trace"].startswith("Traceback (most recent call last):")
+
+
+def test_as_json_the_error_of_a_query_has_its_name_and_its_batch(monkeypatch):
+    monkeypatch.setenv("MUTATION_QUOTA__LOGGING__FORMAT", "json")
+    program = """
+import jobs.__main__
+from jobs.spark.failures import QueryFailed
+
+def fail(**_):
+    raise QueryFailed("audit", "no space", batch=0)
+
+jobs.__main__.app = fail
+jobs.__main__.main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    found = json.loads(done.stderr)
+    assert done.returncode == 1
+    assert (found["message"], found["query"], found["batch"]) == ("audit failed: no space", "audit", 0)
 
 
 def test_an_error_in_the_settings_is_an_event_if_the_environment_says_json(monkeypatch):
     monkeypatch.setenv("MUTATION_QUOTA__LOGGING__FORMAT", "json")
     done = run("quotas", "describe", "--set", "nothing.like=this")
     assert done.returncode == 2
-    assert json.loads(done.stderr)["error"] == "BadInput"
+    found = json.loads(done.stderr)
+    assert (found["service"], found["error"]) == ("mutation-quota", "BadInput")
+
+
+def read_to_end(terminal):
+    """Return all that was written to a terminal; reading after its end is an error."""
+    read = b""
+    with os.fdopen(terminal, "rb", buffering=0) as file, suppress(OSError):
+        while part := file.read(4096):
+            read += part
+    return read.decode()
+
+
+def test_as_json_a_question_on_a_terminal_is_an_event_before_its_answer(tmp_path):
+    ours, terminal = pty.openpty()
+    os.write(ours, b"n\n")
+    options = ("--set", "logging.format=json", "--set", f"storage.root={tmp_path}")
+    asking = command_line("enforce", "--reset-state", *options)
+    done = subprocess.run(asking, stdin=terminal, stdout=subprocess.DEVNULL, stderr=terminal, timeout=60, check=False)
+    os.close(terminal)
+    lines = read_to_end(ours).splitlines()
+    question, refusal = [json.loads(line)["message"] for line in lines if line.startswith("{")]
+    assert done.returncode == 1
+    assert question.startswith(f"Discard the state in {tmp_path}, ")
+    assert question.endswith("? [y/N]:")
+    assert refusal == "nothing was changed"
 
 
 @pytest.mark.parametrize(
     ("level", "options", "traced"),
     [("debug", [], True), ("debug", ["--log-level", "info"], False), ("error", ["-v"], True), ("error", [], False)],
 )
-def test_the_level_of_the_settings_counts_unless_an_option_says_otherwise(level, options, traced):
+def test_an_option_overrides_the_level_of_the_settings(level, options, traced):
     done = run(*options, *UNREACHABLE, "--set", f"logging.level={level}")
     assert ("Traceback" in done.stderr) == traced
     assert done.stderr.splitlines()[-1].startswith("mutation-quota: cannot read ")
@@ -61,7 +108,7 @@ def test_the_level_of_the_settings_counts_unless_an_option_says_otherwise(level,
 
 @pytest.fixture
 def deltalake_level(monkeypatch):
-    """The level that deltalake would log from, of a program that is started with options."""
+    """Return the lowest level that deltalake would log in a program that is started with options."""
 
     def _level(*, verbose=False, **environment):
         monkeypatch.setenv("RUST_LOG", "")
@@ -76,8 +123,8 @@ def deltalake_level(monkeypatch):
     return _level
 
 
-def test_deltalake_logs_errors_alone_unless_an_operator_wants_more(deltalake_level):
-    """Its warnings fill pages where credentials are missing, before the error that says so."""
+def test_deltalake_logs_only_errors_by_default(deltalake_level):
+    """Without credentials its warnings fill pages before the error that says so."""
     assert deltalake_level() == "error"
     assert deltalake_level(verbose=True) == "warn"
     assert deltalake_level(RUST_LOG="trace") == deltalake_level(RUST_LOG="trace", verbose=True) == "trace"

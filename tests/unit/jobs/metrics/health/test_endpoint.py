@@ -1,4 +1,4 @@
-"""Where metrics and health are read, and what happens to a job when something goes wrong with them."""
+"""The endpoint of metrics and health, and the effect of its errors on a job."""
 
 import json
 import socket
@@ -45,7 +45,7 @@ def says(ok, reason):
     return 200 if ok else 503, {"service": "enforce", "ok": ok, "reason": reason}
 
 
-def test_none_is_served_unless_the_settings_name_a_port():
+def test_no_endpoint_is_served_unless_the_settings_name_a_port():
     settings = load_settings(environment={})
     with (
         ServiceEndpoint(MetricsSettings(), "enforce") as endpoint,
@@ -54,7 +54,7 @@ def test_none_is_served_unless_the_settings_name_a_port():
         assert not [each for each in threading.enumerate() if each.name == "metrics"]
 
 
-def test_a_job_is_told_of_while_it_runs_and_its_port_is_free_after(settings):
+def test_a_job_serves_metrics_while_it_runs_and_then_releases_its_port(settings):
     with ServiceEndpoint(settings.metrics, "enforce") as endpoint:
         assert page(settings.metrics) == ""
         with endpoint.following(settings, Job(), Well()):
@@ -65,7 +65,7 @@ def test_a_job_is_told_of_while_it_runs_and_its_port_is_free_after(settings):
         assert page(settings.metrics) == ""
 
 
-def test_an_applier_is_told_of_as_it_counts_and_its_batches_as_those_of_a_query(settings):
+def test_an_applier_serves_its_counts_and_its_batches_as_those_of_a_query(settings):
     tally = ApplierStats(topics=3, found_done=1, failed=2, reopened=1)
     metrics = ApplierMetrics(settings, tally)
     with ServiceEndpoint(settings.metrics, "enforce") as endpoint, endpoint.following(settings, metrics, Well()):
@@ -79,8 +79,8 @@ def test_an_applier_is_told_of_as_it_counts_and_its_batches_as_those_of_a_query(
     assert 'mutation_quota_query_last_batch_timestamp_seconds{query="applier"} 100.5' in lines
 
 
-def test_probes_are_answered_by_the_service_while_it_is_followed(settings):
-    """Before that it starts, and after that it stops: it goes on then, and is not ready."""
+def test_probes_are_answered_by_the_monitored_service(settings):
+    """Before that it starts, and after that it stops: it still runs then, and is not ready."""
     health = Well()
     with ServiceEndpoint(settings.metrics, "enforce") as endpoint:
         assert probed(settings.metrics, "healthz") == says(True, "it is starting")
@@ -95,15 +95,15 @@ def test_probes_are_answered_by_the_service_while_it_is_followed(settings):
         assert probed(settings.metrics, "readyz") == says(False, "it is stopping")
 
 
-def test_a_service_is_looked_at_while_it_is_followed_and_its_failure_to_be_seen_harms_nobody(settings, monkeypatch):
+def test_a_service_is_polled_while_it_is_monitored_and_a_failed_poll_has_no_effect(settings, monkeypatch):
     monkeypatch.setattr("jobs.metrics.health.endpoint._POLL_SECONDS", 0.01)
     health = Unseen()
     with ServiceEndpoint(settings.metrics, "enforce") as endpoint, endpoint.following(settings, Job(), health):
-        until(lambda: health.looks >= 3, poll_seconds=0.01)
+        until(lambda: health.polls >= 3, poll_seconds=0.01)
         assert probed(settings.metrics, "readyz") == says(True, "it works")
 
 
-def test_a_look_that_hangs_delays_neither_answers_nor_the_end(settings):
+def test_a_poll_that_hangs_delays_neither_responses_nor_the_end(settings):
     health = Hanging()
     with ServiceEndpoint(settings.metrics, "enforce") as endpoint, endpoint.following(settings, Job(), health):
         assert health.looked.wait(10)
@@ -123,12 +123,22 @@ def test_without_metrics_the_port_serves_probes_alone():
         assert not [each for each in threading.enumerate() if each.name == "metrics"]
 
 
-def test_what_works_off_and_ends_leaves_the_port_to_those_that_stay(settings):
+def test_a_job_with_once_leaves_the_port_to_running_services(settings):
     with ServiceEndpoint(settings.metrics, "enforce"), ServiceEndpoint(settings.metrics, "enforce", once=True):
         assert page(settings.metrics) == ""
 
 
-def test_a_port_that_is_taken_is_told_in_one_line():
+@pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\n"])
+def test_a_client_that_sends_no_whole_request_is_disconnected_in_silence(settings, sent, monkeypatch, capsys):
+    monkeypatch.setattr("jobs.metrics.health.endpoint._RequestHandler.timeout", 0.05)
+    address = ("127.0.0.1", settings.metrics.port)
+    with ServiceEndpoint(settings.metrics, "enforce"), socket.create_connection(address, timeout=10) as client:
+        client.sendall(sent)
+        assert client.recv(1) == b""
+    assert capsys.readouterr().err == ""
+
+
+def test_a_port_in_use_is_reported_in_one_line():
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -139,14 +149,14 @@ def test_a_port_that_is_taken_is_told_in_one_line():
     assert str(raised.value) == expected
 
 
-@pytest.mark.parametrize("address", ["192.0.2.1", "no such host"])
-def test_an_address_that_is_not_of_this_machine_is_told_too(address):
+@pytest.mark.parametrize("address", ["192.0.2.1", "no-such-host.invalid"])
+def test_an_address_of_another_machine_is_reported_too(address):
     with pytest.raises(BadInput, match=rf"^metrics.address: cannot listen on {address}:\d+: "):
         ServiceEndpoint(MetricsSettings(port=free_port(), address=address), "enforce")
 
 
-def test_a_failure_is_counted_and_told_once_and_the_rest_goes_on(settings, monkeypatch, caplog):
-    """There is no Kafka: the job's thread tries again and again."""
+def test_a_failure_is_counted_and_logged_once_and_the_rest_continues(settings, monkeypatch, caplog):
+    """There is no Kafka: the job's thread retries continuously."""
     monkeypatch.setattr("jobs.metrics.collector._RETRY_SECONDS", 0.01)
     monkeypatch.setattr("jobs.metrics.collector.AnswerMetrics", failing)
     metrics, stop = JobMetrics(settings, QueryMetrics(settings), decides=True), threading.Event()
@@ -170,7 +180,7 @@ class Job(Work):
 
 
 class Well(Health):
-    """A service that is well, unless a test says otherwise."""
+    """A service that is healthy, unless a test says otherwise."""
 
     answer = None
 
@@ -182,17 +192,17 @@ class Well(Health):
 
 
 class Unseen(Well):
-    """A service that cannot be looked at."""
+    """A service whose poll fails."""
 
-    looks = 0
+    polls = 0
 
     def poll(self):
-        self.looks += 1
+        self.polls += 1
         raise ClusterError("no Kafka")
 
 
 class Hanging(Well):
-    """A service whose look does not return."""
+    """A service whose poll does not return."""
 
     def __init__(self):
         self.looked, self.end = threading.Event(), threading.Event()

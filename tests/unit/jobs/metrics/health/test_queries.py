@@ -1,4 +1,4 @@
-"""When a query counts as healthy and as ready."""
+"""Health and readiness of a query."""
 
 import threading
 
@@ -11,14 +11,14 @@ SETTINGS = load_settings(["health.stalled_seconds=600", "audit.trigger_seconds=1
 
 
 class Progress:
-    """What Spark reports of a trigger."""
+    """Spark's report of a trigger."""
 
     def __init__(self, batch, at):
         self.batchId, self.timestamp = batch, at
 
 
 class Query:
-    """A query of Spark, as far as it is looked at."""
+    """A query of Spark, with the fields that are polled."""
 
     def __init__(self, name):
         self.name, self.runId = name, f"run of {name}"
@@ -56,7 +56,7 @@ class Context:
 
 
 class Info:
-    """What Spark tells of a job or a stage."""
+    """Spark's report of a job or a stage."""
 
     def __init__(self, **facts):
         vars(self).update(facts)
@@ -73,7 +73,7 @@ class Scene:
         self.health.poll()
 
     def after(self, seconds):
-        """Look each minute for some time, as the endpoint does each second."""
+        """Poll each minute for some time, as the endpoint does each second."""
         for _ in range(seconds // 60):
             self.now += 60
             self.health.poll()
@@ -91,7 +91,7 @@ def test_before_its_queries_run_a_service_is_healthy_and_not_ready():
     assert health.ready().reason == "it is starting"
 
 
-def test_a_query_that_opens_its_sources_for_an_hour_is_healthy_and_not_ready(scene):
+def test_a_query_that_takes_an_hour_to_open_its_sources_is_healthy_and_not_ready(scene):
     health = scene.after(3600)
     assert (health.live().ok, health.ready().ok) == (True, False)
 
@@ -104,7 +104,7 @@ def test_a_query_in_its_first_batch_is_healthy_and_not_ready(scene):
     assert health.ready().reason == "the query enforce has not finished a batch yet (Processing new data)"
 
 
-def test_a_query_is_ready_once_it_has_finished_a_batch_or_seen_that_there_is_nothing_to_read(scene):
+def test_a_query_is_ready_once_it_has_finished_a_batch_or_found_nothing_to_read(scene):
     (query,) = scene.queries
     query.does("Waiting for data to arrive", in_trigger=False)
     query.finish(0, "12:00:00")
@@ -120,7 +120,7 @@ def test_a_batch_without_progress_is_unhealthy_after_the_limit_and_not_before(sc
     found = scene.after(60).live()
     assert not found.ok
     assert found.reason == (
-        "the query enforce has made no progress for 660 s, in the one after batch 7 (Processing new data); "
+        "the query enforce has made no progress for 660 s, in the batch after 7 (Processing new data); "
         "the limit is 600 s (health.stalled_seconds and the trigger)"
     )
     assert not scene.health.ready().ok
@@ -142,7 +142,7 @@ def test_a_batch_of_hours_is_healthy_while_its_tasks_end(scene):
         assert scene.after(600).live().ok
 
 
-def test_the_tasks_of_another_query_are_no_progress():
+def test_tasks_of_another_query_are_not_progress():
     scene = Scene("enforce", "audit")
     hangs, works = scene.queries
     hangs.does("Processing new data")
@@ -155,7 +155,7 @@ def test_the_tasks_of_another_query_are_no_progress():
     assert found.reason.startswith("the query enforce has made no progress")
 
 
-def test_tasks_that_a_batch_runs_by_way_of_python_are_progress_though_spark_groups_them_otherwise(scene):
+def test_tasks_that_a_batch_runs_through_python_are_progress_although_spark_groups_them_differently(scene):
     (query,) = scene.queries
     query.does("Processing new data")
     for ended in range(3):
@@ -163,7 +163,7 @@ def test_tasks_that_a_batch_runs_by_way_of_python_are_progress_though_spark_grou
         assert scene.after(600).live().ok
 
 
-def test_an_idle_query_is_healthy_while_its_triggers_go_on(scene):
+def test_an_idle_query_is_healthy_while_its_triggers_continue(scene):
     """Spark reports every ten seconds that there is nothing to read, under the number of the next batch."""
     (query,) = scene.queries
     query.does("Waiting for data to arrive", in_trigger=False)
@@ -192,7 +192,7 @@ def test_the_time_between_two_triggers_does_not_count():
 
 
 def test_a_spark_that_does_not_answer_is_unhealthy_after_the_limit(scene):
-    """A look at it hangs, and no other one follows."""
+    """A poll of it hangs, and no other one follows."""
     (query,) = scene.queries
     query.finish(3, "12:00:00")
     query.does("Processing new data")
@@ -201,7 +201,7 @@ def test_a_spark_that_does_not_answer_is_unhealthy_after_the_limit(scene):
     assert not scene.health.live().ok
 
 
-def test_a_query_that_has_ended_is_unhealthy_unless_it_was_to_end(scene):
+def test_an_ended_query_is_unhealthy_unless_its_end_was_requested(scene):
     (query,) = scene.queries
     query.finish(3, "12:00:00")
     query.isActive = False

@@ -1,4 +1,4 @@
-"""Facts about a deployment as its parts would tell them."""
+"""Facts about a deployment as its parts would report them."""
 
 import pytest
 
@@ -25,7 +25,7 @@ PARTITIONS = {
     "mutation-dead-letters": 2,
     "mutation-quotas": 1,
     "mutation-results": 2,
-    "mutation-places": 1,
+    "mutation-positions": 1,
 }
 
 
@@ -43,7 +43,7 @@ def cluster(topics=None, configs=None, **facts):
     layouts = {name: topic(name, count) for name, count in PARTITIONS.items()} | (topics or {})
     layouts = {name: each for name, each in layouts.items() if each is not None}
     found = {name: CONFIGS | (configs or {}).get(name, {}) for name in layouts}
-    for compacted in ("mutation-quotas", "mutation-places"):
+    for compacted in ("mutation-quotas", "mutation-positions"):
         if compacted in found:
             found[compacted]["cleanup.policy"] = "compact"
     own = {name: {key: TopicConfig(value, is_own=True) for key, value in each.items()} for name, each in found.items()}

@@ -1,4 +1,4 @@
-"""What a deployment's state is judged to be, by what its parts tell."""
+"""A deployment's state and its problems, derived from the reports of its parts."""
 
 from dataclasses import replace
 
@@ -20,14 +20,14 @@ def query(status, name):
     return found
 
 
-def test_nothing_is_wrong_with_a_deployment_whose_jobs_have_read_everything(settings):
+def test_a_deployment_whose_jobs_have_read_everything_has_no_problems(settings):
     found = assemble(settings, facts())
 
     assert (found.ok, found.problems) == (True, [])
     assert [each.name for each in found.queries] == ["enforce", "audit", "minutes"]
 
 
-def test_what_can_be_reached_is_told_without_kafka(settings):
+def test_reachable_parts_are_reported_without_kafka(settings):
     found = assemble(settings, Facts(NOW, None, "cannot reach Kafka at k:9092: refused", storage(), None))
 
     assert found.problems == ["cannot reach Kafka at k:9092: refused"]
@@ -37,7 +37,7 @@ def test_what_can_be_reached_is_told_without_kafka(settings):
     assert found.tables
 
 
-def test_what_can_be_reached_is_told_without_the_storage(settings):
+def test_reachable_parts_are_reported_without_the_storage(settings):
     found = assemble(settings, Facts(NOW, cluster(), None, None, "/srv/quota cannot be read"))
 
     assert found.problems == ["/srv/quota cannot be read"]
@@ -45,7 +45,7 @@ def test_what_can_be_reached_is_told_without_the_storage(settings):
     assert query(found, "enforce").exists is None
 
 
-def test_lag_is_what_follows_on_the_position_of_each_partition(settings):
+def test_lag_counts_the_records_after_the_position_of_each_partition(settings):
     positions = {(REQUESTS, 0): 40, (REQUESTS, 1): 5}
     bounds = {"first": {(REQUESTS, 0): 0, (REQUESTS, 1): 0}, "end": {(REQUESTS, 0): 50, (REQUESTS, 1): 5}}
     found = assemble(
@@ -66,21 +66,21 @@ def test_lag_is_what_follows_on_the_position_of_each_partition(settings):
 
 def test_records_that_wait_for_long_are_a_problem(settings):
     bounds = {"first": {(REQUESTS, 0): 0}, "end": {(REQUESTS, 0): 50}, "overdue": {(REQUESTS, 0): 43}}
-    behind = storage(enforce=checkpoint("enforce", 3, positions={(REQUESTS, 0): 40}))
+    lagging = storage(enforce=checkpoint("enforce", 3, positions={(REQUESTS, 0): 40}))
 
-    found = assemble(settings, facts(cluster(**bounds), behind))
+    found = assemble(settings, facts(cluster(**bounds), lagging))
 
     assert query(found, "enforce").overdue == 3
     assert found.problems == [
-        "enforce: 3 records have waited for more than a minute: check that it is running and keeps up"
+        "enforce: 3 records have waited for more than a minute: check that it is running and fast enough"
     ]
 
 
-def test_one_record_that_waits_is_told_in_the_singular(settings):
+def test_one_waiting_record_is_reported_in_the_singular(settings):
     bounds = {"first": {(REQUESTS, 0): 0}, "end": {(REQUESTS, 0): 50}, "overdue": {(REQUESTS, 0): 41}}
-    behind = storage(enforce=checkpoint("enforce", 3, positions={(REQUESTS, 0): 40}))
+    lagging = storage(enforce=checkpoint("enforce", 3, positions={(REQUESTS, 0): 40}))
 
-    found = assemble(settings, facts(cluster(**bounds), behind))
+    found = assemble(settings, facts(cluster(**bounds), lagging))
 
     assert found.problems[0].startswith("enforce: 1 record has waited for more than a minute")
 
@@ -95,9 +95,9 @@ def test_a_partition_that_was_added_is_read_from_its_first_record(settings):
 
 def test_records_that_were_removed_before_they_were_read_are_a_problem(settings):
     bounds = {"first": {(REQUESTS, 0): 30}, "end": {(REQUESTS, 0): 50}, "overdue": {}}
-    behind = storage(enforce=checkpoint("enforce", 3, positions={(REQUESTS, 0): 10}))
+    lagging = storage(enforce=checkpoint("enforce", 3, positions={(REQUESTS, 0): 10}))
 
-    found = assemble(settings, facts(cluster(**bounds), behind))
+    found = assemble(settings, facts(cluster(**bounds), lagging))
 
     (partition,) = query(found, "enforce").partitions
     assert (partition.lag, partition.lost) == (20, 20)
@@ -115,7 +115,7 @@ def test_a_missing_topic_is_a_problem_if_enforce_or_the_audit_needs_it(settings,
     assert [f"topic {name} is missing" in each for each in found.problems] == [True] * is_problem
 
 
-def test_a_topic_that_differs_from_what_the_jobs_create_is_told_and_no_problem(settings):
+def test_a_topic_that_differs_from_the_jobs_defaults_is_reported_and_not_a_problem(settings):
     grown = {REQUESTS: topic(REQUESTS, 6)}
 
     found = assemble(settings, facts(cluster(grown, {"mutation-results": {"retention.ms": "1000"}})))
@@ -131,7 +131,7 @@ def test_a_topic_that_differs_from_what_the_jobs_create_is_told_and_no_problem(s
     assert found.ok
 
 
-def test_a_topic_that_is_lost_with_one_of_three_brokers_is_told_and_no_problem(settings):
+def test_a_topic_that_would_be_lost_with_one_of_three_brokers_is_reported_and_not_a_problem(settings):
     found = cluster(configs={REQUESTS: {"unclean.leader.election.enable": "true"}})
     three = replace(found, layout=replace(found.layout, brokers=(1, 2, 3)))
 
@@ -142,7 +142,7 @@ def test_a_topic_that_is_lost_with_one_of_three_brokers_is_told_and_no_problem(s
     ]
 
 
-def test_a_topic_with_which_no_job_starts_is_a_problem(settings):
+def test_a_topic_that_prevents_jobs_from_starting_is_a_problem(settings):
     stamped = {REQUESTS: {"message.timestamp.type": "CreateTime"}}
 
     (problem,) = assemble(settings, facts(cluster(configs=stamped))).problems
@@ -161,7 +161,7 @@ def test_partitions_without_leader_or_replicas_are_problems(settings):
     assert [each.split(":")[0] for each in found.problems] == [f"topic {REQUESTS}"] * 2 + ["topic mutation-decisions"]
 
 
-def test_a_topic_that_was_made_again_is_a_problem(settings):
+def test_a_recreated_topic_is_a_problem(settings):
     noted = Deployment(topics={REQUESTS: "another id"}, checkpoints={"enforce": 3})
 
     (problem,) = assemble(settings, facts(storage_facts=storage(noted))).problems
@@ -169,7 +169,7 @@ def test_a_topic_that_was_made_again_is_a_problem(settings):
     assert problem.startswith(f"topic {REQUESTS} is not the topic that /srv/quota belongs to")
 
 
-def test_a_topic_of_a_user_that_is_gone_is_a_problem_unless_it_is_retired():
+def test_a_missing_topic_of_a_user_is_a_problem_unless_it_is_retired():
     settings = load_settings(["topics.identity=topic"], environment={}, with_default_file=False)
     noted = {f"{REQUESTS}.ann": "id", f"{REQUESTS}.bob": "id"}
     root = storage(Deployment(noted, [f"{REQUESTS}.bob"], {"enforce": 3}))
@@ -179,7 +179,7 @@ def test_a_topic_of_a_user_that_is_gone_is_a_problem_unless_it_is_retired():
     assert problem.startswith(f"topic {REQUESTS}.ann of a user was deleted")
 
 
-def test_the_topics_of_users_take_the_place_of_the_shared_one():
+def test_the_topics_of_users_replace_the_shared_one():
     settings = load_settings(["topics.identity=topic"], environment={}, with_default_file=False)
     of_ann = f"{REQUESTS}.ann"
     bounds = {"first": {(of_ann, 0): 0}, "end": {(of_ann, 0): 9, (REQUESTS, 0): 100}, "overdue": {}}
@@ -208,11 +208,11 @@ def test_an_enforce_without_a_checkpoint_is_a_problem(settings, noted, problem):
 
 
 def test_a_damaged_checkpoint_is_a_problem(settings):
-    damaged = checkpoint("audit", 1, damage="offsets/7 has no end")
+    damaged = checkpoint("audit", 1, damage="offsets/7 is truncated")
 
     (problem,) = assemble(settings, facts(storage_facts=storage(audit=damaged))).problems
 
-    assert problem.startswith("audit: the checkpoint checkpoints/audit/v1 is incomplete: offsets/7 has no end")
+    assert problem.startswith("audit: the checkpoint checkpoints/audit/v1 is incomplete: offsets/7 is truncated")
 
 
 def test_a_table_that_is_missing_or_cannot_be_read_is_a_problem(settings):
@@ -242,14 +242,14 @@ def test_a_table_that_is_written_and_not_maintained_is_a_problem(settings, commi
 
 
 def test_the_lag_of_the_minutes_is_counted_in_commits_of_the_table(settings):
-    behind = checkpoint("minutes", 1, positions=None, next_commit=2)
+    lagging = checkpoint("minutes", 1, positions=None, next_commit=2)
 
-    found = query(assemble(settings, facts(storage_facts=storage(minutes=behind))), "minutes")
+    found = query(assemble(settings, facts(storage_facts=storage(minutes=lagging))), "minutes")
 
     assert (found.lag, found.partitions) == (3, None)  # the commits 2, 3 and 4
 
 
-def test_an_endpoint_tells_which_queries_run(settings):
+def test_an_endpoint_reports_its_running_queries(settings):
     found = assemble(settings, facts(endpoints=[EndpointStatus("h:1", ready=True, jobs=["enforce"])]))
 
     assert (query(found, "enforce").running, query(found, "enforce").running_by) == (True, "metrics at h:1")
@@ -268,7 +268,7 @@ def test_endpoints_that_do_not_answer_or_are_not_ready_are_problems(settings):
 
 
 @pytest.mark.parametrize(("age_ms", "running"), [(31_000, True), (95_000, False)])
-def test_an_applier_runs_if_it_has_stored_its_position_lately(settings, age_ms, running):
+def test_an_applier_runs_if_it_has_recently_stored_its_position(settings, age_ms, running):
     decisions = "mutation-decisions"
     bounds = {"first": {(decisions, 0): 0}, "end": {(decisions, 0): 9}, "overdue": {(decisions, 0): 9}}
     applied = AppliedFacts({0: AppliedOffset(4, 4)}, NOW - age_ms)

@@ -1,4 +1,4 @@
-"""Which class archive a JVM uses or writes, and what becomes of it."""
+"""The class archives that a JVM uses or writes."""
 
 import os
 import shlex
@@ -32,48 +32,48 @@ def write(archive):
     written_by(archive).write_bytes(b"classes")
 
 
-def test_what_one_run_writes_the_next_one_uses(folder, jars):
+def test_the_next_run_uses_the_archive_of_the_last_one(folder, jars):
     first = ClassArchive(folder, "enforce", jars)
     write(first)
     assert list(folder.glob("*.jsa")) == []  # a run that begins meanwhile uses no half of it
-    first.keep(ended=True)
+    first.save(ended=True)
     (kept,) = folder.iterdir()
     assert f"-XX:SharedArchiveFile={kept}" in shlex.split(ClassArchive(folder, "enforce", jars).options)
     assert "ArchiveClassesAtExit" not in ClassArchive(folder, "enforce", jars).options
 
 
-def test_what_a_killed_jvm_has_left_is_removed(folder, jars):
+def test_leftovers_of_a_killed_jvm_are_removed(folder, jars):
     archive = ClassArchive(folder, "enforce", jars)
     write(archive)
-    archive.keep(ended=False)
+    archive.save(ended=False)
     assert list(folder.iterdir()) == []
 
 
-def test_a_jvm_that_wrote_nothing_is_no_error(folder, jars):
+def test_a_jvm_that_wrote_nothing_is_not_an_error(folder, jars):
     archive = ClassArchive(folder, "enforce", jars)
     assert archive.options
-    archive.keep(ended=True)
+    archive.save(ended=True)
     assert list(folder.iterdir()) == []
 
 
-def test_other_jars_get_another_archive_in_the_place_of_the_old_one(folder, jars):
+def test_an_archive_of_different_jars_replaces_the_old_one(folder, jars):
     old = ClassArchive(folder, "enforce", jars)
     write(old)
-    old.keep(ended=True)
+    old.save(ended=True)
     others = ClassArchive(folder, "audit", jars)
     write(others)
-    others.keep(ended=True)
+    others.save(ended=True)
     (before,) = folder.glob("enforce-*.jsa")
     os.utime(jars[0], (1, 1))
     new = ClassArchive(folder, "enforce", jars)
     write(new)
-    new.keep(ended=True)
+    new.save(ended=True)
     (after,) = folder.glob("enforce-*.jsa")
     assert after != before
     assert len(list(folder.glob("audit-*.jsa"))) == 1
 
 
-def test_a_folder_that_cannot_be_made_costs_the_archive_alone(tmp_path, jars, caplog):
+def test_a_folder_that_cannot_be_created_costs_only_the_archive(tmp_path, jars, caplog):
     (tmp_path / "file").touch()
     assert ClassArchive(tmp_path / "file" / "archives", "enforce", jars).options == ""
     assert "no class archive" in caplog.text

@@ -36,7 +36,7 @@ def counting(key, rows, state):
 
 
 def large(_key, rows, _state):
-    """Answer each row by as many bytes as it says."""
+    """Return for each row as many bytes as it requests."""
     for row in rows:
         yield b"x" * int(row)
 
@@ -89,8 +89,8 @@ def test_spark_gets_the_same_as_through_pandas(keys, most_rows, max_rows):
     assert [each["keyRowAsUnsafe"] for each in states(own)] == [f"unsafe {key}".encode() for key, _, _ in named]
 
 
-def test_a_state_is_read_changed_and_kept():
-    """By its value, not by the other way's."""
+def test_a_state_is_read_changed_and_stored():
+    """The comparison uses the value of the state."""
     keys = [("new", [b"\0a"], None), ("old", [b"\0b", b"\1c"], (7, b"z")), ("kept", [b"\1d"], (3, None))]
     for found in both(counting, record_batches(keys, 100), 100):
         assert answers(found) == [b"new 1 \0a", b"old 8 \0b", b"old 8 \1c", b"kept 3 \1d"]
@@ -109,14 +109,14 @@ def test_a_key_without_a_state_has_none_afterwards():
 
 
 def test_a_key_that_is_not_answered_still_returns_its_state():
-    """And a record batch of nothing but states is one."""
+    """A record batch with nothing but states counts as one."""
     for found in both(counting, record_batches([("a", [b"silent"], None), ("b", [b"silent"], (1, None))], 100), 100):
         assert (answers(found), len(states(found))) == ([], 2)
 
 
 @pytest.mark.parametrize("through_pandas", [True, False])
 def test_large_answers_are_sent_at_once_and_small_ones_together(through_pandas):
-    """However many rows a record batch may have, it holds 4 MB and the answer that exceeds them."""
+    """With any maximum of rows, a record batch has at most 4 MB and the answer that exceeds them."""
     sizes = [10, 3_000_000, 3_000_000, 10, 10, 5_000_000, 10]
     keys = [(f"k{number}", [str(size).encode()], None) for number, size in enumerate(sizes)]
     found = run(KeyedStage(large, "answer", 1000, through_pandas=through_pandas), record_batches(keys, 100))
@@ -126,14 +126,14 @@ def test_large_answers_are_sent_at_once_and_small_ones_together(through_pandas):
 
 
 @pytest.mark.parametrize(("max_rows", "sent"), [(4, [4, 4, 2]), (10, [10]), (0, [10])])
-def test_a_record_batch_has_so_many_answers(max_rows, sent):
-    """0 is no limit."""
+def test_the_number_of_answers_in_a_record_batch_is_bounded(max_rows, sent):
+    """0 means no limit."""
     found = run(KeyedStage(counting, "answer", max_rows), record_batches([("k", [b"\0"] * 10, None)], 3))
     assert [count for count, _, _, _ in found if count] == sent
 
 
-def test_a_function_of_somebody_else_goes_through_pyspark_itself():
-    """Also in a worker that has run a stage of ours before."""
+def test_a_foreign_function_goes_through_pyspark_itself():
+    """This also applies to a worker that has run a stage of the project before."""
     batches = record_batches([("k", [b"\0"], None)], 10)
     run(KeyedStage(counting, "answer", 10), batches)
 
@@ -165,21 +165,21 @@ def calls_through_pandas(monkeypatch):
 BATCHES = record_batches([("k", [b"\0"], None)], 10)
 
 
-def test_an_unknown_release_of_pyspark_goes_through_pandas_and_says_so(monkeypatch, caplog, calls_through_pandas):
-    """One line, on the driver; a worker looks for itself."""
+def test_an_unknown_release_of_pyspark_goes_through_pandas_with_a_warning(monkeypatch, caplog, calls_through_pandas):
+    """The driver logs one line; a worker checks for itself."""
     run(KeyedStage(counting, "answer", 10), BATCHES)  # installs what it can
     assert calls_through_pandas == []
     monkeypatch.setattr(arrow.pyspark, "__version__", "9.9.9")
     with caplog.at_level(logging.WARNING):
         stage = KeyedStage(counting, "answer", 10)
     (record,) = caplog.records
-    assert "PySpark 9.9.9 is unknown" in record.getMessage()
+    assert "PySpark 9.9.9 is not supported by this release" in record.getMessage()
     assert answers(run(stage, BATCHES)) == [b"k 1 \0"]
     assert calls_through_pandas == ["k"]
 
 
-def test_a_setting_leaves_pyspark_as_it_is(caplog, calls_through_pandas):
-    """And nothing is said."""
+def test_a_setting_leaves_pyspark_unchanged(caplog, calls_through_pandas):
+    """There is no warning."""
     assert answers(run(KeyedStage(counting, "answer", 10, through_pandas=True), BATCHES)) == [b"k 1 \0"]
     assert (calls_through_pandas, caplog.records) == (["k"], [])
 
@@ -194,5 +194,8 @@ def test_an_error_of_the_function_is_an_error_of_the_task(answer, through_pandas
 
 
 def test_the_release_of_pyspark_that_is_installed_is_known():
-    """An upgrade must be looked at (docs/decisions/0019): how it sends keys and states, and what it calls."""
+    """Check an upgrade: how it sends keys and states, and what it calls.
+
+    See docs/decisions/programs/0019-keyed-stages-without-pandas.md.
+    """
     assert arrow.has_known_release()

@@ -77,7 +77,7 @@ def record_batches(keys, most_rows):
 
 
 def run(stage, batches):
-    """Return what a worker gives back for a stage, as (dataCount, stateCount, answers, states) of each record batch."""
+    """Return a worker's output for a stage, as (dataCount, stateCount, answers, states) of each record batch."""
     function = fail_on_stopiteration(cloudpickle.loads(cloudpickle.dumps(stage)))
     wrapped = worker.wrap_grouped_map_pandas_udf_with_state(function, OUTPUT, None)
     serializer = ApplyInPandasWithStateSerializer(
@@ -102,7 +102,7 @@ def run(stage, batches):
 
 
 def _mapper(wrapped):
-    """As `pyspark.worker.read_udfs` makes it: the first column is the key, both columns are values."""
+    """Map columns as `pyspark.worker.read_udfs` does: the first column is the key, both columns are values."""
 
     def mapper(arrived):
         chunks, state = arrived

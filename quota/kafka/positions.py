@@ -1,7 +1,8 @@
-"""Records and the place up to which a program has come, written in one transaction.
+"""Records and the position of a program, written in one transaction.
 
-A place is a record of the compacted topic of places. A program that starts reads its place and continues from there.
-The broker then rejects all further writes of an earlier program of its group.
+A position is a record of the compacted positions topic: the input offsets up to which a program has processed. A
+program that starts reads its position and continues from there. The broker then rejects all further writes of an
+earlier program of its group.
 """
 
 import logging
@@ -24,21 +25,21 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 _MIN_TIMEOUT_SECONDS = 30.0
-_LATEST_PLACES = 1000
+_LATEST_POSITIONS = 1000
 _FULL_QUEUE_SECONDS = 0.1
 
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH})  # noqa: SLF001
 
 
-def read_places(connection: Connection, topic: str, group: str, timeout_seconds: float) -> list[Message]:
-    """Return the latest records with places of a group, the oldest first; none if it has no place yet.
+def read_positions(connection: Connection, topic: str, group: str, timeout_seconds: float) -> list[Message]:
+    """Return the latest records with positions of a group, the oldest first; none if it has no position yet.
 
     The latest is among the topic's latest records unless another group is busy; then the whole topic is read.
 
     Raises:
         KafkaException: the cluster does not answer in time, or the topic does not exist.
     """
-    for max_records in (_LATEST_PLACES, None):
+    for max_records in (_LATEST_POSITIONS, None):
         messages = read_topic(connection, topic, timeout_seconds, max_records)
         found = [message for message in messages if message.key() == group.encode()]
         if found:
@@ -50,10 +51,11 @@ class TakenOver(ClusterError):
     """Another program of the group was started and has fenced this one."""
 
 
-class PlacedWriter:
-    """A producer of records and places.
+class PositionWriter:
+    """A producer of records and positions.
 
-    The program that opened it last owns the group: no other one of the group can write, or begin, from then on.
+    The program that opened it last owns the group: no other program of the group can write, or begin a transaction,
+    from then on.
     """
 
     def __init__(
@@ -62,20 +64,20 @@ class PlacedWriter:
         """Take over from the previous program of the group.
 
         Args:
-            settings: the cluster, its time limit, and the topic of places.
-            program: what the program is called in errors.
-            group: the transactional id, and the key of the place.
+            settings: the cluster, its time limit, and the positions topic.
+            program: the program's name in errors.
+            group: the transactional id, and the key of the position.
             max_bytes: the size of the largest batch of records.
-            transaction_seconds: after this time without an end the broker ends a transaction. Until then those who read
-                its topics wait for it, if the program has died.
+            transaction_seconds: the broker aborts a transaction that is open for longer. If the program has died,
+                readers (read_committed) wait until then.
 
         Raises:
             ClusterError: the cluster does not answer in time.
         """
-        self._connection, self._topic = settings.kafka.connection, settings.topics.places
+        self._connection, self._topic = settings.kafka.connection, settings.topics.positions
         self._timeout = settings.kafka.timeout_seconds
         self._program, self._group = program, group
-        self._place = b""
+        self._position = b""
         own: dict[str, str | float] = {
             "transactional.id": group,
             "transaction.timeout.ms": int(transaction_seconds * 1000),
@@ -87,19 +89,19 @@ class PlacedWriter:
         with self.errors("take over"):
             self.producer.init_transactions(max(self._timeout, _MIN_TIMEOUT_SECONDS))
 
-    def place(self, decoder: msgspec.json.Decoder[T]) -> T | None:
-        """Return the latest place of the group; an invalid record is skipped."""
-        place = None
-        for message in read_places(self._connection, self._topic, self._group, self._timeout):
+    def position(self, decoder: msgspec.json.Decoder[T]) -> T | None:
+        """Return the latest position of the group; an invalid record is skipped."""
+        position = None
+        for message in read_positions(self._connection, self._topic, self._group, self._timeout):
             try:
-                place = codec.decode(message.value(), decoder)
+                position = codec.decode(message.value(), decoder)
             except BadRecord as error:
                 source = message_source(message)
                 _log.warning("skipped %s, which is not a record of an %s: %s", source, self._program, error)
-        return place
+        return position
 
-    def begin(self, place: bytes) -> None:
-        """Begin a transaction, with the place that holds once it is committed.
+    def begin(self, position: bytes) -> None:
+        """Begin a transaction, with the position that applies once it is committed.
 
         The next `check_not_fenced` or `commit` waits for the broker and reports whether another program took over.
 
@@ -108,8 +110,8 @@ class PlacedWriter:
         """
         with self.errors("begin a transaction"):
             self.producer.begin_transaction()
-            self._place = place
-            self._produce_place()
+            self._position = position
+            self._produce_position()
 
     def check_not_fenced(self) -> None:
         """Check with the broker that no other program has taken over since `begin`.
@@ -118,7 +120,7 @@ class PlacedWriter:
             ClusterError: one has, or the cluster does not answer.
         """
         with self.errors("write"):
-            self._produce_place()
+            self._produce_position()
             self._flush()
 
     def produce(self, topic: str, value: bytes, key: bytes | None) -> None:
@@ -136,7 +138,7 @@ class PlacedWriter:
                 return
 
     def commit(self) -> None:
-        """End the transaction: its records and its place appear together.
+        """End the transaction: its records and its position appear together.
 
         Raises:
             ClusterError: another program has taken over, or the cluster does not answer.
@@ -165,8 +167,8 @@ class PlacedWriter:
                     raise TakenOver(f"another {self._program} of the group {self._group} has taken over") from None
                 raise
 
-    def _produce_place(self) -> None:
-        self.produce(self._topic, self._place, self._group.encode())
+    def _produce_position(self) -> None:
+        self.produce(self._topic, self._position, self._group.encode())
 
     def _flush(self) -> None:
         """Wait until the broker has the records, which fails if this program is fenced.
@@ -175,4 +177,4 @@ class PlacedWriter:
         errors from within the call, and would call the callback with the error already set.
         """
         if self.producer.flush(max(self._timeout, _MIN_TIMEOUT_SECONDS)):
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "it does not accept records"))  # noqa: SLF001
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "the cluster does not accept records in time"))  # noqa: SLF001

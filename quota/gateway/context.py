@@ -1,11 +1,11 @@
-"""What all channels of a gateway share, and what a channel needs of its surroundings."""
+"""The state that all channels of a gateway share, and the interface of a channel to the server."""
 
 from dataclasses import dataclass, field
 from typing import Protocol as Interface
 
 from quota.errors import MutationQuotaError
 from quota.gateway.addresses import Addresses
-from quota.gateway.mutations.mutate import Ask, Rules
+from quota.gateway.mutations.mutate import DecisionRequest, Rules
 from quota.gateway.mutations.recent import RecentTopics
 from quota.gateway.mutes import Mutes
 from quota.gateway.offered import OfferedApis
@@ -14,8 +14,8 @@ from quota.wire.protocol import Protocol
 
 
 @dataclass(frozen=True)
-class Gate:
-    """What all channels of a gateway share."""
+class GatewayContext:
+    """The state that all channels of a gateway share."""
 
     protocol: Protocol
     offered: OfferedApis
@@ -32,8 +32,8 @@ class Gate:
     """The maximum size of a request, Kafka's `socket.request.max.bytes`."""
 
 
-class Ports(Interface):
-    """What a channel needs of its surroundings."""
+class ChannelIO(Interface):
+    """The interface of a channel to the server: connections, decisions, timers and the clock."""
 
     def to_client(self, data: bytes) -> None:
         """Send bytes to the client."""
@@ -41,11 +41,11 @@ class Ports(Interface):
     def to_broker(self, data: bytes) -> None:
         """Send bytes to the broker."""
 
-    def ask(self, question: Ask) -> None:
-        """Have mutations decided; `Channel.decided` takes the verdict, later."""
+    def request_decision(self, request: DecisionRequest) -> None:
+        """Request a decision; the server later calls `Channel.decided` with the reply."""
 
     def pause(self, ms: int) -> None:
-        """Have `Channel.paused` called after `ms` milliseconds."""
+        """Call `Channel.paused` after `ms` milliseconds."""
 
     def now(self) -> int:
         """Return the time of a monotonic clock [ms]."""

@@ -1,13 +1,13 @@
-"""Questions to the enforcing job: each verdict reaches those who wait for it, once."""
+"""Requests for decisions: each reply reaches all clients that wait for it, once."""
 
 import asyncio
 
 import msgspec
 import pytest
 
-from jobs.gateway.questions import Questions
+from jobs.gateway.pending_decisions import PendingDecisions
 from quota.errors import BadInput
-from quota.gateway.mutations.mutate import Ask
+from quota.gateway.mutations.mutate import DecisionRequest
 from quota.gateway.stats import GatewayStats
 from quota.kafka.requests import ReceivedAnswer
 from quota.records.dead_letter import DeadLetter
@@ -20,33 +20,33 @@ LONG_MS = 60_000
 
 
 class Asker:
-    """Somebody who waits for verdicts, on an event loop of the test."""
+    """A client that waits for verdicts, on an event loop of the test."""
 
     def __init__(self, send=None):
         self.sent = []
         self.stats = GatewayStats()
-        self.questions = Questions(send or self.sent.append, TopicSettings(), self.stats)
+        self.decisions = PendingDecisions(send or self.sent.append, TopicSettings(), self.stats)
         self.verdicts = []
-        self.told = asyncio.Event()
+        self.received = asyncio.Event()
 
     def tell(self, verdict):
         self.verdicts.append(verdict)
-        self.told.set()
+        self.received.set()
 
     def ask(self, content=b"c", *, once=False, timeout_ms=LONG_MS, name="t"):
         request = MutationRequest("", Operation.CREATE_TOPICS, 7, [TopicMutation(name, 3)], user="alice", apply=False)
-        self.questions.ask(Ask(request, once, content, timeout_ms), self.tell)
+        self.decisions.request(DecisionRequest(request, once, content, timeout_ms), self.tell)
 
     def decide(self, number=-1, **changes):
         """Have the job decide the nth request that was sent."""
         request = self.sent[number]
         decision = decision_on(request)
         decision = msgspec.structs.replace(decision, request_id=request.request_id, **changes)
-        self.questions.answer(ReceivedAnswer(decision, decision.timestamp + 70))
+        self.decisions.answer(ReceivedAnswer(decision, decision.timestamp + 70))
 
-    async def until_told(self):
-        await asyncio.wait_for(self.told.wait(), 30)
-        self.told.clear()
+    async def until_received(self):
+        await asyncio.wait_for(self.received.wait(), 30)
+        self.received.clear()
 
 
 @pytest.fixture
@@ -64,23 +64,23 @@ def play():
     return _play
 
 
-def test_a_decision_reaches_the_one_who_asked(play):
-    """With the time that it took; nobody waits any more."""
+def test_a_decision_reaches_its_waiting_client(play):
+    """The verdict has the time that it took; no client waits any longer."""
 
     async def scene(asker):
         asker.ask()
-        assert len(asker.questions) == 1
+        assert len(asker.decisions) == 1
         asker.decide()
 
     asker = play(scene)
     (verdict,) = asker.verdicts
-    assert (verdict.decision.topics[0].name, verdict.invalid, len(asker.questions)) == ("t", "", 0)
+    assert (verdict.decision.topics[0].name, verdict.invalid, len(asker.decisions)) == ("t", "", 0)
     assert verdict.age_ms == 70
     assert ([count for _, count in asker.stats.decisions()][-1], asker.stats.undecided) == (1, 0)
 
 
-def test_ids_are_new_each_time_but_for_what_can_happen_once(play):
-    """That is asked by its content, so that a gateway that carries on after another asks for the same."""
+def test_ids_are_new_each_time_except_for_mutations_that_happen_once(play):
+    """Its id follows from its content, so that a gateway that continues for another uses the same."""
 
     async def scene(asker):
         for once in (False, False, True):
@@ -94,13 +94,13 @@ def test_ids_are_new_each_time_but_for_what_can_happen_once(play):
     assert first.startswith("gateway-")
 
 
-def test_two_who_ask_for_the_same_get_one_decision(play):
+def test_two_clients_with_the_same_mutation_get_one_decision(play):
     """One request is sent."""
 
     async def scene(asker):
         asker.ask(once=True)
         other = []
-        asker.questions.ask(Ask(asker.sent[0], True, b"c", LONG_MS), other.append)
+        asker.decisions.request(DecisionRequest(asker.sent[0], True, b"c", LONG_MS), other.append)
         asker.decide()
         assert len(other) == 1
 
@@ -108,26 +108,26 @@ def test_two_who_ask_for_the_same_get_one_decision(play):
     assert (len(asker.sent), len(asker.verdicts)) == (1, 1)
 
 
-def test_without_a_decision_in_time_there_is_a_verdict_without_one(play):
-    """It is counted, and the time is told."""
+def test_after_the_timeout_there_is_a_verdict_without_a_decision(play):
+    """It is counted, and the time is reported."""
 
     async def scene(asker):
         asker.ask(timeout_ms=20)
-        await asker.until_told()
+        await asker.until_received()
 
     asker = play(scene)
     (verdict,) = asker.verdicts
     assert (verdict.decision, verdict.invalid) == (None, "")
     assert verdict.waited_ms >= 20
-    assert (asker.stats.undecided, len(asker.questions)) == (1, 0)
+    assert (asker.stats.undecided, len(asker.decisions)) == (1, 0)
 
 
-def test_a_late_decision_is_counted_once_and_told_to_nobody(play):
+def test_a_late_decision_is_counted_once_and_delivered_to_no_client(play):
     """Its copy is not counted."""
 
     async def scene(asker):
         asker.ask(timeout_ms=1)
-        await asker.until_told()
+        await asker.until_received()
         asker.decide()
         asker.decide()
 
@@ -135,12 +135,12 @@ def test_a_late_decision_is_counted_once_and_told_to_nobody(play):
     assert (asker.stats.late, len(asker.verdicts)) == (1, 1)
 
 
-def test_what_was_not_decided_is_asked_again_by_its_id(play):
-    """So that a job that remembers requests charges it once; after a decision, the next is another request."""
+def test_an_undecided_mutation_is_requested_again_by_its_id(play):
+    """So a job that remembers requests charges it once; after a decision, the next is another request."""
 
     async def scene(asker):
         asker.ask(timeout_ms=1)
-        await asker.until_told()
+        await asker.until_received()
         asker.ask()
         asker.decide()
         asker.ask()
@@ -149,41 +149,41 @@ def test_what_was_not_decided_is_asked_again_by_its_id(play):
     assert first == again != later
 
 
-def test_one_who_has_gone_is_told_nothing(play):
-    """Others who wait for the same are."""
+def test_a_disconnected_client_gets_no_verdict(play):
+    """Other clients that wait for the same verdict get it."""
 
     async def scene(asker):
         asker.ask(once=True)
         other = []
-        asker.questions.ask(Ask(asker.sent[0], True, b"c", LONG_MS), other.append)
-        asker.questions.forget(asker.tell)
+        asker.decisions.request(DecisionRequest(asker.sent[0], True, b"c", LONG_MS), other.append)
+        asker.decisions.forget(asker.tell)
         asker.decide()
         assert len(other) == 1
         asker.ask(b"d")
-        asker.questions.forget(asker.tell)
-        assert len(asker.questions) == 0
+        asker.decisions.forget(asker.tell)
+        assert len(asker.decisions) == 0
         asker.decide()
 
     assert play(scene).verdicts == []
 
 
-def test_a_dead_letter_is_told_with_its_reason(play):
-    """Recognized by the request that it holds."""
+def test_a_dead_letter_is_delivered_with_its_reason(play):
+    """It is matched by the request that it contains."""
 
     async def scene(asker):
         asker.ask()
-        asker.questions.answer(ReceivedAnswer(dead_letter(asker.sent[0]), 1))
+        asker.decisions.answer(ReceivedAnswer(dead_letter(asker.sent[0]), 1))
 
     (verdict,) = play(scene).verdicts
     assert (verdict.decision, verdict.invalid) == (None, "topics: too many")
 
 
-def test_a_dead_letter_of_another_topic_is_told_to_nobody(play):
-    """Somebody may have copied the request."""
+def test_a_dead_letter_of_another_topic_is_delivered_to_no_client(play):
+    """Another user may have copied the request."""
 
     async def scene(asker):
         asker.ask()
-        asker.questions.answer(ReceivedAnswer(dead_letter(asker.sent[0], topic="elsewhere"), 1))
+        asker.decisions.answer(ReceivedAnswer(dead_letter(asker.sent[0], topic="elsewhere"), 1))
 
     assert play(scene).verdicts == []
 
@@ -210,8 +210,8 @@ CHEAPER = decision_on(MutationRequest("", Operation.CREATE_TOPICS, 7, [TopicMuta
     ],
     ids=["user", "client", "kind", "topics", "validate_only", "mode", "apply", "cost"],
 )
-def test_a_decision_on_another_request_with_the_same_id_is_told_to_nobody(play, changes):
-    """Others can choose any id, for a request that costs nothing: it must be on what was asked."""
+def test_a_decision_on_another_request_with_the_same_id_is_delivered_to_no_client(play, changes):
+    """Others can choose any id for a request without a cost: the decision must be on the same content."""
 
     async def scene(asker):
         asker.ask()
@@ -221,8 +221,8 @@ def test_a_decision_on_another_request_with_the_same_id_is_told_to_nobody(play, 
     assert asker.verdicts == []
 
 
-def test_a_request_that_cannot_be_sent_is_refused_with_the_reason(play):
-    """Not before `ask` has returned."""
+def test_a_request_that_cannot_be_sent_is_rejected_with_the_reason(play):
+    """The verdict does not come before `ask` has returned."""
 
     def send(_request):
         raise BadInput("no topic can be named after this user")
@@ -230,20 +230,20 @@ def test_a_request_that_cannot_be_sent_is_refused_with_the_reason(play):
     async def scene(asker):
         asker.ask()
         assert asker.verdicts == []
-        await asker.until_told()
+        await asker.until_received()
 
     (verdict,) = play(scene, send=send).verdicts
     assert verdict.invalid == "no topic can be named after this user"
 
 
-def test_what_is_remembered_of_undecided_requests_is_bounded(play):
-    """The latest 10,000: those before them are new requests when they are asked again."""
+def test_the_memory_of_undecided_requests_is_bounded(play):
+    """The latest 10,000 are remembered: earlier ones are new requests when they are requested again."""
 
     async def scene(asker):
         for number in range(10_001):
             asker.ask(number.to_bytes(4), timeout_ms=1)
         while asker.stats.undecided < 10_001:
-            await asker.until_told()
+            await asker.until_received()
         for number in (0, 10_000):
             asker.ask(number.to_bytes(4))
 
@@ -251,12 +251,12 @@ def test_what_is_remembered_of_undecided_requests_is_bounded(play):
     assert (sent[-2] in sent[:-2], sent[-1] in sent[:-2]) == (False, True)
 
 
-def test_a_mutation_whose_client_has_gone_is_asked_again_by_its_id(play):
-    """As when its broker restarts: what is charged for it meanwhile is remembered under this id."""
+def test_a_mutation_of_a_disconnected_client_is_requested_again_by_its_id(play):
+    """This happens if its broker restarts: the charge in the meantime is remembered under this id."""
 
     async def scene(asker):
         asker.ask()
-        asker.questions.forget(asker.tell)
+        asker.decisions.forget(asker.tell)
         asker.decide()
         asker.ask()
 
@@ -267,11 +267,11 @@ def test_a_mutation_whose_client_has_gone_is_asked_again_by_its_id(play):
 
 
 def test_a_request_that_could_not_be_written_is_not_decided(play):
-    """That is no fault of the request: `when_silent` says what becomes of it."""
+    """It is not an error of the request: `when_silent` applies."""
 
     async def scene(asker):
         asker.ask()
-        asker.questions.fail(asker.sent[0].request_id, "")
+        asker.decisions.fail(asker.sent[0].request_id, "")
 
     (verdict,) = play(scene).verdicts
     assert (verdict.decision, verdict.invalid) == (None, "")

@@ -67,7 +67,7 @@ def records(kinds: Sequence[str], seed: int = 1) -> Iterator[Pair]:
 
 @dataclass(frozen=True, slots=True)
 class Pour:
-    """An amount of garbage: a maximum number of records and of seconds, and a rate (1/s), or None for full speed."""
+    """Invalid records to send: a maximum number and a maximum of seconds, and a rate (1/s), or None for full speed."""
 
     kinds: tuple[str, ...]
     count: int
@@ -78,7 +78,7 @@ class Pour:
 
 @dataclass(frozen=True, slots=True)
 class Poured:
-    """The garbage that the broker acknowledged."""
+    """The invalid records that the broker acknowledged."""
 
     records: int
     size: int
@@ -129,7 +129,7 @@ def pour(servers: str, topic: str, what: Pour) -> Poured:
 
 def main() -> None:
     """Send, and print the number of records, bytes and seconds."""
-    parser = argparse.ArgumentParser(prog="python -m tests.evidence.flood.garbage", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.evidence.flood.invalid", description=__doc__)
     parser.add_argument("servers")
     parser.add_argument("topic")
     parser.add_argument("kinds", help="of records, separated by commas")

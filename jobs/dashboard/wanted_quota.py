@@ -1,4 +1,4 @@
-"""A quota that a page wants to try out or to set."""
+"""A quota that a page tries out or sets."""
 
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ class WantedQuota(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     comment: str = ""
 
     def applied_to(self, present: Quota | None) -> Quota | None:
-        """Return the quota that results from the present one."""
+        """Return the quota that results from the current one."""
         rate = self.controller_mutation_rate
         if rate is None:
             return None
@@ -52,7 +52,7 @@ def set_quota(settings: Settings, wanted: WantedQuota) -> int:
     """Set or remove a quota.
 
     Returns:
-        The time from which it is in force [epoch ms].
+        The time when it takes effect [epoch ms].
 
     Raises:
         ClusterError: the quota topic cannot be read or written.

@@ -1,4 +1,4 @@
-"""The changes of the quota log in words, as the page lists them."""
+"""Descriptions of the changes in the quota log, for the list of the page."""
 
 import msgspec
 
@@ -22,7 +22,7 @@ class ChangeRow(msgspec.Struct, frozen=True):
     """The number of the state change that added it."""
     offset: int
     at: int
-    """The time from which it is in force [epoch ms]."""
+    """The time when it takes effect [epoch ms]."""
     what: str
     by: str
     comment: str
@@ -38,7 +38,7 @@ class QuotaChanges:
         self._rows: list[ChangeRow] = []
 
     def add(self, entry: QuotaLogEntry, seq: int) -> None:
-        """Add a record of the log; the cluster's metadata is left out."""
+        """Add a record of the log; the cluster's metadata is ignored."""
         change = to_change(entry.record, entry.timestamp)
         if not isinstance(entry.record, ClusterRecord):
             record = entry.record

@@ -1,4 +1,4 @@
-"""A feed of the dashboard that is told what it would read from Kafka."""
+"""A feed of the dashboard with given records instead of those of Kafka."""
 
 from msgspec.structs import replace
 
@@ -14,8 +14,8 @@ from quota.timeline.change import to_change
 from tests.support.factories import decide_all, resolved
 
 
-class ToldFeed(Feed):
-    """A feed that is told what it would read."""
+class GivenFeed(Feed):
+    """A feed with given records."""
 
     def __init__(self, settings):
         super().__init__(settings)
@@ -38,7 +38,7 @@ class ToldFeed(Feed):
         self.state.refresh(now_ms(), self.quotas, changed=True)
 
     def storm(self, **names):
-        """Decide three requests of 60 mutations that came at once: one is admitted, two are refused."""
+        """Decide three requests of 60 mutations at the same time: one is admitted, two are refused."""
         at = now_ms()
         requests = [resolved(60, at=at + each, offset=self.count + each) for each in range(3)]
         self.count += 3

@@ -1,0 +1,78 @@
+"""Dead letters that are listed and sent again, in place of a cluster from a list."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from jobs.__main__ import app
+from jobs.cli.options import ConfirmOptions
+from quota.errors import BadInput, MutationQuotaError
+from quota.kafka import dead_letters
+from quota.kafka.dead_letters import StoredDeadLetter
+from quota.records.dead_letter import DeadLetter
+from quota.records.record import Source
+from tests.support.factories import request_json
+
+HOUR = 3_600_000
+
+
+def letter(offset, operation):
+    value = request_json(1, operation=operation).decode()
+    source = Source("mutation-requests", 0, offset)
+    fields = {"error": "callback failed", "value": value, "timestamp": offset * HOUR, "source": source}
+    return StoredDeadLetter(b"alice", DeadLetter(**fields), offset * HOUR)
+
+
+LETTERS = [letter(1, "CREATE_TOPICS"), letter(2, "DELETE_TOPICS"), letter(3, "DELETE_TOPICS")]
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """The ids of the dead letters that were sent."""
+    ids = []
+    monkeypatch.setattr(dead_letters, "read_dead_letters", lambda _: iter(LETTERS))
+    monkeypatch.setattr(dead_letters, "send", lambda _, letters: ids.extend(each.letter_id for each, _ in letters))
+    monkeypatch.setattr(ConfirmOptions, "check", lambda *_: None)
+    return ids
+
+
+def command(*args, answer=None):
+    done = CliRunner().invoke(app, ["dead-letters", *args], input=answer)
+    if done.exception and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done
+
+
+def test_several_are_sent_after_a_question_with_their_count_and_operations(sent):
+    question = "Resend 3 requests (1 CREATE_TOPICS, 2 DELETE_TOPICS)?"
+    with pytest.raises(MutationQuotaError, match="nothing was changed"):
+        command("resend", "--error", "callback", answer="n\n")
+    assert sent == []
+    done = command("resend", "--error", "callback", answer="y\n")
+    assert question in done.stderr
+    assert sent == ["mutation-requests-0-1", "mutation-requests-0-2", "mutation-requests-0-3"]
+
+
+def test_one_that_is_named_is_sent_without_a_question(sent):
+    done = command("resend", "mutation-requests-0-2")
+    assert (done.output, sent) == ("Resent mutation-requests-0-2.\n", ["mutation-requests-0-2"])
+
+
+def test_a_dry_run_sends_nothing(sent):
+    document = json.loads(command("resend", "--error", "callback", "--dry-run", "--json").stdout)
+    assert (document["applied"], len(document["dead_letters"]), sent) == (False, 3, [])
+
+
+@pytest.mark.usefixtures("sent")
+def test_they_are_selected_by_their_period_whose_end_is_not_included():
+    done = command("list", "--from", "1970-01-01T02:00", "--to", "1970-01-01T03:00", "--json")
+    assert [each["id"] for each in json.loads(done.stdout)["dead_letters"]] == ["mutation-requests-0-2"]
+    done = command("resend", "--to", "1970-01-01T02:00", "--yes")
+    assert done.output == "Resent mutation-requests-0-1.\n"
+
+
+@pytest.mark.usefixtures("sent")
+def test_ids_and_a_selection_exclude_each_other():
+    with pytest.raises(BadInput, match="which dead letters"):
+        command("resend", "mutation-requests-0-1", "--to", "-1h")
