@@ -91,7 +91,7 @@ def test_from_a_request_to_a_quota_that_was_tried_out(browser, deployment, dashb
         browser.find_element(By.ID, "burst").send_keys("200", Keys.ENTER)
         until(lambda: browser.find_elements(By.ID, "set"))
         tried = text(browser, "#trial-result")
-        assert "60 mutations that were refused would have been admitted" in tried
+        assert "60 refused mutations would have been admitted" in tried
         assert read_log(deployment).timeline.latest(ALICE, 2**62).quota == Quota(1.0)  # nothing is set yet
 
         browser.find_element(By.ID, "comment").send_keys("for the migration")

@@ -197,7 +197,7 @@ def test_the_quotas_of_a_cluster_are_exported_to_a_file(broker, wrote, quotas, t
     ]
     assert warnings == [
         (
-            f"warning: user-principal 'infinite': left out: {RATE}=inf on the cluster admits everything, "
+            f"warning: user-principal 'infinite': skipped: {RATE}=inf on the cluster admits everything, "
             "and is not a valid quota here"
         )
     ]

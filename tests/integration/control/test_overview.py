@@ -148,7 +148,7 @@ def test_a_diff_shows_what_apply_would_change_and_changes_nothing(command, tmp_p
     )
 
     command("quotas", "apply", "q.yaml", "--yes")
-    assert command("quotas", "diff", "q.yaml") == "The quotas are as in q.yaml.\n"
+    assert command("quotas", "diff", "q.yaml") == "The quotas are the same as in q.yaml.\n"
     assert command("quotas", "diff", "q.yaml", "--json") == {"differs": False, "differences": []}
 
 
@@ -156,7 +156,7 @@ def test_a_diff_reads_json_lines_and_an_error_has_a_different_exit_code(command,
     command("quotas", "alter", "--user", "alice", "--add-config", "controller_mutation_rate=1")
     (tmp_path / "q.jsonl").write_text('{"entity": {"user": "alice"}, "controller_mutation_rate": 1}\n')
 
-    assert command("quotas", "diff", "q.jsonl") == "The quotas are as in q.jsonl.\n"
+    assert command("quotas", "diff", "q.jsonl") == "The quotas are the same as in q.jsonl.\n"
     assert "cannot read the quotas" in command(
         "quotas", "diff", "q.jsonl", "--bootstrap-server", UNREACHABLE, exit_code=1
     )
