@@ -1,5 +1,6 @@
 """Handles the signals that stop a service."""
 
+import _thread
 import signal
 import threading
 from collections.abc import Iterator
@@ -17,7 +18,8 @@ def stop_signals() -> Iterator[threading.Event]:
         count_signal()
         if stop.is_set():
             raise KeyboardInterrupt
-        stop.set()
+        # On another thread, as this one may hold the lock of the event, which `wait` takes for a moment.
+        _thread.start_new_thread(stop.set, ())
 
     previous = {each: signal.signal(each, on_signal) for each in (signal.SIGINT, signal.SIGTERM)}
     try:

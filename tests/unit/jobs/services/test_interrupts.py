@@ -63,6 +63,16 @@ time.sleep(2)
 print("done", flush=True)
 """
 """A service, which takes some time to stop by itself."""
+WAITING = """
+import os
+import signal
+from jobs.services.signals import stop_signals
+with stop_signals() as stop:
+    with stop._cond:
+        os.kill(os.getpid(), signal.SIGTERM)
+    print(stop.wait(20), flush=True)
+"""
+"""A service that gets the signal while `wait` holds the lock of its event."""
 SWALLOWING = """
 import time
 from jobs.services.interrupts import exit_interrupted, watch_interrupts
@@ -115,6 +125,11 @@ def test_a_call_into_a_library_does_not_delay_the_end(tmp_path, how):
 
 def test_a_handler_of_a_service_is_unchanged(tmp_path):
     assert interrupt(tmp_path, HANDLING, signal.SIGINT) == (0, "done\n", "")
+
+
+def test_a_signal_at_any_time_of_a_wait_stops_a_service():
+    done = subprocess.run([sys.executable, "-c", WAITING], capture_output=True, text=True, timeout=40, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
 
 
 def test_a_swallowed_interrupt_is_raised_again(tmp_path):
