@@ -99,7 +99,7 @@ def backtested(spark, settings):
         recorded = CallbackTimeline(changed.quota.callbacks)
         tried = parse_candidates(candidates, recorded, changed)
         add_recorded_changes(recorded, spark, changed)
-        return evaluate_candidates(read_audited_requests(spark, changed, until=until), tried, since, until, repeating=0)
+        return evaluate_candidates(read_audited_requests(spark, changed, until=until), tried, since, until, replayed=0)
 
     return _backtested
 
@@ -149,7 +149,7 @@ def again(spark):
         recorded = [(codec.encode(RecordedDecision.of(each)),) for each in simulate(requests, by, window)]
         traffic = RecordedRequests(spark.createDataFrame(recorded, RECORDED), "as recorded", "", in_period=False)
         return evaluate_candidates(
-            traffic, [Candidate("again", by, window, Policy(), enforces_shadow=False)], repeating=0
+            traffic, [Candidate("again", by, window, Policy(), enforces_shadow=False)], replayed=0
         )
 
     return _again

@@ -99,9 +99,7 @@ def test_a_throttle_time_that_is_rounded_up_is_the_same():
 def test_a_listed_difference_must_occur_as_listed():
     """It must neither be smaller nor larger."""
     gateway = [GATEWAY[0], replace(GATEWAY[1], seen="ok", throttle_ms=0), GATEWAY[2]]
-    listed = replace(
-        PROGRAM, differences={("case", "second"): Difference("free", "89", "ok", throttled_by_broker=True)}
-    )
+    listed = replace(PROGRAM, differences={("case", "second"): Difference("free", "89", "ok", throttle=True)})
 
     assert mismatches(gateway, program=listed) == []
     (found,) = mismatches(GATEWAY, program=listed)

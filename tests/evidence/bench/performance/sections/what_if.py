@@ -56,4 +56,4 @@ def _decided_again(ground: Ground, settings: Settings, texts: Sequence[str]) -> 
     recorded = CallbackTimeline(settings.quota.callbacks)
     tried = parse_candidates(texts, recorded, settings)
     add_recorded_changes(recorded, ground.spark, settings)
-    return evaluate_candidates(read_audited_requests(ground.spark, settings), tried, repeating=0)
+    return evaluate_candidates(read_audited_requests(ground.spark, settings), tried, replayed=0)
