@@ -28,7 +28,7 @@ import org.apache.kafka.server.quota.ControllerMutationQuotaManager;
  *
  * <p>A sequence has a separate user, and begins with {@code S W start plain|modelled}; {@code end} plays it. Each
  * line between is a step with its time after the previous step in ms (negative: the clock steps back;
- * {@code told+N}: N ms after the throttle time of the last try).
+ * {@code throttle+N}: N ms after the throttle time of the last try).
  *
  * <ul>
  *   <li>{@code try WAIT strict|permissive COST...} is answered by the time, the tokens before and after, the throttle
@@ -117,6 +117,8 @@ public final class Oracle {
     }
 
     private static final class Bucket {
+        private static final String THROTTLE = "throttle";
+
         private final Controller controller;
         private final String user;
         private final Session session;
@@ -128,7 +130,7 @@ public final class Oracle {
         private double written;
         private String rate = "none";
         private boolean changed; // so that the next try writes the bucket, refused or not
-        private int told;
+        private int throttleTime;
 
         Bucket(Controller controller, String user, long start, boolean modelled) throws Exception {
             this.controller = controller;
@@ -140,7 +142,9 @@ public final class Oracle {
 
         String play(String[] step) {
             boolean change = step[0].equals("quota");
-            now += step[1].startsWith("told") ? told + Long.parseLong(step[1].substring(4)) : Long.parseLong(step[1]);
+            now += step[1].startsWith(THROTTLE)
+                    ? throttleTime + Long.parseLong(step[1].substring(THROTTLE.length()))
+                    : Long.parseLong(step[1]);
             now = Math.max(now, change ? latest : changedAt);
             latest = Math.max(latest, now);
             controller.clock.now = modelled ? Math.max(now, writtenAt) : now;
@@ -185,8 +189,8 @@ public final class Oracle {
                 written = after;
                 changed = false;
             }
-            told = quota.throttleTime();
-            return before + " " + after + " " + told + " " + verdicts;
+            throttleTime = quota.throttleTime();
+            return before + " " + after + " " + throttleTime + " " + verdicts;
         }
 
         private char charge(ControllerMutationQuota quota, double cost) {

@@ -75,7 +75,7 @@ func (c client) observe(step string, request func(context.Context) error) {
 	seen := described(request(ctx))
 	received := milliseconds()
 	line, err := json.Marshal(map[string]any{
-		"case": c.name, "step": step, "seen": seen, "sent": sent, "received": received, "told_ms": c.told.take(),
+		"case": c.name, "step": step, "seen": seen, "sent": sent, "received": received, "throttle_ms": c.told.take(),
 	})
 	if err != nil {
 		panic(err)

@@ -82,7 +82,7 @@ final class Observer {
         record.put("seen", outcome);
         record.put("sent", sent);
         record.put("received", now());
-        record.put("told_ms", told);
+        record.put("throttle_ms", told);
         seen.add(record);
     }
 
