@@ -272,7 +272,7 @@ def test_a_checkpoint_without_its_table_is_reported(settings, process_all):
     write_tables(settings, decisions=DECIDED)
     process_all()
     shutil.rmtree(settings.storage.table("tenant_minutes"))
-    assert "it is ahead of the tables, of which tenant_minutes is not there; remove that folder" in refusal(process_all)
+    assert "it is ahead of the tables, because tenant_minutes is missing; remove that folder" in refusal(process_all)
 
 
 @pytest.mark.parametrize("version", [str(TENANT_MINUTES.version + 1), ""])
@@ -283,7 +283,7 @@ def test_an_incompatible_table_is_left_unchanged_and_named(settings, process_all
     said = refusal(process_all)
     assert "tenant_minutes" in said
     assert "checkpoints/minutes" in said
-    assert "all minutes are made again of the decisions that are there" in said
+    assert "all minutes are computed again from the stored decisions" in said
     assert not kept(settings)
 
 

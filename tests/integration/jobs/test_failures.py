@@ -92,7 +92,7 @@ def test_removed_batches_are_replayed_with_the_same_decisions(operator):
         operator.enforce()
     remove(operator.checkpoint, "offsets/1")
     operator.request("c")
-    assert "or remove of offsets and commits what is newer than 0" in refusal(operator.enforce)
+    assert "or remove the files in offsets and commits that are newer than 0 or truncated" in refusal(operator.enforce)
     remove(operator.checkpoint, "commits/1")
     operator.enforce()
     assert operator.decided == {"a": 40.0, "b": -20.0, "c": -20.0}
@@ -150,7 +150,9 @@ def test_the_audit_loses_nothing_after_its_checkpoint_was_damaged_or_is_old(oper
     operator.request("c")
     operator.enforce()
     line = refusal(operator.audit)
-    assert f"{checkpoint} is incomplete: it ends with batch 0, and the tables hold 1; remove that folder" in line
+    assert (
+        f"{checkpoint} is incomplete: it ends with batch 0, but the tables contain batch 1; remove that folder" in line
+    )
     remove(checkpoint, "offsets", "commits")
     assert "its offsets are missing; remove that folder" in refusal(operator.audit)
     shutil.rmtree(checkpoint)
@@ -158,7 +160,7 @@ def test_the_audit_loses_nothing_after_its_checkpoint_was_damaged_or_is_old(oper
     assert operator.audited == ["a", "b", "c"]
     shutil.rmtree(operator.root / "tables" / "decisions")
     for _ in range(2):  # it is not made by a start that is refused
-        assert "ahead of the tables, of which decisions is not there; remove that folder" in refusal(operator.audit)
+        assert "ahead of the tables, because decisions is missing; remove that folder" in refusal(operator.audit)
     shutil.rmtree(checkpoint)
     operator.audit()
     assert operator.audited == ["a", "b", "c"]

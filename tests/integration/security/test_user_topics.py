@@ -180,7 +180,7 @@ def test_a_users_topic_stamped_by_producers_is_rejected_and_can_be_corrected(by_
     assert {topic, by_topic.topics.requests_of("bob.eu")} < prepare_topics(by_topic).keys()
     with pytest.raises(ClusterError, match=r"bob_eu.* collides with"):
         UserTopics(by_topic).prepare(["bob_eu"])
-    assert "users have no topics of their own" in command("tenants", "prepare", "--user", "alice", exit_code=2)
+    assert "users do not have their own topics" in command("tenants", "prepare", "--user", "alice", exit_code=2)
 
 
 def test_a_recreated_topic_of_a_user_stops_the_job(spark, by_topic):
