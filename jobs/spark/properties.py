@@ -21,9 +21,14 @@ _log = logging.getLogger(__name__)
 _PARTITIONS = "spark.sql.shuffle.partitions"
 _REDACTED = "spark.redaction.regex"
 
-# Hadoop's own local file system starts a process for each change of permissions, thirty per batch; this one uses Java.
-_LOCAL_FILES = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
-_LOCAL_FILES_JAR = "hadoop-bare-naked-local-fs-*.jar"
+_FILES = "spark.hadoop.fs.file.impl"
+
+# Hive's ProxyLocalFileSystem, Spark's default, does not replace an existing file, and Spark then reports success.
+_LOCAL_FILES = "org.apache.hadoop.fs.LocalFileSystem"
+
+# Hadoop's LocalFileSystem starts a process for each change of permissions, thirty per batch; this one uses Java.
+_FAST_FILES = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
+_FAST_FILES_JAR = "hadoop-bare-naked-local-fs-*.jar"
 _S3_JAR = "hadoop-aws-*.jar"
 _DEPLOY_MODE = "spark.submit.deployMode"
 _CLASS_PATH = "spark.driver.extraClassPath"
@@ -84,8 +89,8 @@ def spark_properties(
     overriding = _overriding(settings, spark.conf)
     if spark.master.startswith("local"):
         started |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-        if any(fnmatch(jar.name, _LOCAL_FILES_JAR) for jar in jars):
-            started["spark.hadoop.fs.file.impl"] = _LOCAL_FILES
+        if any(fnmatch(jar.name, _FAST_FILES_JAR) for jar in jars):
+            started[_FILES] = _FAST_FILES
         # Not as spark.jars: Spark uses the file system before it loads them, and a class archive does not include them.
         overriding[_CLASS_PATH] = os.pathsep.join([*map(str, jars), *filter(None, [spark.conf.get(_CLASS_PATH)])])
     else:
@@ -93,7 +98,7 @@ def spark_properties(
     if java_options:
         overriding[_JAVA_OPTIONS] = f"{spark.conf.get(_JAVA_OPTIONS, started[_JAVA_OPTIONS])} {java_options}"
     return (
-        spark_defaults() | (_DELTA if delta else {}) | started | _derived(settings, service) | spark.conf | overriding
+        spark_defaults() | (_DELTA if delta else {}) | _derived(settings, service) | started | spark.conf | overriding
     )
 
 
@@ -122,7 +127,10 @@ def submitted_properties(
     defaults = spark_defaults()
     # spark-submit may use our own defaults file, which the settings override.
     submitted = {name: value for name, value in given.items() if defaults.get(name) != value}
-    ours = defaults | (_DELTA if delta else {}) | _derived(settings, service) | settings.spark.conf
+    derived = _derived(settings, service)
+    if _FILES in derived:
+        derived[f"{_FILES}.disable.cache"] = "true"  # Hadoop has cached Hive's, which spark-submit used for its jars
+    ours = defaults | (_DELTA if delta else {}) | derived | settings.spark.conf
     unset = {name: value for name, value in ours.items() if name not in submitted}
     return unset | _overriding(settings, settings.spark.conf | submitted)
 
@@ -147,7 +155,7 @@ def _derived(settings: Settings, service: str) -> dict[str, str]:
     if settings.logging.as_json:
         properties[f"spark.executorEnv.{SERVICE_VARIABLE}"] = service
     if "://" not in settings.storage.root:
-        properties[_CHECKPOINT_FILES] = _LOCAL_CHECKPOINTS
+        properties |= {_CHECKPOINT_FILES: _LOCAL_CHECKPOINTS, _FILES: _LOCAL_FILES}
     if settings.storage.is_s3:
         properties |= _S3_ATTEMPTS | {_CHECKPOINT_FILES: _S3_CHECKPOINTS}
     return properties

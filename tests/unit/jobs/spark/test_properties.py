@@ -79,6 +79,7 @@ def test_without_a_contradiction_there_is_no_warning(caplog):
 
 
 LOCAL_FILES, CLASS_PATH = "spark.hadoop.fs.file.impl", "spark.driver.extraClassPath"
+HADOOPS = "org.apache.hadoop.fs.LocalFileSystem"
 
 
 @pytest.fixture
@@ -104,7 +105,8 @@ def test_a_configured_class_path_and_file_system_are_kept(jars):
 
 def test_a_cluster_uses_hadoops_own_file_systems(jars):
     found = spark_properties(load(f"spark.jars={jars}", "spark.master=spark://host:7077"))
-    assert not found.keys() & {LOCAL_FILES, CLASS_PATH}
+    assert found[LOCAL_FILES] == HADOOPS
+    assert CLASS_PATH not in found
     assert found["spark.jars"] == f"{jars}/another.jar,{jars}/hadoop-bare-naked-local-fs-0.1.0.jar"
 
 
@@ -132,8 +134,15 @@ def test_executors_may_get_tokens_from_the_configured_token_server():
 def test_custom_jars_without_that_one_use_hadoops_own_file_systems(tmp_path):
     (tmp_path / "another.jar").touch()
     found = spark_properties(load(f"spark.jars={tmp_path}"))
-    assert LOCAL_FILES not in found
+    assert found[LOCAL_FILES] == HADOOPS
     assert found[CLASS_PATH] == f"{tmp_path}/another.jar"
+
+
+def test_spark_submit_uses_hadoops_local_files_for_a_folder_because_hives_replace_none():
+    found = submitted_properties(load("storage.root=/shared"), {})
+    assert (found[LOCAL_FILES], found[f"{LOCAL_FILES}.disable.cache"]) == (HADOOPS, "true")
+    assert LOCAL_FILES not in submitted_properties(load("storage.root=/shared"), {LOCAL_FILES: "their.Files"})
+    assert LOCAL_FILES not in submitted_properties(load("storage.root=s3a://bucket/root"), {})
 
 
 CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
