@@ -17,7 +17,7 @@ import typer
 
 from jobs.cli import dead_letters, services
 from jobs.cli.analysis import backtest, dashboard, explain, recommend, report, simulate
-from jobs.cli.control import buckets, callback, cluster, cluster_quotas, quota_files, quotas, tenants
+from jobs.cli.control import buckets, callback, cluster_metadata, cluster_quotas, quota_files, quotas, user_topics
 from jobs.cli.control.entities import EntityCommand
 from jobs.cli.observe import commands as observe
 from jobs.cli.options import Overrides, SettingsFile
@@ -81,10 +81,13 @@ SECTIONS: Sections = {
         ),
         "callback": Group(
             "Show and change the quota callback (KIP-257).",
-            {"describe": callback.describe, "alter": callback.alter, "cancel": callback.cancel},
+            {
+                "describe": callback.describe,
+                "alter": callback.alter,
+                "cancel": callback.cancel,
+                "publish-metadata": cluster_metadata.publish_metadata,
+            },
         ),
-        "cluster": Group("Publish cluster metadata for callbacks.", {"publish": cluster.publish}),
-        "tenants": Group("Create request topics for single users.", {"prepare": tenants.prepare}),
     },
     "Topics": {
         "topics": Group(
@@ -97,6 +100,7 @@ SECTIONS: Sections = {
                 "delete": topics.delete,
             },
         ),
+        "user-topics": Group("Create request topics for single users.", {"prepare": user_topics.prepare}),
     },
     "Inspect": {
         "dashboard": dashboard.dashboard,

@@ -8,15 +8,16 @@ from quota.settings import Settings
 
 READ_BY = {
     "kafka": "all programs that connect to Kafka",
-    "target": "`gateway`, `applier`, `topics`, `QuotaAdminClient`, `quotas push|pull|drift`, `cluster publish`, "
-    "`observe snapshot|follow`: the programs that connect to the cluster whose topics are changed",
+    "target": "`gateway`, `applier`, `topics`, `QuotaAdminClient`, `quotas push|pull|drift`, "
+    "`callback publish-metadata`, `observe snapshot|follow`: the programs that connect to the cluster whose "
+    "topics are changed",
     "storage": "`enforce`, `audit`, `minutes`, `run`, `maintain`, and the commands that read the checkpoint or the "
     "tables (`buckets`, `decisions`, `status`, `explain`, `report`, `backtest`, `recommend`, `observe compare`); "
     "`broker` and `demo` for a folder of this machine",
     "topics": "all programs that connect to Kafka",
     "quota": "`enforce`, `run`, `demo`, `dashboard`; the commands that replay decisions (`simulate`, `backtest`, "
     "`recommend`, `explain`, `report`, `observe compare`), and those that read or change quotas and buckets "
-    "(`buckets`, `quotas`, `callback`, `cluster publish`, `topics describe`)",
+    "(`buckets`, `quotas`, `callback`, `topics describe`)",
     "repeats": "`enforce`, `run`, `dashboard`, `simulate`, `backtest`, `recommend`, `report`",
     "limits": "`enforce`, `run`, `gateway`, `applier`, `observe follow`, `dead-letters resend`, `QuotaAdminClient`, "
     "`topics`; the commands that replay decisions, as `quota`; all programs that create or check topics",

@@ -130,7 +130,7 @@ class LiveState:
 def without_old_clusters(entries: list[QuotaLogEntry], since: int) -> list[QuotaLogEntry]:
     """Return entries without metadata of clusters that was superseded before `since` (epoch ms).
 
-    A record of metadata may have megabytes, and a scheduled `cluster publish` may write one every minute.
+    A record of metadata may have megabytes, and a scheduled `callback publish-metadata` may write one every minute.
     """
     moments = {
         number: to_change(entry.record, entry.timestamp).moment

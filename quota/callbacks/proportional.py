@@ -9,7 +9,7 @@ An example of a KIP-257 callback whose quotas depend on the cluster's metadata:
     "owner.separator" = "."     # alice's topic orders is alice.orders
     "minimum.share" = 0.01      # of the quota, for a tenant that owns less, or nothing
 
-`mutation-quota cluster publish` writes the metadata to the quota log; until then the configured quotas apply.
+`mutation-quota callback publish-metadata` writes the metadata to the quota log; until then the configured quotas apply.
 """
 
 import math

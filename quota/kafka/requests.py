@@ -73,10 +73,10 @@ class RequestWriter:
         with cluster_errors(action, self._config):  # all topics: a broker may create one that is named
             existing = self._producer.list_topics(timeout=self._kafka.timeout_seconds).topics
         if topic not in existing:
-            hint = f"; mutation-quota tenants prepare --user {user} makes it" if self._topics.user_topic_prefix else ""
-            raise ClusterError(
-                f"cannot {action}: topic {topic} does not exist, or this principal may not describe it{hint}"
-            )
+            problem = f"cannot {action}: topic {topic} does not exist, or this principal may not describe it"
+            if self._topics.user_topic_prefix:
+                problem += f"; mutation-quota user-topics prepare --user {user} creates it"
+            raise ClusterError(problem)
 
     def send(self, *requests: MutationRequest, on_delivery: DeliveryCallback | None = None) -> None:
         """Enqueue requests, in this order.

@@ -33,7 +33,7 @@ class CallbackChange(msgspec.Struct, frozen=True):
 
 
 class PublishedCluster(msgspec.Struct, frozen=True):
-    """The output of `cluster publish`."""
+    """The output of `callback publish-metadata`."""
 
     applied: bool
     """Whether the metadata was written; false if it has not changed."""
@@ -57,7 +57,7 @@ class UserTopic(msgspec.Struct, frozen=True):
 
 
 class UserTopics(msgspec.Struct, frozen=True):
-    """The output of `tenants prepare`."""
+    """The output of `user-topics prepare`."""
 
     topics: list[UserTopic]
     """The users' topics."""

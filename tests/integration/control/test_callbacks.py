@@ -127,9 +127,9 @@ def test_quotas_follow_the_partitions_that_tenants_own(spark, deployment, comman
     read_log(settings)  # the first consumer of a broker makes it create a topic of its own
     until(lambda: all_led(settings, [*names, "__consumer_offsets"]))
     try:
-        published = command("cluster", "publish", *options, "--json")
+        published = command("callback", "publish-metadata", *options, "--json")
         assert published["applied"]
-        assert "Nothing has changed" in command("cluster", "publish", *options)
+        assert "Nothing has changed" in command("callback", "publish-metadata", *options)
     finally:
         for future in admin.delete_topics(list(names)).values():
             future.result(DEADLINE_SECONDS)

@@ -85,10 +85,10 @@ def test_each_principal_has_the_permissions_on_the_page_and_no_more(cluster):
 
 def test_publishing_a_cluster_requires_permission_to_describe_all_of_its_topics(cluster):
     """An operator may write quotas and sees only the quota topic: most of the cluster would belong to no user."""
-    done = cluster.command("operator", "cluster", "publish")
+    done = cluster.command("operator", "callback", "publish-metadata")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Published 1 topic with 1 partition, ")
-    done = cluster.command("publisher", "cluster", "publish")
+    done = cluster.command("publisher", "callback", "publish-metadata")
     assert (done.returncode, done.stderr) == (0, "")
     assert re.match(
         r"Published [67] topics with 1[01] partitions, ", done.stdout

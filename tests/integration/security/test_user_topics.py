@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from jobs.audit.query import start_audit
-from jobs.cli.control.tenants import acl_line
+from jobs.cli.control.user_topics import acl_line
 from jobs.enforce.query import NAME, start_enforce
 from jobs.storage.deployment import TopicGone, claim_storage
 from jobs.storage.files import Files
@@ -169,18 +169,18 @@ def test_a_quota_stamped_by_its_producer_does_not_take_effect(deployment, caplog
 
 
 def test_a_users_topic_stamped_by_producers_is_rejected_and_can_be_corrected(by_topic, command):
-    """The start fails; `tenants prepare` corrects the topic, and prints the ACLs that its user needs."""
+    """The start fails; `user-topics prepare` corrects the topic, and prints the ACLs that its user needs."""
     topic = by_topic.topics.requests_of("alice")
     create(by_topic, topic, **{"message.timestamp.type": "CreateTime"})
     with pytest.raises(ClusterError, match=f"topic {topic} is stamped by producers"):
         prepare_topics(by_topic)
-    printed = command("tenants", "prepare", *BY_TOPIC, "--user", "alice", "--user", "bob.eu")
+    printed = command("user-topics", "prepare", *BY_TOPIC, "--user", "alice", "--user", "bob.eu")
     assert acl_line(by_topic.kafka, "alice", topic) in printed
     assert timestamp_type(by_topic, topic) == timestamp_type(by_topic, f"{by_topic.topics.requests}.bob.eu")
     assert {topic, by_topic.topics.requests_of("bob.eu")} < prepare_topics(by_topic).keys()
     with pytest.raises(ClusterError, match=r"bob_eu.* collides with"):
         UserTopics(by_topic).prepare(["bob_eu"])
-    assert "users do not have their own topics" in command("tenants", "prepare", "--user", "alice", exit_code=2)
+    assert "users do not have their own topics" in command("user-topics", "prepare", "--user", "alice", exit_code=2)
 
 
 def test_a_recreated_topic_of_a_user_stops_the_job(spark, by_topic):
@@ -247,6 +247,6 @@ def test_a_client_without_a_topic_fails_at_once(by_topic):
         **own,
     }
     with pytest.raises(
-        ClusterError, match=r"topic .*requests.nobody does not exist, .*mutation-quota tenants prepare --user nobody"
+        ClusterError, match=r"requests.nobody does not exist, .*mutation-quota user-topics prepare --user nobody"
     ):
         QuotaAdminClient(config)

@@ -33,7 +33,7 @@ from tests.support.programs import run
         (["status", "--timeout", "inf"], "--timeout inf: expected a number, 0.1 to 86400"),
         (["status", "--timeout", "soon"], "--timeout soon: expected a number, 0.1 to 86400"),
         (["status", "--bootstrap-server", ""], "kafka.bootstrap_servers is empty"),
-        (["cluster", "publish", "--source-server", ""], "--source-server is empty: expected HOST:PORT"),
+        (["callback", "publish-metadata", "--source-server", ""], "--source-server is empty: expected HOST:PORT"),
         (["topics", "create", "--topic", "a", "--partitions", "2147483648"], "expected -1, or 1 to 2147483647"),
         (["topics", "alter", "--topic", "a", "--partitions", "x"], "x: expected a whole number, 1 to 2147483647"),
         (["broker", "--port", "70000"], "--port 70000: expected a whole number, 0 to 65535"),

@@ -1,4 +1,4 @@
-"""`mutation-quota cluster`: the metadata of a cluster, for callbacks that depend on it."""
+"""`mutation-quota callback publish-metadata`: the metadata of a cluster, for callbacks that depend on it."""
 
 from dataclasses import replace
 from typing import Annotated
@@ -14,7 +14,7 @@ from quota.text import format_time, plural
 from schemas.documents.cluster import PublishedCluster
 
 
-def publish(
+def publish_metadata(
     source: Annotated[
         str | None,
         typer.Option(
@@ -32,8 +32,8 @@ def publish(
     it for requests from then on. The log keeps each record for a week: publish about every hour, not every second.
 
     Examples:
-      mutation-quota cluster publish
-      mutation-quota cluster publish --source-server target:9092
+      mutation-quota callback publish-metadata
+      mutation-quota callback publish-metadata --source-server target:9092
     """
     if source == "":
         raise BadInput("--source-server is empty: expected HOST:PORT")

@@ -1,4 +1,4 @@
-"""`mutation-quota tenants`: the request topics of users (topics.identity=topic)."""
+"""`mutation-quota user-topics`: the request topics of users (topics.identity=topic)."""
 
 import shlex
 from typing import Annotated
@@ -25,8 +25,8 @@ def prepare(
     lets only this user write to it. Running jobs pick up a new topic. Requires topics.identity=topic.
 
     Examples:
-      mutation-quota tenants prepare --user alice --set topics.identity=topic
-      mutation-quota tenants prepare --user bob --command-config client.properties
+      mutation-quota user-topics prepare --user alice --set topics.identity=topic
+      mutation-quota user-topics prepare --user bob --command-config ops.properties
     """
     settings = kafka.read()
     if settings.topics.user_topic_prefix is None:

@@ -1,10 +1,10 @@
-"""The cluster that `cluster publish` uses."""
+"""The cluster that `callback publish-metadata` uses."""
 
 import pytest
 from typer.testing import CliRunner
 
 from jobs.__main__ import app
-from jobs.cli.control import cluster as command
+from jobs.cli.control import cluster_metadata as command
 from quota.kafka import reading
 from quota.kafka.quotas import writer
 from quota.records.quota_log import Cluster
@@ -35,6 +35,6 @@ def requested_servers(monkeypatch):
     ],
 )
 def test_the_target_cluster_is_used_unless_another_one_is_named(requested_servers, options, expected):
-    done = CliRunner().invoke(app, ["cluster", "publish", "--bootstrap-server", "log:9092", *options])
+    done = CliRunner().invoke(app, ["callback", "publish-metadata", "--bootstrap-server", "log:9092", *options])
     assert done.exit_code == 0, done.output
     assert requested_servers == [expected]
