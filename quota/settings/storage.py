@@ -17,7 +17,7 @@ S3_SCHEME = "s3a://"
 _LOCAL_ROOT = ".data"
 _TABLES = "tables"
 
-_OTHER_S3 = re.compile("s3n?://", re.IGNORECASE)
+_OTHER_S3 = re.compile("(?!s3a://)(?i:s3[an]?://)")  # Hadoop knows s3a in lower case only
 _FILE_URL = re.compile("file:(//(localhost)?(?=/))?", re.IGNORECASE)
 _ESCAPED = re.compile("%[0-9a-fA-F]{2}")
 
@@ -77,7 +77,7 @@ def _check_root(root: str) -> str:
     if _LOGIN.match(root):  # Hadoop's S3A ignores it since 3.2 (HADOOP-14833), and the root is printed and recorded
         raise ValueError("a URL with a password; set credentials in storage.options, such as fs.s3a.secret.key")
     if match := _OTHER_S3.match(root):
-        raise ValueError(f"{match[0].lower()} is not supported; write {S3_SCHEME}{root[match.end() :]}")
+        raise ValueError(f"scheme {match[0]} is not supported; write {S3_SCHEME}{root[match.end() :]}")
     if match := _FILE_URL.match(root):
         raise ValueError(f"a folder has no scheme; write {unquote(root[match.end() :])}")
     if _ESCAPED.search(root):

@@ -120,8 +120,9 @@ def test_a_root_with_an_at_sign_that_is_no_login_is_accepted(root):
 @pytest.mark.parametrize(
     ("root", "advice"),
     [
-        ("s3://bucket/root", "s3:// is not supported; write s3a://bucket/root, got 's3://bucket/root'"),
-        ("S3N://bucket/root", "s3n:// is not supported; write s3a://bucket/root, got"),
+        ("s3://bucket/root", "scheme s3:// is not supported; write s3a://bucket/root, got 's3://bucket/root'"),
+        ("S3N://bucket/root", "scheme S3N:// is not supported; write s3a://bucket/root, got"),
+        ("S3A://bucket/root", "scheme S3A:// is not supported; write s3a://bucket/root, got"),
         ("file:///srv/quotas", "a folder has no scheme; write /srv/quotas, got 'file:///srv/quotas'"),
         ("file://localhost/srv/quotas", "a folder has no scheme; write /srv/quotas, got"),
         ("FILE:/srv/quotas", "a folder has no scheme; write /srv/quotas, got"),
