@@ -119,3 +119,11 @@ def test_the_readmes_figures_are_those_of_the_experiment():
         f"usable after at most {largest:.1f} s instead of {largest_without:.0f} s "
         f"(median {median:.1f} s instead of {median_without:.0f} s), including the wait for its own decision"
     ) in " ".join((CHECKOUT / "README.md").read_text().split())
+
+
+def test_the_time_of_a_restart_is_that_of_the_chaos_page():
+    page = (DOCS / "evidence/chaos.md").read_text()
+    on_disk, *_ = re.findall(r"^\| start until the first committed batch, median, s \| ([\d.]+) \|", page, re.MULTILINE)
+    assert f"a median of [{on_disk} s](../evidence/chaos.md) from a start to the first batch" in words_of(
+        "explanation/guarantees.md"
+    )
