@@ -45,7 +45,8 @@ def run_demo(settings: Settings) -> None:
     Raises:
         MutationQuotaError: a result differs from KIP-599.
     """
-    console = Console(soft_wrap=True)
+    console = Console()
+    console.soft_wrap = not console.is_terminal  # a file has whole lines, and a terminal whole words
     with TemporaryDirectory(prefix="mutation-quota-") as folder:
         storage = settings.storage.model_copy(update={"root": folder})
         quota = settings.quota.model_copy(update={"window_num": 100, "window_size_seconds": 1})
@@ -103,9 +104,9 @@ class _Example:
 
         self._started_at = min(each.timestamp for each in decisions.values())
         self._check(decisions["seven"], "seven topics of 80 partitions at once", Outcome.ADMITTED, -60.0, 0)
-        self._check(decisions["next"], "one more topic, in the same millisecond", Outcome.REJECTED, -60.0, 12_000)
-        self._check(decisions["old"], "an old client's seven topics", Outcome.ADMITTED, -60.0, 12_000)
-        self._check(decisions["old again"], "and one more: throttled, never refused", Outcome.ADMITTED, -140.0, 28_000)
+        self._check(decisions["next"], "next topic", Outcome.REJECTED, -60.0, 12_000)
+        self._check(decisions["old"], "old client's seven topics", Outcome.ADMITTED, -60.0, 12_000)
+        self._check(decisions["old again"], "old client's next topic", Outcome.ADMITTED, -140.0, 28_000)
         self._expect("the old client's mode", decisions["old"].mode, Mode.PERMISSIVE)
         self._expect("dead letters", len(letters), 1)
         self._console.print(
@@ -119,7 +120,7 @@ class _Example:
             decisions["waited"] = waited
             refilled = (waited.timestamp - decisions["next"].retry_at) / 1000 * _RATE  # K was zero at retry_at
             self._check(
-                waited, "the refused topic again, after the throttle time", Outcome.ADMITTED, refilled - _PARTITIONS, 0
+                waited, "the refused topic after its throttle time", Outcome.ADMITTED, refilled - _PARTITIONS, 0
             )
         self._expect("decisions received", len(decisions), 5)
         return decisions

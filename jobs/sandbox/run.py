@@ -113,8 +113,12 @@ def _run_view(
         show: Callable[[float], None]
         if console.is_terminal:
             live = stack.enter_context(Live(console=console, auto_refresh=False, screen=False))
-            interval, show = Every(_DRAW_INTERVAL_SECONDS), lambda now: live.update(view.draw(now), refresh=True)
+            interval, show = (
+                Every(_DRAW_INTERVAL_SECONDS),
+                lambda now: live.update(view.fitted(console, now), refresh=True),
+            )
         else:
+            print(view.title, flush=True)
             interval, show = Every(_LINE_INTERVAL_SECONDS), lambda now: print(*view.lines(now), sep="\n", flush=True)
         while not stop.wait(_POLL_SECONDS):
             for poll in polled:

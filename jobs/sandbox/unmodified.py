@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Protocol
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from jobs.spark.installation import jars_folder
@@ -22,6 +22,8 @@ _JVM = ("-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _PAUSE_SECONDS = 10.0
 """The time between two calls of kafka-topics.sh, each of which uses a second of processor time."""
 _TIMEOUT_SECONDS = 60.0
+_DONE = {KafkaError.TOPIC_ALREADY_EXISTS, KafkaError.UNKNOWN_TOPIC_OR_PART}
+"""The errors of a change that an earlier run has made."""
 _OUTPUT = re.compile(r"^(Created topic .*|Error while executing topic command : .*)$", re.MULTILINE)
 
 
@@ -65,8 +67,8 @@ class KafkaTopics:
         main = ("-cp", f"{jars}/*", "org.apache.kafka.tools.TopicCommand")
         self._command = [java, *_JVM, *main, "--bootstrap-server", address, "--command-config", str(config)]
         self._changes = (
-            ["--create", "--topic", self._TOPIC, "--partitions", str(partitions)],
-            ["--delete", "--topic", self._TOPIC],
+            ["--create", "--if-not-exists", "--topic", self._TOPIC, "--partitions", str(partitions)],
+            ["--delete", "--if-exists", "--topic", self._TOPIC],
         )
         self._process: subprocess.Popen[str] | None = None
         self._next_at = 0.0
@@ -124,7 +126,7 @@ class Librdkafka:
         call, self._call = self._call, None
         error = call.exception()
         did = "create" if self._creates else "delete"
-        if isinstance(error, KafkaException):
+        if isinstance(error, KafkaException) and error.args[0].code() not in _DONE:
             return f"{did}: {reason(error)}"
         self._creates = not self._creates
         return f"{did}: done after {now - self._since:.1f} s"

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -17,8 +17,9 @@ from quota.records.quota import Window
 from quota.text import format_tokens, legible, plural
 
 _RATE_SECONDS = 10.0
+_LATENCY_SECONDS = 60.0
 _MAX_ROWS = 20
-_MAX_LATENCIES = 1000
+_MAX_LATENCIES = 20_000  # 300 decisions/s for a minute
 _MAX_TENANTS = 5000
 _NUMBERS = ("quota/s", "tokens", "burst", "throttled", "mutations\nadmitted", "mutations\nrefused")
 
@@ -30,39 +31,52 @@ class View:
         self.title = title
         self._totals = DecisionTotals(window, _MAX_TENANTS)
         self._recent: deque[float] = deque()
-        self._latencies: deque[int] = deque(maxlen=_MAX_LATENCIES)
+        self._latencies: deque[tuple[float, int]] = deque(maxlen=_MAX_LATENCIES)
+        self._has_decisions = False
         self._quotes: dict[str, str] = {}
 
     @property
     def has_decisions(self) -> bool:
         """Whether there has been a decision."""
-        return bool(self._latencies)
+        return self._has_decisions
 
     def record(self, received: ReceivedAnswer, now: float) -> None:
         """Add an answer to the totals."""
         self._totals.record(received.answer, received.at)
         if isinstance(received.answer, Decision):
+            self._has_decisions = True
             self._recent.append(now)
-            self._latencies.append(received.at - received.answer.timestamp)
+            self._latencies.append((now, received.at - received.answer.timestamp))
 
     def quote(self, client: str, output: str) -> None:
         """Show the last output of a client."""
         self._quotes[client] = output
 
-    def draw(self, now: float) -> RenderableType:
-        """Return the view as a table."""
+    def fitted(self, console: Console, now: float) -> RenderableType:
+        """Return the view with as many buckets as the terminal has lines for."""
+        others = console.render_lines(self.draw(now, max_rows=0), pad=False)
+        return self.draw(now, max_rows=min(_MAX_ROWS, max(0, console.height - len(others))))
+
+    def draw(self, now: float, max_rows: int = _MAX_ROWS) -> RenderableType:
+        """Return the view as a table of the `max_rows` buckets with the most mutations."""
         table = Table("user", "client-id", box=box.SIMPLE_HEAD, padding=0, show_edge=False)
         for name in _NUMBERS:
             table.add_column(name, justify="right", no_wrap=True)  # on a narrow terminal, names are truncated
         tenants = self._totals.tenants.known
         tenants.sort(key=lambda tenant: -(tenant.mutations_admitted + tenant.mutations_refused))
-        for tenant in tenants[:_MAX_ROWS]:
+        for tenant in tenants[:max_rows]:
             _add_row(table, tenant, now)
-        left_out = len(tenants) - _MAX_ROWS
-        footer = f"and {plural(left_out, 'more bucket')}" if left_out > 0 else "Ctrl-C stops everything"
+        left_out = len(tenants) - max_rows
+        footer = f"and {plural(left_out, 'more bucket')}; " if left_out > 0 else ""
         quotes = (Text(each) for each in self._quoted())
         totals = Text("\n".join(self._totals_lines(now)))
-        return Group(Text(self.title, style="bold"), totals, table, *quotes, Text(footer, style="dim"))
+        return Group(
+            Text(self.title, style="bold"),
+            totals,
+            table,
+            *quotes,
+            Text(f"{footer}Ctrl-C stops everything", style="dim"),
+        )
 
     def lines(self, now: float) -> list[str]:
         """Return the totals in one line, and a line for each client with output."""
@@ -74,11 +88,14 @@ class View:
     def _totals_lines(self, now: float) -> list[str]:
         while self._recent and self._recent[0] < now - _RATE_SECONDS:
             self._recent.popleft()
-        p50, p99 = (_percentile(self._latencies, percent) for percent in (50, 99))
+        while self._latencies and self._latencies[0][0] < now - _LATENCY_SECONDS:
+            self._latencies.popleft()
+        latencies = sorted(latency for _, latency in self._latencies)
+        p50, p99 = (_percentile(latencies, percent) for percent in (50, 99))
         totals = self._totals
         counts = f"mutations: {totals.mutations_admitted:,} admitted, {totals.mutations_refused:,} refused"
         return [
-            f"{len(self._recent) / _RATE_SECONDS:.1f} decisions/s, p50 {p50} ms, p99 {p99} ms",
+            f"{len(self._recent) / _RATE_SECONDS:.1f} decisions/s, p50 {p50} ms, p99 {p99} ms in the last minute",
             f"{counts}; dead letters: {totals.dead_letters:,}",
         ]
 
@@ -108,4 +125,4 @@ def _add_row(table: Table, tenant: TenantMetrics, now: float) -> None:
 def _percentile(values: Sequence[int], percent: int) -> str:
     if not values:
         return "-"
-    return str(sorted(values)[min(len(values) - 1, len(values) * percent // 100)])
+    return str(values[min(len(values) - 1, len(values) * percent // 100)])

@@ -5,7 +5,7 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -55,7 +55,8 @@ def start_log(program: str, environment: Mapping[str, str] = os.environ) -> None
 
     If the environment sets the format, errors in the settings have it, too.
     """
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    handlers = [_TerminalHandler()] if sys.stderr.isatty() else None
+    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=handlers)
     os.environ.setdefault(_RUST_LOG, _QUIET)
     logging.getLogger("py4j").setLevel(logging.WARNING)
     if environment.get(_FORMAT_VARIABLE) == "json":
@@ -80,6 +81,14 @@ def follow_settings(settings: LoggingSettings, service: str) -> None:
         log_as_json(service)
     if "level" in settings.model_fields_set and logging.getLogger(_OWN[0]).level == logging.NOTSET:
         _set_level(LogLevel(settings.level))
+
+
+class _TerminalHandler(logging.StreamHandler[TextIO]):
+    """Writes to the current `sys.stderr`: a live display replaces it, to print lines above itself."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
 
 
 def _set_level(level: LogLevel) -> None:

@@ -72,3 +72,26 @@ def test_admitted_and_refused_count_mutations_as_the_dashboard_does(view):
     assert row.split()[-2:] == ["60", "2,001"]
     assert "mutations: 60 admitted, 2,001 refused; dead letters: 0" in drawn(view, 80)
     assert view.lines(0.0)[0].endswith("; mutations: 60 admitted, 2,001 refused; dead letters: 0")
+
+
+def test_buckets_that_a_terminal_has_no_lines_for_are_counted(view):
+    for number in range(30):
+        record(view, 1, user_tag=f"user-{number:02}", client_tag="")
+    view.quote("kafka-topics.sh", "--create: done")
+    for height, shown in ((24, 16), (40, 20), (5, 0)):
+        console = Console(width=80, height=height, file=io.StringIO())
+        console.print(view.fitted(console, 0.0))
+        lines = console.file.getvalue().splitlines()
+        assert sum(line.startswith("user-") for line in lines) == shown
+        assert lines[-1] == f"and {30 - shown} more buckets; Ctrl-C stops everything"
+        assert len(lines) <= max(height, 8)
+
+
+def test_latencies_are_those_of_the_last_minute(view):
+    _, (decision,) = decide_all(resolved(1, at=0), algorithm=TokenBucket(Window()))
+    view.record(ReceivedAnswer(decision, 9000), 0.0)
+    view.record(ReceivedAnswer(decision, 200), 50.0)
+    assert "p50 9000 ms, p99 9000 ms in the last minute" in view.lines(60.0)[0]
+    assert "p50 200 ms, p99 200 ms in the last minute" in view.lines(60.5)[0]
+    assert "p50 - ms" in view.lines(120.0)[0]
+    assert view.has_decisions

@@ -96,6 +96,30 @@ def test_as_json_a_question_on_a_terminal_is_an_event_before_its_answer(tmp_path
     assert refusal == "nothing was changed"
 
 
+LOGS_DURING_A_LIVE_DISPLAY = """
+import io, logging, sys
+from jobs.cli.program.log import start_log
+start_log("test")
+sys.stderr = io.StringIO()  # as a live display does
+logging.info("a line")
+print(sys.stderr.getvalue(), end="")
+"""
+
+
+def test_on_a_terminal_a_live_display_gets_the_lines_of_the_log():
+    ours, terminal = pty.openpty()
+    python = [sys.executable, "-c", LOGS_DURING_A_LIVE_DISPLAY]
+    done = subprocess.run(python, stdout=subprocess.PIPE, stderr=terminal, text=True, timeout=60, check=True)
+    os.close(terminal)
+    assert (done.stdout, read_to_end(ours)) == ("a line\n", "")
+
+
+def test_a_file_gets_the_lines_of_the_log_despite_a_live_display():
+    python = [sys.executable, "-c", LOGS_DURING_A_LIVE_DISPLAY]
+    done = subprocess.run(python, capture_output=True, text=True, timeout=60, check=True)
+    assert (done.stdout, done.stderr) == ("", "a line\n")
+
+
 @pytest.mark.parametrize(
     ("level", "options", "traced"),
     [("debug", [], True), ("debug", ["--log-level", "info"], False), ("error", ["-v"], True), ("error", [], False)],
