@@ -1,6 +1,7 @@
 """The page of the dashboard in a real browser, with a given state instead of one read from Kafka."""
 
 import math
+import re
 
 import pytest
 from selenium.webdriver.common.by import By
@@ -102,6 +103,17 @@ def test_new_decisions_appear_without_a_reload(page, feed):
     assert "user 'alice'" in tenant
     assert "of 55" in tenant
     assert console_messages(page) == []
+
+
+def test_no_line_breaks_between_a_number_and_its_unit(page, feed):
+    feed.storm()
+    until(lambda: "\u00a0ms" in text(page, "#latency .text"))
+    shown = page.execute_script(
+        "return [...document.querySelectorAll('#tiles, #plots, .amount, #decisions-table td')]"
+        ".map((each) => each.textContent).join()"
+    )
+    assert "99\u00a0% within 200\u00a0ms" in shown
+    assert re.findall(r"\d (?:ms|s|min|h|d|%|mutations/s)(?!\w)", shown) == []
 
 
 def test_a_bucket_fills_up_between_decisions(page, feed):

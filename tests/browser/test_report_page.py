@@ -1,5 +1,6 @@
 """The page of a report, in a real browser."""
 
+import re
 from itertools import pairwise
 
 import pyarrow.dataset as ds
@@ -145,8 +146,9 @@ def test_the_time_is_chosen_by_keyboard_and_announced_to_screen_readers(page):
 
 def test_a_chart_has_a_sentence_and_a_table_that_say_the_same(page):
     driver = page()
-    assert text(driver, "#throttled .text").startswith(
-        "Throttled for 1 min 31 s in total; most at 2026-11-21 01:00 UTC"
+    assert text(driver, "#throttled .text") == (
+        "Throttled for 1 min 31 s in total, summed over tenants; "
+        "most at 2026-11-21 01:00 UTC: 1 at once, averaged over 1 min."
     )
     label = driver.find_element(By.CSS_SELECTOR, "#load [role=img]").get_attribute("aria-labelledby")
     assert driver.find_element(By.ID, label.split()[0]).text == "Mutations requested"
@@ -162,6 +164,24 @@ def test_a_chart_has_a_sentence_and_a_table_that_say_the_same(page):
     ]
     press(driver, Keys.TAB)
     assert focused(driver) == "scroll"  # so that it can be scrolled
+
+
+def test_a_tenants_longest_throttle_is_a_part_of_an_interval(page):
+    driver = page()
+    driver.find_element(By.XPATH, "//button[contains(., \"'alice'\")]").click()
+    assert text(driver, "#throttled .text") == (
+        "Throttled for 1 min 30 s in total; most at 2026-11-21 01:00 UTC: 1 min of 1 min."
+    )
+
+
+def test_no_line_breaks_between_a_number_and_its_unit(page):
+    shown = page().execute_script(
+        "return [...document.querySelectorAll('#tiles, .charts .text, .u-legend')]"
+        ".map((each) => each.textContent).join()"
+    )
+    assert "200\u00a0ms" in shown
+    assert "99\u00a0%" in shown
+    assert re.findall(r"\d (?:ms|s|min|h|d|%|mutations/s)(?!\w)", shown) == []
 
 
 def drawn_texts(driver, chart, aligned):
@@ -186,6 +206,13 @@ def drawn_texts(driver, chart, aligned):
 def labels_above_lines(driver):
     """Return the labels above the dashed lines of the first chart, with their edges; the time axis is below them."""
     return [each for each in drawn_texts(driver, "load", "center") if each[3] < 30]
+
+
+def test_on_a_narrow_screen_five_minutes_have_more_than_one_label(page):
+    driver = page({"decisions": [decision(DAY, admitted=[1]), decision(DAY + 300_000 - 1, admitted=[1])]})
+    set_window(driver, width=375, height=740)
+    ticks = [each for each in drawn_texts(driver, "load", "center") if each[3] > 30]
+    assert [each[0] for each in ticks] == ["21 Nov", "00:02", "00:04"]
 
 
 def test_labels_of_changes_that_lie_close_together_are_one(page):

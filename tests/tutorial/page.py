@@ -12,10 +12,12 @@ from tests.support.checkout import CHECKOUT
 from tests.support.waiting import until
 
 _BLOCK = re.compile(r"(?:<!-- test: ([^>]*) -->\s+)?```sh\n(.*?)```(?:\s+```text\n(.*?)```)?", re.DOTALL)
-_WAIT, _BACKGROUND = "wait for this output", "in the background until: "
+_WAIT, _WHOLE, _BACKGROUND = "wait for this output", "this is the whole output", "in the background until: "
 _ID = re.compile(r"mutation-requests-\d+-\d+")
 _KEPT = re.compile(r"^(?:export [^\n]*|[a-z-]+\(\) \{(?: [^\n]*|\n.*?\n)\})$", re.DOTALL | re.MULTILINE)
 """What holds for all later commands of a shell: variables and functions."""
+_VARYING = re.compile(rf"(?:\d{{4}}-\d\d-\d\dT)?\d\d:\d\d:\d\d\.\d{{3}}Z|gateway-[0-9a-f]{{32}}|{_ID.pattern}|\d+\.\d+")
+"""What differs from run to run in an output that a page shows completely."""
 
 _DEADLINE_SECONDS = 120
 _START_SECONDS = 240
@@ -29,6 +31,8 @@ class Step:
     expected: tuple[str, ...]
     waits: bool
     """Whether the commands are to be repeated until the output is there."""
+    whole: bool
+    """Whether the output has nothing else, apart from line breaks; its times, ids and decimal numbers may differ."""
     ready: str | None
     """The output at which a service that stays in the background is ready; None for other commands."""
 
@@ -41,6 +45,7 @@ def steps(name):
             commands,
             tuple(expected.splitlines()),
             note == _WAIT,
+            note == _WHOLE,
             note.removeprefix(_BACKGROUND) if note.startswith(_BACKGROUND) else None,
         )
         for note, commands, expected in _BLOCK.findall(text)
@@ -84,11 +89,11 @@ class Session:
         deadline = time.monotonic() + _DEADLINE_SECONDS
         while True:
             output = self._output(step.commands)
-            missing = self._missing(step.expected, output)
+            missing = self._differs(step.expected, output) if step.whole else self._missing(step.expected, output)
             if missing is None:
                 return
             if not step.waits or time.monotonic() > deadline:
-                raise AssertionError(f"no line {missing!r} after\n{step.commands}\nbut\n{output}")
+                raise AssertionError(f"no {missing!r} after\n{step.commands}\nbut\n{output}")
 
     def _serve(self, step):
         log = self._folder / f"service-{len(self._services)}.log"
@@ -123,6 +128,13 @@ class Session:
         )
         self._kept += "".join(f"{each}\n" for each in _KEPT.findall(commands))
         return done.stdout
+
+    @staticmethod
+    def _differs(expected, output):
+        """Return the expected words if the output has others; None if it has the same."""
+        words = " ".join(" ".join(expected).split())
+        pattern = rf"(?:{_VARYING.pattern}|\d+)".join(map(re.escape, _VARYING.split(words)))
+        return None if re.fullmatch(pattern, " ".join(output.split())) else words
 
     def _missing(self, expected, output):
         """Return the first expected line that the output lacks; None if all are there."""

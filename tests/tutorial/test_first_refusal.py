@@ -12,10 +12,11 @@ from tests.tutorial.page import Session, steps
 _LEADS = re.compile(r"gateway: (\S+) forwards to (\S+)")
 
 
-def test_each_command_prints_what_the_page_says(tmp_path):
+def test_each_command_prints_what_the_page_says(tmp_path, monkeypatch):
     """The folder has what a checkout has after `make`."""
     start, *rest = steps("first-refusal")
     assert start.commands == "make run\n"
+    monkeypatch.setenv("LOGNAME", "ann")  # the author of quota changes
     (tmp_path / ".jars").symlink_to(CHECKOUT / ".jars")
     log, program = tmp_path / "run.log", [sys.executable, "-u", "-m", "jobs"]
     with log.open("wb") as out, Popen([*program, "run"], cwd=tmp_path, stdout=out, stderr=out) as run:

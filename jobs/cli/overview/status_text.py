@@ -44,6 +44,8 @@ def print_status(status: Status) -> None:
     for each in status.queries:
         for line in _lag_lines(each):
             print(line)
+    for note in _query_notes(status.queries):
+        print(fill(note, "  ", "  "))
     if status.tables:
         print()
         print_table(
@@ -160,6 +162,14 @@ def _lag_lines(row: QueryStatus) -> Iterator[str]:
     listed += [f"{plural(more, 'more partition')} (--output json)"] if more else []
     text = f"{row.name} is behind in {', '.join(listed)}"
     yield fill(text, "  ", "    ")
+
+
+def _query_notes(rows: Sequence[QueryStatus]) -> Iterator[str]:
+    """Yield explanations of a lag that is not a problem, and of `?`."""
+    if any(row.lag and row.partitions and not row.overdue for row in rows):
+        yield "A lag is normal while records wait for the next batch, for up to a minute."
+    if any(row.running is None for row in rows):
+        yield "RUNNING is ? if no metrics endpoint reports the query: --metrics HOST:PORT."
 
 
 def _table_cells(table: TableStatus, at: int) -> list[str]:

@@ -2,7 +2,8 @@
 
 const MAX_ROWS = 200;
 const timeOfDay = (ms) => new Date(ms).toISOString().slice(11, 23);
-const seconds = (ms) => (ms < 1000 ? `${whole.format(Math.ceil(ms))} ms` : ms < 60000 ? `${(ms / 1000).toFixed(1)} s` : duration(ms));
+const seconds = (ms) => (ms < 1000 ? measured(whole.format(Math.ceil(ms)), "ms")
+  : ms < 60000 ? measured((ms / 1000).toFixed(1), "s") : duration(ms));
 
 // The tokens of a bucket now, computed from those at its last decision.
 function tokensNow(level, now) {

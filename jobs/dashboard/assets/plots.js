@@ -18,7 +18,7 @@ const PLOTS = {
       const both = refused.map((value, bin) => value + admitted[bin]);
       const top = highest(both);
       return top.value > 0
-        ? `Peak at ${time(top.bin)}: ${fine.format(admitted[top.bin])} mutations/s admitted and ` +
+        ? `Peak at ${time(top.bin)}: ${measured(fine.format(admitted[top.bin]), "mutations/s")} admitted and ` +
           `${fine.format(refused[top.bin])} refused.`
         : "No requests in this period.";
     },
@@ -48,15 +48,15 @@ const PLOTS = {
     title: "From request to decision",
     unit: "ms",
     lines: [
-      { label: "slowest 1 % (p99)", color: "--line-2", value: (at) => at.p99 },
+      { label: "slowest 1\u00a0% (p99)", color: "--line-2", value: (at) => at.p99 },
       { label: "median (p50)", color: "--line-1", value: (at) => at.p50 },
     ],
     text: ([p99, p50], time) => {
       const top = highest(p99);
       return top.value === null
         ? "No request was decided in this period."
-        : `At its slowest, at ${time(top.bin)}, half of the requests were decided within ${seconds(p50[top.bin])}, and 99 % ` +
-          `within ${seconds(top.value)}.`;
+        : `At its slowest, at ${time(top.bin)}, half of the requests were decided within ${seconds(p50[top.bin])}, and ` +
+          `${percent(0.99)} within ${seconds(top.value)}.`;
     },
   },
 };
@@ -128,7 +128,7 @@ class Plot {
         y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] },
       },
       axes: [
-        { ...quiet, font, size: 28, values: (_, splits, __, ___, step) => splits.map((ms) => tick(ms, step)) },
+        { ...quiet, font, size: 28, incrs: TIME_STEPS, values: (_, splits, __, ___, step) => splits.map((ms) => tick(ms, step)) },
         { ...quiet, font, size: 56, incrs: this.plan.whole ? [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] : undefined,
           values: (_, splits) => splits.map((value) => compact.format(value)) },
       ],

@@ -11,19 +11,23 @@ function moment(ms) {
   return `${iso.slice(0, 10)} ${iso.slice(11, ms % 60000 ? 19 : 16)}`;
 }
 
+// A number and its unit, between which no line breaks.
+const measured = (text, unit) => `${text}\u00a0${unit}`;
+
 function duration(ms) {
-  if (ms < 1000) return `${whole.format(ms)} ms`;
+  if (ms < 1000) return measured(whole.format(ms), "ms");
   const units = [["d", 86400000], ["h", 3600000], ["min", 60000], ["s", 1000]];
   const first = units.findIndex(([, size]) => ms >= size);
   const [unit, size] = units[first];
   const [next, small] = units[first + 1] ?? ["", 0];
   const count = Math.floor(ms / size);
   const rest = small ? Math.floor((ms % size) / small) : 0;
-  return rest ? `${whole.format(count)} ${unit} ${rest} ${next}` : `${whole.format(count)} ${unit}`;
+  const most = measured(whole.format(count), unit);
+  return rest ? `${most} ${measured(rest, next)}` : most;
 }
 
 const counted = (count, noun) => `${whole.format(count)} ${noun}${count === 1 ? "" : "s"}`;
-const percent = (share) => (share === null ? "–" : `${fine.format(share * 100)} %`);
+const percent = (share) => (share === null ? "–" : measured(fine.format(share * 100), "%"));
 
 // A tick of the time axis: the date at midnight, otherwise the time, with seconds if ticks are less than a minute
 // apart.
@@ -32,6 +36,14 @@ function tick(ms, step) {
   if (step >= 86400000 || ms % 86400000 === 0) return `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}`;
   return date.toISOString().slice(11, step < 60000 ? 19 : 16);
 }
+
+// The steps of a time axis (ms). uPlot's own go from 1 to 5 minutes, which leaves one label on a narrow screen.
+const TIME_STEPS = [
+  ...[1, 2, 5, 10, 15, 30].map((seconds) => seconds * 1000),
+  ...[1, 2, 5, 10, 15, 30].map((minutes) => minutes * 60000),
+  ...[1, 2, 3, 4, 6, 8, 12].map((hours) => hours * 3600000),
+  ...[1, 2, 3, 5, 10, 15, 30, 60, 90, 180, 365, 730].map((days) => days * 86400000),
+];
 
 // The labels above numbered lines, from left to right. Labels that would overlap are merged, such as 3–13.
 function labels(places, widthOf) {
@@ -102,12 +114,13 @@ const CHARTS = {
         { label: "admitted", values: admitted, color: "--admitted" },
       ],
       text: top.value > 0
-        ? `Peak at ${chosen.time(top.bin)}: ${fine.format(admitted[top.bin])} mutations/s admitted ` +
+        ? `Peak at ${chosen.time(top.bin)}: ${measured(fine.format(admitted[top.bin]), "mutations/s")} admitted ` +
           `and ${fine.format(refused[top.bin])} refused, averaged over ${duration(DATA.width)}.`
         : "No requests.",
     };
   },
   throttled: (chosen) => {
+    const one = chosen.tenant !== null && chosen.name !== DATA.others?.name;
     const shares = chosen.throttled.map((ms) => ms / DATA.width);
     const top = highest(shares);
     return {
@@ -116,8 +129,10 @@ const CHARTS = {
       steps: true,
       lines: [{ label: "throttled", values: shares, color: "--refused" }],
       text: top.value > 0
-        ? `Throttled for ${duration(sum(chosen.throttled))} in total; most at ${chosen.time(top.bin)}: ` +
-          `${duration(chosen.throttled[top.bin])} within ${duration(DATA.width)}.`
+        ? `Throttled for ${duration(sum(chosen.throttled))} in total${one ? "" : ", summed over tenants"}; most at ` +
+          `${chosen.time(top.bin)}: ` + (one
+          ? `${duration(chosen.throttled[top.bin])} of ${duration(DATA.width)}.`
+          : `${fine.format(top.value)} at once, averaged over ${duration(DATA.width)}.`)
         : "No tenant was throttled.",
     };
   },
@@ -136,7 +151,7 @@ const CHARTS = {
       unit,
       lines,
       text: worst
-        ? `The lowest was ${fine.format(worst.low.value)} ${unit}, of ${worst.name}${isDrawn ? "" : " (not drawn)"}, ` +
+        ? `The lowest was ${measured(fine.format(worst.low.value), unit)}, of ${worst.name}${isDrawn ? "" : " (not drawn)"}, ` +
           `at ${chosen.time(worst.low.bin)}. Below zero, strict requests are refused.`
         : "No bucket was charged.",
     };
@@ -146,13 +161,13 @@ const CHARTS = {
     return {
       unit: "ms",
       lines: [
-        { label: "slowest 1 % (p99)", values: chosen.p99, color: "--line-2", points: true },
+        { label: "slowest 1\u00a0% (p99)", values: chosen.p99, color: "--line-2", points: true },
         { label: "median (p50)", values: chosen.p50, color: "--line-1", points: true },
       ],
       text: top.value === null
         ? "No request was decided."
         : `The slowest interval was at ${chosen.time(top.bin)}: half of the requests were decided within ` +
-          `${duration(chosen.p50[top.bin])}, and 99 % within ${duration(top.value)}.`,
+          `${duration(chosen.p50[top.bin])}, and ${percent(0.99)} within ${duration(top.value)}.`,
     };
   },
 };
@@ -198,7 +213,7 @@ function draw(element, plan, times, changes, onSelect) {
       y: { range: (_, low, high) => [Math.min(0, low) * 1.05, highestShown(plan, low, high)] },
     },
     axes: [
-      { ...quiet, font, values: (_, splits, __, ___, step) => splits.map((ms) => tick(ms, step)) },
+      { ...quiet, font, incrs: TIME_STEPS, values: (_, splits, __, ___, step) => splits.map((ms) => tick(ms, step)) },
       { ...quiet, font, size: 56, incrs: plan.counts ? WHOLE_STEPS : undefined, values: (_, splits) => splits.map((value) => compact.format(value)) },
     ],
     series: [

@@ -65,7 +65,7 @@ function tenantTable(chosen, choose) {
   const most = (key) => Math.max(1, ...rows.map((each) => each[key]));
   const [refused, throttled] = [most("refused"), most("throttled")];
   return table("Tenants, with the most refused mutations first",
-    ["Tenant", "#Requests", "#Mutations admitted", "#Mutations refused", "#Throttled", "#Lowest tokens, of the burst"],
+    ["Tenant", "#Requests", "#Mutations admitted", "#Mutations refused", "#Throttled", "#Lowest tokens (% of burst)"],
     rows.map((each) => {
       const button = element("button", { type: "button", class: "link", title: "Show only this tenant" }, name(each.name));
       button.addEventListener("click", () => choose(each.number));

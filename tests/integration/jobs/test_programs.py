@@ -24,6 +24,7 @@ from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.settings import load_settings
+from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options
 from tests.support.factories import request_json
 from tests.support.monitoring import METRICS
@@ -75,11 +76,21 @@ def java_processes(folder):
     return found.stdout.split()
 
 
-def test_the_demo_ends_by_itself_and_matches_kip_599(program):
+def without_timing(text):
+    """Return the words of a text, without the digits of times and of tokens, and without rules."""
+    return re.sub(r"─+|-?\d+\.\d+", "N", text).split()
+
+
+def test_the_demo_ends_by_itself_as_the_readme_shows(program):
     process = program("demo")
     output, _ = process.communicate(timeout=DEADLINE_SECONDS)
     assert process.returncode == 0, output
-    assert "all results match KIP-599" in output
+    (shown,) = re.findall(
+        r"`make demo` ends with:\n\n```text\n(.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL
+    )
+    assert "all results match KIP-599" in shown
+    expected = without_timing(shown)
+    assert without_timing(output)[-len(expected) :] == expected
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])

@@ -82,6 +82,7 @@ enforce     1,234  3m ago; one open 2m  yes      checkpoints/enforce/v3
 audit           -  has not run          ?        checkpoints/audit/v1
 minutes  1 commit  now                  ?        checkpoints/minutes/v1
   enforce is behind in mutation-requests-1 by 1,200, mutation-requests-2 by 34
+  RUNNING is ? if no metrics endpoint reports the query: --metrics HOST:PORT.
 
 TABLE           COMMIT  SCHEMA       ROWS  FILES    SIZE  COMMITTED
 decisions           12       5  1,234,567  1,234  43 MiB  1h 1m ago
@@ -106,6 +107,14 @@ def test_one_screen_shows_topics_queries_tables_and_problems(printed):
 
 def test_no_line_is_longer_than_80_characters(printed):
     assert max(map(len, printed.splitlines())) <= 80
+
+
+def test_a_lag_that_is_not_overdue_is_called_normal(capsys):
+    enforce, *_ = QUERIES
+    print_status(structs.replace(STATUS, queries=[structs.replace(enforce, overdue=0)]))
+    printed = capsys.readouterr().out
+    assert "  A lag is normal while records wait for the next batch, for up to a minute.\n" in printed
+    assert "RUNNING is ?" not in printed
 
 
 def test_only_topics_of_users_with_problems_are_printed(capsys):

@@ -1,0 +1,39 @@
+"""The README's explanation is what `explain` prints at 80 columns for such a refusal; `…` stands for other lines."""
+
+import re
+
+from jobs.cli.program.wording import fill
+from quota.admission.decide import decide
+from quota.algorithms.token_bucket import TokenBucket
+from quota.explanation.explanation import Neighbours, explain
+from quota.explanation.explanation_text import explanation_lines
+from quota.explanation.quota_history import QuotaHistory
+from quota.records.entity import QuotaEntity
+from quota.records.quota import Window
+from quota.records.quota_log import QuotaLogEntry, QuotaRecord
+from quota.records.request import NO_CLIENT_ID, read_request
+from quota.timeline.resolution import ResolvedRequest
+from tests.support.checkout import CHECKOUT
+from tests.support.factories import record, request_json, timeline
+
+FRIEDA = QuotaEntity("frieda")
+SET, FIRST, SECOND = 1_795_579_128_670, 1_795_579_131_915, 1_795_579_136_326
+"""The times at which the quota was set and topics were requested, on 2026-11-25 from 03:58:48.670Z [epoch ms]."""
+
+
+def resolved(partitions, name, at, offset):
+    value = request_json(user="frieda", topics=[{"name": name, "partitions": partitions}])
+    resolution = timeline((FRIEDA, 1.0, SET)).resolve("frieda", NO_CLIENT_ID, at)
+    return ResolvedRequest(record(value, offset, at), read_request(value), resolution)
+
+
+def test_the_readme_shows_what_explain_prints():
+    requests = [resolved(30, "invoices", FIRST, 1119), resolved(6, "receipts", SECOND, 1157)]
+    _, (admitted, refused) = decide(None, requests, TokenBucket(Window()))
+    log = [QuotaLogEntry(0, SET, QuotaRecord(FRIEDA, 1.0, altered_by="ann"))]
+    explanation = explain(refused, Neighbours([admitted], [], 3), QuotaHistory(log), Window())
+    printed = "".join(f"{fill(each.text, '', ' ' * each.indent)}\n" for each in explanation_lines(explanation))
+
+    (shown,) = re.findall(r"```text\n(mutation-requests-.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL)
+    parts = [re.escape(each) for each in shown.split("  …\n")]
+    assert re.fullmatch("(?:.+\n)+".join(parts), printed), printed
