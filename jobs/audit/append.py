@@ -11,6 +11,7 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Tr
 from deltalake.exceptions import CommitFailedError
 from pyspark.sql.pandas.types import to_arrow_type
 
+from jobs.audit.end_mark import before_end_mark
 from jobs.audit.rows import Rows, dead_letter_rows, decision_rows, quota_change_rows
 from jobs.audit.spool import RowSpool
 from jobs.audit.tables.conflicts import retry
@@ -62,17 +63,17 @@ def append_records(
     Args:
         config: the tables and topics.
         batch: the micro-batch; a table that already contains it is not changed.
-        records: its records (`schemas.kafka.RECORD`).
+        records: its records (`schemas.kafka.RECORD`), and the end mark.
 
     Returns:
         Nothing.
 
     Raises:
-        MutationQuotaError: a table cannot be read or written.
+        MutationQuotaError: records are missing, or a table cannot be read or written.
     """
     prepare_worker(__name__)
     with BatchRows(config) as rows:
-        for each in records:
+        for each in before_end_mark(records):
             rows.add(each)
         rows.append(batch)
     yield from ()

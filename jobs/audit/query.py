@@ -8,6 +8,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from jobs.audit.append import AuditConfig, MicroBatch, append_records
+from jobs.audit.end_mark import with_end_mark
 from jobs.audit.tables.preparation import missing_tables, newest_batch, prepare_tables
 from jobs.audit.upkeep.schedule import Upkeep
 from jobs.spark.failures import query_errors
@@ -72,5 +73,5 @@ def write_batch(settings: Settings, upkeep: Upkeep, batch: DataFrame, batch_id: 
     append = partial(append_records, AuditConfig.of(settings), MicroBatch(str(query_id), batch_id))
     with batch_in_log(NAME, batch_id):
         # In one task, which sees all copies of a record and writes one file for each table and date.
-        batch.coalesce(1).mapInArrow(append, StructType()).collect()
+        with_end_mark(batch).mapInArrow(append, StructType()).collect()
         upkeep.after_batch()

@@ -19,7 +19,7 @@ from quota.records.dead_letter import DeadLetter
 from quota.records.quota import Window
 from quota.whatif.simulation import read_quotas, simulate
 from tests.support.factories import PERMISSIVE, STRICT, request_json
-from tests.support.rows import record_batch
+from tests.support.rows import micro_batch
 
 DAY = int(datetime(2026, 11, 21, tzinfo=UTC).timestamp() * 1000)
 MINUTE, HOUR = 60_000, 3_600_000
@@ -147,9 +147,8 @@ def names_in(settings):
 def audit_records(settings, rows, *, number=0, query_id="tests"):
     """Audit rows of `schemas.kafka.RECORD` as a micro-batch, without Spark."""
     prepare_tables(settings, names_in(settings))
-    assert (
-        list(append_records(AuditConfig.of(settings), MicroBatch(query_id, number), iter([record_batch(rows)]))) == []
-    )
+    batch = MicroBatch(query_id, number)
+    assert list(append_records(AuditConfig.of(settings), batch, iter(micro_batch(rows)))) == []
 
 
 def read_table(settings, name):

@@ -26,7 +26,7 @@ from quota.records import codec
 from quota.records.record import Source
 from quota.settings import Settings, load_settings
 from tests.support.factories import decided
-from tests.support.rows import kafka_rows, record_batch
+from tests.support.rows import kafka_rows, micro_batch
 from tests.support.tables import DAY, decision_row, moment, names_in
 
 COMMITS_A_DAY = 8_640
@@ -110,7 +110,7 @@ class _Table:
         values = [_record(first + number) for number in range(DECISIONS_A_BATCH)]
         rows = kafka_rows(values, topic="mutation-decisions", timestamps=[DAY] * len(values))
         batch = MicroBatch("bench", self._batch)
-        list(append_records(AuditConfig.of(self._settings), batch, iter([record_batch(rows)])))
+        list(append_records(AuditConfig.of(self._settings), batch, iter(micro_batch(rows))))
 
     def _find(self) -> None:
         """Find a decision by its id, as `explain` does."""

@@ -18,12 +18,13 @@ from pyspark import cloudpickle
 import jobs.audit.append
 import jobs.audit.spool
 from jobs.audit.append import AuditConfig, BatchRows, MicroBatch, append_records
+from jobs.audit.tables.preparation import prepare_tables
 from jobs.audit.tables.specs import TABLES
 from quota.errors import MutationQuotaError
 from quota.settings import load_settings
 from tests.support.factories import DECISION_RECORD as DECISION
-from tests.support.rows import kafka_rows, record_batch
-from tests.support.tables import DAY, audit_records, read_table
+from tests.support.rows import kafka_rows, micro_batch, record_batch
+from tests.support.tables import DAY, audit_records, names_in, read_table
 
 TOPIC = "mutation-decisions"
 
@@ -288,6 +289,36 @@ def test_no_timestamp_stops_the_audit(settings, stamp):
     assert found["decisions"] == 1
     assert sum(found.values()) == 8
     assert all(row["date"] is not None for table in TABLES for row in read_table(settings, table.name))
+
+
+@pytest.mark.parametrize(
+    ("parts", "problem"),
+    [
+        ([0], "has ended before its end mark"),
+        ([0, 1], "has ended before its end mark"),
+        ([], "has ended before its end mark"),
+        ([0, 2, 1], "has records after its end mark"),
+    ],
+)
+def test_a_batch_that_has_not_all_of_its_records_is_not_appended(settings, parts, problem):
+    """A JVM that is killed, and a task that fails, end the input of a worker between two parts."""
+    prepare_tables(settings, names_in(settings))
+    given = micro_batch(kafka_rows([decision(each) for each in range(8)], topic=TOPIC), parts=3)
+    append = partial(append_records, AuditConfig.of(settings), MicroBatch("q", 0))
+    with pytest.raises(MutationQuotaError, match=f"{problem}; nothing was appended"):
+        list(append(iter([given[part] for part in parts])))
+    assert ids(settings) == []
+    assert list(append(iter(given))) == []
+    assert len(ids(settings)) == 8
+
+
+def test_an_end_mark_before_other_records_of_its_part_is_an_error(settings):
+    prepare_tables(settings, names_in(settings))
+    (given,) = micro_batch(kafka_rows([decision(0)], topic=TOPIC))
+    turned = given.take([1, 0])
+    with pytest.raises(MutationQuotaError, match="has records after its end mark"):
+        list(append_records(AuditConfig.of(settings), MicroBatch("q", 0), iter([turned])))
+    assert ids(settings) == []
 
 
 def test_a_worker_gets_only_the_secrets_of_the_tables():

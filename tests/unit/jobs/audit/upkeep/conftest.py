@@ -20,7 +20,7 @@ from jobs.audit.upkeep.plan import REGULAR, keep_days, plan_upkeep
 from jobs.audit.upkeep.work import maintain
 from quota.records import codec
 from tests.support.factories import decided
-from tests.support.rows import kafka_rows, record_batch
+from tests.support.rows import kafka_rows, micro_batch
 from tests.support.tables import DAY, names_in
 
 DAY_MS = 86_400_000
@@ -44,7 +44,7 @@ class Decisions:
             value = codec.encode(decided(1, at=DAY + day * DAY_MS + self._rows, offset=self._rows))
             rows = kafka_rows([value], topic="mutation-decisions", timestamps=[DAY])
             batch = MicroBatch("tests", self._rows)
-            list(append_records(AuditConfig.of(self.settings), batch, iter([record_batch(rows)])))
+            list(append_records(AuditConfig.of(self.settings), batch, iter(micro_batch(rows))))
 
     @property
     def table(self):
