@@ -92,6 +92,10 @@ class TopicChanges:
         def table() -> None:
             for each in results:
                 print_text(_line(each))
+            refusals = dict.fromkeys(each.decision_id for each in results if each.outcome == "refused")
+            commands = [f"  mutation-quota explain {decision_id}" for decision_id in refusals if decision_id]
+            if commands:  # each on its own line, which is not wrapped, so that it can be copied
+                print("Explained by:", *commands, sep="\n")
 
         self._output.print(documents.TopicChanges(list(results)), table, items="topics")
 
@@ -143,8 +147,7 @@ def _result(topic: str, error: BaseException | None, done: str) -> TopicChange:
 def _line(result: TopicChange) -> str:
     if result.outcome == "refused":
         when = f"try again in {format_seconds(result.throttle_time_ms)}, at {format_time(result.retry_at or 0)}"
-        explain = f" Explain it: mutation-quota explain {result.decision_id}" if result.decision_id else ""
-        return f"Topic {result.topic} refused: the mutation quota is exhausted; {when}.{explain}"
+        return f"Topic {result.topic} refused: the mutation quota is exhausted; {when}."
     if result.outcome == "failed":
         return f"Topic {result.topic} failed: {result.error}"
     if result.outcome.startswith("would be"):
