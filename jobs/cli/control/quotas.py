@@ -158,6 +158,6 @@ def describe(
     def table() -> None:
         if not configured:
             print("No quotas are set." if entity_filter.is_open else "No matching quota is in force.")
-        print_quotas(configured, scheduled)
+        print_quotas(configured, scheduled, settings.quota.window)
 
     output.print(Quotas(listed_quotas(configured, scheduled)), table, items="quotas")
