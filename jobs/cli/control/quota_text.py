@@ -82,11 +82,15 @@ def _row(change: QuotaChange) -> list[str]:
     return [*entity_cells(change.entity), *limits, format_time(change.moment)]
 
 
-def planned_change(step: Step) -> PlannedChange:
-    """Return a step of a plan as data."""
-    return PlannedChange(
-        step.record.entity, quota_configs(step.before), quota_configs(step.after), step.record.effective_at
-    )
+def planned_change(step: Step, effective_at: int | None = None) -> PlannedChange:
+    """Return a step of a plan as data.
+
+    Args:
+        step: the step.
+        effective_at: the time when it takes effect unless it has its own, epoch ms; None for as soon as it is written.
+    """
+    moment = effective_at if step.record.effective_at is None else step.record.effective_at
+    return PlannedChange(step.record.entity, quota_configs(step.before), quota_configs(step.after), moment)
 
 
 def format_callback(setting: CallbackSetting | None) -> str:

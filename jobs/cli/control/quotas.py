@@ -69,7 +69,7 @@ def alter(
 
     record, since = alter_quota(settings, entity, moment, make_record)
     what = "removed" if record.quota is None else format_quota(record.quota)
-    changed = PlannedChange(entity, quota_configs(before), quota_configs(record.quota), moment)
+    changed = PlannedChange(entity, quota_configs(before), quota_configs(record.quota), since)
     output.print(
         QuotaChanges(True, [changed]),
         lambda: print_text(f"Updated config for entity: {entity}: {what} from {format_time(since)} on."),
