@@ -1,8 +1,8 @@
 """The responses that a change of topics at the command line waits for."""
 
+import json
 import logging
 import sys
-from concurrent.futures import Future
 
 import pytest
 import typer
@@ -12,18 +12,19 @@ from jobs.cli.topics import changes as topic_changes
 from jobs.cli.topics.changes import TopicChanges
 from quota.client.call import Refusal
 from quota.kafka.admin import ThrottlingQuotaExceededError
+from quota.kafka.admin.outcomes import TopicFuture, kafka_error
 from quota.settings import load_settings
 
 
-def changes(monkeypatch, silent_seconds, *more):
+def changes(monkeypatch, silent_seconds, *more, as_json=False):
     monkeypatch.setattr(topic_changes, "_SILENT_SECONDS", silent_seconds)
     monkeypatch.setattr(topic_changes.ClientOptions, "from_settings", lambda _settings: None)
     monkeypatch.setattr(topic_changes, "QuotaAdminClient", lambda _options: None)
     settings = load_settings(["kafka.bootstrap_servers=k:9092", *more], environment={}, with_default_file=False)
-    return TopicChanges(settings, OutputOptions())
+    return TopicChanges(settings, OutputOptions(as_json=as_json))
 
 
-class Late(Future):
+class Late(TopicFuture):
     """A future that is done when its result is requested."""
 
     def exception(self, timeout=None):
@@ -51,7 +52,7 @@ def test_a_slow_change_names_the_jobs_that_have_to_respond(more, question, monke
 
 
 def test_a_change_decided_in_time_prints_nothing_else(monkeypatch, caplog, capsys):
-    done = Future()
+    done = TopicFuture()
     done.set_result(None)
     with caplog.at_level(logging.INFO):
         changes(monkeypatch, 60).report("created", {"orders": done})
@@ -60,7 +61,8 @@ def test_a_change_decided_in_time_prints_nothing_else(monkeypatch, caplog, capsy
 
 
 def refused(topic, decision_id):
-    future = Future()
+    future = TopicFuture()
+    future.decision_id = decision_id
     refusal = decision_id and Refusal(decision_id, 1_728_043_228_572)
     future.set_exception(ThrottlingQuotaExceededError(topic, 27_862, refusal))
     return future
@@ -98,3 +100,21 @@ def test_a_topic_that_no_decision_refused_is_not_explained(monkeypatch, capsys):
     with pytest.raises(typer.Exit):
         changes(monkeypatch, 60).report("created", {"orders": refused("orders", None)})
     assert capsys.readouterr().out.count("\n") == 1
+
+
+def test_data_have_the_decision_of_each_topic_that_was_decided(monkeypatch, capsys):
+    created, failed, undecided = futures = [TopicFuture(), TopicFuture(), TopicFuture()]
+    for future, decision_id in zip(futures, ["requests-0-1", "requests-0-2", None], strict=True):
+        future.decision_id = decision_id
+    created.set_result(None)
+    failed.set_exception(kafka_error(36, "Topic 'b' already exists."))
+    undecided.set_exception(kafka_error(7, "no decision"))
+    given = dict(zip("abc", futures, strict=True))
+    with pytest.raises(typer.Exit):
+        changes(monkeypatch, 60, as_json=True).report("created", given)
+    topics = json.loads(capsys.readouterr().out)["topics"]
+    assert [(each["outcome"], each["decision_id"]) for each in topics] == [
+        ("created", "requests-0-1"),
+        ("failed", "requests-0-2"),
+        ("failed", None),
+    ]
