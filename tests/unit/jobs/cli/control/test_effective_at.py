@@ -1,4 +1,4 @@
-"""The time at which a change of quotas takes effect, in the JSON of the commands that make it."""
+"""The time at which a quota change takes effect, in the JSON of the commands that make it."""
 
 import json
 
