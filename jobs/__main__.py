@@ -58,7 +58,7 @@ SECTIONS: Sections = {
     },
     "Quotas": {
         "quotas": Group(
-            "Set, list and explain quotas.",
+            "Alter, describe and resolve quotas.",
             {
                 "alter": quotas.alter,
                 "cancel": quotas.cancel,

@@ -71,7 +71,8 @@ def _absent_error(settings: Settings, source: Source) -> MutationQuotaError:
     answer = f"{decision.outcome.value}, throttle {format_seconds(decision.throttle_time_ms)}"
     return MutationQuotaError(
         f"{source} was decided ({answer}), but the audit has not written it yet: "
-        "try again after audit.trigger_seconds, and check that mutation-quota audit is running"
+        f"try again in {settings.audit.trigger_seconds:g} s (audit.trigger_seconds), "
+        "and check that mutation-quota audit is running"
     )
 
 

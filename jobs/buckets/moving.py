@@ -18,8 +18,8 @@ from jobs.buckets.saved import BucketFileHeader, SavedBuckets
 from jobs.buckets.store import no_buckets_error, read_state
 from jobs.enforce.query import NAME
 from jobs.spark.failures import query_errors
+from jobs.spark.progress import command_session, with_progress
 from jobs.spark.queries import check_queries
-from jobs.spark.session import session
 from jobs.spark.worker import prepare_worker
 from jobs.storage.checkpoint import Checkpoint, new_folder, write_offsets
 from jobs.storage.deployment import Deployment
@@ -161,5 +161,5 @@ def export_buckets(settings: Settings) -> SavedBuckets:
         MutationQuotaError: there are no buckets.
     """
     check_store(settings)
-    with session(settings, "buckets export") as spark:
-        return capture_buckets(spark, settings)
+    with command_session(settings, "buckets export") as spark:
+        return with_progress(spark, "reading buckets", lambda: capture_buckets(spark, settings))

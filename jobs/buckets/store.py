@@ -14,7 +14,7 @@ from jobs.buckets.listing import BucketList, BucketQuery, select_buckets
 from jobs.buckets.saved import SavedBucket
 from jobs.enforce.query import NAME
 from jobs.spark.failures import QueryFailed, query_errors
-from jobs.spark.session import session
+from jobs.spark.progress import command_session, with_progress
 from jobs.storage.checkpoint import Checkpoint
 from jobs.storage.files import Files
 from jobs.storage.stored_files import check_store
@@ -89,6 +89,10 @@ def list_buckets(settings: Settings, query: BucketQuery, clock: Callable[[], int
         MutationQuotaError: no batch is finished, or the storage root cannot be read.
     """
     check_store(settings)
-    with session(settings, "buckets list") as spark, query_errors(NAME):
+    with command_session(settings, "buckets list") as spark, query_errors(NAME):
         files, window = Files(spark, settings), settings.quota.window
-        return newest_buckets(spark, files, lambda saved: select_buckets(saved, query, clock(), window))
+
+        def read() -> BucketList:
+            return newest_buckets(spark, files, lambda saved: select_buckets(saved, query, clock(), window))
+
+        return with_progress(spark, "reading buckets", read)

@@ -1,7 +1,9 @@
-"""Shows the progress of a Spark job on a terminal."""
+"""Shows the start of Spark and the progress of a Spark job on a terminal."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TypeVar
 
 from pyspark.sql import SparkSession
@@ -9,10 +11,36 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from jobs.background import background
+from jobs.spark.session import session
+from quota.settings import Settings
 
 T = TypeVar("T")
 
 _UPDATE_SECONDS = 0.2
+
+
+@contextmanager
+def command_session(
+    settings: Settings, name: str, log: Path | None = None, *, delta: bool = False
+) -> Iterator[SparkSession]:
+    """Provide a session as `session` does, for a command that prints a result: standard error shows the start.
+
+    Nothing is shown if standard error is not a terminal.
+
+    Args:
+        settings: as for `session`.
+        name: as for `session`.
+        log: as for `session`.
+        delta: as for `session`.
+
+    Raises:
+        BadInput: there is no JVM, or there are no jars.
+        MutationQuotaError: a query failed inside the block.
+    """
+    with ExitStack() as stack:
+        with Console(stderr=True).status("starting Spark"):
+            spark = stack.enter_context(session(settings, name, log, delta=delta))
+        yield spark
 
 
 def with_progress(spark: SparkSession, description: str, work: Callable[[], T]) -> T:

@@ -8,8 +8,7 @@ from pyspark.sql import SparkSession
 from jobs.audit.tables.opening import open_known
 from jobs.audit.tables.specs import DECISIONS, QUOTA_CHANGES
 from jobs.spark.failures import query_errors
-from jobs.spark.progress import with_progress
-from jobs.spark.session import session
+from jobs.spark.progress import command_session, with_progress
 from jobs.whatif.candidates import parse_candidates
 from jobs.whatif.effects import Candidate, compute_effects
 from jobs.whatif.recorded import RecordedRequests, add_recorded_changes, load_file_requests, read_audited_requests
@@ -65,7 +64,7 @@ def what_if_session(settings: Settings, name: str) -> Iterator[SparkSession]:
         MutationQuotaError: Spark failed; the message is one line with the reason and advice.
     """
     log = settings.storage.local_folder("logs") / f"{name}.log"
-    with session(settings, name, log, delta=True) as spark, query_errors(name):
+    with command_session(settings, name, log, delta=True) as spark, query_errors(name):
         spark.conf.set("spark.sql.codegen.wholeStage", "true")  # worthwhile for the many rows of a table
         yield spark
 

@@ -70,6 +70,8 @@ class Call:
     """Topics without an outcome, by name."""
     refused: dict[str, Refusal] = field(init=False, default_factory=dict)
     """The topics that the last decision on them refused, by name."""
+    decision_ids: dict[str, str] = field(init=False, default_factory=dict)
+    """The id of the last decision on each topic, by name."""
     waits: dict[str, Wait] = field(init=False, default_factory=dict)
     """The answer that each topic sent is waiting for, by name."""
     request_ids: set[str] = field(init=False, default_factory=set)

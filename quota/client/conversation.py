@@ -124,6 +124,7 @@ class Conversation:
         if attempt is None:
             return
         call = attempt.call
+        call.decision_ids |= {topic.name: decision.decision_id for topic in attempt.topics}
         refused = {topic.name for topic in decision.topics if topic.error_code != ErrorCode.NONE}
         refusal = Refusal(decision.decision_id, decision.retry_at)
         self._on_refused(call, [topic for topic in attempt.topics if topic.name in refused], refusal, now)
@@ -136,6 +137,7 @@ class Conversation:
             return
         attempt = self._unapplied.pop(result.request_id, None) or self._undecided.get(result.request_id)
         if attempt is not None:
+            attempt.call.decision_ids |= {topic.name: result.decision_id for topic in result.topics}
             self.on_topic_results(attempt.call, result.topics)
 
     def on_topic_results(self, call: Call, results: Iterable[TopicResult]) -> None:

@@ -55,7 +55,7 @@ class PlannedChange(msgspec.Struct, frozen=True):
     after: QuotaConfigs | None
     """The quota after the change; null for none."""
     effective_at: int | None = None
-    """The time at which the change takes effect, epoch ms; null for an immediate change."""
+    """The time at which the change takes effect, epoch ms; null in a plan for an immediate change."""
 
 
 class QuotaChanges(msgspec.Struct, frozen=True):

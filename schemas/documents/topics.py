@@ -17,7 +17,7 @@ class TopicChange(msgspec.Struct, frozen=True):
     retry_at: int | None = None
     """The end of that time, epoch ms; null if the quota did not refuse the change."""
     decision_id: str | None = None
-    """The id of the decision that refused the change, as `explain` takes it; null if none did."""
+    """The id of the last decision on the change, as `explain` takes it; null if there was none."""
 
 
 class TopicChanges(msgspec.Struct, frozen=True):

@@ -98,7 +98,7 @@ def test_the_examples_of_refused_clients_run_as_printed(spark, base_settings, br
     assert done.returncode == 1
     assert "Created topic invoices" in own.stdout
     assert re.search(
-        r"Topic receipts refused: .* mutation-quota explain mutation-requests-\d+-\d+", own.stdout + own.stderr
+        r"Topic receipts refused: .*\nExplained by:\n  mutation-quota explain mutation-requests-\d+-\d+\n", own.stdout
     )
     assert own.returncode == 3
 

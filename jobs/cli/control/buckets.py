@@ -76,6 +76,7 @@ def list_buckets(
 
     Reads the last finished batch of enforce, which may be running. The current tokens are computed with the
     rate at the last use. A later quota change or reset shows up after the next request; see `quotas resolve`.
+    Starts Spark, which takes about 15 s.
 
     Examples:
       mutation-quota buckets list --in-debt
@@ -115,7 +116,7 @@ def reset(
 
     Resets the buckets of a user, of a client-id, or of both together, after confirmation. A user's reset includes the
     buckets of each of their client-ids, but not a group's bucket into which a callback puts them: `quotas resolve`
-    shows its tags. --dry-run counts the buckets in storage.root that match.
+    shows its tags. --dry-run counts the buckets in storage.root that match; it starts Spark, which takes about 15 s.
 
     Examples:
       mutation-quota buckets reset --user alice --dry-run
@@ -150,7 +151,7 @@ def export(*, file: FileOptions, output: OutputOptions, where: SettingsOptions) 
 
     enforce must be stopped. `enforce --reset-state --buckets FILE` starts another checkpoint with them, for example
     with another number of state partitions. --output is the format of the summary that is printed if --output-file
-    names a file.
+    names a file. Starts Spark, which takes about 15 s.
 
     Examples:
       mutation-quota buckets export --output-file buckets.jsonl

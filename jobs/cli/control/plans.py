@@ -64,7 +64,7 @@ def change_log(
     if steps and not confirmation.dry_run:
         confirmation.confirm(f"Make {plural(len(steps), 'change')} in the quota log ({tally(steps)})?")
         write_steps(settings, steps, effective_at, comment)
-    document = QuotaChanges(not confirmation.dry_run, [planned_change(step) for step in steps])
+    document = QuotaChanges(not confirmation.dry_run, [planned_change(step, effective_at) for step in steps])
     output.print(document, lambda: print_count(steps, dry_run=confirmation.dry_run), items="changes")
 
 

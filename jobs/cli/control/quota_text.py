@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from jobs.cli.output import print_table
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota
+from quota.records.quota import Quota, Window
 from quota.records.quota_log import to_configs
 from quota.settings.secrets import mask_secrets
 from quota.text import display_name, format_time, printable
@@ -30,13 +30,26 @@ def listed_quotas(configured: Iterable[QuotaChange], scheduled: Iterable[QuotaCh
     ]
 
 
-def print_quotas(configured: Sequence[QuotaChange], scheduled: Sequence[QuotaChange]) -> None:
-    """Print a table of the quotas in force, and one of the scheduled changes."""
+def print_quotas(configured: Sequence[QuotaChange], scheduled: Sequence[QuotaChange], window: Window) -> None:
+    """Print a table of the quotas in force, and one of the scheduled changes.
+
+    Args:
+        configured: the quotas in force.
+        scheduled: the scheduled changes.
+        window: the window, which determines the burst of quotas without their own.
+    """
     if configured:
-        print_table((*_COLUMNS, "SINCE"), map(_row, configured), numbers=_NUMBERS)
+        _print_table("SINCE", configured)
     if scheduled:
         print("Scheduled changes:")
-        print_table((*_COLUMNS, "FROM"), map(_row, scheduled), numbers=_NUMBERS)
+        _print_table("FROM", scheduled)
+    if any(each.quota and each.quota.burst is None for each in (*configured, *scheduled)):
+        print(f"BURST -: the default, {window.num} x {window.size_seconds} s of the rate; DEBT MS -: no bound")
+
+
+def _print_table(time: str, changes: Iterable[QuotaChange]) -> None:
+    columns = (*_COLUMNS, time)
+    print_table(columns, map(_row, changes), numbers=_NUMBERS, whole=columns[2:])
 
 
 def _listed(change: QuotaChange, *, since: int | None = None, effective_at: int | None = None) -> ListedQuota:
@@ -69,11 +82,15 @@ def _row(change: QuotaChange) -> list[str]:
     return [*entity_cells(change.entity), *limits, format_time(change.moment)]
 
 
-def planned_change(step: Step) -> PlannedChange:
-    """Return a step of a plan as data."""
-    return PlannedChange(
-        step.record.entity, quota_configs(step.before), quota_configs(step.after), step.record.effective_at
-    )
+def planned_change(step: Step, effective_at: int | None = None) -> PlannedChange:
+    """Return a step of a plan as data.
+
+    Args:
+        step: the step.
+        effective_at: the time when it takes effect unless it has its own, epoch ms; None for as soon as it is written.
+    """
+    moment = effective_at if step.record.effective_at is None else step.record.effective_at
+    return PlannedChange(step.record.entity, quota_configs(step.before), quota_configs(step.after), moment)
 
 
 def format_callback(setting: CallbackSetting | None) -> str:

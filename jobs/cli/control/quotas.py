@@ -10,6 +10,7 @@ from jobs.cli.control.entities import AnyClient, AnyUser, ClientDefaults, Entity
 from jobs.cli.control.quota_log import prepare_quota_topic, sign
 from jobs.cli.options import Client, Comment, EffectiveAt, KafkaOptions, ScheduledAt, User, split_configs
 from jobs.cli.output import OutputOptions, print_text
+from jobs.cli.program.completion import complete_config, complete_config_name
 from jobs.cli.times import parse_future_time, parse_time
 from quota.errors import BadInput, NotFound
 from quota.records.quota import Quota
@@ -30,11 +31,16 @@ def alter(
             metavar="NAME=VALUE,...",
             help=f"Configs to set: {RATE_CONFIG} (mutations/s), controller_mutation_burst, max_debt_ms, shadow "
             "(true or false). Repeatable.",
+            autocompletion=complete_config,
         ),
     ] = None,
     delete_config: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME,...", help=f"Configs to remove; {RATE_CONFIG} removes the whole quota. Repeatable."),
+        typer.Option(
+            metavar="NAME,...",
+            help=f"Configs to remove; {RATE_CONFIG} removes the whole quota. Repeatable.",
+            autocompletion=complete_config_name,
+        ),
     ] = None,
     effective_at: EffectiveAt = None,
     comment: Comment = None,
@@ -69,7 +75,7 @@ def alter(
 
     record, since = alter_quota(settings, entity, moment, make_record)
     what = "removed" if record.quota is None else format_quota(record.quota)
-    changed = PlannedChange(entity, quota_configs(before), quota_configs(record.quota), moment)
+    changed = PlannedChange(entity, quota_configs(before), quota_configs(record.quota), since)
     output.print(
         QuotaChanges(True, [changed]),
         lambda: print_text(f"Updated config for entity: {entity}: {what} from {format_time(since)} on."),
@@ -158,6 +164,6 @@ def describe(
     def table() -> None:
         if not configured:
             print("No quotas are set." if entity_filter.is_open else "No matching quota is in force.")
-        print_quotas(configured, scheduled)
+        print_quotas(configured, scheduled, settings.quota.window)
 
     output.print(Quotas(listed_quotas(configured, scheduled)), table, items="quotas")

@@ -66,7 +66,7 @@ def print_resolution(resolution: Resolution, levels: Sequence[Level], window: Wi
         print(labelled(label, text))
     if levels and not resolution.exempt:
         print()
-        print_table(_COLUMNS, map(_row, range(1, len(levels) + 1), levels), numbers=_NUMBERS)
+        print_table(_COLUMNS, map(_row, range(1, len(levels) + 1), levels), numbers=_NUMBERS, whole=_COLUMNS[3:])
 
 
 def _facts(resolution: Resolution, winner: Level | None, window: Window) -> Iterator[tuple[str, str]]:

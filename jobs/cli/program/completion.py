@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from typer.completion import get_completion_script  # type: ignore[attr-defined]
 
+from quota.records.quota_log import QUOTA_CONFIGS
 from quota.settings.listing import setting_names
 
 
@@ -19,6 +20,17 @@ def complete_setting_name(incomplete: str) -> list[str]:
     names = setting_names()
     sections = dict.fromkeys(name.partition(".")[0] for name in names)
     return [name for name in (*sections, *names) if name.startswith(incomplete)]
+
+
+def complete_config_name(incomplete: str) -> list[str]:
+    """Return the continuations of a list of configs such as `shadow,max`, whose last name is incomplete."""
+    before, comma, name = incomplete.rpartition(",")
+    return [f"{before}{comma}{each}" for each in QUOTA_CONFIGS if each.startswith(name)]
+
+
+def complete_config(incomplete: str) -> list[str]:
+    """Return the continuations of an incomplete value of `--add-config`, each up to its last value."""
+    return [f"{each}=" for each in complete_config_name(incomplete)]
 
 
 class Shell(enum.Enum):

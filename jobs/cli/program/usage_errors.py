@@ -27,7 +27,12 @@ _READ_STORAGE = {
 """The commands that read the storage root, and connect to no cluster."""
 
 _SHOWN, _SET, _DELETED = {"describe", "get", "list", "show"}, {"add", "alter", "create", "set"}, {"delete", "remove"}
-_SYNONYMS = ((_SHOWN, ("describe", "list", "show")), (_SET, ("alter", "create")), (_DELETED, ("delete",)))
+_SYNONYMS = (
+    (_SHOWN, ("describe", "list", "show")),
+    (_SET, ("alter", "create")),
+    (_DELETED, ("delete",)),
+    ({"explain"}, ("resolve",)),
+)
 """Names of commands in other programs, and ours."""
 
 _DELETING = ("--delete-config", "--reset")

@@ -16,6 +16,7 @@ from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.admin.dispatcher import Futures
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
 from quota.kafka.admin.options import ClientOptions
+from quota.kafka.admin.outcomes import TopicFuture
 from quota.kafka.clients import client_config, cluster_errors, reason
 from quota.kafka.timing import now_ms
 from quota.settings import Settings
@@ -92,6 +93,10 @@ class TopicChanges:
         def table() -> None:
             for each in results:
                 print_text(_line(each))
+            refusals = dict.fromkeys(each.decision_id for each in results if each.outcome == "refused")
+            commands = [f"  mutation-quota explain {decision_id}" for decision_id in refusals if decision_id]
+            if commands:  # each on its own line, which is not wrapped, so that it can be copied
+                print("Explained by:", *commands, sep="\n")
 
         self._output.print(documents.TopicChanges(list(results)), table, items="topics")
 
@@ -106,7 +111,7 @@ class TopicChanges:
         if waiting:
             names = [name for name, future in futures.items() if future in waiting]
             _log.info("%s", waiting_line(names, self._settings))
-        results = [_result(name, futures[name].exception(), done) for name in futures]
+        results = [_result(name, future, done) for name, future in futures.items()]
         self._print(results)
         outcomes = {each.outcome for each in results}
         if "failed" in outcomes:
@@ -127,15 +132,15 @@ def waiting_line(names: Sequence[str], settings: Settings) -> str:
     return f"waiting for {which}: {question}? Ctrl-C stops waiting"
 
 
-def _result(topic: str, error: BaseException | None, done: str) -> TopicChange:
-    match error:
+def _result(topic: str, future: TopicFuture, done: str) -> TopicChange:
+    match error := future.exception():
         case None:
-            return TopicChange(topic, done)
-        case ThrottlingQuotaExceededError(throttle_time_ms=wait, retry_at=retry_at, decision_id=decision_id):
+            return TopicChange(topic, done, decision_id=future.decision_id)
+        case ThrottlingQuotaExceededError(throttle_time_ms=wait, retry_at=retry_at):
             at = now_ms() + wait if retry_at is None else retry_at
-            return TopicChange(topic, "refused", "THROTTLING_QUOTA_EXCEEDED", wait, at, decision_id)
+            return TopicChange(topic, "refused", "THROTTLING_QUOTA_EXCEEDED", wait, at, future.decision_id)
         case KafkaException():
-            return TopicChange(topic, "failed", reason(error))
+            return TopicChange(topic, "failed", reason(error), decision_id=future.decision_id)
         case _:
             raise error
 
@@ -143,8 +148,7 @@ def _result(topic: str, error: BaseException | None, done: str) -> TopicChange:
 def _line(result: TopicChange) -> str:
     if result.outcome == "refused":
         when = f"try again in {format_seconds(result.throttle_time_ms)}, at {format_time(result.retry_at or 0)}"
-        explain = f" Explain it: mutation-quota explain {result.decision_id}" if result.decision_id else ""
-        return f"Topic {result.topic} refused: the mutation quota is exhausted; {when}.{explain}"
+        return f"Topic {result.topic} refused: the mutation quota is exhausted; {when}."
     if result.outcome == "failed":
         return f"Topic {result.topic} failed: {result.error}"
     if result.outcome.startswith("would be"):

@@ -1,13 +1,13 @@
 """`AIOQuotaAdminClient`: the client for asyncio."""
 
 import asyncio
-from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self
 
 from confluent_kafka.admin import NewPartitions, NewTopic
 
 from quota.kafka.admin.client import QuotaAdminClient
+from quota.kafka.admin.dispatcher import Futures
 
 AIOFutures = dict[str, "asyncio.Future[None]"]
 
@@ -60,5 +60,5 @@ class AIOQuotaAdminClient:
         return self._connected
 
 
-def _awaitable(futures: dict[str, "Future[None]"]) -> AIOFutures:
+def _awaitable(futures: Futures) -> AIOFutures:
     return {name: asyncio.wrap_future(future) for name, future in futures.items()}

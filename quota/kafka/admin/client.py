@@ -17,7 +17,8 @@ class QuotaAdminClient(AdminClient):
 
     Each sends one request to the request topic, waits for its decision, and returns a dict of futures by topic. A
     future completes with None once the topic is changed, with `ThrottlingQuotaExceededError` if the quota refused it,
-    or with a `KafkaException` that has the cluster's own message. All other methods are those of AdminClient.
+    or with a `KafkaException` that has the cluster's own message; its `decision_id` is the id of the decision. All
+    other methods are those of AdminClient.
 
     With `retry_on_quota_violation`, the default as in Kafka's own client, refused topics are requested again after
     the throttle time, until the time limit. While the client is throttled, no thread sends a request. Share one

@@ -6,7 +6,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 
 import msgspec
@@ -17,7 +17,7 @@ from quota.client.conversation import AppliedBy, Conversation, Effects
 from quota.client.task import Task
 from quota.errors import ClusterError
 from quota.kafka.admin.options import ClientOptions
-from quota.kafka.admin.outcomes import closed_error, kafka_error, outcome_error
+from quota.kafka.admin.outcomes import TopicFuture, closed_error, kafka_error, outcome_error
 from quota.kafka.requests import UNDELIVERED, Answer, AnswerReader, RequestWriter, rejected_id
 from quota.kafka.target.target import Stopped, Target
 from quota.records.dead_letter import DeadLetter
@@ -34,7 +34,7 @@ _MAX_SECONDS = 3600.0
 """librdkafka's maximum for a time limit."""
 _MIN_SECONDS = 0.1
 _JOIN_SECONDS = 5.0
-Futures = dict[str, Future[None]]
+Futures = dict[str, TopicFuture]
 FindMutations = Callable[[float], list[TopicMutation]]
 """Returns the mutations of a call; takes the time limit of its calls to the cluster, in seconds."""
 
@@ -72,7 +72,7 @@ class Dispatcher:
         self._lock = threading.RLock()
         self._completions: list[Callable[[], None]] = []
         self._futures: dict[Call, Futures] = {}
-        self._unfinished: set[Future[None]] = set()
+        self._unfinished: set[TopicFuture] = set()
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix=_WORKER_NAME)
         self._listener = threading.Thread(target=self._listen, name="mutation-quota-answers", daemon=True)
         self._listener.start()
@@ -130,8 +130,8 @@ class Dispatcher:
     def _new_reader(self) -> AnswerReader:
         return AnswerReader(self._options.settings, results=self._with_results, overrides=self._options.control)
 
-    def _future(self) -> Future[None]:
-        future: Future[None] = Future()
+    def _future(self) -> TopicFuture:
+        future = TopicFuture()
         future.set_running_or_notify_cancel()
         self._unfinished.add(future)
         future.add_done_callback(self._unfinished.discard)
@@ -242,6 +242,7 @@ class Dispatcher:
     def _on_outcome(self, call: Call, topic: TopicMutation, outcome: TopicOutcome) -> None:
         """Queue the completion of a topic's future."""
         future = self._futures[call].pop(topic.name)
+        future.decision_id = call.decision_ids.get(topic.name)
         if not self._futures[call]:
             del self._futures[call]
         if isinstance(outcome, NoAnswer) and self._closed.is_set():
@@ -255,6 +256,6 @@ class Dispatcher:
             self._completions.append(partial(_fail, future, error))
 
 
-def _fail(future: Future[None], error: BaseException) -> None:
+def _fail(future: TopicFuture, error: BaseException) -> None:
     if not future.done():
         future.set_exception(error)

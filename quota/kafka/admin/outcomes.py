@@ -1,10 +1,23 @@
-"""Outcomes of topics, as the exceptions of their futures."""
+"""Outcomes of topics: their futures, and the exceptions of these."""
+
+from concurrent.futures import Future
 
 from confluent_kafka import KafkaError, KafkaException
 
 from quota.client.call import NoAnswer, Throttled, TopicOutcome, Wait
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
 from quota.records.result import TopicResult
+
+
+class TopicFuture(Future[None]):
+    """The future of a topic's change; its result is None.
+
+    Attributes:
+        decision_id: the id of the last decision on the topic, which `mutation-quota explain` takes, once the future is
+            done; None if there was no decision.
+    """
+
+    decision_id: str | None = None
 
 
 def kafka_error(code: int, message: str) -> KafkaException:

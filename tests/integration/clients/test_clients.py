@@ -1,6 +1,7 @@
 """Clients against the running job: from a call to a topic that exists, or to an error that says why not."""
 
 import asyncio
+import json
 import sys
 import threading
 import time
@@ -354,6 +355,8 @@ def test_the_commands_of_topics(job, tmp_path):
         "Created topic cli-one.\nCreated topic cli-two.\n",
         "",
     )
+    (three,) = json.loads(topics_command("create", "--topic", "cli-three", "--json")[1])["topics"]
+    assert three["decision_id"].startswith(f"{job.settings.topics.requests}-")
     assert topics_command("create", "--topic", "cli-one", "--if-not-exists") == (0, "", "")
     assert topics_command("create", "--topic", "cli-one") == (
         1,

@@ -164,6 +164,22 @@ def test_a_call_is_one_request_for_all_its_topics_in_their_order():
     assert client.requested == ["cab"]
 
 
+def test_a_call_knows_the_last_decision_on_each_topic():
+    client = Client()
+    call = client.ask("ab")
+    assert call.decision_ids == {}
+    client.receive(refused="b", decision_id="mutation-requests-0-7")
+    client.receive(decision_id="mutation-requests-0-8")
+    assert call.decision_ids == {"a": "mutation-requests-0-7", "b": "mutation-requests-0-8"}
+
+
+def test_a_call_whose_result_arrives_before_the_decision_knows_the_decision():
+    client = Client(APPLIER)
+    call = client.ask("a")
+    client.receive_result("a")
+    assert call.decision_ids == {"a": "mutation-requests-0-0"}
+
+
 @pytest.mark.parametrize("operation", Operation)
 def test_a_request_has_its_sender_and_content_in_a_version_with_throttling(operation):
     client = Client()

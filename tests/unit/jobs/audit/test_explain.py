@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -12,6 +13,7 @@ from jobs.audit.quota_changes import row_to_entry
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import BadInput, ClusterError, MutationQuotaError, NotFound
+from quota.records import codec
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota, Window
@@ -148,6 +150,21 @@ def test_an_unknown_id_is_reported_even_if_no_cluster_answers(settings):
         ClusterError, match=r"mutation-requests-0-51: the table has no such decision, and .* cannot be searched"
     ):
         explain_decision(settings, "mutation-requests-0-51", 0)
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_decision_that_only_the_topic_has_is_reported_with_the_time_of_the_next_attempt(tmp_path, monkeypatch):
+    settings = load_settings([*options(tmp_path), "audit.trigger_seconds=2.5"], environment={}, with_default_file=False)
+    (newest,) = decide(None, [resolved(80, offset=51)], TokenBucket(Window(num=100)))[1]
+    message = SimpleNamespace(value=lambda: codec.encode(newest))
+    monkeypatch.setattr("jobs.audit.explain.read_topic", lambda *_: [message])
+    with pytest.raises(MutationQuotaError) as error:
+        explain_decision(settings, "mutation-requests-0-51", 0)
+    assert error.value.exit_code == 1
+    assert str(error.value) == (
+        "mutation-requests-0-51 was decided (ADMITTED, throttle 0 s), but the audit has not written it yet: "
+        "try again in 2.5 s (audit.trigger_seconds), and check that mutation-quota audit is running"
+    )
 
 
 def test_a_missing_table_is_reported(settings):

@@ -91,6 +91,7 @@ def test_a_malformed_argument_is_one_line_with_exit_code_2_and_contacts_no_clust
         (["quotas", "list"], "No such command 'list'. Did you mean 'describe'?"),
         (["quotas", "get"], "No such command 'get'. Did you mean 'describe'?"),
         (["quotas", "delete"], "No such command 'delete'. Did you mean 'alter --delete-config'?"),
+        (["quotas", "explain"], "No such command 'explain'. Did you mean 'resolve'?"),
         (["quotas", "set"], "No such command 'set'. Did you mean 'alter'?"),
         (["topics", "show"], "No such command 'show'. Did you mean 'describe' or 'list'?"),
         (["topics", "remove"], "No such command 'remove'. Did you mean 'delete'?"),

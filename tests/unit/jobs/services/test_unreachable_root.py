@@ -79,7 +79,7 @@ def test_when_the_queries_are_watched(settings, monkeypatch):
 def test_when_buckets_are_listed(settings, files, monkeypatch):
     monkeypatch.setattr(store, "Files", files)
     monkeypatch.setattr(store, "check_store", lambda _: None)
-    monkeypatch.setattr(store, "session", lambda *_: nullcontext())
+    monkeypatch.setattr(store, "command_session", lambda *_: nullcontext())
     with ending(settings):
         list_buckets(settings, BucketQuery({}, in_debt=False, order=Order.TOKENS, limit=1), lambda: 0)
 

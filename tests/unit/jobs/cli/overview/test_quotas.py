@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.__main__ import app
+from jobs.cli.control.quota_text import print_quotas
 from jobs.cli.output import print_text
 from jobs.cli.overview.quota_history import history_entries, print_history
 from jobs.cli.overview.quota_resolve import print_resolution
@@ -15,6 +16,7 @@ from quota.callbacks.timeline import CallbackTimeline
 from quota.kafka.quotas import log as quota_log
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
+from quota.records.quota import Quota, Window
 from quota.records.quota_log import (
     CallbackRecord,
     Cluster,
@@ -24,7 +26,7 @@ from quota.records.quota_log import (
     ResetRecord,
 )
 from quota.settings import Settings
-from quota.timeline.change import to_change
+from quota.timeline.change import QuotaChange, to_change
 
 ALICE, ANYBODY = QuotaEntity("alice"), QuotaEntity(None, None)
 RECORDS = [
@@ -116,6 +118,38 @@ def test_the_quota_that_applies_precedes_its_level(resolved):
         "    7  -          app             -      -        -  -",
         "    8  -          <default>       -      -        -  -",
     ]
+
+
+LONG = QuotaEntity("svc-payments-orchestrator-eu", "payments-orchestrator-admin-7f9c")
+
+
+def test_a_long_name_is_broken_in_the_list_of_quotas_and_not_the_times(lines_of):
+    default, own = QuotaChange(LONG, Quota(5.0), 1000), QuotaChange(ALICE, Quota(7.5, 1000.0, 60_000), 2000)
+    assert lines_of(print_quotas, [default], [own], Window()) == [
+        "USER        CLIENT-ID   RATE/S  BURST  DEBT MS  SHADOW  SINCE",
+        "svc-paymen  payments-o       5      -        -  no      1970-01-01T00:00:01.000Z",
+        "ts-orchest  rchestrato",
+        "rator-eu    r-admin-7f",
+        "            9c",
+        "Scheduled changes:",
+        "USER   CLIENT-ID  RATE/S  BURST  DEBT MS  SHADOW  FROM",
+        "alice  -             7.5   1000    60000  no      1970-01-01T00:00:02.000Z",
+        "BURST -: the default, 11 x 1 s of the rate; DEBT MS -: no bound",
+    ]
+
+
+def test_defaults_are_explained_only_if_a_quota_has_them(lines_of):
+    own = QuotaChange(ALICE, Quota(7.5, 1000.0, 60_000), 2000)
+    assert not any("default" in line for line in lines_of(print_quotas, [own], [], Window()))
+
+
+def test_a_long_name_is_broken_in_the_levels_and_not_the_times(lines_of):
+    quotas = CallbackTimeline(Settings().quota.callbacks)
+    quotas.add(to_change(QuotaRecord(LONG, 5.0), 1000))
+    levels = quotas.timeline.levels(LONG.user, LONG.client_id, 2000)
+    resolution = resolve_quota(LONG.user, LONG.client_id, 2000, quotas, Settings().policy)
+    lines = lines_of(print_resolution, resolution, levels, Window())
+    assert [line[-24:] for line in lines if line.startswith("    1  ")] == ["1970-01-01T00:00:01.000Z"]
 
 
 def test_a_client_without_a_quota_is_unlimited(resolved):

@@ -33,6 +33,9 @@ def completed(shell, line, word):
         ("mutation-quota maintain d", "dead_letters", "tenant_minutes"),
         ("mutation-quota config show quota.w", "quota.window_num", "kafka"),
         ("mutation-quota config show quo", "quota", "topics"),
+        ("mutation-quota quotas alter --add-config max", "max_debt_ms=", "controller_mutation_rate"),
+        ("mutation-quota quotas alter --add-config shadow=true,max", "shadow=true,max_debt_ms=", "controller"),
+        ("mutation-quota quotas alter --delete-config controller_mutation_b", "controller_mutation_burst", "="),
         ("mutation-quota status --set topics.part", "topics.partitions=", "topics.quotas="),
     ],
 )
@@ -58,6 +61,10 @@ def test_the_script_for_zsh_can_be_a_function_file():
     [
         ("mutation-quota quo", ["quotas"]),
         ("mutation-quota quotas describe --output js", ["json", "jsonl"]),
+        (
+            "mutation-quota quotas alter --add-config ''",
+            ["controller_mutation_rate=", "controller_mutation_burst=", "max_debt_ms=", "shadow="],
+        ),
     ],
 )
 def test_bash_completes_a_line_after_it_has_run_the_script(tmp_path, line, expected):

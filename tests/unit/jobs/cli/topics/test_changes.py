@@ -1,7 +1,8 @@
 """The responses that a change of topics at the command line waits for."""
 
+import json
 import logging
-from concurrent.futures import Future
+import sys
 
 import pytest
 import typer
@@ -11,18 +12,19 @@ from jobs.cli.topics import changes as topic_changes
 from jobs.cli.topics.changes import TopicChanges
 from quota.client.call import Refusal
 from quota.kafka.admin import ThrottlingQuotaExceededError
+from quota.kafka.admin.outcomes import TopicFuture, kafka_error
 from quota.settings import load_settings
 
 
-def changes(monkeypatch, silent_seconds, *more):
+def changes(monkeypatch, silent_seconds, *more, as_json=False):
     monkeypatch.setattr(topic_changes, "_SILENT_SECONDS", silent_seconds)
     monkeypatch.setattr(topic_changes.ClientOptions, "from_settings", lambda _settings: None)
     monkeypatch.setattr(topic_changes, "QuotaAdminClient", lambda _options: None)
     settings = load_settings(["kafka.bootstrap_servers=k:9092", *more], environment={}, with_default_file=False)
-    return TopicChanges(settings, OutputOptions())
+    return TopicChanges(settings, OutputOptions(as_json=as_json))
 
 
-class Late(Future):
+class Late(TopicFuture):
     """A future that is done when its result is requested."""
 
     def exception(self, timeout=None):
@@ -50,7 +52,7 @@ def test_a_slow_change_names_the_jobs_that_have_to_respond(more, question, monke
 
 
 def test_a_change_decided_in_time_prints_nothing_else(monkeypatch, caplog, capsys):
-    done = Future()
+    done = TopicFuture()
     done.set_result(None)
     with caplog.at_level(logging.INFO):
         changes(monkeypatch, 60).report("created", {"orders": done})
@@ -58,14 +60,61 @@ def test_a_change_decided_in_time_prints_nothing_else(monkeypatch, caplog, capsy
     assert capsys.readouterr().out == "Created topic orders.\n"
 
 
-def test_a_refusal_names_the_decision_and_its_time(monkeypatch, capsys):
-    refused = Future()
-    refusal = Refusal("mutation-requests-0-2328", 1_728_043_228_572)
-    refused.set_exception(ThrottlingQuotaExceededError("orders", 27_862, refusal))
+def refused(topic, decision_id):
+    future = TopicFuture()
+    future.decision_id = decision_id
+    refusal = decision_id and Refusal(decision_id, 1_728_043_228_572)
+    future.set_exception(ThrottlingQuotaExceededError(topic, 27_862, refusal))
+    return future
+
+
+def test_a_refusal_names_its_time_and_the_command_that_explains_it_on_its_own_line(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "40")
     with pytest.raises(typer.Exit) as exit_code:
-        changes(monkeypatch, 60).report("created", {"orders": refused})
+        changes(monkeypatch, 60).report("created", {"orders": refused("orders", "mutation-requests-0-2328")})
     assert exit_code.value.exit_code == 3
     assert capsys.readouterr().out == (
-        "Topic orders refused: the mutation quota is exhausted; try again in 27.862 s, at 2024-10-04T12:00:28.572Z. "
-        "Explain it: mutation-quota explain mutation-requests-0-2328\n"
+        "Topic orders refused: the mutation quota\n"
+        "  is exhausted; try again in 27.862 s,\n"
+        "  at 2024-10-04T12:00:28.572Z.\n"
+        "Explained by:\n"
+        "  mutation-quota explain mutation-requests-0-2328\n"
     )
+
+
+def test_a_decision_that_refused_several_topics_is_named_once(monkeypatch, capsys):
+    decisions = {"a": "requests-0-1", "b": "requests-0-1", "c": "requests-0-2"}
+    with pytest.raises(typer.Exit):
+        changes(monkeypatch, 60).report("created", {name: refused(name, each) for name, each in decisions.items()})
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(" refused: ")[0] for line in lines[:3]] == ["Topic a", "Topic b", "Topic c"]
+    assert lines[3:] == [
+        "Explained by:",
+        "  mutation-quota explain requests-0-1",
+        "  mutation-quota explain requests-0-2",
+    ]
+
+
+def test_a_topic_that_no_decision_refused_is_not_explained(monkeypatch, capsys):
+    with pytest.raises(typer.Exit):
+        changes(monkeypatch, 60).report("created", {"orders": refused("orders", None)})
+    assert capsys.readouterr().out.count("\n") == 1
+
+
+def test_data_have_the_decision_of_each_topic_that_was_decided(monkeypatch, capsys):
+    created, failed, undecided = futures = [TopicFuture(), TopicFuture(), TopicFuture()]
+    for future, decision_id in zip(futures, ["requests-0-1", "requests-0-2", None], strict=True):
+        future.decision_id = decision_id
+    created.set_result(None)
+    failed.set_exception(kafka_error(36, "Topic 'b' already exists."))
+    undecided.set_exception(kafka_error(7, "no decision"))
+    given = dict(zip("abc", futures, strict=True))
+    with pytest.raises(typer.Exit):
+        changes(monkeypatch, 60, as_json=True).report("created", given)
+    topics = json.loads(capsys.readouterr().out)["topics"]
+    assert [(each["outcome"], each["decision_id"]) for each in topics] == [
+        ("created", "requests-0-1"),
+        ("failed", "requests-0-2"),
+        ("failed", None),
+    ]
