@@ -64,12 +64,12 @@ DOCUMENTS: Mapping[str, type[msgspec.Struct]] = {
     "report": report.WrittenReport,
     "simulate": decisions.SimulatedDecisions,
     "status": status.Status,
-    "user-topics-prepare": cluster.UserTopics,
     "topics-alter": topics.TopicChanges,
     "topics-create": topics.TopicChanges,
     "topics-delete": topics.TopicChanges,
     "topics-describe": described_topics.DescribedTopics,
     "topics-list": described_topics.Topics,
+    "user-topics-prepare": cluster.UserTopics,
 }
 """The document of each command that prints data, by the command's words."""
 
@@ -94,12 +94,12 @@ ITEMS: Mapping[str, tuple[str, ...]] = {
     "quotas-rollback": ("changes",),
     "recommend": ("tenants",),
     "simulate": ("decisions", "dead_letters"),
-    "user-topics-prepare": ("topics",),
     "topics-alter": ("topics",),
     "topics-create": ("topics",),
     "topics-delete": ("topics",),
     "topics-describe": ("topics",),
     "topics-list": ("topics",),
+    "user-topics-prepare": ("topics",),
 }
 """The lists of a document of which `--output jsonl` prints an element per line; other documents are one line."""
 

@@ -115,7 +115,7 @@ def _run_view(
             live = stack.enter_context(Live(console=console, auto_refresh=False, screen=False))
             interval, show = (
                 Every(_DRAW_INTERVAL_SECONDS),
-                lambda now: live.update(view.fitted(console, now), refresh=True),
+                lambda now: live.update(view.draw(console, now), refresh=True),
             )
         else:
             print(view.title, flush=True)

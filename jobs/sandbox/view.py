@@ -32,19 +32,17 @@ class View:
         self._totals = DecisionTotals(window, _MAX_TENANTS)
         self._recent: deque[float] = deque()
         self._latencies: deque[tuple[float, int]] = deque(maxlen=_MAX_LATENCIES)
-        self._has_decisions = False
         self._quotes: dict[str, str] = {}
 
     @property
     def has_decisions(self) -> bool:
         """Whether there has been a decision."""
-        return self._has_decisions
+        return bool(self._totals.decisions)
 
     def record(self, received: ReceivedAnswer, now: float) -> None:
         """Add an answer to the totals."""
         self._totals.record(received.answer, received.at)
         if isinstance(received.answer, Decision):
-            self._has_decisions = True
             self._recent.append(now)
             self._latencies.append((now, received.at - received.answer.timestamp))
 
@@ -52,35 +50,42 @@ class View:
         """Show the last output of a client."""
         self._quotes[client] = output
 
-    def fitted(self, console: Console, now: float) -> RenderableType:
-        """Return the view with as many buckets as the terminal has lines for."""
-        others = console.render_lines(self.draw(now, max_rows=0), pad=False)
-        return self.draw(now, max_rows=min(_MAX_ROWS, max(0, console.height - len(others))))
+    def draw(self, console: Console, now: float) -> RenderableType:
+        """Return the view as a table, with as many buckets as the terminal has lines for."""
+        totals, tenants = self._totals_lines(now), self._tenants()
+        others = console.render_lines(self._drawn(totals, tenants, 0, now), pad=False)
+        return self._drawn(totals, tenants, min(_MAX_ROWS, max(0, console.height - len(others))), now)
 
-    def draw(self, now: float, max_rows: int = _MAX_ROWS) -> RenderableType:
-        """Return the view as a table of the `max_rows` buckets with the most mutations."""
+    def lines(self, now: float) -> list[str]:
+        """Return the totals in one line, and a line for each client with output."""
+        return ["; ".join(self._totals_lines(now)), *self._quoted()]
+
+    def _tenants(self) -> list[TenantMetrics]:
+        """Return the tenants, those with the most mutations first."""
+        return sorted(
+            self._totals.tenants.known,
+            key=lambda tenant: -(tenant.mutations_admitted + tenant.mutations_refused),
+        )
+
+    def _drawn(
+        self, totals: Sequence[str], tenants: Sequence[TenantMetrics], max_rows: int, now: float
+    ) -> RenderableType:
+        """Return the view with the buckets of the first `max_rows` tenants."""
         table = Table("user", "client-id", box=box.SIMPLE_HEAD, padding=0, show_edge=False)
         for name in _NUMBERS:
             table.add_column(name, justify="right", no_wrap=True)  # on a narrow terminal, names are truncated
-        tenants = self._totals.tenants.known
-        tenants.sort(key=lambda tenant: -(tenant.mutations_admitted + tenant.mutations_refused))
         for tenant in tenants[:max_rows]:
             _add_row(table, tenant, now)
         left_out = len(tenants) - max_rows
         footer = f"and {plural(left_out, 'more bucket')}; " if left_out > 0 else ""
         quotes = (Text(each) for each in self._quoted())
-        totals = Text("\n".join(self._totals_lines(now)))
         return Group(
             Text(self.title, style="bold"),
-            totals,
+            Text("\n".join(totals)),
             table,
             *quotes,
             Text(f"{footer}Ctrl-C stops everything", style="dim"),
         )
-
-    def lines(self, now: float) -> list[str]:
-        """Return the totals in one line, and a line for each client with output."""
-        return ["; ".join(self._totals_lines(now)), *self._quoted()]
 
     def _quoted(self) -> list[str]:
         return [f"{client} {output}" for client, output in self._quotes.items()]

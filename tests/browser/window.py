@@ -1,6 +1,7 @@
 """A headless Chromium: its window, and its logs."""
 
 import json
+import re
 from contextlib import contextmanager
 
 from selenium import webdriver
@@ -47,3 +48,8 @@ def block_urls(driver, *patterns):
     """Let requests of these URLs fail, and those of no other."""
     driver.execute_cdp_cmd("Network.enable", {})
     driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": list(patterns)})
+
+
+def breakable_units(shown):
+    """Return each number of a text that a line break may separate from its unit, with the unit."""
+    return re.findall(r"\d (?:ms|s|min|h|d|%|mutations/s)(?!\w)", shown)

@@ -44,7 +44,7 @@ def print_quotas(configured: Sequence[QuotaChange], scheduled: Sequence[QuotaCha
         print("Scheduled changes:")
         _print_table("FROM", scheduled)
     if any(each.quota and each.quota.burst is None for each in (*configured, *scheduled)):
-        print(f"BURST -: the default, {window.num} x {window.size_seconds} s of the rate; DEBT MS -: no bound")
+        print(f"BURST -: the default, {format_default_burst(window)}; DEBT MS -: no bound")
 
 
 def _print_table(time: str, changes: Iterable[QuotaChange]) -> None:
@@ -80,6 +80,11 @@ def _row(change: QuotaChange) -> list[str]:
     quota = change.quota
     limits = ["removed", "-", "-", "-"] if quota is None else [*limit_cells(quota), "yes" if quota.shadow else "no"]
     return [*entity_cells(change.entity), *limits, format_time(change.moment)]
+
+
+def format_default_burst(window: Window) -> str:
+    """Return in words the burst of a quota without its own."""
+    return f"{window.num} x {window.size_seconds} s of the rate"
 
 
 def planned_change(step: Step, effective_at: int | None = None) -> PlannedChange:

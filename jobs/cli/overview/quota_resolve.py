@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from jobs.cli.control.quota_text import entity_cells, limit_cells, quota_configs
+from jobs.cli.control.quota_text import entity_cells, format_default_burst, limit_cells, quota_configs
 from jobs.cli.options import At, Client, KafkaOptions, User
 from jobs.cli.output import OutputOptions, print_table
 from jobs.cli.program.wording import labelled
@@ -82,7 +82,7 @@ def _facts(resolution: Resolution, winner: Level | None, window: Window) -> Iter
     whose = f", set for {resolution.entity}" if resolution.entity else ""
     since = f" since {format_time(winner.change.moment)}" if winner and winner.change and not by else ""
     yield "Quota", f"{quota.rate:.10g} mutations/s{whose}{by}{since}"
-    own = "its own" if quota.burst is not None else f"{window.num} x {window.size_seconds} s of the rate"
+    own = "its own" if quota.burst is not None else format_default_burst(window)
     yield "Burst", f"{window.burst(quota.rate, quota.burst):.10g} mutations at once ({own})"
     if quota.max_debt_ms is not None:
         yield "Longest debt", f"{format_seconds(quota.max_debt_ms)} (max_debt_ms)"

@@ -98,6 +98,9 @@ function marks(changes) {
   };
 }
 
+// Whether this is the sum of the tenants that are not listed.
+const isOthers = (each) => each.name === DATA.others?.name;
+
 // The content of each chart for a selection: lines with their values, and a sentence that describes them.
 const CHARTS = {
   load: (chosen) => {
@@ -120,7 +123,7 @@ const CHARTS = {
     };
   },
   throttled: (chosen) => {
-    const one = chosen.tenant !== null && chosen.name !== DATA.others?.name;
+    const one = chosen.tenant !== null && !isOthers(chosen);
     const shares = chosen.throttled.map((ms) => ms / DATA.width);
     const top = highest(shares);
     return {
@@ -143,7 +146,7 @@ const CHARTS = {
     const charged = (one ? [chosen] : groups.map(slice))
       .map((each) => ({ name: each.name, values: values(each), low: lowest(values(each)) }))
       .filter((each) => each.low.value !== null);
-    const lines = charged.filter((each) => one || each.name !== DATA.others?.name).slice(0, 3)
+    const lines = charged.filter((each) => one || !isOthers(each)).slice(0, 3)
       .map((each, number) => ({ label: each.name, values: each.values, color: `--line-${number + 1}`, points: true }));
     const worst = charged.reduce((least, each) => (least && least.low.value <= each.low.value ? least : each), null);
     const isDrawn = lines.some((line) => line.label === worst?.name);

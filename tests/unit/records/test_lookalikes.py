@@ -6,6 +6,7 @@ import unicodedata
 
 import msgspec
 import pytest
+from rich.console import Console
 
 from jobs.sandbox.view import View
 from quota.admission.decide import decide
@@ -74,7 +75,7 @@ def test_all_names_are_displayed_differently_in_the_live_view():
     for user in names:
         _, (decision,) = decide(None, [resolved(1, user=user)], TokenBucket(Window()))
         view.record(ReceivedAnswer(with_tag(decision, user), 0), 0.0)
-    drawn = view.draw(0.0).renderables[2]
+    drawn = view.draw(Console(height=50), 0.0).renderables[2]
     shown = [cell.plain for cell in drawn.columns[0].cells]
     assert shown == ["alice", "'\u0430lice' (spelled '\\u0430lice')", "'\\x1b[2Jalice'"]
 

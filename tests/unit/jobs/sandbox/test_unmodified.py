@@ -5,6 +5,7 @@ from concurrent.futures import Future
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
+from rich.console import Console
 
 from jobs.sandbox.unmodified import KafkaTopics, Librdkafka
 from jobs.sandbox.view import View
@@ -113,4 +114,4 @@ def test_the_view_shows_the_last_lines_of_each_client():
     view.quote("kafka-topics.sh", "--create: Created topic a.")
     view.quote("kafka-topics.sh", f"--create: {REFUSED}")
     assert view.lines(0.0)[1:] == [f"kafka-topics.sh --create: {REFUSED}"]
-    assert view.draw(0.0).renderables[3].plain == f"kafka-topics.sh --create: {REFUSED}"
+    assert view.draw(Console(height=50), 0.0).renderables[3].plain == f"kafka-topics.sh --create: {REFUSED}"

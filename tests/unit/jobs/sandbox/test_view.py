@@ -15,8 +15,8 @@ from tests.support.factories import decide_all, resolved
 
 def drawn(view, width):
     """Return the lines of the view at time 0 in a terminal of this width."""
-    console = Console(width=width, file=io.StringIO())
-    console.print(view.draw(0.0))
+    console = Console(width=width, height=50, file=io.StringIO())
+    console.print(view.draw(console, 0.0))
     return [line.rstrip() for line in console.file.getvalue().splitlines()]
 
 
@@ -80,7 +80,7 @@ def test_buckets_that_a_terminal_has_no_lines_for_are_counted(view):
     view.quote("kafka-topics.sh", "--create: done")
     for height, shown in ((24, 16), (40, 20), (5, 0)):
         console = Console(width=80, height=height, file=io.StringIO())
-        console.print(view.fitted(console, 0.0))
+        console.print(view.draw(console, 0.0))
         lines = console.file.getvalue().splitlines()
         assert sum(line.startswith("user-") for line in lines) == shown
         assert lines[-1] == f"and {30 - shown} more buckets; Ctrl-C stops everything"
