@@ -41,7 +41,7 @@ READ_BY = {
 }
 """The programs that read each section."""
 
-_UNITS = {"_seconds": "s", "_ms": "ms", "_bytes": "bytes", "_chars": "characters"}
+_UNITS = {"_seconds": "s", "_bytes": "bytes", "_chars": "characters"}
 _MASKED = "password"
 
 

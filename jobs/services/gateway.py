@@ -65,7 +65,12 @@ async def _serve(settings: Settings, stop: threading.Event, endpoint: ServiceEnd
         protocol=protocol,
         offered=OfferedApis(protocol, rewritten=addresses.rewritten, permissive=own.permissive),
         addresses=addresses,
-        rules=Rules(own.when_silent, own.decision_timeout_ms, own.default_partitions, settings.kafka.bootstrap_servers),
+        rules=Rules(
+            own.when_silent,
+            round(own.decision_timeout_seconds * 1000),
+            own.default_partitions,
+            settings.kafka.bootstrap_servers,
+        ),
         mutes=Mutes(own.mute_by),
         authenticates=target.security.has_sasl,
         subject_claim=own.oauth_subject_claim,

@@ -49,8 +49,9 @@ class GatewaySettings(Section):
     """Without a decision: return an error (`closed`), proceed (`open`), or return error 89 to retry after a second
     (`again`)."""
 
-    decision_timeout_ms: Count = 10_000
-    """Time in ms that a decision may take, unless the client's own timeout is shorter."""
+    decision_timeout_seconds: Seconds = 10.0
+    """Time in seconds, above 0 and up to 86,400, that a decision may take, unless the client's own timeout is
+    shorter."""
 
     permissive: bool = True
     """Whether clients of old API versions may change topics. They are never refused, only muted (KIP-599)."""

@@ -213,11 +213,11 @@ class ClientSettings(Section):
     """Behaviour without a decision: fail `closed`, with an error at the time limit, or `open`, and proceed without
     it."""
 
-    open_after_ms: Count = 10_000
-    """Time in ms that a client that fails open waits for a decision."""
+    open_after_seconds: Seconds = 10.0
+    """Time in seconds, above 0 and up to 86,400, that a client that fails open waits for a decision."""
 
-    api_timeout_ms: Count = 60_000
-    """Time limit of a call in ms, Kafka's `default.api.timeout.ms`."""
+    api_timeout_seconds: Seconds = 60.0
+    """Time limit of a call in seconds, above 0 and up to 86,400, Kafka's `default.api.timeout.ms`."""
 
 
 class MetricsSettings(Section):

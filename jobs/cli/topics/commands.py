@@ -27,7 +27,11 @@ _MAX_PARTITIONS, _MAX_REPLICAS = 2**31 - 1, 2**15 - 1
 Timeout = Annotated[
     float | None,
     typer.Option(
-        "--timeout", min=0.1, max=86_400, metavar="SECONDS", help="Request timeout. Default: client.api_timeout_ms."
+        "--timeout",
+        min=0.1,
+        max=86_400,
+        metavar="SECONDS",
+        help="Request timeout. Default: client.api_timeout_seconds.",
     ),
 ]
 

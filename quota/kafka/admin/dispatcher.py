@@ -1,6 +1,7 @@
 """The dispatcher: carries on a conversation over Kafka, and completes the futures of its calls."""
 
 import logging
+import math
 import threading
 import time
 import uuid
@@ -50,12 +51,12 @@ class Dispatcher:
                 continues without it and tries again to connect.
         """
         self._options = options
-        self._time_limit = options.settings.client.api_timeout_ms / 1000
+        self._time_limit = options.settings.client.api_timeout_seconds
         applied_by = AppliedBy(options.settings.client.applied_by)
         self._with_results = applied_by is AppliedBy.APPLIER
         self._closed = threading.Event()
         self._writer = RequestWriter(
-            options.settings, overrides={**options.control, "message.timeout.ms": int(self._time_limit * 1000)}
+            options.settings, overrides={**options.control, "message.timeout.ms": math.ceil(self._time_limit * 1000)}
         )
         self._topic = options.settings.topics.requests_of(options.user)
         self._reader = self._first_reader()

@@ -1,5 +1,6 @@
 """The configuration of an application's client: librdkafka's settings, with the project's own among them."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -19,6 +20,8 @@ PREFIX = "mutation.quota."
 TIME_LIMIT = "default.api.timeout.ms"
 """The time limit of a call; the name is that of Kafka's own client."""
 
+_MAX_SECONDS = 86_400
+
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
@@ -37,7 +40,7 @@ class ClientOptions:
     def open_after_seconds(self) -> float | None:
         """How long to wait for a decision, in seconds, before proceeding without one; None to fail instead."""
         client = self.settings.client
-        return client.open_after_ms / 1000 if client.when_silent == "open" else None
+        return client.open_after_seconds if client.when_silent == "open" else None
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
@@ -53,7 +56,7 @@ class ClientOptions:
             raise BadInput("bootstrap.servers is missing: set the servers of the cluster whose topics to change")
         overrides = [f"kafka.bootstrap_servers={target['bootstrap.servers']}"]
         if TIME_LIMIT in config:
-            overrides.append(f"client.api_timeout_ms={config[TIME_LIMIT]}")
+            overrides.append(f"client.api_timeout_seconds={_seconds(config[TIME_LIMIT])}")
         overrides += [f"{name.removeprefix(PREFIX)}={value}" for name, value in own.items()]
         settings = load_settings(overrides, environment={}, with_default_file=False)
         return cls._with(settings, target, _control(settings, target))
@@ -74,6 +77,23 @@ class ClientOptions:
         client_id = settings.client.client_id or str(target.get("client.id") or NO_CLIENT_ID)
         settings.topics.requests_of(user)  # raises if a user topic cannot have this name
         return cls(settings, target, control, user, client_id)
+
+
+def _seconds(time_limit_ms: str | float) -> float:
+    """Return the time limit in seconds.
+
+    Raises:
+        BadInput: it is not a number of milliseconds from 1 to those of a day.
+    """
+    try:
+        seconds = int(time_limit_ms) / 1000
+    except (TypeError, ValueError, OverflowError):
+        seconds = math.nan
+    if not 0 < seconds <= _MAX_SECONDS:
+        raise BadInput(
+            f"{TIME_LIMIT}: expected a number of ms from 1 to {_MAX_SECONDS * 1000:,}, not {time_limit_ms!r}"
+        )
+    return seconds
 
 
 def _control(settings: Settings, target: Mapping[str, Any]) -> dict[str, Any]:

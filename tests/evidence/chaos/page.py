@@ -13,7 +13,8 @@ _INTRO = """\
 The experiment runs a real broker and `mutation-quota enforce`, started as an operator starts it. For some kills the job
 also runs the audit (`enforce.with_audit`), so that a kill hits both. Ten users send requests all the time: strict,
 permissive and validate-only requests of one to four topics, and some invalid records. Their quotas are changed, removed
-and set again. Unless stated otherwise, a kill sends SIGKILL to the driver and its JVM together, and the job is
+and set again. Spark passes its Python workers 50 records at a time instead of 1,000, so that kills also fall between
+two parts of a batch. Unless stated otherwise, a kill sends SIGKILL to the driver and its JVM together, and the job is
 restarted immediately.
 
 - **At a step.** The JVM is paused (SIGSTOP) at varying moments until the checkpoint, the topics and the Delta log show

@@ -49,7 +49,7 @@ class Storm:
 
     def _client(self, number):
         who = {"user": f"tenant-{number // 2}", "client_id": f"storm-{number}"}
-        limit = {"api_timeout_ms": int(CALL_SECONDS * 1000)}
+        limit = {"api_timeout_seconds": CALL_SECONDS}
         client = self._settings.client.model_copy(update={**who, **limit})
         return QuotaAdminClient(ClientOptions.from_settings(self._settings.model_copy(update={"client": client})))
 

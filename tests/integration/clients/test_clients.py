@@ -207,8 +207,8 @@ def test_validate_only_costs_nothing_and_creates_nothing(job):
 def test_a_client_without_a_decision_fails_or_proceeds_as_configured_and_recovers_with_the_job(job, caplog):
     job.stop()
     try:
-        closed = QuotaAdminClient(job.config("silent", api_timeout_ms=3000))
-        opened = QuotaAdminClient(job.config("silent", when_silent="open", open_after_ms=1000))
+        closed = QuotaAdminClient(job.config("silent", api_timeout_seconds=3))
+        opened = QuotaAdminClient(job.config("silent", when_silent="open", open_after_seconds=1))
         began = time.monotonic()
         failing = closed.create_topics([NewTopic("silent-closed", 1)])["silent-closed"]
         opened.create_topics([NewTopic("silent-opened", 1)])["silent-opened"].result(20)
@@ -295,7 +295,7 @@ def test_a_client_fails_open_even_if_it_never_reached_the_deciding_cluster(job):
     config = {**job.config("alone"), **control, "mutation.quota.kafka.timeout_seconds": 1}
     with pytest.raises(ClusterError):
         QuotaAdminClient(config)
-    opened = {"mutation.quota.client.when_silent": "open", "mutation.quota.client.open_after_ms": 500}
+    opened = {"mutation.quota.client.when_silent": "open", "mutation.quota.client.open_after_seconds": 0.5}
     with QuotaAdminClient({**config, **opened}) as admin:
         assert admin.create_topics([NewTopic("alone", 1)])["alone"].result(20) is None
 
@@ -326,10 +326,8 @@ def test_the_client_for_asyncio(job):
             "client.applied_by: expected 'client'",
         ),
         ({"bootstrap.servers": "x", "mutation.quota.clients.user": "a"}, "unknown setting clients.user"),
-        (
-            {"bootstrap.servers": "x", "default.api.timeout.ms": 0},
-            "client.api_timeout_ms: expected a number of at least 1",
-        ),
+        ({"bootstrap.servers": "x", "default.api.timeout.ms": 0}, "default.api.timeout.ms: expected a number of ms"),
+        ({"bootstrap.servers": "x", "default.api.timeout.ms": "1m"}, "from 1 to 86,400,000, not '1m'"),
     ],
 )
 def test_an_unusable_configuration_is_reported(config, message):

@@ -59,7 +59,7 @@ def test_a_broker_restarts_under_connected_clients(base_settings, tmp_path):
     with broker:
         settings = make_deployment(with_plaintext_cluster(base_settings, broker.address), "restart", tmp_path)
         prepare_topics(settings)
-        short = "gateway.decision_timeout_ms=3000"
+        short = "gateway.decision_timeout_seconds=3"
         with StandIn(settings), running_gateway(settings, tmp_path / "gateway.log", short) as gateway:
             admin = AdminClient({"bootstrap.servers": gateway.address, "log_level": 2})
             admin.create_topics([NewTopic("before", 1)])["before"].result(30)

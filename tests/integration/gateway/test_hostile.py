@@ -19,7 +19,7 @@ from tests.support.wire_client import WireClient
 OPTIONS = (
     "gateway.connections_max_idle_seconds=2",
     "gateway.max_connections=1500",
-    "gateway.decision_timeout_ms=4000",
+    "gateway.decision_timeout_seconds=4",
 )
 MEBIBYTE = 1024 * 1024
 

@@ -83,7 +83,7 @@ def sasl(base_settings, tmp_path_factory):
             "target.sasl_password=admin-secret",
             "gateway.authentication_timeout_seconds=2",
         ]
-        short = [*target, f"gateway.decision_timeout_ms={DECISION_MS}"]
+        short = [*target, f"gateway.decision_timeout_seconds={DECISION_MS / 1000}"]
         with StandIn(settings) as job, running_gateway(settings, folder / "gateway.log", *short) as gateway:
             yield SimpleNamespace(
                 settings=settings, job=job, gateway=gateway, broker_port=port, target=target, folder=folder
@@ -301,7 +301,7 @@ def test_a_session_outlasts_its_decisions(sasl):
 
 def test_a_decision_that_would_outlast_the_session_ends_before_it(sasl):
     """The decision timeout is longer than the session; the connection stays, and the client reauthenticates."""
-    long = [*sasl.target, "gateway.decision_timeout_ms=20000"]
+    long = [*sasl.target, "gateway.decision_timeout_seconds=20"]
     sasl.job.silent = True
     try:
         with (

@@ -47,7 +47,7 @@ def test_the_table_of_readers_has_each_section_once():
         "| `quota.window_num` | integer |  | `11` | 1 to 2,147,483,647 |",
         "| `quota.exempt_users` | list of strings |  | empty |  |",
         "| `storage.options` | table of secrets |  | empty |  |",
-        "| `client.open_after_ms` | integer | ms | `10000` | 1 to 2,147,483,647 |",
+        "| `client.open_after_seconds` | number | s | `10.0` | above 0, up to 86,400 |",
         "| `enforce.with_audit` | boolean |  | `false` |  |",
     ],
 )
@@ -135,3 +135,9 @@ def test_the_reference_figures_are_those_of_the_page_on_performance():
         f"| latency at 200 requests/s, median | {median} ms | a Kafka-to-Kafka query without state | {limit} ms |"
     )
     assert expected_row in (DOCS / "evidence/index.md").read_text()
+
+
+def test_each_duration_is_in_seconds():
+    """One unit for all settings; `keep_days` counts days of rows."""
+    assert not re.findall(r"^\| `([\w.]+_(?:ms|millis|minutes|hours))`", SETTINGS, re.MULTILINE)
+    assert len(re.findall(r"^\| `[\w.]+_seconds` \| (?:number|integer) \| s \|", SETTINGS, re.MULTILINE)) > 10
