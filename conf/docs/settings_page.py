@@ -43,6 +43,7 @@ READ_BY = {
 
 _UNITS = {"_seconds": "s", "_bytes": "bytes", "_chars": "characters"}
 _MASKED = "password"
+_INHERITED = "as `[kafka]`"
 
 
 def settings_sections() -> Iterator[str]:
@@ -52,12 +53,13 @@ def settings_sections() -> Iterator[str]:
         section = schema["$defs"][reference["$ref"].rpartition("/")[2]]
         yield from ("", f"### [{name}]", "", sentence(section["description"]), "", f"Read by: {READ_BY[name]}.", "")
         head = ("setting", "type", "unit", "default", "allowed", "description")
-        yield from table(head, (_row(f"{name}.{key}", each) for key, each in section["properties"].items()))
+        yield from table(head, (_row(name, key, each) for key, each in section["properties"].items()))
 
 
-def _row(key: str, field: Mapping[str, Any]) -> tuple[str, ...]:
+def _row(section: str, key: str, field: Mapping[str, Any]) -> tuple[str, ...]:
     unit = next((unit for suffix, unit in _UNITS.items() if key.endswith(suffix)), "")
-    return code(key), _type(field), unit, _default(field["default"]), _allowed(field), sentence(field["description"])
+    default = _INHERITED if section == "target" else _default(field["default"])
+    return code(f"{section}.{key}"), _type(field), unit, default, _allowed(field), sentence(field["description"])
 
 
 def _type(field: Mapping[str, Any]) -> str:

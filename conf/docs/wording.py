@@ -24,6 +24,7 @@ _QUOTING = {"test_help.py", "test_wording.py"}
 """Tests that quote words to avoid, such as names of options that no longer exist."""
 _NAME_PART = re.compile(r"[A-Z]?[a-z]+")
 _CONFIGURATION = (".conf", ".properties", ".service", ".toml", ".xml", ".yaml", ".yml")
+_PAGES = (".md", ".sql")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def _findings(path: Path, wanted: list[Rule]) -> Iterator[Finding]:
 
 def _files() -> Iterator[Path]:
     yield from sorted(CHECKOUT.glob("*.md"))
-    pages = sorted((CHECKOUT / "docs").rglob("*.md"))
+    pages = sorted(path for path in (CHECKOUT / "docs").rglob("*") if path.suffix in _PAGES)
     yield from (path for path in pages if CHECKOUT / "docs/evidence" not in path.parents)
     yield CHECKOUT / "Makefile"
     for assets in sorted((CHECKOUT / "jobs").rglob("assets")):

@@ -20,9 +20,9 @@ GROUP BY date_trunc('hour', m.timestamp)
 ORDER BY hour;
 
 -- 3. How long was each tenant throttled? (Overlapping throttle times count once.)
-WITH told AS (
+WITH throttled AS (
   SELECT d.tenant,
-         unix_millis(d.timestamp) AS told_at,
+         unix_millis(d.timestamp) AS throttled_at,
          unix_millis(d.retry_at) AS wait_until,
          max(unix_millis(d.retry_at)) OVER (
            PARTITION BY d.tenant ORDER BY d.timestamp, d.decision_id
@@ -33,14 +33,14 @@ WITH told AS (
 )
 SELECT t.tenant,
        count(*) AS times,
-       sum(greatest(0, t.wait_until - greatest(t.told_at, coalesce(t.known_until, t.told_at)))) AS throttled_ms
-FROM told t
+       sum(greatest(0, t.wait_until - greatest(t.throttled_at, coalesce(t.known_until, t.throttled_at)))) AS throttled_ms
+FROM throttled t
 GROUP BY t.tenant
 ORDER BY throttled_ms DESC, t.tenant;
 
 -- 4. Which quota was in force for a user and client-id at a given time, and who had set it?
--- (The most specific of the eight levels. A change that was taken back before its moment does not count; one that was
--- taken back too late does.)
+-- (The most specific of the eight levels. A change that was cancelled before its moment does not count; one that was
+-- cancelled too late does.)
 WITH asked AS (
   SELECT 'alice' AS user, 'app' AS client_id, TIMESTAMP '2026-11-21 14:00:00' AS moment
 ),

@@ -1,7 +1,7 @@
 """Errors of arguments as one line: the option, its value, and what is expected."""
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import typer
@@ -21,10 +21,15 @@ _READ_STORAGE = {
     "decisions list",
     "maintain",
     "minutes",
+    "observe compare",
     "recommend",
     "report",
 }
 """The commands that read the storage root, and connect to no cluster."""
+_OFFLINE = {"completion", "observe import", "quotas validate", "simulate"}
+"""The commands that read only their arguments and files."""
+_OWN_CLUSTER = {"broker", "demo"}
+"""The commands that start a cluster of their own."""
 
 _SHOWN, _SET, _DELETED = {"describe", "get", "list", "show"}, {"add", "alter", "create", "set"}, {"delete", "remove"}
 _SYNONYMS = (
@@ -53,17 +58,20 @@ def usage_message(error: typer.TyperException) -> str:
     return f"{name} {value}: expected {_expected(parameter)}"
 
 
-def suggested_commands(word: str, commands: Mapping[str, Any]) -> list[str]:
-    """Return the commands of a group that do what other programs call `word`.
+def suggested_commands(word: str, commands: Mapping[str, Any], options: Iterable[Any]) -> list[str]:
+    """Return the commands, or the option, of a group that do what other programs call `word`.
 
     Args:
-        word: a name that no command of the group has.
+        word: a name that no command of the group has, such as `list` or `version`.
         commands: the group's commands by name.
+        options: the group's own options.
     """
+    if any(f"--{word}" in each.opts for each in options):
+        return [f"--{word}"]
     found = [each for names, ours in _SYNONYMS if word in names for each in ours if each in commands]
     if word in _DELETED and not found and "alter" in commands:
-        options = _options(commands["alter"])
-        return [f"alter {each}" for each in _DELETING if each in options]
+        of_alter = set(_options(commands["alter"]))
+        return [f"alter {each}" for each in _DELETING if each in of_alter]
     return found
 
 
@@ -74,6 +82,10 @@ def _option_advice(error: Any) -> str:  # noqa: ANN401 Typer's types are private
     command = context.command_path.partition(" ")[2] if context else ""
     if name in _CONNECTING and command in _READ_STORAGE:
         return f"; {command} reads storage.root, not Kafka: use --set storage.root=..."
+    if name in _CONNECTING and command in _OFFLINE:
+        return f"; {command} connects to no cluster"
+    if name in _CONNECTING and command in _OWN_CLUSTER:
+        return f"; {command} starts its own cluster"
     if name == "--config" and "--settings" in options:
         return "; use --settings FILE"
     commands = getattr(context.command, "commands", {}).values() if context else ()

@@ -33,6 +33,8 @@ _PANELS = (
 
 _BEFORE_SECONDS = 3.0
 _AFTER_SECONDS = 3.0
+_LABEL_SHARE = 0.25
+"""The share of the axis that a label takes."""
 
 
 def draw(arms: Sequence[Arm], rate: float, file: Path) -> None:
@@ -71,7 +73,7 @@ def _draw_phase(axes: Sequence[Axes], arms: Sequence[Arm], name: str, rate: floa
     for number, phase in enumerate(phases):
         _steps(mutations, phase, _LOOKS[number, DIRECT][0], 1.0 if number else 2.0)
         if phase.caught_up is not None:
-            _mark_caught_up(usable, phase, _LOOKS[number, DIRECT][0], number)
+            _mark_caught_up(usable, phase, longest, _LOOKS[number, DIRECT][0], number)
     mutations.axhline(rate, color="black", linewidth=0.8, linestyle=":")
     mutations.text(1, 0.95, f"dotted: the quota, {rate:g}/s", transform=mutations.transAxes, ha="right", va="top")
     for each in (answered, usable, mutations):
@@ -97,17 +99,21 @@ def _dots(axes: Axes, timed: Sequence[tuple[Create, float | None]], phase: Phase
     )
 
 
-def _mark_caught_up(axes: Axes, phase: Phase, colour: str, number: int) -> None:
-    """Draw a line where the cluster had caught up, labelled at a different height for each arm."""
+def _mark_caught_up(axes: Axes, phase: Phase, longest: float, colour: str, number: int) -> None:
+    """Draw a line where the cluster had caught up, labelled at a different height for each arm.
+
+    The label is on the left of the line, unless that part of the axis, `longest` seconds long, has no room for it.
+    """
     seconds = (phase.caught_up or phase.ended) - phase.begun
+    has_room = seconds > _LABEL_SHARE * longest
     axes.axvline(seconds, color=colour, linewidth=1.0, linestyle="--")
     axes.annotate(
         f"caught up, {seconds:.0f} s",
         (seconds, 0.97 - 0.09 * number),
         xycoords=("data", "axes fraction"),
-        xytext=(-3, 0),
+        xytext=(-3 if has_room else 3, 0),
         textcoords="offset points",
-        ha="right",
+        ha="right" if has_room else "left",
         va="top",
         color=colour,
         fontsize=8,

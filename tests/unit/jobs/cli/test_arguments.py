@@ -82,7 +82,8 @@ def test_a_malformed_argument_is_one_line_with_exit_code_2_and_contacts_no_clust
                 "buckets export reads storage.root, not Kafka: use --set storage.root=..."
             ),
         ),
-        (["simulate", "--bootstrap-server", "b:1"], "No such option: --bootstrap-server"),
+        (["simulate", "--command-config", "f"], "No such option: --command-config; simulate connects to no cluster"),
+        (["demo", "--bootstrap-server", "b:1"], "No such option: --bootstrap-server; demo starts its own cluster"),
         (["enforce", "--config", "a.toml"], "No such option: --config; use --settings FILE"),
         (["--config", "a.toml", "status"], "No such option: --config; use --settings FILE"),
         (["callback", "alter", "--yes"], "No such option: --yes"),
@@ -97,6 +98,8 @@ def test_a_malformed_argument_is_one_line_with_exit_code_2_and_contacts_no_clust
         (["topics", "remove"], "No such command 'remove'. Did you mean 'delete'?"),
         (["callback", "delete"], "No such command 'delete'. Did you mean 'alter --delete-config' or 'alter --reset'?"),
         (["quotas", "frobnicate"], "No such command 'frobnicate'."),
+        (["version"], "No such command 'version'. Did you mean '--version'?"),
+        (["quotas", "help"], "No such command 'help'. Did you mean '--help'?"),
         (["quota", "describe"], "No such command 'quota'. Did you mean 'quotas'?"),
     ],
 )
