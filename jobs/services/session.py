@@ -61,7 +61,7 @@ def hold_leases(
     """
     with query_errors(queries[0]):
         files, me = Files(spark, settings), Holder.here(jvm_pid(spark))
-    on_loss, finish = partial(kill_jvm, spark), partial(stop_all, spark)
+    on_loss, finish = partial(kill_jvm, spark, me.jvm.pid), partial(stop_all, spark)
     with ExitStack() as leases:
         for query in queries:
             lease = Lease(files, query, settings.storage.lease_seconds, me)
@@ -118,6 +118,6 @@ def _claim(
             break
     if enforcing and settings.topics.user_topic_prefix and not user_topic_names(topic_ids, settings):
         _log.warning(
-            "no user has their own topic yet, or this principal may not describe them: mutation-quota tenants "
+            "no user has their own topic yet, or this principal may not describe them: mutation-quota user-topics "
             "prepare creates them and prints the ACLs"
         )

@@ -81,7 +81,6 @@ def spark_properties(
     started = {
         "spark.master": spark.master,
         "spark.driver.memory": spark.driver_memory,
-        _JAVA_OPTIONS: _log_options(settings, service),
     }
     jars = spark_jars(spark.jars)
     if settings.storage.is_s3 and not any(fnmatch(jar.name, _S3_JAR) for jar in jars):
@@ -95,8 +94,9 @@ def spark_properties(
         overriding[_CLASS_PATH] = os.pathsep.join([*map(str, jars), *filter(None, [spark.conf.get(_CLASS_PATH)])])
     else:
         started["spark.jars"] = ",".join(map(str, jars))
-    if java_options:
-        overriding[_JAVA_OPTIONS] = f"{spark.conf.get(_JAVA_OPTIONS, started[_JAVA_OPTIONS])} {java_options}"
+    # Java uses the last one of two options, so an operator's own come after those for the log.
+    options = [_log_options(settings, service), spark.conf.get(_JAVA_OPTIONS), java_options]
+    overriding[_JAVA_OPTIONS] = " ".join(filter(None, options))
     return (
         spark_defaults() | (_DELTA if delta else {}) | _derived(settings, service) | started | spark.conf | overriding
     )

@@ -154,15 +154,20 @@ def jvm_pid(spark: SparkSession) -> int:
     return int(jvm.java.lang.ProcessHandle.current().pid())
 
 
-def kill_jvm(spark: SparkSession) -> None:
-    """Kill a session's JVM immediately; may be called on any thread."""
+def kill_jvm(spark: SparkSession, pid: int) -> None:
+    """Kill a session's JVM immediately, even if it does not respond; may be called on any thread.
+
+    Args:
+        spark: the session.
+        pid: the process id of its JVM, from `jvm_pid`.
+    """
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 PySpark has no public access to the process it started
     own: Jvm | None = vars(gateway).get("own")
     if own is not None:
         own.kill()
         return
-    with suppress(Py4JError, OSError):  # the JVM of spark-submit, which runs this process
-        gateway.jvm.java.lang.Runtime.getRuntime().halt(1)
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)  # the JVM of spark-submit, which runs this process on the same machine
 
 
 def _service(name: str) -> str:

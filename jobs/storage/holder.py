@@ -58,6 +58,8 @@ class Holder(msgspec.Struct, frozen=True):
     jvm: Process
     started_at: int
     """The start of the run, epoch ms by the clock of the host."""
+    lease_seconds: float | None = None
+    """The duration of its lease [s]; None before it has one."""
     renewals: int = 0
     ended: bool = False
     """Whether the job has released the lease."""

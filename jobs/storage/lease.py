@@ -3,8 +3,8 @@
 A lease is a sequence of files, `leases/<query>/<number>`. The process that creates the next file holds the lease, and
 all others have lost it; the file system only has to reject the second of two processes that create the same file. The
 holder renews the lease by writing its own file again, which no other process writes. Clocks are never compared: a
-holder on another machine counts as dead if its file does not change for the duration of the lease, and a holder that
-could not renew its lease stops itself earlier than that.
+holder on another machine counts as dead if its file does not change for the duration of its lease, which the file
+contains, and a holder that could not renew its lease stops itself earlier than that.
 """
 
 import logging
@@ -70,7 +70,7 @@ class Lease:
         self._files = files
         self._query = query
         self._seconds = seconds
-        self._me = me
+        self._me = replace(me, lease_seconds=seconds)
         self._clock = clock
         self._others = Others(files, query, seconds, clock)
         self._number = 0
@@ -78,7 +78,7 @@ class Lease:
         self._reason = "the store does not respond"
 
     def claim(self, *, take_over: bool = False) -> None:
-        """Acquire the lease; wait for a holder that may be dead, at most for the duration of a lease.
+        """Acquire the lease; wait for a holder that may be dead, at most for the duration of its lease.
 
         Args:
             take_over: do not wait for a holder on another machine.

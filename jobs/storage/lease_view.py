@@ -77,7 +77,7 @@ class Others(NamedTuple):
     """The files of the storage root."""
     query: str
     seconds: float
-    """The duration of a lease that is not renewed [s]."""
+    """The duration of a lease whose file does not contain it [s]."""
     clock: Clock = CLOCK
 
     @property
@@ -96,7 +96,9 @@ class Others(NamedTuple):
             LeaseError: the holder runs.
         """
         began, holder, logged = self.clock.now(), found.holder, False
-        while self.clock.now() - began < self.seconds:
+        # The holder renews by its own setting, which may be longer than the one of this process.
+        seconds = (holder and holder.lease_seconds) or self.seconds
+        while self.clock.now() - began < seconds:
             if holder is not None and (holder.ended or holder.runs is False or (take_over and holder.runs is None)):
                 return
             now = self.newest
@@ -110,9 +112,9 @@ class Others(NamedTuple):
                     "%s: %s may still run here; waiting until its lease is renewed or expires, at most %.0f s",
                     self.query,
                     holder or "another process",
-                    self.seconds,
+                    seconds,
                 )
-            self.clock.sleep(min(_POLL_STORE_SECONDS, self.seconds / RENEWALS))
+            self.clock.sleep(min(_POLL_STORE_SECONDS, seconds / RENEWALS))
         if holder is not None and holder.runs:  # its JVM still runs, without its program
             raise _held_by(self.files, self.query, holder)
 

@@ -22,9 +22,13 @@ _PROBLEMS = {
     ),
     r"169\.254\.|NoAuthWithAWSException|NoAwsCredentials|Unable to load credentials|No AWS Credentials"
     "|loading credentials|IMDS": (f"there are no credentials; set {_KEYS}, or give the machine a role"),
+    "RequestTimeTooSkewed": "the clock of this machine differs too much from that of the store; correct it",
     r"AccessDenied|lacked the necessary privileges|403 Forbidden|Status Code: 403|InvalidToken": (
         "the store denies access with these credentials; allow them to list the bucket, and to get, put and delete "
         "objects below the root"
+    ),
+    "invalid peer certificate|PKIX path|SSLHandshake|SSL peer certificate|SSL CA cert": (
+        "the certificate of {endpoint} is not trusted; name its CA in SSL_CERT_FILE and in Java's trust store"
     ),
     r"Connection refused|ConnectException|NoRouteToHost|dns error|UnknownHost|Name or service not known"
     r"|timed out|ConnectTimeout|client error \(Connect\)|SlowDown|ServiceUnavailable|\b50[0-4] [A-Z]|Status Code: 50": (

@@ -45,6 +45,13 @@ def test_every_service_that_answers_probes_has_a_manifest():
     assert with_pods == set(PROBED)
 
 
+def test_the_steps_for_an_object_store_change_every_setting_of_the_root():
+    with_root = {file.stem for file in FILES if re.search(r"^ +\[storage\]\n +root =", file.read_text(), re.MULTILINE)}
+    assert with_root == {"settings", "minutes"}
+    steps = (CHECKOUT / "docs/how-to/platforms/deploy.md").read_text()
+    assert "2. In `settings.yaml` and in the ConfigMap of `minutes.yaml`, set `storage.root` to `s3a://...`" in steps
+
+
 @pytest.fixture
 def settings(tmp_path):
     """Return a function from a service to the settings that it reads."""

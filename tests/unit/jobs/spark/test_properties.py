@@ -116,7 +116,7 @@ def test_further_options_of_a_jvm_follow_those_of_the_settings(jars):
     assert log4j.startswith("-Dlog4j2.configurationFile=")
     assert further == "-Xa"
     given = load(f"spark.jars={jars}", f"spark.conf.{options}=-Xmine")
-    assert spark_properties(given, java_options="-Xa")[options] == "-Xmine -Xa"
+    assert spark_properties(given, java_options="-Xa")[options] == f"{log4j} -Xmine -Xa"
 
 
 def test_executors_may_get_tokens_from_the_configured_token_server():

@@ -142,6 +142,13 @@ def test_a_job_that_was_killed_on_another_machine_is_replaced_when_its_lease_has
     assert "waiting until its lease is renewed or expires, at most 1 s" in caplog.text
 
 
+@pytest.mark.parametrize(("of_holder", "of_second"), [(600, 45), (45, 600)])
+def test_a_holder_on_another_machine_is_waited_for_by_its_own_setting(store, clock, of_holder, of_second):
+    lease_of(store, elsewhere(), seconds=of_holder).claim()
+    lease_of(store, here(), seconds=of_second, clock=clock).claim()
+    assert clock.time == pytest.approx(of_holder, abs=2)
+
+
 def test_an_operator_who_knows_that_the_holder_is_gone_need_not_wait(store):
     lease_of(store, elsewhere()).claim()
 

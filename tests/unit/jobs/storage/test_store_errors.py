@@ -30,6 +30,7 @@ def refusal(port):
     [
         (403, "InvalidAccessKeyId", "the store does not know the access key; check storage.options fs.s3a.access.key"),
         (403, "SignatureDoesNotMatch", "the secret key is not the one of the access key; check storage.options"),
+        (403, "RequestTimeTooSkewed", "the clock of this machine differs too much from that of the store"),
         (403, "AccessDenied", "the store denies access with these credentials; allow them to list the bucket"),
         (400, "ExpiredToken", "the credentials have expired; renew them"),
         (404, "NoSuchBucket", "there is no such bucket; create it, or correct storage.root"),
@@ -58,6 +59,7 @@ def test_an_unavailable_store_is_named():
             "there are no credentials",
         ),
         ("java.net.ConnectException: Your endpoint configuration is wrong; Connection refused", "does not answer"),
+        ("PKIX path building failed: unable to find valid certification path to requested target", "is not trusted"),
         ("The provided token has expired. (Service: S3, Status Code: 400", "have expired"),
         ("Kernel error -> The operation lacked the necessary privileges to complete for path r", "denies access"),
     ],
