@@ -181,6 +181,7 @@ def test_an_error_is_one_line_with_the_token_servers_message(cluster, tmp_path):
         ({"sasl_oauthbearer_token_endpoint_url": down}, f"{known} {down}: Connection refused"),
     ]
     commands = [("quotas", "describe"), ("quotas", "drift"), ("status",), ("applier", "--once"), ("gateway",)]
+    commands += [("enforce",), ("audit",)]  # before they start a JVM
 
     def fails(case, args=commands[0]):
         return command(cluster, "operator", *args, timeout_seconds=2, **case[0])
