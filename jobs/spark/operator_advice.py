@@ -58,7 +58,7 @@ _ADVICE = {
         "the jobs' jars (from make package, in dist/jars) are not on Spark's class path; "
         "pass them to spark-submit with --jars, or set spark.jars"
     ),
-    "SaslAuthenticationException": (
+    r"SaslAuthenticationException|IllegalSaslStateException|KafkaException: javax\S+LoginException": (
         "Kafka at {servers} rejects the login, or a token has expired while the token server is unavailable; "
         f"check both, {_AGAIN}"
     ),

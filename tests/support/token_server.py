@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 from urllib.parse import parse_qs
 
 from jobs.sandbox.broker import HOST, free_port
@@ -57,6 +57,16 @@ def signed_token(config: str) -> tuple[str, float]:
     return Signer(Path(folder)).sign(subject), time.time() + _HOUR
 
 
+class Grant(NamedTuple):
+    """A token that was granted."""
+
+    client_id: str
+    at: float
+    """The time, by the monotonic clock [s]."""
+    to_java: bool
+    """Whether a Java client had requested it."""
+
+
 class TokenServer:
     """A server on a free port of 127.0.0.1; as a context manager it serves inside the block."""
 
@@ -73,8 +83,8 @@ class TokenServer:
         self.signer = signer
         self.clients = dict(clients)
         self.lifetime_seconds: float = _HOUR
-        self.granted: list[str] = []
-        """The client id of each token that was granted."""
+        self.granted: list[Grant] = []
+        """The tokens that were granted."""
         self._port = free_port()
         self._certificate = certificate
         self._server: ThreadingHTTPServer | None = None
@@ -116,7 +126,7 @@ class TokenServer:
             server.shutdown()
             server.server_close()
 
-    def answer(self, client_id: str, secret: str, scope: str) -> tuple[int, dict[str, object]]:
+    def answer(self, client_id: str, secret: str, scope: str, user_agent: str) -> tuple[int, dict[str, object]]:
         """Return the status and the answer to a request for a token."""
         if client_id not in self.clients:
             return 401, {"error": "invalid_client", "error_description": f"client {client_id} is not known"}
@@ -124,7 +134,7 @@ class TokenServer:
             return 401, {"error": "invalid_client", "error_description": "the client secret is wrong"}
         if scope not in {"", SCOPE}:
             return 400, {"error": "invalid_scope", "error_description": f"no scope {scope}"}
-        self.granted.append(client_id)
+        self.granted.append(Grant(client_id, time.monotonic(), user_agent.startswith("Java/")))
         token = self.signer.sign(client_id, self.lifetime_seconds)
         return 200, {"access_token": token, "token_type": "Bearer", "expires_in": int(self.lifetime_seconds)}
 
@@ -141,7 +151,8 @@ class TokenServer:
                 client_id, secret = form.get("client_id", [""])[0], form.get("client_secret", [""])[0]
                 if kind == "Basic":
                     client_id, _, secret = base64.b64decode(encoded).decode().partition(":")
-                self._send(*owner.answer(client_id, secret, form.get("scope", [""])[0]))
+                scope, user_agent = form.get("scope", [""])[0], self.headers.get("User-Agent", "")
+                self._send(*owner.answer(client_id, secret, scope, user_agent))
 
             def _send(self, status: int, body: object) -> None:
                 content = json.dumps(body).encode()

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -30,9 +31,14 @@ from tests.support.checkout import CHECKOUT
 from tests.support.clients import QUIET
 from tests.support.factories import request_json
 from tests.support.gateway import protocol
-from tests.support.programs import run
+from tests.support.programs import command_line, run
 from tests.support.token_broker import SECRETS, token_broker
 from tests.support.waiting import until
+
+LIFETIME_SECONDS = 22
+"""Of the tokens that a job renews. Spark's clients renew them 15 s before they expire; below 20 s, they warn."""
+
+DEADLINE_SECONDS = 120
 
 
 @pytest.fixture(scope="module")
@@ -168,6 +174,43 @@ def test_a_token_is_renewed_while_a_client_runs(cluster):
         cluster.plain.lifetime_seconds = 3600
 
 
+def test_enforce_renews_its_tokens_and_ends_when_none_are_issued(cluster, monkeypatch):
+    """Only the requests of Spark's clients in Java count. The broker ends sessions with their tokens."""
+    monkeypatch.setattr(cluster.tls, "lifetime_seconds", LIFETIME_SECONDS)
+    before = len(cluster.tls.granted)
+    options = [option for each in cluster.options("enforce") for option in ("--set", each)]
+    log = cluster.folder / "enforce.log"
+    with log.open("wb") as output:
+        job = subprocess.Popen(command_line("enforce", *options), stdout=output, stderr=output, cwd=cluster.folder)
+
+    def runs_beyond_the_first_token():
+        assert job.poll() is None, log.read_text()[-2000:]
+        granted = [each for each in cluster.tls.granted[before:] if each.client_id == "enforce" and each.to_java]
+        return granted and granted[-1].at > granted[0].at + LIFETIME_SECONDS
+
+    try:
+        until(runs_beyond_the_first_token, DEADLINE_SECONDS)
+        writer = RequestWriter(cluster.settings("tenant", cluster.plain))
+        writer.send_bytes("mutation-requests", request_json(1, request_id="after-renewal"))
+        writer.flush(30)
+        until(lambda: "after-renewal" in {each["request_id"] for each in decided(cluster)})
+        assert "ExpiringCredentialRefreshingLogin" not in log.read_text()  # no warning at each renewal
+        cluster.tls.stop()
+        try:
+            assert job.wait(DEADLINE_SECONDS) == 1
+        finally:
+            cluster.tls.start()
+    finally:
+        job.kill()
+        job.wait()
+    printed = log.read_text()
+    assert "mutation-quota: enforce failed: " in printed
+    advice = "rejects the login, or a token has expired while the token server is unavailable; check both, then start "
+    assert printed.endswith(
+        f"; Kafka at {cluster.address} {advice}it again: it continues from its checkpoint, and nothing is lost\n"
+    )
+
+
 def test_an_error_is_one_line_with_the_token_servers_message(cluster, tmp_path):
     wrong = tmp_path / "wrong"
     wrong.write_text("wrong-xyzzy")
@@ -181,6 +224,7 @@ def test_an_error_is_one_line_with_the_token_servers_message(cluster, tmp_path):
         ({"sasl_oauthbearer_token_endpoint_url": down}, f"{known} {down}: Connection refused"),
     ]
     commands = [("quotas", "describe"), ("quotas", "drift"), ("status",), ("applier", "--once"), ("gateway",)]
+    commands += [("enforce",), ("audit",)]  # before they start a JVM
 
     def fails(case, args=commands[0]):
         return command(cluster, "operator", *args, timeout_seconds=2, **case[0])

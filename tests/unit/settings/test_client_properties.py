@@ -171,8 +171,16 @@ def test_an_error_of_javas_client_is_reported_without_the_value():
     assert "xyzzy" not in str(raised.value)
 
 
-def test_a_login_that_is_no_longer_accepted_is_reported_with_advice():
-    text = 'org.apache.kafka.common.errors.SaslAuthenticationException: {"status":"invalid_token"}'
+@pytest.mark.parametrize(
+    "text",
+    [
+        'org.apache.kafka.common.errors.SaslAuthenticationException: {"status":"invalid_token"}',
+        "org.apache.kafka.common.errors.IllegalSaslStateException: Unexpected handshake request with client mechanism",
+        "org.apache.kafka.common.KafkaException: javax.security.auth.login.LoginException: An internal error occurred",
+        "org.apache.kafka.common.KafkaException: javax.security.auth.login.LoginException: java.io.IOException: 401",
+    ],
+)
+def test_a_login_that_is_no_longer_accepted_is_reported_with_advice(text):
     with pytest.raises(MutationQuotaError) as raised, with_operator_advice(load()):
         raise QueryFailed("enforce", text)
     assert (

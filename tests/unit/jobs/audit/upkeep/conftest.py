@@ -19,6 +19,7 @@ from jobs.audit.tables.specs import DECISIONS
 from jobs.audit.upkeep.plan import REGULAR, keep_days, plan_upkeep
 from jobs.audit.upkeep.work import maintain
 from quota.records import codec
+from quota.settings import load_settings
 from tests.support.factories import decided
 from tests.support.rows import kafka_rows, micro_batch
 from tests.support.tables import DAY, names_in
@@ -117,6 +118,21 @@ def _age_removals(checkpoint, milliseconds):
 @pytest.fixture
 def kept(settings):
     return Decisions(settings)
+
+
+@pytest.fixture
+def keeping(base, tmp_path):
+    """Return the decisions of a deployment that retains so many days of them."""
+
+    def make(days):
+        settings = load_settings(
+            [f"storage.root={base(tmp_path).storage.root}", f"audit.keep_days.decisions={days}"],
+            environment={},
+            with_default_file=False,
+        )
+        return Decisions(settings)
+
+    return make
 
 
 @pytest.fixture

@@ -9,24 +9,9 @@ from deltalake import write_deltalake
 from jobs.audit.upkeep.plan import THOROUGH
 from quota.errors import BadInput
 from quota.settings import load_settings
-from tests.unit.jobs.audit.upkeep.conftest import NOON, Decisions
+from tests.unit.jobs.audit.upkeep.conftest import NOON
 
 TOMORROW = NOON + timedelta(days=1)
-
-
-@pytest.fixture
-def keeping(base, tmp_path):
-    """Return the decisions of a deployment that retains so many days of them."""
-
-    def make(days):
-        settings = load_settings(
-            [f"storage.root={base(tmp_path).storage.root}", f"audit.keep_days.decisions={days}"],
-            environment={},
-            with_default_file=False,
-        )
-        return Decisions(settings)
-
-    return make
 
 
 def test_rows_are_retained_for_the_configured_days_before_the_newest_date(keeping):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -170,6 +171,16 @@ def test_it_is_due_after_the_first_batch_of_a_query_with_once(kept):
     kept.commit(REGULAR.newest + 1)
     Upkeep(kept.settings, "audit", 300.0, once=True).after_batch()
     assert kept.files == {"2026-11-21": 1}
+
+
+def test_its_daily_part_deletes_rows_older_than_the_configured_days(keeping):
+    kept = keeping(1)
+    kept.commit(1, day=-3000)
+    kept.commit(1)
+    kept.maintain(NOON - timedelta(days=9000))  # the last one was long ago
+    assert kept.offsets == [1, 2]
+    Upkeep(kept.settings, "audit", 300.0, once=True).after_batch()
+    assert kept.offsets == [2]
 
 
 def test_zero_seconds_turn_it_off(kept, clock):
