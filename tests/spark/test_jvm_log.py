@@ -37,6 +37,7 @@ def lines(tmp_path):
         java, *arguments = java_command(source, JARS)
         conf = f"-Dlog4j2.configurationFile={(CHECKOUT / 'conf/log4j2.properties').as_uri()}"
         done = subprocess.run([java, conf, *options, *arguments], capture_output=True, text=True, check=True)
+        assert done.stderr.endswith("\n")
         return done.stderr.splitlines()
 
     return run
@@ -61,4 +62,4 @@ def test_a_json_event_is_a_line_with_the_fields_of_the_python_log(lines):
 def test_a_text_log_is_readable(lines):
     *_, error, reason = lines()
     assert error.endswith(" ERROR Source: it fails")
-    assert reason.strip() == "why"
+    assert reason == "why"
