@@ -43,7 +43,6 @@ READ_BY = {
 
 _UNITS = {"_seconds": "s", "_bytes": "bytes", "_chars": "characters"}
 _MASKED = "password"
-_INHERITED = "as `[kafka]`"
 
 
 def settings_sections() -> Iterator[str]:
@@ -58,7 +57,7 @@ def settings_sections() -> Iterator[str]:
 
 def _row(section: str, key: str, field: Mapping[str, Any]) -> tuple[str, ...]:
     unit = next((unit for suffix, unit in _UNITS.items() if key.endswith(suffix)), "")
-    default = _INHERITED if section == "target" else _default(field["default"])
+    default = _inherited(key) if section == "target" else _default(field["default"])
     return code(f"{section}.{key}"), _type(field), unit, default, _allowed(field), sentence(field["description"])
 
 
@@ -69,6 +68,10 @@ def _type(field: Mapping[str, Any]) -> str:
     if kind == "object":
         return f"table of {_type(field['additionalProperties'])}s"
     return "secret" if field.get("format") == _MASKED else kind
+
+
+def _inherited(key: str) -> str:
+    return "as `[kafka]`, if `[target]` is empty" if key == "librdkafka" else "as `[kafka]`"
 
 
 def _default(value: object) -> str:

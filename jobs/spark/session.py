@@ -166,8 +166,10 @@ def kill_jvm(spark: SparkSession, pid: int) -> None:
     if own is not None:
         own.kill()
         return
-    with suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)  # the JVM of spark-submit, which runs this process on the same machine
+    with suppress(ProcessLookupError):  # the JVM of spark-submit, which runs this process on the same machine
+        os.kill(pid, signal.SIGKILL)
+    with suppress(Py4JError, OSError):  # the first process of a container ignores that signal
+        gateway.jvm.java.lang.Runtime.getRuntime().halt(1)
 
 
 def _service(name: str) -> str:

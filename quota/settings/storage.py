@@ -105,7 +105,8 @@ class StorageSettings(Section):
     """deltalake's options for the root's file system. For S3 they follow from `options`; these here take precedence."""
 
     lease_seconds: Annotated[float, Field(ge=3, le=3600)] = 45.0
-    """Time in seconds, 3 to 3,600, after which a lease that a job on another machine no longer renews expires."""
+    """Time in seconds, 3 to 3,600, after which a job on another machine may replace one that no longer renews its
+    lease."""
 
     @property
     def url(self) -> str:

@@ -27,8 +27,9 @@ _PROBLEMS = {
         "the store denies access with these credentials; allow them to list the bucket, and to get, put and delete "
         "objects below the root"
     ),
-    "invalid peer certificate|PKIX path|SSLHandshake|SSL peer certificate|SSL CA cert": (
-        "the certificate of {endpoint} is not trusted; name its CA in SSL_CERT_FILE and in Java's trust store"
+    "invalid peer certificate|PKIX path|No subject alternative|SSL peer certificate|SSL CA cert": (
+        "the certificate of {endpoint} is not accepted; name its CA in SSL_CERT_FILE and in Java's trust store, or "
+        "check its host name and dates"
     ),
     r"Connection refused|ConnectException|NoRouteToHost|dns error|UnknownHost|Name or service not known"
     r"|timed out|ConnectTimeout|client error \(Connect\)|SlowDown|ServiceUnavailable|\b50[0-4] [A-Z]|Status Code: 50": (

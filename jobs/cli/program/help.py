@@ -9,7 +9,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from jobs.cli.program.help_text import Rows, help_text
 from jobs.cli.program.single_values import SingleValues
-from jobs.cli.program.usage_errors import suggested_commands
+from jobs.cli.program.usage_errors import suggestions
 
 Command: TypeAlias = Callable[..., None]
 
@@ -58,7 +58,7 @@ class HelpfulGroup(SingleValues, TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401
         """Return the command at the start of the arguments; the error for a name of another program suggests ours."""
         if not ctx.resilient_parsing and args[0] not in self.commands:
-            suggested = suggested_commands(args[0], self.commands, self.get_params(ctx))
+            suggested = suggestions(args[0], self.commands, self.get_params(ctx))
             if suggested:
                 ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(map(repr, suggested))}?")
         return super().resolve_command(ctx, args)

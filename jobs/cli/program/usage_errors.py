@@ -58,8 +58,8 @@ def usage_message(error: typer.TyperException) -> str:
     return f"{name} {value}: expected {_expected(parameter)}"
 
 
-def suggested_commands(word: str, commands: Mapping[str, Any], options: Iterable[Any]) -> list[str]:
-    """Return the commands, or the option, of a group that do what other programs call `word`.
+def suggestions(word: str, commands: Mapping[str, Any], options: Iterable[Any]) -> list[str]:
+    """Return the option or the commands of a group that do what other programs call `word`.
 
     Args:
         word: a name that no command of the group has, such as `list` or `version`.

@@ -129,4 +129,4 @@ def test_the_time_of_a_restart_is_that_of_the_chaos_page():
     assert f"a median of [{on_disk} s](../evidence/chaos.md) from a start to the first batch" in words_of(
         "explanation/guarantees.md"
     )
-    assert f"{on_disk} s from a start to the first batch, {on_s3} s on S3" in words_of("evidence/index.md")
+    assert words_of("evidence/index.md").count(f"{on_disk} s from a start to the first batch, {on_s3} s on S3") == 1

@@ -33,6 +33,13 @@ def test_both_renderers_read_a_page_equally(page):
     assert list(misread(page.read_text())) == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_each_row_of_a_table_has_the_cells_of_its_head(page):
+    tables = re.findall(r"(?:^\|.*\n)+", page.read_text(), re.MULTILINE)
+    cells = [[len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()] for table in tables]
+    assert [table for table, counts in zip(tables, cells, strict=True) if len(set(counts)) > 1] == []
+
+
 @pytest.mark.parametrize(
     "text",
     [

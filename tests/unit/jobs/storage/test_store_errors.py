@@ -59,7 +59,7 @@ def test_an_unavailable_store_is_named():
             "there are no credentials",
         ),
         ("java.net.ConnectException: Your endpoint configuration is wrong; Connection refused", "does not answer"),
-        ("PKIX path building failed: unable to find valid certification path to requested target", "is not trusted"),
+        ("PKIX path building failed: unable to find valid certification path to requested target", "is not accepted"),
         ("The provided token has expired. (Service: S3, Status Code: 400", "have expired"),
         ("Kernel error -> The operation lacked the necessary privileges to complete for path r", "denies access"),
     ],
