@@ -75,8 +75,10 @@ Pattern = Annotated[str, AfterValidator(_check_pattern)]
 NameList = Annotated[list[Name], BeforeValidator(_split)]
 TopicName = Annotated[str, StringConstraints(pattern=_TOPIC)]
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
-Seconds = Annotated[float, Field(gt=0, le=86_400)]
-SecondsOrZero = Annotated[float, Field(ge=0, le=86_400)]
+MAX_SECONDS = 86_400
+"""The largest value of most durations in the settings [s]: a day."""
+Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
+SecondsOrZero = Annotated[float, Field(ge=0, le=MAX_SECONDS)]
 
 
 def in_bytes(memory: str) -> int:

@@ -14,22 +14,22 @@ _MIN_SIMILARITY = 0.75
 """The lowest similarity (difflib's ratio) of an option that is suggested."""
 
 _CONNECTING = {"--bootstrap-server", "--command-config"}
-_READ_STORAGE = {
-    "backtest",
-    "buckets export",
-    "buckets list",
-    "decisions list",
-    "maintain",
-    "minutes",
-    "observe compare",
-    "recommend",
-    "report",
+_WITHOUT_CLUSTER = {
+    "reads storage.root, not Kafka: use --set storage.root=...": {
+        "backtest",
+        "buckets export",
+        "buckets list",
+        "decisions list",
+        "maintain",
+        "minutes",
+        "observe compare",
+        "recommend",
+        "report",
+    },
+    "connects to no cluster": {"completion", "observe import", "quotas validate", "simulate"},
+    "starts its own cluster": {"broker", "demo"},
 }
-"""The commands that read the storage root, and connect to no cluster."""
-_OFFLINE = {"completion", "observe import", "quotas validate", "simulate"}
-"""The commands that read only their arguments and files."""
-_OWN_CLUSTER = {"broker", "demo"}
-"""The commands that start a cluster of their own."""
+"""The commands without these options, by what they do instead."""
 
 _SHOWN, _SET, _DELETED = {"describe", "get", "list", "show"}, {"add", "alter", "create", "set"}, {"delete", "remove"}
 _SYNONYMS = (
@@ -80,12 +80,9 @@ def _option_advice(error: Any) -> str:  # noqa: ANN401 Typer's types are private
     name, context = error.option_name, error.ctx
     options = set(_options(context.command)) if context else set()
     command = context.command_path.partition(" ")[2] if context else ""
-    if name in _CONNECTING and command in _READ_STORAGE:
-        return f"; {command} reads storage.root, not Kafka: use --set storage.root=..."
-    if name in _CONNECTING and command in _OFFLINE:
-        return f"; {command} connects to no cluster"
-    if name in _CONNECTING and command in _OWN_CLUSTER:
-        return f"; {command} starts its own cluster"
+    reason = next((reason for reason, names in _WITHOUT_CLUSTER.items() if command in names), None)
+    if name in _CONNECTING and reason:
+        return f"; {command} {reason}"
     if name == "--config" and "--settings" in options:
         return "; use --settings FILE"
     commands = getattr(context.command, "commands", {}).values() if context else ()

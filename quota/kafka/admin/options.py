@@ -13,14 +13,13 @@ from quota.records.request import ANONYMOUS, NO_CLIENT_ID
 from quota.settings import Settings, load_settings
 from quota.settings.security.properties import is_security
 from quota.settings.security.settings import SecuritySettings
+from quota.settings.types import MAX_SECONDS
 
 PREFIX = "mutation.quota."
 """The prefix of the project's settings, as in `mutation.quota.client.user` or `mutation.quota.topics.requests`."""
 
 TIME_LIMIT = "default.api.timeout.ms"
 """The time limit of a call; the name is that of Kafka's own client."""
-
-_MAX_SECONDS = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +88,8 @@ def _seconds(time_limit_ms: str | float) -> float:
         seconds = int(time_limit_ms) / 1000
     except (TypeError, ValueError, OverflowError):
         seconds = math.nan
-    if not 0 < seconds <= _MAX_SECONDS:
-        raise BadInput(
-            f"{TIME_LIMIT}: expected a number of ms from 1 to {_MAX_SECONDS * 1000:,}, not {time_limit_ms!r}"
-        )
+    if not 0 < seconds <= MAX_SECONDS:
+        raise BadInput(f"{TIME_LIMIT}: expected a number of ms from 1 to {MAX_SECONDS * 1000:,}, not {time_limit_ms!r}")
     return seconds
 
 

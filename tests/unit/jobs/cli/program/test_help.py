@@ -3,10 +3,12 @@
 import shlex
 
 import pytest
+import typer
 from typer.main import get_command
 from typer.testing import CliRunner
 
 from jobs.__main__ import app
+from jobs.cli.program.usage_errors import usage_message
 from schemas.command_schemas import DOCUMENTS
 
 ROOT = get_command(app)
@@ -104,6 +106,17 @@ def test_a_command_that_connects_to_kafka_has_the_options_to_connect_and_no_othe
     options = {option for each in COMMANDS[words].params for option in each.opts}
     expected = set() if words in WITHOUT_KAFKA else {"--bootstrap-server", "--command-config"}
     assert options & {"--bootstrap-server", "--command-config"} == expected
+
+
+@pytest.mark.parametrize("words", sorted(WITHOUT_KAFKA), ids=" ".join)
+def test_a_command_that_takes_no_servers_says_why(words):
+    with pytest.raises(typer.TyperException) as raised:
+        ROOT.main([*words, "--bootstrap-server", "b:1"], standalone_mode=False, prog_name="mutation-quota")
+    message = usage_message(raised.value)
+    assert message.startswith(f"No such option: --bootstrap-server; {' '.join(words)} ")
+    assert any(
+        reason in message for reason in ("reads storage.root", "connects to no cluster", "starts its own cluster")
+    )
 
 
 @EACH_COMMAND
