@@ -73,19 +73,6 @@ class AuditSettings(Section):
         return self
 
 
-class MinutesSettings(Section):
-    """The query that aggregates each tenant's decisions by minute."""
-
-    trigger_seconds: SecondsOrZero = 60.0
-    """Time between micro-batches in seconds, up to 86,400. Each recomputes the minutes that received new decisions."""
-
-    upkeep_seconds: SecondsOrZero = 300.0
-    """Time between upkeeps of `tenant_minutes` in seconds, up to 86,400. 0 for none."""
-
-    keep_days: Annotated[int, Field(ge=0, le=36_500)] = 0
-    """Days for which rows of `tenant_minutes` are retained, up to 36,500. 0 retains all."""
-
-
 class ApplierSettings(Section):
     """The applier, which carries admitted mutations out."""
 

@@ -30,7 +30,6 @@ WITHOUT_KAFKA = {
     ("buckets", "list"),
     ("decisions", "list"),
     ("maintain",),
-    ("minutes",),
     ("observe", "compare"),
     ("observe", "import"),
     ("recommend",),
