@@ -132,13 +132,12 @@ pictures: $(PACKAGES) ## pictures of the report and the dashboard; needs chromiu
 docs-serve: $(PACKAGES) ## serve the site at http://127.0.0.1:8000; Ctrl-C stops it
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --config-file conf/docs/mkdocs.yml
 
-lint: $(PACKAGES) docs ## check code, types, imports, documentation and wording
+lint: $(PACKAGES) docs ## check code, types, imports and documentation
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python -m conf.docs --check
-	@$(BIN)/python -m conf.docs.wording
 
 format: $(PACKAGES) ## format the code with ruff
 	@$(BIN)/ruff format .

@@ -1,4 +1,1 @@
-"""The documents that commands print with `--output json`.
-
-May import: quota.
-"""
+"""The documents that commands print with `--output json`."""
