@@ -1,1 +1,1 @@
-"""What-if evaluations with Spark or of files: simulate, backtest, recommend and observe compare."""
+"""What-if evaluations with Spark or of files: simulate, backtest and recommend."""

@@ -29,7 +29,6 @@ WITHOUT_KAFKA = {
     ("buckets", "list"),
     ("decisions", "list"),
     ("maintain",),
-    ("observe", "compare"),
     ("observe", "import"),
     ("recommend",),
     ("report",),
