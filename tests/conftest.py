@@ -26,6 +26,8 @@ os.environ.update(SPARK_ENVIRONMENT)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+pytest_plugins = ["tests.support.budget"]
+
 _NUMBERS = itertools.count()
 """Numbers of deployments: the name of a topic does not contain the parameters of a test."""
 
