@@ -125,6 +125,11 @@ class Broker:
         return f"{HOST}:{self.port}"
 
     @property
+    def is_running(self) -> bool:
+        """Whether its process runs."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
     def pid(self) -> int:
         """The process id of the running broker.
 
@@ -214,7 +219,7 @@ class Broker:
         Raises:
             ClusterError: it has ended; the message contains the last line of its log.
         """
-        if self._process is None or self._process.poll() is not None:
+        if not self.is_running:
             files = [self._output_file, self._log_file]
             output = "".join(file.read_text(errors="replace") for file in files if file.exists())
             raise ClusterError(f"the broker has exited: {_last_line(output)}")

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from jobs.enforce.query import start_enforce
-from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
+from jobs.sandbox.broker import with_plaintext_cluster
 from jobs.spark.queries import stop_after_batch
 from jobs.storage.starting import reset_checkpoint
 from quota.errors import MutationQuotaError
@@ -223,24 +223,22 @@ def test_a_full_disk_is_reported_and_the_job_continues_once_there_is_space(spark
     assert operator.audited == ["a", "b"]
 
 
-def test_a_restart_of_the_broker_does_not_stop_the_job(spark, base_settings, tmp_path):
-    """A separate broker is stopped during the query; later requests are decided by the same query."""
-    with embedded_broker(base_settings, 0, tmp_path / "broker") as own:
-        operator = Operator(
-            spark, make_deployment(with_plaintext_cluster(base_settings, own.address), "restarted", tmp_path / "root")
-        )
-        query = start_enforce(spark, operator.settings)
-        try:
-            operator.request("a")
-            until(lambda: sum(each["numInputRows"] for each in query.recentProgress) == 1)
-            own.stop()
-            own.start()
-            operator.request("b")
-            until(lambda: sum(each["numInputRows"] for each in query.recentProgress) == 2)
-            assert query.isActive
-        finally:
-            stop_after_batch([query])
-        assert operator.decided == {"a": 40.0, "b": -20.0}
+def test_a_restart_of_the_broker_does_not_stop_the_job(spark, base_settings, another_broker, tmp_path):
+    """The broker is stopped during the query; later requests are decided by the same query."""
+    settings = with_plaintext_cluster(base_settings, another_broker.address)
+    operator = Operator(spark, make_deployment(settings, "restarted", tmp_path / "root"))
+    query = start_enforce(spark, operator.settings)
+    try:
+        operator.request("a")
+        until(lambda: sum(each["numInputRows"] for each in query.recentProgress) == 1)
+        another_broker.stop()
+        another_broker.start()
+        operator.request("b")
+        until(lambda: sum(each["numInputRows"] for each in query.recentProgress) == 2)
+        assert query.isActive
+    finally:
+        stop_after_batch([query])
+    assert operator.decided == {"a": 40.0, "b": -20.0}
 
 
 def test_the_programs_last_line_names_the_error_and_the_option_to_start_over(operator, command):
