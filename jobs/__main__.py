@@ -52,7 +52,6 @@ SECTIONS: Sections = {
     "Services": {
         "enforce": services.enforce,
         "audit": services.audit,
-        "minutes": services.minutes,
         "applier": services.applier,
         "gateway": services.gateway,
     },

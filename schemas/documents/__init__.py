@@ -1,4 +1,4 @@
-"""The documents that commands print with `--output json`; `schemas/json/output` has a JSON Schema of each.
+"""The documents that commands print with `--output json`.
 
 May import: quota.
 """

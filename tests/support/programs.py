@@ -1,6 +1,5 @@
 """The project's commands as processes, and the processes that they start."""
 
-import json
 import os
 import random
 import signal
@@ -9,13 +8,8 @@ import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
-from itertools import pairwise
 from pathlib import Path
 
-from jsonschema import Draft202012Validator
-
-from schemas.command_schemas import DOCUMENTS
-from schemas.json_schemas import schema_file
 from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options
 
@@ -33,9 +27,6 @@ SPARK_ENVIRONMENT = {"SPARK_SUBMIT_OPTS": f"{JVM_OPTIONS}{_ARCHIVE_OPTIONS}"}
 """Environment of a process that starts Spark; unlike JAVA_TOOL_OPTIONS it is not reported on standard error."""
 
 
-_DATA_PRINTED = {0, 3}
-"""Exit codes of commands that have printed their data."""
-
 _TIMES = slice(11, 15)
 """The processor times in `_stat`: user and system, of the process and of its exited children."""
 
@@ -45,30 +36,14 @@ def command_line(*args):
     return [sys.executable, "-m", "jobs", *args]
 
 
-def check_output(args, output):
-    """Check the JSON that a command has printed by the schema of its output."""
-    words = [*args, *map("-".join, pairwise(args))]
-    (name,) = [each for each in words if each in DOCUMENTS]
-    if name == "observe-import" and "--output-file" not in args:
-        return  # standard output has the requests
-    schema = json.loads(schema_file(f"output/{name}").read_text())
-    Draft202012Validator(schema).validate(json.loads(output))
-
-
 def environment_of(code):
     """Return the environment of a process that runs the code of another checkout, a folder."""
     return os.environ | {"PYTHONPATH": str(code)}
 
 
 def run(*args, cwd=None):
-    """Run a command to its end, and return the completed process with its output as text.
-
-    The output of `--json` must conform to the command's schema.
-    """
-    done = subprocess.run(command_line(*args), capture_output=True, text=True, cwd=cwd, check=False)
-    if "--json" in args and done.returncode in _DATA_PRINTED:
-        check_output(args, done.stdout)
-    return done
+    """Run a command to its end, and return the completed process with its output as text."""
+    return subprocess.run(command_line(*args), capture_output=True, text=True, cwd=cwd, check=False)
 
 
 @contextmanager

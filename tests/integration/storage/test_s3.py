@@ -10,9 +10,7 @@ import msgspec
 import pytest
 from deltalake import DeltaTable
 
-from jobs.audit.minutes import start_minutes
 from jobs.buckets.moving import capture_buckets, restore_buckets
-from jobs.spark.queries import run_until
 from jobs.storage.files import Files
 from jobs.storage.holder import Holder
 from jobs.storage.lease import Lease, hold_lease
@@ -109,7 +107,6 @@ def _root(settings, server):
     [
         "enforce",
         "audit",
-        "minutes",
         "report",
         "backtest",
         "recommend --capacity 100",
@@ -147,7 +144,7 @@ def s3_spark(spark, server):
         hadoop.unset(name)
 
 
-def test_buckets_are_moved_the_state_is_reset_and_minutes_are_summed_up(s3_spark, in_s3, server, tmp_path):
+def test_buckets_are_moved_and_the_state_is_reset(s3_spark, in_s3, server, tmp_path):
     operator = Operator(s3_spark, in_s3)
     operator.request("first", "second")
     operator.enforce()
@@ -159,8 +156,6 @@ def test_buckets_are_moved_the_state_is_reset_and_minutes_are_summed_up(s3_spark
     operator.enforce()
     operator.audit()
     assert operator.decided == {"first": 40.0, "second": -20.0, "third": -20.0}
-    run_until(threading.Event(), [start_minutes(s3_spark, in_s3, once=True)])
-    assert sum(each["decisions"] for each in read_table(in_s3, "tenant_minutes")) == 3
     outcome = run("backtest", "--candidate", "window-num=100", *_root(in_s3, server), cwd=tmp_path)
     assert outcome.returncode == 0, outcome.stderr
 
