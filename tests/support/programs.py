@@ -10,12 +10,20 @@ import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options
 
 JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """A JVM that exits within minutes gains nothing from the second compiler; without it, a start takes half the work."""
 
-SPARK_ENVIRONMENT = {"SPARK_SUBMIT_OPTS": JVM_OPTIONS}
+CLASS_ARCHIVE = CHECKOUT / ".jars" / "tests.jsa"
+"""The classes of Spark's JVM, with which it starts quicker; `tests.support.class_archive` writes it."""
+
+NO_ARCHIVE_LOG = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
+
+_ARCHIVE_OPTIONS = f' "-XX:SharedArchiveFile={CLASS_ARCHIVE}" {NO_ARCHIVE_LOG}' if CLASS_ARCHIVE.exists() else ""
+
+SPARK_ENVIRONMENT = {"SPARK_SUBMIT_OPTS": f"{JVM_OPTIONS}{_ARCHIVE_OPTIONS}"}
 """Environment of a process that starts Spark; unlike JAVA_TOOL_OPTIONS it is not reported on standard error."""
 
 

@@ -28,7 +28,7 @@ from tests.support.deployment import as_options
 from tests.support.factories import request_json
 from tests.support.monitoring import METRICS
 from tests.support.operator import HARDLY_ANY
-from tests.support.programs import child_processes
+from tests.support.programs import JVM_OPTIONS, child_processes
 from tests.support.topics import produce
 from tests.support.waiting import until
 
@@ -172,9 +172,11 @@ def test_a_job_that_logs_as_json_writes_nothing_else_from_its_start_to_a_crash(p
     assert (last["level"], last["error"]) == ("ERROR", "MutationQuotaError")
 
 
+@pytest.mark.nightly
 def test_a_job_writes_a_class_archive_when_it_is_stopped_and_starts_with_it_the_next_time(
-    program, deployment, tmp_path
+    program, deployment, tmp_path, monkeypatch
 ):
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", JVM_OPTIONS)  # without the archive of the tests
     archives = tmp_path / "class archives"
     options = (*as_options(deployment), "--set", f"storage.root={deployment.storage.root}")
     for mapped in (False, True):

@@ -61,6 +61,7 @@ def decided(settings):
     return sum(end_offsets(settings, settings.topics.decisions).values())
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(1200)
 def test_a_kill_under_load_loses_duplicates_and_changes_nothing(in_s3, server, tmp_path):
     """Driver and JVM of enforce and audit are killed and restarted; then the results are checked."""
