@@ -4,8 +4,8 @@ import platform
 
 from tests.evidence.chaos.brokers import Failure
 from tests.evidence.chaos.steps import AuditStep, Step
-from tests.evidence.chaos.verdict import BROKER_CHECKS, CHECKS, COPIES_DIFFER
 from tests.evidence.pages import Table, versions
+from tests.support.chaos.verdict import BROKER_CHECKS, CHECKS, COPIES_DIFFER
 
 _INTRO = """\
 `make chaos` writes this page. It repeats the experiment, and fails if any figure that must be 0 is not.

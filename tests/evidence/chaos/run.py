@@ -5,13 +5,13 @@ import time
 from contextlib import contextmanager
 
 from quota.kafka.topics.preparation import prepare_topics
-from tests.evidence.chaos.evidence import gather
 from tests.evidence.chaos.kills import Killer, Part
-from tests.evidence.chaos.processes import Job
 from tests.evidence.chaos.steps import AuditStep, Step
-from tests.evidence.chaos.traffic import Traffic
-from tests.evidence.chaos.verdict import verdict_on
-from tests.support.deployment import make_deployment
+from tests.support.chaos.evidence import gather
+from tests.support.chaos.processes import Job
+from tests.support.chaos.traffic import Traffic
+from tests.support.chaos.verdict import verdict_on
+from tests.support.deployment import undisturbed_of
 
 WANTED = [step for step in Step if step is not Step.IDLE]
 """The steps to kill at. While requests flow, a query is never idle."""
@@ -83,13 +83,6 @@ def verdict_of(settings, log, notify, acknowledged=None, options=()):
     _finish(undisturbed, log, *options, with_audit=False)
     notify("comparing")
     return verdict_on(gather(settings, undisturbed), acknowledged)
-
-
-def undisturbed_of(settings):
-    """Return a deployment with the same requests and quotas, and its own answer topics and storage root."""
-    alone = make_deployment(settings, f"{settings.topics.requests}-undisturbed", f"{settings.storage.root}-undisturbed")
-    same = {"requests": settings.topics.requests, "quotas": settings.topics.quotas}
-    return alone.model_copy(update={"topics": alone.topics.model_copy(update=same)})
 
 
 def _finish(settings, log, *options, with_audit):

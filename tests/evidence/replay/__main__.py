@@ -16,15 +16,15 @@ from jobs.spark.session import start_session, stop_session
 from quota.errors import MutationQuotaError
 from quota.settings import load_settings
 from tests.evidence.pages import terminal, write_page
-from tests.evidence.reference.log import Log
-from tests.evidence.replay.chance import cases, shared_cases
-from tests.evidence.replay.engine import SparkEngine
-from tests.evidence.replay.mutants import MUTANTS, mutated
 from tests.evidence.replay.page import Result, page
-from tests.evidence.replay.plain import PlainEngine
-from tests.evidence.replay.properties import Engine, check_any_partitions, check_one_partition
-from tests.evidence.replay.run import Run
 from tests.evidence.replay.tally import Counting, mutant_table, tally_table
+from tests.support.reference.log import Log
+from tests.support.replay.chance import cases, shared_cases
+from tests.support.replay.engine import SparkEngine
+from tests.support.replay.mutants import MUTANTS, mutated
+from tests.support.replay.plain import PlainEngine
+from tests.support.replay.properties import Engine, check_any_partitions, check_one_partition
+from tests.support.replay.run import Run
 
 _COLUMNS = 120
 _EXAMPLES = 60

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tests.evidence.pages import Table
-from tests.evidence.reference.log import Log
-from tests.evidence.replay.engine import Answer
-from tests.evidence.replay.properties import Engine
-from tests.evidence.replay.run import Run
+from tests.support.reference.log import Log
+from tests.support.replay.engine import Answer
+from tests.support.replay.properties import Engine
+from tests.support.replay.run import Run
 
 _REFUSED = b'"outcome":"REJECTED"', b'"outcome":"PARTIAL"'
 _REPEATED = b'"repeats":{'

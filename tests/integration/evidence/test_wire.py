@@ -12,8 +12,8 @@ from quota.wire.structs import _default, _field, _struct, width
 from quota.wire.writer import _is_set
 from tests.evidence.conformance.bucket.comparison import MismatchError
 from tests.evidence.conformance.wire.comparison import Comparison, kinds
-from tests.evidence.conformance.wire.fuzz import fuzz
 from tests.evidence.conformance.wire.oracle import kafka_oracle
+from tests.support.wire.fuzz import fuzz
 
 _TWICE = 2 * 620  # each message in each version
 

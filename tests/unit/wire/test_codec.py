@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from quota.wire.codec import MessageCodec
 from quota.wire.primitives import Malformed, Unwritable
 from quota.wire.structs import struct_of
-from tests.evidence.conformance.wire.fuzz import PARSED, fuzz
+from tests.support.wire.fuzz import PARSED, fuzz
 
 NUMBERS = {
     "int8": st.integers(-(2**7), 2**7 - 1),

@@ -10,8 +10,8 @@ from quota.settings import load_settings
 from quota.wire.schemas import read_schemas
 from tests.evidence.conformance.bucket.comparison import MismatchError
 from tests.evidence.conformance.wire.comparison import STRICTER, Comparison, Tally, kinds
-from tests.evidence.conformance.wire.fuzz import Fuzzed, fuzz
 from tests.evidence.conformance.wire.oracle import kafka_oracle
+from tests.support.wire.fuzz import Fuzzed, fuzz
 
 
 def main() -> None:

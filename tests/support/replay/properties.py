@@ -4,11 +4,11 @@ import json
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from tests.evidence.reference.log import Entry, Log
-from tests.evidence.reference.model import Expected, Reference
-from tests.evidence.replay.engine import DEAD_LETTERS, DECISIONS, Answer
-from tests.evidence.replay.order import in_guaranteed_order, in_partition_order
-from tests.evidence.replay.run import Run
+from tests.support.reference.log import Entry, Log
+from tests.support.reference.model import Expected, Reference
+from tests.support.replay.engine import DEAD_LETTERS, DECISIONS, Answer
+from tests.support.replay.order import in_guaranteed_order, in_partition_order
+from tests.support.replay.run import Run
 
 Position = tuple[int, int]
 """Partition and offset."""

@@ -22,8 +22,8 @@ from quota.records.quota import Quota
 from quota.timeline.change import BucketReset, QuotaChange
 from quota.timeline.timeline import QuotaTimeline
 from schemas.kafka import RECORD
-from tests.evidence.reference.log import ABSENT, Change, Log, Reset, Row
-from tests.evidence.replay.run import Run
+from tests.support.reference.log import ABSENT, Change, Log, Reset, Row
+from tests.support.replay.run import Run
 
 DECISIONS, DEAD_LETTERS = "decisions", "dead-letters"
 

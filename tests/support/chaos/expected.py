@@ -3,8 +3,8 @@
 import json
 
 from quota.records.quota import Window
-from tests.evidence.reference.log import ABSENT, Change, Entry, Log
-from tests.evidence.reference.model import Reference
+from tests.support.reference.log import ABSENT, Change, Entry, Log
+from tests.support.reference.model import Reference
 
 _WINDOW = Window(num=11, size_seconds=1)
 """Kafka's default."""

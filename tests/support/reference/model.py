@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from tests.evidence.reference.log import ABSENT, TOPIC, Change, Entity, Entry, Log, Reset
+from tests.support.reference.log import ABSENT, TOPIC, Change, Entity, Entry, Log, Reset
 
 Tags = tuple[str, str]
 Bounds = tuple[float, float | None]

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from tests.evidence.reference.log import Entry, Log
-from tests.evidence.reference.model import Reference, Tags
+from tests.support.reference.log import Entry, Log
+from tests.support.reference.model import Reference, Tags
 
 
 def in_partition_order(log: Log) -> list[tuple[int, Entry]]:

@@ -11,9 +11,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 import jobs.enforce.decide
 import jobs.enforce.resolve
 from schemas.kafka import RECORD
-from tests.evidence.reference.log import Log, Row
-from tests.evidence.replay.engine import Answer, LoggedQuotas, enforce_config_of
-from tests.evidence.replay.run import Run
+from tests.support.reference.log import Log, Row
+from tests.support.replay.engine import Answer, LoggedQuotas, enforce_config_of
+from tests.support.replay.run import Run
 from tests.support.rows import read_answer
 
 

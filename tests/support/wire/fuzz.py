@@ -11,8 +11,8 @@ from quota.wire.primitives import Malformed
 from quota.wire.protocol import Protocol
 from quota.wire.schemas import read_release, read_schemas
 from quota.wire.structs import Struct, struct_of
-from tests.evidence.conformance.wire.messages import random_message
-from tests.evidence.conformance.wire.mutations import mutated
+from tests.support.wire.messages import random_message
+from tests.support.wire.mutations import mutated
 
 PARSED = {
     "ApiVersions",

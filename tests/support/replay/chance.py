@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from quota.algorithms.deduplication import NO_DEDUPLICATION, Deduplication
 from quota.records.quota import Window
-from tests.evidence.reference.log import ABSENT, Change, Entry, Log, Reset
-from tests.evidence.replay.run import Run
+from tests.support.reference.log import ABSENT, Change, Entry, Log, Reset
+from tests.support.replay.run import Run
 
 START = 1_700_000_000_000
 USERS = ["alice", "bob", 'x","y', ""]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tests.evidence.reference.log import Log, Row
+from tests.support.reference.log import Log, Row
 
 
 @dataclass(frozen=True, slots=True)

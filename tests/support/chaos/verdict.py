@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
-from tests.evidence.chaos.evidence import source_of
-from tests.evidence.chaos.expected import expected_decisions
+from tests.support.chaos.evidence import source_of
+from tests.support.chaos.expected import expected_decisions
 
 _MAX_EXAMPLES = 10
 _ROUNDING = 1e-6
