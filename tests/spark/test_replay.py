@@ -1,4 +1,4 @@
-"""A short form of `make replay`: decisions are the same, however the stream is cut into batches."""
+"""Decisions are the same, however the stream is cut into batches."""
 
 from fractions import Fraction
 
@@ -16,7 +16,7 @@ from tests.support.replay.plain import PlainEngine
 from tests.support.replay.properties import check_any_partitions, check_one_partition
 from tests.support.replay.run import Run
 
-# What fails is made smaller by `make replay`: here each try takes seconds.
+# Hypothesis does not make what fails smaller: each try takes seconds.
 SHORT = settings(phases=[Phase.generate], suppress_health_check=list(HealthCheck), database=None)
 RECORDS = 40
 
@@ -75,7 +75,7 @@ def test_a_faulty_job_is_detected(name):
 
 
 def test_the_stages_without_spark_match_the_reference():
-    """Or they would notice anything."""
+    """Without this, the tests of faulty jobs would pass for any reason."""
     assert not breaks(PlainEngine(), examples=10)
 
 

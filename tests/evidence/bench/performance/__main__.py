@@ -13,7 +13,6 @@ from quota.settings import load_settings
 from tests.evidence.bench.performance.figure import Figure
 from tests.evidence.bench.performance.ground import Ground, broker, ground
 from tests.evidence.bench.performance.page import as_json, page, sections, table
-from tests.evidence.bench.performance.plots import draw
 from tests.evidence.bench.performance.sections.audit import audit
 from tests.evidence.bench.performance.sections.decision import decisions, share
 from tests.evidence.bench.performance.sections.earlier import Counted, compared_with_earlier, earlier_tree
@@ -80,7 +79,7 @@ QUICK = Size(
 
 
 def main() -> None:
-    """Measure, and print a table for each section; `--out` writes the page, the JSON and the picture."""
+    """Measure, and print a table for each section; `--out` writes the page and the JSON."""
     options = _options()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.stdout.reconfigure(line_buffering=True)
@@ -102,14 +101,14 @@ def main() -> None:
         sys.exit(f"bench: {error}")
     if options.out:
         _write(figures, options.out, time.monotonic() - began)
-        console.print(f"written: {options.out}/performance.md, .json, .svg")
+        console.print(f"written: {options.out}/performance.md, .json")
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.evidence.bench.performance", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="three minutes: smaller measurements, and no clusters")
     parser.add_argument("--only", nargs="+", choices=ALL, metavar="SECTION", help=", ".join(ALL))
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for the page, the JSON and the picture")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for the page and the JSON")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="a setting of the jobs")
     return parser.parse_args()
 
@@ -190,7 +189,6 @@ def _write(figures: list[Figure], folder: Path, seconds: float) -> None:
     on = machine()
     (folder / "performance.md").write_text(page(figures, on, seconds))
     (folder / "performance.json").write_text(as_json(figures, on))
-    draw(figures, folder / "performance.svg")
 
 
 if __name__ == "__main__":

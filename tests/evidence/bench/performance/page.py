@@ -119,8 +119,6 @@ Use the ratio of the medians. *Noise* is the largest run divided by the smallest
 [Decision 0015](../decisions/programs/0015-what-a-batch-costs.md) lists the optimizations that were tried, with their
 results.
 
-![latency, throughput and size of the state](performance.svg)
-
 {met} of {len(goals)} goals met; profiles explain [the goals that are not met](#where-a-goal-is-not-met).
 
 {chr(10).join(parts)}

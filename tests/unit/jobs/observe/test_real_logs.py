@@ -1,4 +1,4 @@
-"""Request logs of real brokers (`make request-logs`), compared with the records of their clients."""
+"""Request logs of real brokers compared with the records of their clients."""
 
 import io
 import json
@@ -166,7 +166,7 @@ def test_a_log_from_before_kafka_2_8_is_rejected():
 
 
 LIMITED = ("limited-strict", "limited-patient", "limited-permissive")
-"""Clients with a quota of 1 mutation a second (`tests.evidence.request_logs.parts.quotas`)."""
+"""Clients with a quota of 1 mutation a second."""
 
 
 @pytest.mark.parametrize(

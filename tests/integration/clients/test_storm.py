@@ -1,4 +1,4 @@
-"""A short form of `make storm`: many applications, low quotas, and an applier that is killed repeatedly."""
+"""A storm: many applications, low quotas, and an applier that is killed repeatedly."""
 
 import pytest
 
@@ -7,10 +7,11 @@ from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
-from tests.evidence.storm.storm import Storm
 from tests.support.programs import running_applier
+from tests.support.storm.storm import Storm
 
-KILLS = 20
+KILLS = 8
+SECONDS = 16
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def enforcing(spark, deployment):
 def test_a_storm_with_an_applier_that_is_killed(enforcing):
     """Nothing is created without admission or twice, nothing is missing, and each client gets its result."""
     with running_applier(enforcing, KILLS):
-        report = Storm(enforcing).rage(seconds=40)
+        report = Storm(enforcing).rage(SECONDS)
     assert report.wrong == [], report
     assert report.outcomes["done"] > 20
     assert report.outcomes["refused"] > 20

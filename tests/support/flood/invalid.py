@@ -1,12 +1,9 @@
-"""Invalid records, and a process that sends them at a rate or as fast as possible."""
+"""Invalid records of many kinds, sent as fast as possible."""
 
-import argparse
 import random
-import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import cycle
+from itertools import cycle, islice
 
 from confluent_kafka import Producer
 
@@ -67,26 +64,15 @@ def records(kinds: Sequence[str], seed: int = 1) -> Iterator[Pair]:
 
 @dataclass(frozen=True, slots=True)
 class Pour:
-    """Invalid records to send: a maximum number and a maximum of seconds, and a rate (1/s), or None for full speed."""
+    """Invalid records to send, of these kinds in turns."""
 
     kinds: tuple[str, ...]
     count: int
-    seconds: float = 600.0
-    rate: float | None = None
     compression: str = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class Poured:
-    """The invalid records that the broker acknowledged."""
-
-    records: int
-    size: int
-    seconds: float
-
-
-def pour(servers: str, topic: str, what: Pour) -> Poured:
-    """Send records until the maximum number or time is reached.
+def pour(servers: str, topic: str, what: Pour) -> None:
+    """Send records as fast as possible.
 
     Raises:
         RuntimeError: The broker did not acknowledge a record.
@@ -103,45 +89,13 @@ def pour(servers: str, topic: str, what: Pour) -> Poured:
             "on_delivery": lambda error, _: failed.append(error) if error else None,
         }
     )
-    began, sent, size = time.monotonic(), 0, 0
-    for key, value in records(what.kinds):
-        elapsed = time.monotonic() - began
-        if sent >= what.count or elapsed >= what.seconds:
-            break
-        if what.rate is not None and sent >= elapsed * what.rate:
-            producer.poll(0.002)
-            continue
+    for key, value in islice(records(what.kinds), what.count):
         while True:
             try:
                 producer.produce(topic, value, key)
                 break
             except BufferError:
                 producer.poll(0.01)
-        sent += 1
-        size += len(key or b"") + len(value or b"")
-        if not sent % 256:
-            producer.poll(0)
     left = producer.flush(120)
     if failed or left:
         raise RuntimeError(f"{len(failed)} records were refused, {left} not sent: {failed[:1]}")
-    return Poured(sent, size, time.monotonic() - began)
-
-
-def main() -> None:
-    """Send, and print the number of records, bytes and seconds."""
-    parser = argparse.ArgumentParser(prog="python -m tests.evidence.flood.invalid", description=__doc__)
-    parser.add_argument("servers")
-    parser.add_argument("topic")
-    parser.add_argument("kinds", help="of records, separated by commas")
-    parser.add_argument("--count", type=int, required=True)
-    parser.add_argument("--seconds", type=float, required=True)
-    parser.add_argument("--rate", type=float)
-    parser.add_argument("--compression", default="none")
-    given = parser.parse_args()
-    what = Pour(tuple(given.kinds.split(",")), given.count, given.seconds, given.rate, given.compression)
-    poured = pour(given.servers, given.topic, what)
-    sys.stdout.write(f"{poured.records} {poured.size} {poured.seconds}\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,4 +1,4 @@
-"""A short form of `make flood`: a flood of invalid records."""
+"""A flood of invalid records next to valid requests."""
 
 from collections import Counter
 
@@ -7,10 +7,10 @@ from confluent_kafka import Producer
 
 from jobs.enforce.query import start_enforce
 from quota.kafka.topics.preparation import prepare_topics
-from tests.evidence.flood.answered import answered, compare
-from tests.evidence.flood.invalid import SMALL, Pour, pour
 from tests.support.clients import QUIET
 from tests.support.factories import request_json
+from tests.support.flood.answered import answered, compare
+from tests.support.flood.invalid import SMALL, Pour, pour
 
 FLOODS = {
     "small": Pour(SMALL, 4000),
@@ -40,7 +40,8 @@ def test_a_flood_of_invalid_records_loses_and_duplicates_nothing(spark, deployme
     prepare_topics(deployment)
     good, bad = send_good(deployment, 0, 10), 0
     for number, flood in enumerate(FLOODS.values(), start=1):
-        bad += pour(deployment.kafka.bootstrap_servers, deployment.topics.requests, flood).records
+        pour(deployment.kafka.bootstrap_servers, deployment.topics.requests, flood)
+        bad += flood.count
         good |= send_good(deployment, 10 * number, 10)
     query = start_enforce(spark, deployment, once=True)
     assert query.awaitTermination(240)

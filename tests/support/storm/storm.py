@@ -9,7 +9,7 @@ from confluent_kafka.admin import NewPartitions, NewTopic
 
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.admin.options import ClientOptions
-from tests.evidence.storm.aftermath import check
+from tests.support.storm.aftermath import check
 
 CALL_SECONDS = 30.0
 """Time limit of a call, seconds."""
