@@ -14,7 +14,7 @@ _SHOWN = (
     ("latency", "p99 at 200 requests/s", "the same, 99th percentile"),
     ("throughput", "enforce, 1,000 active keys", "requests decided, of a backlog of 1,000 tenants"),
     ("audit", "decisions into Delta, of a backlog", "decisions stored, of a backlog"),
-    ("earlier", "start to the first decisions", "start until the first decisions"),
+    ("start", "start to the first decisions", "start until the first decisions"),
 )
 """The section and name of a figure in the record, and its name on the page."""
 
@@ -63,7 +63,8 @@ def figure_table() -> Iterator[str]:
 
 
 def _figures() -> dict[tuple[str, str], Any]:
-    return {(each["section"], each["what"]): each for each in json.loads(_FIGURES.read_text(encoding="utf-8"))}
+    sections = json.loads(_FIGURES.read_text(encoding="utf-8"))["sections"]
+    return {(section, figure["what"]): figure for section, figures in sections.items() for figure in figures}
 
 
 def _number(value: float, unit: str) -> str:

@@ -1,7 +1,5 @@
 """A deployment that is killed again and again while requests flow, and an undisturbed one for comparison."""
 
-import math
-import time
 from contextlib import contextmanager
 
 from quota.kafka.topics.preparation import prepare_topics
@@ -13,8 +11,11 @@ from tests.support.chaos.traffic import Traffic
 from tests.support.chaos.verdict import verdict_on
 from tests.support.deployment import undisturbed_of
 
-WANTED = [step for step in Step if step is not Step.IDLE]
-"""The steps to kill at. While requests flow, a query is never idle."""
+EACH = (tuple(step for step in Step if step is not Step.IDLE), tuple(Part), tuple(AuditStep))
+"""The steps to kill at, the parts and the steps of the audit. While requests flow, a query is never idle."""
+
+ONE = ((Step.BEFORE_COMMIT,), (Part.WORKERS,), (AuditStep.DELTA,))
+"""One of each."""
 
 _FINISH_SECONDS = 500.0
 
@@ -33,25 +34,25 @@ def under_fire(settings, log, notify, requests_per_second):
         killer.stop()
 
 
-def kill_all(killer, rounds, kills, seconds=math.inf):
+def kill_all(killer, kinds, rounds, kills):
     """Kill the job at each step, each part of it alone, and at random moments.
 
     Half of the random kills, and those at steps of the audit, hit a job that does the audit as well.
 
     Args:
         killer: Runs and kills the job.
+        kinds: The steps, the parts and the steps of the audit, as `EACH`.
         rounds: Kills at each step.
         kills: Kills at random moments.
-        seconds: Time after which there are no more random kills.
     """
-    deadline = time.monotonic() + seconds
-    _kill_at_each(killer, rounds, WANTED)
-    for part in Part:
+    steps, parts, audit_steps = kinds
+    _kill_at_each(killer, rounds, steps)
+    for part in parts:
         killer.kill_part(part)
-    _kill_at_random(killer, kills - kills // 2, deadline)
+    _kill_at_random(killer, kills - kills // 2)
     killer.with_audit()
-    _kill_at_each(killer, rounds, AuditStep)
-    _kill_at_random(killer, kills // 2, deadline)
+    _kill_at_each(killer, rounds, audit_steps)
+    _kill_at_random(killer, kills // 2)
 
 
 def _kill_at_each(killer, rounds, steps):
@@ -60,10 +61,9 @@ def _kill_at_each(killer, rounds, steps):
             killer.kill_at(step)
 
 
-def _kill_at_random(killer, kills, deadline):
+def _kill_at_random(killer, kills):
     for _ in range(kills):
-        if time.monotonic() < deadline:
-            killer.kill_at_random()
+        killer.kill_at_random()
 
 
 def verdict_of(settings, log, notify, acknowledged=None, options=()):

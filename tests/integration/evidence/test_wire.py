@@ -117,7 +117,7 @@ def test_the_comparison_detects_a_faulty_codec(oracle, jars, monkeypatch, mutant
 
 
 def test_the_codec_alone_survives_malformed_frames(jars):
-    """Any error except Malformed fails; `python -m tests.evidence.conformance.wire` reads 100,000 frames."""
+    """Any error except Malformed fails; `make conformance` reads 100,000 frames."""
     fuzzed = fuzz(jars, seed=11, count=10_000)
 
     assert fuzzed.frames == 10_000

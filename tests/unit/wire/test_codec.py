@@ -74,7 +74,7 @@ def test_any_bytes_are_read_or_malformed(codecs, data):
 
 
 def test_damaged_frames_are_read_or_malformed(jars):
-    """Requests and responses with their headers; 100,000 of them by `python -m tests.evidence.conformance.wire`."""
+    """Requests and responses with their headers; 100,000 of them by `make conformance`."""
     fuzzed = fuzz(jars, seed=11, count=4000)
 
     assert fuzzed.frames == 4000
