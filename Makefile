@@ -24,7 +24,7 @@ TWO := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 OPTIONS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-unit test-spark test-integration test-yarn nightly bench bench-quick bench-quotas bench-repeats bench-tables bench-observe observed request-logs experiment algorithms storm conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos replay flood guard references pictures docs docs-serve lint format jars clients package setup clean
+.PHONY: help run demo test test-unit test-spark test-integration test-yarn nightly bench conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos guard references pictures docs docs-serve lint format jars clients package setup clean
 
 help: ## print this help
 	@echo "usage: make TARGET"
@@ -69,39 +69,8 @@ nightly: setup $(CLASSES) $(S3_JARS) $(S3_SERVER) $(CLIENTS) ## the long forms o
 bench: setup ## latency and throughput, into docs; 15 to 25 min
 	@$(BIN)/python -m tests.evidence.bench.performance --out docs/evidence
 
-bench-quick: setup ## a shorter bench, printed only; 3 min
-	@$(BIN)/python -m tests.evidence.bench.performance --quick
-
-bench-quotas: setup ## the cost of 100,000 quotas, compared with ten; 1 min
-	@$(BIN)/python -m tests.evidence.bench.quotas
-
-bench-tables: setup ## the audit's tables after a day and after a year; 1 min
-	@$(BIN)/python -m tests.evidence.bench.tables
-
-bench-repeats: setup ## the cost of deduplication; 2 min
-	@$(BIN)/python -m tests.evidence.bench.repeats
-
-bench-observe: setup ## observe import of ten million lines; minutes, 9 GB of disk
-	@$(BIN)/python -m tests.evidence.bench.observe
-
-observed: setup ## the experiment's load, observed and then limited; 10 min
-	@$(BIN)/python -m tests.evidence.observed
-
-request-logs: setup ## request logs of Kafka 2.7 to 4.2, into tests/data; 8 min
-	@$(BIN)/python -m tests.evidence.request_logs
-
-experiment: setup ## KIP-599's experiment, without and with a quota; 11 min
-	@$(BIN)/python -m tests.evidence.experiment
-
-algorithms: $(PACKAGES) ## KIP-599's three algorithms compared, into docs; seconds
-	@$(BIN)/python -m tests.evidence.bench.algorithms
-
-storm: setup ## applications far above their quotas; a few minutes
-	@$(BIN)/python -m tests.evidence.storm
-
-conformance: setup ## the job compared with Kafka's own classes; 5 min
-	@$(BIN)/python -m tests.evidence.conformance.wire
-	@$(BIN)/python -m tests.evidence.conformance
+conformance: setup ## decisions and codec compared with Kafka, into docs; 5 min
+	@$(BIN)/python -m tests.evidence.conformance --out docs/evidence
 
 gateway-conformance: setup $(CLIENTS) ## clients at the gateway and at a broker, into docs; minutes
 	@$(BIN)/python -m tests.evidence.gateway --out docs/evidence/gateway
@@ -115,14 +84,8 @@ gateway-kills: setup ## the gateway killed 50 times under load, into docs; 4 min
 gateway-fuzz: setup ## 100,000 invalid and almost valid frames; 5 min
 	@GATEWAY_FUZZ_FRAMES=100000 $(BIN)/pytest tests/integration/gateway/test_hostile.py -k fuzzed -s --timeout 1800
 
-chaos: setup $(S3_JARS) $(S3_SERVER) ## jobs (on disk, on S3) and brokers killed; 75 minutes
-	@$(BIN)/python -m tests.evidence.chaos
-
-replay: setup ## random requests in random batches, through Spark; 5 min
-	@$(BIN)/python -m tests.evidence.replay
-
-flood: setup ## invalid records next to valid ones; 5 min
-	@$(BIN)/python -m tests.evidence.flood
+chaos: setup $(S3_JARS) $(S3_SERVER) ## jobs and brokers killed, into docs; 75 min
+	@$(BIN)/python -m tests.evidence.chaos --out docs/evidence
 
 guard: $(PACKAGES) ## fast performance checks, as in CI; seconds
 	@$(BIN)/python -m tests.evidence.bench.guard

@@ -1,4 +1,4 @@
-"""Request logs of real brokers (`make request-logs`), compared with the records of their clients."""
+"""Request logs of real brokers compared with the records of their clients."""
 
 import io
 import json
