@@ -20,7 +20,7 @@ endef
 TWO := --numprocesses 2 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-unit test-spark test-integration test-yarn bench bench-quick bench-quotas bench-repeats bench-tables bench-observe observed request-logs experiment algorithms storm conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos replay flood guard references pictures docs docs-serve lint format jars clients package setup clean
+.PHONY: help run demo test test-unit test-spark test-integration test-yarn nightly bench bench-quick bench-quotas bench-repeats bench-tables bench-observe observed request-logs experiment algorithms storm conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos replay flood guard references pictures docs docs-serve lint format jars clients package setup clean
 
 help: ## print this help
 	@echo "usage: make TARGET"
@@ -52,6 +52,13 @@ test-integration: setup $(S3_JARS) $(S3_SERVER) ## the jobs with a real broker a
 
 test-yarn: setup $(YARN_JARS) ## the package on YARN, not part of `make test`; 5 min
 	@$(BIN)/pytest -m yarn tests/yarn
+
+nightly: setup $(S3_JARS) $(S3_SERVER) $(CLIENTS) ## the long forms of tests, conformance and chaos; hours
+	@$(BIN)/pytest $(TWO) -m nightly --timeout 1800
+	@GATEWAY_FUZZ_FRAMES=100000 $(BIN)/pytest tests/integration/gateway/test_hostile.py -k fuzzed -s --timeout 1800
+	@$(BIN)/python -m tests.evidence.conformance.wire
+	@$(BIN)/python -m tests.evidence.conformance
+	@$(BIN)/python -m tests.evidence.chaos
 
 ##@ evidence
 
