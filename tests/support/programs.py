@@ -1,5 +1,7 @@
-"""The project's commands as processes, and the processes that they start."""
+"""The project's commands, in this process or as processes, and the processes that they start."""
 
+import io
+import logging
 import os
 import random
 import signal
@@ -7,8 +9,10 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager, suppress
+import warnings
+from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
+from unittest import mock
 
 from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options
@@ -41,9 +45,93 @@ def environment_of(code):
     return os.environ | {"PYTHONPATH": str(code)}
 
 
-def run(*args, cwd=None):
-    """Run a command to its end, and return the completed process with its output as text."""
+def run(*args, cwd=None, spark=None):
+    """Run a command to its end in this process, and return it as if it were a completed process; see `run_process`.
+
+    It is `main` of the program, with its own arguments, streams, log and folder; signals, variables and warnings are
+    afterwards as before. Only the main thread can do it, and a command that starts Spark needs a process of its own.
+
+    Args:
+        args: The arguments.
+        cwd: The working directory.
+        spark: The session that a command which prints a result uses instead of starting one.
+    """
+    from jobs.__main__ import main  # noqa: PLC0415 it installs handlers of signals
+
+    output, errors = _Stream(), _Stream()
+    with ExitStack() as stack:
+        stack.enter_context(_program_state())
+        if cwd:
+            stack.enter_context(chdir(cwd))
+        if spark:
+            stack.enter_context(_session_of_commands(spark))
+        stack.enter_context(redirect_stdout(output))
+        stack.enter_context(redirect_stderr(errors))
+        try:
+            with mock.patch("sys.argv", ["mutation-quota", *args]):
+                main()
+        except SystemExit as exited:
+            code = exited.code or 0
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+    return subprocess.CompletedProcess(args, code, output.text(), errors.text())
+
+
+def run_process(*args, cwd=None):
+    """Run a command to its end as a process, and return the completed process with its output as text."""
     return subprocess.run(command_line(*args), capture_output=True, text=True, cwd=cwd, check=False)
+
+
+class _Stream(io.TextIOWrapper):
+    """A standard stream that is no terminal, in memory."""
+
+    def __init__(self):
+        super().__init__(io.BytesIO(), encoding="utf-8", errors="backslashreplace", write_through=True)
+
+    def text(self):
+        """Return what was written."""
+        return self.buffer.getvalue().decode()
+
+
+def _session_of_commands(spark):
+    """Give a session to commands that otherwise start one for their result."""
+    from jobs.spark.operator_advice import with_operator_advice  # noqa: PLC0415 it imports Spark
+
+    @contextmanager
+    def session(settings, *_, **__):
+        with with_operator_advice(settings):
+            yield spark
+
+    return mock.patch("jobs.spark.progress.session", session)
+
+
+@contextmanager
+def _program_state():
+    """Give the block the state of a new program, and restore what `main` changes in a process."""
+    loggers = [logging.getLogger(name) for name in (None, "jobs", "quota", "py4j")]
+    before = [(each, each.level, each.handlers) for each in loggers]
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    with (
+        mock.patch.dict(os.environ),
+        mock.patch("jobs.__main__.watch_interrupts"),
+        mock.patch("sys.stdin", io.StringIO()),
+        mock.patch("threading.excepthook", threading.excepthook),
+        mock.patch("warnings.formatwarning", warnings.formatwarning),
+        warnings.catch_warnings(),
+    ):
+        for logger in loggers:
+            logger.handlers = []
+            logger.setLevel(logging.NOTSET)
+        try:
+            yield
+        finally:
+            logging.captureWarnings(capture=False)
+            for logger, level, own in before:
+                logger.setLevel(level)
+                logger.handlers = own
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
 
 
 @contextmanager

@@ -32,7 +32,7 @@ from tests.integration.security.leaks import CommandLines, files_with, talkative
 from tests.support.broker import ADMIN, ADMIN_PASSWORD, documented_acls, secure_broker
 from tests.support.clients import QUIET
 from tests.support.factories import request_json
-from tests.support.programs import run
+from tests.support.programs import run_process
 from tests.support.request_log import created
 from tests.support.waiting import until
 
@@ -61,7 +61,7 @@ class Cluster:
     def command(self, user, *args, **more):
         """Run a command as a user; what it did."""
         options = [option for each in self.options(user, **more) for option in ("--set", each)]
-        return run(*options, *args, cwd=self.folder)
+        return run_process(*options, *args, cwd=self.folder)
 
     def rate_of_tenant(self):
         """Return the current quota of the user tenant."""
