@@ -122,7 +122,6 @@ SECTIONS: Sections = {
             {
                 "import": observe.import_,
                 "follow": observe.follow,
-                "compare": observe.compare,
                 "snapshot": observe.snapshot,
             },
         ),

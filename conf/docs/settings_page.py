@@ -12,11 +12,11 @@ READ_BY = {
     "`callback publish-metadata`, `observe snapshot|follow`: the programs that connect to the cluster whose "
     "topics are changed",
     "storage": "`enforce`, `audit`, `run`, `maintain`, and the commands that read the checkpoint or the "
-    "tables (`buckets`, `decisions`, `status`, `explain`, `report`, `backtest`, `recommend`, `observe compare`); "
+    "tables (`buckets`, `decisions`, `status`, `explain`, `report`, `backtest`, `recommend`); "
     "`broker` and `demo` for a folder of this machine",
     "topics": "all programs that connect to Kafka",
     "quota": "`enforce`, `run`, `demo`, `dashboard`; the commands that replay decisions (`simulate`, `backtest`, "
-    "`recommend`, `explain`, `report`, `observe compare`), and those that read or change quotas and buckets "
+    "`recommend`, `explain`, `report`), and those that read or change quotas and buckets "
     "(`buckets`, `quotas`, `callback`, `topics describe`)",
     "repeats": "`enforce`, `run`, `dashboard`, `simulate`, `backtest`, `recommend`, `report`",
     "limits": "`enforce`, `run`, `gateway`, `applier`, `observe follow`, `dead-letters resend`, `QuotaAdminClient`, "

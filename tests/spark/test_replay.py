@@ -1,4 +1,4 @@
-"""A short form of `make replay`: decisions are the same, however the stream is cut into batches."""
+"""Decisions are the same, however the stream is cut into batches."""
 
 from fractions import Fraction
 
@@ -7,16 +7,16 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from quota.algorithms.deduplication import Deduplication
 from quota.records.quota import Window
-from tests.evidence.reference.log import ABSENT, Change, Entry, Log
-from tests.evidence.reference.model import Reference
-from tests.evidence.replay.chance import START, cases, shared_cases
-from tests.evidence.replay.engine import SparkEngine
-from tests.evidence.replay.mutants import MUTANTS, mutated
-from tests.evidence.replay.plain import PlainEngine
-from tests.evidence.replay.properties import check_any_partitions, check_one_partition
-from tests.evidence.replay.run import Run
+from tests.support.reference.log import ABSENT, Change, Entry, Log
+from tests.support.reference.model import Reference
+from tests.support.replay.chance import START, cases, shared_cases
+from tests.support.replay.engine import SparkEngine
+from tests.support.replay.mutants import MUTANTS, mutated
+from tests.support.replay.plain import PlainEngine
+from tests.support.replay.properties import check_any_partitions, check_one_partition
+from tests.support.replay.run import Run
 
-# What fails is made smaller by `make replay`: here each try takes seconds.
+# Hypothesis does not make what fails smaller: each try takes seconds.
 SHORT = settings(phases=[Phase.generate], suppress_health_check=list(HealthCheck), database=None)
 RECORDS = 40
 
@@ -75,7 +75,7 @@ def test_a_faulty_job_is_detected(name):
 
 
 def test_the_stages_without_spark_match_the_reference():
-    """Or they would notice anything."""
+    """Without this, the tests of faulty jobs would pass for any reason."""
     assert not breaks(PlainEngine(), examples=10)
 
 

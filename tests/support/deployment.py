@@ -19,3 +19,10 @@ def as_options(settings):
     named = [f"topics.{part}={getattr(settings.topics, part)}" for part in PARTS]
     named += [f"kafka.bootstrap_servers={settings.kafka.bootstrap_servers}", f"applier.group={settings.applier.group}"]
     return [option for each in named for option in ("--set", each)]
+
+
+def undisturbed_of(settings):
+    """Return a deployment with the same requests and quotas, and its own answer topics and storage root."""
+    alone = make_deployment(settings, f"{settings.topics.requests}-undisturbed", f"{settings.storage.root}-undisturbed")
+    same = {"requests": settings.topics.requests, "quotas": settings.topics.quotas}
+    return alone.model_copy(update={"topics": alone.topics.model_copy(update=same)})

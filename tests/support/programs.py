@@ -1,7 +1,6 @@
 """The project's commands, in this process or as processes, and the processes that they start."""
 
 import io
-import json
 import logging
 import os
 import random
@@ -12,25 +11,25 @@ import threading
 import time
 import warnings
 from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
-from itertools import pairwise
 from pathlib import Path
 from unittest import mock
 
-from jsonschema import Draft202012Validator
-
-from schemas.command_schemas import DOCUMENTS
-from schemas.json_schemas import schema_file
+from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options
 
 JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """A JVM that exits within minutes gains nothing from the second compiler; without it, a start takes half the work."""
 
-SPARK_ENVIRONMENT = {"SPARK_SUBMIT_OPTS": JVM_OPTIONS}
+CLASS_ARCHIVE = CHECKOUT / ".jars" / "tests.jsa"
+"""The classes of Spark's JVM, with which it starts quicker; `tests.support.class_archive` writes it."""
+
+NO_ARCHIVE_LOG = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
+
+_ARCHIVE_OPTIONS = f' "-XX:SharedArchiveFile={CLASS_ARCHIVE}" {NO_ARCHIVE_LOG}' if CLASS_ARCHIVE.exists() else ""
+
+SPARK_ENVIRONMENT = {"SPARK_SUBMIT_OPTS": f"{JVM_OPTIONS}{_ARCHIVE_OPTIONS}"}
 """Environment of a process that starts Spark; unlike JAVA_TOOL_OPTIONS it is not reported on standard error."""
 
-
-_DATA_PRINTED = {0, 3}
-"""Exit codes of commands that have printed their data."""
 
 _TIMES = slice(11, 15)
 """The processor times in `_stat`: user and system, of the process and of its exited children."""
@@ -39,16 +38,6 @@ _TIMES = slice(11, 15)
 def command_line(*args):
     """Return the command line of `mutation-quota` with these arguments."""
     return [sys.executable, "-m", "jobs", *args]
-
-
-def check_output(args, output):
-    """Check the JSON that a command has printed by the schema of its output."""
-    words = [*args, *map("-".join, pairwise(args))]
-    (name,) = [each for each in words if each in DOCUMENTS]
-    if name == "observe-import" and "--output-file" not in args:
-        return  # standard output has the requests
-    schema = json.loads(schema_file(f"output/{name}").read_text())
-    Draft202012Validator(schema).validate(json.loads(output))
 
 
 def environment_of(code):
@@ -86,23 +75,12 @@ def run(*args, cwd=None, spark=None):
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
-    done = subprocess.CompletedProcess(args, code, output.text(), errors.text())
-    return _checked(done, args)
+    return subprocess.CompletedProcess(args, code, output.text(), errors.text())
 
 
 def run_process(*args, cwd=None):
-    """Run a command to its end as a process, and return the completed process with its output as text.
-
-    The output of `--json` must conform to the command's schema.
-    """
-    done = subprocess.run(command_line(*args), capture_output=True, text=True, cwd=cwd, check=False)
-    return _checked(done, args)
-
-
-def _checked(done, args):
-    if "--json" in args and done.returncode in _DATA_PRINTED:
-        check_output(args, done.stdout)
-    return done
+    """Run a command to its end as a process, and return the completed process with its output as text."""
+    return subprocess.run(command_line(*args), capture_output=True, text=True, cwd=cwd, check=False)
 
 
 class _Stream(io.TextIOWrapper):

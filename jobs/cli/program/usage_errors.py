@@ -21,7 +21,6 @@ _WITHOUT_CLUSTER = {
         "buckets list",
         "decisions list",
         "maintain",
-        "observe compare",
         "recommend",
         "report",
     },

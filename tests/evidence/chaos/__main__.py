@@ -1,111 +1,126 @@
-"""Kill the job again and again while requests flow, and check that no crash loses, duplicates or changes a decision."""
+"""Disturb jobs while requests flow, and check that nothing is lost, duplicated or changed: `make chaos`."""
 
 import argparse
-import math
 import signal
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
+
+from rich.console import Console
 
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from quota.settings import load_settings
 from tests.evidence.chaos.brokers import run_brokers
-from tests.evidence.chaos.page import (
-    brokers_table,
-    figures_table,
-    page,
-    part_table,
-    step_tables,
-    store_table,
-    surroundings_table,
+from tests.evidence.chaos.results import (
+    broker_results,
+    job_results,
+    store_results,
+    surroundings_results,
+    versions,
 )
-from tests.evidence.chaos.run import kill_all, under_fire, verdict_of
+from tests.evidence.chaos.run import EACH, ONE, kill_all, under_fire, verdict_of
 from tests.evidence.chaos.store import run_store
 from tests.evidence.chaos.surroundings import disturb
-from tests.evidence.pages import progress, terminal, write_page
+from tests.evidence.pages import progress
+from tests.evidence.report import publish
 from tests.support.deployment import make_deployment
 
-_KILLS, _QUICK_KILLS = 100, 5
-_ROUNDS, _QUICK_ROUNDS = 2, 1
-_BROKER_ROUNDS = 3
-_STORE_KILLS = 20
-_COLUMNS = 160
+PAGE = Path(__file__).with_name("page.md.in")
+RATE = 40.0
+"""Requests a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The number of failures."""
+
+    kinds: tuple
+    """Steps and parts that are killed, of the enforcing query and of the audit."""
+    rounds: int
+    """Kills at each step."""
+    kills: int
+    """Kills at random moments."""
+    broker_rounds: int
+    """Rounds of failures of brokers; 0 for one kill and one cut-off leader."""
+    store_kills: int
+    """Kills of a job on S3."""
+    fill_seconds: float
+    """Time of full disks."""
+
+
+FULL = Size(EACH, rounds=2, kills=100, broker_rounds=3, store_kills=20, fill_seconds=240.0)
+SMOKE = Size(ONE, rounds=1, kills=1, broker_rounds=0, store_kills=1, fill_seconds=5.0)
 
 
 def main():
     """Run the program; exit 1 if anything was lost, duplicated or changed."""
     options = _options()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # no process may outlive this one
-    sys.stdout.reconfigure(line_buffering=True)
-    console = terminal(_COLUMNS)
-    began, notify = time.monotonic(), progress(console)
+    began, notify = time.monotonic(), progress(Console(stderr=True, soft_wrap=True))
+    size = SMOKE if options.smoke else FULL
     try:
         with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder:
-            brokers = run_brokers(Path(folder, "brokers"), options.broker_rounds, options.rate, notify)
-            _show(brokers_table(*brokers), brokers[1], console)
-            store = run_store(Path(folder, "store"), options.store_kills, options.rate, notify)
-            _show(store_table(*store), store[1], console)
-            if options.without_steps:
-                return
-            tally, verdict = _run(options, Path(folder), notify)
-            surroundings = None if options.quick else disturb(Path(folder, "surroundings"), notify)
+            results = {name: SECTIONS[name](Path(folder, name), size, notify) for name in options.only or SECTIONS}
     except KeyboardInterrupt:
         sys.exit("chaos: interrupted; nothing was written")
-    seconds = time.monotonic() - began
-    tables = [figures_table(tally, verdict, seconds), *step_tables(tally), part_table(tally)]
-    for table in tables if surroundings is None else [*tables, surroundings_table(surroundings)]:
-        console.print(table.drawn())
-    if verdict.wrong:
-        sys.exit(f"chaos: {verdict}")
-    if surroundings is not None and surroundings.wrong:
-        sys.exit(f"chaos: {'; '.join(surroundings.wrong)}")
-    if tally.never and not options.quick:
-        sys.exit(f"chaos: no kill has hit: {', '.join(step.value for step in tally.never)}; run it again")
-    if not options.quick:
-        write_page(options.out / "chaos.md", page((tally, verdict), brokers, store, surroundings, seconds), console)
-    console.print("nothing lost, nothing doubled, nothing changed", style="bold green")
+    minutes = round((time.monotonic() - began) / 60)
+    publish({"minutes": minutes, "versions": versions(), **results}, PAGE, options.out and options.out / "chaos.md")
 
 
 def _options():
     parser = argparse.ArgumentParser(prog="python -m tests.evidence.chaos", description=__doc__)
-    parser.add_argument("--kills", type=int, metavar="N", help=f"at random moments, besides those at steps; {_KILLS}")
-    parser.add_argument("--rounds", type=int, metavar="N", help=f"of kills at each step; {_ROUNDS}")
-    parser.add_argument("--minutes", type=float, default=math.inf, metavar="M", help="after which no kill follows")
-    parser.add_argument("--rate", type=float, default=40.0, metavar="R", help="requests a second; 40")
-    parser.add_argument("--quick", action="store_true", help="some minutes, without the page")
-    parser.add_argument("--broker-rounds", type=int, metavar="N", help=f"of failures of brokers; {_BROKER_ROUNDS}")
-    parser.add_argument("--store-kills", type=int, metavar="N", help=f"of a job on S3; {_STORE_KILLS}")
-    parser.add_argument(
-        "--without-steps", action="store_true", help="only failures of brokers and kills on S3; no page"
-    )
-    parser.add_argument("--out", type=Path, default=Path("docs/evidence"), metavar="FOLDER", help="for chaos.md")
+    parser.add_argument("--smoke", action="store_true", help="each kind of failure once; some minutes")
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, metavar="SECTION", help=", ".join(SECTIONS))
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for the page and the JSON of a whole run")
     options = parser.parse_args()
-    if options.kills is None:
-        options.kills = _QUICK_KILLS if options.quick else _KILLS
-    if options.rounds is None:
-        options.rounds = _QUICK_ROUNDS if options.quick else _ROUNDS
-    if options.broker_rounds is None:
-        options.broker_rounds = _QUICK_ROUNDS if options.quick else _BROKER_ROUNDS
-    if options.store_kills is None:
-        options.store_kills = _QUICK_KILLS if options.quick else _STORE_KILLS
+    if options.out and (options.only or options.smoke):
+        parser.error("--out writes the page of a whole run: without --only and --smoke")
     return options
 
 
-def _show(table, verdict, console):
-    """Print the outcome of an arm as soon as it is known; exit 1 if anything was wrong."""
-    console.print(table.drawn())
+def _brokers(folder, size, notify):
+    tally, verdict = run_brokers(folder, size.broker_rounds, RATE, notify)
+    _check(verdict)
+    return broker_results(tally, verdict)
+
+
+def _store(folder, size, notify):
+    tally, verdict = run_store(folder, size.store_kills, RATE, notify)
+    _check(verdict)
+    return store_results(tally, verdict)
+
+
+def _job(folder, size, notify):
+    folder.mkdir()
+    settings = load_settings([f"storage.root={folder}"], environment={})
+    log = folder / "jobs.log"
+    with embedded_broker(settings, port=0) as broker:
+        settings = make_deployment(with_plaintext_cluster(settings, broker.address), "chaos", folder / "job")
+        with under_fire(settings, log, notify, RATE) as killer:
+            kill_all(killer, size.kinds, size.rounds, size.kills)
+        verdict = verdict_of(settings, log, notify)
+    _check(verdict)
+    if killer.tally.never and size is FULL:
+        sys.exit(f"chaos: no kill has hit: {', '.join(step.value for step in killer.tally.never)}; run it again")
+    return job_results(killer.tally, verdict)
+
+
+def _surroundings(folder, size, notify):
+    folder.mkdir()
+    surroundings = disturb(folder, notify, size.fill_seconds)
+    if surroundings.wrong:
+        sys.exit(f"chaos: {'; '.join(surroundings.wrong)}")
+    return surroundings_results(surroundings)
+
+
+def _check(verdict):
     if verdict.wrong:
         sys.exit(f"chaos: {verdict}")
 
 
-def _run(options, folder, notify):
-    settings = load_settings([f"storage.root={folder}"], environment={})
-    with embedded_broker(settings, port=0) as broker:
-        settings = make_deployment(with_plaintext_cluster(settings, broker.address), "chaos", folder / "job")
-        with under_fire(settings, folder / "jobs.log", notify, options.rate) as killer:
-            kill_all(killer, options.rounds, options.kills, options.minutes * 60)
-        return killer.tally, verdict_of(settings, folder / "jobs.log", notify)
+SECTIONS = {"brokers": _brokers, "store": _store, "job": _job, "surroundings": _surroundings}
 
 
 if __name__ == "__main__":

@@ -14,10 +14,10 @@ from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import load_settings
 from schemas.buckets import STATE_VERSION
 from tests.evidence.chaos.kills import JOB_OPTIONS, START_SECONDS
-from tests.evidence.chaos.processes import Job
 from tests.evidence.chaos.run import verdict_of
 from tests.evidence.chaos.steps import latest_batch
-from tests.evidence.chaos.traffic import Traffic
+from tests.support.chaos.processes import Job
+from tests.support.chaos.traffic import Traffic
 from tests.support.deployment import make_deployment
 from tests.support.waiting import until
 
@@ -168,7 +168,7 @@ def run_brokers(folder, rounds, requests_per_second, notify):
 
     Args:
         folder: Folder for all files.
-        rounds: Number of repetitions.
+        rounds: Number of repetitions; 0 for one broker that is killed and one leader that is cut off.
         requests_per_second: The load.
         notify: Takes a line of progress.
 
@@ -181,6 +181,9 @@ def run_brokers(folder, rounds, requests_per_second, notify):
         settings = make_deployment(with_plaintext_cluster(base, cluster.address), "brokers", folder / "job")
         topics = settings.topics
         with failing_brokers(cluster, settings, log, notify, requests_per_second) as (traffic, killer):
+            if not rounds:
+                killer.kill(cluster.leader_of(topics.decisions))
+                killer.cut_off(topics.quotas)
             for _ in range(rounds):
                 killer.each_in_turn()
                 killer.kill_with_job(cluster.leader_of(topics.requests))

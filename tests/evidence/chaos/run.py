@@ -1,20 +1,21 @@
 """A deployment that is killed again and again while requests flow, and an undisturbed one for comparison."""
 
-import math
-import time
 from contextlib import contextmanager
 
 from quota.kafka.topics.preparation import prepare_topics
-from tests.evidence.chaos.evidence import gather
 from tests.evidence.chaos.kills import Killer, Part
-from tests.evidence.chaos.processes import Job
 from tests.evidence.chaos.steps import AuditStep, Step
-from tests.evidence.chaos.traffic import Traffic
-from tests.evidence.chaos.verdict import verdict_on
-from tests.support.deployment import make_deployment
+from tests.support.chaos.evidence import gather
+from tests.support.chaos.processes import Job
+from tests.support.chaos.traffic import Traffic
+from tests.support.chaos.verdict import verdict_on
+from tests.support.deployment import undisturbed_of
 
-WANTED = [step for step in Step if step is not Step.IDLE]
-"""The steps to kill at. While requests flow, a query is never idle."""
+EACH = (tuple(step for step in Step if step is not Step.IDLE), tuple(Part), tuple(AuditStep))
+"""The steps to kill at, the parts and the steps of the audit. While requests flow, a query is never idle."""
+
+ONE = ((Step.BEFORE_COMMIT,), (Part.WORKERS,), (AuditStep.DELTA,))
+"""One of each."""
 
 _FINISH_SECONDS = 500.0
 
@@ -33,25 +34,25 @@ def under_fire(settings, log, notify, requests_per_second):
         killer.stop()
 
 
-def kill_all(killer, rounds, kills, seconds=math.inf):
+def kill_all(killer, kinds, rounds, kills):
     """Kill the job at each step, each part of it alone, and at random moments.
 
     Half of the random kills, and those at steps of the audit, hit a job that does the audit as well.
 
     Args:
         killer: Runs and kills the job.
+        kinds: The steps, the parts and the steps of the audit, as `EACH`.
         rounds: Kills at each step.
         kills: Kills at random moments.
-        seconds: Time after which there are no more random kills.
     """
-    deadline = time.monotonic() + seconds
-    _kill_at_each(killer, rounds, WANTED)
-    for part in Part:
+    steps, parts, audit_steps = kinds
+    _kill_at_each(killer, rounds, steps)
+    for part in parts:
         killer.kill_part(part)
-    _kill_at_random(killer, kills - kills // 2, deadline)
+    _kill_at_random(killer, kills - kills // 2)
     killer.with_audit()
-    _kill_at_each(killer, rounds, AuditStep)
-    _kill_at_random(killer, kills // 2, deadline)
+    _kill_at_each(killer, rounds, audit_steps)
+    _kill_at_random(killer, kills // 2)
 
 
 def _kill_at_each(killer, rounds, steps):
@@ -60,10 +61,9 @@ def _kill_at_each(killer, rounds, steps):
             killer.kill_at(step)
 
 
-def _kill_at_random(killer, kills, deadline):
+def _kill_at_random(killer, kills):
     for _ in range(kills):
-        if time.monotonic() < deadline:
-            killer.kill_at_random()
+        killer.kill_at_random()
 
 
 def verdict_of(settings, log, notify, acknowledged=None, options=()):
@@ -83,13 +83,6 @@ def verdict_of(settings, log, notify, acknowledged=None, options=()):
     _finish(undisturbed, log, *options, with_audit=False)
     notify("comparing")
     return verdict_on(gather(settings, undisturbed), acknowledged)
-
-
-def undisturbed_of(settings):
-    """Return a deployment with the same requests and quotas, and its own answer topics and storage root."""
-    alone = make_deployment(settings, f"{settings.topics.requests}-undisturbed", f"{settings.storage.root}-undisturbed")
-    same = {"requests": settings.topics.requests, "quotas": settings.topics.quotas}
-    return alone.model_copy(update={"topics": alone.topics.model_copy(update=same)})
 
 
 def _finish(settings, log, *options, with_audit):

@@ -1,38 +1,78 @@
-"""Compares the project with Kafka's own classes and with a real broker: `make conformance`."""
+"""Compares the project with Kafka's own classes, and with a real broker: `make conformance`."""
 
 import argparse
 import sys
 import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+from rich.console import Console
 
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.spark.installation import jars_folder
 from jobs.spark.session import start_session, stop_session
 from quota.errors import MutationQuotaError
 from quota.settings import Settings, load_settings
+from quota.wire.schemas import read_schemas
 from tests.evidence.conformance.broker.admin import JavaAdmin
-from tests.evidence.conformance.broker.comparison import Row, play_all
+from tests.evidence.conformance.broker.comparison import play_all
 from tests.evidence.conformance.broker.job import deciding_job
-from tests.evidence.conformance.broker.scenarios import QUICK, SCENARIOS
+from tests.evidence.conformance.broker.scenarios import QUICK, SCENARIOS, Scenario
 from tests.evidence.conformance.bucket.comparison import MismatchError, compare
 from tests.evidence.conformance.bucket.differences import differences
-from tests.evidence.conformance.bucket.oracle import kafka_oracle
+from tests.evidence.conformance.bucket.oracle import CLASSES, kafka_oracle
 from tests.evidence.conformance.bucket.sequences import sequences
-from tests.evidence.conformance.page import Result, difference_table, page, system_table, tally_table
-from tests.evidence.pages import terminal, write_page
+from tests.evidence.conformance.results import broker_results, bucket_results, versions, wire_results
+from tests.evidence.conformance.wire.comparison import Comparison, kinds
+from tests.evidence.conformance.wire.oracle import kafka_oracle as wire_oracle
+from tests.evidence.pages import progress
+from tests.evidence.report import publish
 from tests.support.deployment import make_deployment
+from tests.support.wire.fuzz import fuzz
 
-_SEQUENCES, _QUICK_SEQUENCES = 8000, 300
-_COLUMNS = 180
+PAGE = Path(__file__).with_name("page.md.in")
+
 _EARLY = 100
 """At most one sequence in this many may end early; otherwise the omitted steps would matter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The size of the comparisons."""
+
+    sequences: int
+    """Sequences of the bucket."""
+    messages: int
+    """Messages of each comparison of the codec."""
+    frames: int
+    """Damaged frames."""
+    scenarios: Sequence[Scenario]
+    """Scenarios at a real broker."""
+
+
+FULL = Size(sequences=8000, messages=60_000, frames=100_000, scenarios=SCENARIOS)
+SMOKE = Size(sequences=60, messages=620, frames=2000, scenarios=QUICK)
 
 
 def main() -> None:
     """Run the program; a mismatch is printed to standard error."""
     options = _options()
+    size = SMOKE if options.smoke else FULL
+    notify = progress(Console(stderr=True, soft_wrap=True))
     try:
-        _run(options)
+        with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder:
+            settings = load_settings([f"storage.root={folder}", "spark.master=local[2]"], environment={})
+            jars = jars_folder(settings.broker.jars)
+            notify("the codec, and Kafka's generated classes")
+            results = compare_codec(jars, size, options.seed)
+            notify("the bucket, and Kafka's own")
+            results |= compare_buckets(jars, size, options.seed)
+            notify("the job, and the broker that it runs on")
+            results |= _compare_on_own_broker(settings, Path(folder), size)
+        publish(results, PAGE, options.out and options.out / "conformance.md")
     except MismatchError as mismatch:
         sys.exit(f"conformance: seed {options.seed}: {mismatch}")
     except MutationQuotaError as error:
@@ -43,46 +83,64 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.evidence.conformance", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="under a minute, without the page")
-    parser.add_argument("--sequences", type=int, metavar="N", help=f"of the bucket (default: {_SEQUENCES})")
-    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of the sequences (default: 1)")
-    parser.add_argument("--out", type=Path, default=Path("docs/evidence"), metavar="FOLDER", help="for conformance.md")
-    return parser.parse_args()
+    parser.add_argument("--smoke", action="store_true", help="each comparison with a few inputs")
+    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of all random inputs (default: 1)")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for the page and the JSON of a whole run")
+    options = parser.parse_args()
+    if options.out and options.smoke:
+        parser.error("--out writes the page of a whole run: without --smoke")
+    return options
 
 
-def _run(options: argparse.Namespace) -> None:
-    console = terminal(_COLUMNS)
-    count = options.sequences or (_QUICK_SEQUENCES if options.quick else _SEQUENCES)
-    with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder:
-        settings = load_settings([f"storage.root={folder}", "spark.master=local[2]"], environment={})
-        console.print(f"{count} sequences, seed {options.seed}, through Kafka's bucket and the project's")
-        with kafka_oracle(jars_folder(settings.broker.jars)) as oracle:
-            tally = compare(oracle, sequences(options.seed, count))
-            cases = differences(oracle)
-        if tally.ended_early * _EARLY > tally.sequences:
-            raise MismatchError(f"{tally.ended_early} of {tally.sequences} sequences ended early")
-        console.print(tally_table(tally).drawn())
-        console.print(difference_table(cases).drawn())
-        console.print("the same requests to a broker, and to the job on it")
-        rows, java_admin = _compare_with_broker(settings, Path(folder), quick=options.quick)
-        console.print(system_table(rows).drawn())
-    if not options.quick:
-        result = Result(options.seed, tally, cases, rows, oracle.version, java_admin)
-        write_page(options.out / "conformance.md", page(result), console)
-    console.print("no mismatch", style="bold green")
+def compare_codec(jars: Path, size: Size, seed: int) -> dict[str, Any]:
+    """Compare the codec with Kafka's generated classes, and read damaged frames.
+
+    Raises:
+        MismatchError: The codec and Kafka disagree.
+    """
+    with wire_oracle(jars) as oracle:
+        comparison = Comparison(oracle, kinds(read_schemas(jars)), seed)
+        comparison.compare_defaults()
+        comparison.compare_written(size.messages)
+        comparison.compare_made(size.messages)
+        comparison.compare_rewritten(size.messages)
+        comparison.compare_broken(size.messages)
+    return wire_results(comparison.tally, fuzz(jars, seed, size.frames))
 
 
-def _compare_with_broker(settings: Settings, folder: Path, *, quick: bool) -> tuple[list[Row], str]:
-    """Return the rows of the scenarios, and the version of Kafka's admin client."""
+def compare_buckets(jars: Path, size: Size, seed: int) -> dict[str, Any]:
+    """Compare the bucket with Kafka's own classes.
+
+    Raises:
+        MismatchError: An answer differs, or too many sequences ended early.
+    """
+    with kafka_oracle(jars) as oracle:
+        tally = compare(oracle, sequences(seed, size.sequences))
+        cases = differences(oracle)
+    if tally.ended_early * _EARLY > max(tally.sequences, _EARLY):
+        raise MismatchError(f"{tally.ended_early} of {tally.sequences} sequences ended early")
+    about = {"seed": seed, "kafka": oracle.version, "classes": CLASSES, "versions": versions()}
+    return about | bucket_results(tally, cases)
+
+
+def compare_with_broker(spark: SparkSession, address: str, settings: Settings, size: Size) -> dict[str, Any]:
+    """Send the same requests to a broker, and to the job on it.
+
+    Raises:
+        MismatchError: An answer is not the expected one.
+    """
+    with deciding_job(spark, settings) as job:
+        java = JavaAdmin(spark, address)
+        rows = list(play_all(size.scenarios, java, address, job))
+    return broker_results(rows) | {"java_admin": java.version}
+
+
+def _compare_on_own_broker(settings: Settings, folder: Path, size: Size) -> dict[str, Any]:
     with embedded_broker(settings, port=0) as broker:
         spark = start_session(settings, "conformance", folder / "spark.log")
         try:
-            with deciding_job(
-                spark, make_deployment(with_plaintext_cluster(settings, broker.address), "conformance", folder)
-            ) as job:
-                java = JavaAdmin(spark, broker.address)
-                rows = list(play_all(QUICK if quick else SCENARIOS, java, broker.address, job))
-            return rows, java.version
+            deployment = make_deployment(with_plaintext_cluster(settings, broker.address), "conformance", folder)
+            return compare_with_broker(spark, broker.address, deployment, size)
         finally:
             stop_session(spark)
 

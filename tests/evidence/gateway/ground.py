@@ -16,10 +16,10 @@ from quota.errors import MutationQuotaError
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import Settings, load_settings
 from quota.wire.protocol import Protocol
-from tests.evidence.flood.programs import running
 from tests.evidence.gateway.sides import USERS, Side, password_of
 from tests.evidence.gateway.users import WINDOW_NUM, add_users, set_quotas
 from tests.support.deployment import make_deployment
+from tests.support.running_job import running
 from tests.support.waiting import until
 from tests.support.wire_client import WireClient
 

@@ -1,24 +1,46 @@
-"""A short form of `make chaos`: no crash loses, duplicates or changes a decision."""
+"""The smoke form of `make chaos`: each kind of failure once loses, duplicates and changes nothing."""
+
+import json
+import os
+import subprocess
+import sys
 
 import pytest
 
-from tests.evidence.chaos.run import under_fire, verdict_of
-from tests.evidence.chaos.steps import AuditStep, Step
+from tests.evidence.chaos.__main__ import PAGE, SECTIONS
+from tests.evidence.report import render
 
-RATE = 40.0
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.timeout(1800),  # a busy machine is no failure
+    pytest.mark.skipif(os.geteuid() != 0, reason="to mount a small disk takes root"),
+]
 
 
-@pytest.mark.timeout(900)  # a busy machine is no failure
-def test_kills_lose_nothing_and_forgive_no_debt(deployment, tmp_path):
-    """Driver and JVM are killed at steps of a batch and restarted; the result equals an undisturbed run."""
-    progress = []
-    with under_fire(deployment, tmp_path / "jobs.log", progress.append, RATE) as killer:
-        killer.kill_at(Step.BEFORE_COMMIT)
-        killer.with_audit()
-        killer.kill_at(AuditStep.DELTA)
-    found = verdict_of(deployment, tmp_path / "jobs.log", progress.append)
+@pytest.fixture(scope="module")
+def results():
+    """What the program prints, which ends with an error if anything is wrong."""
+    program = [sys.executable, "-m", "tests.evidence.chaos", "--smoke"]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-5000:]
+    return json.loads(done.stdout)
 
-    assert not found.wrong, f"{found}\n{progress}"
-    assert killer.tally.kills == 3, progress
-    assert found.copies > 0 or Step.BEFORE_COMMIT in killer.tally.missed, progress
-    assert min(found.refused, found.dead_letters, found.quota_changes) > 0
+
+def test_each_kind_of_failure_happened_once(results):
+    """Of the job at a step of either query, of its workers, at random, and when the audit joined."""
+    assert set(SECTIONS) < set(results)
+    assert results["job"]["kills"] == 5
+    assert [failure["count"] for failure in results["brokers"]["failures"]] == [1, 0, 1]
+    assert results["store"]["while_starting"] + results["store"]["after_a_batch"] == 1
+    assert results["surroundings"]["fills"] > 0
+
+
+@pytest.mark.parametrize("section", ["job", "brokers", "store"])
+def test_requests_were_decided_meanwhile(results, section):
+    verdict = results[section]
+    assert min(verdict["decisions"], verdict["refused"], verdict["quota_changes"]) > 0
+    assert set(verdict["wrong"].values()) == {0}
+
+
+def test_the_results_are_on_the_page(results):
+    assert "| kills | 5 |" in render(PAGE.read_text(), results)

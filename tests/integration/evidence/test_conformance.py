@@ -1,5 +1,7 @@
 """A short form of `make conformance`: the project compared with Kafka's own classes and a real broker."""
 
+import json
+
 import msgspec
 import pytest
 
@@ -9,17 +11,17 @@ from quota.algorithms.kafka_rate import RateMetric
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS, _refilled, throttle_ms
 from quota.records.fields import BEGINNING
 from quota.records.quota import Limit, Window
-from tests.evidence.conformance.broker.admin import BrokerAnswer, JavaAdmin
+from tests.evidence.conformance.__main__ import PAGE, SMOKE, compare_buckets, compare_codec, compare_with_broker
+from tests.evidence.conformance.broker.admin import BrokerAnswer
 from tests.evidence.conformance.broker.comparison import compare as compare_answers
-from tests.evidence.conformance.broker.comparison import play_all
-from tests.evidence.conformance.broker.job import deciding_job
-from tests.evidence.conformance.broker.scenarios import AT_ONCE, QUICK
+from tests.evidence.conformance.broker.scenarios import AT_ONCE
 from tests.evidence.conformance.bucket.comparison import MismatchError, as_int, compare, half_up
 from tests.evidence.conformance.bucket.differences import CASES, differences, strict
 from tests.evidence.conformance.bucket.oracle import kafka_oracle
 from tests.evidence.conformance.bucket.project import play
 from tests.evidence.conformance.bucket.rates import kafkas_rates, streams
 from tests.evidence.conformance.bucket.sequences import START, Change, Sequence, sequences
+from tests.evidence.report import as_json, render
 
 
 @pytest.fixture(scope="module")
@@ -112,12 +114,19 @@ def test_the_assumptions_about_javas_arithmetic_are_true():
     assert [as_int(value) for value in (5, 2**31 - 1, 2**31, 2**32 + 5, 2**70)] == [5, 2**31 - 1, 0, 5, 0]
 
 
-def test_a_broker_and_the_job_on_it_give_the_same_answers(spark, broker, deployment):
-    """New and old clients get the same topics, and a debt that is paid off at the same time."""
-    with deciding_job(spark, deployment) as job:
-        rows = list(play_all(QUICK, JavaAdmin(spark, broker.address), broker.address, job))
+def test_each_section_of_the_program_is_on_its_page(spark, broker, deployment):
+    """At the broker, new and old clients get the same topics, and a debt that is paid off at the same time."""
+    jars = jars_folder(deployment.broker.jars)
+    results = {**compare_codec(jars, SMOKE, seed=11), **compare_buckets(jars, SMOKE, seed=11)}
+    results |= compare_with_broker(spark, broker.address, deployment, SMOKE)
 
-    assert [row.kafka for row in rows] == [row.project for row in rows] == ["AARR", "A", "AAA", "A", "A", "A"]
+    rows = results["broker"]
+    assert [row["broker"] for row in rows] == [row["here"] for row in rows]
+    assert [row["here"] for row in rows] == ["2 admitted, 2 refused", "admitted", "3 admitted", *["admitted"] * 3]
+    page = render(PAGE.read_text(), json.loads(as_json(results)))
+    assert "| sequences | 60 |" in page
+    assert "| damaged frames | 2,000 |" in page
+    assert page.count("2 admitted, 2 refused") == 2
 
 
 @pytest.mark.parametrize(

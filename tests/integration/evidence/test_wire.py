@@ -12,8 +12,8 @@ from quota.wire.structs import _default, _field, _struct, width
 from quota.wire.writer import _is_set
 from tests.evidence.conformance.bucket.comparison import MismatchError
 from tests.evidence.conformance.wire.comparison import Comparison, kinds
-from tests.evidence.conformance.wire.fuzz import fuzz
 from tests.evidence.conformance.wire.oracle import kafka_oracle
+from tests.support.wire.fuzz import fuzz
 
 _TWICE = 2 * 620  # each message in each version
 
@@ -117,7 +117,7 @@ def test_the_comparison_detects_a_faulty_codec(oracle, jars, monkeypatch, mutant
 
 
 def test_the_codec_alone_survives_malformed_frames(jars):
-    """Any error except Malformed fails; `python -m tests.evidence.conformance.wire` reads 100,000 frames."""
+    """Any error except Malformed fails; `make conformance` reads 100,000 frames."""
     fuzzed = fuzz(jars, seed=11, count=10_000)
 
     assert fuzzed.frames == 10_000

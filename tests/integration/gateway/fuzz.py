@@ -7,10 +7,10 @@ from quota.wire.headers import RequestHeader, read_request_header, write_request
 from quota.wire.primitives import Malformed
 from quota.wire.schemas import read_schemas
 from quota.wire.structs import struct_of
-from tests.evidence.conformance.wire.messages import random_message
-from tests.evidence.conformance.wire.mutations import mutated
 from tests.support.checkout import CHECKOUT
 from tests.support.gateway import protocol
+from tests.support.wire.messages import random_message
+from tests.support.wire.mutations import mutated
 
 _KEYS = (3, 10, 17, 18, 19, 19, 19, 20, 20, 20, 36, 37, 37, 37, 60)
 """Three times as many of those that change topics."""

@@ -29,18 +29,20 @@ from tests.support.deployment import as_options, make_deployment
 from tests.support.factories import request_json
 from tests.support.monitoring import METRICS
 from tests.support.operator import HARDLY_ANY
-from tests.support.programs import child_processes, run
+from tests.support.programs import JVM_OPTIONS, child_processes, run
 from tests.support.topics import produce
 from tests.support.waiting import until
 
 DEADLINE_SECONDS = 240
+OWN_ARCHIVE = {"SPARK_SUBMIT_OPTS": JVM_OPTIONS}
+"""The environment of a job without the class archive of the tests."""
 
 
 @contextmanager
-def started(folder, *args):
-    """Start the program in a separate folder; a process that is left at the end is killed."""
+def started(folder, *args, **variables):
+    """Start the program in a separate folder, with more variables; a process that is left at the end is killed."""
     command = [sys.executable, "-u", "-m", "jobs", *args]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")} | variables
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(command, cwd=folder, env=environment, text=True, **pipes) as process:  # closes its output
         try:
@@ -53,7 +55,7 @@ def started(folder, *args):
 def program(tmp_path):
     """Start the program in the folder of the test."""
     with ExitStack() as stack:
-        yield lambda *args: stack.enter_context(started(tmp_path, *args))
+        yield lambda *args, **variables: stack.enter_context(started(tmp_path, *args, **variables))
 
 
 def read_until(process, pattern):
@@ -151,7 +153,7 @@ def ended(base_settings, broker, tmp_path_factory):
     given = (f"metrics.port={port}", "enforce.with_audit=true", "spark.master=local[2]")
     given += (f"storage.root={deployment.storage.root}", f"spark.class_archives={archives}")
     options = [part for each in given for part in ("--set", each)]
-    with started(folder, "enforce", *as_options(deployment), *options) as process:
+    with started(folder, "enforce", *as_options(deployment), *options, **OWN_ARCHIVE) as process:
         read_until(process, r"^running: ")
         until(lambda: samples(port).get(("mutation_quota_dead_letters_total",)) == 0)
         produce(deployment, topics.requests, *[request_json(60)] * 3, b"no json")
@@ -206,7 +208,8 @@ def test_a_job_starts_with_the_class_archive_of_an_earlier_one_and_logs_nothing_
     produce(deployment, deployment.topics.quotas, b"no json")
     produce(deployment, deployment.topics.requests, request_json(1))
     given = (f"storage.root={deployment.storage.root}", "logging.format=json", f"spark.class_archives={ended.archives}")
-    process = program("enforce", *as_options(deployment), *(part for each in given for part in ("--set", each)))
+    options = [part for each in given for part in ("--set", each)]
+    process = program("enforce", *as_options(deployment), *options, **OWN_ARCHIVE)
     lines = read_until(process, '"batch":')
     assert str(archive) in Path(f"/proc/{jvm_of(process)}/maps").read_text()
     os.kill(jvm_of(process), signal.SIGKILL)

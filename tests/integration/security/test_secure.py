@@ -90,7 +90,7 @@ def application(cluster, **own):
     """Return librdkafka's own settings, as a tenant's application passes them to its client."""
     return {
         **QUIET,
-        "bootstrap.servers": cluster.secure.broker.address,
+        "bootstrap.servers": cluster.secure.address,
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "SCRAM-SHA-512",
         "sasl.username": "tenant",
@@ -229,7 +229,7 @@ def test_an_error_is_one_line_without_the_secret(cluster):
     wrong = {"sasl_password_file": "", "sasl_password": "wrong-xyzzy"}
     named = ("sasl_mechanism", "sasl_username", "sasl_password_file", "ssl_ca_location")
     plain = {"security_protocol": "PLAINTEXT", **dict.fromkeys(named, "")}
-    elsewhere = {"bootstrap_servers": cluster.secure.broker.address.replace("127.0.0.1", "localhost")}
+    elsewhere = {"bootstrap_servers": cluster.secure.address.replace("127.0.0.1", "localhost")}
     cases = [
         ("operator", wrong, "invalid credentials"),
         ("operator", {"ssl_ca_location": ""}, "certificate verify failed"),

@@ -76,6 +76,7 @@ def decided(cluster):
     return [json.loads(each.value()) for each in records]
 
 
+@pytest.mark.nightly
 def test_the_whole_job_by_tokens_and_no_secret_anywhere(cluster, spark):
     """Each by its own principal, with Spark's log of its Kafka clients as talkative as it gets."""
     done = command(
@@ -174,6 +175,7 @@ def test_a_token_is_renewed_while_a_client_runs(cluster):
         cluster.plain.lifetime_seconds = 3600
 
 
+@pytest.mark.nightly
 def test_enforce_renews_its_tokens_and_ends_when_none_are_issued(cluster, monkeypatch):
     """Only the requests of Spark's clients in Java count. The broker ends sessions with their tokens."""
     monkeypatch.setattr(cluster.tls, "lifetime_seconds", LIFETIME_SECONDS)

@@ -20,12 +20,11 @@ from jobs.storage.stored_files import stored_files
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records import codec
 from quota.settings import load_settings
-from tests.evidence.chaos.evidence import gather
-from tests.evidence.chaos.processes import Job
-from tests.evidence.chaos.run import undisturbed_of
-from tests.evidence.chaos.traffic import Traffic
-from tests.evidence.chaos.verdict import verdict_on
-from tests.support.deployment import as_options
+from tests.support.chaos.evidence import gather
+from tests.support.chaos.processes import Job
+from tests.support.chaos.traffic import Traffic
+from tests.support.chaos.verdict import verdict_on
+from tests.support.deployment import as_options, undisturbed_of
 from tests.support.factories import decided as decision_of
 from tests.support.operator import Operator
 from tests.support.programs import run, run_process
@@ -61,6 +60,7 @@ def decided(settings):
     return sum(end_offsets(settings, settings.topics.decisions).values())
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(1200)
 def test_a_kill_under_load_loses_duplicates_and_changes_nothing(in_s3, server, tmp_path):
     """Driver and JVM of enforce and audit are killed and restarted; then the results are checked."""

@@ -1,7 +1,7 @@
 """The traffic of a chaos run."""
 
 from quota.settings import load_settings
-from tests.evidence.chaos import traffic
+from tests.support.chaos import traffic
 from tests.support.waiting import until
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from quota.wire.codec import MessageCodec
 from quota.wire.primitives import Malformed, Unwritable
 from quota.wire.structs import struct_of
-from tests.evidence.conformance.wire.fuzz import PARSED, fuzz
+from tests.support.wire.fuzz import PARSED, fuzz
 
 NUMBERS = {
     "int8": st.integers(-(2**7), 2**7 - 1),
@@ -74,7 +74,7 @@ def test_any_bytes_are_read_or_malformed(codecs, data):
 
 
 def test_damaged_frames_are_read_or_malformed(jars):
-    """Requests and responses with their headers; 100,000 of them by `python -m tests.evidence.conformance.wire`."""
+    """Requests and responses with their headers; 100,000 of them by `make conformance`."""
     fuzzed = fuzz(jars, seed=11, count=4000)
 
     assert fuzzed.frames == 4000

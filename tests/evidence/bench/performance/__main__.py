@@ -1,32 +1,34 @@
-"""Latency, throughput, state, audit and the decision, each with its limit: `make bench`, `make bench-quick`."""
+"""Latency, throughput, state, audit, starts and the decision, each with its limit: `make bench`."""
 
 import argparse
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from rich.console import Console
 
 from quota.errors import MutationQuotaError
 from quota.settings import load_settings
 from tests.evidence.bench.performance.figure import Figure
 from tests.evidence.bench.performance.ground import Ground, broker, ground
-from tests.evidence.bench.performance.page import as_json, page, sections, table
-from tests.evidence.bench.performance.plots import draw
 from tests.evidence.bench.performance.sections.audit import audit
 from tests.evidence.bench.performance.sections.decision import decisions, share
-from tests.evidence.bench.performance.sections.earlier import Counted, compared_with_earlier, earlier_tree
-from tests.evidence.bench.performance.sections.latency import latency
+from tests.evidence.bench.performance.sections.latency import Loads, latency
 from tests.evidence.bench.performance.sections.many_keys import many_keys
 from tests.evidence.bench.performance.sections.scale_out import scale_out
+from tests.evidence.bench.performance.sections.start import start
 from tests.evidence.bench.performance.sections.state_size import state_size
-from tests.evidence.bench.performance.sections.throughput import ENFORCE, throughput
+from tests.evidence.bench.performance.sections.throughput import ENFORCE, Drains, throughput
 from tests.evidence.bench.performance.sections.what_if import what_if
 from tests.evidence.machine import load, machine
-from tests.evidence.pages import progress, terminal
+from tests.evidence.pages import progress
+from tests.evidence.report import publish
 
-_COLUMNS = 160
+PAGE = Path(__file__).with_name("page.md.in")
 _QUIET_LOAD = 0.7
 
 
@@ -41,10 +43,16 @@ class Size:
     """Rates of the latencies, requests/s."""
     seconds: float
     """Time for which a rate is measured."""
+    uncounted: float
+    """Time at the start of each load that does not count."""
     keys: Mapping[int, int]
     """Rounds by the number of active keys in a batch."""
     backlog: int
     """Number of waiting requests."""
+    batch: int
+    """Requests of a batch of the backlog."""
+    few: int
+    """Number of active keys up to which the first batch of a drain makes the buckets."""
     buckets: tuple[int, ...]
     """Numbers of stored buckets."""
     decided: int
@@ -52,99 +60,122 @@ class Size:
     rows: int
     """Rows of the table that the audit's queries read."""
 
+    many_keys: tuple[int, ...]
+    """Numbers of active keys, for other ways to store buckets."""
+    what_if: int
+    """Number of decisions that are decided again."""
 
-MANY_KEYS = (1000, 10_000, 100_000)
 
 FULL = Size(
     rounds=3,
     warm=50.0,
     rates=(10.0, 200.0, 1000.0),
     seconds=5.0,
+    uncounted=2.0,
     keys={1: 3, 1000: 3, 100_000: 2},
     backlog=1_000_000,
+    batch=100_000,
+    few=10_000,
     buckets=(10_000, 100_000, 1_000_000),
     decided=300_000,
     rows=10_000_000,
+    many_keys=(1000, 10_000, 100_000),
+    what_if=1_000_000,
 )
-QUICK = Size(
+SMOKE = Size(
     rounds=1,
-    warm=20.0,
+    warm=0.5,
     rates=(200.0,),
-    seconds=6.0,
-    keys={1000: 1},
-    backlog=300_000,
-    buckets=(1000, 10_000),
-    decided=150_000,
-    rows=100_000,
+    seconds=0.5,
+    uncounted=0.2,
+    keys={10: 1, 40: 1},
+    backlog=2000,
+    batch=500,
+    few=20,
+    buckets=(1000, 2000),
+    decided=600,
+    rows=100,
+    many_keys=(10,),
+    what_if=200,
 )
 
 
 def main() -> None:
-    """Measure, and print a table for each section; `--out` writes the page, the JSON and the picture."""
+    """Measure, and print the results as JSON; `--out` writes them and the page."""
     options = _options()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    sys.stdout.reconfigure(line_buffering=True)
-    console = terminal(_COLUMNS)
-    began, notify = time.monotonic(), progress(console)
+    began, notify = time.monotonic(), progress(Console(stderr=True, soft_wrap=True))
     if load() > _QUIET_LOAD:
         notify(f"other programs use this machine (load {load():.1f}): ratios will be noisy")
-    figures: list[Figure] = []
+    size = SMOKE if options.smoke else FULL
+    wanted = options.only or [name for name in ALL if options.smoke or name not in ON_REQUEST]
     try:
         load_settings(options.set, environment={})  # a wrong setting fails at once
-        for taken in _measured(options, notify):
-            figures += taken
-            for name, of_section in sections(taken).items():
-                console.print(table(name, of_section).drawn())
-        figures += share(figures, f"{ENFORCE}, 1,000 active keys")
+        figures = list(_measured(size, wanted, notify, *options.set))
+        publish(results(figures, time.monotonic() - began), PAGE, options.out and options.out / "performance.md")
     except KeyboardInterrupt:
         sys.exit("bench: interrupted; nothing was written")
     except MutationQuotaError as error:
         sys.exit(f"bench: {error}")
-    if options.out:
-        _write(figures, options.out, time.monotonic() - began)
-        console.print(f"written: {options.out}/performance.md, .json, .svg")
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.evidence.bench.performance", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="three minutes: smaller measurements, and no clusters")
+    parser.add_argument("--smoke", action="store_true", help="each section with a tiny load; its figures mean nothing")
     parser.add_argument("--only", nargs="+", choices=ALL, metavar="SECTION", help=", ".join(ALL))
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for the page, the JSON and the picture")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for the page and the JSON of a whole run")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="a setting of the jobs")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.out and (options.only or options.smoke):
+        parser.error("--out writes the page of a whole run: without --only and --smoke")
+    return options
 
 
-def _measured(options: argparse.Namespace, notify: Callable[[str], None]) -> Iterator[list[Figure]]:
-    """Yield the figures of the sections, each from its own session with a fresh heap; the quick form shares one."""
-    size = QUICK if options.quick else FULL
-    wanted = options.only or [each for each in ALL if each not in (QUICK_LEAVES_OUT if options.quick else ON_REQUEST)]
+def results(figures: Sequence[Figure], seconds: float) -> dict[str, Any]:
+    """Return what was measured, as it is printed and stored."""
+    figures = [*figures, *share(figures, f"{ENFORCE}, 1,000 active keys")]
+    sections: dict[str, list[Any]] = {}
+    for figure in figures:
+        sections.setdefault(figure.section, []).append(figure.as_json())
+    goals = [figure.is_met for figure in figures if figure.is_met is not None]
+    return {
+        "minutes": round(seconds / 60, 1),
+        "on": machine(),
+        "goals": {"met": sum(goals), "count": len(goals)},
+        "sections": sections,
+    }
+
+
+def _measured(size: Size, wanted: Sequence[str], notify: Callable[[str], None], *given: str) -> Iterator[Figure]:
+    """Yield the figures of the sections, each from its own session with a fresh heap; the smoke form shares one."""
     if DECISION in wanted:
-        yield decisions(rounds=9)
-    if wanted == [DECISION]:
+        yield from decisions(9 if size is FULL else 1)
+    if list(wanted) == [DECISION]:
         return
-    with broker(*options.set) as address:
+    with broker(*given) as address:
         if SCALE_OUT in wanted:
-            yield scale_out(address, size.backlog // 10, notify, *options.set)
-        if EARLIER in wanted:
-            with earlier_tree() as tree:
-                if tree:
-                    yield compared_with_earlier(address, tree, size.rounds, AUDIT_BATCHES, notify, *options.set)
-                else:
-                    notify("earlier: skipped, the git history here does not have that commit")
-        in_sessions = [each for each in wanted if each in SECTIONS and each not in WITH_TABLES]
-        together = [in_sessions] if options.quick and in_sessions else [[each] for each in in_sessions]
-        for names in [*together, *([each] for each in wanted if each in WITH_TABLES)]:
-            with ground(address, notify, *options.set, delta=names[0] in WITH_TABLES) as place:
-                for name in names:
-                    yield SECTIONS[name](place, size)
+            yield from scale_out(address, size.backlog // 10, notify, *given)
+        if START in wanted:
+            yield from start(address, size.rounds, notify, *given)
+        in_session = [name for name in wanted if name in SECTIONS]
+        for names in [in_session] if size is SMOKE and in_session else [[name] for name in in_session]:
+            delta = not WITH_TABLES.isdisjoint(names)
+            with ground(address, notify, *given, delta=delta) as place:
+                yield from in_one_session(place, size, names)
+
+
+def in_one_session(place: Ground, size: Size, names: Iterable[str]) -> Iterator[Figure]:
+    """Yield the figures of sections that share a session."""
+    for name in names:
+        yield from SECTIONS[name](place, size)
 
 
 def _latency(place: Ground, size: Size) -> list[Figure]:
-    return latency(place, size.rates, size.rounds, size.seconds, size.warm)
+    return latency(place, Loads(size.rates, size.rounds, size.seconds, size.uncounted, size.warm))
 
 
 def _throughput(place: Ground, size: Size) -> list[Figure]:
-    return throughput(place, size.keys, size.backlog, size.seconds / 2)
+    return throughput(place, Drains(size.keys, size.backlog, size.batch, size.few, size.seconds / 2))
 
 
 def _state(place: Ground, size: Size) -> list[Figure]:
@@ -152,18 +183,15 @@ def _state(place: Ground, size: Size) -> list[Figure]:
 
 
 def _many_keys(place: Ground, size: Size) -> list[Figure]:
-    return many_keys(place, MANY_KEYS, size.rounds, size.seconds / 2)
+    return many_keys(place, size.many_keys, size.batch, size.rounds, size.seconds / 2)
 
 
 def _audit(place: Ground, size: Size) -> list[Figure]:
     return audit(place, size.decided, size.rows, size.rounds)
 
 
-DECISION, SCALE_OUT, EARLIER = "decision", "scale out", "earlier"
-"""Sections without the common session: the first needs none, the others start their own."""
-
-AUDIT_BATCHES = Counted(warm=30, runs=3, per_run=10)
-"""The audit's batches in the comparison with the earlier commit."""
+DECISION, SCALE_OUT, START = "decision", "scale out", "start"
+"""Sections without the common session: the first needs none, the others start their own processes."""
 
 SECTIONS: dict[str, Callable[[Ground, Size], list[Figure]]] = {
     "latency": _latency,
@@ -171,26 +199,15 @@ SECTIONS: dict[str, Callable[[Ground, Size], list[Figure]]] = {
     "state": _state,
     "many keys": _many_keys,
     "audit": _audit,
-    "what if": lambda place, size: what_if(place, size.backlog),
+    "what if": lambda place, size: what_if(place, size.what_if),
 }
 
-ALL = [DECISION, SCALE_OUT, EARLIER, *SECTIONS]
+ALL = [DECISION, SCALE_OUT, START, *SECTIONS]
 WITH_TABLES = {"audit", "what if"}
 """Sections whose session reads and writes Delta tables."""
 
 ON_REQUEST = {"many keys", "what if"}
-"""Sections that only `--only` measures, because they take long."""
-
-QUICK_LEAVES_OUT = {*ON_REQUEST, SCALE_OUT, EARLIER}
-"""The quick form also leaves out sections that start their own clusters or jobs, which takes minutes."""
-
-
-def _write(figures: list[Figure], folder: Path, seconds: float) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    on = machine()
-    (folder / "performance.md").write_text(page(figures, on, seconds))
-    (folder / "performance.json").write_text(as_json(figures, on))
-    draw(figures, folder / "performance.svg")
+"""Sections that only `--only` and `--smoke` run, because they take long."""
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """A figure and its limit: alternating runs of both, and the ratio of their medians."""
 
+import math
 import statistics
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -38,6 +39,17 @@ class Figure:
     at: float | None = None
     """Position on the axis of its plot: requests/s, keys, or buckets."""
 
+    def __post_init__(self) -> None:
+        """Reject a figure of which a side has not been measured.
+
+        Raises:
+            ValueError: A side has no run, or one that is no number.
+        """
+        sides = {self.what: self.runs, **({self.limit: self.limit_runs} if self.limit else {})}
+        for name, runs in sides.items():
+            if not runs or not all(math.isfinite(run) for run in runs):
+                raise ValueError(f"{self.section}: {name} has no figures: {runs}")
+
     @property
     def median(self) -> float:
         """Median of the runs."""
@@ -66,7 +78,9 @@ class Figure:
         return None if self.goal is None or self.ratio is None else self.goal.is_met(self.ratio)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the figure for other programs."""
-        counted = {"median": self.median, "limit_median": self.limit_median, "ratio": self.ratio, "noise": self.noise}
-        goal = None if self.goal is None else str(self.goal)
-        return asdict(self) | counted | {"goal": goal, "is_met": self.is_met}
+        """Return the figure for its page and for other programs, without the section."""
+        has_noise = max(len(self.runs), len(self.limit_runs)) > 1
+        counted = {"median": self.median, "limit_median": self.limit_median, "ratio": self.ratio}
+        counted |= {"noise": self.noise if has_noise else None, "is_met": self.is_met}
+        texts = {"limit": self.limit or None, "goal": None if self.goal is None else str(self.goal)}
+        return {name: value for name, value in (asdict(self) | texts | counted).items() if name != "section"}

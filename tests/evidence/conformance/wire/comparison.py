@@ -23,9 +23,9 @@ from quota.wire.primitives import Malformed, Unwritable
 from quota.wire.schemas import Schema
 from quota.wire.structs import Struct, Versions, struct_of
 from tests.evidence.conformance.bucket.comparison import MismatchError
-from tests.evidence.conformance.wire.messages import as_json, random_message
-from tests.evidence.conformance.wire.mutations import mutated
 from tests.evidence.conformance.wire.oracle import Oracle, Parsed, Refused
+from tests.support.wire.messages import as_json, random_message
+from tests.support.wire.mutations import mutated
 
 STRICTER = {
     "not UTF-8": "Kafka replaces what is not UTF-8 in a string",

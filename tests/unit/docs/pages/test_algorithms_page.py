@@ -4,9 +4,19 @@ import re
 
 import pytest
 
-from quota.algorithms.registry import AlgorithmName
-from tests.evidence.bench.algorithms import COURSE, RATE, WINDOW, run
+from quota.admission.decide import decide
+from quota.algorithms.registry import AlgorithmName, make_algorithm
+from quota.records.quota import Window
 from tests.support.checkout import CHECKOUT
+from tests.support.factories import resolved
+
+RATE, WINDOW = 5.0, Window(num=100)
+BURST, AGAIN, SMALL = [80] * 7, [80] * 5, [20]
+COURSE = [(0, BURST), *((second, SMALL) for second in range(4, 64, 4)), (120, AGAIN), (124, SMALL), (128, SMALL)]
+"""KIP-599's burst; a topic of 20 partitions every 4 s, which is Q, for a minute; a minute's pause; a second burst.
+
+Each entry is a time (seconds) and the partitions of each topic.
+"""
 
 PAGE = (CHECKOUT / "docs/explanation/algorithms.md").read_text()
 ROWS = [
@@ -24,6 +34,15 @@ def said(decision):
     return ", ".join(parts)
 
 
+def decisions_of(name):
+    """Decide the course, and return the decisions by their second."""
+    algorithm, state, decisions = make_algorithm(name, WINDOW), None, {}
+    for second, topics in COURSE:
+        state, (decision,) = decide(state, [resolved(*topics, at=second * 1000, rate=RATE)], algorithm)
+        decisions[second] = decision
+    return decisions
+
+
 def test_the_pages_numbers_are_those_of_the_picture():
     assert "Q = 5, S = 100, W = 1" in PAGE
     assert (RATE, WINDOW.num, WINDOW.size_seconds) == (5, 100, 1)
@@ -37,5 +56,5 @@ def test_the_pages_requests_are_those_of_the_picture():
 
 @pytest.mark.parametrize(("column", "name"), list(enumerate(AlgorithmName, 2)), ids=str)
 def test_each_column_of_the_page_is_what_is_decided(column, name):
-    decisions = dict(run(name).decisions)
+    decisions = decisions_of(name)
     assert [row[column] for row in ROWS] == [said(decisions[int(row[0])]) for row in ROWS]

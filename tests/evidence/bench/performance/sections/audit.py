@@ -15,10 +15,13 @@ from jobs.enforce.query import start_enforce
 from quota.settings import Settings
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure, Goal
-from tests.evidence.bench.performance.ground import Ground, batches, elsewhere, rate_of
+from tests.evidence.bench.performance.ground import Ground, batches, elsewhere, rate_of, with_batches
 
 USERS = 1000
 BACKLOG_GOAL = Goal(1, at_least=True)
+BATCHES = 6
+"""Batches of a backlog."""
+
 DAYS = 10
 FIRST_DAY = 1_790_000_000
 PER_DAY = 86_400
@@ -45,7 +48,7 @@ def audit(ground: Ground, backlog: int, rows: int, rounds: int) -> list[Figure]:
 
 def _drained(ground: Ground, backlog: int, rounds: int) -> Iterator[Figure]:
     """Enforce and audit in turn; the audited deployment has decided its requests before, and decides no more."""
-    waiting, decided = ground.deployment("waiting"), ground.deployment("decided")
+    waiting, decided = (_with_batches(ground.deployment(name), backlog // BATCHES) for name in ("waiting", "decided"))
     for settings in (waiting, decided):
         fill(settings, backlog, USERS)
     start_enforce(ground.spark, decided, once=True).awaitTermination()
@@ -64,6 +67,12 @@ def _drained(ground: Ground, backlog: int, rounds: int) -> Iterator[Figure]:
     added = DeltaTable(audited.storage.table(DECISIONS.name)).history()
     files = [float(each["operationMetrics"]["num_added_files"]) for each in added if each["operation"] == "WRITE"]
     yield Figure("audit", "files per batch", "files", tuple(files))
+
+
+def _with_batches(settings: Settings, count: int) -> Settings:
+    """Return settings with batches of at most `count` requests and of as many decisions."""
+    audit = settings.audit.model_copy(update={"max_records_per_batch": count})
+    return with_batches(settings, count).model_copy(update={"audit": audit})
 
 
 def _sides(waiting: Settings, decided: Settings) -> dict[str, tuple[Callable[..., StreamingQuery], Settings]]:

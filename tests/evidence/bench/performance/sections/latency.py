@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -29,26 +29,38 @@ WARM = {ENFORCE: 1.0, EMPTY: 0.2, PASS_THROUGH: 0.2}
 The audit's part is compiled only as often as the audit has a batch.
 """
 
-UNCOUNTED_SECONDS = 2.0
-"""Time at the start of each load that does not count."""
-
 PERCENTILES = (50, 90, 99)
 GOALS = {(LIMIT_RATE, 50): Goal(3), (LIMIT_RATE, 99): Goal(4)}
 
 
-def latency(ground: Ground, rates: Sequence[float], rounds: int, seconds: float, warm: float) -> list[Figure]:
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """The loads whose latencies are measured; times in seconds."""
+
+    rates: tuple[float, ...]
+    """Requests/s."""
+    rounds: int
+    seconds: float
+    uncounted: float
+    """Time at the start of each load that does not count."""
+    warm: float
+    """Time of the warm-up."""
+
+
+def latency(ground: Ground, plan: Loads) -> list[Figure]:
     """Measure each rate and percentile; the sides alternate."""
     taken: dict[tuple[float, str], list[list[float]]] = {}
     for side, share in WARM.items():
         ground.notify(f"latency: warming up {side}")
-        _measured(_auditing_always(ground), _SIDES[side], [WARM_RATE], warm * share)
-    for turn in range(rounds):
+        _measured(_auditing_always(ground), _SIDES[side], [WARM_RATE], replace(plan, seconds=plan.warm * share))
+    for turn in range(plan.rounds):
         for side, start in _SIDES.items():
-            for rate, latencies in _measured(ground, start, [LIMIT_RATE] if side == EMPTY else rates, seconds).items():
+            rates = [LIMIT_RATE] if side == EMPTY else plan.rates
+            for rate, latencies in _measured(ground, start, rates, plan).items():
                 taken.setdefault((rate, side), []).append(latencies)
                 shown = ", ".join(f"p{each} {percentile(latencies, each / 100):.0f}" for each in PERCENTILES)
                 ground.notify(f"latency: round {turn + 1}, {rate:g}/s, {side}: {shown} ms")
-    figures = [_figure(taken, rate, each, ENFORCE) for rate in rates for each in PERCENTILES]
+    figures = [_figure(taken, rate, each, ENFORCE) for rate in plan.rates for each in PERCENTILES]
     return figures + [_figure(taken, LIMIT_RATE, each, EMPTY) for each in PERCENTILES]
 
 
@@ -77,13 +89,15 @@ _SIDES: dict[str, Callable[[Ground, Settings], list[StreamingQuery]]] = {
 
 
 def _measured(
-    ground: Ground, start: Callable[[Ground, Settings], list[StreamingQuery]], rates: Sequence[float], seconds: float
+    ground: Ground, start: Callable[[Ground, Settings], list[StreamingQuery]], rates: Sequence[float], plan: Loads
 ) -> dict[float, list[float]]:
     """Return the latencies in ms at each rate, one after another."""
     settings = ground.deployment("latency")
     queries = start(ground, settings)
     try:
-        found = {rate: load(settings, rate, _counted_seconds(settings, rate, seconds)) for rate in rates}
+        found = {
+            rate: load(settings, rate, _counted_seconds(settings, rate, plan.seconds), plan.uncounted) for rate in rates
+        }
     finally:
         for query in queries:
             query.stop()
@@ -98,7 +112,7 @@ def _counted_seconds(settings: Settings, rate: float, seconds: float) -> float:
     return max(seconds, settings.audit.trigger_seconds) if rate == LIMIT_RATE else seconds
 
 
-def load(settings: Settings, rate: float, seconds: float):
+def load(settings: Settings, rate: float, seconds: float, uncounted: float):
     """Run the load generator, and return its output."""
     topics = settings.topics
     options = {
@@ -108,7 +122,7 @@ def load(settings: Settings, rate: float, seconds: float):
         "name": f"{topics.requests}-{rate:g}",
         "rate": rate,
         "seconds": seconds,
-        "warm": UNCOUNTED_SECONDS,
+        "warm": uncounted,
         "users": USERS,
     }
     command = [sys.executable, "-m", "tests.evidence.bench.performance.load"]

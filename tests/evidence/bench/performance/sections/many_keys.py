@@ -26,7 +26,7 @@ from schemas.buckets import ANSWERED, STATE
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure
 from tests.evidence.bench.performance.ground import Ground, elsewhere, with_batches, write
-from tests.evidence.bench.performance.sections.throughput import BATCH, drain
+from tests.evidence.bench.performance.sections.throughput import drain
 
 GROUPS = 32
 
@@ -129,12 +129,12 @@ PLANS: dict[str, Callable[..., StreamingQuery]] = {
 }
 
 
-def many_keys(ground: Ground, keys: Sequence[int], rounds: int, seconds: float) -> list[Figure]:
+def many_keys(ground: Ground, keys: Sequence[int], batch: int, rounds: int, seconds: float) -> list[Figure]:
     """Measure requests/s of each plan, compared with one bucket for each key; a batch has requests of all keys."""
     taken: dict[tuple[int, str], list[float]] = {}
     for active in keys:
-        settings = with_batches(ground.deployment(f"keys-{active}"), BATCH)
-        fill(settings, 4 * BATCH, active)
+        settings = with_batches(ground.deployment(f"keys-{active}"), batch)
+        fill(settings, 4 * batch, active)
         for start in PLANS.values() if active == keys[0] else ():
             drain(ground, elsewhere(settings, ground), start, seconds)  # warms up
         for turn in range(rounds):

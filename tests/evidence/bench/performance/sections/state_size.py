@@ -36,7 +36,8 @@ def state_size(ground: Ground, sizes: Sequence[int], rounds: int) -> list[Figure
             times = _measured(ground, settings, size)
             taken[size] += times
             ground.notify(f"state: round {turn + 1}, {size:,} buckets: {sorted(times)[len(times) // 2]:.0f} ms a batch")
-    jvm, worker = peak_mebibytes(ground.spark.sparkContext._gateway.proc.pid)  # noqa: SLF001 PySpark has no other way
+    process = ground.spark._jvm.java.lang.ProcessHandle.current().pid()  # noqa: SLF001 PySpark has no other way
+    jvm, worker = peak_mebibytes(process)
     return [
         *_times(sizes, taken),
         *_bytes(deployments),

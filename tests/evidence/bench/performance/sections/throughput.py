@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import product
 from statistics import median
 
@@ -30,7 +31,6 @@ from tests.evidence.bench.performance.ground import (
 )
 from tests.evidence.bench.performance.store import BUCKET, store_buckets
 
-BATCH = 100_000
 PASS_THROUGH, EMPTY, ENFORCE = "pass-through", "empty function", "enforce"
 THROUGHPUT_GOALS = {1000: Goal(1, at_least=True), 100_000: Goal(5, at_least=True)}
 """The goals by the number of active keys."""
@@ -67,32 +67,44 @@ SIDES: dict[str, Callable[..., StreamingQuery]] = {
 BUCKETS = {EMPTY: "user-%d", ENFORCE: BUCKET}
 """The keys of users' buckets."""
 
-FEW = 10_000
-"""With more active keys, a batch takes half a minute: the buckets are then stored before, and each batch counts."""
+
+@dataclass(frozen=True, slots=True)
+class Drains:
+    """The drains of a backlog."""
+
+    rounds: Mapping[int, int]
+    """Rounds by the number of active keys."""
+    backlog: int
+    batch: int
+    """Requests of a batch."""
+    few: int
+    """With more active keys, a batch takes half a minute: the buckets are then stored before, and each batch counts."""
+    seconds: float
 
 
-def throughput(ground: Ground, rounds: Mapping[int, int], backlog: int, seconds: float) -> list[Figure]:
+def throughput(ground: Ground, plan: Drains) -> list[Figure]:
     """Measure requests/s by active keys, and the cost of a key compared with the empty function."""
+    rounds, backlog, few, seconds = plan.rounds, plan.backlog, plan.few, plan.seconds
     placed: dict[tuple[int, str], Settings] = {}
     for active in rounds:
         ground.notify(f"throughput: a backlog of {backlog:,} requests of {active:,} users")
-        settings = with_batches(ground.deployment(f"backlog-{active}"), BATCH)
+        settings = with_batches(ground.deployment(f"backlog-{active}"), plan.batch)
         placed |= {(active, side): elsewhere(settings, ground) for side in SIDES}
-        for side, bucket in BUCKETS.items() if active > FEW else ():
+        for side, bucket in BUCKETS.items() if active > few else ():
             store_buckets(ground, placed[active, side], active, SIDES[side], bucket)
         fill(settings, backlog, active)
     ground.notify("throughput: warming up")
     for (active, side), settings in placed.items():
-        if active <= FEW:  # with more it would take minutes, and warm up no other code
+        if active <= few:  # with more it would take minutes, and warm up no other code
             drain(ground, elsewhere(settings, ground), SIDES[side], seconds)
     taken: dict[tuple[int, str], list[float]] = {}
     for turn, (active, side) in product(range(max(rounds.values())), placed):
         if turn < rounds[active]:
-            uncounted = 0 if active > FEW and side in BUCKETS else 1
+            uncounted = 0 if active > few and side in BUCKETS else 1
             rate = drain(ground, elsewhere(placed[active, side], ground), SIDES[side], seconds, uncounted)
             taken.setdefault((active, side), []).append(rate)
             ground.notify(f"throughput: round {turn + 1}, {active:,} keys, {side}: {rate:,.0f}/s")
-    return [*_rates(rounds, taken), *_per_key(rounds, taken)]
+    return [*_rates(rounds, taken), *_per_key(rounds, plan.batch, taken)]
 
 
 def drain(
@@ -130,14 +142,14 @@ def _rates(keys: Iterable[int], taken: dict[tuple[int, str], list[float]]) -> It
             yield Figure("throughput", what, "1/s", tuple(runs), limit, tuple(limit_runs), goal, at=active)
 
 
-def _per_key(keys: Iterable[int], taken: dict[tuple[int, str], list[float]]) -> Iterator[Figure]:
+def _per_key(keys: Iterable[int], batch: int, taken: dict[tuple[int, str], list[float]]) -> Iterator[Figure]:
     """Yield the cost of one more key in a batch of the same size, from the fewest keys to the most."""
     few, many = min(keys), max(keys)
     if few == many:
         return
     costs = {
         side: tuple(
-            (BATCH / rate - BATCH / median(taken[few, side])) / (many - few) * 1e6 for rate in taken[many, side]
+            (batch / rate - batch / median(taken[few, side])) / (many - few) * 1e6 for rate in taken[many, side]
         )
         for side in (EMPTY, ENFORCE)
     }

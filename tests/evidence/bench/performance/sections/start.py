@@ -1,0 +1,112 @@
+"""A start of `enforce` as a process, until waiting requests are decided, with and without a class archive."""
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from jobs.sandbox.broker import with_plaintext_cluster
+from quota.errors import MutationQuotaError
+from quota.kafka.reading import EndOffsets
+from quota.settings import Settings, load_settings
+from tests.evidence.bench.performance.backlog import fill
+from tests.evidence.bench.performance.figure import Figure
+from tests.evidence.bench.performance.ground import new_deployment, working_folder
+from tests.support.deployment import as_options
+from tests.support.programs import command_line
+from tests.support.waiting import until
+
+USERS = 50
+PLAIN, ARCHIVED = "start to the first decisions", "the same, with a class archive"
+READY = "running: enforce"
+"""What the job logs when its query runs."""
+
+_DEADLINE_SECONDS = 600.0
+_OUTPUT_CHARACTERS = 1000
+
+
+class SideError(MutationQuotaError):
+    """A process that was to be measured failed, so there is no figure."""
+
+
+def start(address: str, rounds: int, notify: Callable[[str], None], *given: str) -> list[Figure]:
+    """Measure starts with and without an archive in turn; the first round does not count."""
+    with working_folder() as folder:
+        settings = with_plaintext_cluster(load_settings([f"storage.root={folder}", *given], environment={}), address)
+        sides: dict[str, tuple[str, ...]] = {
+            PLAIN: (),
+            ARCHIVED: ("--set", f"spark.class_archives={folder / 'archives'}"),
+        }
+        deployments = {side: new_deployment(settings, f"start-{number}", folder) for number, side in enumerate(sides)}
+        taken: dict[str, list[float]] = {side: [] for side in sides}
+        for turn in range(rounds + 1):
+            for side, options in sides.items():
+                seconds = _start_seconds(deployments[side], folder / "enforce.log", *options)
+                notify(f"start: round {turn}, {side}: {seconds:.1f} s")
+                if turn:  # the first round fills the system's cache of files, and writes the archive
+                    taken[side].append(seconds)
+    return [
+        Figure("start", PLAIN, "s", tuple(taken[PLAIN])),
+        Figure("start", ARCHIVED, "s", tuple(taken[ARCHIVED]), PLAIN, tuple(taken[PLAIN])),
+    ]
+
+
+def _start_seconds(settings: Settings, log: Path, *options: str) -> float:
+    """Return the seconds from the start of the process until waiting requests are decided."""
+    ends = EndOffsets(settings.kafka.connection, settings.kafka.timeout_seconds)
+    partitions = [(settings.topics.decisions, number) for number in range(settings.topics.partitions)]
+
+    def decided() -> int:
+        return sum(ends.fetch(partitions).values())
+
+    before = decided()
+    fill(settings, USERS, USERS)
+    where = [*as_options(settings), "--set", f"storage.root={settings.storage.root}"]
+    command = command_line("enforce", *where, *options)
+    return seconds_until(lambda: decided() >= before + USERS, command, READY, log)
+
+
+def seconds_until(
+    condition: Callable[[], bool],
+    command: Sequence[str],
+    ready: str,
+    log: Path,
+    deadline_seconds: float = _DEADLINE_SECONDS,
+) -> float:
+    """Return the seconds from the start of a process until a condition holds; SIGTERM then ends the process.
+
+    Args:
+        condition: What is awaited.
+        command: The command line.
+        ready: What the process must have written when the condition holds.
+        log: File for the output of the process.
+        deadline_seconds: Time for the condition, and again for the end of the process.
+
+    Raises:
+        SideError: The process exited before, is not ready, or did not end with exit code 0.
+    """
+    with log.open("wb") as output:
+        began = time.monotonic()
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        until(lambda: process.poll() is not None or condition(), deadline_seconds, 0.05)
+        seconds = time.monotonic() - began
+        if process.poll() is not None:
+            raise _side_error(command, f"exited with {process.returncode} before it could be measured", log)
+        if ready not in log.read_text(errors="replace"):
+            raise _side_error(command, f"has not written {ready!r}", log)
+        process.send_signal(signal.SIGTERM)
+        code = process.wait(deadline_seconds)
+    finally:
+        process.kill()
+        process.wait()
+    if code:
+        raise _side_error(command, f"ended with {code}", log)
+    return seconds
+
+
+def _side_error(command: Sequence[str], what: str, log: Path) -> SideError:
+    return SideError(
+        f"{' '.join(command[:4])}: {what}: {log.read_text(errors='replace')[-_OUTPUT_CHARACTERS:].strip()}"
+    )

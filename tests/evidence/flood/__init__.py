@@ -1,1 +1,0 @@
-"""Proves that a flood of invalid records loses no request, and measures delays; writes docs/evidence/flood.md."""

@@ -1,1 +1,0 @@
-"""Proves that the decisions do not depend on how the stream is cut into batches, into docs/evidence/replay.md."""

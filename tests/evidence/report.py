@@ -1,0 +1,159 @@
+"""Pages of results: a template with values and tables from the JSON that a program printed.
+
+A template is Markdown with fields in double braces. A path names keys of objects and numbers of lists, joined by dots.
+
+    {{kills.count}}                          a value, in the form of `shown`
+    {{kills.seconds:.1f}}                    a value with a format of Python's
+    {{table kills.steps}}                    a table with a column for each key of the first row
+    {{table kills.steps | step | count:,d = kills}}
+                                             these columns only, each with its format and heading
+
+The rows of a table are a list of objects, or an object of objects whose keys are the first column (its key is `name`),
+or an object of single values (the keys are `name` and `value`). `python -m tests.evidence.report TEMPLATE JSON`
+prints a page.
+"""
+
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+NOTHING = "-"
+_FIELD = re.compile(r"\{\{(.+?)\}\}")
+_TABLE = "table "
+_THREE_DIGITS = 100
+
+
+class TemplateError(Exception):
+    """A template and the results that do not fit together; the text names the field."""
+
+
+def render(template: str, results: Mapping[str, Any]) -> str:
+    """Return a template with its fields replaced.
+
+    Raises:
+        TemplateError: The results lack a value, or it has another shape.
+    """
+    return _FIELD.sub(lambda field: _replaced(field[1].strip(), results), template)
+
+
+def write(results: Mapping[str, Any], template: Path, page: Path) -> None:
+    """Write the results as JSON, and the page next to them; both have the page's name.
+
+    Raises:
+        TemplateError: As for `render`; nothing is written.
+    """
+    text = render(template.read_text(encoding="utf-8"), results)
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.with_suffix(".json").write_text(as_json(results), encoding="utf-8")
+    page.write_text(text, encoding="utf-8")
+
+
+def publish(results: Mapping[str, Any], template: Path, page: Path | None) -> None:
+    """Print the results, and write them with their page if there is a path for it.
+
+    Raises:
+        TemplateError: As for `render`; the results are printed before.
+    """
+    sys.stdout.write(as_json(results))
+    if page is not None:
+        write(results, template, page)
+
+
+def as_json(results: Mapping[str, Any]) -> str:
+    """Return the results as they are printed and stored."""
+    return json.dumps(results, indent=1, ensure_ascii=False) + "\n"
+
+
+def shown(value: Any, form: str = "") -> str:
+    """Return a value for a page: numbers with separators or three digits, lists with commas, `NOTHING` for null."""
+    match value:
+        case None:
+            return NOTHING
+        case bool():
+            return "yes" if value else "no"
+        case list() | tuple():
+            return ", ".join(shown(item, form) for item in value)
+        case int() | float() if not form:
+            is_small = isinstance(value, float) and abs(value) < _THREE_DIGITS
+            return f"{value:.3g}" if is_small else f"{round(value):,}"
+        case str() | int() | float():
+            return format(value, form)
+    raise TemplateError(f"a {type(value).__name__} is not a single value")
+
+
+def _replaced(field: str, results: Mapping[str, Any]) -> str:
+    try:
+        if field.startswith(_TABLE):
+            path, *columns = (part.strip() for part in field.removeprefix(_TABLE).split("|"))
+            return _table(_rows(_at(path, results)), [_Column.parse(column) for column in columns])
+        path, _, form = field.partition(":")
+        return shown(_at(path, results), form)
+    except (LookupError, TypeError, ValueError, TemplateError) as error:
+        raise TemplateError(f"{{{{{field}}}}}: {error}") from error
+
+
+def _at(path: str, results: Any) -> Any:
+    """Return the value at a path."""
+    value = results
+    for name in path.split("."):
+        value = value[int(name)] if isinstance(value, Sequence) else value[name]
+    return value
+
+
+def _rows(value: Any) -> Sequence[Mapping[str, Any]]:
+    """Return the rows of a table."""
+    if isinstance(value, Mapping):
+        return [
+            {"name": name, **(content if isinstance(content, Mapping) else {"value": content})}
+            for name, content in value.items()
+        ]
+    if not isinstance(value, Sequence) or not all(isinstance(row, Mapping) for row in value):
+        raise TemplateError("a table is a list of objects, or an object")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of a table."""
+
+    key: str
+    heading: str
+    form: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the column of `KEY[:FORMAT] [= HEADING]`."""
+        described, equals, heading = text.partition("=")
+        key, _, form = described.strip().partition(":")
+        return cls(key, heading.strip() if equals else key, form)
+
+
+def _table(rows: Sequence[Mapping[str, Any]], columns: Sequence[_Column]) -> str:
+    """Return a table in Markdown; columns without a text are aligned to the right."""
+    if not rows:
+        raise TemplateError("a table without rows")
+    columns = columns or [_Column(key, "" if key == "name" else key) for key in rows[0]]
+    texts = (any(isinstance(row[column.key], str) for row in rows) for column in columns)
+    lines = [
+        [column.heading for column in columns],
+        ["---" if has_text else "---:" for has_text in texts],
+        *([shown(row[column.key], column.form) for column in columns] for row in rows),
+    ]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def main() -> None:
+    """Print the page of a template and a file of results."""
+    template, results = (Path(name).read_text(encoding="utf-8") for name in sys.argv[1:])
+    try:
+        print(render(template, json.loads(results)), end="")
+    except TemplateError as error:
+        sys.exit(f"report: {error}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,1 +1,0 @@
-"""Records the request logs of real brokers of several versions, and what their clients sent and received."""

@@ -1,1 +1,0 @@
-"""The requests to the clusters, in parts."""

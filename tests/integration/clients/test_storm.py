@@ -1,0 +1,35 @@
+"""A storm: many applications, low quotas, and an applier that is killed repeatedly."""
+
+import pytest
+
+from jobs.enforce.query import start_enforce
+from quota.kafka.quotas.writer import write_record
+from quota.kafka.topics.preparation import prepare_topics
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import QuotaRecord
+from tests.support.programs import running_applier
+from tests.support.storm.storm import Storm
+
+KILLS = 8
+SECONDS = 16
+
+
+@pytest.fixture
+def enforcing(spark, deployment):
+    """The job at work on a deployment whose clients leave the carrying out to an applier."""
+    client = deployment.client.model_copy(update={"applied_by": "applier"})
+    settings = deployment.model_copy(update={"client": client})
+    prepare_topics(settings)
+    write_record(settings, QuotaRecord(QuotaEntity(None), 3.0))
+    query = start_enforce(spark, settings)
+    yield settings
+    query.stop()
+
+
+def test_a_storm_with_an_applier_that_is_killed(enforcing):
+    """Nothing is created without admission or twice, nothing is missing, and each client gets its result."""
+    with running_applier(enforcing, KILLS):
+        report = Storm(enforcing).rage(SECONDS)
+    assert report.wrong == [], report
+    assert report.outcomes["done"] > 20
+    assert report.outcomes["refused"] > 20

@@ -1,0 +1,34 @@
+"""The smoke form of `make bench`: each section, with a load of seconds; nobody reads its figures."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.evidence.bench.performance import __main__ as bench
+from tests.evidence.bench.performance.ground import Ground
+from tests.evidence.bench.performance.sections.decision import decisions
+from tests.evidence.report import render
+
+
+@pytest.mark.timeout(600)
+def test_each_section_that_shares_a_session_has_figures(spark, deployment, tmp_path):
+    audit = deployment.audit.model_copy(update={"trigger_seconds": 1.0})
+    progress = []
+    place = Ground(spark, deployment.model_copy(update={"audit": audit}), tmp_path, progress.append)
+    figures = [*decisions(rounds=1), *bench.in_one_session(place, bench.SMOKE, bench.SECTIONS)]
+    results = json.loads(json.dumps(bench.results(figures, seconds=1.0)))
+    assert list(results["sections"]) == ["decision", *bench.SECTIONS]
+    assert results["goals"]["count"] >= 5
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+def test_the_program_prints_the_figures_of_all_sections():
+    program = [sys.executable, "-m", "tests.evidence.bench.performance", "--smoke", "--set", "audit.trigger_seconds=1"]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-5000:]
+    results = json.loads(done.stdout)
+    assert set(results["sections"]) == set(bench.ALL)
+    assert "## The start" in render(bench.PAGE.read_text(), results)

@@ -1,0 +1,242 @@
+"""The decisions that the rules require for a log: in fractions, parsed by JSON's own module, without code of `quota`.
+
+The model is plain on purpose: each bucket is played from its beginning, and each quota is looked up in the changes of
+its levels. It allows for the job's floats in two places only: small debts that count as none, and rounded throttle
+times.
+"""
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from tests.support.reference.log import ABSENT, TOPIC, Change, Entity, Entry, Log, Reset
+
+Tags = tuple[str, str]
+Bounds = tuple[float, float | None]
+"""Rate and burst of a quota; a burst of None is that of the window."""
+
+STRICT_SINCE = {"CREATE_TOPICS": 6, "CREATE_PARTITIONS": 3, "DELETE_TOPICS": 5}
+MAX_INT = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """A decision as the rules require it. The throttle time lies between two bounds that differ by rounding only."""
+
+    tags: Tags
+    rate: float | None
+    admitted: tuple[bool, ...]
+    before: Fraction | None
+    after: Fraction | None
+    throttle_ms: tuple[int, int]
+    repeats: tuple[str, int] | None = None
+    """The decision that admitted the same request before, and the number of its admitted topics."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Admitted:
+    """A request that a bucket has admitted: its identity, the decision, its time, and its admitted topics."""
+
+    identity: tuple[object, ...]
+    decision_id: str
+    at: int
+    topics: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Bucket:
+    """A stored bucket, and the requests that it remembers in the order in which they came."""
+
+    tokens: Fraction
+    at: int
+    bounds: Bounds
+    reset: int | None
+    admitted: Sequence[_Admitted]
+
+
+@dataclass(slots=True)
+class Reference:
+    """A model that decides requests one by one, in the order of the calls."""
+
+    log: Log
+    _buckets: dict[Tags, _Bucket] = field(default_factory=dict)
+    _changes: dict[Entity, list[Change]] = field(default_factory=dict)
+    _resets: list[Reset] = field(default_factory=list)
+    _moments: dict[tuple[Entity, ...], list[int]] = field(default_factory=dict)
+    """Times of all changes of some entities, in order."""
+
+    def __post_init__(self) -> None:
+        for change in self.log.changes:
+            if isinstance(change, Reset):
+                self._resets.append(change)
+            else:
+                self._changes.setdefault(change.entity, []).append(change)
+
+    def decide(self, entry: Entry, offset: int) -> Expected:
+        """Return the decision on a request; all requests before it must have been decided."""
+        request, now = entry.request, entry.timestamp
+        user, client = request.get("user") or "ANONYMOUS", request.get("client_id") or "<none>"
+        costs = [topic["partitions"] for topic in request["topics"]]
+        found = self._quota(user, client, now)
+        if found is None:
+            return Expected(("", ""), None, (True,) * len(costs), None, None, (0, 0))
+        tags, bounds = found
+        bucket = self._buckets.get(tags)
+        reset = self._reset(tags, now)
+        if bucket is not None and reset is not None and (bucket.reset is None or bucket.reset < reset):
+            bucket = None
+        before = self._tokens(bucket, bounds, self._since(tags, bounds, user, client, now), now)
+        if request.get("validate_only"):
+            return Expected(tags, bounds[0], (True,) * len(costs), before, before, (0, 0))
+        stored = before if bucket is None else bucket.tokens
+        strict = request["api_version"] >= STRICT_SINCE[request["operation"]]
+        remembered = () if bucket is None else bucket.admitted
+        first = self._find(remembered, entry)
+        free = 0 if first is None else first.topics
+        charged, after = _charge(costs[free:], before, stored, strict=strict)
+        admitted = (*[True] * free, *charged)
+        throttled = not all(admitted) if strict else _in_debt(after, stored)
+        if any(charged):
+            remembered = self._remember(remembered, first, entry, offset, sum(admitted))
+        if bucket is None:
+            bucket = _Bucket(after, now, bounds, reset, remembered)
+        elif now < bucket.at:
+            bucket = replace(bucket, tokens=after, admitted=remembered)
+        elif any(charged) or bucket.bounds != bounds:
+            bucket = _Bucket(after, now, bounds, bucket.reset, remembered)
+        self._buckets[tags] = bucket
+        throttle = _throttle_ms(after, bounds[0]) if throttled else (0, 0)
+        repeats = None if first is None else (first.decision_id, first.topics)
+        return Expected(tags, bounds[0], admitted, before, after, throttle, repeats)
+
+    def bucket_of(self, entry: Entry) -> Tags | None:
+        """Return the tags of a request's bucket; None if it touches none."""
+        request = entry.request
+        user, client = request.get("user") or "ANONYMOUS", request.get("client_id") or "<none>"
+        found = self._quota(user, client, entry.timestamp)
+        return None if found is None else found[0]
+
+    def _find(self, remembered: Sequence[_Admitted], entry: Entry) -> _Admitted | None:
+        """Return the same request as it was admitted before, if it is remembered and not too old."""
+        window, identity = self.log.deduplication.window_ms, _identity(entry)
+        return next(
+            (each for each in remembered if each.identity == identity and entry.timestamp - each.at <= window), None
+        )
+
+    def _remember(
+        self, remembered: Sequence[_Admitted], first: _Admitted | None, entry: Entry, offset: int, topics: int
+    ) -> Sequence[_Admitted]:
+        """Return what a bucket remembers after a charge: the latest requests, none of them too old."""
+        rule = self.log.deduplication
+        if not rule.window_ms:
+            return ()
+        if first is None:
+            first = _Admitted(_identity(entry), f"{TOPIC}-{entry.partition}-{offset}", entry.timestamp, topics)
+            remembered = [*remembered, first]
+        remembered = [replace(each, topics=topics) if each is first else each for each in remembered]
+        return [each for each in remembered if first.at - each.at <= rule.window_ms][-rule.max_requests :]
+
+    def _tokens(self, bucket: _Bucket | None, bounds: Bounds, since: int, now: int) -> Fraction:
+        if bucket is None:
+            return self._burst(bounds)
+        if now < bucket.at:
+            return min(bucket.tokens, self._burst(bucket.bounds))
+        changed_at = max(since, bucket.at) if bucket.bounds != bounds else bucket.at
+        tokens = bucket.tokens
+        if bucket.bounds != bounds:
+            tokens = min(tokens + _gain(bucket.bounds, changed_at - bucket.at), self._burst(bucket.bounds))
+        return min(tokens + _gain(bounds, now - changed_at), self._burst(bounds))
+
+    def _burst(self, bounds: Bounds) -> Fraction:
+        rate, own = bounds
+        window = self.log.window
+        return Fraction(rate) * window.num * window.size_seconds if own is None else Fraction(own)
+
+    def _quota(self, user: str, client: str, at: int) -> tuple[Tags, Bounds] | None:
+        """Return the quota of the most specific of the eight levels that has one, and the tags of its bucket."""
+        for entity, tags in _levels(user, client):
+            bounds = self._set(entity, at)
+            if bounds is not None:
+                return tags, bounds
+        return None
+
+    def _set(self, entity: Entity, at: int) -> Bounds | None:
+        """Return the quota set for an entity as of `at`; of two changes at one time the later one counts."""
+        changes = self._changes.get(entity, [])
+        number = bisect_right(changes, at, key=lambda change: change.moment)
+        if not number or changes[number - 1].rate is None:
+            return None
+        return changes[number - 1].rate, changes[number - 1].burst
+
+    def _since(self, tags: Tags, bounds: Bounds, user: str, client: str, at: int) -> int:
+        """Return the time since which the bucket has had these bounds, from whichever of its levels."""
+        sharing = tuple(entity for entity, shared in _levels(user, client) if shared == tags)
+        if sharing not in self._moments:
+            self._moments[sharing] = sorted(
+                {each.moment for entity in sharing for each in self._changes.get(entity, [])}
+            )
+        moments = self._moments[sharing]
+        since = at
+        for number in reversed(range(bisect_right(moments, at))):
+            moment = moments[number]
+            held = next((found for entity in sharing if (found := self._set(entity, moment))), None)
+            if held != bounds:
+                break
+            since = moment
+        return since
+
+    def _reset(self, tags: Tags, at: int) -> int | None:
+        named = {name: tag for name, tag in zip(("user", "client-id"), tags, strict=True) if tag}
+        moments = [each.moment for each in self._resets if each.moment <= at and each.tags.items() <= named.items()]
+        return max(moments, default=None)
+
+
+def _charge(costs: Sequence[int], tokens: Fraction, stored: Fraction, *, strict: bool) -> tuple[list[bool], Fraction]:
+    admitted = []
+    for cost in costs:
+        admitted.append(not strict or not _in_debt(tokens, stored))
+        tokens -= cost if admitted[-1] else 0
+    return admitted, tokens
+
+
+def _identity(entry: Entry) -> tuple[object, ...]:
+    """Return the parts of a request in which repeats are equal."""
+    request = entry.request
+    who = request.get("user") or "ANONYMOUS", request.get("client_id") or "<none>"
+    return *who, request["request_id"], request["operation"], request["topics"]
+
+
+def _levels(user: str, client: str) -> list[tuple[Entity, Tags]]:
+    both, of_user, of_client = (user, client), (user, ""), ("", client)
+    return [
+        ((user, client), both),
+        ((user, None), both),
+        ((user, ABSENT), of_user),
+        ((None, client), both),
+        ((None, None), both),
+        ((None, ABSENT), of_user),
+        ((ABSENT, client), of_client),
+        ((ABSENT, None), of_client),
+    ]
+
+
+def _gain(bounds: Bounds, elapsed_ms: int) -> Fraction:
+    return Fraction(elapsed_ms, 1000) * Fraction(bounds[0])
+
+
+def _rounding(tokens: Fraction) -> Fraction:
+    """Return the largest debt that counts as none: 1e-9, and 1e-12 of the stored tokens."""
+    return Fraction(1, 10**9) + abs(tokens) / 10**12
+
+
+def _in_debt(tokens: Fraction, stored: Fraction) -> bool:
+    return tokens < -_rounding(stored)
+
+
+def _throttle_ms(tokens: Fraction, rate: float) -> tuple[int, int]:
+    """Return the bounds of -K / Q in ms, rounded up: the job may subtract the rounding first, and may add nothing."""
+    wait, doubt = -tokens / Fraction(rate) * 1000, 2 * _rounding(tokens) / Fraction(rate) * 1000
+    low, high = (min(MAX_INT, max(0, math.ceil(each))) for each in (wait - doubt, wait))
+    return low, high

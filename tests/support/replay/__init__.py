@@ -1,0 +1,1 @@
+"""Random logs, ways to cut them into batches, engines that decide them, and what must hold for the answers."""

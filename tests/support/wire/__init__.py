@@ -1,0 +1,1 @@
+"""Random messages of Kafka's protocol, and damaged forms of them."""

@@ -1,0 +1,78 @@
+"""A side of a comparison that fails ends the comparison, and is never a figure."""
+
+import signal
+import sys
+from math import inf, nan
+
+import pytest
+
+from tests.evidence.bench.performance.figure import Figure, Goal
+from tests.evidence.bench.performance.sections.start import SideError, seconds_until
+
+READY = "running: it"
+SERVES = f"""
+import signal, sys
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+print({READY!r}, flush=True)
+signal.pause()
+"""
+
+
+def measured(log, program, condition=None):
+    """Measure a Python program until it has written something, or until a condition holds."""
+    command = [sys.executable, "-c", program]
+    return seconds_until(condition or (lambda: log.stat().st_size > 0), command, READY, log, deadline_seconds=20)
+
+
+def test_a_process_that_gets_ready_and_ends_cleanly_has_a_time(tmp_path):
+    assert 0 < measured(tmp_path / "log", SERVES) < 20
+
+
+def test_a_process_that_exits_before_the_condition_holds_is_an_error(tmp_path):
+    with pytest.raises(SideError, match="exited with 2 before it could be measured: no such setting"):
+        measured(tmp_path / "log", "import sys; print('no such setting'); sys.exit(2)", lambda: False)
+
+
+def test_a_process_that_exits_without_an_error_before_the_condition_holds_is_an_error_too(tmp_path):
+    with pytest.raises(SideError, match="exited with 0 before it could be measured"):
+        measured(tmp_path / "log", "", lambda: False)
+
+
+def test_a_process_that_is_not_ready_is_an_error(tmp_path):
+    program = SERVES.replace(READY, "starting")
+    with pytest.raises(SideError, match=f"has not written '{READY}': starting"):
+        measured(tmp_path / "log", program)
+
+
+def test_a_process_that_does_not_end_cleanly_is_an_error(tmp_path):
+    """Without a handler, SIGTERM kills it."""
+    program = f"print({READY!r}, flush=True); import time; time.sleep(60)"
+    with pytest.raises(SideError, match=f"ended with {-signal.SIGTERM}: {READY}"):
+        measured(tmp_path / "log", program)
+
+
+@pytest.mark.parametrize("runs", [(), (1.0, inf), (nan,)])
+def test_a_figure_has_runs_of_each_side(runs):
+    with pytest.raises(ValueError, match="start: now has no figures"):
+        Figure("start", "now", "s", runs)
+    with pytest.raises(ValueError, match="start: before has no figures"):
+        Figure("start", "now", "s", (1.0,), "before", runs)
+
+
+def test_a_figure_in_json_has_medians_their_ratio_and_the_goal():
+    """Medians 2 and 4, and 3 / 1 as the noisier side."""
+    figure = Figure("start", "now", "s", (1.0, 2.0, 3.0), "before", (4.0, 4.0), Goal(0.5))
+    assert figure.as_json() == {
+        "what": "now",
+        "unit": "s",
+        "runs": (1.0, 2.0, 3.0),
+        "limit": "before",
+        "limit_runs": (4.0, 4.0),
+        "goal": "≤ 0.5",
+        "at": None,
+        "median": 2.0,
+        "limit_median": 4.0,
+        "ratio": 0.5,
+        "noise": 3.0,
+        "is_met": True,
+    }
