@@ -1,7 +1,6 @@
 """The project's commands as processes, and the processes that they start."""
 
 import json
-import os
 import random
 import signal
 import subprocess
@@ -28,9 +27,6 @@ SPARK_ENVIRONMENT = {"SPARK_SUBMIT_OPTS": JVM_OPTIONS}
 _DATA_PRINTED = {0, 3}
 """Exit codes of commands that have printed their data."""
 
-_TIMES = slice(11, 15)
-"""The processor times in `_stat`: user and system, of the process and of its exited children."""
-
 
 def command_line(*args):
     """Return the command line of `mutation-quota` with these arguments."""
@@ -45,11 +41,6 @@ def check_output(args, output):
         return  # standard output has the requests
     schema = json.loads(schema_file(f"output/{name}").read_text())
     Draft202012Validator(schema).validate(json.loads(output))
-
-
-def environment_of(code):
-    """Return the environment of a process that runs the code of another checkout, a folder."""
-    return os.environ | {"PYTHONPATH": str(code)}
 
 
 def run(*args, cwd=None):
@@ -117,15 +108,6 @@ def command_words(pid):
     with suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]
     return []
-
-
-def processor_seconds(pid):
-    """Return the processor time of a process and all its descendants, in seconds."""
-    try:
-        own = sum(int(each) for each in _stat(pid)[_TIMES]) / os.sysconf("SC_CLK_TCK")
-    except OSError:  # it has just exited, and its time counts as its parent's
-        return 0.0
-    return own + sum(processor_seconds(each) for each in child_processes(pid))
 
 
 def thread_states(pid):
