@@ -9,6 +9,7 @@ CLIENTS := .jars/clients/.copied
 S3_JARS := .jars/.s3
 YARN_JARS := .jars/yarn/.copied
 S3_SERVER := .moto/.installed
+CLASSES := .jars/tests.jsa
 MAVEN := mvn --quiet --batch-mode -Dstyle.color=never --log-file .jars/maven.log --file conf/jvm/pom.xml
 
 define copy_jars
@@ -16,11 +17,14 @@ define copy_jars
 	@touch $@
 endef
 
-# Two processes, each with its own broker and Spark: tests mostly wait for one of them.
-TWO := --numprocesses 2 --dist worksteal
+# Two processes, each with its own broker and Spark: tests mostly wait for one of them. A file is run by one process, so
+# that what its tests share is started once; in the order of the folders, so that the many quick ones come last.
+TWO := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# More options of pytest: make test OPTIONS="--durations 25"
+OPTIONS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-unit test-spark test-integration test-yarn bench conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos guard references pictures docs docs-serve lint format jars clients package setup clean
+.PHONY: help run demo test test-unit test-spark test-integration test-yarn nightly bench conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos guard references pictures docs docs-serve lint format jars clients package setup clean
 
 help: ## print this help
 	@echo "usage: make TARGET"
@@ -38,20 +42,27 @@ demo: setup ## run and check KIP-599's example, Kafka to Delta; 40 s
 
 ##@ test
 
-test: setup $(S3_JARS) $(S3_SERVER) ## all tests, two at a time; 15 min
-	@$(BIN)/pytest $(TWO)
+test: setup $(CLASSES) $(S3_JARS) $(S3_SERVER) ## all tests, two at a time; 15 min
+	@$(BIN)/pytest $(TWO) --ignore tests/unit/docs $(OPTIONS)
 
 test-unit: setup ## tests that need no JVM; 2 min
-	@$(BIN)/pytest tests/unit
+	@$(BIN)/pytest --ignore tests/unit/docs tests/unit
 
-test-spark: setup ## transforms and streams of files, on Spark; a few minutes
+test-spark: setup $(CLASSES) ## transforms and streams of files, on Spark; a few minutes
 	@$(BIN)/pytest tests/spark
 
-test-integration: setup $(S3_JARS) $(S3_SERVER) ## the jobs with a real broker and Delta; 10 min
+test-integration: setup $(CLASSES) $(S3_JARS) $(S3_SERVER) ## the jobs with a real broker and Delta; 10 min
 	@$(BIN)/pytest $(TWO) tests/integration tests/readme
 
 test-yarn: setup $(YARN_JARS) ## the package on YARN, not part of `make test`; 5 min
 	@$(BIN)/pytest -m yarn tests/yarn
+
+nightly: setup $(CLASSES) $(S3_JARS) $(S3_SERVER) $(CLIENTS) ## the long forms of tests, conformance and chaos; hours
+	@$(BIN)/pytest $(TWO) -m nightly --timeout 1800
+	@GATEWAY_FUZZ_FRAMES=100000 $(BIN)/pytest tests/integration/gateway/test_hostile.py -k fuzzed -s --timeout 1800
+	@$(BIN)/python -m tests.evidence.conformance.wire
+	@$(BIN)/python -m tests.evidence.conformance
+	@$(BIN)/python -m tests.evidence.chaos
 
 ##@ evidence
 
@@ -95,13 +106,13 @@ pictures: $(PACKAGES) ## pictures of the report and the dashboard; needs chromiu
 docs-serve: $(PACKAGES) ## serve the site at http://127.0.0.1:8000; Ctrl-C stops it
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --config-file conf/docs/mkdocs.yml
 
-lint: $(PACKAGES) docs ## check code, types, imports, documentation and wording
+lint: $(PACKAGES) docs ## check code, types, imports and documentation
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python -m conf.docs --check
-	@$(BIN)/python -m conf.docs.wording
+	@$(BIN)/pytest --quiet tests/unit/docs
 
 format: $(PACKAGES) ## format the code with ruff
 	@$(BIN)/ruff format .
@@ -150,6 +161,11 @@ $(S3_JARS): conf/jvm/pom.xml | $(JARS)
 
 $(YARN_JARS): conf/jvm/pom.xml | $(JARS)
 	$(call copy_jars,dependency:copy@yarn)
+
+# The classes that Spark's JVMs load in tests: each start takes two thirds of the processor time.
+$(CLASSES): $(PACKAGES) $(JARS)
+	@echo "writing the class archive of the tests (180 MB; half a minute)"
+	@$(BIN)/python -m tests.support.class_archive 2>.jars/tests.log >&2 || { tail -n 5 .jars/tests.log; exit 1; }
 
 # In a separate environment, because its boto3 needs an older python-dateutil than the jobs are tested with.
 $(S3_SERVER): conf/s3-server.txt

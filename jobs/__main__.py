@@ -52,7 +52,6 @@ SECTIONS: Sections = {
     "Services": {
         "enforce": services.enforce,
         "audit": services.audit,
-        "minutes": services.minutes,
         "applier": services.applier,
         "gateway": services.gateway,
     },
@@ -123,7 +122,6 @@ SECTIONS: Sections = {
             {
                 "import": observe.import_,
                 "follow": observe.follow,
-                "compare": observe.compare,
                 "snapshot": observe.snapshot,
             },
         ),

@@ -1,9 +1,4 @@
-"""The domain in plain Python: mutation quotas and the decisions they lead to (KIP-599).
-
-May import: the standard library, msgspec, pydantic and yaml; no Spark, pandas or Arrow, and Kafka only in
-`quota.kafka`. A decision is a function of (quota, bucket, request, timestamp): only `quota.kafka` reads a clock, and
-only `quota.settings` reads files and the environment, and `quota.wire` the schemas in a kafka-clients jar.
-"""
+"""The domain in plain Python: mutation quotas and the decisions they lead to (KIP-599)."""
 
 from typing import TYPE_CHECKING
 

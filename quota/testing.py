@@ -1,7 +1,4 @@
-"""A harness for tests of a quota callback, without Kafka or Spark.
-
-May import: all of quota but `quota.kafka`.
-"""
+"""A harness for tests of a quota callback, without Kafka or Spark."""
 
 from collections.abc import Mapping, Sequence
 from types import TracebackType

@@ -1,4 +1,1 @@
-"""The columns of records, tables and state, each with its meaning, as Spark types.
-
-May import: pyspark.sql.types; `json_schemas`, `command_schemas`, `table_docs` and `documents` also import quota.
-"""
+"""The columns of records, tables and state, each with its meaning, as Spark types."""

@@ -1,6 +1,6 @@
-"""JSON Schemas of the records of all topics and of the output of all commands, generated from their structs.
+"""JSON Schemas of the records of all topics, generated from their structs.
 
-`python -m schemas.json_schemas` writes them to `schemas/json` and `schemas/json/output`. The description of a field is
+`python -m schemas.json_schemas` writes them to `schemas/json`. The description of a field is
 its docstring in the struct, or else the comment of its column.
 """
 
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import msgspec
+from msgspec.inspect import DictType, ListType, Type, UnionType, VarTupleType, multi_type_info, type_info
 from msgspec.inspect import StructType as StructInfo
-from msgspec.inspect import type_info
 from pyspark.sql.types import StructType
 
 from quota.records.dead_letter import DeadLetter
@@ -27,13 +27,9 @@ from quota.records.record import Source
 from quota.records.request import MutationRequest
 from quota.records.result import MutationResult
 from schemas import dead_letters, decisions, quota_changes
-from schemas.command_schemas import DOCUMENTS, structs_in
 from schemas.source import SOURCE
 
 FOLDER = Path(__file__).resolve().parent.parent / "schemas" / "json"
-OUTPUT = "output"
-"""The folder of the schemas of commands."""
-
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 _REF = "#/$defs/{name}"
@@ -72,11 +68,6 @@ def record_schemas() -> dict[str, dict[str, Any]]:
     """Return all schemas, by the names of their files without the suffix."""
     schemas = {name: _schema(name, record) for name, record in _RECORDS.items()}
     return schemas | {"quota-log": _quota_log()}
-
-
-def output_schemas() -> dict[str, dict[str, Any]]:
-    """Return the schemas of the output of commands, by the names of their files without the suffix."""
-    return {f"{OUTPUT}/{name}": _schema(f"{OUTPUT}:{name}", document) for name, document in DOCUMENTS.items()}
 
 
 def schema_file(name: str) -> Path:
@@ -126,7 +117,7 @@ def _definitions(*records: type[msgspec.Struct], written_by_others: bool) -> dic
         written_by_others: whether optional fields may be null, which counts as absent.
     """
     _, found = msgspec.json.schema_components(records, ref_template=_REF)
-    structs = structs_in(*records)
+    structs = _structs_in(*records)
     for name, definition in found.items():
         if "description" in definition:
             definition["description"] = _to_sentence(definition["description"])
@@ -137,6 +128,28 @@ def _definitions(*records: type[msgspec.Struct], written_by_others: bool) -> dic
     if QuotaEntity.__name__ in found:
         found[QuotaEntity.__name__]["minProperties"] = 1
     return dict(sorted(found.items()))
+
+
+def _structs_in(*records: type[msgspec.Struct]) -> dict[str, type[msgspec.Struct]]:
+    """Return records and all structs in them, by their names."""
+    return {each.__name__: each for info in multi_type_info(records) for each in _structs(info)}
+
+
+def _structs(info: Type) -> Iterator[type[msgspec.Struct]]:
+    match info:
+        case StructInfo(cls=cls, fields=fields):
+            yield cls
+            for field in fields:
+                yield from _structs(field.type)
+        case UnionType(types=types):
+            for each in types:
+                yield from _structs(each)
+        case ListType(item_type=item) | VarTupleType(item_type=item):
+            yield from _structs(item)
+        case DictType(value_type=value):
+            yield from _structs(value)
+        case _:
+            pass
 
 
 def _allow_nulls(properties: dict[str, dict[str, Any]], struct: type[msgspec.Struct]) -> None:
@@ -177,8 +190,7 @@ def _to_sentence(text: str) -> str:
 
 def main() -> None:
     """Write the files."""
-    for name, schema in (record_schemas() | output_schemas()).items():
-        schema_file(name).parent.mkdir(exist_ok=True, parents=True)
+    for name, schema in record_schemas().items():
         schema_file(name).write_text(format_schema(schema), encoding="utf-8")
 
 

@@ -6,13 +6,12 @@ from pathlib import Path
 
 from pyspark.sql.types import ArrayType, DataType, StructType
 
-from schemas import dead_letters, decisions, quota_changes, tenant_minutes
+from schemas import dead_letters, decisions, quota_changes
 
 DOCUMENTED = {
     "decisions": decisions.TABLE,
     "dead_letters": dead_letters.TABLE,
     "quota_changes": quota_changes.TABLE,
-    "tenant_minutes": tenant_minutes.TABLE,
 }
 
 PAGE = Path(__file__).resolve().parent.parent / "docs/reference/tables.md"

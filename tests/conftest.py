@@ -8,9 +8,11 @@ from collections import Counter
 import hypothesis
 import pytest
 
-from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
+from jobs.sandbox.broker import with_plaintext_cluster
 from jobs.spark.session import start_session, stop_session
+from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import load_settings
+from tests.support.broker import secure_broker, small_broker
 from tests.support.deployment import make_deployment
 from tests.support.programs import SPARK_ENVIRONMENT
 
@@ -25,6 +27,8 @@ os.environ.update(SPARK_ENVIRONMENT)
 # In the background of a shell Ctrl-C is ignored, also by the commands that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+pytest_plugins = ["tests.support.budget"]
 
 _NUMBERS = itertools.count()
 """Numbers of deployments: the name of a topic does not contain the parameters of a test."""
@@ -54,10 +58,31 @@ def spark(base_settings, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def broker(base_settings):
-    """A broker on a free port."""
-    with embedded_broker(base_settings, port=0) as running:
+def secured(base_settings):
+    """A broker with all listeners, and its certificates."""
+    with secure_broker(base_settings.storage.local_folder("cluster"), base_settings.broker.jars) as running:
+        prepare_topics(with_plaintext_cluster(base_settings, running.broker.address))
         yield running
+
+
+@pytest.fixture(scope="session")
+def broker(secured):
+    """That broker, as it is reached without authentication."""
+    return secured.broker
+
+
+@pytest.fixture(scope="session")
+def _another_broker(base_settings):
+    with small_broker(base_settings.storage.local_folder("another-broker"), base_settings.broker.jars) as running:
+        yield running
+
+
+@pytest.fixture
+def another_broker(_another_broker):
+    """A second broker, which a test may stop."""
+    if not _another_broker.is_running:
+        _another_broker.start()
+    return _another_broker
 
 
 @pytest.fixture

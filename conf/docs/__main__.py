@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from conf.docs.commands_page import command_sections
-from conf.docs.figures_page import figure_table, sizing_table
-from conf.docs.layers_picture import layers_picture
 from conf.docs.markdown import with_sections
 from conf.docs.metrics_page import metric_table
 from conf.docs.records_page import record_sections
@@ -19,8 +17,6 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 def generated() -> Mapping[str, Mapping[str, str]]:
     """Return the generated sections of each page, by the page's path in docs/."""
     return {
-        "evidence/index.md": {"figures": "\n".join(figure_table())},
-        "how-to/operations/jobs.md": {"sizing": "\n".join(sizing_table())},
         "reference/commands.md": {"commands": "\n".join(command_sections())},
         "reference/monitoring/metrics.md": {"metrics": "\n".join(metric_table())},
         "reference/records.md": record_sections(),
@@ -30,13 +26,10 @@ def generated() -> Mapping[str, Mapping[str, str]]:
 
 
 def pages() -> dict[Path, str]:
-    """Return the current text of the pages and of the picture, by path."""
+    """Return the current text of the pages, by path."""
     return {
-        DOCS / "explanation/layers.svg": layers_picture(),
-        **{
-            DOCS / name: with_sections((DOCS / name).read_text(encoding="utf-8"), sections)
-            for name, sections in generated().items()
-        },
+        DOCS / name: with_sections((DOCS / name).read_text(encoding="utf-8"), sections)
+        for name, sections in generated().items()
     }
 
 

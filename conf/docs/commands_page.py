@@ -11,13 +11,9 @@ from conf.docs.markdown import code, sentence, table
 from jobs.__main__ import app
 from jobs.cli.program.help import EXIT_CODES, SectionedGroup
 from jobs.cli.program.help_text import argument_name, default_text, range_text
-from schemas.command_schemas import DOCUMENTS, ITEMS
 
 _PROGRAM = "mutation-quota"
 _PARAGRAPHS = re.compile(r"\n\s*\n")
-_SCHEMAS = "../../schemas/json/output"
-_LINES_ONLY_WITH = {"quotas-pull": "--apply"}
-"""The option without which a command prints its document as one line instead of the elements of a list."""
 
 
 def command_sections() -> Iterator[str]:
@@ -69,23 +65,9 @@ def _command(path: str, command: Any, common: Collection[tuple[str, str]]) -> It
     yield from _option_table([each for each in options if _identity(each) not in common])
     if shared := [each.opts[0] for each in options if _identity(each) in common]:
         yield from ("", f"Also {', '.join(map(code, shared))}, as [before the command](#options-before-the-command).")
-    if (name := path.replace(" ", "-")) in DOCUMENTS:
-        yield from ("", _output_line(name))
     if command.epilog:
         yield ""
         yield from _text(command.epilog)
-
-
-def _output_line(name: str) -> str:
-    """Return the link to the JSON Schema of a command's output, and a description of its JSON lines."""
-    schema = f"{name}.schema.json"
-    lines = "the output is one line"
-    if name in ITEMS:
-        lists = " or ".join(map(code, ITEMS[name]))
-        option = _LINES_ONLY_WITH.get(name)
-        other = f" if {code(option)} is given; otherwise the output is one line" if option else ""
-        lines = f"each line is an element of {lists}{other}"
-    return f"JSON Schema of the output: [{code(schema)}]({_SCHEMAS}/{schema}). With `--output jsonl`, {lines}."
 
 
 def _text(text: str | None) -> Iterator[str]:

@@ -11,30 +11,29 @@ READ_BY = {
     "target": "`gateway`, `applier`, `topics`, `QuotaAdminClient`, `quotas push|pull|drift`, "
     "`callback publish-metadata`, `observe snapshot|follow`: the programs that connect to the cluster whose "
     "topics are changed",
-    "storage": "`enforce`, `audit`, `minutes`, `run`, `maintain`, and the commands that read the checkpoint or the "
-    "tables (`buckets`, `decisions`, `status`, `explain`, `report`, `backtest`, `recommend`, `observe compare`); "
+    "storage": "`enforce`, `audit`, `run`, `maintain`, and the commands that read the checkpoint or the "
+    "tables (`buckets`, `decisions`, `status`, `explain`, `report`, `backtest`, `recommend`); "
     "`broker` and `demo` for a folder of this machine",
     "topics": "all programs that connect to Kafka",
     "quota": "`enforce`, `run`, `demo`, `dashboard`; the commands that replay decisions (`simulate`, `backtest`, "
-    "`recommend`, `explain`, `report`, `observe compare`), and those that read or change quotas and buckets "
+    "`recommend`, `explain`, `report`), and those that read or change quotas and buckets "
     "(`buckets`, `quotas`, `callback`, `topics describe`)",
     "repeats": "`enforce`, `run`, `dashboard`, `simulate`, `backtest`, `recommend`, `report`",
     "limits": "`enforce`, `run`, `gateway`, `applier`, `observe follow`, `dead-letters resend`, `QuotaAdminClient`, "
     "`topics`; the commands that replay decisions, as `quota`; all programs that create or check topics",
     "enforce": "`enforce`, `run`; `max_requests_per_batch` also `applier`",
     "audit": "`audit`, `enforce` with `enforce.with_audit`, `run`, `demo`, and `maintain`",
-    "minutes": "`minutes`, `maintain`",
     "applier": "`applier`",
     "push": "`quotas push --follow`",
     "gateway": "`gateway`; `kafka_clients` also `quotas push|pull|drift`",
     "observe": "`observe`",
     "client": "`QuotaAdminClient`, `AIOQuotaAdminClient`, `topics`",
-    "metrics": "the services: `enforce`, `audit`, `minutes`, `applier`, `gateway`, `observe follow`, "
+    "metrics": "the services: `enforce`, `audit`, `applier`, `gateway`, `observe follow`, "
     "`quotas push --follow`; and `run`",
     "health": "the services, as `metrics`, and `dashboard`",
     "logging": "all programs",
     "dashboard": "`dashboard`, `run`",
-    "spark": "the programs that start Spark: `enforce`, `audit`, `minutes`, `buckets list`, `buckets export`, "
+    "spark": "the programs that start Spark: `enforce`, `audit`, `buckets list`, `buckets export`, "
     "`buckets reset --dry-run`, `backtest`, `recommend`, `run`, `demo`",
     "broker": "`broker`, `run`, `demo`; `jars` also `gateway` and `quotas push|pull|drift`, which read Kafka's "
     "protocol from them",

@@ -1,4 +1,4 @@
--- Five questions of a cluster owner, as queries on the views of docs/reference/tables.md. They run in Spark and DuckDB.
+-- Six questions of a cluster owner, as queries on the views of docs/reference/tables.md. They run in Spark and DuckDB.
 
 -- 1. Who was refused the most?
 SELECT m.tenant,
@@ -81,3 +81,27 @@ SELECT u.tenant, u.timestamp, u.quota, u.tokens, u.tokens / u.burst AS share, u.
 FROM used u
 WHERE u.newest = 1
 ORDER BY share, u.tenant;
+
+-- 6. What did each tenant do in each minute? (To keep it for longer than audit.keep_days, store the result in a table of
+-- your own.)
+WITH mutated AS (
+  SELECT date_trunc('minute', m.timestamp) AS minute, m.tenant,
+         sum(CASE WHEN m.error_code = 0 THEN m.partitions ELSE 0 END) AS admitted,
+         sum(CASE WHEN m.error_code = 89 THEN m.partitions ELSE 0 END) AS refused
+  FROM mutations m
+  GROUP BY date_trunc('minute', m.timestamp), m.tenant
+),
+answered AS (
+  SELECT date_trunc('minute', d.timestamp) AS minute, d.tenant,
+         count(*) AS decisions,
+         min(d.tokens) AS lowest_tokens,
+         min(d.tokens / d.burst) AS lowest_share,
+         max(CASE WHEN d.controller_throttle_ms > d.request_throttle_ms THEN d.controller_throttle_ms ELSE 0 END)
+           AS longest_throttle_ms
+  FROM decisions d
+  GROUP BY date_trunc('minute', d.timestamp), d.tenant
+)
+SELECT a.minute, a.tenant, a.decisions, coalesce(m.admitted, 0) AS admitted, coalesce(m.refused, 0) AS refused,
+       a.lowest_tokens, a.lowest_share, a.longest_throttle_ms
+FROM answered a LEFT JOIN mutated m ON m.minute = a.minute AND m.tenant = a.tenant
+ORDER BY a.minute, a.tenant;

@@ -122,13 +122,6 @@ class AuditedDecisions:
                 found = [*_read(of_day, ids), *found]
         return found
 
-    def observed(self) -> Iterator[Decision]:
-        """Yield the decisions on observed requests, ordered by time; one day is in memory at once."""
-        for day in self._table.dates():
-            of_day = self._table.dataset(day, day).to_table(filter=ds.field("observed").is_valid())
-            decisions = [row_to_decision(row) for batch in of_day.to_batches(_ROWS) for row in batch.to_pylist()]
-            yield from sorted(decisions, key=lambda each: (each.timestamp, msgspec.structs.astuple(each.source)))
-
     def _decisions_of_bucket(self, decision: Decision, *, backwards: bool) -> Iterator[Decision]:
         """Read day by day, and first only the positions of each day: a tenant may have a million decisions."""
         left = _MAX_DECISIONS

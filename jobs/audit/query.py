@@ -47,7 +47,7 @@ def start_audit(
     fail = settings.audit.fail_on_data_loss
     check_gaps(settings, NAME, checkpoint.positions(files), fail=fail)
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", NAME)
-    upkeep = Upkeep(settings, NAME, settings.audit.upkeep_seconds, once=once, failures=failures)
+    upkeep = Upkeep(settings, settings.audit.upkeep_seconds, once=once, failures=failures)
     spark.sparkContext.setLocalProperty(QUERY_PROPERTY, NAME)
     topics = (settings.topics.decisions, settings.topics.dead_letters, settings.topics.quotas)
     return (

@@ -1,4 +1,1 @@
-"""Reads buckets from the state store, to list them or to move them to another checkpoint.
-
-May import: quota, schemas, and jobs.spark, storage and enforce.
-"""
+"""Reads buckets from the state store, to list them or to move them to another checkpoint."""

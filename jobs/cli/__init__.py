@@ -1,4 +1,1 @@
-"""The commands of `mutation-quota` and the options that they share.
-
-May import: everything below `jobs.__main__`; heavy modules only inside a command.
-"""
+"""The commands of `mutation-quota` and the options that they share."""

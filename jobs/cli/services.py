@@ -144,20 +144,6 @@ def audit(once: Once = False, take_over: TakeOver = False, *, kafka: KafkaOption
     run_audit(kafka.read(), once=once, take_over=take_over)
 
 
-def minutes(once: Once = False, take_over: TakeOver = False, *, where: SettingsOptions) -> None:
-    """Aggregate decisions by tenant and minute.
-
-    Reads the audit's table of decisions and writes the Delta table tenant_minutes. Runs until it is stopped.
-
-    Examples:
-      mutation-quota minutes
-      mutation-quota minutes --once
-    """
-    from jobs.services.audit import run_minutes
-
-    run_minutes(where.read(), once=once, take_over=take_over)
-
-
 def applier(once: Once = False, *, kafka: TargetOptions) -> None:
     """Carry out admitted mutations on the cluster.
 

@@ -1,4 +1,1 @@
-"""The gateway as a server: sockets, TLS, and the requests for decisions.
-
-May import: quota.
-"""
+"""The gateway as a server: sockets, TLS, and the requests for decisions."""

@@ -1,4 +1,1 @@
-"""The metrics that the jobs serve to Prometheus.
-
-May import: quota, and jobs.background.
-"""
+"""The metrics that the jobs serve to Prometheus."""

@@ -1,4 +1,1 @@
-"""Imports and follows the request log files of brokers.
-
-May import: quota.
-"""
+"""Imports and follows the request log files of brokers."""

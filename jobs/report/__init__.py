@@ -1,4 +1,1 @@
-"""The report: one HTML page on the records of the audit.
-
-May import: quota, schemas, and jobs.audit, metrics and storage.
-"""
+"""The report: one HTML page on the records of the audit."""

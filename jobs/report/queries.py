@@ -1,6 +1,6 @@
 """The DuckDB queries of a report, in the order in which they run."""
 
-from jobs.audit.effective import DUCKDB, sum_mutations
+from jobs.audit.effective import sum_mutations
 
 TENANT_OF = """
 CREATE TEMP MACRO tenant_of(user_tag, client_tag, more_tags) AS
@@ -12,8 +12,8 @@ DECIDED = f"""
 CREATE TEMP TABLE decided AS
 SELECT tenant_of(user_tag, client_tag, more_tags) AS tenant,
        epoch_ms(timestamp) AS moment,
-       {sum_mutations("admitted", DUCKDB)} AS admitted,
-       {sum_mutations("refused", DUCKDB)} AS refused,
+       {sum_mutations("admitted")} AS admitted,
+       {sum_mutations("refused")} AS refused,
        tokens,
        tokens / burst AS share,
        greatest(epoch_ms(decided_at) - epoch_ms(timestamp), 0) AS latency

@@ -1,4 +1,1 @@
-"""Programs to try the project: an embedded broker, KIP-599's worked example, and everything with a live view.
-
-May import: quota, schemas and every package of jobs except jobs.cli.
-"""
+"""Programs to try the project: an embedded broker, KIP-599's worked example, and everything with a live view."""

@@ -1,14 +1,17 @@
 """The embedded broker: a real single-node Kafka in KRaft mode, on 127.0.0.1 only, for demos and tests."""
 
+import base64
 import logging
 import os
 import random
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -18,6 +21,7 @@ from typing import Self
 
 from jobs.background import end_with_parent
 from jobs.spark.installation import jars_folder
+from jobs.storage.whole_file import write_whole
 from quota.errors import BadInput, ClusterError
 from quota.kafka.timing import Deadline
 from quota.kafka.topics.preparation import prepare_topics
@@ -31,6 +35,10 @@ HOST = "127.0.0.1"
 _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
 _CLUSTER_ID = "bXV0YXRpb24tcXVvdGEtMQ"
+_CHECKPOINT = Path(__file__).with_name("bootstrap.checkpoint")
+"""The first records of a new cluster's metadata: the features of Kafka 4.2, as its StorageTool writes them."""
+_IDENTITY = "meta.properties"
+_IDENTITY_LINES = "version=1\ncluster.id={cluster}\nnode.id={node}\ndirectory.id={folder}\n"
 _PORTS = range(20_000, 32_768)
 """Ports below those of outgoing connections, one of which could use a port before the broker listens on it."""
 _PORTS_TRIED = 200
@@ -117,6 +125,11 @@ class Broker:
         return f"{HOST}:{self.port}"
 
     @property
+    def is_running(self) -> bool:
+        """Whether its process runs."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
     def pid(self) -> int:
         """The process id of the running broker.
 
@@ -155,12 +168,11 @@ class Broker:
 
         Raises:
             BadInput: the port is in use.
-            ClusterError: Kafka's tool has failed.
         """
         if is_listening(self.port):
             raise BadInput(f"port {self.port} is in use; choose another with --port, or 0 for any free port")
         self._configure()
-        if not (self._data / "logs" / "meta.properties").exists():
+        if not (self._data / "logs" / _IDENTITY).exists():
             self._format()
 
     def launch(self) -> None:
@@ -207,7 +219,7 @@ class Broker:
         Raises:
             ClusterError: it has ended; the message contains the last line of its log.
         """
-        if self._process is None or self._process.poll() is not None:
+        if not self.is_running:
             files = [self._output_file, self._log_file]
             output = "".join(file.read_text(errors="replace") for file in files if file.exists())
             raise ClusterError(f"the broker has exited: {_last_line(output)}")
@@ -253,22 +265,14 @@ class Broker:
         ]
 
     def _format(self) -> None:
-        """Prepare the folder of a new broker's data; remove it if this fails or is interrupted.
-
-        Raises:
-            ClusterError: Kafka's tool has failed.
-        """
-        command = self._command("kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", str(self._properties))
-        done = None
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, start_new_session=True)
-        finally:
-            if done is None or done.returncode != 0:
-                shutil.rmtree(self._data / "logs", ignore_errors=True)
-        if done.returncode != 0:
-            raise ClusterError(
-                f"cannot prepare the broker's data in {self._data}: {_last_line(done.stderr or done.stdout)}"
-            )
+        """Prepare the folder of a new broker's data, as Kafka's StorageTool does, without its JVM."""
+        logs = self._data / "logs"
+        logs.mkdir(exist_ok=True)
+        write_whole(logs / _CHECKPOINT.name, _CHECKPOINT.read_bytes())
+        node = re.findall(r"^node\.id=(\d+)$", self._properties.read_text(), re.MULTILINE)[-1]
+        folder = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        # It is written last, because with it the folder is prepared.
+        write_whole(logs / _IDENTITY, _IDENTITY_LINES.format(node=node, cluster=_CLUSTER_ID, folder=folder))
 
     def _wait_until_listening(self) -> None:
         deadline = Deadline(_START_SECONDS)

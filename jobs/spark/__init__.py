@@ -1,4 +1,1 @@
-"""The jobs' use of Spark: the session, its properties and workers, the lifecycle of queries, and the Kafka source.
-
-May import: quota, schemas and jobs.background.
-"""
+"""The jobs' use of Spark: the session, its properties and workers, the lifecycle of queries, and the Kafka source."""

@@ -71,31 +71,12 @@ _ADVICE = {
 }
 """Advice by pattern of Spark's error text; the first match applies."""
 
-_QUERY_ADVICE = {
-    "minutes": {
-        r"reading file \S*/tables/tenant_minutes/\S* File does not exist": (
-            "{root}/tables/tenant_minutes has lost files; move it away together with {root}/checkpoints/{query}: "
-            "all minutes are then computed again from the remaining decisions"
-        ),
-        "DIFFERENT_DELTA_TABLE_READ|FILE_NOT_EXIST|LOG_FILE_NOT_FOUND|due to log cleanup": (
-            "decisions were vacuumed before they were read, or their table was recreated; remove "
-            "{root}/checkpoints/{query}: it then continues with the remaining decisions, and its minutes stay"
-        ),
-        "DELTA_CONCURRENT|Concurrent(Append|DeleteRead|DeleteDelete)Exception": (
-            f"another program has rewritten {{root}}/tables/tenant_minutes; {_AGAIN.removeprefix('then ')}"
-        ),
-        "DELTA_SCHEMA_CHANGED": f"the audit has added columns to its table; {_AGAIN.removeprefix('then ')}",
-    },
-}
-"""Advice by query; it takes precedence over the advice for all queries."""
-
 _DAMAGED_ADVICE = {
     "enforce": (
         "or discard the state with `enforce --reset-state`: all buckets are then full, "
         "and requests that are still in their topic are decided again"
     ),
     "audit": "or remove it: the audit then reads its topics again and adds missing records to the tables",
-    "minutes": "or remove it: all minutes are then computed again from the remaining decisions",
 }
 
 
@@ -124,7 +105,7 @@ def _advised(failure: QueryFailed, settings: Settings) -> MutationQuotaError | N
     # First, because Spark wraps all errors that occur while it loads a checkpoint in the same error.
     if problem := store_problem_among(storage.root, failure.text, storage.endpoint):
         return MutationQuotaError(f"{failure.name} failed: {problem}; {_AGAIN}")
-    for pattern, advice in (_QUERY_ADVICE.get(failure.name, {}) | _ADVICE).items():
+    for pattern, advice in _ADVICE.items():
         if re.search(pattern, failure.text):
             unreadable = pattern == _DAMAGE and re.search(_NO_ACCESS, messages_of(failure.text))
             what_to_do = (_UNREADABLE if unreadable else advice).format(

@@ -1,4 +1,1 @@
-"""The storage root of a deployment: its files, its checkpoints, and the topics that they belong to.
-
-May import: quota, schemas, jobs.background and jobs.spark.
-"""
+"""The storage root of a deployment: its files, its checkpoints, and the topics that they belong to."""

@@ -130,18 +130,6 @@ def check_free(files: ReadableFiles, query: str) -> None:
         raise _held_by(files, query, holder)
 
 
-def holder_of(others: Others) -> str | None:
-    """Return the holder of a lease; None if it is free. Waits for a holder that may be dead, as `Lease.claim` does."""
-    found = others.newest
-    if found.text is None:
-        return None
-    try:
-        others.check_end(found)
-    except LeaseError as error:
-        return error.holder
-    return None
-
-
 def newest(files: ReadableFiles, query: str) -> Found:
     """Return the newest file of a lease."""
     number = max(numbers(files, query), default=0)

@@ -1,4 +1,1 @@
-"""The admission of requests: a record of the request topic becomes a decision or a dead letter.
-
-May import: records, timeline, algorithms.
-"""
+"""The admission of requests: a record of the request topic becomes a decision or a dead letter."""

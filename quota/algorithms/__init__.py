@@ -1,4 +1,1 @@
-"""The token bucket that is enforced, its state and formulas, and the rate quotas that KIP-599 rejected, for comparison.
-
-May import: records, timeline (only `resolution`).
-"""
+"""The enforced token bucket, its state and formulas, and the rate quotas that KIP-599 rejected, for comparison."""

@@ -1,7 +1,4 @@
-"""KIP-257's quota callback: the interface, the default, two examples, and the timeline that calls them.
-
-May import: records, timeline.
-"""
+"""KIP-257's quota callback: the interface, the default, two examples, and the timeline that calls them."""
 
 from quota.callbacks.default import DefaultQuotaCallback
 from quota.callbacks.groups import GroupQuotaCallback

@@ -1,4 +1,1 @@
-"""The explanation of a recorded decision: the refill of its bucket, its charges, and the decision computed again.
-
-May import: records, timeline, callbacks, algorithms.
-"""
+"""The explanation of a recorded decision: the refill of its bucket, its charges, and the decision computed again."""

@@ -2,6 +2,4 @@
 
 `channel.Channel` takes bytes from the client and from its broker, and returns bytes for both. A request that changes
 topics becomes a mutation request, whose decision is awaited (`mutations`).
-
-May import: client, records, wire.
 """

@@ -1,4 +1,1 @@
-"""Everything that talks to Kafka: reading and writing topics, the clients and the applier, with confluent-kafka.
-
-May import: all of `quota` but `quota.testing`.
-"""
+"""Everything that talks to Kafka: reading and writing topics, the clients and the applier, with confluent-kafka."""

@@ -1,4 +1,1 @@
-"""Brokers' request logs: the mutations that clients requested, their costs, and the cluster's answers.
-
-May import: quota.errors, quota.text and quota.records.
-"""
+"""Brokers' request logs: the mutations that clients requested, their costs, and the cluster's answers."""

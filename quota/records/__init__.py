@@ -1,4 +1,1 @@
-"""The JSON records of the topics and the values in them, each with its reader.
-
-May import: errors, text.
-"""
+"""The JSON records of the topics and the values in them, each with its reader."""

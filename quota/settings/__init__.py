@@ -1,7 +1,4 @@
-"""All settings: their sections, where they are loaded from, and their form for each client.
-
-May import: `quota.records`, `quota.observation`, `quota.algorithms`, `quota.admission`.
-"""
+"""All settings: their sections, where they are loaded from, and their form for each client."""
 
 from quota.settings.loading import load_settings
 from quota.settings.model import Settings

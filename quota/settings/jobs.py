@@ -1,12 +1,12 @@
 """Sections of the settings that configure one job each."""
 
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from quota.settings.types import Count, Name, NameList, Pattern, Seconds, SecondsOrZero, Section
 
-AuditTable: TypeAlias = Literal["decisions", "dead_letters", "quota_changes"]
+ExpiringTable: TypeAlias = Literal["decisions", "dead_letters"]
 
 
 class EnforceSettings(Section):
@@ -55,35 +55,11 @@ class AuditSettings(Section):
     0 for none: then run `mutation-quota maintain` every day.
     """
 
-    keep_days: dict[AuditTable, Annotated[int, Field(ge=1, le=36_500)]] = {}
-    """Days, up to 36,500, for which rows of `decisions`, `dead_letters` or `quota_changes` are retained. By default,
-    all rows are retained.
+    keep_days: dict[ExpiringTable, Annotated[int, Field(ge=1, le=36_500)]] = {}
+    """Days, up to 36,500, for which rows of `decisions` or `dead_letters` are retained; all without an entry.
 
-    The last quota change of each entity is retained at any age. Quota changes must be retained as long as decisions.
+    Quota changes are always retained: they are few, and explain decisions.
     """
-
-    @model_validator(mode="after")
-    def _check_keep_days(self) -> Self:
-        changes, decisions = self.keep_days.get("quota_changes"), self.keep_days.get("decisions")
-        if changes is not None and (decisions is None or decisions > changes):
-            raise ValueError(
-                f"keep_days.quota_changes={changes} is less than keep_days.decisions={decisions or 'all'}: decisions "
-                "are explained by the quotas of their time; keep quota changes as long as decisions"
-            )
-        return self
-
-
-class MinutesSettings(Section):
-    """The query that aggregates each tenant's decisions by minute."""
-
-    trigger_seconds: SecondsOrZero = 60.0
-    """Time between micro-batches in seconds, up to 86,400. Each recomputes the minutes that received new decisions."""
-
-    upkeep_seconds: SecondsOrZero = 300.0
-    """Time between upkeeps of `tenant_minutes` in seconds, up to 86,400. 0 for none."""
-
-    keep_days: Annotated[int, Field(ge=0, le=36_500)] = 0
-    """Days for which rows of `tenant_minutes` are retained, up to 36,500. 0 retains all."""
 
 
 class ApplierSettings(Section):

@@ -7,7 +7,7 @@ from quota.algorithms.deduplication import Deduplication
 from quota.settings.connection import BOOTSTRAP_SERVERS, SECURITY_PROTOCOL, Connection
 from quota.settings.dashboard import DashboardSettings
 from quota.settings.gateway import GatewaySettings
-from quota.settings.jobs import ApplierSettings, AuditSettings, EnforceSettings, MinutesSettings, PushSettings
+from quota.settings.jobs import ApplierSettings, AuditSettings, EnforceSettings, PushSettings
 from quota.settings.observe import ObserveSettings
 from quota.settings.sections import (
     BrokerSettings,
@@ -41,7 +41,6 @@ class Settings(BaseModel):
     limits: LimitSettings = Field(default_factory=LimitSettings)
     enforce: EnforceSettings = Field(default_factory=EnforceSettings)
     audit: AuditSettings = Field(default_factory=AuditSettings)
-    minutes: MinutesSettings = Field(default_factory=MinutesSettings)
     applier: ApplierSettings = Field(default_factory=ApplierSettings)
     push: PushSettings = Field(default_factory=PushSettings)
     gateway: GatewaySettings = Field(default_factory=GatewaySettings)

@@ -1,4 +1,1 @@
-"""What-if: simulation, backtests of other quotas, and recommended quotas.
-
-May import: records, timeline, callbacks, algorithms, admission.
-"""
+"""What-if: simulation, backtests of other quotas, and recommended quotas."""

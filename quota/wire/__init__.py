@@ -1,4 +1,1 @@
-"""Kafka's protocol as bytes and messages, without I/O except for reading the schemas in a kafka-clients jar.
-
-May import: errors, text.
-"""
+"""Kafka's protocol as bytes and messages, without I/O except for reading the schemas in a kafka-clients jar."""

@@ -1,4 +1,1 @@
-"""The documents that commands print with `--output json`; `schemas/json/output` has a JSON Schema of each.
-
-May import: quota.
-"""
+"""The documents that commands print with `--output json`."""

@@ -2,8 +2,6 @@
 
 import msgspec
 
-from quota.whatif.comparison import Disagreement
-
 
 class ReadLog(msgspec.Struct, frozen=True):
     """A request log."""
@@ -56,27 +54,6 @@ class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The time of the first request, epoch ms; null for none."""
     last_at: int | None
     """The time of the last request, epoch ms; null for none."""
-
-
-class ComparedCluster(msgspec.Struct, frozen=True, kw_only=True):
-    """The output of `observe compare`."""
-
-    requests: int
-    """The number of observed requests."""
-    limited: int
-    """The number of those with a quota."""
-    agreeing: int
-    """The number of those with the same answer."""
-    refused_by_both: int
-    """The number of those with the same answer, a refusal."""
-    differing: int
-    """The number of those with another answer."""
-    unexplained: int
-    """The number of those whose difference is not explained."""
-    causes: dict[str, int]
-    """The number of requests by the cause of the difference, the most frequent first."""
-    differences: list[Disagreement]
-    """The first 1,000 requests with another answer."""
 
 
 class WrittenSnapshot(msgspec.Struct, frozen=True):

@@ -118,10 +118,10 @@ class BatchStatus(msgspec.Struct, frozen=True):
 class QueryStatus(msgspec.Struct, frozen=True):
     """A query, or the applier, and how far it has read."""
 
-    name: Literal["enforce", "audit", "minutes", "applier"]
+    name: Literal["enforce", "audit", "applier"]
     """Its name."""
     reads: list[str]
-    """The topics that it reads; for `minutes` the table."""
+    """The topics that it reads."""
     position_in: str
     """Where its position is stored: the folder of its checkpoint, or a topic and the key of the record."""
     exists: bool | None = None
@@ -135,11 +135,11 @@ class QueryStatus(msgspec.Struct, frozen=True):
     open_batch: BatchStatus | None = None
     """The batch that is started and not finished."""
     lag: int | None = None
-    """The sum over the partitions; for `minutes` the number of commits to the table that it has not read."""
+    """The sum over the partitions."""
     overdue: int | None = None
     """The number of those that have waited for more than a minute."""
     partitions: list[PartitionLag] | None = None
-    """Each partition that it reads; null for `minutes`."""
+    """Each partition that it reads."""
 
 
 class TableStatus(msgspec.Struct, frozen=True):
@@ -147,8 +147,6 @@ class TableStatus(msgspec.Struct, frozen=True):
 
     name: str
     """Its name."""
-    written_by: str
-    """The query that writes it."""
     exists: bool | None = None
     """Whether there is such a table."""
     error: str | None = None

@@ -236,10 +236,10 @@ def test_requests_of_a_file_are_compared_with_a_cluster_without_quotas(spark, se
     assert (five.admitted, five.refused, five.newly_refused, five.throttled_seconds) == (7 + 9, 4, 4, 0.5)
 
 
-def test_the_command_reads_a_file_without_any_tables(tmp_path):
+def test_the_command_reads_a_file_without_any_tables(spark, tmp_path):
     (tmp_path / "requests.jsonl").write_bytes(b"\n".join(FILE))
     options = ["--requests", "requests.jsonl", "--set", f"storage.root={tmp_path}/root"]
-    done = run("backtest", *options, cwd=tmp_path)
+    done = run("backtest", *options, cwd=tmp_path, spark=spark)
     assert done.returncode == 0, done.stderr
     assert "requests.jsonl: ignored 1 of 6 lines, which are not requests; line 3: value: not JSON" in done.stderr
     assert "The requests of a file have no decisions; each is compared with a cluster without quotas." in done.stdout
@@ -247,10 +247,10 @@ def test_the_command_reads_a_file_without_any_tables(tmp_path):
     assert r"'[/b]\x1b[2J / <none>'" in done.stdout
 
 
-def test_the_command_says_whether_it_reproduces_and_prints_a_line_per_candidate(settings):
+def test_the_command_says_whether_it_reproduces_and_prints_a_line_per_candidate(spark, settings):
     given = [f"storage.root={settings.storage.root}", "quota.exempt_users=admin", "repeats.window_seconds=1"]
     options = ["--candidate", "window-num=100", "--limit", "1", *(part for each in given for part in ("--set", each))]
-    done = run("backtest", *options)
+    done = run("backtest", *options, spark=spark)
     assert (done.returncode, done.stderr) == (0, "")
     assert "The recorded quotas reproduce all 14 recorded decisions exactly." in done.stdout
     assert "window-num=100" in done.stdout

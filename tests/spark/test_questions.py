@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from jobs.audit.minutes import start_minutes
 from jobs.audit.tables.reader import open_table
 from jobs.audit.tables.specs import TABLES
 from jobs.report.aggregation import ReportScope, compute_figures
@@ -24,7 +23,6 @@ from tests.support.factories import PERMISSIVE
 from tests.support.factories import request_at as asked_at
 from tests.support.rows import kafka_rows
 from tests.support.tables import audit_records
-from tests.support.waiting import finish
 
 DOCS = CHECKOUT / "docs/reference"
 PAGE = (DOCS / "tables.md").read_text()
@@ -85,7 +83,7 @@ CHANGES = {
 
 
 @pytest.fixture(scope="module")
-def root(spark, base_settings, tmp_path_factory):
+def root(base_settings, tmp_path_factory):
     """A storage root with the tables, as the audit has written them from the topics."""
     root = tmp_path_factory.mktemp("root")
     storage = base_settings.storage.model_copy(update={"root": str(root)})
@@ -103,7 +101,6 @@ def root(spark, base_settings, tmp_path_factory):
         *kafka_rows(changes, timestamps=[MS + each for each in CHANGES], topic=settings.topics.quotas),
     ]
     audit_records(settings, rows)
-    finish(start_minutes(spark, settings, once=True))
     assert Path(settings.storage.table("decisions")) == root / "tables" / "decisions"
     return root
 
@@ -127,7 +124,7 @@ def in_spark(spark, root):
         return [tuple(_plain(value) for value in row) for row in spark.sql(question).collect()]
 
     yield ask
-    for name in ("decisions", "mutations", "dead_letters", "quota_changes", "tenant_minutes"):
+    for name in ("decisions", "mutations", "dead_letters", "quota_changes"):
         spark.catalog.dropTempView(name)
 
 
@@ -155,9 +152,9 @@ def _plain(value):
 QUESTIONS = dict(enumerate(statements(SQL), start=1))
 
 
-def test_there_are_five_questions():
-    assert re.findall(r"^-- (\d)\. ", SQL, re.MULTILINE) == ["1", "2", "3", "4", "5"]
-    assert len(QUESTIONS) == 5
+def test_there_are_six_questions():
+    assert re.findall(r"^-- (\d)\. ", SQL, re.MULTILINE) == ["1", "2", "3", "4", "5", "6"]
+    assert len(QUESTIONS) == 6
 
 
 def test_which_tenant_was_refused_the_most(ask):
@@ -201,17 +198,13 @@ def test_how_near_each_tenant_is_to_its_limit(ask):
 def test_each_tenant_by_the_minute(ask):
     """Alice's 500 are a validation, and her repeated 60 count once; a user without a quota has no tokens."""
     first, later = moment(0), moment(HOUR)
-    question = """
-        SELECT tenant, minute, decisions, admitted, refused, rate, lowest_tokens, lowest_share, longest_throttle_ms
-        FROM tenant_minutes ORDER BY minute, tenant
-    """
-    assert ask(question) == [
-        (PAYMENTS, first, 1, 3, 0, 3 / 60, 107.0, 107 / 110, 0),
-        (ALICE, first, 5, 60, 40, 60 / 60, -5.0, -5 / 55, 500),
-        (BOB, first, 1, 2, 0, 2 / 60, 9.0, 9 / 11, 0),
-        (NOBODY, first, 1, 7, 0, 0.0, None, None, 0),
-        (ALICE, later, 2, 100, 30, 100 / 60, -45.0, -45 / 55, 8000),
-        (BOB, later, 1, 20, 0, 20 / 60, -9.0, -9 / 11, 9000),
+    assert ask(QUESTIONS[6]) == [
+        (first, PAYMENTS, 1, 3, 0, 107.0, 107 / 110, 0),
+        (first, ALICE, 5, 60, 40, -5.0, -5 / 55, 500),
+        (first, BOB, 1, 2, 0, 9.0, 9 / 11, 0),
+        (first, NOBODY, 1, 7, 0, None, None, 0),
+        (later, ALICE, 2, 100, 30, -45.0, -45 / 55, 8000),
+        (later, BOB, 1, 20, 0, -9.0, -9 / 11, 9000),
     ]
 
 
@@ -239,7 +232,6 @@ EXAMPLES = {
     "decisions": [3, "REJECTED"],
     "dead_letters": [2, "mutation-requests"],
     "quota_changes": [8, "bucket_reset"],
-    "tenant_minutes": [2, ALICE],
 }
 
 

@@ -150,13 +150,13 @@ def test_requests_of_a_file_are_enough(spark, settings, tmp_path):
     assert [each.share.demand.entity for each in found.tenants] == [ALICE, BOB]
 
 
-def run(*options, cwd=None):
-    done = run_command("recommend", *options, cwd=cwd)
+def run(spark, *options, cwd=None):
+    done = run_command("recommend", *options, cwd=cwd, spark=spark)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def test_the_command_recommends_quotas_for_apply_from_a_day_of_the_audit(base_settings, tmp_path):
+def test_the_command_recommends_quotas_for_apply_from_a_day_of_the_audit(spark, base_settings, tmp_path):
     """A runaway loop requests 140,000 mutations, 44 a second; the twenty others request little."""
     of_the_day = base_settings.model_copy(
         update={"storage": base_settings.storage.model_copy(update={"root": str(tmp_path)})}
@@ -164,7 +164,7 @@ def test_the_command_recommends_quotas_for_apply_from_a_day_of_the_audit(base_se
     write_tables(of_the_day, **rows_of_a_day())
     file = tmp_path / "quotas.yaml"
     options = ["--set", f"storage.root={tmp_path}", "--output-file", str(file), "--json", "--capacity", "50"]
-    advice = json.loads(run(*options))
+    advice = json.loads(run(spark, *options))
     assert advice["rules"]["available"] == 40
     assert advice["tenants"][0]["share"]["demand"]["entity"] == {"user": "rogue"}
     records = read_quota_file(file.read_bytes(), "quotas.yaml")
@@ -178,10 +178,10 @@ def test_the_command_recommends_quotas_for_apply_from_a_day_of_the_audit(base_se
     assert of_others == [0] * 20
 
 
-def test_the_example_of_the_page_is_what_the_command_prints(tmp_path):
+def test_the_example_of_the_page_is_what_the_command_prints(spark, tmp_path):
     requests, said = re.findall(r"```(?:json|text)\n(.*?)```", PAGE, re.DOTALL)[:2]
     (tmp_path / "requests.jsonl").write_text(requests)
-    printed = run("--requests", "requests.jsonl", "--capacity", "100", cwd=tmp_path)
+    printed = run(spark, "--requests", "requests.jsonl", "--capacity", "100", cwd=tmp_path)
     assert [line.strip() for line in printed.splitlines() if line.strip()] == [
         line.strip() for line in said.splitlines() if line.strip()
     ]

@@ -130,10 +130,9 @@ def test_both_implementations_of_the_stage_give_the_same_answers_and_states(spar
 
 
 @pytest.mark.parametrize("through_pandas", [False, True])
-@pytest.mark.parametrize("seed", range(3))
-def test_the_job_and_simulate_decide_the_same_bytes_equally(stream, seed, through_pandas):
+def test_the_job_and_simulate_decide_the_same_bytes_equally(stream, through_pandas):
     """One log, cut at random into four batches for the job, and as lines of a file for `simulate`."""
-    values, timestamps = fuzz_log(seed, 300)
+    values, timestamps = fuzz_log(0, 300)
     quotas = timeline(
         (USER_DEFAULTS, 20.0, 0),
         (ALICE, 5.0, 50_000),
@@ -141,7 +140,7 @@ def test_the_job_and_simulate_decide_the_same_bytes_equally(stream, seed, throug
         (ALICE, None, 120_000),
         (USER_DEFAULTS, 3.0, 150_000),
     )
-    cuts = [0, *sorted(random.Random(seed).sample(range(1, 300), 3)), 300]
+    cuts = [0, *sorted(random.Random(0).sample(range(1, 300), 3)), 300]
     for start, end in pairwise(cuts):
         stream.feed(kafka_rows(values[start:end], timestamps=timestamps[start:end], first_offset=start))
     found = stream.run(quotas, through_pandas=through_pandas)

@@ -1,4 +1,4 @@
-"""A broker that authenticates its clients and authorizes them by ACLs; its certificates, and the documented ACLs."""
+"""Brokers of the tests: one with all listeners and an authorizer; its certificates, and the documented ACLs."""
 
 import shlex
 import subprocess
@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, ScramMechanism
 from jobs.sandbox.broker import HOST, Broker, free_port
 from jobs.spark.installation import jars_folder
 from tests.support.checkout import CHECKOUT
+from tests.support.programs import JVM_OPTIONS
 from tests.support.users import add_scram_users, allow
 
 ADMIN, ADMIN_PASSWORD = "admin", "admin-of-the-tests"
@@ -19,14 +20,28 @@ ADMIN, ADMIN_PASSWORD = "admin", "admin-of-the-tests"
 CERTIFICATE_PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 """The form of a certificate, for tests that only read the file."""
 
-# SASL over TLS for clients with a password, TLS alone for those with a certificate; ACLs are required for everything.
+PLAIN_USERS = ("admin", "alice", "bob")
+"""Users of the listener without TLS; their passwords are their names with `-secret`."""
+SESSION_MS = 4000
+"""How long a session of these users lasts before the client must authenticate again."""
+
+# Without authentication on the first listener, which permits everything; on the others, ACLs are required.
 _PROPERTIES = """\
-listeners=SASL_SSL://{{host}}:{{port}},SSL://{{host}}:{tls_port},CONTROLLER://{{host}}:{{controller_port}}
-advertised.listeners=SASL_SSL://{{host}}:{{port}},SSL://{{host}}:{tls_port}
-listener.security.protocol.map=SASL_SSL:SASL_SSL,SSL:SSL,CONTROLLER:PLAINTEXT
-inter.broker.listener.name=SASL_SSL
-sasl.mechanism.inter.broker.protocol=PLAIN
-sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-512
+listeners=PLAINTEXT://{{host}}:{{port}},{others},CONTROLLER://{{host}}:{{controller_port}}
+advertised.listeners=PLAINTEXT://{{host}}:{{port}},{others}
+listener.security.protocol.map=\
+PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL,SSL:SSL,CONTROLLER:PLAINTEXT
+inter.broker.listener.name=PLAINTEXT
+listener.name.sasl_plaintext.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,OAUTHBEARER
+listener.name.sasl_plaintext.plain.sasl.jaas.config=\
+org.apache.kafka.common.security.plain.PlainLoginModule required {users};
+listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config=\
+org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config=\
+org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="admin";
+listener.name.sasl_plaintext.plain.connections.max.reauth.ms={session_ms}
+delegation.token.secret.key=of-the-tests
+listener.name.sasl_ssl.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-512
 listener.name.sasl_ssl.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required \
 username="{admin}" password="{password}" user_{admin}="{password}";
 listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config=\
@@ -43,13 +58,25 @@ super.users=User:{admin};User:ANONYMOUS
 """
 
 
+def small_broker(folder: Path, jars: str, properties: str = "", *java_options: str) -> Broker:
+    """Return a broker whose JVM takes half of the processor time to start, and is slower in the long run."""
+    options = ["-Xmx256m", *JVM_OPTIONS.split(), *java_options]
+    return Broker(folder, jars_folder(jars), extra_properties=properties, java_options=options)
+
+
 @dataclass(frozen=True, slots=True)
 class SecureBroker:
-    """A broker with a listener for passwords (SASL_SSL) and one for certificates (SSL)."""
+    """A broker with a listener for everybody, and one for each way to authenticate."""
 
     broker: Broker
-    authority: "Authority"
+    """Its address is that of the listener without authentication."""
+    sasl_address: str
+    """SASL_PLAINTEXT: by passwords of `PLAIN_USERS`, by SCRAM-SHA-256, and by unsigned tokens."""
+    address: str
+    """SASL_SSL: by passwords of the admin, and by SCRAM-SHA-512."""
     tls_address: str
+    """SSL: by certificates."""
+    authority: "Authority"
     admin: AdminClient
 
     def add_user(self, name: str, password: str) -> None:
@@ -63,7 +90,7 @@ class SecureBroker:
     def options(self, user: str, password_file: Path, **more: object) -> list[str]:
         """Return the settings by which a user with a password in a file connects; `more` are other keys of `kafka`."""
         named = {
-            "bootstrap_servers": self.broker.address,
+            "bootstrap_servers": self.address,
             "security_protocol": "SASL_SSL",
             "sasl_mechanism": "SCRAM-SHA-512",
             "sasl_username": user,
@@ -77,29 +104,21 @@ class SecureBroker:
 @contextmanager
 def secure_broker(folder: Path, jars: str):
     """Run a broker inside the block, with its own certificate authority."""
+    folder.mkdir(parents=True, exist_ok=True)
     authority = Authority(folder / "certificates")
-    certificate = authority.sign("broker", HOST)
-    tls_port = free_port()
+    addresses = {name: f"{HOST}:{free_port()}" for name in ("SASL_PLAINTEXT", "SASL_SSL", "SSL")}
     properties = _PROPERTIES.format(
-        tls_port=tls_port,
+        others=",".join(f"{name}://{address}" for name, address in addresses.items()),
+        users=" ".join(f'user_{name}="{name}-secret"' for name in PLAIN_USERS),
+        session_ms=SESSION_MS,
         admin=ADMIN,
         password=ADMIN_PASSWORD,
-        keystore=_keystore(folder / "broker-keystore.pem", certificate),
+        keystore=_keystore(folder / "broker-keystore.pem", authority.sign("broker", HOST)),
         authority=authority.path,
     )
-    with Broker(folder / "broker", jars_folder(jars), extra_properties=properties) as broker:
-        admin = AdminClient(
-            {
-                "bootstrap.servers": broker.address,
-                "security.protocol": "SASL_SSL",
-                "sasl.mechanism": "PLAIN",
-                "sasl.username": ADMIN,
-                "sasl.password": ADMIN_PASSWORD,
-                "ssl.ca.location": str(authority.path),
-                "log_level": 2,
-            }
-        )
-        yield SecureBroker(broker, authority, f"{HOST}:{tls_port}", admin)
+    with small_broker(folder / "broker", jars, properties) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 2})
+        yield SecureBroker(broker, *addresses.values(), authority, admin)
 
 
 def _keystore(path: Path, certificate: "Certificate") -> Path:

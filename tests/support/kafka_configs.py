@@ -1,4 +1,4 @@
-"""Kafka's own kafka-configs.sh, with which operators set and describe quotas of a cluster."""
+"""Quotas of a cluster: by Kafka's own kafka-configs.sh, as operators set and describe them, and by requests."""
 
 import re
 import subprocess
@@ -7,6 +7,8 @@ from tests.support.checkout import CHECKOUT
 from tests.support.wire_client import WireClient
 
 _DESCRIBE_CLIENT_QUOTAS, _ALTER_CLIENT_QUOTAS = 48, 49
+_TYPES = {"users": ("user", "user-principal"), "clients": ("client-id", "client-id"), "ips": ("ip", "ip")}
+"""The name of a type in requests and in the text of an entity, by that of kafka-configs.sh."""
 _JARS = CHECKOUT / ".jars" / "broker"
 _LINE = re.compile(r"^Quota configs for (.*?) are (.*)$", re.MULTILINE)
 
@@ -36,20 +38,55 @@ def shown_by_kafka(address, *types):
     return {entity: dict(each.split("=") for each in configs.split(", ")) for entity, configs in found}
 
 
+def set_quotas(address, protocol, entity, **configs):
+    """Set quotas of an entity by a request, without a JVM; as `set_by_kafka` otherwise."""
+    named = [{"entityType": _TYPES[kind][0], "entityName": name} for kind, name in entity.items()]
+    changes = [{"key": key, "value": value or 0.0, "remove": value is None} for key, value in configs.items()]
+    _alter(address, protocol, [{"entity": named, "ops": changes}])
+
+
+def client_quotas(address, protocol, *types):
+    """Return what `shown_by_kafka` does, by a request, and values as numbers; all quotas if no types are given."""
+    wanted = {_TYPES[kind][0] for kind in types}
+    shown = {}
+    for entry in _entries(address, protocol):
+        names = {part["entityType"]: part["entityName"] for part in entry["entity"]}
+        if wanted in (names.keys(), set()):
+            parts = [
+                f"{text} '{names[kind]}'" if names[kind] is not None else f"the default {text}"
+                for kind, text in _TYPES.values()
+                if kind in names
+            ]
+            shown[", ".join(parts)] = {value["key"]: value["value"] for value in entry["values"]}
+    return shown
+
+
 def remove_all_quotas(address, protocol):
     """Remove all quotas of all clients."""
+    changes = [
+        {
+            "entity": entry["entity"],
+            "ops": [{"key": value["key"], "value": 0.0, "remove": True} for value in entry["values"]],
+        }
+        for entry in _entries(address, protocol)
+    ]
+    _alter(address, protocol, changes)
+
+
+def _entries(address, protocol):
+    with _client(address, protocol) as client:
+        return client.call(_DESCRIBE_CLIENT_QUOTAS, 1, {"components": [], "strict": False})["entries"]
+
+
+def _alter(address, protocol, entries):
+    with _client(address, protocol) as client:
+        answer = client.call(_ALTER_CLIENT_QUOTAS, 1, {"entries": entries, "validateOnly": False})
+    assert all(entry["errorCode"] == 0 for entry in answer["entries"])
+
+
+def _client(address, protocol):
     host, _, port = address.partition(":")
-    with WireClient((host, int(port)), protocol, "tests") as client:
-        entries = client.call(_DESCRIBE_CLIENT_QUOTAS, 1, {"components": [], "strict": False})["entries"]
-        changes = [
-            {
-                "entity": each["entity"],
-                "ops": [{"key": value["key"], "value": 0.0, "remove": True} for value in each["values"]],
-            }
-            for each in entries
-        ]
-        answer = client.call(_ALTER_CLIENT_QUOTAS, 1, {"entries": changes, "validateOnly": False})
-        assert all(each["errorCode"] == 0 for each in answer["entries"])
+    return WireClient((host, int(port)), protocol, "tests")
 
 
 def as_arguments(entity):

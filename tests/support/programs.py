@@ -1,31 +1,34 @@
-"""The project's commands as processes, and the processes that they start."""
+"""The project's commands, in this process or as processes, and the processes that they start."""
 
-import json
+import io
+import logging
+import os
 import random
 import signal
 import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager, suppress
-from itertools import pairwise
+import warnings
+from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
+from unittest import mock
 
-from jsonschema import Draft202012Validator
-
-from schemas.command_schemas import DOCUMENTS
-from schemas.json_schemas import schema_file
+from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options
 
 JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """A JVM that exits within minutes gains nothing from the second compiler; without it, a start takes half the work."""
 
-SPARK_ENVIRONMENT = {"SPARK_SUBMIT_OPTS": JVM_OPTIONS}
+CLASS_ARCHIVE = CHECKOUT / ".jars" / "tests.jsa"
+"""The classes of Spark's JVM, with which it starts quicker; `tests.support.class_archive` writes it."""
+
+NO_ARCHIVE_LOG = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
+
+_ARCHIVE_OPTIONS = f' "-XX:SharedArchiveFile={CLASS_ARCHIVE}" {NO_ARCHIVE_LOG}' if CLASS_ARCHIVE.exists() else ""
+
+SPARK_ENVIRONMENT = {"SPARK_SUBMIT_OPTS": f"{JVM_OPTIONS}{_ARCHIVE_OPTIONS}"}
 """Environment of a process that starts Spark; unlike JAVA_TOOL_OPTIONS it is not reported on standard error."""
-
-
-_DATA_PRINTED = {0, 3}
-"""Exit codes of commands that have printed their data."""
 
 
 def command_line(*args):
@@ -33,25 +36,93 @@ def command_line(*args):
     return [sys.executable, "-m", "jobs", *args]
 
 
-def check_output(args, output):
-    """Check the JSON that a command has printed by the schema of its output."""
-    words = [*args, *map("-".join, pairwise(args))]
-    (name,) = [each for each in words if each in DOCUMENTS]
-    if name == "observe-import" and "--output-file" not in args:
-        return  # standard output has the requests
-    schema = json.loads(schema_file(f"output/{name}").read_text())
-    Draft202012Validator(schema).validate(json.loads(output))
+def run(*args, cwd=None, spark=None):
+    """Run a command to its end in this process, and return it as if it were a completed process; see `run_process`.
 
+    It is `main` of the program, with its own arguments, streams, log and folder; signals, variables and warnings are
+    afterwards as before. Only the main thread can do it, and a command that starts Spark needs a process of its own.
 
-def run(*args, cwd=None):
-    """Run a command to its end, and return the completed process with its output as text.
-
-    The output of `--json` must conform to the command's schema.
+    Args:
+        args: The arguments.
+        cwd: The working directory.
+        spark: The session that a command which prints a result uses instead of starting one.
     """
-    done = subprocess.run(command_line(*args), capture_output=True, text=True, cwd=cwd, check=False)
-    if "--json" in args and done.returncode in _DATA_PRINTED:
-        check_output(args, done.stdout)
-    return done
+    from jobs.__main__ import main  # noqa: PLC0415 it installs handlers of signals
+
+    output, errors = _Stream(), _Stream()
+    with ExitStack() as stack:
+        stack.enter_context(_program_state())
+        if cwd:
+            stack.enter_context(chdir(cwd))
+        if spark:
+            stack.enter_context(_session_of_commands(spark))
+        stack.enter_context(redirect_stdout(output))
+        stack.enter_context(redirect_stderr(errors))
+        try:
+            with mock.patch("sys.argv", ["mutation-quota", *args]):
+                main()
+        except SystemExit as exited:
+            code = exited.code or 0
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+    return subprocess.CompletedProcess(args, code, output.text(), errors.text())
+
+
+def run_process(*args, cwd=None):
+    """Run a command to its end as a process, and return the completed process with its output as text."""
+    return subprocess.run(command_line(*args), capture_output=True, text=True, cwd=cwd, check=False)
+
+
+class _Stream(io.TextIOWrapper):
+    """A standard stream that is no terminal, in memory."""
+
+    def __init__(self):
+        super().__init__(io.BytesIO(), encoding="utf-8", errors="backslashreplace", write_through=True)
+
+    def text(self):
+        """Return what was written."""
+        return self.buffer.getvalue().decode()
+
+
+def _session_of_commands(spark):
+    """Give a session to commands that otherwise start one for their result."""
+    from jobs.spark.operator_advice import with_operator_advice  # noqa: PLC0415 it imports Spark
+
+    @contextmanager
+    def session(settings, *_, **__):
+        with with_operator_advice(settings):
+            yield spark
+
+    return mock.patch("jobs.spark.progress.session", session)
+
+
+@contextmanager
+def _program_state():
+    """Give the block the state of a new program, and restore what `main` changes in a process."""
+    loggers = [logging.getLogger(name) for name in (None, "jobs", "quota", "py4j")]
+    before = [(each, each.level, each.handlers) for each in loggers]
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    with (
+        mock.patch.dict(os.environ),
+        mock.patch("jobs.__main__.watch_interrupts"),
+        mock.patch("sys.stdin", io.StringIO()),
+        mock.patch("threading.excepthook", threading.excepthook),
+        mock.patch("warnings.formatwarning", warnings.formatwarning),
+        warnings.catch_warnings(),
+    ):
+        for logger in loggers:
+            logger.handlers = []
+            logger.setLevel(logging.NOTSET)
+        try:
+            yield
+        finally:
+            logging.captureWarnings(capture=False)
+            for logger, level, own in before:
+                logger.setLevel(level)
+                logger.handlers = own
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
 
 
 @contextmanager

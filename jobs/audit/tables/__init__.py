@@ -1,4 +1,1 @@
-"""The Delta tables: their definitions, and how they are prepared, opened and read.
-
-May import: quota, schemas, and jobs.spark and storage.
-"""
+"""The Delta tables: their definitions, and how they are prepared, opened and read."""

@@ -18,17 +18,6 @@ def read_table(spark: SparkSession, settings: Settings, table: TableSpec) -> Dat
     return _with_all_columns(spark.read.format("delta").load(path), table)
 
 
-def follow_table(spark: SparkSession, settings: Settings, table: TableSpec) -> DataFrame:
-    """Return an existing table as a stream: its rows, then appended rows. Deletions and updates are skipped.
-
-    Raises:
-        MutationQuotaError: as for `read_table`.
-    """
-    path = _known_path(settings, table)
-    appended = spark.readStream.format("delta").option("skipChangeCommits", True)
-    return _with_all_columns(appended.load(path), table)
-
-
 def _known_path(settings: Settings, table: TableSpec) -> str:
     open_known(settings, table)
     return settings.storage.table(table.name)

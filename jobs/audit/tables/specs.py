@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pyspark.sql.types import StructType
 
 from quota.errors import MutationQuotaError
-from schemas import dead_letters, decisions, quota_changes, tenant_minutes
+from schemas import dead_letters, decisions, quota_changes
 
 VERSION_PROPERTY = "mutationQuota.schemaVersion"
 """The table property that holds the version of a table."""
@@ -19,13 +19,10 @@ PROPERTIES = {
     # removed within two days, and has 2.4 MB then. With every tenth commit, the checkpoints of two days had 4 GB.
     "delta.checkpointInterval": "30",
 }
-"""The properties of a table that bound its log, unless an operator has set others. `minutes` may lag by as much."""
+"""The properties of a table that bound its log, unless an operator has set others."""
 
-_REBUILT = {
-    "audit": "the audit then stores again all records that are still in its topics",
-    "minutes": "all minutes are computed again from the stored decisions",
-}
-"""The effect for each query of moving its tables and its checkpoint away."""
+_REBUILT = "the audit then stores again all records that are still in its topics"
+"""The effect of moving the tables and the audit's checkpoint away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +33,6 @@ class TableSpec:
     """The name of its folder."""
     schema: StructType
     version: int
-    query: str = "audit"
-    """The query that writes it."""
     dated: bool = True
     """Whether copies of a record have the same date; a record without its own timestamp gets that of its copy."""
 
@@ -53,28 +48,25 @@ class TableSpec:
         if int(version) > self.version:
             raise MutationQuotaError(
                 f"the table {path} was written by a newer program, as version {version} (this one writes version "
-                f"{self.version}); start that program again, or move the table and checkpoints/{self.query} away "
-                f"({_REBUILT[self.query]})"
+                f"{self.version}); start that program again, or move the table and checkpoints/audit away "
+                f"({_REBUILT})"
             )
         return int(version)
 
     def foreign_error(self, path: str, reason: str) -> MutationQuotaError:
         """Return the error for a path that contains something else."""
         return MutationQuotaError(
-            f"{path} is not a table of this version ({reason}); move it away, and checkpoints/{self.query} "
-            f"with it ({_REBUILT[self.query]}), or set another storage.root"
+            f"{path} is not a table of this version ({reason}); move it away, and checkpoints/audit "
+            f"with it ({_REBUILT}), or set another storage.root"
         )
 
 
 DECISIONS = TableSpec("decisions", decisions.TABLE, decisions.VERSION)
 DEAD_LETTERS = TableSpec("dead_letters", dead_letters.TABLE, dead_letters.VERSION, dated=False)
 QUOTA_CHANGES = TableSpec("quota_changes", quota_changes.TABLE, quota_changes.VERSION)
-TENANT_MINUTES = TableSpec("tenant_minutes", tenant_minutes.TABLE, tenant_minutes.VERSION, query="minutes")
 
 TABLES = (DECISIONS, DEAD_LETTERS, QUOTA_CHANGES)
 """The tables that the audit writes."""
-
-ALL_TABLES = (*TABLES, TENANT_MINUTES)
 
 
 def missing_error(path: str) -> MutationQuotaError:

@@ -13,7 +13,7 @@ from datetime import datetime
 import msgspec
 
 from jobs.audit.tables.opening import TableStore
-from jobs.audit.tables.specs import TABLES, TENANT_MINUTES
+from jobs.audit.tables.specs import TABLES
 from jobs.audit.upkeep.plan import UpkeepPlan
 from jobs.audit.upkeep.work import UpkeepResult, maintain
 from jobs.background import end_with_parent
@@ -116,7 +116,7 @@ def main() -> None:
     if sys.platform == "linux":
         # Not RLIMIT_AS: the libraries reserve 1.8 GB of that, unused
         resource.setrlimit(resource.RLIMIT_DATA, (task.memory_bytes, resource.getrlimit(resource.RLIMIT_DATA)[1]))
-    (table,) = (each for each in (*TABLES, TENANT_MINUTES) if each.name == task.plan.table)
+    (table,) = (each for each in TABLES if each.name == task.plan.table)
     try:
         result = maintain(TableStore(task.folder, task.options), table, task.plan, task.now)
     except MutationQuotaError as error:

@@ -1,29 +1,15 @@
 """Upkeep on demand: of whole tables, in this process."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Self
 
 from jobs.audit.tables.opening import TableStore, check_writable, open_known
-from jobs.audit.tables.specs import TENANT_MINUTES, TableSpec
+from jobs.audit.tables.specs import TableSpec
 from jobs.audit.upkeep.plan import THOROUGH, UpkeepPlan, keep_days, plan_upkeep
 from jobs.audit.upkeep.work import UpkeepResult, count_expired, maintain, preview_upkeep
-from jobs.storage.lease_view import Others, holder_of
-from jobs.storage.stored_files import stored_files
 from quota.settings import Settings
-
-
-def minutes_holder(settings: Settings) -> str | None:
-    """Return the process that runs `minutes`; None if none does.
-
-    Spark commits to S3 unconditionally, and would overwrite another program's commit to `tenant_minutes`. For a process
-    of another machine, which may be dead, this waits at most until its lease expires.
-
-    Raises:
-        MutationQuotaError: the storage root cannot be read.
-    """
-    return holder_of(Others(stored_files(settings), TENANT_MINUTES.query, settings.storage.lease_seconds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +29,6 @@ class PlannedUpkeep:
         """
         store, now = TableStore.of(settings), datetime.now(UTC)
         return cls(store, now, {table: _plan(settings, store, table, now) for table in tables})
-
-    def only(self, tables: Iterable[TableSpec]) -> Self:
-        """Return the planned upkeep of some of the tables."""
-        return replace(self, plans={table: self.plans[table] for table in tables})
 
     @property
     def steps(self) -> int:
@@ -70,7 +52,7 @@ class PlannedUpkeep:
         return sum(count_expired(self.store, table, plan) for table, plan in self.plans.items())
 
     def carry_out(self, before_table: Callable[[str], None], after_step: Callable[[], None]) -> list[UpkeepResult]:
-        """Carry out the upkeep of the tables, at first of `tenant_minutes`, which `minutes_holder` was just asked for.
+        """Carry out the upkeep of the tables.
 
         Args:
             before_table: called with the name of each table before its first step.
@@ -79,11 +61,11 @@ class PlannedUpkeep:
         Raises:
             MutationQuotaError: a table cannot be read or written.
         """
-        results = {}
-        for table in sorted(self.plans, key=lambda each: each is not TENANT_MINUTES):
+        results = []
+        for table, plan in self.plans.items():
             before_table(table.name)
-            results[table] = maintain(self.store, table, self.plans[table], self.now, after_step)
-        return [results[table] for table in self.plans]
+            results.append(maintain(self.store, table, plan, self.now, after_step))
+        return results
 
 
 def _plan(settings: Settings, store: TableStore, table: TableSpec, now: datetime) -> UpkeepPlan:

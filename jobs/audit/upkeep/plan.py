@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 from msgspec.structs import replace
 
-from jobs.audit.tables.specs import TABLES, TENANT_MINUTES, TableSpec
+from jobs.audit.tables.specs import TABLES, TableSpec
 from quota.settings import Settings
 
 TARGET_BYTES = 64 * 1024 * 1024
@@ -81,7 +81,7 @@ THOROUGH = FileLimits(newest=1, older=1)
 def keep_days(settings: Settings) -> dict[TableSpec, int | None]:
     """Return how many days of rows each table retains; None for all."""
     by_name = {str(name): days for name, days in settings.audit.keep_days.items()}
-    return {table: by_name.get(table.name) for table in TABLES} | {TENANT_MINUTES: settings.minutes.keep_days or None}
+    return {table: by_name.get(table.name) for table in TABLES}
 
 
 def plan_upkeep(

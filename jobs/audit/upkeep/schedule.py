@@ -33,7 +33,6 @@ class Upkeep:
     def __init__(
         self,
         settings: Settings,
-        query: str,
         seconds: float,
         *,
         once: bool,
@@ -43,22 +42,20 @@ class Upkeep:
 
         Args:
             settings: the settings of the deployment.
-            query: the query whose tables are maintained.
             seconds: the time between two upkeeps; 0 for none.
             once: whether the query ends after the existing records; then the upkeep is due after the first batch.
             failures: counts failures by table.
         """
         if seconds and settings.health.stalled_seconds < _SECONDS_IN_ALL:
             _log.warning(
-                "health.stalled_seconds=%g: the upkeep of the tables may delay %s for up to %.0f s, and a probe would "
-                "restart it; set at least that many",
+                "health.stalled_seconds=%g: the upkeep of the tables may delay audit for up to %.0f s, and a probe "
+                "would restart it; set at least that many",
                 settings.health.stalled_seconds,
-                query,
                 _SECONDS_IN_ALL,
             )
         self._settings = settings
         self._store = TableStore.of(settings)
-        self._tables = {table: days for table, days in keep_days(settings).items() if table.query == query}
+        self._tables = keep_days(settings)
         self._seconds = seconds
         self._due = dict.fromkeys(self._tables, time.monotonic() + (0.0 if once else seconds))
         self._failures: Counter[str] = Counter() if failures is None else failures

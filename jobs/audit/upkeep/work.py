@@ -9,9 +9,8 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from jobs.audit.tables.opening import TableStore
-from jobs.audit.tables.specs import QUOTA_CHANGES, TableSpec
+from jobs.audit.tables.specs import TableSpec
 from jobs.audit.upkeep.plan import DAILY_MARK, TARGET_BYTES, UpkeepPlan, live_files
-from jobs.audit.upkeep.superseded import count_superseded, delete_superseded
 from quota.text import plural
 from schemas.documents.maintenance import MaintainedTable
 
@@ -55,7 +54,7 @@ def maintain(
         opened = store.open(table)
         if plan.daily:  # before compaction, which is stopped if it takes too long
             if plan.first_kept:
-                deleted = _delete_before(opened, table, plan.first_kept)
+                deleted = _delete_before(opened, plan.first_kept)
             removed = _vacuum(opened)
             _mark(opened, now)
             after_step()
@@ -90,10 +89,8 @@ def _compact(opened: DeltaTable, day: date) -> dict[str, Any]:
     )
 
 
-def _delete_before(opened: DeltaTable, table: TableSpec, first_kept: date) -> int:
-    if table is QUOTA_CHANGES:
-        return delete_superseded(opened, first_kept)
-    rows = _count_before(opened, table, first_kept)
+def _delete_before(opened: DeltaTable, first_kept: date) -> int:
+    rows = _count_before(opened, first_kept)
     if rows:
         opened.delete(f"date < '{first_kept}'")
     return rows
@@ -108,12 +105,10 @@ def count_expired(store: TableStore, table: TableSpec, plan: UpkeepPlan) -> int:
     if not (plan.daily and plan.first_kept):
         return 0
     with store.errors(table):
-        return _count_before(store.open(table), table, plan.first_kept)
+        return _count_before(store.open(table), plan.first_kept)
 
 
-def _count_before(opened: DeltaTable, table: TableSpec, first_kept: date) -> int:
-    if table is QUOTA_CHANGES:
-        return count_superseded(opened, first_kept)
+def _count_before(opened: DeltaTable, first_kept: date) -> int:
     files = live_files(opened)
     before = pc.less(files["date"], pa.scalar(first_kept))
     return int(pc.sum(files["rows"].filter(before)).as_py() or 0)

@@ -1,4 +1,1 @@
-"""The commands that evaluate recorded requests and decisions.
-
-May import: `jobs.cli`, `jobs.audit`, `jobs.report`, `jobs.storage`, `jobs.whatif`, `quota`.
-"""
+"""The commands that evaluate recorded requests and decisions."""

@@ -1,4 +1,1 @@
-"""The commands that describe and change quotas, buckets, callbacks and users' topics.
-
-May import: `jobs.cli`, `jobs.buckets`, `jobs.services`, `jobs.spark`, `quota`.
-"""
+"""The commands that describe and change quotas, buckets, callbacks and users' topics."""

@@ -1,4 +1,1 @@
-"""The commands that read brokers' request logs.
-
-May import: `jobs.cli.options`, `jobs.cli.output` and what is below `jobs.cli`.
-"""
+"""The commands that read brokers' request logs."""

@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.options import FileOptions, KafkaOptions, SettingsOptions, TargetOptions, check_one_stdin
+from jobs.cli.options import FileOptions, KafkaOptions, SettingsOptions, TargetOptions
 from jobs.cli.output import OutputOptions, print_text
-from quota.errors import BadInput
 from quota.settings.loading import Override
 from quota.text import plural
 from schemas.documents.observation import WrittenSnapshot
@@ -96,40 +95,6 @@ def follow(
 
     settings = kafka.read(*_short_settings(time_zone, principal_rules))
     run_follow(settings, logs, from_beginning=from_beginning, once=once)
-
-
-def compare(
-    requests: Annotated[
-        str | None,
-        typer.Argument(metavar="REQUESTS", help="File of observe import. Default: the audit's tables."),
-    ] = None,
-    quotas: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The brokers' quotas: YAML of quotas pull, or JSON lines; - for stdin."),
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=0, metavar="N", help="Differences to print.")] = 10,
-    *,
-    output: OutputOptions,
-    where: SettingsOptions,
-) -> None:
-    """Compare a cluster's own quotas with this project.
-
-    Decides the requests to which brokers with controller_mutation_rate have responded, and explains each difference, as
-    in docs/explanation/differences-from-kafka.md.
-
-    Examples:
-      mutation-quota observe compare requests.jsonl --quotas quotas.yaml
-      mutation-quota observe compare -o json
-    """
-    if (requests is None) != (quotas is None):
-        raise BadInput("give both a file of requests and --quotas, or neither")
-    check_one_stdin(requests, quotas)
-    settings = where.read()
-    from jobs.cli.observe.comparison_text import compared, print_comparison
-    from jobs.whatif.compare import compare_file, compare_tables
-
-    found = compare_file(settings, requests, quotas) if requests and quotas else compare_tables(settings)
-    output.print(compared(found), lambda: print_comparison(found, limit), items="differences")
 
 
 def snapshot(*, file: FileOptions, output: OutputOptions, kafka: TargetOptions) -> None:

@@ -45,8 +45,7 @@ def history(
     """Show who changed what, when and why.
 
     Reads the quota topic, which retains all changes for a week, and the last one of each entity forever. The Delta
-    table quota_changes retains older changes for audit.keep_days. --from and --to refer to the time at which a change
-    was written.
+    table quota_changes retains all changes. --from and --to refer to the time at which a change was written.
 
     Examples:
       mutation-quota quotas history --from -1d

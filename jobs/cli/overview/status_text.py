@@ -139,7 +139,7 @@ def _query_cells(row: QueryStatus, at: int) -> list[str]:
 def _lag_text(row: QueryStatus) -> str:
     if row.lag is None:
         return "-"
-    return plural(row.lag, "commit") if row.partitions is None else format_number(row.lag)
+    return format_number(row.lag)
 
 
 def _batch_text(row: QueryStatus, at: int) -> str:
@@ -174,7 +174,7 @@ def _query_notes(rows: Sequence[QueryStatus]) -> Iterator[str]:
 
 def _table_cells(table: TableStatus, at: int) -> list[str]:
     if not table.exists:
-        state = "?" if table.exists is None else f"none yet ({table.written_by})"
+        state = "?" if table.exists is None else "none yet (audit)"
         return [table.name, "-", "-", "-", "-", "-", state]
     return [
         table.name,

@@ -1,4 +1,1 @@
-"""The command line as a whole: how its help is laid out, its versions, and its log.
-
-May import: quota, schemas, `jobs.spark`.
-"""
+"""The command line as a whole: how its help is laid out, its versions, and its log."""

@@ -21,8 +21,6 @@ _WITHOUT_CLUSTER = {
         "buckets list",
         "decisions list",
         "maintain",
-        "minutes",
-        "observe compare",
         "recommend",
         "report",
     },

@@ -19,7 +19,7 @@ def version_lines() -> Iterator[str]:
 
 
 def _versions() -> Iterator[tuple[str, str]]:
-    from schemas import buckets, dead_letters, decisions, quota_changes, tenant_minutes
+    from schemas import buckets, dead_letters, decisions, quota_changes
 
     yield "mutation-quota", _package("kafka-mutation-quota")
     yield "Python", platform.python_version()
@@ -33,7 +33,6 @@ def _versions() -> Iterator[tuple[str, str]]:
         "decisions": decisions.VERSION,
         "dead_letters": dead_letters.VERSION,
         "quota_changes": quota_changes.VERSION,
-        "tenant_minutes": tenant_minutes.VERSION,
     }
     yield "tables", ", ".join(f"{name} {number}" for name, number in tables.items())
 

@@ -1,13 +1,12 @@
 """`mutation-quota maintain`: runs the upkeep of the Delta tables on demand."""
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jobs.cli.options import ConfirmOptions, SettingsOptions
 from jobs.cli.output import OutputOptions, print_table
-from quota.errors import BadInput, MutationQuotaError
+from quota.errors import BadInput
 from quota.settings import Settings
 from quota.text import plural
 from schemas.documents.maintenance import MaintainedTable, Maintenance
@@ -23,9 +22,9 @@ _COLUMNS = ("TABLE", "FILES COMPACTED", "INTO", "ROWS DELETED", "FILES REMOVED")
 
 
 def _complete_table(incomplete: str) -> list[str]:
-    from jobs.audit.tables.specs import ALL_TABLES
+    from jobs.audit.tables.specs import TABLES
 
-    return [each.name for each in ALL_TABLES if each.name.startswith(incomplete)]
+    return [each.name for each in TABLES if each.name.startswith(incomplete)]
 
 
 def maintain(
@@ -40,10 +39,9 @@ def maintain(
 ) -> None:
     """Compact the audit's tables, and delete expired rows.
 
-    The audit does the same regularly (audit.upkeep_seconds). Rows older than audit.keep_days and minutes.keep_days are
-    deleted; small files are compacted; files that no version of the last two days uses are removed from the storage.
-    enforce and audit may run meanwhile. While minutes runs, which maintains tenant_minutes itself, that table is
-    skipped, or it is an error to name it. Do not start minutes before the command has exited.
+    The audit does the same regularly (audit.upkeep_seconds). Rows older than audit.keep_days are deleted; small files
+    are compacted; files that no version of the last two days uses are removed from the storage. enforce and audit may
+    run meanwhile.
 
     Examples:
       mutation-quota maintain --dry-run
@@ -56,12 +54,10 @@ def maintain(
     if confirmation.dry_run:
         _print(PlannedUpkeep.of(settings, specs).preview(), output, applied=False)
         return
-    specs = _without_held(settings, specs, named=bool(tables))
     planned = PlannedUpkeep.of(settings, specs)
     if expired := planned.count_expired_rows():
         confirmation.check(output)
         confirmation.confirm(f"Delete {plural(expired, 'row')} for good?")
-        planned = planned.only(_without_held(settings, specs, named=bool(tables)))  # the answer may have taken long
     _print(_carry_out(planned), output, applied=True)
 
 
@@ -73,10 +69,10 @@ def _find(settings: Settings, names: "Sequence[str]") -> "list[TableSpec]":
         MutationQuotaError: the storage root cannot be read, or has no table.
     """
     from jobs.audit.tables.opening import TableStore
-    from jobs.audit.tables.specs import ALL_TABLES, DECISIONS, missing_error
+    from jobs.audit.tables.specs import DECISIONS, TABLES, missing_error
     from jobs.storage.stored_files import check_store
 
-    known = {each.name: each for each in ALL_TABLES}
+    known = {each.name: each for each in TABLES}
     for name in names:
         if name not in known:
             raise BadInput(f"table {name!r}: expected one of {', '.join(known)}")
@@ -88,25 +84,6 @@ def _find(settings: Settings, names: "Sequence[str]") -> "list[TableSpec]":
     if not found:
         raise missing_error(store.path(DECISIONS))
     return found
-
-
-def _without_held(settings: Settings, specs: "list[TableSpec]", *, named: bool) -> "list[TableSpec]":
-    """Return the tables that no running query overwrites, and print which table is skipped.
-
-    Raises:
-        MutationQuotaError: that table was named.
-    """
-    from jobs.audit.tables.specs import TENANT_MINUTES
-    from jobs.audit.upkeep.on_demand import minutes_holder
-
-    holder = minutes_holder(settings) if TENANT_MINUTES in specs else None
-    if holder is None:
-        return specs
-    running = f"tenant_minutes: minutes maintains it: {holder}"
-    if named:
-        raise MutationQuotaError(f"{running}; stop it first, or leave the table to its own upkeep")
-    print(f"{running}; the table is skipped", file=sys.stderr)
-    return [each for each in specs if each is not TENANT_MINUTES]
 
 
 def _carry_out(planned: "PlannedUpkeep") -> "list[UpkeepResult]":

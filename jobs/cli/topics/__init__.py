@@ -1,4 +1,1 @@
-"""The commands that create, alter and delete topics.
-
-May import: everything below `jobs.cli`, and the options that commands share.
-"""
+"""The commands that create, alter and delete topics."""

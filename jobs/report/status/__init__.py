@@ -1,4 +1,1 @@
-"""The state of a deployment and its problems, read without Spark or a JVM.
-
-May import: quota, schemas, jobs.audit, metrics and storage.
-"""
+"""The state of a deployment and its problems, read without Spark or a JVM."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import quota
+from jobs.audit.query import NAME as AUDIT
 from jobs.report.status.cluster_facts import ClusterFacts
 from jobs.report.status.query_rows import query_problems, query_rows
 from jobs.report.status.storage_facts import StorageFacts
@@ -83,16 +84,15 @@ def _unreachable(facts: Facts) -> Iterator[str]:
 
 def _table_problems(storage: StorageFacts) -> Iterator[str]:
     for table in storage.tables.values():
-        writer = storage.checkpoints.get(table.written_by)
         if table.error is not None:
             yield f"table {table.name}: {table.error}"
-        elif table.exists is False and writer is not None and writer.last_batch is not None:
+        elif table.exists is False and storage.checkpoints[AUDIT].last_batch is not None:
             yield (
-                f"table {table.name} is missing, and {table.written_by} has run: restore it, or remove "
-                f"checkpoints/{table.written_by}, so that {table.written_by} writes all records again"
+                f"table {table.name} is missing, and audit has run: restore it, or remove checkpoints/audit, so that "
+                "audit writes all records again"
             )
         elif table.committed_at and table.maintained_at and table.committed_at - table.maintained_at > _UPKEEP_MS:
             yield (
                 f"table {table.name} was last maintained on {format_time(table.maintained_at)}, although it is "
-                f"written: see the warnings of {table.written_by}, and run mutation-quota maintain {table.name}"
+                f"written: see the warnings of audit, and run mutation-quota maintain {table.name}"
             )

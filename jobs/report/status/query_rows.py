@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from jobs.audit import minutes, query
+from jobs.audit import query
 from jobs.metrics.applier import NAME as APPLY
 from jobs.report.status.cluster_facts import ClusterFacts, deployment_topics
 from jobs.report.status.storage_facts import CHECKPOINT_VERSIONS, ENFORCE, StorageFacts
@@ -14,7 +14,7 @@ from quota.settings.storage import checkpoint_folder
 from quota.text import plural
 from schemas.documents.status import BatchStatus, EndpointStatus, PartitionLag, QueryStatus
 
-_QUERIES: tuple[Literal["enforce", "audit", "minutes"], ...] = ("enforce", "audit", "minutes")
+_QUERIES: tuple[Literal["enforce", "audit"], ...] = ("enforce", "audit")
 
 _APPLIER_SILENT_MS = 90_000
 """The age of its position from which an applier counts as stopped. A running applier stores it every 30 s."""
@@ -78,7 +78,7 @@ def _checkpoint_problems(settings: Settings, row: QueryStatus, storage: StorageF
 
 def _query_row(
     settings: Settings,
-    name: Literal["enforce", "audit", "minutes"],
+    name: Literal["enforce", "audit"],
     cluster: ClusterFacts | None,
     storage: StorageFacts | None,
     endpoint: str | None,
@@ -87,9 +87,7 @@ def _query_row(
     reads = _topics_of(settings, name, cluster)
     lags = None
     lag = overdue = None
-    if name == minutes.NAME:
-        lag = _commit_lag(storage) if storage else None
-    elif cluster is not None and cluster.end and facts is not None and (facts.exists or name == ENFORCE):
+    if cluster is not None and cluster.end and facts is not None and (facts.exists or name == ENFORCE):
         lags = partition_lags(cluster, reads, facts.positions or {})
         lag, overdue = sum(each.lag for each in lags), sum(each.overdue for each in lags)
     return QueryStatus(
@@ -156,20 +154,10 @@ def _partition_lag(cluster: ClusterFacts, partition: Partition, position: int | 
     )
 
 
-def _commit_lag(storage: StorageFacts) -> int | None:
-    """Return the number of commits of the table of decisions that `minutes` has not read; None if it has not run."""
-    facts, table = storage.checkpoints[minutes.NAME], storage.tables["decisions"]
-    if facts.next_commit is None or table.version is None:
-        return None
-    return max(0, table.version + 1 - facts.next_commit)
-
-
 def _topics_of(settings: Settings, name: str, cluster: ClusterFacts | None) -> list[str]:
     topics = settings.topics
     if name == query.NAME:
         return [topics.decisions, topics.dead_letters, topics.quotas]
-    if name == minutes.NAME:
-        return ["decisions"]
     if topics.user_topic_prefix is None:
         return [topics.requests]
     existing = cluster.layout.topics if cluster else ()

@@ -7,9 +7,9 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from jobs.audit import minutes, query
+from jobs.audit import query
 from jobs.audit.tables.opening import TableStore
-from jobs.audit.tables.specs import TABLES, TENANT_MINUTES, VERSION_PROPERTY, TableSpec
+from jobs.audit.tables.specs import TABLES, VERSION_PROPERTY, TableSpec
 from jobs.audit.upkeep.plan import last_daily
 from jobs.storage.checkpoint import Checkpoint
 from jobs.storage.deployment import Deployment
@@ -23,7 +23,7 @@ from schemas.documents.status import BatchStatus, TableStatus
 ENFORCE = "enforce"
 """The name of the enforcing query. It is not imported from `jobs.enforce.query`, which imports the workers' code."""
 
-CHECKPOINT_VERSIONS = {ENFORCE: STATE_VERSION, query.NAME: query.VERSION, minutes.NAME: minutes.VERSION}
+CHECKPOINT_VERSIONS = {ENFORCE: STATE_VERSION, query.NAME: query.VERSION}
 """The version of each query's checkpoint, by the name of the query."""
 
 
@@ -39,9 +39,7 @@ class CheckpointFacts:
     last_batch: BatchStatus | None = None
     open_batch: BatchStatus | None = None
     positions: Mapping[Partition, int] | None = None
-    """The offsets at which the next batch starts; None for a query that reads a table."""
-    next_commit: int | None = None
-    """The commit of the table at which the next batch starts; None for a query that reads topics."""
+    """The offsets at which the next batch starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +60,7 @@ def read_storage(settings: Settings) -> StorageFacts:
     files = stored_files(settings, QUICK)
     deployment = Deployment.read(files)
     checkpoints = {name: read_checkpoint(files, name, version) for name, version in CHECKPOINT_VERSIONS.items()}
-    tables = {table.name: _read_table(settings, table) for table in (*TABLES, TENANT_MINUTES)}
+    tables = {table.name: _read_table(settings, table) for table in TABLES}
     return StorageFacts(deployment, checkpoints, tables)
 
 
@@ -84,28 +82,20 @@ def read_checkpoint(files: ReadableFiles, name: str, version: int) -> Checkpoint
         last_batch=None if last is None else BatchStatus(last, found.started_at(files, last)),
         open_batch=None if opened is None else BatchStatus(opened, found.started_at(files, opened)),
     )
-    if name == minutes.NAME:
-        return replace(facts, next_commit=_next_commit(found.next_offset(files)))
     positions = {(each.topic, each.partition): each.offset for each in found.positions(files)}
     return replace(facts, positions=positions)
-
-
-def _next_commit(offset: Mapping[str, object]) -> int | None:
-    """Return the commit of the table that Delta's source reads next."""
-    version = offset.get("reservoirVersion")
-    return version if isinstance(version, int) else None
 
 
 def _read_table(settings: Settings, table: TableSpec) -> TableStatus:
     """Read the log of a table; rows are counted from the statistics of its files."""
     path = settings.storage.table(table.name)
-    status = TableStatus(table.name, table.query)
+    status = TableStatus(table.name)
     try:
         with TableStore.of(settings).errors(table):
             try:
                 opened = DeltaTable(path, storage_options={**settings.storage.deltalake(), **QUICK})
             except TableNotFoundError:
-                return TableStatus(table.name, table.query, exists=False)
+                return TableStatus(table.name, exists=False)
             files = pa.table(opened.get_add_actions(flatten=True))
             (last,) = opened.history(1)
             properties = opened.metadata().configuration
@@ -113,7 +103,6 @@ def _read_table(settings: Settings, table: TableSpec) -> TableStatus:
         counts = files.column("num_records") if "num_records" in files.column_names else pa.nulls(files.num_rows)
         status = TableStatus(
             table.name,
-            table.query,
             exists=True,
             version=opened.version(),
             schema_version=int(properties[VERSION_PROPERTY]) if VERSION_PROPERTY in properties else None,
@@ -125,5 +114,5 @@ def _read_table(settings: Settings, table: TableSpec) -> TableStatus:
         )
         table.read_version(path, properties)
     except MutationQuotaError as error:
-        return TableStatus(table.name, table.query, exists=status.exists, error=str(error))
+        return TableStatus(table.name, exists=status.exists, error=str(error))
     return status

@@ -1,4 +1,1 @@
-"""The JVM that a process starts for Spark: its lifecycle and its class archive.
-
-May import: quota, and jobs.spark.installation.
-"""
+"""The JVM that a process starts for Spark: its lifecycle and its class archive."""

@@ -1,4 +1,1 @@
-"""Stages of `applyInPandasWithState` whose rows and answers are one binary column each; they do not need pandas.
-
-May import: nothing of this project.
-"""
+"""Stages of `applyInPandasWithState` whose rows and answers are one binary column each; they do not need pandas."""

@@ -1,4 +1,1 @@
-"""The mutations of one client's request: validated by the cluster, decided, and carried out if admitted.
-
-May import: records, wire, `quota.gateway.limited`.
-"""
+"""The mutations of one client's request: validated by the cluster, decided, and carried out if admitted."""

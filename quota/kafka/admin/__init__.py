@@ -1,7 +1,4 @@
-"""Admin clients that obey the mutation quotas: confluent-kafka's, with each change of topics decided first.
-
-May import: `quota.records`, `quota.client`, `quota.settings`, `quota.kafka`.
-"""
+"""Admin clients that obey the mutation quotas: confluent-kafka's, with each change of topics decided first."""
 
 from quota.kafka.admin.aio import AIOQuotaAdminClient
 from quota.kafka.admin.client import QuotaAdminClient

@@ -1,4 +1,1 @@
-"""The quota topic: its log, read to the log end offset of its longest replica, and changes written to it.
-
-May import: all of `quota.kafka` below it.
-"""
+"""The quota topic: its log, read to the log end offset of its longest replica, and changes written to it."""

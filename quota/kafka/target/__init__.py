@@ -1,4 +1,1 @@
-"""The cluster whose topics are changed: admitted mutations are carried out on it, with retries.
-
-May import: `quota.records`, `quota.client`, `quota.kafka`.
-"""
+"""The cluster whose topics are changed: admitted mutations are carried out on it, with retries."""

@@ -1,4 +1,1 @@
-"""TLS and SASL of connections to Kafka: their settings, the files that these name, and what the target inherits.
-
-May import: `quota.errors`, `quota.settings.types`.
-"""
+"""TLS and SASL of connections to Kafka: their settings, the files that these name, and what the target inherits."""

@@ -12,8 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from jobs.metrics.applier import ApplierMetrics
-from jobs.sandbox.broker import Broker, free_port, with_plaintext_cluster
-from jobs.spark.installation import jars_folder
+from jobs.sandbox.broker import free_port, with_plaintext_cluster
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import ClusterError
@@ -383,29 +382,27 @@ def test_partitions_added_to_the_decisions_topic_are_read_too(bench, monkeypatch
     assert (applier.stats.topics, bench.partitions("in-a-new-partition")) == (1, 1)
 
 
-def test_an_applier_survives_a_cluster_that_is_unavailable_for_some_seconds(base_settings, tmp_path):
+def test_an_applier_survives_a_cluster_that_is_unavailable_for_some_seconds(base_settings, another_broker, tmp_path):
     """The broker restarts once the applier has polled without it for twice the time limit of its calls."""
-    broker = Broker(tmp_path / "broker", jars_folder(base_settings.broker.jars))
-    settings = make_deployment(with_plaintext_cluster(base_settings, broker.address), "away", tmp_path)
+    settings = make_deployment(with_plaintext_cluster(base_settings, another_broker.address), "away", tmp_path)
     settings = settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"timeout_seconds": 2.0})})
-    with broker:
-        prepare_topics(settings)
-        stop = threading.Event()
-        applier, bench = Applier(settings, stop), Bench(settings)
-        with ThreadPoolExecutor(1) as pool:
-            running = pool.submit(applier.run)
-            try:
-                bench.admit("CREATE_TOPICS", topic("before", 1))
-                until(lambda: bench.partitions("before") == 1)
-                broker.stop()
-                restart_at = time.monotonic() + 2 * settings.kafka.timeout_seconds
-                until(lambda: applier.stats.looped_at > restart_at)
-                broker.start()
-                bench.admit("CREATE_TOPICS", topic("after", 1))
-                until(lambda: bench.partitions("after") == 1)
-            finally:
-                stop.set()
-            running.result(60)
+    prepare_topics(settings)
+    stop = threading.Event()
+    applier, bench = Applier(settings, stop), Bench(settings)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(applier.run)
+        try:
+            bench.admit("CREATE_TOPICS", topic("applied-before", 1))
+            until(lambda: bench.partitions("applied-before") == 1)
+            another_broker.stop()
+            restart_at = time.monotonic() + 2 * settings.kafka.timeout_seconds
+            until(lambda: applier.stats.looped_at > restart_at)
+            another_broker.start()
+            bench.admit("CREATE_TOPICS", topic("applied-after", 1))
+            until(lambda: bench.partitions("applied-after") == 1)
+        finally:
+            stop.set()
+        running.result(60)
 
 
 def test_a_request_that_was_sent_twice_is_carried_out_once(bench):

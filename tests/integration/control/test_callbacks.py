@@ -175,7 +175,7 @@ def test_an_error_of_a_callback_is_counted_and_does_not_stop_the_job(spark, depl
     assert sum(each["dead_letters"] for each in counted) == 3
 
 
-def test_a_callback_is_closed_when_its_worker_ends(deployment, command, tmp_path, monkeypatch):
+def test_a_callback_is_closed_when_its_worker_ends(deployment, program, tmp_path, monkeypatch):
     """The program is run as by an operator: its workers import the class themselves."""
     monkeypatch.setenv("PYTHONPATH", CHECKOUT)
     settings, options = with_callback(deployment, Closing, file=str(tmp_path / "closed"))
@@ -184,7 +184,7 @@ def test_a_callback_is_closed_when_its_worker_ends(deployment, command, tmp_path
     produce(settings, settings.topics.requests, request_json(1))
     before = tmp_path / "closed"
     assert not before.exists()
-    command("enforce", "--once", *options, "--set", f"storage.root={tmp_path / 'deployment'}")
+    program("enforce", "--once", *options, "--set", f"storage.root={tmp_path / 'deployment'}")
     decided = consume(settings, settings.topics.decisions, 1)[0][1]
     assert (decided["quota"], decided["callback"]) == (5.0, name_of(Closing))
     # Once in the program, which tries the callback before it starts Spark, and once in the worker that decided.
@@ -194,9 +194,9 @@ def test_a_callback_is_closed_when_its_worker_ends(deployment, command, tmp_path
     assert closed >= 2
 
 
-def test_a_callback_that_cannot_work_is_named_before_the_job_starts(deployment, command, monkeypatch):
+def test_a_callback_that_cannot_work_is_named_before_the_job_starts(deployment, command, program, monkeypatch):
     _, options = with_callback(deployment, Failing, bad="1")
-    assert "callback tests.support.callbacks.Failing: ModuleNotFoundError" in command("enforce", *options, exit_code=2)
+    assert "callback tests.support.callbacks.Failing: ModuleNotFoundError" in program("enforce", *options, exit_code=2)
     monkeypatch.setenv("PYTHONPATH", CHECKOUT)
     assert "callback tests.support.callbacks.Failing: ValueError: bad is bad" in command(
         "enforce", *options, exit_code=2

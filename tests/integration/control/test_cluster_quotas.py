@@ -1,6 +1,10 @@
-"""`quotas push`, `pull` and `drift` on a real broker, whose quotas are set and read by Kafka's own tool."""
+"""`quotas push`, `pull` and `drift` on a real broker.
+
+Its quotas are set and read by Kafka's own tool in the first test and in that of the page, and by requests in others.
+"""
 
 import json
+import math
 import re
 import shlex
 import signal
@@ -12,18 +16,24 @@ from urllib.request import urlopen
 
 import pytest
 
-from jobs.sandbox.broker import Broker, embedded_broker, free_port
-from jobs.spark.installation import jars_folder
+from jobs.sandbox.broker import free_port
 from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import write_records
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
 from quota.records.quota_log import QuotaRecord
-from quota.wire.protocol import Protocol
 from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options
-from tests.support.kafka_configs import kafka_configs, remove_all_quotas, set_by_kafka, shown_by_kafka
+from tests.support.gateway import protocol
+from tests.support.kafka_configs import (
+    client_quotas,
+    kafka_configs,
+    remove_all_quotas,
+    set_by_kafka,
+    set_quotas,
+    shown_by_kafka,
+)
 from tests.support.programs import command_line, run
 from tests.support.waiting import until
 
@@ -32,20 +42,17 @@ RATE = "controller_mutation_rate"
 SHADOW = "is in shadow, and not pushed, since brokers would enforce it"
 
 
-@pytest.fixture(scope="module")
-def broker(base_settings, tmp_path_factory):
-    """A broker of these tests alone, which has no quotas but theirs."""
-    data = tmp_path_factory.mktemp("enforcing")
-    with embedded_broker(base_settings, port=0, data=data) as running:
-        yield running
-
-
 @pytest.fixture(autouse=True)
-def no_quotas(broker, base_settings):
-    """Remove the quotas of the test before."""
-    protocol = Protocol.of_jar(jars_folder(base_settings.broker.jars))
-    remove_all_quotas(broker.address, protocol)
-    until(lambda: not rates(broker.address))
+def no_quotas(broker):
+    """The cluster has no quotas but those of the test."""
+    _remove_quotas(broker)
+    yield
+    _remove_quotas(broker)
+
+
+def _remove_quotas(broker):
+    remove_all_quotas(broker.address, protocol())
+    until(lambda: not client_quotas(broker.address, protocol()))
 
 
 @pytest.fixture
@@ -68,9 +75,9 @@ def quotas(deployment, tmp_path):
 
 
 def rates(address, *types):
-    """Return the rates that Kafka shows for entities of these types, users by default; other quotas are omitted."""
-    shown = shown_by_kafka(address, *(types or ("users",)))
-    return {entity: float(configs[RATE]) for entity, configs in shown.items() if RATE in configs}
+    """Return the rates of entities of these types, users by default; other quotas are omitted."""
+    shown = client_quotas(address, protocol(), *(types or ("users",)))
+    return {entity: configs[RATE] for entity, configs in shown.items() if RATE in configs}
 
 
 def test_quotas_of_the_log_are_set_on_the_cluster_and_nothing_else_is_touched(broker, wrote, quotas):
@@ -146,7 +153,7 @@ def test_quotas_of_the_log_are_set_on_the_cluster_and_nothing_else_is_touched(br
 
 
 def test_a_quota_that_the_log_never_had_stays_unless_it_is_pruned(broker, wrote, quotas):
-    set_by_kafka(broker.address, {"users": "theirs", "clients": None}, controller_mutation_rate=3)
+    set_quotas(broker.address, protocol(), {"users": "theirs", "clients": None}, controller_mutation_rate=3)
     wrote(QuotaRecord(ALICE, 5.0))
     assert quotas("push", "--yes")[0][-1] == "1 change made: 1 added."
     plan, _ = quotas("push", "--yes", "--prune")
@@ -160,9 +167,9 @@ def test_a_foreign_change_on_the_cluster_is_reported_with_exit_code_3(broker, wr
     quotas("push", "--yes")
     assert quotas("drift") == ([f"The quotas of Kafka at {broker.address} are the same as in the log."], [])
     assert quotas("drift", "--json") == {"differs": False, "differences": []}
-    set_by_kafka(broker.address, {"users": "alice"}, controller_mutation_rate=9, producer_byte_rate=10)
-    set_by_kafka(broker.address, {"users": "bob"}, controller_mutation_rate=None)
-    set_by_kafka(broker.address, {"clients": None}, controller_mutation_rate=2)
+    set_quotas(broker.address, protocol(), {"users": "alice"}, controller_mutation_rate=9, producer_byte_rate=10)
+    set_quotas(broker.address, protocol(), {"users": "bob"}, controller_mutation_rate=None)
+    set_quotas(broker.address, protocol(), {"clients": None}, controller_mutation_rate=2)
     lines, _ = quotas("drift", exit_code=3)
     assert lines == [
         f"+ the default client-id: {RATE}=2.0",
@@ -182,10 +189,12 @@ def test_a_foreign_change_on_the_cluster_is_reported_with_exit_code_3(broker, wr
 def test_the_quotas_of_a_cluster_are_exported_to_a_file(broker, wrote, quotas, tmp_path):
     """A quota that is invalid here is skipped and reported."""
     wrote()
-    set_by_kafka(broker.address, {"users": "ж"}, controller_mutation_rate=5.5)
-    set_by_kafka(broker.address, {"users": None, "clients": "app"}, controller_mutation_rate=2, producer_byte_rate=9)
-    set_by_kafka(broker.address, {"users": "infinite"}, controller_mutation_rate="Infinity")
-    set_by_kafka(broker.address, {"users": "bytes"}, producer_byte_rate=9)
+    set_quotas(broker.address, protocol(), {"users": "ж"}, controller_mutation_rate=5.5)
+    set_quotas(
+        broker.address, protocol(), {"users": None, "clients": "app"}, controller_mutation_rate=2, producer_byte_rate=9
+    )
+    set_quotas(broker.address, protocol(), {"users": "infinite"}, controller_mutation_rate=math.inf)
+    set_quotas(broker.address, protocol(), {"users": "bytes"}, producer_byte_rate=9)
     lines, warnings = quotas("pull")
     assert [each.strip("- ") for each in lines if ":" in each] == [
         "quotas:",
@@ -221,8 +230,8 @@ def test_the_quotas_of_a_cluster_are_imported_into_the_log(broker, wrote, quotas
         QuotaRecord(QuotaEntity("bob"), 7.0),
         QuotaRecord(QuotaEntity("shady"), 9.0, shadow=True),
     )
-    set_by_kafka(broker.address, {"users": "alice"}, controller_mutation_rate=9)
-    set_by_kafka(broker.address, {"users": None}, controller_mutation_rate=1)
+    set_quotas(broker.address, protocol(), {"users": "alice"}, controller_mutation_rate=9)
+    set_quotas(broker.address, protocol(), {"users": None}, controller_mutation_rate=1)
     plan, warnings = quotas("pull", "--apply", "--dry-run")
     options = "controller_mutation_burst=500.0,max_debt_ms=60000"
     assert plan == [
@@ -243,7 +252,7 @@ def test_the_quotas_of_a_cluster_are_imported_into_the_log(broker, wrote, quotas
     last = log.entries[-1].record
     assert (last.altered_by, last.comment) == ("ann", f"pulled from Kafka at {broker.address}")
     assert quotas("pull", "--apply", "--yes")[0] == ["Nothing to change."]
-    set_by_kafka(broker.address, {"users": None}, controller_mutation_rate=3)
+    set_quotas(broker.address, protocol(), {"users": None}, controller_mutation_rate=3)
     quotas("pull", "--apply", "--yes", "--comment", "agreed")
     assert read_log(deployment, with_entries=True).entries[-1].record.comment == "agreed"
 
@@ -315,8 +324,8 @@ def test_a_service_reports_drift_and_leaves_it(broker, wrote, deployment):
         until(lambda: f'{differing}{{difference="changed"}}' in metrics(port))
         assert metrics(port)[f'{differing}{{difference="changed"}}'] == 0.0
         before = metrics(port)["mutation_quota_push_last_comparison_timestamp_seconds"]
-        set_by_kafka(broker.address, {"users": "alice"}, controller_mutation_rate=9)
-        set_by_kafka(broker.address, {"users": "theirs"}, controller_mutation_rate=3)
+        set_quotas(broker.address, protocol(), {"users": "alice"}, controller_mutation_rate=9)
+        set_quotas(broker.address, protocol(), {"users": "theirs"}, controller_mutation_rate=3)
         until(lambda: metrics(port)[f'{differing}{{difference="only_there"}}'] == 1.0)
         found = metrics(port)
         assert found[f'{differing}{{difference="changed"}}'] == 1.0
@@ -332,25 +341,26 @@ def test_a_service_repairs_drift_if_configured(broker, wrote, deployment):
     """It repairs quotas that the log has; others stay without --prune."""
     wrote(QuotaRecord(ALICE, 5.0))
     with following(deployment, "--repair") as lines:
-        set_by_kafka(broker.address, {"users": "theirs"}, controller_mutation_rate=3)
-        set_by_kafka(broker.address, {"users": "alice"}, controller_mutation_rate=9, producer_byte_rate=10)
+        set_quotas(broker.address, protocol(), {"users": "theirs"}, controller_mutation_rate=3)
+        set_quotas(broker.address, protocol(), {"users": "alice"}, controller_mutation_rate=9, producer_byte_rate=10)
         until(lambda: rates(broker.address)["user-principal 'alice'"] == 5.0)
     assert f"repaired: ~ user-principal 'alice': {RATE}=9.0 -> {RATE}=5.0" in lines
     assert rates(broker.address)["user-principal 'theirs'"] == 3.0
 
 
-def test_a_service_waits_for_an_unavailable_cluster(wrote, deployment, base_settings, tmp_path):
+def test_a_service_waits_for_an_unavailable_cluster(wrote, deployment, another_broker):
     """The target is another cluster than that of the log: changes in the meantime are pushed when it is back."""
     wrote(QuotaRecord(ALICE, 5.0))
-    with Broker(tmp_path / "target", jars_folder(base_settings.broker.jars)) as target:
-        options = ("--set", f"kafka.target_servers={target.address}")
-        with following(deployment, options=options) as lines:
-            assert rates(target.address) == {"user-principal 'alice'": 5.0}
-            target.stop()
-            wrote(QuotaRecord(ALICE, 9.0))
-            until(lambda: any("retrying" in each for each in lines))
-            target.start()
-            until(lambda: rates(target.address) == {"user-principal 'alice'": 9.0})
+    target = another_broker
+    remove_all_quotas(target.address, protocol())
+    options = ("--set", f"kafka.target_servers={target.address}")
+    with following(deployment, options=options) as lines:
+        assert rates(target.address) == {"user-principal 'alice'": 5.0}
+        target.stop()
+        wrote(QuotaRecord(ALICE, 9.0))
+        until(lambda: any("retrying" in each for each in lines))
+        target.start()
+        until(lambda: rates(target.address) == {"user-principal 'alice'": 9.0})
     (line,) = (each for each in lines if each.endswith(": retrying"))
     assert line.startswith(f"cannot read the quotas of Kafka at {target.address}: connection refused")
     assert "continuing" in lines  # and has ended, by Ctrl-C, with 0
@@ -358,7 +368,7 @@ def test_a_service_waits_for_an_unavailable_cluster(wrote, deployment, base_sett
 
 PAGE = (CHECKOUT / "docs/how-to/push.md").read_text()
 EXAMPLES = re.findall(r"```sh\n(.*?)```\n\n(?:[^`]*\n\n)?```text\n(.*?)```", PAGE, re.DOTALL)
-OMITTED = ("Updated config for entity", "Completed updating config")
+OMITTED = ("Updated config for entity", "Completed updating config", "SCRAM credential configs")
 
 
 def test_the_page_shows_what_its_commands_print(broker, wrote, quotas):

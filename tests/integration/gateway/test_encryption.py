@@ -11,42 +11,41 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from jobs.sandbox.broker import HOST
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import load_settings
-from tests.support.broker import ADMIN, ADMIN_PASSWORD, secure_broker
+from tests.support.broker import ADMIN, ADMIN_PASSWORD
 from tests.support.clients import QUIET
 from tests.support.deployment import make_deployment
 from tests.support.gateway import StandIn, is_closed, running_gateway
 from tests.support.programs import run
 
-USER, PASSWORD = "alice", "pä\"ss\\word;{$}='1"
+USER, PASSWORD = "erin", "pä\"ss\\word;{$}='1"
 
 
 @pytest.fixture(scope="module")
-def secure(base_settings, tmp_path_factory):
-    """A broker with SASL_SSL alone, and a gateway with its own certificate in front of it."""
+def secure(secured, tmp_path_factory):
+    """A gateway with its own certificate, in front of the broker's listener with SASL_SSL."""
     folder = tmp_path_factory.mktemp("encryption")
-    with secure_broker(folder, base_settings.broker.jars) as broker:
-        broker.add_user(USER, PASSWORD)
-        broker.allow(USER, [("TOPIC", "alice-", "PREFIXED", "ALL")])
-        options = [
-            f"kafka.bootstrap_servers={broker.broker.address}",
-            "kafka.security_protocol=SASL_SSL",
-            "kafka.sasl_mechanism=PLAIN",
-            f"kafka.sasl_username={ADMIN}",
-            f"kafka.sasl_password={ADMIN_PASSWORD}",
-            f"kafka.ssl_ca_location={broker.authority.path}",
-            f"storage.root={folder}/root",
-        ]
-        settings = make_deployment(load_settings(options, environment={}), "encryption", folder)
-        prepare_topics(settings)
-        own = broker.authority.sign("gateway", HOST)
-        given = [
-            *options,
-            f"gateway.ssl_certificate_location={own.path}",
-            f"gateway.ssl_key_location={own.key}",
-            "gateway.authentication_timeout_seconds=2",
-        ]
-        with StandIn(settings) as job, running_gateway(settings, folder / "gateway.log", *given) as gateway:
-            yield SimpleNamespace(job=job, gateway=gateway, authority=broker.authority, broker=broker, given=given)
+    secured.add_user(USER, PASSWORD)
+    secured.allow(USER, [("TOPIC", "erin-", "PREFIXED", "ALL")])
+    options = [
+        f"kafka.bootstrap_servers={secured.address}",
+        "kafka.security_protocol=SASL_SSL",
+        "kafka.sasl_mechanism=PLAIN",
+        f"kafka.sasl_username={ADMIN}",
+        f"kafka.sasl_password={ADMIN_PASSWORD}",
+        f"kafka.ssl_ca_location={secured.authority.path}",
+        f"storage.root={folder}/root",
+    ]
+    settings = make_deployment(load_settings(options, environment={}), "encryption", folder)
+    prepare_topics(settings)
+    own = secured.authority.sign("gateway", HOST)
+    given = [
+        *options,
+        f"gateway.ssl_certificate_location={own.path}",
+        f"gateway.ssl_key_location={own.key}",
+        "gateway.authentication_timeout_seconds=2",
+    ]
+    with StandIn(settings) as job, running_gateway(settings, folder / "gateway.log", *given) as gateway:
+        yield SimpleNamespace(job=job, gateway=gateway, authority=secured.authority, broker=secured, given=given)
 
 
 def admin(secure, mechanism, user, password):
@@ -72,13 +71,13 @@ def create(client, name):
 )
 def test_clients_authenticate_through_tls_twice(secure, mechanism, user, password):
     """Clients authenticate by PLAIN and by SCRAM; the request for a decision has their principal."""
-    name = f"alice-{mechanism.lower()}"
+    name = f"erin-{mechanism.lower()}"
     create(admin(secure, mechanism, user, password), name)
     assert (secure.job.requests[-1].user, secure.job.requests[-1].topics[0].partitions) == (user, 2)
 
 
 def test_an_acl_denies_through_tls_too(secure):
-    """Alice may not create topics of others."""
+    """Erin may not create topics of others."""
     with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
         create(admin(secure, "SCRAM-SHA-512", USER, PASSWORD), "others")
 

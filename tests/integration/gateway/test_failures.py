@@ -7,8 +7,7 @@ import threading
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from jobs.sandbox.broker import Broker, with_plaintext_cluster
-from jobs.spark.installation import jars_folder
+from jobs.sandbox.broker import with_plaintext_cluster
 from quota.errors import MutationQuotaError
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
@@ -53,25 +52,23 @@ def prepared(deployment):
     return deployment
 
 
-def test_a_broker_restarts_under_connected_clients(base_settings, tmp_path):
+def test_a_broker_restarts_under_connected_clients(base_settings, another_broker, tmp_path):
     """Clients are disconnected and rejected while the broker is down, and are served again when it is back."""
-    broker = Broker(tmp_path / "broker", jars_folder(base_settings.broker.jars))
-    with broker:
-        settings = make_deployment(with_plaintext_cluster(base_settings, broker.address), "restart", tmp_path)
-        prepare_topics(settings)
-        short = "gateway.decision_timeout_seconds=3"
-        with StandIn(settings), running_gateway(settings, tmp_path / "gateway.log", short) as gateway:
-            admin = AdminClient({"bootstrap.servers": gateway.address, "log_level": 2})
-            admin.create_topics([NewTopic("before", 1)])["before"].result(30)
-            with connected(gateway.port) as client:
-                broker.stop()
-                with pytest.raises((OSError, MutationQuotaError)):
-                    client.call(3, 12, {"topics": []})
-            assert create(gateway.port, "meanwhile") is None
-            broker.start()
-            until(lambda: create(gateway.port, "after") in {0, 36})
-            admin.create_topics([NewTopic("behind", 1)])["behind"].result(60)
-            until(lambda: {"before", "after", "behind"} <= admin.list_topics(timeout=30).topics.keys())
+    settings = make_deployment(with_plaintext_cluster(base_settings, another_broker.address), "restart", tmp_path)
+    prepare_topics(settings)
+    short = "gateway.decision_timeout_seconds=3"
+    with StandIn(settings), running_gateway(settings, tmp_path / "gateway.log", short) as gateway:
+        admin = AdminClient({"bootstrap.servers": gateway.address, "log_level": 2})
+        admin.create_topics([NewTopic("before", 1)])["before"].result(30)
+        with connected(gateway.port) as client:
+            another_broker.stop()
+            with pytest.raises((OSError, MutationQuotaError)):
+                client.call(3, 12, {"topics": []})
+        assert create(gateway.port, "meanwhile") is None
+        another_broker.start()
+        until(lambda: create(gateway.port, "after") in {0, 36})
+        admin.create_topics([NewTopic("behind", 1)])["behind"].result(60)
+        until(lambda: {"before", "after", "behind"} <= admin.list_topics(timeout=30).topics.keys())
 
 
 def test_a_request_decided_while_the_gateway_stops_is_carried_out(prepared, tmp_path):

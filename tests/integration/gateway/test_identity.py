@@ -16,40 +16,20 @@ from confluent_kafka.admin import (
     NewTopic,
     ResourcePatternType,
     ResourceType,
-    ScramCredentialInfo,
     ScramMechanism,
-    UserScramCredentialUpsertion,
 )
 
-from jobs.sandbox.broker import Broker, free_port, with_plaintext_cluster
-from jobs.spark.installation import jars_folder
+from jobs.sandbox.broker import with_plaintext_cluster
 from quota.kafka.topics.preparation import prepare_topics
+from tests.support.broker import SESSION_MS
 from tests.support.clients import QUIET
 from tests.support.deployment import make_deployment
 from tests.support.gateway import StandIn, is_closed, protocol, running_gateway
+from tests.support.users import add_scram_users
 from tests.support.waiting import until
 from tests.support.wire_client import WireClient
 
-USERS = ("admin", "alice", "bob")
-SESSION_MS, DECISION_MS = 4000, 1500
-
-_PROPERTIES = """\
-listeners=PLAINTEXT://{{host}}:{{port}},SASL_PLAINTEXT://{{host}}:{sasl},CONTROLLER://{{host}}:{{controller_port}}
-advertised.listeners=PLAINTEXT://{{host}}:{{port}},SASL_PLAINTEXT://{{host}}:{sasl}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
-inter.broker.listener.name=PLAINTEXT
-sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,OAUTHBEARER
-listener.name.sasl_plaintext.plain.sasl.jaas.config=\
-org.apache.kafka.common.security.plain.PlainLoginModule required {users};
-listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config=\
-org.apache.kafka.common.security.scram.ScramLoginModule required;
-listener.name.sasl_plaintext.oauthbearer.sasl.jaas.config=\
-org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="admin";
-listener.name.sasl_plaintext.plain.connections.max.reauth.ms={session_ms}
-delegation.token.secret.key=of-the-tests
-authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
-super.users=User:admin;User:ANONYMOUS
-"""
+DECISION_MS = 1500
 
 
 def acl(user, operation, name="", pattern=ResourcePatternType.PREFIXED):
@@ -59,35 +39,32 @@ def acl(user, operation, name="", pattern=ResourcePatternType.PREFIXED):
 
 
 @pytest.fixture(scope="module")
-def sasl(base_settings, tmp_path_factory):
-    """A broker with ACLs and all mechanisms, and a gateway: alice may do all to her topics, bob see his."""
-    folder, port = tmp_path_factory.mktemp("identity"), free_port()
-    users = " ".join(f'user_{name}="{name}-secret"' for name in USERS)
-    properties = _PROPERTIES.format(sasl=port, users=users, session_ms=SESSION_MS)
-    with Broker(folder / "broker", jars_folder(base_settings.broker.jars), extra_properties=properties) as broker:
-        settings = make_deployment(with_plaintext_cluster(base_settings, broker.address), "identity", folder)
-        prepare_topics(settings)
-        admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 2})
-        bindings = [acl("alice", AclOperation.ALL), acl("bob", AclOperation.DESCRIBE), acl("carol", AclOperation.ALL)]
-        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
-        users = [UserScramCredentialUpsertion("carol", info, b"carol-secret")]
-        made = [*admin.create_acls(bindings).values(), *admin.alter_user_scram_credentials(users).values()]
-        made += admin.create_topics([NewTopic("bob-old", 2), NewTopic("alice-old", 2)]).values()
-        for each in made:
-            each.result(30)
-        target = [
-            f"kafka.target_servers=127.0.0.1:{port}",
-            "target.security_protocol=SASL_PLAINTEXT",
-            "target.sasl_mechanism=PLAIN",
-            "target.sasl_username=admin",
-            "target.sasl_password=admin-secret",
-            "gateway.authentication_timeout_seconds=2",
-        ]
-        short = [*target, f"gateway.decision_timeout_seconds={DECISION_MS / 1000}"]
-        with StandIn(settings) as job, running_gateway(settings, folder / "gateway.log", *short) as gateway:
-            yield SimpleNamespace(
-                settings=settings, job=job, gateway=gateway, broker_port=port, target=target, folder=folder
-            )
+def sasl(base_settings, secured, tmp_path_factory):
+    """A gateway in front of the broker's listener with all mechanisms: alice may do all to her topics, bob see his."""
+    folder = tmp_path_factory.mktemp("identity")
+    settings = make_deployment(with_plaintext_cluster(base_settings, secured.broker.address), "identity", folder)
+    prepare_topics(settings)
+    admin = secured.admin
+    bindings = [acl("alice", AclOperation.ALL), acl("bob", AclOperation.DESCRIBE), acl("carol", AclOperation.ALL)]
+    made = [*admin.create_acls(bindings).values()]
+    made += admin.create_topics([NewTopic("bob-old", 2), NewTopic("alice-old", 2)]).values()
+    for each in made:
+        each.result(30)
+    add_scram_users(admin, ScramMechanism.SCRAM_SHA_256, {"carol": "carol-secret"})
+    target = [
+        f"kafka.target_servers={secured.sasl_address}",
+        "target.security_protocol=SASL_PLAINTEXT",
+        "target.sasl_mechanism=PLAIN",
+        "target.sasl_username=admin",
+        "target.sasl_password=admin-secret",
+        "gateway.authentication_timeout_seconds=2",
+    ]
+    short = [*target, f"gateway.decision_timeout_seconds={DECISION_MS / 1000}"]
+    with StandIn(settings) as job, running_gateway(settings, folder / "gateway.log", *short) as gateway:
+        port = int(secured.sasl_address.rpartition(":")[2])
+        yield SimpleNamespace(
+            settings=settings, job=job, gateway=gateway, broker_port=port, target=target, folder=folder
+        )
 
 
 def sides(sasl):

@@ -39,7 +39,7 @@ def test_a_gateway_is_ready_until_it_is_stopped_and_alive_while_it_finishes_pend
     """There is no decision, so a creation is pending; the stopped gateway responds to it before it ends."""
     prepare_topics(deployment)
     port, metrics = free_port(), free_port()
-    options = [f"gateway.first_port={port}", f"metrics.port={metrics}", "gateway.decision_timeout_seconds=8"]
+    options = [f"gateway.first_port={port}", f"metrics.port={metrics}", "gateway.decision_timeout_seconds=4"]
     given = [option for each in options for option in ("--set", each)]
     process = subprocess.Popen(command_line("gateway", *as_options(deployment), *given))
     raised = []

@@ -1,4 +1,7 @@
-"""Ctrl-C and SIGTERM at any time of a command that starts Spark: nothing is printed, and no process is left."""
+"""Ctrl-C and SIGTERM at any time of a command that starts Spark: nothing is printed, and no process is left.
+
+Three moments are tried with each change, and each half second of a start at night.
+"""
 
 import itertools
 import os
@@ -86,6 +89,56 @@ def interrupt_throughout(seconds, steps, done, *args):
         assert [each for each in folders if Path(each).exists()] == []
 
 
+def status(process):
+    """Return the fields of a process in /proc."""
+    lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    return dict(line.split(":\t", 1) for line in lines)
+
+
+def handles(process, number):
+    """Return whether a process handles a signal."""
+    return int(status(process)["SigCgt"], 16) >> (number - 1) & 1
+
+
+def ends_silently(started, how):
+    """Assert that an interrupted command prints nothing, and leaves no process and no temporary folder."""
+    code, printed, folders = started.interrupt(how)
+    assert (code, printed) == (130, "")
+    assert started.commands() == []
+    assert [each for each in folders if Path(each).exists()] == []
+    return folders
+
+
+def test_a_command_that_is_interrupted_before_it_starts_a_jvm_ends_silently(tmp_path):
+    """It is still importing; Python itself handles Ctrl-C before that, but not SIGTERM."""
+    started = Started("buckets", "list", "--set", f"storage.root={tmp_path}")
+    until(lambda: handles(started.process, signal.SIGTERM), poll_seconds=0.01)
+    assert ends_silently(started, signal.SIGINT) == set()
+
+
+@pytest.fixture
+def job(deployment):
+    """The arguments of a job with topics."""
+    prepare_topics(deployment)
+    return ("enforce", *as_options(deployment), "--set", f"storage.root={deployment.storage.root}")
+
+
+def test_a_job_that_is_interrupted_while_its_jvm_starts_ends_silently_and_leaves_no_jvm(job):
+    started = Started(*job)
+    until(lambda: any(map(TEMPORARY.search, started.commands())), poll_seconds=0.02)
+    assert ends_silently(started, signal.SIGTERM)
+
+
+def test_a_job_that_is_interrupted_while_it_runs_finishes_silently_and_leaves_no_jvm(job):
+    started = Started(*job)
+    assert started.process.stderr.readline() == "running: enforce\n"
+    code, printed, folders = started.interrupt(signal.SIGTERM)
+    assert (code, printed) == (0, "")
+    until(lambda: started.commands() == [])
+    assert [each for each in folders if Path(each).exists()] == []
+
+
+@pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_a_command_that_is_interrupted_at_any_half_second_ends_silently_and_leaves_no_jvm(tmp_path):
     """The command prints only that there is nothing to list, without a warning of Java's."""
@@ -99,16 +152,15 @@ def test_a_command_that_is_interrupted_at_any_half_second_ends_silently_and_leav
     interrupt_throughout(seconds, 12, errors, *args)
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(900)
-def test_a_job_that_is_interrupted_during_its_start_ends_silently_and_leaves_no_jvm(deployment):
-    prepare_topics(deployment)
-    args = ("enforce", *as_options(deployment), "--set", f"storage.root={deployment.storage.root}")
-    whole = Started(*args)
+def test_a_job_that_is_interrupted_at_any_part_of_its_start_ends_silently_and_leaves_no_jvm(job):
+    whole = Started(*job)
     assert whole.process.stderr.readline() == "running: enforce\n"
     seconds = time.monotonic() - whole.began
     assert whole.interrupt(signal.SIGTERM)[:2] == (0, "")
     until(lambda: whole.commands() == [])
-    interrupt_throughout(seconds, 6, "running: ", *args)
+    interrupt_throughout(seconds, 6, "running: ", *job)
 
 
 def test_a_session_whose_jvm_is_killed_while_it_stops_ends_silently(tmp_path):

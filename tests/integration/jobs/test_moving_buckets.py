@@ -99,11 +99,13 @@ def test_buckets_of_other_topics_are_rejected(spark, operator):
         restore_buckets(spark, operator.settings, saved)
 
 
-def test_the_commands_of_an_operator(operator, command, tmp_path):
+def test_the_commands_of_an_operator(spark, operator, command, program, tmp_path):
     """Export, begin with the file, and decide what has come since."""
     file = tmp_path / "buckets.jsonl"
     root = ("--set", f"storage.root={operator.root}", "--set", "spark.master=local[2]")
-    assert f"Wrote 1 bucket to {file}.\n" in command("buckets", "export", "--output-file", str(file), *root)
+    assert f"Wrote 1 bucket to {file}.\n" in command(
+        "buckets", "export", "--output-file", str(file), *root, spark=spark
+    )
     operator.request("third")
     begin = (
         "enforce",
@@ -115,7 +117,7 @@ def test_the_commands_of_an_operator(operator, command, tmp_path):
         "--set",
         "enforce.state_partitions=3",
     )
-    assert "enforce starts with a new checkpoint; the old one is in" in command(*begin, *root)
+    assert "enforce starts with a new checkpoint; the old one is in" in program(*begin, *root)
     assert {name: round(tokens) for name, tokens in operator.decided.items()} == {
         "first": 40,
         "second": -20,

@@ -112,7 +112,7 @@ def test_decisions_take_a_fraction_of_their_bytes_in_the_topic(spark, deployment
     produce(deployment, topics.requests, *[request_json(1, request_id=f"r-{number}") for number in range(500)])
     finish(start_enforce(spark, deployment, once=True))
     json_bytes = sum(len(json.dumps(decision)) for _, decision in consume(deployment, topics.decisions, 500))
-    logs = base_settings.storage.local_folder("broker").glob(f"**/{topics.decisions}-*/*.log")
+    logs = base_settings.storage.local_folder("cluster").glob(f"**/{topics.decisions}-*/*.log")
     assert 0 < sum(log.stat().st_size for log in logs) < json_bytes / 4
 
 

@@ -23,14 +23,12 @@ from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
-from quota.settings import load_settings
 from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options
 from tests.support.factories import request_json
 from tests.support.monitoring import METRICS
 from tests.support.operator import HARDLY_ANY
-from tests.support.programs import child_processes
-from tests.support.tables import DAY, decision, read_table, write_tables
+from tests.support.programs import JVM_OPTIONS, child_processes
 from tests.support.topics import produce
 from tests.support.waiting import until
 
@@ -174,9 +172,11 @@ def test_a_job_that_logs_as_json_writes_nothing_else_from_its_start_to_a_crash(p
     assert (last["level"], last["error"]) == ("ERROR", "MutationQuotaError")
 
 
+@pytest.mark.nightly
 def test_a_job_writes_a_class_archive_when_it_is_stopped_and_starts_with_it_the_next_time(
-    program, deployment, tmp_path
+    program, deployment, tmp_path, monkeypatch
 ):
+    monkeypatch.setenv("SPARK_SUBMIT_OPTS", JVM_OPTIONS)  # without the archive of the tests
     archives = tmp_path / "class archives"
     options = (*as_options(deployment), "--set", f"storage.root={deployment.storage.root}")
     for mapped in (False, True):
@@ -227,28 +227,6 @@ def test_a_running_job_serves_metrics_until_it_is_stopped(program, deployment):
     process.send_signal(signal.SIGINT)
     assert process.wait(DEADLINE_SECONDS) == 0
     assert not is_listening(port)
-
-
-def test_minutes_are_summed_up_without_kafka_until_the_job_is_stopped(program, tmp_path):
-    settings = load_settings([f"storage.root={tmp_path / 'root'}"], environment={})
-    write_tables(settings, decisions=[decision(DAY, admitted=[3])])
-    port = free_port()
-    given = {"storage.root": settings.storage.root, "minutes.trigger_seconds": 0.2, "spark.master": "local[2]"}
-    given |= {"metrics.port": port, "kafka.bootstrap_servers": "127.0.0.1:1"}
-    process = program("minutes", *(option for each in given.items() for option in ("--set", "{}={}".format(*each))))
-    read_until(process, r"^running: minutes")
-
-    def admitted():
-        return [row["admitted"] for row in read_table(settings, "tenant_minutes")]
-
-    until(lambda: admitted() == [3])
-    write_tables(settings, decisions=[decision(DAY + 1000, admitted=[4])])
-    until(lambda: admitted() == [7])
-    until(lambda: samples(port).get(("mutation_quota_query_batches_total", ("query", "minutes"))) == 2)
-    assert samples(port)["mutation_quota_metrics_failures_total",] == 0
-    process.send_signal(signal.SIGINT)
-    assert process.wait(DEADLINE_SECONDS) == 0
-    assert not java_processes(tmp_path)
 
 
 def samples(port):

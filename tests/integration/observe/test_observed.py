@@ -1,4 +1,4 @@
-"""Observed requests through all jobs: decided in shadow, audited, compared with the cluster's own answers."""
+"""Observed requests through all jobs: decided in shadow, and audited with the cluster's own answers."""
 
 import threading
 from datetime import UTC, datetime, timedelta
@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
 from jobs.observe.following import Follower
-from jobs.whatif.compare import compare_tables
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.observation.stats import FollowStats
@@ -17,7 +16,7 @@ from tests.support.tables import read_table
 from tests.support.waiting import finish, until
 
 
-def test_observed_requests_are_decided_in_shadow_audited_and_compared(spark, deployment, tmp_path):
+def test_observed_requests_are_decided_in_shadow_and_audited(spark, deployment, tmp_path):
     """The first request leaves a burst of 55 of alice's quota of 5/s: 60 are 5 too many, for 1,000 ms."""
     prepare_topics(deployment)
     log = tmp_path / "kafka-request.log"
@@ -46,9 +45,3 @@ def test_observed_requests_are_decided_in_shadow_audited_and_compared(spark, dep
     assert [row["apply"] for row in rows] == [False] * 4
     times = [round((row["timestamp"] - rows[0]["timestamp"]).total_seconds() * 1000) for row in rows]
     assert times == [0, 0, 380, 500]
-
-    found = compare_tables(deployment)
-    assert (found.requests, found.limited, found.agreeing, found.refused_by_both) == (4, 4, 3, 2)
-    (difference,) = found.shown
-    assert (difference.topics, difference.cluster_error_codes, difference.our_error_codes) == (["b"], [0], [89])
-    assert difference.causes == ["state of the buckets"]

@@ -1,39 +1,82 @@
-"""`broker --nodes 3`, as a user runs it."""
+"""`broker --nodes 3`, as a user runs it, and a quota change whose replicas do not respond on these nodes."""
 
+import os
 import signal
 import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
+from jobs.sandbox.broker import with_plaintext_cluster
+from quota.kafka.quotas.log import KafkaQuotas
 from quota.kafka.topics.layouts import LayoutReader
+from quota.records.entity import QuotaEntity
 from quota.settings.connection import Connection
 from tests.support.clients import QUIET
-from tests.support.programs import child_processes, command_line, process_state, run
+from tests.support.programs import child_processes, command_line, command_words, process_state, run
 from tests.support.waiting import until
 
+ANN = QuotaEntity("ann")
+PAUSE_SECONDS = 6
+"""Longer than a replica may take to respond."""
 
-@pytest.mark.timeout(300)
-def test_three_nodes_hold_each_topic_three_times_and_stop_at_one_ctrl_c(tmp_path):
-    """Two of three replicas must be in sync by default, including the topics of groups and transactions."""
-    options = ("--nodes", "3", "--port", "0", "--data", str(tmp_path / "brokers"))
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """Three nodes, which stop at one Ctrl-C."""
+    options = ("--nodes", "3", "--port", "0", "--data", str(tmp_path_factory.mktemp("brokers") / "data"))
     with subprocess.Popen(command_line("broker", *options), stdout=subprocess.PIPE, text=True) as process:
         try:
             ready, address = process.stdout.readline().split()
-            nodes = child_processes(process.pid)
-            layout = LayoutReader(Connection(address), 30).cluster()
-            configs = _broker_configs(address)
+            assert ready == "ready"
+            processes = child_processes(process.pid)
+            yield SimpleNamespace(address=address, processes=processes)
         finally:
             process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0
-    assert (ready, len(address.split(",")), len(nodes)) == ("ready", 3, 3)
+    until(lambda: all(process_state(each) in {"Z", "X", None} for each in processes))
+
+
+@pytest.mark.timeout(300)
+def test_three_nodes_hold_each_topic_three_times(cluster):
+    """Two of three replicas must be in sync by default, including the topics of groups and transactions."""
+    layout = LayoutReader(Connection(cluster.address), 30).cluster()
+    configs = _broker_configs(cluster.address)
+    assert (len(cluster.address.split(",")), len(cluster.processes)) == (3, 3)
     assert {name: topic.replication_factor for name, topic in layout.topics.items()} == dict.fromkeys(
         (f"mutation-{each}" for each in ("requests", "decisions", "dead-letters", "quotas", "results", "positions")), 3
     )
     assert (configs["default.replication.factor"], configs["min.insync.replicas"]) == ("3", "2")
     assert configs["offsets.topic.replication.factor"] == "3"
     assert (configs["transaction.state.log.replication.factor"], configs["transaction.state.log.min.isr"]) == ("3", "2")
-    until(lambda: all(process_state(each) in {"Z", "X", None} for each in nodes))
+
+
+def test_a_request_is_not_decided_before_a_change_that_waits_for_a_replica(cluster, base_settings):
+    """The leader has stamped the change, and shows it once the replica responds again: its requests wait for it."""
+    settings = with_plaintext_cluster(base_settings, cluster.address)
+    topic = settings.topics.quotas
+    quotas = KafkaQuotas.from_settings(settings, 60)
+    assert quotas.read_until(_now()).timeline.latest(ANN, _now()) is None
+
+    producer = Producer({**QUIET, "bootstrap.servers": cluster.address, "acks": "1"})
+    layout = LayoutReader(Connection(cluster.address), 30).cluster()
+    follower = _node(cluster, layout.topics[topic].partitions[0].leader % 3 + 1)
+    with ThreadPoolExecutor(1) as pool:
+        os.kill(follower, signal.SIGSTOP)
+        try:
+            producer.produce(topic, b'{"entity":{"user":"ann"},"controller_mutation_rate":1.0}', b'{"user":"ann"}')
+            assert producer.flush(30) == 0
+            stamped = _now()
+            decided = pool.submit(quotas.read_until, stamped)
+            with pytest.raises(TimeoutError):
+                decided.result(PAUSE_SECONDS)
+        finally:
+            os.kill(follower, signal.SIGCONT)
+        assert decided.result(60).timeline.latest(ANN, stamped).quota.rate == 1.0
 
 
 def test_two_nodes_are_rejected_since_they_stop_together():
@@ -42,7 +85,17 @@ def test_two_nodes_are_rejected_since_they_stop_together():
     assert "two nodes stop when one of them fails; give 1, or 3 to 9" in done.stderr
 
 
+def _node(cluster, number):
+    """Return the process of a node."""
+    (process,) = (each for each in cluster.processes if any(f"/node-{number}/" in word for word in command_words(each)))
+    return process
+
+
 def _broker_configs(address):
     admin = AdminClient({**QUIET, "bootstrap.servers": address})
     (future,) = admin.describe_configs([ConfigResource(ResourceType.BROKER, "1")]).values()
     return {name: entry.value for name, entry in future.result(30).items()}
+
+
+def _now():
+    return time.time_ns() // 1_000_000

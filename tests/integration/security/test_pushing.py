@@ -60,7 +60,7 @@ def test_each_principal_has_the_permissions_on_the_page_and_no_more(cluster):
     done = cluster.quotas("operator", "drift")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        f"mutation-quota: cannot read the quotas of Kafka at {cluster.secure.broker.address}: "
+        f"mutation-quota: cannot read the quotas of Kafka at {cluster.secure.address}: "
         "CLUSTER_AUTHORIZATION_FAILED; allow this principal DescribeConfigs on the cluster "
         "(docs/explanation/security.md)\n"
     )
@@ -71,7 +71,7 @@ def test_each_principal_has_the_permissions_on_the_page_and_no_more(cluster):
     done = cluster.quotas("watch", "push", "--yes")
     assert done.returncode == 1
     assert done.stderr == (
-        f"mutation-quota: cannot set the quotas of Kafka at {cluster.secure.broker.address}: "
+        f"mutation-quota: cannot set the quotas of Kafka at {cluster.secure.address}: "
         "CLUSTER_AUTHORIZATION_FAILED; allow this principal AlterConfigs on the cluster "
         "(docs/explanation/security.md)\n"
     )
@@ -150,7 +150,7 @@ def test_an_error_of_the_target_is_one_line_without_the_secret(cluster, tmp_path
     given = [f"target.{name}={value}" for name, value in named.items() if value != ""]
     done = cluster.quotas("push", "push", "--dry-run", *(option for each in given for option in ("--set", each)))
     assert (done.returncode, done.stdout) == (1, "")
-    assert f"Kafka at {cluster.secure.broker.address}: " in done.stderr
+    assert f"Kafka at {cluster.secure.address}: " in done.stderr
     assert reason in done.stderr
     assert "xyzzy" not in done.stderr
     assert done.stderr.count("\n") == 1

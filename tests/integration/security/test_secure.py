@@ -32,7 +32,7 @@ from tests.integration.security.leaks import CommandLines, files_with, talkative
 from tests.support.broker import ADMIN, ADMIN_PASSWORD, documented_acls, secure_broker
 from tests.support.clients import QUIET
 from tests.support.factories import request_json
-from tests.support.programs import run
+from tests.support.programs import run_process
 from tests.support.request_log import created
 from tests.support.waiting import until
 
@@ -61,7 +61,7 @@ class Cluster:
     def command(self, user, *args, **more):
         """Run a command as a user; what it did."""
         options = [option for each in self.options(user, **more) for option in ("--set", each)]
-        return run(*options, *args, cwd=self.folder)
+        return run_process(*options, *args, cwd=self.folder)
 
     def rate_of_tenant(self):
         """Return the current quota of the user tenant."""
@@ -90,7 +90,7 @@ def application(cluster, **own):
     """Return librdkafka's own settings, as a tenant's application passes them to its client."""
     return {
         **QUIET,
-        "bootstrap.servers": cluster.secure.broker.address,
+        "bootstrap.servers": cluster.secure.address,
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "SCRAM-SHA-512",
         "sasl.username": "tenant",
@@ -229,7 +229,7 @@ def test_an_error_is_one_line_without_the_secret(cluster):
     wrong = {"sasl_password_file": "", "sasl_password": "wrong-xyzzy"}
     named = ("sasl_mechanism", "sasl_username", "sasl_password_file", "ssl_ca_location")
     plain = {"security_protocol": "PLAINTEXT", **dict.fromkeys(named, "")}
-    elsewhere = {"bootstrap_servers": cluster.secure.broker.address.replace("127.0.0.1", "localhost")}
+    elsewhere = {"bootstrap_servers": cluster.secure.address.replace("127.0.0.1", "localhost")}
     cases = [
         ("operator", wrong, "invalid credentials"),
         ("operator", {"ssl_ca_location": ""}, "certificate verify failed"),

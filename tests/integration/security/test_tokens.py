@@ -31,7 +31,7 @@ from tests.support.checkout import CHECKOUT
 from tests.support.clients import QUIET
 from tests.support.factories import request_json
 from tests.support.gateway import protocol
-from tests.support.programs import command_line, run
+from tests.support.programs import command_line, run_process
 from tests.support.token_broker import SECRETS, token_broker
 from tests.support.waiting import until
 
@@ -68,7 +68,7 @@ def application(cluster):
 def command(cluster, user, *args, server=None, more=(), **kafka):
     """Run a command as a user; what it did."""
     options = [option for each in (*cluster.options(user, server, **kafka), *more) for option in ("--set", each)]
-    return run(*options, *args, cwd=cluster.folder)
+    return run_process(*options, *args, cwd=cluster.folder)
 
 
 def decided(cluster):
@@ -76,6 +76,7 @@ def decided(cluster):
     return [json.loads(each.value()) for each in records]
 
 
+@pytest.mark.nightly
 def test_the_whole_job_by_tokens_and_no_secret_anywhere(cluster, spark):
     """Each by its own principal, with Spark's log of its Kafka clients as talkative as it gets."""
     done = command(
@@ -135,7 +136,7 @@ def by_function(cluster, user):
 def test_a_function_provides_tokens_to_commands_and_sparks_workers(cluster, spark):
     """The query logs in by the properties of Java's client, and its workers read the quotas by the function."""
     given = [option for each in by_function(cluster, "operator") for option in ("--set", each)]
-    done = run(*given, "quotas", "describe", "--json", cwd=CHECKOUT)  # where the function can be imported
+    done = run_process(*given, "quotas", "describe", "--json", cwd=CHECKOUT)  # where the function can be imported
     assert (done.returncode, done.stderr) == (0, "")
     watching = load_settings(by_function(cluster, "gateway"), environment={}, with_default_file=False)
     with pytest.raises(ClusterError, match="CLUSTER_AUTHORIZATION_FAILED"):  # it is logged in
@@ -174,6 +175,7 @@ def test_a_token_is_renewed_while_a_client_runs(cluster):
         cluster.plain.lifetime_seconds = 3600
 
 
+@pytest.mark.nightly
 def test_enforce_renews_its_tokens_and_ends_when_none_are_issued(cluster, monkeypatch):
     """Only the requests of Spark's clients in Java count. The broker ends sessions with their tokens."""
     monkeypatch.setattr(cluster.tls, "lifetime_seconds", LIFETIME_SECONDS)

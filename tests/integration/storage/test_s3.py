@@ -10,9 +10,7 @@ import msgspec
 import pytest
 from deltalake import DeltaTable
 
-from jobs.audit.minutes import start_minutes
 from jobs.buckets.moving import capture_buckets, restore_buckets
-from jobs.spark.queries import run_until
 from jobs.storage.files import Files
 from jobs.storage.holder import Holder
 from jobs.storage.lease import Lease, hold_lease
@@ -29,7 +27,7 @@ from tests.support.chaos.verdict import verdict_on
 from tests.support.deployment import as_options, undisturbed_of
 from tests.support.factories import decided as decision_of
 from tests.support.operator import Operator
-from tests.support.programs import run
+from tests.support.programs import run, run_process
 from tests.support.rows import kafka_rows
 from tests.support.s3 import BUCKET
 from tests.support.tables import DAY, audit_records, read_table
@@ -62,6 +60,7 @@ def decided(settings):
     return sum(end_offsets(settings, settings.topics.decisions).values())
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(1200)
 def test_a_kill_under_load_loses_duplicates_and_changes_nothing(in_s3, server, tmp_path):
     """Driver and JVM of enforce and audit are killed and restarted; then the results are checked."""
@@ -70,7 +69,7 @@ def test_a_kill_under_load_loses_duplicates_and_changes_nothing(in_s3, server, t
     traffic.set_quotas()
     with traffic.flowing(RATE), running(in_s3, server, log) as job:
         until(lambda: decided(in_s3) > 100 or job.exit_code is not None, SECONDS)
-        second = run("enforce", *as_options(in_s3), *_root(in_s3, server), cwd=tmp_path)
+        second = run_process("enforce", *as_options(in_s3), *_root(in_s3, server), cwd=tmp_path)
         assert job.exit_code is None, job.output[-3000:]  # it is alive when it is killed
         job.kill()
     finish(in_s3, server, log)
@@ -108,7 +107,6 @@ def _root(settings, server):
     [
         "enforce",
         "audit",
-        "minutes",
         "report",
         "backtest",
         "recommend --capacity 100",
@@ -146,7 +144,7 @@ def s3_spark(spark, server):
         hadoop.unset(name)
 
 
-def test_buckets_are_moved_the_state_is_reset_and_minutes_are_summed_up(s3_spark, in_s3, server, tmp_path):
+def test_buckets_are_moved_and_the_state_is_reset(s3_spark, in_s3, server, tmp_path):
     operator = Operator(s3_spark, in_s3)
     operator.request("first", "second")
     operator.enforce()
@@ -158,9 +156,7 @@ def test_buckets_are_moved_the_state_is_reset_and_minutes_are_summed_up(s3_spark
     operator.enforce()
     operator.audit()
     assert operator.decided == {"first": 40.0, "second": -20.0, "third": -20.0}
-    run_until(threading.Event(), [start_minutes(s3_spark, in_s3, once=True)])
-    assert sum(each["decisions"] for each in read_table(in_s3, "tenant_minutes")) == 3
-    outcome = run("backtest", "--candidate", "window-num=100", *_root(in_s3, server), cwd=tmp_path)
+    outcome = run("backtest", "--candidate", "window-num=100", *_root(in_s3, server), cwd=tmp_path, spark=s3_spark)
     assert outcome.returncode == 0, outcome.stderr
 
     reset_checkpoint(operator.files, "enforce")

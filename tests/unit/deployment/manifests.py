@@ -30,8 +30,6 @@ def _probed_services():
 
 
 PROBED = _probed_services()
-SERVICES = tuple(each for each in PROBED if each != "minutes")
-"""Those that run all the time."""
 
 COMMANDS = {"observe": ["observe", "follow"], "push": ["quotas", "push", "--follow"]}
 """The commands that start them, where these are not their names."""

@@ -41,7 +41,7 @@ def test_the_compose_specification_defines_every_field():
 def test_every_service_is_included_except_the_one_that_needs_the_brokers_files():
     assert set(OWN) == {*PROBED} - {"observe"}
     optional = {name for name in OWN if "profiles" in COMPOSE["services"][name]}
-    assert optional == {"minutes", "applier", "push"}
+    assert optional == {"applier", "push"}
 
 
 def test_every_image_has_a_version_and_every_volume_and_secret_is_declared():
@@ -75,7 +75,7 @@ def test_a_service_writes_only_to_its_volumes_and_has_no_privileges(name):
     service = COMPOSE["services"][name]
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
-    assert service.get("volumes", []) == (["data:/data"] if name in {"enforce", "audit", "minutes"} else [])
+    assert service.get("volumes", []) == (["data:/data"] if name in {"enforce", "audit"} else [])
 
 
 def test_published_ports_are_those_that_the_programs_listen_on(settings):

@@ -5,12 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.support.checkout import CHECKOUT
 
 OWN = CHECKOUT / "conf/containers/Dockerfile"
-OPERATORS = CHECKOUT / "conf/kubernetes/spark-operator/Dockerfile"
 HADOLINT = Path(sys.executable).parent / "hadolint"
 
 
@@ -25,9 +22,8 @@ def lint(file):
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("file", [OWN, OPERATORS], ids=["own", "operator"])
-def test_the_linter_reports_nothing(file):
-    done = lint(file)
+def test_the_linter_reports_nothing():
+    done = lint(OWN)
     assert (done.returncode, done.stdout) == (0, "")
 
 
@@ -38,12 +34,11 @@ def test_the_linter_reports_a_fault(tmp_path):
     assert {"DL3004", "DL3006"} <= set(re.findall(r"DL\d+", done.stdout))
 
 
-@pytest.mark.parametrize("file", [OWN, OPERATORS], ids=["own", "operator"])
-def test_it_copies_what_make_package_puts_into_dist(file):
+def test_it_copies_what_make_package_puts_into_dist():
     """The files are the Makefile's targets below dist."""
     made = (CHECKOUT / "Makefile").read_text()
     recipe = made[made.index("\npackage:") : made.index("\nclients:")]
-    for name, rest in instructions(file):
+    for name, rest in instructions(OWN):
         if name not in {"COPY", "ADD"} or "--from" in rest:
             continue
         *sources, _ = rest.split()
@@ -73,5 +68,4 @@ def test_the_tested_versions_of_packages_are_installed():
 
 
 def test_images_contain_no_secrets():
-    for file in (OWN, OPERATORS):
-        assert not re.search(r"(?i)(password|secret|token)\w*=", file.read_text())
+    assert not re.search(r"(?i)(password|secret|token)\w*=", OWN.read_text())

@@ -14,7 +14,6 @@ from tests.unit.deployment.manifests import (
     COMMANDS,
     FOLDER,
     PROBED,
-    SERVICES,
     container,
     documents,
     environment_of,
@@ -38,18 +37,16 @@ def config_map_of(name):
 
 
 def test_every_service_that_answers_probes_has_a_manifest():
-    assert len(PROBED) >= 8
-    with_pods = {
-        file.stem for file in FILES if {"Deployment", "CronJob"} & {each["kind"] for each in documents(file.stem)}
-    }
+    assert len(PROBED) == 7
+    with_pods = {file.stem for file in FILES if "Deployment" in {each["kind"] for each in documents(file.stem)}}
     assert with_pods == set(PROBED)
 
 
 def test_the_steps_for_an_object_store_change_every_setting_of_the_root():
     with_root = {file.stem for file in FILES if re.search(r"^ +\[storage\]\n +root =", file.read_text(), re.MULTILINE)}
-    assert with_root == {"settings", "minutes"}
+    assert with_root == {"settings"}
     steps = (CHECKOUT / "docs/how-to/platforms/deploy.md").read_text()
-    assert "2. In `settings.yaml` and in the ConfigMap of `minutes.yaml`, set `storage.root` to `s3a://...`" in steps
+    assert "2. In `settings.yaml`, set `storage.root` to `s3a://...`" in steps
 
 
 @pytest.fixture
@@ -115,7 +112,7 @@ def test_a_service_runs_unprivileged_and_writes_only_to_its_volumes(name):
         "capabilities": {"drop": ["ALL"]},
     }
     writable = {each["mountPath"] for each in container(name)["volumeMounts"] if not each.get("readOnly")}
-    assert writable == ({"/tmp", "/data"} if name in {"enforce", "audit", "minutes"} else {"/tmp"})  # noqa: S108
+    assert writable == ({"/tmp", "/data"} if name in {"enforce", "audit"} else {"/tmp"})  # noqa: S108
 
 
 @pytest.mark.parametrize("name", PROBED)
@@ -127,7 +124,7 @@ def test_every_mount_has_its_volume_and_every_memory_its_limit(name):
     assert resources["limits"].keys() == {"memory"}
 
 
-@pytest.mark.parametrize("name", SERVICES)
+@pytest.mark.parametrize("name", PROBED)
 def test_manifests_contain_no_secrets_and_each_service_has_its_own(name, settings):
     secrets = [each["secret"]["secretName"] for each in pod_template(name)["spec"]["volumes"] if "secret" in each]
     assert secrets[0] == f"mutation-quota-{name}"
@@ -139,7 +136,7 @@ def test_manifests_contain_no_secrets_and_each_service_has_its_own(name, setting
     assert not any("PASSWORD" in each or "SECRET" in each for each in environment_of(name))
 
 
-@pytest.mark.parametrize("name", SERVICES)
+@pytest.mark.parametrize("name", PROBED)
 def test_a_service_is_probed_where_it_answers(name, settings):
     found = settings(name)
     (port,) = [each["containerPort"] for each in container(name)["ports"] if each["name"] == "http"]
@@ -176,13 +173,7 @@ def test_a_service_with_one_instance_is_stopped_before_the_next_one_starts(name)
     assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
 
 
-def test_minutes_run_as_one_job_at_a_time():
-    job = of_kind("minutes", "CronJob")["spec"]
-    assert job["concurrencyPolicy"] == "Forbid"
-    assert "--once" in container("minutes")["args"]
-
-
-@pytest.mark.parametrize("name", ["enforce", "audit", "minutes"])
+@pytest.mark.parametrize("name", ["enforce", "audit"])
 def test_jobs_share_the_volume_of_the_settings(name, settings):
     claim = of_kind("settings", "PersistentVolumeClaim")["metadata"]["name"]
     (volume,) = [each for each in pod_template(name)["spec"]["volumes"] if "persistentVolumeClaim" in each]
@@ -205,7 +196,7 @@ def test_the_gateway_is_not_killed_while_mutations_are_pending(settings):
     assert grace > int(waits) + settings("gateway").gateway.drain_seconds + 5
 
 
-@pytest.mark.parametrize("name", ["enforce", "audit", "minutes"])
+@pytest.mark.parametrize("name", ["enforce", "audit"])
 def test_a_job_is_not_killed_before_its_batch_and_its_jvm_have_ended(name):
     grace = pod_template(name)["spec"]["terminationGracePeriodSeconds"]
     assert grace > queries._BATCH_SECONDS + process._END_SECONDS + 15  # noqa: SLF001 15 s for Spark to stop
@@ -230,11 +221,11 @@ def test_prometheus_scrapes_every_service_with_metrics():
     (port,) = service["spec"]["ports"]
     (endpoint,) = monitor["spec"]["endpoints"]
     assert (endpoint["port"], port["targetPort"]) == (port["name"], 9404)
-    for name in SERVICES:
+    for name in PROBED:
         assert service["spec"]["selector"].items() <= pod_template(name)["metadata"]["labels"].items()
     (keep,) = endpoint["relabelings"]
     kept = {name for name in PROBED if re.fullmatch(keep["regex"], f"mutation-quota-{name}")}
-    assert kept == {*SERVICES} - {"dashboard"}  # which has no metrics
+    assert kept == {*PROBED} - {"dashboard"}  # which has no metrics
 
 
 def test_network_policies_admit_only_the_intended_clients_of_a_port():

@@ -11,7 +11,7 @@ from typer.main import get_command
 
 from jobs.__main__ import app
 from tests.support.checkout import CHECKOUT
-from tests.unit.deployment.manifests import COMMANDS, SERVICES
+from tests.unit.deployment.manifests import COMMANDS, PROBED
 
 UNIT = CHECKOUT / "conf/systemd/mutation-quota@.service"
 
@@ -23,7 +23,7 @@ def exec_start():
     return unit["Service"]["ExecStart"]
 
 
-@pytest.mark.parametrize("name", [each for each in SERVICES if each not in COMMANDS])
+@pytest.mark.parametrize("name", [each for each in PROBED if each not in COMMANDS])
 def test_each_job_has_its_own_unit(name):
     program, *words = exec_start().replace("%i", name).split()
     assert program == "/opt/kafka-mutation-quota/.venv/bin/mutation-quota"

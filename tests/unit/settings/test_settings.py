@@ -76,10 +76,8 @@ def test_any_spark_property_can_be_given(write):
             "topics.replication_factor=0",
             "topics.replication_factor: expected 1 or more, or -1 for the default, got '0'",
         ),
-        (
-            "audit.keep_days.no=1",
-            "audit.keep_days.no: expected 'decisions', 'dead_letters' or 'quota_changes', got 'no'",
-        ),
+        ("audit.keep_days.no=1", "audit.keep_days.no: expected 'decisions' or 'dead_letters', got 'no'"),
+        ("audit.keep_days.quota_changes=1", "audit.keep_days.quota_changes: expected 'decisions' or 'dead_letters'"),
         ("observe.time_zone=Nowhere", "'Nowhere' is not a time zone, such as UTC, Europe/Berlin or +05:30 (--set"),
         ("gateway.listeners=x", "gateway.listeners: 'x' is not PORT=HOST:PORT, such as 19092=kafka-1:9094 (--set"),
         ("gateway.listeners=https://u:p@h", "gateway.listeners: 'https://********@h' is not PORT=HOST:PORT"),

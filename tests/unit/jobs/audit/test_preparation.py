@@ -11,7 +11,7 @@ from deltalake import DeltaTable, Field, Schema, write_deltalake
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from jobs.audit.tables.preparation import missing_tables, newest_batch, prepare_tables
-from jobs.audit.tables.specs import DECISIONS, TABLES, TENANT_MINUTES
+from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS, TABLES
 from quota.errors import MutationQuotaError
 from schemas import decisions
 from tests.support.factories import DECISION_RECORD as DECISION
@@ -50,8 +50,8 @@ BOUNDS = {
 
 
 def test_the_log_of_a_new_table_is_bounded(settings):
-    prepare(settings, [DECISIONS, TENANT_MINUTES])
-    for name in ("decisions", "tenant_minutes"):
+    prepare(settings, [DECISIONS, DEAD_LETTERS])
+    for name in ("decisions", "dead_letters"):
         assert BOUNDS.items() <= stored(settings, name).metadata().configuration.items()
 
 

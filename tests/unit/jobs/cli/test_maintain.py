@@ -1,27 +1,19 @@
 """`maintain`: the upkeep of the tables on demand."""
 
 import json
-import os
+import shutil
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from pathlib import Path
 from unittest.mock import Mock
 
-import msgspec
 import pytest
 from typer.testing import CliRunner
 
 import jobs.audit.upkeep.on_demand
 from jobs.__main__ import app
-from jobs.audit.tables.preparation import prepare_tables
-from jobs.audit.tables.specs import TENANT_MINUTES
-from jobs.audit.upkeep import work
-from jobs.cli.options import ConfirmOptions
-from jobs.storage.holder import Holder
 from quota.errors import BadInput, MutationQuotaError
 from quota.settings import load_settings
 from tests.support.object_store import store_overrides
-from tests.support.tables import names_in
 from tests.unit.jobs.audit.upkeep.conftest import Decisions
 
 
@@ -104,95 +96,15 @@ def test_an_unavailable_store_is_named_before_any_table_is_opened(tmp_path, monk
     assert str(ran.exception).startswith(expected)
 
 
-@pytest.mark.parametrize(
-    ("name", "error"),
-    [("decision", BadInput), ("tenant_minutes", MutationQuotaError)],
-    ids=["no such table", "a table that does not exist yet"],
-)
-def test_a_missing_table_is_an_error(maintain, name, error):
-    ran = maintain(name)
-    assert isinstance(ran.exception, error)
-    assert name in str(ran.exception)
+def test_a_table_that_does_not_exist_is_an_error(kept, maintain):
+    unknown = maintain("decision").exception
+    assert isinstance(unknown, BadInput)
+    assert "'decision'" in str(unknown)
 
-
-@pytest.fixture
-def root(kept):
-    """The storage root, with a table of the minutes."""
-    prepare_tables(kept.settings, names_in(kept.settings), [TENANT_MINUTES])
-    return Path(kept.settings.storage.root)
-
-
-def hold_minutes(root, **fields):
-    """Let `minutes` run on a storage root."""
-    holder = msgspec.structs.replace(Holder.here(os.getpid()), **fields)
-    path = root / "leases" / "minutes" / "3"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(msgspec.json.encode(holder))
-
-
-def test_the_table_of_a_running_minutes_job_is_skipped_and_the_others_are_maintained(kept, maintain, root):
-    kept.commit(5)
-    hold_minutes(root)
-    ran = maintain("-o", "json")
-    assert ran.exit_code == 0, ran.output
-    assert "tenant_minutes" not in [each["table"] for each in json.loads(ran.stdout)["tables"]]
-    assert f"tenant_minutes: minutes maintains it: process {os.getpid()} on " in ran.stderr
-    assert kept.files == {"2026-11-21": 1}
-
-
-def test_naming_the_table_of_a_running_minutes_job_is_an_error_with_advice(kept, maintain, root):
-    kept.commit(5)
-    hold_minutes(root)
-    ran = maintain("decisions", "tenant_minutes")
-    assert isinstance(ran.exception, MutationQuotaError)
-    assert "stop it first" in str(ran.exception)
-    assert kept.files == {"2026-11-21": 5}
-
-
-@pytest.mark.parametrize("named", [False, True])
-def test_a_minutes_that_starts_while_the_operator_is_asked_keeps_its_table(kept, maintain, root, monkeypatch, named):
-    kept.commit(1, day=-400)
-    kept.commit(1)
-    monkeypatch.setattr(ConfirmOptions, "confirm", lambda *_: hold_minutes(root))
-    names = ("decisions", "tenant_minutes") if named else ()
-    ran = maintain(*names, "--yes", "--set", "audit.keep_days.decisions=30", "--json")
-    if named:
-        assert "stop it first" in str(ran.exception)
-        assert kept.offsets == [1, 2]
-    else:
-        assert "the table is skipped" in ran.stderr
-        assert "tenant_minutes" not in [each["table"] for each in json.loads(ran.stdout)["tables"]]
-        assert kept.offsets == [2]
-
-
-@pytest.mark.usefixtures("root")
-def test_the_table_of_the_minutes_is_maintained_first_and_printed_last(kept, maintain, monkeypatch):
-    """Its lease was checked just before."""
-    kept.commit(1)
-    maintained = []
-
-    def record(store, table, *others):
-        maintained.append(table.name)
-        return work.maintain(store, table, *others)
-
-    monkeypatch.setattr(jobs.audit.upkeep.on_demand, "maintain", record)
-    printed = [each["table"] for each in json.loads(maintain("--json").stdout)["tables"]]
-    assert maintained == ["tenant_minutes", "decisions", "dead_letters", "quota_changes"]
-    assert printed == ["decisions", "dead_letters", "quota_changes", "tenant_minutes"]
-
-
-def test_the_minutes_are_maintained_if_their_job_has_ended(kept, maintain, root):
-    kept.commit(1)
-    hold_minutes(root, ended=True)
-    ran = maintain("tenant_minutes", "-o", "json")
-    assert ran.exit_code == 0, ran.output
-    assert [each["table"] for each in json.loads(ran.stdout)["tables"]] == ["tenant_minutes"]
-
-
-def test_a_dry_run_shows_the_table_of_a_running_minutes_job_too(kept, maintain, root):
-    kept.commit(1)
-    hold_minutes(root)
-    assert "tenant_minutes" in maintain("--dry-run").output
+    shutil.rmtree(kept.settings.storage.table("dead_letters"))
+    missing = maintain("dead_letters").exception
+    assert isinstance(missing, MutationQuotaError)
+    assert "dead_letters" in str(missing)
 
 
 def test_the_time_of_the_last_upkeep_is_stored(kept, maintain):

@@ -64,21 +64,10 @@ def test_a_snapshot_gives_the_cost_of_earlier_topics(log):
     assert summary["mutations_by_operation"]["DELETE_TOPICS"] == 12
 
 
-def test_the_requests_are_reported_and_compared(log):
+def test_the_requests_are_reported(log):
     imported(log)
     done = run("report", "--requests", "requests.jsonl", "--output-file", "report.html", cwd=log)
     assert done.stdout.startswith("Wrote report.html: 3 requests of 2026-11-22T17:39:50")
-    done = run("observe", "compare", "requests.jsonl", "--quotas", "quotas.yaml", "--json", cwd=log)
-    found = json.loads(done.stdout)
-    assert {name: found[name] for name in ("requests", "limited", "agreeing", "refused_by_both")} == {
-        "requests": 3,
-        "limited": 3,
-        "agreeing": 2,  # 60 of 11 leave 49 of debt, 48 a second later; the deletion is of assumed cost, in debt
-        "refused_by_both": 1,
-    }
-    assert found["causes"] == {"its cost is not in the log": 1}
-    text = run("observe", "compare", "requests.jsonl", "--quotas", "quotas.yaml", cwd=log).stdout
-    assert text.startswith("Of 3 observed requests, 3 had a quota: 2 got the same answer (1 of these refused)")
 
 
 @pytest.mark.parametrize(
@@ -96,8 +85,6 @@ def test_the_requests_are_reported_and_compared(log):
         ),
         (("import", "kafka-request.log", "--principal-rules", "x"), "principal rules: expected RULE:pattern/"),
         (("import", "kafka-request.log", "--snapshot", "quotas.yaml"), "quotas.yaml: not a file of mutation-quota"),
-        (("compare", "quotas.yaml"), "give both a file of requests and --quotas"),
-        (("compare", "quotas.yaml", "--quotas", "quotas.yaml"), "quotas.yaml: no line is a request of mutation-"),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),
 )

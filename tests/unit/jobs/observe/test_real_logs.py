@@ -7,16 +7,8 @@ from collections import Counter
 import pytest
 
 from jobs.observe.importing import import_logs
-from quota.admission.policy import Policy
-from quota.algorithms.token_bucket import TokenBucket
-from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput
-from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota, Window
-from quota.records.record import Record, Source
 from quota.settings.observe import ObserveSettings
-from quota.timeline.change import QuotaChange
-from quota.whatif.comparison import Comparer
 from tests.support.checkout import CHECKOUT
 
 FOLDER = CHECKOUT / "tests" / "data" / "request_logs"
@@ -163,33 +155,3 @@ def test_quotas_of_brokers_are_in_the_logs():
 def test_a_log_from_before_kafka_2_8_is_rejected():
     with pytest.raises(BadInput, match=r"kafka-request\.log\S*: a request log of Kafka before 2\.8, which is not JSON"):
         imported("2.7.2-zookeeper", driven("2.7.2-zookeeper"))
-
-
-LIMITED = ("limited-strict", "limited-patient", "limited-permissive")
-"""Clients with a quota of 1 mutation a second."""
-
-
-@pytest.mark.parametrize(
-    ("name", "limited", "causes"),
-    [
-        ("2.8.2-zookeeper", 17, {"the topics of a request": 1}),
-        ("3.9.2-kraft", 18, {"`validate_only`": 2}),
-        ("4.2.1-kraft", 18, {"`validate_only`": 2}),
-        ("4.2.1-secured", 10, {}),
-    ],
-)
-def test_brokers_answer_as_the_project_does_except_for_documented_differences(name, limited, causes):
-    """With ZooKeeper the topics of a request come in the order of a hash map; KRaft charges validations."""
-    noted = driven(name)
-    _, requests = imported(name, noted)
-    quotas = CallbackTimeline()
-    for client in LIMITED:
-        entity = QuotaEntity("alice", client) if name == "4.2.1-secured" else QuotaEntity(client_id=client)
-        quotas.add(QuotaChange(entity, Quota(1.0), 0))
-    comparer = Comparer(quotas, Policy(), TokenBucket(Window(noted["quota_windows"])))
-    for number, each in enumerate(requests):
-        assert comparer.compare(Record(Source("t", 0, number), each["timestamp"], json.dumps(each).encode())) is None
-    found = comparer.found
-    assert (found.requests, found.limited, dict(found.causes)) == (len(requests), limited, causes)
-    assert found.agreeing == limited - sum(causes.values())
-    assert found.refused_by_both > 1

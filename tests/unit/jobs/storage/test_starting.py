@@ -23,6 +23,43 @@ def checkpoint_in(folder):
     }
 
 
+def remove(*parts):
+    """Return a fault that removes these files and folders of a checkpoint."""
+
+    def _remove(files):
+        for part in parts:
+            files.remove(f"checkpoints/enforce/v3{part}")
+
+    return _remove
+
+
+def cut(file, size=0):
+    """Return a fault that cuts a file of a checkpoint."""
+
+    def _cut(files):
+        path = f"checkpoints/enforce/v3/{file}"
+        files.texts[path] = files.texts[path][:size]
+
+    return _cut
+
+
+FAULTS = {
+    "all of it": (remove(""), "is missing, and with it all buckets"),
+    "all but metadata": (remove("/offsets", "/commits", "/state"), "is missing, and with it all buckets"),
+    "offsets": (remove("/offsets"), "its offsets are missing"),
+    "offsets and commits": (remove("/offsets", "/commits"), "its offsets are missing"),
+    "newest offsets": (remove("/offsets/1"), "offsets/1 is missing"),
+    "offsets before the newest": (remove("/offsets/0"), "offsets/0 is missing"),
+    "empty offsets": (cut("offsets/1"), "offsets/1 is truncated"),
+    "empty commit": (cut("commits/1"), "commits/1 is truncated"),
+    "half of the offsets": (cut("offsets/1", 9), "offsets/1 is truncated"),
+    "metadata": (remove("/metadata"), "its file metadata is missing or damaged"),
+    "empty metadata": (cut("metadata"), "its file metadata is missing or damaged"),
+    "state": (remove("/state"), "its state is missing"),
+}
+"""What is removed from a checkpoint of two batches, and what the error says of it."""
+
+
 @pytest.fixture
 def files():
     """A root as earlier releases left it, without a pointer."""
@@ -51,6 +88,23 @@ def kill_at_write(files, number):
 def test_a_root_of_an_earlier_release_is_continued(files):
     assert check_stateful_checkpoint(files, "enforce", 3).folder == "checkpoints/enforce/v3"
     assert POINTER not in files.texts
+
+
+@pytest.mark.parametrize(("fault", "expected"), FAULTS.values(), ids=FAULTS)
+def test_an_incomplete_checkpoint_is_rejected_with_a_line_that_says_how_to_restore_it(files, fault, expected):
+    """The first batch's files are those of the second, too."""
+    first = {path: text for path, text in files.texts.items() if path.endswith("/0")}
+    files.texts |= {f"{path.removesuffix('0')}1": text for path, text in first.items()}
+    assert check_stateful_checkpoint(files, "enforce", 3).commits == [0, 1]
+    fault(files)
+    with pytest.raises(MutationQuotaError) as raised:
+        check_stateful_checkpoint(files, "enforce", 3)
+    line = str(raised.value)
+    assert expected in line
+    assert "s3a://bucket/root/checkpoints/enforce/v3" in line
+    assert "restore it from a backup" in line
+    assert "enforce --reset-state" in line
+    assert "\n" not in line
 
 
 def test_folders_set_aside_by_earlier_releases_are_left_unchanged(files):

@@ -7,8 +7,6 @@ import pytest
 from deltalake import write_deltalake
 
 from jobs.audit.upkeep.plan import THOROUGH
-from quota.errors import BadInput
-from quota.settings import load_settings
 from tests.unit.jobs.audit.upkeep.conftest import NOON
 
 TOMORROW = NOON + timedelta(days=1)
@@ -53,18 +51,6 @@ def test_an_append_only_table_is_left_unchanged_with_a_reason(keeping):
     with pytest.raises(Exception, match="append-only"):
         kept.maintain(limits=THOROUGH)
     assert kept.offsets == [1, 2]
-
-
-def test_quota_changes_are_retained_as_long_as_the_decisions_that_they_explain():
-    def load(*pairs):
-        load_settings([f"audit.keep_days.{pair}" for pair in pairs], environment={}, with_default_file=False)
-
-    load("quota_changes=30", "decisions=30")
-    for pairs in (("quota_changes=30",), ("quota_changes=30", "decisions=31")):
-        with pytest.raises(BadInput, match="keep quota changes as long as decisions"):
-            load(*pairs)
-    with pytest.raises(BadInput, match=r"audit\.keep_days\.decision"):
-        load("decision=3")
 
 
 def test_files_that_no_recent_version_uses_are_removed_after_two_days(kept, now):

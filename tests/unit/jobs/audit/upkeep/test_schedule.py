@@ -18,7 +18,7 @@ from msgspec import structs
 import jobs.audit.upkeep.child
 import jobs.audit.upkeep.schedule
 from jobs.audit.tables.preparation import newest_batch, prepare_tables
-from jobs.audit.tables.specs import DECISIONS, TENANT_MINUTES
+from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS
 from jobs.audit.upkeep.child import UpkeepTask, run_upkeep, stopping_upkeep
 from jobs.audit.upkeep.on_demand import PlannedUpkeep
 from jobs.audit.upkeep.plan import REGULAR, CompactedDate
@@ -92,7 +92,7 @@ def test_an_upkeep_that_a_stop_interrupts_is_no_failure_and_the_last_one(kept, m
     monkeypatch.setattr(jobs.audit.upkeep.child, "_COMMAND", "import signal; signal.pause()")
     stop, failures = threading.Event(), Counter()
     stop.set()
-    upkeep = Upkeep(kept.settings, "audit", 300.0, once=True, failures=failures)
+    upkeep = Upkeep(kept.settings, 300.0, once=True, failures=failures)
     with stopping_upkeep(stop), caplog.at_level(logging.INFO):
         upkeep.after_batch()
     assert [each.getMessage() for each in caplog.records] == [
@@ -142,7 +142,7 @@ def test_a_part_that_fails_does_not_prevent_the_other(kept, clock, monkeypatch):
         return run(task)
 
     monkeypatch.setattr(jobs.audit.upkeep.schedule, "run_upkeep", fail_daily)
-    upkeep = Upkeep(kept.settings, "audit", 300.0, once=True)
+    upkeep = Upkeep(kept.settings, 300.0, once=True)
     clock[0] = 1
     upkeep.after_batch()
     assert kept.files == {"2026-11-21": 1}
@@ -158,7 +158,7 @@ def test_an_error_is_one_line_with_its_reason(kept):
 
 def test_it_is_due_after_its_time_and_not_before(kept, clock):
     kept.commit(REGULAR.newest + 1)
-    upkeep = Upkeep(kept.settings, "audit", 300.0, once=False)
+    upkeep = Upkeep(kept.settings, 300.0, once=False)
     clock[0] = 299
     upkeep.after_batch()
     assert kept.files == {"2026-11-21": REGULAR.newest + 1}
@@ -169,7 +169,7 @@ def test_it_is_due_after_its_time_and_not_before(kept, clock):
 
 def test_it_is_due_after_the_first_batch_of_a_query_with_once(kept):
     kept.commit(REGULAR.newest + 1)
-    Upkeep(kept.settings, "audit", 300.0, once=True).after_batch()
+    Upkeep(kept.settings, 300.0, once=True).after_batch()
     assert kept.files == {"2026-11-21": 1}
 
 
@@ -179,13 +179,13 @@ def test_its_daily_part_deletes_rows_older_than_the_configured_days(keeping):
     kept.commit(1)
     kept.maintain(NOON - timedelta(days=9000))  # the last one was long ago
     assert kept.offsets == [1, 2]
-    Upkeep(kept.settings, "audit", 300.0, once=True).after_batch()
+    Upkeep(kept.settings, 300.0, once=True).after_batch()
     assert kept.offsets == [2]
 
 
 def test_zero_seconds_turn_it_off(kept, clock):
     kept.commit(REGULAR.newest + 1)
-    upkeep = Upkeep(kept.settings, "audit", 0.0, once=True)
+    upkeep = Upkeep(kept.settings, 0.0, once=True)
     clock[0] = 1e9
     upkeep.after_batch()
     assert kept.files == {"2026-11-21": REGULAR.newest + 1}
@@ -195,7 +195,7 @@ def test_a_table_that_fails_is_skipped_for_an_hour_and_the_others_are_not(kept, 
     kept.commit(REGULAR.newest + 1)
     (kept.path.parent / "dead_letters" / "_delta_log" / f"{0:020}.json").write_text("{")
     failures = Counter()
-    upkeep = Upkeep(kept.settings, "audit", 300.0, once=True, failures=failures)
+    upkeep = Upkeep(kept.settings, 300.0, once=True, failures=failures)
     with caplog.at_level(logging.WARNING):
         upkeep.after_batch()
     assert failures == {"decisions": 0, "dead_letters": 1, "quota_changes": 0}
@@ -215,7 +215,7 @@ def test_a_table_that_fails_is_skipped_for_an_hour_and_the_others_are_not(kept, 
 @pytest.mark.parametrize(("stalled", "seconds", "warned"), [(299, 300.0, True), (300, 300.0, False), (299, 0.0, False)])
 def test_a_probe_that_would_take_upkeep_for_a_hang_is_warned_of(kept, caplog, stalled, seconds, warned):
     settings = kept.settings.model_copy(update={"health": HealthSettings(stalled_seconds=stalled)})
-    Upkeep(settings, "audit", seconds, once=False)
+    Upkeep(settings, seconds, once=False)
     assert [each.getMessage()[:26] for each in caplog.records] == (["health.stalled_seconds=299"] if warned else [])
 
 
@@ -233,7 +233,7 @@ def test_all_tables_together_delay_a_query_for_less_than_the_limit_of_its_health
         raise MutationQuotaError("it took too long")
 
     monkeypatch.setattr(jobs.audit.upkeep.schedule, "run_upkeep", take_long)
-    upkeep = Upkeep(kept.settings, "audit", 300.0, once=True)
+    upkeep = Upkeep(kept.settings, 300.0, once=True)
     delays = []
     for _ in range(3):
         before = clock[0]
@@ -257,10 +257,10 @@ def failing(kept, monkeypatch):
 
 
 def test_a_store_that_fails_while_the_upkeep_is_planned_does_not_fail_the_query(failing, caplog):
-    prepare_tables(failing, names_in(failing), [TENANT_MINUTES])
+    prepare_tables(failing, names_in(failing), [DEAD_LETTERS])
     with caplog.at_level(logging.WARNING):
-        Upkeep(failing, "minutes", 300.0, once=True).after_batch()
-    assert "tenant_minutes cannot be read or written: Kernel error" in caplog.records[-1].getMessage()
+        Upkeep(failing, 300.0, once=True).after_batch()
+    assert "cannot be read or written: Kernel error" in caplog.records[-1].getMessage()
 
 
 def test_it_is_one_line_on_demand_and_at_the_start_of_a_job(failing, monkeypatch):
@@ -269,11 +269,3 @@ def test_it_is_one_line_on_demand_and_at_the_start_of_a_job(failing, monkeypatch
     monkeypatch.setattr(DeltaTable, "get_add_actions", DeltaTable.transaction_version)
     with pytest.raises(MutationQuotaError, match="decisions cannot be read or written: Kernel error"):
         PlannedUpkeep.of(failing, [DECISIONS])
-
-
-def test_the_audit_and_the_minutes_maintain_their_own_tables(kept):
-    tables = [
-        sorted(each.name for each in Upkeep(kept.settings, query, 300.0, once=False)._tables)  # noqa: SLF001
-        for query in ("audit", "minutes")
-    ]
-    assert tables == [["dead_letters", "decisions", "quota_changes"], ["tenant_minutes"]]

@@ -33,15 +33,13 @@ def test_changed_settings_are_listed_with_their_defaults(config):
 
 
 def test_sections_and_single_settings_can_be_chosen(config):
-    shown = config("show", "minutes", "quota.shadow")
+    shown = config("show", "push", "quota.shadow")
 
     assert [line.split() for line in shown.splitlines()] == [
         ["No", "settings", "file."],
         ["SETTING", "VALUE", "FROM"],
         ["quota.shadow", "false", "default"],
-        ["minutes.trigger_seconds", "60.0", "default"],
-        ["minutes.upkeep_seconds", "300.0", "default"],
-        ["minutes.keep_days", "0", "default"],
+        ["push.compare_seconds", "30.0", "default"],
     ]
 
 

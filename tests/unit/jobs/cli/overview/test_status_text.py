@@ -41,13 +41,10 @@ QUERIES = [
         BatchStatus(17, AT - 3 * MINUTE), BatchStatus(18, AT - 2 * MINUTE), 1234, 1234, LAGS,
     ),
     QueryStatus("audit", ["a"], "checkpoints/audit/v1", False),
-    QueryStatus(
-        "minutes", ["decisions"], "checkpoints/minutes/v1", True, None, None, BatchStatus(3, AT - 500), lag=1
-    ),
 ]  # fmt: skip
 TABLES = [
-    TableStatus("decisions", "audit", True, None, 12, 5, 1_234_567, 1234, 45_000_000, AT - 61 * MINUTE),
-    TableStatus("tenant_minutes", "minutes", False),
+    TableStatus("decisions", True, None, 12, 5, 1_234_567, 1234, 45_000_000, AT - 61 * MINUTE),
+    TableStatus("dead_letters", False),
 ]
 STATUS = Status(
     at=AT,
@@ -77,16 +74,15 @@ mutation-dead-letters     -   -  -        -          -        MISSING
 mutation-positions        -   -  -        -          -        not used yet
   mutation-requests: partitions=6 (created with 2)
 
-QUERY         LAG  LAST BATCH           RUNNING  POSITION STORED IN
-enforce     1,234  3m ago; one open 2m  yes      checkpoints/enforce/v3
-audit           -  has not run          ?        checkpoints/audit/v1
-minutes  1 commit  now                  ?        checkpoints/minutes/v1
+QUERY      LAG  LAST BATCH           RUNNING  POSITION STORED IN
+enforce  1,234  3m ago; one open 2m  yes      checkpoints/enforce/v3
+audit        -  has not run          ?        checkpoints/audit/v1
   enforce is behind in mutation-requests-1 by 1,200, mutation-requests-2 by 34
   RUNNING is ? if no metrics endpoint reports the query: --metrics HOST:PORT.
 
-TABLE           COMMIT  SCHEMA       ROWS  FILES    SIZE  COMMITTED
-decisions           12       5  1,234,567  1,234  43 MiB  1h 1m ago
-tenant_minutes       -       -          -      -       -  none yet (minutes)
+TABLE         COMMIT  SCHEMA       ROWS  FILES    SIZE  COMMITTED
+decisions         12       5  1,234,567  1,234  43 MiB  1h 1m ago
+dead_letters       -       -          -      -       -  none yet (audit)
 
 2 problems:
 - topic mutation-dead-letters is missing, or this principal may not describe it:

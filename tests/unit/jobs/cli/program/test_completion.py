@@ -30,7 +30,7 @@ def completed(shell, line, word):
         ("mutation-quota quotas des", "describe", "resolve"),
         ("mutation-quota quotas describe --out", "--output", "--user"),
         ("mutation-quota quotas describe --output js", "jsonl", "yaml"),
-        ("mutation-quota maintain d", "dead_letters", "tenant_minutes"),
+        ("mutation-quota maintain d", "dead_letters", "quota_changes"),
         ("mutation-quota config show quota.w", "quota.window_num", "kafka"),
         ("mutation-quota config show quo", "quota", "topics"),
         ("mutation-quota quotas alter --add-config max", "max_debt_ms=", "controller_mutation_rate"),

@@ -25,7 +25,7 @@ def test_the_versions_are_printed_line_by_line():
         assert re.match(r"\d+\.\d+", found[name])
     assert re.fullmatch(r"\d+\.\d+\.\d+ \(broker and gateway\), \d+\.\d+\.\d+ \(Spark's client\)", found["Kafka"])
     assert found["state"].isdigit()
-    assert re.fullmatch(r"(\w+ \d+, )+tenant_minutes \d+", found["tables"])
+    assert re.fullmatch(r"(\w+ \d+, )+quota_changes \d+", found["tables"])
 
 
 def test_the_versions_need_no_java():

@@ -62,14 +62,11 @@ def storage(deployment=None, tables=None, **checkpoints):
     found = {
         "enforce": checkpoint("enforce", 3),
         "audit": checkpoint("audit", 1),
-        "minutes": CheckpointFacts("checkpoints/minutes/v1", 1, exists=False),
     } | checkpoints
     written = {
-        name: TableStatus(name, "audit", exists=True, version=4)
-        for name in ("decisions", "dead_letters", "quota_changes")
+        name: TableStatus(name, exists=True, version=4) for name in ("decisions", "dead_letters", "quota_changes")
     }
-    none = {"tenant_minutes": TableStatus("tenant_minutes", "minutes", exists=False)}
-    return StorageFacts(deployment or Deployment(checkpoints={"enforce": 3}), found, written | none | (tables or {}))
+    return StorageFacts(deployment or Deployment(checkpoints={"enforce": 3}), found, written | (tables or {}))
 
 
 def facts(cluster_facts=None, storage_facts=None, endpoints=()):

@@ -24,7 +24,7 @@ def test_a_deployment_whose_jobs_have_read_everything_has_no_problems(settings):
     found = assemble(settings, facts())
 
     assert (found.ok, found.problems) == (True, [])
-    assert [each.name for each in found.queries] == ["enforce", "audit", "minutes"]
+    assert [each.name for each in found.queries] == ["enforce", "audit"]
 
 
 def test_reachable_parts_are_reported_without_kafka(settings):
@@ -217,8 +217,8 @@ def test_a_damaged_checkpoint_is_a_problem(settings):
 
 def test_a_table_that_is_missing_or_cannot_be_read_is_a_problem(settings):
     tables = {
-        "decisions": TableStatus("decisions", "audit", exists=False),
-        "dead_letters": TableStatus("dead_letters", "audit", error="it was written by a newer program"),
+        "decisions": TableStatus("decisions", exists=False),
+        "dead_letters": TableStatus("dead_letters", error="it was written by a newer program"),
     }
 
     found = assemble(settings, facts(storage_facts=storage(tables=tables)))
@@ -230,7 +230,7 @@ def test_a_table_that_is_missing_or_cannot_be_read_is_a_problem(settings):
 @pytest.mark.parametrize(("committed_after", "is_late"), [(47 * 3_600_000, False), (49 * 3_600_000, True)])
 def test_a_table_that_is_written_and_not_maintained_is_a_problem(settings, committed_after, is_late):
     """By its last commit and not by the clock: without new records there is no upkeep."""
-    table = TableStatus("decisions", "audit", exists=True, committed_at=NOW + committed_after, maintained_at=NOW)
+    table = TableStatus("decisions", exists=True, committed_at=NOW + committed_after, maintained_at=NOW)
 
     found = assemble(settings, facts(storage_facts=storage(tables={"decisions": table})))
 
@@ -239,14 +239,6 @@ def test_a_table_that_is_written_and_not_maintained_is_a_problem(settings, commi
         "see the warnings of audit, and run mutation-quota maintain decisions"
     )
     assert found.problems == ([late] if is_late else [])
-
-
-def test_the_lag_of_the_minutes_is_counted_in_commits_of_the_table(settings):
-    lagging = checkpoint("minutes", 1, positions=None, next_commit=2)
-
-    found = query(assemble(settings, facts(storage_facts=storage(minutes=lagging))), "minutes")
-
-    assert (found.lag, found.partitions) == (3, None)  # the commits 2, 3 and 4
 
 
 def test_an_endpoint_reports_its_running_queries(settings):

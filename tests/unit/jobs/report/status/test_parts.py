@@ -37,12 +37,10 @@ def test_checkpoints_and_tables_are_read_without_a_jvm(spark_storage):
     assert enforce.last_batch == BatchStatus(1, 1_795_298_933_267)
     assert enforce.positions == {("frozen-3-requests", 0): 7, ("frozen-3-requests", 1): 0}
     assert audit.last_batch.number == 1
-    assert not found.checkpoints["minutes"].exists
     decisions = found.tables["decisions"]
     assert (decisions.version, decisions.schema_version, decisions.rows, decisions.files) == (2, 4, 6, 2)
     assert decisions.committed_at == 1_795_298_937_746
     assert decisions.maintained_at == 1_795_298_920_089  # its creation
-    assert (found.tables["tenant_minutes"].exists, found.tables["tenant_minutes"].error) == (False, None)
 
 
 def test_a_batch_that_is_not_finished_is_open(spark_storage, tmp_path):
@@ -61,16 +59,6 @@ def test_a_folder_with_a_foreign_table_is_reported(spark_storage, tmp_path):
     found = read_storage(spark_storage).tables["decisions"]
 
     assert "it has no mutationQuota.schemaVersion" in found.error
-
-
-def test_the_position_of_the_minutes_is_a_commit_of_the_table(spark_storage, tmp_path):
-    folder = tmp_path / "checkpoints" / "minutes" / "v1"
-    for log in ("offsets", "commits"):
-        (folder / log).mkdir(parents=True)
-        (folder / log / "0").write_text("v1\n{}\n" + '{"sourceVersion":1,"reservoirVersion":2,"index":-1}')
-    (folder / "metadata").write_text('{"id":"x"}')
-
-    assert read_storage(spark_storage).checkpoints["minutes"].next_commit == 2
 
 
 def test_a_damaged_deployment_file_is_an_error(spark_storage, tmp_path):
@@ -120,7 +108,7 @@ def test_a_part_that_does_not_answer_does_not_hold_up_the_others(settings, monke
         answer.set()
 
     assert found.kafka.error == "Kafka at 127.0.0.1:9092 does not respond within 0.2 s"
-    assert {each.name for each in found.tables} == {"decisions", "dead_letters", "quota_changes", "tenant_minutes"}
+    assert {each.name for each in found.tables} == {"decisions", "dead_letters", "quota_changes"}
 
 
 def test_the_errors_of_all_parts_are_reported(settings, monkeypatch):
