@@ -31,18 +31,9 @@ SPARK_ENVIRONMENT = {"SPARK_SUBMIT_OPTS": f"{JVM_OPTIONS}{_ARCHIVE_OPTIONS}"}
 """Environment of a process that starts Spark; unlike JAVA_TOOL_OPTIONS it is not reported on standard error."""
 
 
-_TIMES = slice(11, 15)
-"""The processor times in `_stat`: user and system, of the process and of its exited children."""
-
-
 def command_line(*args):
     """Return the command line of `mutation-quota` with these arguments."""
     return [sys.executable, "-m", "jobs", *args]
-
-
-def environment_of(code):
-    """Return the environment of a process that runs the code of another checkout, a folder."""
-    return os.environ | {"PYTHONPATH": str(code)}
 
 
 def run(*args, cwd=None, spark=None):
@@ -190,15 +181,6 @@ def command_words(pid):
     with suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]
     return []
-
-
-def processor_seconds(pid):
-    """Return the processor time of a process and all its descendants, in seconds."""
-    try:
-        own = sum(int(each) for each in _stat(pid)[_TIMES]) / os.sysconf("SC_CLK_TCK")
-    except OSError:  # it has just exited, and its time counts as its parent's
-        return 0.0
-    return own + sum(processor_seconds(each) for each in child_processes(pid))
 
 
 def thread_states(pid):
