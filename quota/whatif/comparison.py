@@ -157,7 +157,7 @@ class Comparer:
         if isinstance(resolved, DeadLetter):
             return resolved
         observed = resolved.request.observed
-        if observed is msgspec.UNSET or len(observed.error_codes) != len(resolved.request.topics):
+        if observed is None or len(observed.error_codes) != len(resolved.request.topics):
             return None
         self.found.requests += 1
         case = _Case(resolved, observed, self._kafka_limit(resolved))

@@ -107,7 +107,7 @@ class RecordedDecision(Charges, msgspec.Struct, frozen=True, kw_only=True, omit_
             self.validate_only,
             self.request_throttle_ms,
             max(verdict.controller_throttle_ms - verdict.throttle_time_ms, 0),
-            observed=msgspec.UNSET if self.observed is None else self.observed,
+            observed=self.observed,
         )
 
     def resolve(self, quotas: Quotas, policy: Policy) -> Resolution:
