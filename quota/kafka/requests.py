@@ -3,12 +3,14 @@
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, TopicPartition
 
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.clients import client_config, cluster_errors
+from quota.kafka.producing import RecordProducer
 from quota.kafka.reading import make_consumer, message_source, offset_range, poll_batch, topic_partitions
 from quota.kafka.timing import Every
 from quota.records import codec
@@ -61,7 +63,8 @@ class RequestWriter:
             "message.max.bytes": settings.limits.max_request_bytes * 2,
         }
         self._config = client_config(settings.kafka.connection, {**own, **(overrides or {})})
-        self._producer = Producer(self._config)
+        self._records = RecordProducer(self._config)
+        self._producer = self._records.producer
 
     def check_topic(self, user: str) -> None:
         """Check that the topic for a user's requests exists.
@@ -79,7 +82,7 @@ class RequestWriter:
             raise ClusterError(problem)
 
     def send(self, *requests: MutationRequest, on_delivery: DeliveryCallback | None = None) -> None:
-        """Enqueue requests, in this order.
+        """Enqueue requests, in this order, as `send_bytes` does.
 
         Raises:
             BadInput: each user has a request topic, and this user's name cannot be part of a topic name.
@@ -91,10 +94,21 @@ class RequestWriter:
     def send_bytes(
         self, topic: str, value: bytes | None, key: bytes | None = None, on_delivery: DeliveryCallback | None = None
     ) -> None:
-        """Enqueue any record."""
-        self._producer.produce(topic, value, key, on_delivery=on_delivery)
-        if on_delivery is None:  # the caller has no reason to call `poll`
-            self._producer.poll(0)
+        """Enqueue any record.
+
+        With `on_delivery`, this never waits, and errors of delivery are passed to it by `poll`. Without, this waits
+        while the queue is full, and errors are raised by the next call or by `flush`.
+
+        Raises:
+            BufferError: the queue is full, and there is an `on_delivery`.
+            KafkaException: the record is too large, and there is an `on_delivery`.
+            ClusterError: this record or an earlier one cannot be written, and there is no `on_delivery`.
+        """
+        if on_delivery is not None:
+            self._producer.produce(topic, value, key, on_delivery=on_delivery)
+            return
+        with self._errors():
+            self._records.send(topic, value, key)
 
     def poll(self) -> None:
         """Call the callbacks of requests that were delivered or failed."""
@@ -104,10 +118,13 @@ class RequestWriter:
         """Wait until all requests are acknowledged.
 
         Raises:
-            ClusterError: some are not acknowledged in time.
+            ClusterError: some could not be written, or are not acknowledged in time.
         """
-        if self._producer.flush(seconds):
-            raise ClusterError(f"requests were not acknowledged in {seconds:.0f} s")
+        with self._errors():
+            self._records.flush(seconds)
+
+    def _errors(self) -> AbstractContextManager[None]:
+        return cluster_errors(f"send requests to Kafka at {self._kafka.bootstrap_servers}", self._config)
 
 
 Answer = Decision | DeadLetter | MutationResult
