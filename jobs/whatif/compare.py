@@ -18,7 +18,7 @@ from quota.records.record import Record, Source
 from quota.settings import Settings
 from quota.timeline.change import to_change
 from quota.whatif.comparison import Comparer, Comparison
-from quota.whatif.recorded import RecordedDecision
+from quota.whatif.recorded import restore_request
 from quota.whatif.simulation import read_timestamp
 
 _log = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ def compare_tables(settings: Settings) -> Comparison:
             quotas.add(to_change(entry.record, entry.timestamp))
         comparer = _comparer(settings, quotas)
         for decision in AuditedDecisions(settings).observed():
-            request = RecordedDecision.of(decision).request
+            request = restore_request(decision)
             comparer.compare(Record(decision.source, decision.timestamp, codec.encode(request)))
     if not comparer.found.requests:
         raise BadInput(

@@ -1,8 +1,6 @@
 """A decision: the answer to one request, and its charges."""
 
 import enum
-from collections.abc import Sequence
-from typing import Protocol
 
 import msgspec
 
@@ -66,82 +64,11 @@ class Repeat(msgspec.Struct, frozen=True):
     """number of leading topics that are not charged again"""
 
 
-class _Topic(Protocol):
-    @property
-    def partitions(self) -> int: ...
-    @property
-    def error_code(self) -> int: ...
+class Decision(msgspec.Struct, frozen=True):
+    """The answer to one request; times in ms, `timestamp` and `retry_at` since the epoch, tokens in mutations.
 
-
-class _Decided(Protocol):
-    """The fields of a decision from which its charges follow."""
-
-    @property
-    def topics(self) -> Sequence[_Topic]: ...
-    @property
-    def validate_only(self) -> bool: ...
-    @property
-    def repeats(self) -> Repeat | None: ...
-    @property
-    def shadow(self) -> Shadow | None: ...
-    @property
-    def controller_throttle_ms(self) -> int: ...
-    @property
-    def throttle_time_ms(self) -> int: ...
-    @property
-    def quota(self) -> float | None: ...
-    @property
-    def paid_topics(self) -> int: ...
-    @property
-    def free_topics(self) -> int: ...
-    @property
-    def error_codes(self) -> list[int]: ...
-
-
-class Charges:
-    """The costs of a decision, and of its row in the audit's table; implemented only here in Python.
-
-    `jobs.audit.effective` states the same in SQL.
+    Its costs are stated here for Python, and in `jobs.audit.effective` for SQL.
     """
-
-    __slots__ = ()
-
-    @property
-    def verdict(self: _Decided) -> _Decided | Shadow:
-        """The answer as the quota decided: that of the quota in shadow, or else the decision itself."""
-        return self.shadow or self
-
-    @property
-    def paid_topics(self: _Decided) -> int:
-        """The number of leading topics that an earlier decision on the same request has charged."""
-        return self.repeats.topics if self.repeats else 0
-
-    @property
-    def free_topics(self: _Decided) -> int:
-        """The number of leading topics that cost nothing: all topics of a validate-only request, or the paid ones."""
-        return len(self.topics) if self.validate_only else self.paid_topics
-
-    @property
-    def costs(self: _Decided) -> list[int]:
-        """The mutations that each topic costs if it is admitted, without the free topics."""
-        return [topic.partitions for topic in self.topics[self.free_topics :]]
-
-    @property
-    def error_codes(self: _Decided) -> list[int]:
-        """The error code of each topic as the quota decided, also where it is in shadow and all are admitted."""
-        return self.shadow.error_codes if self.shadow else [topic.error_code for topic in self.topics]
-
-    @property
-    def charged(self: _Decided) -> list[int]:
-        """The mutations of each topic that the bucket was charged; empty without a bucket."""
-        if self.quota is None:
-            return []
-        decided = zip(self.topics, self.error_codes, strict=True)
-        return [topic.partitions for topic, code in list(decided)[self.free_topics :] if not code]
-
-
-class Decision(Charges, msgspec.Struct, frozen=True):
-    """The answer to one request; times in ms, `timestamp` and `retry_at` since the epoch, tokens in mutations."""
 
     decision_id: str
     """id of the decision: topic-partition-offset of the request"""
@@ -215,6 +142,44 @@ class Decision(Charges, msgspec.Struct, frozen=True):
     def applied_quota(self) -> Quota | None:
         """The quota that was applied, with its effective burst; None without a quota."""
         return None if self.quota is None else Quota(self.quota, self.burst, self.max_debt_ms)
+
+    @property
+    def verdict(self) -> "Decision | Shadow":
+        """The answer as the quota decided: that of the quota in shadow, or else the decision itself."""
+        return self.shadow or self
+
+    @property
+    def paid_topics(self) -> int:
+        """The number of leading topics that an earlier decision on the same request has charged."""
+        return self.repeats.topics if self.repeats else 0
+
+    @property
+    def free_topics(self) -> int:
+        """The number of leading topics that cost nothing: all topics of a validate-only request, or the paid ones."""
+        return len(self.topics) if self.validate_only else self.paid_topics
+
+    @property
+    def costs(self) -> list[int]:
+        """The mutations that each topic costs if it is admitted, without the free topics."""
+        return [topic.partitions for topic in self.topics[self.free_topics :]]
+
+    @property
+    def error_codes(self) -> list[int]:
+        """The error code of each topic as the quota decided, also where it is in shadow and all are admitted."""
+        return self.shadow.error_codes if self.shadow else [topic.error_code for topic in self.topics]
+
+    @property
+    def charged(self) -> list[int]:
+        """The mutations of each topic that the bucket was charged; empty without a bucket."""
+        if self.quota is None:
+            return []
+        decided = zip(self.topics, self.error_codes, strict=True)
+        return [topic.partitions for topic, code in list(decided)[self.free_topics :] if not code]
+
+    @property
+    def admitted(self) -> list[bool]:
+        """Whether each topic was admitted in the answer that the client got: always, if the quota is in shadow."""
+        return [topic.error_code == ErrorCode.NONE.value for topic in self.topics]
 
 
 _decoder = msgspec.json.Decoder(Decision)
