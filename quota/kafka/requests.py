@@ -24,9 +24,9 @@ _log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.01
 _MAX_MESSAGES = 1000
-_DECISION_HEAD = 512
-"""The prefix of a decision [bytes] that contains its own id, which is shorter than 300, and the beginning of the
-request id."""
+_ANSWER_HEAD = 512
+"""The prefix of a decision or a result [bytes] that contains its own id, which is shorter than 300, and the beginning
+of the request id."""
 _REFRESH_SECONDS = 30.0
 _REFRESH_TIMEOUT_SECONDS = 1.0
 
@@ -158,8 +158,8 @@ class AnswerReader:
             from_beginning: whether to read existing records, too.
             since: the time from which on existing records are also read [epoch ms].
             results: whether to read results, too.
-            only: the prefix of the request ids whose decisions are read; other decisions are skipped without being
-                parsed.
+            only: the prefix of the request ids whose decisions and results are read; others are skipped without
+                being parsed.
             overrides: librdkafka's settings, which take precedence over `settings`.
 
         Raises:
@@ -172,7 +172,7 @@ class AnswerReader:
         }
         if results:
             self._readers[topics.results] = read_result
-        self._decisions = topics.decisions
+        self._dead_letters = topics.dead_letters
         self._only = f'"request_id":"{only}'.encode() if only else b""
         self._consumer = make_consumer(settings.kafka.connection, "mutation-quota-answers", overrides)
         self._assigned: set[tuple[str, int]] = set()
@@ -194,7 +194,7 @@ class AnswerReader:
             if (failure := message.error()) is not None:
                 self._warn_if_forbidden(message.topic() or "", failure)
                 continue  # the consumer recovers by itself
-            if self._only and self._is_decision_for_others(message):
+            if self._only and self._is_for_others(message):
                 continue
             source = message_source(message)
             try:
@@ -208,9 +208,9 @@ class AnswerReader:
         """Close the connection."""
         self._consumer.close()
 
-    def _is_decision_for_others(self, message: Message) -> bool:
-        """Return whether the first bytes of a message show a decision whose request id has another prefix."""
-        return message.topic() == self._decisions and self._only not in (message.value() or b"")[:_DECISION_HEAD]
+    def _is_for_others(self, message: Message) -> bool:
+        """Return whether the first bytes of a decision or a result show a request id with another prefix."""
+        return message.topic() != self._dead_letters and self._only not in (message.value() or b"")[:_ANSWER_HEAD]
 
     def _warn_if_forbidden(self, topic: str, error: KafkaError) -> None:
         """Warn once per topic: there is no other sign that its answers are missed."""
