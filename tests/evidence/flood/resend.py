@@ -17,7 +17,9 @@ def resend_sample(settings: Settings, folder: Path, count: int) -> list[str]:
     Raises:
         CalledProcessError: A command failed.
     """
-    listing = command(settings, "dead-letters", "list", "--json", "--limit", str(_MAX_LISTED), "--error", "operation:")
+    listing = command(
+        settings, "dead-letters", "list", "--output", "json", "--limit", str(_MAX_LISTED), "--error", "operation:"
+    )
     letters = json.loads(_output(listing))["dead_letters"]
     sample = random.Random(1).sample(letters, min(count, len(letters)))
     sent = []

@@ -23,7 +23,7 @@ class Observed:
     """The observation of the first arm, and the quota that followed from it."""
 
     summary: Mapping[str, Any]
-    """Output of `observe import --json`."""
+    """Output of `observe import --output json`."""
     quota: float
     """The storm's quota, mutations/s."""
     log_bytes: int
@@ -38,7 +38,7 @@ class Results:
     """Without quotas, and with those that were pushed."""
     observed: Observed
     compared: Mapping[str, Any]
-    """Output of `observe compare --json` on the second arm."""
+    """Output of `observe compare --output json` on the second arm."""
     cost: LogCost
     quotas: str
     """Content of the quota file."""

@@ -56,8 +56,8 @@ class Place:
         return done.stdout
 
     def json_of(self, *args: str):
-        """Run a command with `--json`, and return its parsed output."""
-        return json.loads(self.command(*args, "--json"))
+        """Run a command with `--output json`, and return its parsed output."""
+        return json.loads(self.command(*args, "--output", "json"))
 
 
 @contextmanager
