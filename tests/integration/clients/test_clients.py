@@ -353,7 +353,7 @@ def test_the_commands_of_topics(job, tmp_path):
         "Created topic cli-one.\nCreated topic cli-two.\n",
         "",
     )
-    (three,) = json.loads(topics_command("create", "--topic", "cli-three", "--json")[1])["topics"]
+    (three,) = json.loads(topics_command("create", "--topic", "cli-three", "--output", "json")[1])["topics"]
     assert three["decision_id"].startswith(f"{job.settings.topics.requests}-")
     assert topics_command("create", "--topic", "cli-one", "--if-not-exists") == (0, "", "")
     assert topics_command("create", "--topic", "cli-one") == (

@@ -50,7 +50,7 @@ def test_dead_letters_are_listed_shown_corrected_and_sent_again(deployment, enfo
     send(deployment, *MISTAKES)
     enforce()
     ids = [f"{deployment.topics.requests}-0-{offset}" for offset in range(3)]
-    listed = command("dead-letters", "list", "--json")["dead_letters"]
+    listed = command("dead-letters", "list", "--output", "json")["dead_letters"]
     assert [(each["id"], each["error"][:30]) for each in listed] == [
         (ids[0], "operation: invalid enum value "),
         (ids[1], "value: not UTF-8 (byte 0xff at"),

@@ -177,7 +177,7 @@ def test_maintain_deletes_expired_rows_and_files_that_nothing_uses(server, tmp_p
     keep = ("--set", "audit.keep_days.decisions=5")
 
     def maintain():
-        done = run("maintain", "decisions", "--yes", "--json", *where, *keep, cwd=tmp_path)
+        done = run("maintain", "decisions", "--yes", "--output", "json", *where, *keep, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         (table,) = json.loads(done.stdout)["tables"]
         return table
