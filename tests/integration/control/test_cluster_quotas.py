@@ -166,7 +166,7 @@ def test_a_foreign_change_on_the_cluster_is_reported_with_exit_code_3(broker, wr
     wrote(QuotaRecord(ALICE, 5.0), QuotaRecord(QuotaEntity("bob"), 7.0))
     quotas("push", "--yes")
     assert quotas("drift") == ([f"The quotas of Kafka at {broker.address} are the same as in the log."], [])
-    assert quotas("drift", "--json") == {"differs": False, "differences": []}
+    assert quotas("drift", "--output", "json") == {"differs": False, "differences": []}
     set_quotas(broker.address, protocol(), {"users": "alice"}, controller_mutation_rate=9, producer_byte_rate=10)
     set_quotas(broker.address, protocol(), {"users": "bob"}, controller_mutation_rate=None)
     set_quotas(broker.address, protocol(), {"clients": None}, controller_mutation_rate=2)
