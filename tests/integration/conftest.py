@@ -13,7 +13,7 @@ from tests.support.programs import run, run_process
 def command(deployment, tmp_path):
     """Return a function that runs a command in this process and returns its output, as JSON with `--json`.
 
-    Commands that print a result of Spark use the session that is given as `spark`.
+    Commands that need Spark use the session that is given as `spark`.
     """
     return partial(_output_of, run, deployment, tmp_path)
 

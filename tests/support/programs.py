@@ -45,7 +45,7 @@ def run(*args, cwd=None, spark=None):
     Args:
         args: The arguments.
         cwd: The working directory.
-        spark: The session that a command which prints a result uses instead of starting one.
+        spark: The session that the command uses instead of starting one; its own settings of Spark have no effect.
     """
     from jobs.__main__ import main  # noqa: PLC0415 it installs handlers of signals
 
@@ -55,7 +55,7 @@ def run(*args, cwd=None, spark=None):
         if cwd:
             stack.enter_context(chdir(cwd))
         if spark:
-            stack.enter_context(_session_of_commands(spark))
+            stack.enter_context(_given_session(spark))
         stack.enter_context(redirect_stdout(output))
         stack.enter_context(redirect_stderr(errors))
         try:
@@ -85,8 +85,9 @@ class _Stream(io.TextIOWrapper):
         return self.buffer.getvalue().decode()
 
 
-def _session_of_commands(spark):
-    """Give a session to commands that otherwise start one for their result."""
+@contextmanager
+def _given_session(spark):
+    """Give a session to commands that otherwise start one."""
     from jobs.spark.operator_advice import with_operator_advice  # noqa: PLC0415 it imports Spark
 
     @contextmanager
@@ -94,7 +95,8 @@ def _session_of_commands(spark):
         with with_operator_advice(settings):
             yield spark
 
-    return mock.patch("jobs.spark.progress.session", session)
+    with mock.patch("jobs.spark.progress.session", session), mock.patch("jobs.services.session.session", session):
+        yield
 
 
 @contextmanager
