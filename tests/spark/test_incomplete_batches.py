@@ -28,7 +28,7 @@ def decisions(spark, partition):
 def test_a_failure_between_two_parts_of_a_batch_loses_no_record(spark, settings):
     """The second part cannot be read, after the worker has received the first."""
     prepare_tables(settings, names_in(settings))
-    upkeep = Upkeep(settings, "audit", 0, once=False)
+    upkeep = Upkeep(settings, 0, once=False)
     first, second = (decisions(spark, partition) for partition in (0, 1))
     unreadable = F.raise_error(F.lit("the broker does not respond")).cast("binary").alias("value")
     failing = second.select(*RECORD.names[:-1], unreadable)
