@@ -21,7 +21,7 @@ from jobs.cli.control import buckets, callback, cluster_metadata, cluster_quotas
 from jobs.cli.control.entities import EntityCommand
 from jobs.cli.observe import commands as observe
 from jobs.cli.options import Overrides, SettingsFile
-from jobs.cli.overview import config, quota_diff, quota_history, quota_resolve, status
+from jobs.cli.overview import config, quota_history, quota_resolve, status
 from jobs.cli.overview import topics as topic_overview
 from jobs.cli.program.completion import completion
 from jobs.cli.program.groups import with_groups
@@ -65,7 +65,6 @@ SECTIONS: Sections = {
                 "resolve": quota_resolve.resolve,
                 "history": quota_history.history,
                 "validate": quota_files.validate,
-                "diff": quota_diff.diff,
                 "apply": quota_files.apply,
                 "rollback": quota_files.rollback,
                 "export": quota_files.export,
@@ -93,7 +92,6 @@ SECTIONS: Sections = {
             "Create, alter, delete and list topics within quotas.",
             {
                 "list": topic_overview.list_topics,
-                "describe": topic_overview.describe,
                 "create": topics.create,
                 "alter": topics.alter,
                 "delete": topics.delete,
@@ -104,9 +102,7 @@ SECTIONS: Sections = {
     "Inspect": {
         "dashboard": dashboard.dashboard,
         "status": status.status,
-        "config": Group(
-            "Show the settings in force, and check them.", {"show": config.show, "validate": config.validate}
-        ),
+        "config": Group("Show the settings in force, and check them.", {"show": config.show}),
         "explain": explain.explain,
         "report": report.report,
         "decisions": Group("List the decisions that the audit has stored.", {"list": decisions.list_decisions}),

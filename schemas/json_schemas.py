@@ -1,33 +1,25 @@
 """JSON Schemas of the records of all topics, generated from their structs.
 
-`python -m schemas.json_schemas` writes them to `schemas/json`. The description of a field is
-its docstring in the struct, or else the comment of its column.
+`python -m schemas.json_schemas` writes them to `schemas/json`. The description of a field is its docstring in the
+struct.
 """
 
-import ast
-import inspect
 import json
-import textwrap
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
-from msgspec.inspect import DictType, ListType, Type, UnionType, VarTupleType, multi_type_info, type_info
+from msgspec.inspect import DictType, ListType, NoneType, Type, UnionType, VarTupleType, multi_type_info, type_info
 from msgspec.inspect import StructType as StructInfo
-from pyspark.sql.types import StructType
 
 from quota.records.dead_letter import DeadLetter
-from quota.records.decision import Decision, Repeat, Shadow, TopicDecision
+from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity
-from quota.records.nulls import takes_null
 from quota.records.quota_log import CallbackRecord, ClusterRecord, QuotaRecord, ResetRecord
-from quota.records.record import Source
 from quota.records.request import MutationRequest
 from quota.records.result import MutationResult
-from schemas import dead_letters, decisions, quota_changes
-from schemas.source import SOURCE
+from schemas.columns import meanings
 
 FOLDER = Path(__file__).resolve().parent.parent / "schemas" / "json"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -52,16 +44,11 @@ _QUOTA_LOG: dict[str, type[msgspec.Struct]] = {
 }
 """The records of the quota topic, by the field that only they have."""
 
-_COLUMNS: dict[type[msgspec.Struct], StructType] = {
-    Decision: decisions.RECORD,
-    TopicDecision: decisions.TOPIC,
-    Shadow: decisions.SHADOW,
-    Repeat: decisions.REPEATS,
-    DeadLetter: dead_letters.RECORD,
-    MutationResult: decisions.RECORD,
-    Source: SOURCE,
-    **dict.fromkeys(_QUOTA_LOG.values(), quota_changes.READ),
+_SAME_FIELDS: dict[type[msgspec.Struct], type[msgspec.Struct]] = {
+    MutationResult: Decision,
+    **dict.fromkeys([ResetRecord, CallbackRecord, ClusterRecord], QuotaRecord),
 }
+"""The record that describes the fields which another has, too."""
 
 
 def record_schemas() -> dict[str, dict[str, Any]]:
@@ -154,32 +141,26 @@ def _structs(info: Type) -> Iterator[type[msgspec.Struct]]:
 
 def _allow_nulls(properties: dict[str, dict[str, Any]], struct: type[msgspec.Struct]) -> None:
     """Let the optional fields of a struct be null."""
-    for field in cast(StructInfo, type_info(struct)).fields:
-        if not field.required and not takes_null(field.type):
+    for field in cast("StructInfo", type_info(struct)).fields:
+        if not field.required and not _takes_null(field.type):
             present = properties[field.encode_name]
             default = {"default": present.pop("default")} if "default" in present else {}
             properties[field.encode_name] = {"anyOf": [present, {"type": "null"}], **default}
 
 
+def _takes_null(kind: Type) -> bool:
+    match kind:
+        case UnionType(types=members):
+            return any(isinstance(member, NoneType) for member in members)
+        case _:
+            return False
+
+
 def _describe(properties: dict[str, dict[str, Any]], struct: type[msgspec.Struct]) -> None:
-    columns = _COLUMNS.get(struct, StructType())
-    descriptions = {field.name: field.metadata["comment"] for field in columns} | dict(_docstrings(struct))
+    described = (meanings(_SAME_FIELDS[struct]) if struct in _SAME_FIELDS else {}) | meanings(struct)
     for field in msgspec.structs.fields(struct):
-        if field.name in descriptions:
-            properties[field.encode_name]["description"] = _to_sentence(descriptions[field.name])
-
-
-def _docstrings(struct: type) -> Iterator[tuple[str, str]]:
-    """Yield the fields of a struct and of its bases, with their docstrings in the code."""
-    for each in reversed(struct.__mro__):
-        if not issubclass(each, msgspec.Struct) or each is msgspec.Struct:
-            continue
-        (code,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
-        statements = code.body if isinstance(code, ast.ClassDef) else []
-        for field, following in pairwise(statements):
-            match field, following:
-                case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
-                    yield name, text
+        if field.name in described:
+            properties[field.encode_name]["description"] = _to_sentence(described[field.name])
 
 
 def _to_sentence(text: str) -> str:

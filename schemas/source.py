@@ -1,13 +1,8 @@
 """The position of a record in Kafka."""
 
-from pyspark.sql.types import IntegerType, LongType, StringType, StructType
+from pyspark.sql.types import StructType
 
-from schemas.column import column
+from quota.records.record import Source
+from schemas.columns import columns
 
-SOURCE = StructType(
-    [
-        column("topic", StringType(), "name of the topic"),
-        column("partition", IntegerType(), "number of the partition"),
-        column("offset", LongType(), "offset in the partition"),
-    ]
-)
+SOURCE = StructType(columns(Source))

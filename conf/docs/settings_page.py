@@ -17,7 +17,7 @@ READ_BY = {
     "topics": "all programs that connect to Kafka",
     "quota": "`enforce`, `run`, `demo`, `dashboard`; the commands that replay decisions (`simulate`, `backtest`, "
     "`recommend`, `explain`, `report`), and those that read or change quotas and buckets "
-    "(`buckets`, `quotas`, `callback`, `topics describe`)",
+    "(`buckets`, `quotas`, `callback`)",
     "repeats": "`enforce`, `run`, `dashboard`, `simulate`, `backtest`, `recommend`, `report`",
     "limits": "`enforce`, `run`, `gateway`, `applier`, `observe follow`, `dead-letters resend`, `QuotaAdminClient`, "
     "`topics`; the commands that replay decisions, as `quota`; all programs that create or check topics",

@@ -1,4 +1,4 @@
-"""The effective topics of a decision in SQL, for DuckDB; `quota.records.decision.Charges` has them in Python.
+"""The effective topics of a decision in SQL, for DuckDB; `quota.records.decision.Decision` has them in Python.
 
 The conditions are about one `topic` of a row of `decisions`. `{number}` is its number in the row's `topics`, from 0.
 """

@@ -11,7 +11,6 @@ import msgspec
 import typer
 
 from jobs.cli.program.wording import fill
-from quota.errors import BadInput
 from quota.records import codec
 from quota.text import printable
 
@@ -36,22 +35,12 @@ class OutputOptions:
         OutputFormat | None,
         typer.Option("--output", "-o", help="Print a table (the default), JSON, YAML or JSON lines."),
     ] = None
-    as_json: Annotated[bool, typer.Option("--json", help="Same as --output json.")] = False
     default: ClassVar[OutputFormat] = OutputFormat.TABLE
-
-    def __post_init__(self) -> None:
-        """Check that the options do not contradict each other.
-
-        Raises:
-            BadInput: they do.
-        """
-        if self.as_json and self.output not in {None, OutputFormat.JSON}:
-            raise BadInput("--json is the same as --output json: give only one of them")
 
     @property
     def format(self) -> OutputFormat:
         """The chosen format."""
-        return OutputFormat.JSON if self.as_json else self.output or self.default
+        return self.output or self.default
 
     @property
     def for_people(self) -> bool:

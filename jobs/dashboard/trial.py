@@ -8,7 +8,7 @@ from quota.admission.policy import Policy
 from quota.algorithms.token_bucket import Bucket, TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
-from quota.records.decision import read_decision
+from quota.records.decision import Decision, read_decision
 from quota.records.entity import QuotaEntity, Tags
 from quota.records.fields import BEGINNING
 from quota.records.quota import Quota, Window
@@ -18,7 +18,7 @@ from quota.text import legible
 from quota.timeline.change import QuotaCancellation, QuotaChange, to_change
 from quota.timeline.resolution import Resolution
 from quota.whatif.backtest import Effect, decide_again
-from quota.whatif.recorded import RecordedDecision
+from quota.whatif.recorded import resolve_again, resolved_to
 from quota.whatif.result import Sender, Totals
 
 _MAX_SENDERS = 20
@@ -67,15 +67,14 @@ def try_quota(
     for record in records:
         decision = read_decision(record)
         first = decision.timestamp if first is None else first
-        recorded = RecordedDecision.of(decision)
-        resolution = _resolve(recorded, quotas, settings.policy)
+        resolution = _resolve(decision, quotas, settings.policy)
         if resolution is None or entity not in (resolution.entity, decision.quota_entity):
             continue
         tags = resolution.tags
-        state = states[tags] if tags in states else _first_state(decision.tags == tags, recorded, settings.quota.window)
-        states[tags], again = decide_again(state, recorded.resolved_to(resolution), algorithm)
-        recorded_effects.append(Effect.of(recorded, recorded))
-        effects.append(Effect.of(again, recorded))
+        state = states[tags] if tags in states else _first_state(decision.tags == tags, decision, settings.quota.window)
+        states[tags], again = decide_again(state, resolved_to(decision, resolution), algorithm)
+        recorded_effects.append(Effect.of(decision, decision))
+        effects.append(Effect.of(again, decision))
     quotas.close()
     senders = sorted(
         (Sender(legible(user), legible(client), _totals(each)) for (user, client), each in _by_sender(effects).items()),
@@ -97,15 +96,15 @@ def _with_quota(
     return quotas
 
 
-def _resolve(recorded: RecordedDecision, quotas: CallbackTimeline, policy: Policy) -> Resolution | None:
+def _resolve(recorded: Decision, quotas: CallbackTimeline, policy: Policy) -> Resolution | None:
     """Return the quota of a request, enforced even if it is in shadow; None if a callback fails."""
     try:
-        return recorded.resolve(quotas, policy)._replace(shadow=False)
+        return resolve_again(recorded, quotas, policy)._replace(shadow=False)
     except BadRecord:
         return None
 
 
-def _first_state(same_bucket: bool, recorded: RecordedDecision, window: Window) -> Bucket | None:  # noqa: FBT001
+def _first_state(same_bucket: bool, recorded: Decision, window: Window) -> Bucket | None:  # noqa: FBT001
     """Return the bucket before its first request, with the recorded tokens; None if it differs or was full."""
     if not same_bucket or recorded.quota is None or recorded.tokens_before is None:
         return None

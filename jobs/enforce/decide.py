@@ -30,8 +30,6 @@ class EnforceConfig:
     policy: Policy
     decisions_topic: str
     dead_letters_topic: str
-    through_pandas: bool = False
-    """Whether the stateful stage uses pandas (`jobs.spark.keyed`)."""
 
     @property
     def algorithm(self) -> TokenBucket:
@@ -43,7 +41,7 @@ def decide_requests(resolved: DataFrame, config: EnforceConfig) -> DataFrame:
     """Decide resolved requests (`schemas.buckets.RESOLVED`) into answers (`schemas.kafka.ANSWER`)."""
     max_rows = int(resolved.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
     (output,) = ANSWERED.names
-    stage = KeyedStage(partial(_decide_bucket, config), output, max_rows, through_pandas=config.through_pandas)
+    stage = KeyedStage(partial(_decide_bucket, config), output, max_rows)
     return (
         resolved.groupBy("bucket")
         .applyInPandasWithState(stage, ANSWERED, STATE, "append", GroupStateTimeout.NoTimeout)

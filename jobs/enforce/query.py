@@ -62,7 +62,6 @@ def enforce_config(settings: Settings) -> EnforceConfig:
         policy=settings.policy,
         decisions_topic=settings.topics.decisions,
         dead_letters_topic=settings.topics.dead_letters,
-        through_pandas=settings.enforce.through_pandas,
     )
 
 

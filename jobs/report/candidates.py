@@ -29,7 +29,7 @@ class Candidates(msgspec.Struct, frozen=True):
 
 
 def read_candidates(file: Path) -> Candidates:
-    """Read the output of `backtest --json`.
+    """Read the output of `backtest --output json`.
 
     Raises:
         BadInput: the file cannot be read, or contains something else.

@@ -11,10 +11,10 @@ from pyspark.sql.types import DoubleType, LongType, StringType, StructField, Str
 
 from jobs.spark.bucket_order import in_bucket_order, record_batch
 from jobs.spark.worker import prepare_worker
+from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
 from quota.whatif.recommendation import Demand
-from quota.whatif.recorded import RecordedDecision
 from quota.whatif.required_quota import RequiredQuota
 from quota.whatif.tenancy import Tenancy
 from schemas.source import SOURCE
@@ -42,7 +42,7 @@ _DEMANDS = StructType(
     ]
 )
 
-_decode = msgspec.json.Decoder(RecordedDecision).decode
+_decode = msgspec.json.Decoder(Decision).decode
 
 
 def measure_demands(

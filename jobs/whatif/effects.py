@@ -29,10 +29,11 @@ from quota.admission.policy import Policy
 from quota.admission.resolve import Quotas
 from quota.algorithms.interface import Algorithm
 from quota.records import codec
+from quota.records.decision import Decision
 from quota.records.entity import Tags
 from quota.timeline.resolution import Resolution
 from quota.whatif.backtest import Effect, decide_again, differing_fields
-from quota.whatif.recorded import RecordedDecision
+from quota.whatif.recorded import resolve_again, resolved_to
 from schemas.source import SOURCE
 
 
@@ -47,13 +48,13 @@ class Candidate:
     enforces_shadow: bool = True
     """Whether quotas in shadow are enforced, so that a candidate shows their effect; otherwise they stay in shadow."""
 
-    def resolve(self, decision: RecordedDecision) -> Resolution:
+    def resolve(self, decision: Decision) -> Resolution:
         """Return the quota of a recorded request.
 
         Raises:
             BadRecord: a callback failed.
         """
-        resolution = decision.resolve(self.quotas, self.policy)
+        resolution = resolve_again(decision, self.quotas, self.policy)
         return resolution._replace(shadow=False) if self.enforces_shadow else resolution
 
 
@@ -66,7 +67,7 @@ _RESOLVED = StructType(
         StructField("bucket", StringType()),
         StructField("timestamp", LongType()),
         *SOURCE.fields,
-        StructField("decision", BinaryType()),  # JSON of a RecordedDecision
+        StructField("decision", BinaryType()),  # JSON of a decision
         StructField("resolution", BinaryType()),  # JSON; null for the recorded decision, which is not replayed
     ]
 )
@@ -103,7 +104,7 @@ def compute_effects(decisions: DataFrame, candidates: Sequence[Candidate], since
     )
 
 
-_decode = msgspec.json.Decoder(RecordedDecision).decode
+_decode = msgspec.json.Decoder(Decision).decode
 _decode_resolution = msgspec.json.Decoder(Resolution).decode
 
 
@@ -141,7 +142,7 @@ def _decide_batches(
                 current, state = (candidate, bucket), None
             decision = recorded = _decode(text)
             if candidate != AS_RECORDED:
-                resolved = recorded.resolved_to(_decode_resolution(resolution))
+                resolved = resolved_to(recorded, _decode_resolution(resolution))
                 state, decision = decide_again(state, resolved, algorithms[candidate])
             effect = Effect.of(decision, recorded)
             counted = effect if since is None else effect.counted_from(since)

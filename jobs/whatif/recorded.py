@@ -5,19 +5,20 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, DataType, StructField, StructType, TimestampType
+from pyspark.sql.types import BinaryType, StructField, StructType, TimestampType
 
 from jobs.audit.quota_change_rows import row_to_record
 from jobs.audit.tables.frames import read_table
 from jobs.audit.tables.specs import DECISIONS, QUOTA_CHANGES
 from quota.callbacks.timeline import CallbackTimeline
+from quota.records.decision import Decision
 from quota.settings import Settings
 from quota.timeline.change import to_change
-from quota.whatif.recorded import RecordedDecision
 
 RECORDED = StructType([StructField("decision", BinaryType())])
-"""The rows of recorded decisions: the JSON of a `quota.whatif.recorded.RecordedDecision`."""
+"""The rows of recorded decisions: the JSON of a `quota.records.decision.Decision`."""
 
+_NAMES = "map<string, string>"
 _ROWS_PER_PARTITION = 20_000
 
 
@@ -75,13 +76,17 @@ def add_recorded_changes(quotas: CallbackTimeline, spark: SparkSession, settings
 
 
 def _to_json(decisions: DataFrame) -> Column:
-    """Return the JSON of `RecordedDecision` from rows of `schemas.decisions.TABLE`."""
-    names = RecordedDecision.__struct_fields__
-    return F.to_json(F.struct(*(_json_column(name, decisions.schema[name].dataType) for name in names)))
+    """Return the JSON of decisions from rows of `schemas.decisions.TABLE`; older rows lack some values."""
+    values = {name: F.col(name) for name in Decision.__struct_fields__}
+    values |= {name: F.unix_millis(value) for name, value in values.items() if _is_time(decisions, name)}
+    values |= {name: F.coalesce(values[name], F.lit(False)) for name in ("exempt", "apply")}
+    values["more_tags"] = F.coalesce(values["more_tags"], F.from_json(F.lit("{}"), _NAMES))
+    values["quota_entity"] = F.from_json(values["quota_entity"], _NAMES)  # a map tells null from absent
+    return F.to_json(F.struct(*(value.alias(name) for name, value in values.items())), {"ignoreNullFields": "false"})
 
 
-def _json_column(name: str, kind: DataType) -> Column:
-    return (F.unix_millis(F.col(name)) if isinstance(kind, TimestampType) else F.col(name)).alias(name)
+def _is_time(rows: DataFrame, name: str) -> bool:
+    return isinstance(rows.schema[name].dataType, TimestampType)
 
 
 def _in_epoch_ms(rows: DataFrame) -> DataFrame:

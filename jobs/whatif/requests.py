@@ -11,10 +11,10 @@ from quota.algorithms.registry import AlgorithmName, make_algorithm
 from quota.errors import BadInput, MutationQuotaError
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
+from quota.records.decision import Decision
 from quota.settings import Settings
 from quota.text import plural
 from quota.timeline.timeline import QuotaTimeline
-from quota.whatif.recorded import RecordedDecision
 from quota.whatif.simulation import simulate
 
 _log = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ def read_requests(settings: Settings, file: str, since: int | None = None, until
             else:
                 requests.valid += 1
                 if (since is None or since <= answer.timestamp) and (until is None or answer.timestamp < until):
-                    requests.add(RecordedDecision.of(answer))
+                    requests.add(answer)
     table = requests.to_table()
     first = requests.first_error
     if not requests.valid:
@@ -75,7 +75,7 @@ class _Requests:
         self.invalid += 1
         self.first_error = self.first_error or f"line {letter.source.offset + 1}: {letter.error}"
 
-    def add(self, decision: RecordedDecision) -> None:
+    def add(self, decision: Decision) -> None:
         self._rows.append(codec.encode(decision))
         if len(self._rows) == _ROWS_PER_BATCH:
             self._pack()

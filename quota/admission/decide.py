@@ -75,9 +75,9 @@ def _decision(resolved: ResolvedRequest, admission: Admission) -> Decision:
         record.timestamp,
         record.source,
         request.apply,
-        None if request.expires_at is msgspec.UNSET else request.expires_at,
+        request.expires_at,
         Repeat(repeats.decision_id, repeats.topics) if repeats else None,
-        None if request.observed is msgspec.UNSET else request.observed,
+        request.observed,
     )
 
 

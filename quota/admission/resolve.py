@@ -2,7 +2,6 @@
 
 from typing import Protocol
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from quota.admission.policy import Policy
@@ -32,12 +31,12 @@ def resolve(record: Record, quotas: Quotas, policy: Policy) -> ResolvedRequest |
     """
     try:
         request = valid_request(record, policy)
-        if request.observed is not UNSET:
+        if request.observed is not None:
             record = replace(record, timestamp=min(request.observed.at, record.timestamp))
         resolution = resolve_quota(request.user, request.client_id, record.timestamp, quotas, policy)
     except BadRecord as error:
         return make_dead_letter(record, str(error), policy.max_bytes)
-    return ResolvedRequest(record, request, resolution if request.observed is UNSET else in_shadow(resolution))
+    return ResolvedRequest(record, request, resolution if request.observed is None else in_shadow(resolution))
 
 
 def resolve_quota(user: str, client_id: str, at: int, quotas: Quotas, policy: Policy) -> Resolution:

@@ -30,7 +30,7 @@ def valid_request(record: Record, policy: Policy) -> MutationRequest:
         )
     request = read_request(record.value)
     _check_limits(request, policy)
-    if request.observed is not msgspec.UNSET:
+    if request.observed is not None:
         _check_observed(request.observed, len(request.topics), record, policy)
     request = _identified(request, record, policy)
     record.check_stamped()

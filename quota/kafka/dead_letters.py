@@ -71,7 +71,7 @@ def send(settings: Settings, letters: Iterable[tuple[StoredDeadLetter, bytes]]) 
     """Send records again, with their own keys, as new records of their topics.
 
     Raises:
-        ClusterError: the cluster does not acknowledge them in time.
+        ClusterError: one of them cannot be written, or the cluster does not acknowledge them in time.
     """
     writer = RequestWriter(settings)
     for letter, value in letters:

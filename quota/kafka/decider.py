@@ -75,7 +75,7 @@ class Decider:
             try:
                 self._writer.poll()
                 for received in self._reader.read(_POLL_SECONDS):
-                    on_answer(received)
+                    _pass_on(received, on_answer)
             except Exception:  # noqa: BLE001 without this thread nobody would be answered
                 _log.exception("cannot read decisions, retrying")
                 self._closed.wait(_RETRY_SECONDS)
@@ -98,3 +98,10 @@ class Decider:
         if message not in self._logged:
             self._logged.add(message)
             _log.warning("%s", message)
+
+
+def _pass_on(received: ReceivedAnswer, on_answer: OnAnswer) -> None:
+    try:
+        on_answer(received)
+    except Exception:  # noqa: BLE001 the other answers of the batch have their own receivers
+        _log.exception("cannot process an answer")

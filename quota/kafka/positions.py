@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.clients import client_config, cluster_errors
+from quota.kafka.producing import produce
 from quota.kafka.reading import message_source, read_topic
 from quota.records import codec
 from quota.settings import Settings
@@ -26,7 +27,6 @@ _log = logging.getLogger(__name__)
 
 _MIN_TIMEOUT_SECONDS = 30.0
 _LATEST_POSITIONS = 1000
-_FULL_QUEUE_SECONDS = 0.1
 
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH})  # noqa: SLF001
 
@@ -129,13 +129,7 @@ class PositionWriter:
         Raises:
             KafkaException: it is too large, or the producer failed; inside `errors`, a ClusterError.
         """
-        while True:
-            try:
-                self.producer.produce(topic, value, key)
-            except BufferError:  # its queue is full
-                self.producer.poll(_FULL_QUEUE_SECONDS)
-            else:
-                return
+        produce(self.producer, topic, value, key)
 
     def commit(self) -> None:
         """End the transaction: its records and its position appear together.

@@ -3,12 +3,14 @@
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Message, TopicPartition
 
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.clients import client_config, cluster_errors
+from quota.kafka.producing import RecordProducer
 from quota.kafka.reading import make_consumer, message_source, offset_range, poll_batch, topic_partitions
 from quota.kafka.timing import Every
 from quota.records import codec
@@ -22,9 +24,9 @@ _log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.01
 _MAX_MESSAGES = 1000
-_DECISION_HEAD = 512
-"""The prefix of a decision [bytes] that contains its own id, which is shorter than 300, and the beginning of the
-request id."""
+_ANSWER_HEAD = 512
+"""The prefix of a decision or a result [bytes] that contains its own id, which is shorter than 300, and the beginning
+of the request id."""
 _REFRESH_SECONDS = 30.0
 _REFRESH_TIMEOUT_SECONDS = 1.0
 
@@ -61,7 +63,8 @@ class RequestWriter:
             "message.max.bytes": settings.limits.max_request_bytes * 2,
         }
         self._config = client_config(settings.kafka.connection, {**own, **(overrides or {})})
-        self._producer = Producer(self._config)
+        self._records = RecordProducer(self._config)
+        self._producer = self._records.producer
 
     def check_topic(self, user: str) -> None:
         """Check that the topic for a user's requests exists.
@@ -79,7 +82,7 @@ class RequestWriter:
             raise ClusterError(problem)
 
     def send(self, *requests: MutationRequest, on_delivery: DeliveryCallback | None = None) -> None:
-        """Enqueue requests, in this order.
+        """Enqueue requests, in this order, as `send_bytes` does.
 
         Raises:
             BadInput: each user has a request topic, and this user's name cannot be part of a topic name.
@@ -91,10 +94,21 @@ class RequestWriter:
     def send_bytes(
         self, topic: str, value: bytes | None, key: bytes | None = None, on_delivery: DeliveryCallback | None = None
     ) -> None:
-        """Enqueue any record."""
-        self._producer.produce(topic, value, key, on_delivery=on_delivery)
-        if on_delivery is None:  # the caller has no reason to call `poll`
-            self._producer.poll(0)
+        """Enqueue any record.
+
+        With `on_delivery`, this never waits, and errors of delivery are passed to it by `poll`. Without, this waits
+        while the queue is full, and errors are raised by the next call or by `flush`.
+
+        Raises:
+            BufferError: the queue is full, and there is an `on_delivery`.
+            KafkaException: the record is too large, and there is an `on_delivery`.
+            ClusterError: this record or an earlier one cannot be written, and there is no `on_delivery`.
+        """
+        if on_delivery is not None:
+            self._producer.produce(topic, value, key, on_delivery=on_delivery)
+            return
+        with self._errors():
+            self._records.send(topic, value, key)
 
     def poll(self) -> None:
         """Call the callbacks of requests that were delivered or failed."""
@@ -104,10 +118,13 @@ class RequestWriter:
         """Wait until all requests are acknowledged.
 
         Raises:
-            ClusterError: some are not acknowledged in time.
+            ClusterError: some could not be written, or are not acknowledged in time.
         """
-        if self._producer.flush(seconds):
-            raise ClusterError(f"requests were not acknowledged in {seconds:.0f} s")
+        with self._errors():
+            self._records.flush(seconds)
+
+    def _errors(self) -> AbstractContextManager[None]:
+        return cluster_errors(f"send requests to Kafka at {self._kafka.bootstrap_servers}", self._config)
 
 
 Answer = Decision | DeadLetter | MutationResult
@@ -141,8 +158,8 @@ class AnswerReader:
             from_beginning: whether to read existing records, too.
             since: the time from which on existing records are also read [epoch ms].
             results: whether to read results, too.
-            only: the prefix of the request ids whose decisions are read; other decisions are skipped without being
-                parsed.
+            only: the prefix of the request ids whose decisions and results are read; others are skipped without
+                being parsed.
             overrides: librdkafka's settings, which take precedence over `settings`.
 
         Raises:
@@ -155,7 +172,7 @@ class AnswerReader:
         }
         if results:
             self._readers[topics.results] = read_result
-        self._decisions = topics.decisions
+        self._dead_letters = topics.dead_letters
         self._only = f'"request_id":"{only}'.encode() if only else b""
         self._consumer = make_consumer(settings.kafka.connection, "mutation-quota-answers", overrides)
         self._assigned: set[tuple[str, int]] = set()
@@ -177,7 +194,7 @@ class AnswerReader:
             if (failure := message.error()) is not None:
                 self._warn_if_forbidden(message.topic() or "", failure)
                 continue  # the consumer recovers by itself
-            if self._only and self._is_decision_for_others(message):
+            if self._only and self._is_for_others(message):
                 continue
             source = message_source(message)
             try:
@@ -191,9 +208,9 @@ class AnswerReader:
         """Close the connection."""
         self._consumer.close()
 
-    def _is_decision_for_others(self, message: Message) -> bool:
-        """Return whether the first bytes of a message show a decision whose request id has another prefix."""
-        return message.topic() == self._decisions and self._only not in (message.value() or b"")[:_DECISION_HEAD]
+    def _is_for_others(self, message: Message) -> bool:
+        """Return whether the first bytes of a decision or a result show a request id with another prefix."""
+        return message.topic() != self._dead_letters and self._only not in (message.value() or b"")[:_ANSWER_HEAD]
 
     def _warn_if_forbidden(self, topic: str, error: KafkaError) -> None:
         """Warn once per topic: there is no other sign that its answers are missed."""

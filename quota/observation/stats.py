@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from msgspec import UNSET
-
 from quota.records.request import MutationRequest
 from quota.text import plural
 
@@ -37,7 +35,7 @@ class FollowStats:
         self.requests += 1
         if not request.validate_only:
             self.mutations += sum(topic.partitions for topic in request.topics)
-        if request.observed is not UNSET:
+        if request.observed is not None:
             self.refused_topics += sum(map(bool, request.observed.error_codes))
             self.assumed_topics += len(request.observed.assumed)
 

@@ -2,7 +2,6 @@
 
 import base64
 import codecs
-import enum
 import re
 import typing
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import msgspec
 
 from quota.errors import BadRecord
-from quota.records.nulls import drop_nulls
 
 T = typing.TypeVar("T")
 
@@ -19,14 +17,10 @@ _MAX_DEPTH = 100  # far below any interpreter's recursion limit, so that all cal
 # Possessive, with an alternative for an unclosed string: linear in the length, whatever the bytes.
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.?)*+(?:"|\Z)|([\[{])|([\]}])', re.DOTALL)
 _LOCATED = re.compile(r"(?P<reason>.*) - at `\$\.?(?P<path>.*)`", re.DOTALL)
-_MISSING = re.compile(r"Object missing required field `(?P<field>[^`]*)`")
-_GOT_NULL = "got `null`"
-_EMPTY = "Expected `str` of length >= 1"
-_EXPECTED = "Expected "
-_TYPE = re.compile(r"`([^`]*)`")
-_JSON_TYPES = {"int": "integer", "float": "number", "str": "string", "bool": "boolean"}
-"""JSON's names of types, by Python's."""
-_STEP = re.compile(r"\[(\d+)\]|([^.\[\]]+)")
+_STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
+_ELEMENT = "[]"
+_REQUIRED = re.compile(r"Object missing required field `(.*)`")
+_MISSING = "missing"
 
 NOT_TEXT = "value: not UTF-8"
 """The beginning of the error for bytes that are not UTF-8."""
@@ -47,27 +41,56 @@ def decode(value: bytes | None, decoder: msgspec.json.Decoder[T]) -> T:
         raise BadRecord(f"value: JSON nested deeper than {_MAX_DEPTH} levels (value: {_show(value)})")
     try:
         try:
-            return _decode(value, decoder)
+            return decoder.decode(value)
         except msgspec.ValidationError as error:
-            raise BadRecord(_explain(str(error), value, decoder.type)) from None
+            return _without_nulls(value, decoder.type, str(error))
     except msgspec.DecodeError as error:
         reason = str(error).removeprefix("JSON is malformed: ")
         raise BadRecord(f"value: not JSON: {reason} (value: {_show(value)})") from None
 
 
-def _decode(value: bytes, decoder: msgspec.json.Decoder[T]) -> T:
-    """Decode JSON without the optional fields that are null.
+def _without_nulls(value: bytes, kind: type[T], message: str) -> T:
+    """Decode JSON without the fields that are null where their type has no null, such as a user.
+
+    It is converted once more for each such field, of which a record has few; in a list, all elements lose the field.
 
     Raises:
-        msgspec.DecodeError: the bytes are not JSON, or do not match the decoder's type.
+        BadRecord: the JSON does not match the type for another reason; `message` is msgspec's first reason.
+        msgspec.DecodeError: the bytes are not JSON.
     """
     try:
-        return decoder.decode(value)
-    except msgspec.ValidationError as error:
-        if _GOT_NULL not in str(error):
-            raise
-    # Decoding twice costs some microseconds, and only records with such a null.
-    return msgspec.convert(drop_nulls(msgspec.json.decode(value), decoder.type), decoder.type)
+        fields = msgspec.json.decode(value)
+    except msgspec.ValidationError:  # a number that does not fit into a float
+        raise BadRecord(_explain(message, value)) from None
+    dropped: dict[tuple[str, ...], str] = {}
+    while True:
+        path = _locate(message)[1]
+        steps = tuple(name or _ELEMENT for _, name in _STEP.findall(path))
+        explained = _explain(message, value, fields)
+        if steps in dropped:  # it was required
+            raise BadRecord(dropped[steps])
+        if not steps or steps[-1] == _ELEMENT or not _drop_nulls(fields, steps):
+            raise BadRecord(explained)
+        dropped[steps] = explained
+        try:
+            return msgspec.convert(fields, kind)
+        except msgspec.ValidationError as error:
+            message = str(error)
+
+
+def _drop_nulls(fields: Any, steps: tuple[str, ...]) -> bool:  # noqa: ANN401 any JSON
+    """Remove a field where it is null; return whether there was one."""
+    holders = [fields]
+    for step in steps[:-1]:
+        if step == _ELEMENT:
+            holders = [element for holder in holders if isinstance(holder, list) for element in holder]
+        else:
+            holders = [holder[step] for holder in holders if isinstance(holder, dict) and step in holder]
+    name = steps[-1]
+    holders = [holder for holder in holders if isinstance(holder, dict) and holder.get(name, ...) is None]
+    for holder in holders:
+        del holder[name]
+    return bool(holders)
 
 
 def check_text(value: bytes, *, whole: bool = True) -> None:
@@ -94,46 +117,26 @@ def text(value: bytes) -> str:
         return base64.b64encode(value).decode()
 
 
-def _explain(message: str, value: bytes, expected: type) -> str:
-    """Rephrase msgspec's message to begin with the field and to end with its value.
+def _explain(message: str, value: bytes, fields: Any = None) -> str:  # noqa: ANN401 any JSON
+    """Return msgspec's sentence, after the path of the field and before its value, or all of the JSON if unknown."""
+    reason, path = _locate(message)
+    if reason == _MISSING:
+        return f"{path}: {_MISSING}"
+    try:
+        for index, name in _STEP.findall(path):
+            fields = fields[int(index)] if index else fields[name]
+        value = encode(fields)
+    except (LookupError, TypeError, ValueError):  # an element of a map, or the field is repeated
+        pass
+    return f"{path or 'value'}: {reason[0].lower()}{reason[1:].replace('`', '')} (value: {_show(value)})"
 
-    Raises:
-        msgspec.DecodeError: the bytes after that field are not JSON.
-    """
+
+def _locate(message: str) -> tuple[str, str]:
+    """Return the reason and the path of msgspec's message; an empty path for the whole record."""
     located = _LOCATED.fullmatch(message)
     reason, path = (located["reason"], located["path"]) if located else (message, "")
-    missing = _MISSING.fullmatch(reason)
-    if missing:
-        return f"{path + '.' if path else ''}{missing['field']}: missing"
-    if reason == _EMPTY:
-        return f'{path or "value"}: empty, expected at least one character (value: "")'
-    if reason.startswith("Invalid enum value"):
-        reason = f"expected one of {', '.join(_members(expected, path))}"
-    if reason.startswith(_EXPECTED):
-        reason = _TYPE.sub(
-            lambda match: " or ".join(_JSON_TYPES.get(each, each) for each in match[1].split(" | ")), reason
-        )
-    reason = reason[0].lower() + reason[1:].replace("`", "")
-    return f"{path or 'value'}: {reason} (value: {_show(_find(value, path))})"
-
-
-def _members(expected: type, field: str) -> list[str]:
-    """Return the values of an enum field."""
-    hint = typing.get_type_hints(expected)[field]
-    return [str(member.value) for member in hint] if issubclass(hint, enum.Enum) else []
-
-
-def _find(value: bytes, path: str) -> bytes:
-    """Return the JSON of the value at a path, or all of it where the path leads nowhere."""
-    try:
-        found: Any = msgspec.json.decode(value)
-        for index, name in _STEP.findall(path):
-            found = found[int(index)] if index else found[name]
-    except (LookupError, TypeError):  # the field is repeated, and the error is in the other one
-        return value
-    except msgspec.ValidationError:  # a number that does not fit into a float
-        return value
-    return encode(found)
+    missing = _REQUIRED.fullmatch(reason)
+    return (_MISSING, f"{path}.{missing[1]}".removeprefix(".")) if missing else (reason, path)
 
 
 def _show(value: bytes) -> str:

@@ -13,9 +13,13 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     """An invalid record: the error, and the value as received (base64 if it is not UTF-8; then `error` states this)."""
 
     error: str
+    """reason in a sentence, with the invalid field and its value"""
     value: str | None
+    """value of the invalid record, in base64 if it is not UTF-8; null if it had none"""
     timestamp: int | None
+    """time of that record; null if its producer set it [epoch ms]"""
     source: Source
+    """position of the invalid record in Kafka"""
 
     @property
     def original_value(self) -> bytes:

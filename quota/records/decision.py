@@ -1,13 +1,12 @@
 """A decision: the answer to one request, and its charges."""
 
 import enum
-from collections.abc import Sequence
-from typing import Protocol
 
 import msgspec
 
 from quota.records import codec
 from quota.records.entity import QuotaEntity, Tags
+from quota.records.fields import Int
 from quota.records.quota import Quota
 from quota.records.record import Source
 from quota.records.request import Mode, Observed, Operation, TopicDetails
@@ -32,136 +31,107 @@ class TopicDecision(TopicDetails, frozen=True):
     """The answer for one topic, with the details of its request."""
 
     name: str
-    partitions: int
-    error_code: int
+    """name of the topic"""
+    partitions: Int
+    """cost of the topic: partitions created, added or deleted [mutations]"""
+    error_code: Int
+    """Kafka's error code: 0 or 89"""
     error: str
+    """Kafka's name of the error: NONE or THROTTLING_QUOTA_EXCEEDED"""
     error_message: str | None
+    """reason in a sentence; null if the topic is admitted"""
 
 
 class Shadow(msgspec.Struct, frozen=True):
     """The answer that a quota in shadow would have given; `error_codes` in the order of the request's topics."""
 
     outcome: Outcome
-    error_codes: list[int]
-    controller_throttle_ms: int
-    throttle_time_ms: int
+    """outcome without shadow: ADMITTED, PARTIAL or REJECTED"""
+    error_codes: list[Int]
+    """error code of each topic, 0 or 89, in the request's order"""
+    controller_throttle_ms: Int
+    """throttle time of the bucket alone [ms]"""
+    throttle_time_ms: Int
+    """throttle time that would have been returned to the client [ms]"""
 
 
 class Repeat(msgspec.Struct, frozen=True):
     """The decision that admitted the same request before: its first `topics` topics are not charged again."""
 
     decision_id: str
-    topics: int
+    """id of the earlier decision, which admitted the same request"""
+    topics: Int
+    """number of leading topics that are not charged again"""
 
 
-class _Topic(Protocol):
-    @property
-    def partitions(self) -> int: ...
-    @property
-    def error_code(self) -> int: ...
+class Decision(msgspec.Struct, frozen=True):
+    """The answer to one request; times in ms, `timestamp` and `retry_at` since the epoch, tokens in mutations.
 
-
-class _Decided(Protocol):
-    """The fields of a decision from which its charges follow."""
-
-    @property
-    def topics(self) -> Sequence[_Topic]: ...
-    @property
-    def validate_only(self) -> bool: ...
-    @property
-    def repeats(self) -> Repeat | None: ...
-    @property
-    def shadow(self) -> Shadow | None: ...
-    @property
-    def controller_throttle_ms(self) -> int: ...
-    @property
-    def throttle_time_ms(self) -> int: ...
-    @property
-    def quota(self) -> float | None: ...
-    @property
-    def paid_topics(self) -> int: ...
-    @property
-    def free_topics(self) -> int: ...
-    @property
-    def error_codes(self) -> list[int]: ...
-
-
-class Charges:
-    """The costs of a decision, and of its row in the audit's table; implemented only here in Python.
-
-    `jobs.audit.effective` states the same in SQL.
+    Its costs are stated here for Python, and in `jobs.audit.effective` for SQL.
     """
 
-    __slots__ = ()
-
-    @property
-    def verdict(self: _Decided) -> _Decided | Shadow:
-        """The answer as the quota decided: that of the quota in shadow, or else the decision itself."""
-        return self.shadow or self
-
-    @property
-    def paid_topics(self: _Decided) -> int:
-        """The number of leading topics that an earlier decision on the same request has charged."""
-        return self.repeats.topics if self.repeats else 0
-
-    @property
-    def free_topics(self: _Decided) -> int:
-        """The number of leading topics that cost nothing: all topics of a validate-only request, or the paid ones."""
-        return len(self.topics) if self.validate_only else self.paid_topics
-
-    @property
-    def costs(self: _Decided) -> list[int]:
-        """The mutations that each topic costs if it is admitted, without the free topics."""
-        return [topic.partitions for topic in self.topics[self.free_topics :]]
-
-    @property
-    def error_codes(self: _Decided) -> list[int]:
-        """The error code of each topic as the quota decided, also where it is in shadow and all are admitted."""
-        return self.shadow.error_codes if self.shadow else [topic.error_code for topic in self.topics]
-
-    @property
-    def charged(self: _Decided) -> list[int]:
-        """The mutations of each topic that the bucket was charged; empty without a bucket."""
-        if self.quota is None:
-            return []
-        decided = zip(self.topics, self.error_codes, strict=True)
-        return [topic.partitions for topic, code in list(decided)[self.free_topics :] if not code]
-
-
-class Decision(Charges, msgspec.Struct, frozen=True):
-    """The answer to one request; times in ms, `timestamp` and `retry_at` since the epoch, tokens in mutations."""
-
     decision_id: str
+    """id of the decision: topic-partition-offset of the request"""
     request_id: str
+    """the sender's id of the request"""
     user: str
+    """the principal; ANONYMOUS if the request has none"""
     client_id: str
+    """the client-id; '<none>' if the request has none"""
     operation: Operation
+    """CREATE_TOPICS, CREATE_PARTITIONS or DELETE_TOPICS"""
     validate_only: bool
+    """whether the request is only validated: never charged, never refused"""
     mode: Mode
+    """STRICT: refused while the bucket is in debt; PERMISSIVE: only throttled"""
     user_tag: str
+    """user tag of the bucket; empty if it has none"""
     client_tag: str
+    """client-id tag of the bucket; empty if it has none"""
     more_tags: dict[str, str]
+    """other tags of the bucket, set by a callback"""
     callback: str | None
+    """callback class that resolved the quota; null for the eight levels"""
     quota: float | None
+    """Q, the quota; null for unlimited [mutations/s]"""
     burst: float | None
+    """B, the burst; null for unlimited [mutations]"""
     max_debt_ms: int | None
+    """bound on debt of the quota; null for none [ms]"""
     quota_entity: QuotaEntity | None
+    """entity whose quota applied, as in the quota log; null for none"""
     exempt: bool
+    """whether the settings exempt the user from throttling"""
     outcome: Outcome
+    """ADMITTED: all topics; PARTIAL: some; REJECTED: none"""
     topics: list[TopicDecision]
-    controller_throttle_ms: int
-    request_throttle_ms: int
-    throttle_time_ms: int
+    """answer for each topic, in the request's order"""
+    controller_throttle_ms: Int
+    """throttle time of the bucket alone [ms]"""
+    request_throttle_ms: Int
+    """throttle time of the request quota, as given in the request [ms]"""
+    throttle_time_ms: Int
+    """throttle time that was returned to the client [ms]"""
     retry_at: int
+    """time at which the client may try again: timestamp + throttle_time_ms [epoch ms]"""
     shadow: Shadow | None
+    """answer that a quota in shadow would have given; null if it is not in shadow"""
     tokens_before: float | None
+    """K before the request; null for unlimited [mutations]"""
     tokens: float | None
+    """K after the request; null for unlimited [mutations]"""
     timestamp: int
+    """time of the request [epoch ms]"""
     source: Source
+    """position of the request in Kafka"""
     apply: bool = False
+    """whether an applier carries the mutation out; false if the sender does"""
     expires_at: int | None = None
+    """time after which the mutation is no longer started; null for no limit [epoch ms]"""
     repeats: Repeat | None = None
+    """earlier decision that this request repeats, so that it is not charged again; null if none"""
     observed: Observed | None = None
+    """answer of the cluster, for a request from a request log; null otherwise"""
 
     @property
     def tags(self) -> Tags:
@@ -172,6 +142,44 @@ class Decision(Charges, msgspec.Struct, frozen=True):
     def applied_quota(self) -> Quota | None:
         """The quota that was applied, with its effective burst; None without a quota."""
         return None if self.quota is None else Quota(self.quota, self.burst, self.max_debt_ms)
+
+    @property
+    def verdict(self) -> "Decision | Shadow":
+        """The answer as the quota decided: that of the quota in shadow, or else the decision itself."""
+        return self.shadow or self
+
+    @property
+    def paid_topics(self) -> int:
+        """The number of leading topics that an earlier decision on the same request has charged."""
+        return self.repeats.topics if self.repeats else 0
+
+    @property
+    def free_topics(self) -> int:
+        """The number of leading topics that cost nothing: all topics of a validate-only request, or the paid ones."""
+        return len(self.topics) if self.validate_only else self.paid_topics
+
+    @property
+    def costs(self) -> list[int]:
+        """The mutations that each topic costs if it is admitted, without the free topics."""
+        return [topic.partitions for topic in self.topics[self.free_topics :]]
+
+    @property
+    def error_codes(self) -> list[int]:
+        """The error code of each topic as the quota decided, also where it is in shadow and all are admitted."""
+        return self.shadow.error_codes if self.shadow else [topic.error_code for topic in self.topics]
+
+    @property
+    def charged(self) -> list[int]:
+        """The mutations of each topic that the bucket was charged; empty without a bucket."""
+        if self.quota is None:
+            return []
+        decided = zip(self.topics, self.error_codes, strict=True)
+        return [topic.partitions for topic, code in list(decided)[self.free_topics :] if not code]
+
+    @property
+    def admitted(self) -> list[bool]:
+        """Whether each topic was admitted in the answer that the client got: always, if the quota is in shadow."""
+        return [topic.error_code == ErrorCode.NONE.value for topic in self.topics]
 
 
 _decoder = msgspec.json.Decoder(Decision)

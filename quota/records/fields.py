@@ -1,4 +1,4 @@
-"""Constrained types of record fields: timestamps, rates and durations."""
+"""Types of record fields: timestamps, rates, durations, and the size of numbers in tables."""
 
 import sys
 from typing import Annotated
@@ -13,4 +13,6 @@ BEGINNING = -(2**63)
 
 EpochMs = Annotated[int, msgspec.Meta(ge=0, le=MAX_EPOCH_MS)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=sys.float_info.max)]
-DebtMs = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+DebtMs = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1, extra={"bits": 64})]
+Int = Annotated[int, msgspec.Meta(extra={"bits": 32})]
+"""A number that a table stores in 32 bits, which is not checked; numbers without a bound of 32 bits have 64."""

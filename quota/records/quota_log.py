@@ -48,15 +48,21 @@ class QuotaRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     entity: QuotaEntity
     """The entity whose quota is set."""
     controller_mutation_rate: Positive | None
-    """The quota in mutations/s; None removes it."""
+    """Q, the quota; null if it was removed [mutations/s]"""
     controller_mutation_burst: Positive | None = None
+    """burst; null for Q * S * W [mutations]"""
     max_debt_ms: DebtMs | None = None
+    """bound on debt, as a throttle time; null for none [ms]"""
     shadow: bool = False
+    """whether the quota is in shadow: computed and reported, but not enforced"""
     effective_at: EpochMs | None = None
+    """time from which the change takes effect, if it is later than the record [epoch ms]"""
     altered_by: str | None = None
+    """author of the change"""
     comment: str | None = None
+    """reason of the change"""
     altered_configs: list[str] | None = None
-    """The configs that change, where the rest is copied from the previous quota; None where all are set."""
+    """configs that change, if the others are copied from the previous quota; null if all are set"""
     cancelled: bool = False
     """Whether it cancels the scheduled change that it repeats; it has to come before that change takes effect."""
 

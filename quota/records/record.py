@@ -7,6 +7,7 @@ from typing import Any, Self
 import msgspec
 
 from quota.errors import BadRecord
+from quota.records.fields import Int
 
 _ID = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>[0-9]{1,9})-(?P<offset>[0-9]{1,18})")
 
@@ -15,8 +16,11 @@ class Source(msgspec.Struct, frozen=True):
     """The position of a record in Kafka."""
 
     topic: str
-    partition: int
+    """name of the topic"""
+    partition: Int
+    """number of the partition"""
     offset: int
+    """offset in the partition"""
 
     @classmethod
     def parse(cls, text: str) -> Self | None:

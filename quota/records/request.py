@@ -39,20 +39,20 @@ STRICT_SINCE = {Operation.CREATE_TOPICS: 6, Operation.CREATE_PARTITIONS: 3, Oper
 """The first API version whose clients know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 
 
-class TopicDetails(msgspec.Struct, frozen=True, kw_only=True):
+class TopicDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The fields that carrying out a topic's mutation needs besides its name and cost, as in Kafka's protocol.
 
     None of them influences the decision. A field that is absent from a request is absent from its decision, too.
     """
 
-    count: Int32 | msgspec.UnsetType = msgspec.UNSET
-    """CREATE_PARTITIONS: the total number of partitions afterwards."""
-    replication_factor: Int16 | msgspec.UnsetType = msgspec.UNSET
-    """CREATE_TOPICS: the replication factor; -1 or absent for the cluster's default."""
-    assignments: list[list[Int32]] | msgspec.UnsetType = msgspec.UNSET
-    """The brokers of the replicas of each new partition."""
-    configs: dict[str, str] | msgspec.UnsetType = msgspec.UNSET
-    """CREATE_TOPICS: the configs of the topic."""
+    count: Int32 | None = None
+    """CREATE_PARTITIONS: total number of partitions afterwards; null if not given"""
+    replication_factor: Int16 | None = None
+    """CREATE_TOPICS: replication factor; null or -1 for the cluster's default"""
+    assignments: list[list[Int32]] | None = None
+    """brokers of each new partition; null if not given"""
+    configs: dict[str, str] | None = None
+    """CREATE_TOPICS: configs of the topic; null if not given"""
 
 
 class TopicMutation(TopicDetails, frozen=True):
@@ -68,15 +68,15 @@ class Observed(msgspec.Struct, frozen=True):
     """The answer of a cluster to a request that it processed without a decision, from a broker's request log."""
 
     at: EpochMs
-    """The time at which the broker received the request [epoch ms]; it is decided as of this time."""
+    """time at which the broker received the request, as of which it is decided [epoch ms]"""
     error_codes: list[Int16]
-    """The cluster's answer for each topic, in the request's order: 0, or 89 (THROTTLING_QUOTA_EXCEEDED)."""
+    """the cluster's error code for each topic, in the request's order: 0 or 89 (THROTTLING_QUOTA_EXCEEDED)"""
     throttle_time_ms: Int32 = 0
-    """The throttle time that the cluster sent to the client [ms]."""
+    """throttle time that the cluster returned to the client [ms]"""
     took_ms: Int32 = 0
-    """How long the cluster took to answer [ms]."""
+    """time that the cluster took to answer [ms]"""
     assumed: list[Int32] = []
-    """The indexes of topics whose cost is not in the log; `partitions` is an assumption there."""
+    """indexes of topics whose cost is not in the log; their `partitions` is an assumption"""
 
 
 class MutationRequest(msgspec.Struct, frozen=True):
@@ -102,10 +102,10 @@ class MutationRequest(msgspec.Struct, frozen=True):
     """The time for which the broker held the request back [ms]; it is subtracted from the throttle time."""
     apply: bool = True
     """Whether an applier carries the mutation out; false if the sender does."""
-    expires_at: EpochMs | msgspec.UnsetType = msgspec.UNSET
+    expires_at: EpochMs | None = None
     """The time from which the mutation must not be carried out [epoch ms], since its sender no longer waits."""
 
-    observed: Observed | msgspec.UnsetType = msgspec.UNSET
+    observed: Observed | None = None
     """The cluster's answer, if the mutation is carried out already: the request is decided in shadow, and never
     applied."""
 
@@ -125,11 +125,11 @@ def read_request(value: bytes | None) -> MutationRequest:
         BadRecord: the record is not a request; the message names the field and the value.
     """
     request = codec.decode(value, _decoder)
-    if request.user and request.client_id and request.observed is msgspec.UNSET:
+    if request.user and request.client_id and request.observed is None:
         return request
     return msgspec.structs.replace(
         request,
         user=request.user or ANONYMOUS,
         client_id=request.client_id or NO_CLIENT_ID,
-        apply=request.apply and request.observed is msgspec.UNSET,
+        apply=request.apply and request.observed is None,
     )

@@ -30,9 +30,6 @@ class EnforceSettings(Section):
     fail_on_data_loss: bool = True
     """Whether the query fails if requests were removed from their topic undecided. Otherwise they are skipped."""
 
-    through_pandas: bool = False
-    """Whether the stateful stage uses pandas, as unmodified PySpark does: a slower fallback."""
-
     with_audit: bool = False
     """Whether the audit runs in the same process."""
 

@@ -4,13 +4,11 @@ from typing import NamedTuple
 
 from quota.admission.decide import decide
 from quota.algorithms.interface import Algorithm, S
+from quota.records.decision import Decision
 from quota.timeline.resolution import ResolvedRequest
-from quota.whatif.recorded import RecordedDecision
 
 
-def decide_again(
-    state: S | None, resolved: ResolvedRequest, algorithm: Algorithm[S]
-) -> tuple[S | None, RecordedDecision]:
+def decide_again(state: S | None, resolved: ResolvedRequest, algorithm: Algorithm[S]) -> tuple[S | None, Decision]:
     """Decide the next request of a bucket with the code that the jobs run.
 
     Args:
@@ -22,14 +20,14 @@ def decide_again(
         The state afterwards, and the decision.
     """
     after, (decision,) = decide(state, [resolved], algorithm)
-    return after, RecordedDecision.of(decision)
+    return after, decision
 
 
-def differing_fields(decision: RecordedDecision, recorded: RecordedDecision) -> tuple[str, ...]:
+def differing_fields(decision: Decision, recorded: Decision) -> tuple[str, ...]:
     """Return the fields in which two decisions on a request differ."""
     if decision == recorded:
         return ()
-    names = RecordedDecision.__struct_fields__
+    names = Decision.__struct_fields__
     return tuple(name for name in names if getattr(decision, name) != getattr(recorded, name))
 
 
@@ -54,7 +52,7 @@ class Effect(NamedTuple):
     """The refused mutations that were admitted when they were recorded."""
 
     @classmethod
-    def of(cls, decision: RecordedDecision, recorded: RecordedDecision) -> "Effect":
+    def of(cls, decision: Decision, recorded: Decision) -> "Effect":
         """Return the effect of a decision on a request, compared with the recorded decision."""
         admitted = decision.admitted
         costs = [0] * decision.free_topics + decision.costs

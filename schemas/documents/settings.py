@@ -22,17 +22,6 @@ class SettingInForce(msgspec.Struct, frozen=True):
     """The file, the variable of the environment, or the option with its file; null for `--set` and other origins."""
 
 
-class ValidatedSettings(msgspec.Struct, frozen=True):
-    """The output of `config validate`."""
-
-    file: str | None
-    """The settings file that was read; null for none."""
-    setting_count: int
-    """The number of settings in force."""
-    changed_count: int
-    """The number of settings that differ from their defaults."""
-
-
 class SettingsInForce(msgspec.Struct, frozen=True):
     """The output of `config show`."""
 

@@ -25,3 +25,25 @@ class TopicChanges(msgspec.Struct, frozen=True):
 
     topics: list[TopicChange]
     """The result of each topic."""
+
+
+class ListedTopic(msgspec.Struct, frozen=True):
+    """A topic of the target cluster."""
+
+    name: str
+    """Its name."""
+    partition_count: int
+    """The number of partitions."""
+    replication_factor: int
+    """The number of replicas of a partition."""
+    leaderless: int
+    """The number of partitions without a leader."""
+    under_replicated: int
+    """The number of partitions with a replica that lags behind or is offline."""
+
+
+class Topics(msgspec.Struct, frozen=True):
+    """The output of `topics list`."""
+
+    topics: list[ListedTopic]
+    """The topics that this principal may describe, by name."""

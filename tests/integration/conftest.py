@@ -11,9 +11,9 @@ from tests.support.programs import run, run_process
 
 @pytest.fixture
 def command(deployment, tmp_path):
-    """Return a function that runs a command in this process and returns its output, as JSON with `--json`.
+    """Return a function that runs a command in this process and returns its output, as JSON with `--output json`.
 
-    Commands that print a result of Spark use the session that is given as `spark`.
+    Commands that need Spark use the session that is given as `spark`.
     """
     return partial(_output_of, run, deployment, tmp_path)
 
@@ -28,4 +28,4 @@ def _output_of(how, deployment, folder, *args, exit_code=0, **more):
     operator = ["--set", "quota.altered_by=ann"]
     done = how(*as_options(deployment), *operator, *args, cwd=folder, **more)
     assert done.returncode == exit_code, done.stderr
-    return json.loads(done.stdout) if "--json" in args else done.stdout + done.stderr
+    return json.loads(done.stdout) if "json" in args else done.stdout + done.stderr

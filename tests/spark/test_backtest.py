@@ -22,7 +22,6 @@ from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import MutationQuotaError
 from quota.records import codec
 from quota.records.quota import Window
-from quota.whatif.recorded import RecordedDecision
 from quota.whatif.simulation import read_quotas, simulate
 from tests.support.factories import PERMISSIVE, START
 from tests.support.factories import request_after as at
@@ -146,7 +145,7 @@ def again(spark):
     def _again(requests, *quotas):
         by = read_quotas(json.dumps({"entity": each} | options).encode() for each, options in quotas)
         window = TokenBucket(Window())
-        recorded = [(codec.encode(RecordedDecision.of(each)),) for each in simulate(requests, by, window)]
+        recorded = [(codec.encode(each),) for each in simulate(requests, by, window)]
         traffic = RecordedRequests(spark.createDataFrame(recorded, RECORDED), "as recorded", "", in_period=False)
         return evaluate_candidates(
             traffic, [Candidate("again", by, window, Policy(), enforces_shadow=False)], replayed=0

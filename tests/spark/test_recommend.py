@@ -163,7 +163,7 @@ def test_the_command_recommends_quotas_for_apply_from_a_day_of_the_audit(spark, 
     )
     write_tables(of_the_day, **rows_of_a_day())
     file = tmp_path / "quotas.yaml"
-    options = ["--set", f"storage.root={tmp_path}", "--output-file", str(file), "--json", "--capacity", "50"]
+    options = ["--set", f"storage.root={tmp_path}", "--output-file", str(file), "--output", "json", "--capacity", "50"]
     advice = json.loads(run(spark, *options))
     assert advice["rules"]["available"] == 40
     assert advice["tenants"][0]["share"]["demand"]["entity"] == {"user": "rogue"}

@@ -67,6 +67,7 @@ def breaks(engine, examples):
     return bool(broken)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_faulty_job_is_detected(name):
     """The same stages run without Spark, each with one fault."""
@@ -79,6 +80,7 @@ def test_the_stages_without_spark_match_the_reference():
     assert not breaks(PlainEngine(), examples=10)
 
 
+@pytest.mark.nightly
 def test_a_faulty_job_is_detected_through_spark(engine):
     """Each batch forgets the one before: 55 tokens, of which each of three batches takes 40."""
     log = Log(Window(11, 1), [asking(second, 40) for second in range(3)], [Change(("alice", ABSENT), 5.0, None, 0)])

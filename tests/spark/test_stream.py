@@ -2,7 +2,6 @@
 
 import json
 import random
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 from jobs.enforce.decide import EnforceConfig
 from jobs.enforce.query import enforce
 from quota.admission.policy import Policy
-from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records import codec
 from quota.records.entity import QuotaEntity
@@ -38,12 +36,11 @@ class Stream:
         frame(self._spark, rows).coalesce(1).write.parquet(f"{self._input}/part-{self._files:03}")
         self._files += 1
 
-    def run(self, quotas, *, through_pandas=False):
+    def run(self, quotas):
         """Run the query over what has come; answers of all runs, by partition and offset."""
-        config = replace(self._config, through_pandas=through_pandas)
         records = self._spark.readStream.schema(RECORD).option("maxFilesPerTrigger", 1).parquet(f"{self._input}/*")
         query = (
-            enforce(records, FixedQuotas(quotas), config)
+            enforce(records, FixedQuotas(quotas), self._config)
             .writeStream.format("parquet")
             .option("path", self._output)
             .option("checkpointLocation", self._checkpoint)
@@ -71,14 +68,13 @@ def stream(spark, tmp_path):
     return Stream(spark, tmp_path)
 
 
-@pytest.mark.parametrize(("first", "second"), [(False, False), (True, True), (False, True), (True, False)])
-def test_a_bucket_lives_through_batches_and_restarts_and_can_be_read(stream, first, second):
-    """-60 after the first run; the second, a new query, finds the debt, whichever way the stage goes in each."""
+def test_a_bucket_lives_through_batches_and_restarts_and_can_be_read(stream):
+    """-60 after the first run; the second, a new query, finds the debt."""
     quotas = timeline((ALICE, 5.0, 0))
     stream.feed(kafka_rows([request_json(*[80] * 7)], timestamps=[1000]))
-    stream.run(quotas, through_pandas=first)
+    stream.run(quotas)
     stream.feed(kafka_rows([request_json(1)], timestamps=[2000], first_offset=1))
-    found = stream.run(quotas, through_pandas=second)
+    found = stream.run(quotas)
 
     assert found[0, 0][1]["tokens"] == -60
     assert (found[0, 1][1]["outcome"], found[0, 1][1]["throttle_time_ms"]) == ("REJECTED", 11_000)
@@ -108,29 +104,7 @@ def fuzz_log(seed, count):
     return values, timestamps
 
 
-def test_both_implementations_of_the_stage_give_the_same_answers_and_states(spark, tmp_path):
-    """Each run is one batch from the checkpoint of the one before, by pandas, by Arrow alone, and by each in turn."""
-    values, timestamps = fuzz_log(7, 400)
-    quotas = timeline((USER_DEFAULTS, 20.0, 0), (ALICE, 5.0, 50_000), (QuotaEntity("bob", "app"), 2.5, 60_000))
-    remembering = replace(ANSWERING, policy=Policy(deduplication=Deduplication(60_000)))
-    ways = {"pandas": [True] * 4, "arrow": [False] * 4, "alternating": [True, False, True, False]}
-    streams = {name: Stream(spark, tmp_path / name, remembering) for name in ways}
-    for name, stream in streams.items():
-        for number, through_pandas in enumerate(ways[name]):
-            part = slice(number * 100, (number + 1) * 100)
-            stream.feed(kafka_rows(values[part], timestamps=timestamps[part], first_offset=part.start))
-            stream.run(quotas, through_pandas=through_pandas)
-
-    written, state = streams["pandas"].written(), streams["pandas"].state()
-    assert (len(written), len(state)) == (400, 6)  # five users, and bob with his app
-    assert any(more for *_, more in state.values())
-    for name in ("arrow", "alternating"):
-        assert streams[name].written() == written, name
-        assert streams[name].state() == state, name
-
-
-@pytest.mark.parametrize("through_pandas", [False, True])
-def test_the_job_and_simulate_decide_the_same_bytes_equally(stream, through_pandas):
+def test_the_job_and_simulate_decide_the_same_bytes_equally(stream):
     """One log, cut at random into four batches for the job, and as lines of a file for `simulate`."""
     values, timestamps = fuzz_log(0, 300)
     quotas = timeline(
@@ -143,7 +117,7 @@ def test_the_job_and_simulate_decide_the_same_bytes_equally(stream, through_pand
     cuts = [0, *sorted(random.Random(0).sample(range(1, 300), 3)), 300]
     for start, end in pairwise(cuts):
         stream.feed(kafka_rows(values[start:end], timestamps=timestamps[start:end], first_offset=start))
-    found = stream.run(quotas, through_pandas=through_pandas)
+    found = stream.run(quotas)
 
     simulated = [json.loads(codec.encode(each)) for each in simulate(values, quotas, TokenBucket(WINDOW))]
     assert len(found) == len(simulated) == 300

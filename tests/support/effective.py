@@ -1,4 +1,4 @@
-"""Decisions of every kind, and their effective topics by `quota.records.decision.Charges`."""
+"""Decisions of every kind, and their effective topics by `quota.records.decision.Decision`."""
 
 from itertools import product
 

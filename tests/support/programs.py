@@ -31,18 +31,9 @@ SPARK_ENVIRONMENT = {"SPARK_SUBMIT_OPTS": f"{JVM_OPTIONS}{_ARCHIVE_OPTIONS}"}
 """Environment of a process that starts Spark; unlike JAVA_TOOL_OPTIONS it is not reported on standard error."""
 
 
-_TIMES = slice(11, 15)
-"""The processor times in `_stat`: user and system, of the process and of its exited children."""
-
-
 def command_line(*args):
     """Return the command line of `mutation-quota` with these arguments."""
     return [sys.executable, "-m", "jobs", *args]
-
-
-def environment_of(code):
-    """Return the environment of a process that runs the code of another checkout, a folder."""
-    return os.environ | {"PYTHONPATH": str(code)}
 
 
 def run(*args, cwd=None, spark=None):
@@ -54,7 +45,7 @@ def run(*args, cwd=None, spark=None):
     Args:
         args: The arguments.
         cwd: The working directory.
-        spark: The session that a command which prints a result uses instead of starting one.
+        spark: The session that the command uses instead of starting one; its own settings of Spark have no effect.
     """
     from jobs.__main__ import main  # noqa: PLC0415 it installs handlers of signals
 
@@ -64,7 +55,7 @@ def run(*args, cwd=None, spark=None):
         if cwd:
             stack.enter_context(chdir(cwd))
         if spark:
-            stack.enter_context(_session_of_commands(spark))
+            stack.enter_context(_given_session(spark))
         stack.enter_context(redirect_stdout(output))
         stack.enter_context(redirect_stderr(errors))
         try:
@@ -94,8 +85,9 @@ class _Stream(io.TextIOWrapper):
         return self.buffer.getvalue().decode()
 
 
-def _session_of_commands(spark):
-    """Give a session to commands that otherwise start one for their result."""
+@contextmanager
+def _given_session(spark):
+    """Give a session to commands that otherwise start one."""
     from jobs.spark.operator_advice import with_operator_advice  # noqa: PLC0415 it imports Spark
 
     @contextmanager
@@ -103,7 +95,8 @@ def _session_of_commands(spark):
         with with_operator_advice(settings):
             yield spark
 
-    return mock.patch("jobs.spark.progress.session", session)
+    with mock.patch("jobs.spark.progress.session", session), mock.patch("jobs.services.session.session", session):
+        yield
 
 
 @contextmanager
@@ -188,15 +181,6 @@ def command_words(pid):
     with suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]
     return []
-
-
-def processor_seconds(pid):
-    """Return the processor time of a process and all its descendants, in seconds."""
-    try:
-        own = sum(int(each) for each in _stat(pid)[_TIMES]) / os.sysconf("SC_CLK_TCK")
-    except OSError:  # it has just exited, and its time counts as its parent's
-        return 0.0
-    return own + sum(processor_seconds(each) for each in child_processes(pid))
 
 
 def thread_states(pid):

@@ -2,8 +2,8 @@
 
 import re
 import signal
+import subprocess
 import sys
-from subprocess import Popen
 
 from tests.support.checkout import CHECKOUT
 from tests.support.waiting import until
@@ -19,7 +19,7 @@ def test_each_command_prints_what_the_page_says(tmp_path, monkeypatch):
     monkeypatch.setenv("LOGNAME", "ann")  # the author of quota changes
     (tmp_path / ".jars").symlink_to(CHECKOUT / ".jars")
     log, program = tmp_path / "run.log", [sys.executable, "-u", "-m", "jobs"]
-    with log.open("wb") as out, Popen([*program, "run"], cwd=tmp_path, stdout=out, stderr=out) as run:
+    with log.open("wb") as out, subprocess.Popen([*program, "run"], cwd=tmp_path, stdout=out, stderr=out) as run:
         try:
             until(lambda: "decisions/s" in log.read_text() or run.poll() is not None, 240)
             gateway, broker = _LEADS.search(log.read_text()).groups()
@@ -29,6 +29,8 @@ def test_each_command_prints_what_the_page_says(tmp_path, monkeypatch):
                     session.run(step)
             run.send_signal(signal.SIGINT)
             assert run.wait(120) == 0
+            left = subprocess.run(["pgrep", "-f", f"java.*{tmp_path}"], capture_output=True, text=True, check=False)
+            assert left.stdout == ""
         finally:
             run.kill()
     assert (tmp_path / "report.html").stat().st_size > 50_000

@@ -76,7 +76,7 @@ def test_an_exception_of_a_callback_is_the_error_of_the_request():
 
 def test_a_record_that_the_jobs_would_skip_is_an_error():
     harness = CallbackHarness(DefaultQuotaCallback)
-    with pytest.raises(BadRecord, match="controller_mutation_rate: expected number > 0"):
+    with pytest.raises(BadRecord, match="controller_mutation_rate: expected float > 0"):
         harness.write(QuotaRecord(ALICE, -1.0))
 
 

@@ -1,7 +1,6 @@
 """`mutation-quota recommend`: computes quotas from the capacity of the controller and the load of tenants."""
 
 import math
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,13 +13,7 @@ from quota.whatif.tenancy import Tenancy
 
 
 def recommend(
-    capacity: Annotated[
-        float | None, typer.Option(metavar="N", help="Capacity of the controller, in mutations per second.")
-    ] = None,
-    experiment: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Capacity as measured by make experiment: its experiment.json."),
-    ] = None,
+    capacity: Annotated[float, typer.Option(metavar="N", help="Capacity of the controller, in mutations per second.")],
     reserve: Annotated[
         float,
         typer.Option(metavar="SHARE", help="Share of the capacity reserved for elections, failures and exempt users."),
@@ -51,7 +44,7 @@ def recommend(
       mutation-quota recommend --capacity 100 --from -30d
       mutation-quota recommend --capacity 100 --output-file quotas.yaml
     """
-    source, controller_rate = _read_capacity(capacity, experiment)
+    _check("--capacity", capacity, "mutations per second, above 0", is_valid=0 < capacity < math.inf)
     _check("--reserve", reserve, "a share of at least 0 and below 1", is_valid=0 <= reserve < 1)
     if over_allocation is not None:
         is_valid = 1 <= over_allocation < math.inf
@@ -65,7 +58,7 @@ def recommend(
     from quota.timeline.quota_file import write_quota_file
     from quota.whatif.recommendation import SizingInput
 
-    sizing = SizingInput(controller_rate, reserve, over_allocation, settings.quota.window)
+    sizing = SizingInput(capacity, reserve, over_allocation, settings.quota.window)
     advice = recommend_quotas(settings, RecommendOptions(sizing, tenancy, first, last, requests))
     if file.output_file is not None:
         file.write(write_quota_file(advice.quotas))
@@ -73,7 +66,7 @@ def recommend(
             return
 
     def report() -> None:
-        print_advice(advice, source, tenancy, limit)
+        print_advice(advice, tenancy, limit)
         if file.output_file is None:
             print("--output-file FILE writes these quotas for mutation-quota quotas apply.")
         else:
@@ -82,20 +75,6 @@ def recommend(
             )
 
     output.print(advice, report, items="tenants")
-
-
-def _read_capacity(given: float | None, experiment: Path | None) -> tuple[str, float]:
-    """Return the origin of the controller's capacity, and the capacity in mutations/s."""
-    if given is not None and experiment is None:
-        _check("--capacity", given, "mutations per second, above 0", is_valid=0 < given < math.inf)
-        return "as given", given
-    if experiment is None or given is not None:
-        raise BadInput("the controller's capacity is unknown: give either --capacity or --experiment")
-    from jobs.whatif.capacity import read_capacity_file
-
-    measured = read_capacity_file(experiment)
-    figures = f"{measured.created_per_second:,.0f} created and {measured.deleted_per_second:,.0f} deleted"
-    return f"by {experiment}, the lower of {figures}", measured.capacity
 
 
 def _check(option: str, value: float, expected: str, *, is_valid: bool) -> None:

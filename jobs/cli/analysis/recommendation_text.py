@@ -13,16 +13,15 @@ _MIN_WHOLE = 100
 _COLUMNS = ("REQUESTED", "NEED/S", "QUOTA/S", "REFUSED", "BEFORE", "THROTTLED S")
 
 
-def print_advice(advice: Advice, source: str, tenancy: Tenancy, tenants: int) -> None:
+def print_advice(advice: Advice, tenancy: Tenancy, tenants: int) -> None:
     """Print the rules with their numbers, the busiest tenants, and the effects.
 
     Args:
         advice: the recommendation and its effects.
-        source: the origin of the capacity.
         tenancy: what a tenant is.
         tenants: the number of tenants to print.
     """
-    for line in rule_lines(advice, source):
+    for line in rule_lines(advice):
         print(line)
     if tenants:
         rows = [
@@ -37,10 +36,10 @@ def print_advice(advice: Advice, source: str, tenancy: Tenancy, tenants: int) ->
         print(line)
 
 
-def rule_lines(advice: Advice, source: str) -> Iterator[str]:
+def rule_lines(advice: Advice) -> Iterator[str]:
     """Yield the rules of docs/how-to/recommend.md in their order, with their numbers; rates in mutations/s."""
     rules, count = advice.rules, len(advice.tenants)
-    yield f"1. capacity         {_rounded(rules.capacity)}/s, {source}"
+    yield f"1. capacity         {_rounded(rules.capacity)}/s, as given"
     yield f"2. available        {_rounded(rules.available)}/s: {rules.reserve:.0%} is the reserve"
     yield (
         f"3. needs            {_rounded(rules.needs)}/s for {plural(count, 'tenant')} together; nobody gets less than "

@@ -23,7 +23,7 @@ def report(
     until: To = None,
     user: Annotated[str | None, typer.Option("--user", metavar="NAME", help="Only this user's requests.")] = None,
     backtest: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also show the output of backtest --json.")
+        Path | None, typer.Option(metavar="FILE", help="Also show the output of backtest --output json.")
     ] = None,
     requests: Requests = None,
     quotas: Annotated[

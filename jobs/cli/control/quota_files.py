@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli.control.configs import kafka_configs_command
-from jobs.cli.control.plans import change_log
+from jobs.cli.control.plans import DIFFERENCES, change_log
 from jobs.cli.control.quota_log import prepare_quota_topic
 from jobs.cli.options import At, Comment, ConfirmOptions, EffectiveAt, FileOptions, KafkaOptions, SettingsOptions
 from jobs.cli.output import OutputOptions, print_text
@@ -86,8 +86,11 @@ def apply(
 ) -> None:
     """Replace all quotas with those of a file.
 
-    Shows the changes as a diff and asks for confirmation. Removes the quotas that are not in the file, and cancels
-    scheduled changes that are not in it. The output of quotas describe -o jsonl is such a file.
+    Shows the changes as a diff and asks for confirmation: + for a quota to add, ~ for one to change and - for one to
+    remove. Removes the quotas that are not in the file, and cancels scheduled changes that are not in it. The output of
+    quotas describe -o jsonl is such a file.
+
+    With --dry-run, exits with 3 if there are differences, as quotas drift does.
 
     Examples:
       mutation-quota quotas apply quotas.yaml --dry-run
@@ -104,6 +107,8 @@ def apply(
     log = read_log(settings)
     steps = plan(records, log.timeline, log.now if moment is None else moment)
     change_log(settings, steps, moment, comment, confirmation=confirmation, output=output)
+    if steps and confirmation.dry_run:
+        raise typer.Exit(DIFFERENCES)
 
 
 def rollback(

@@ -12,7 +12,7 @@ from quota.callbacks.loading import check_callbacks
 from quota.errors import NotFound
 from quota.settings.listing import ListedSetting, Value, listed_settings, table_names
 from quota.settings.loading import LoadedSettings
-from schemas.documents.settings import SettingInForce, SettingsInForce, ValidatedSettings
+from schemas.documents.settings import SettingInForce, SettingsInForce
 
 Names = Annotated[
     list[str] | None,
@@ -28,16 +28,20 @@ _ORIGINS = {"default": "default", "option": "--set", "kafka": "as [kafka]"}
 
 
 def show(names: Names = None, changed: Changed = False, *, output: OutputOptions, kafka: TargetOptions) -> None:
-    """Show the settings in force, and where each comes from.
+    """Check and show the settings in force.
 
-    The source is a file, an environment variable, --set, or the default. Secrets are masked. A key that is not set in
-    [target] takes its value from [kafka].
+    Connects to no cluster. The callback and folders of jars that are set must exist, and librdkafka must accept its
+    properties.
+
+    Each value has its source: a file, an environment variable, --set, or the default. Secrets are masked. A key that is
+    not set in [target] takes its value from [kafka].
 
     Examples:
       mutation-quota config show --changed
       mutation-quota config show kafka topics.partitions --output yaml
     """
     loaded = kafka.read_with_origins()
+    _check_code(loaded)
     found = list(_selected(list(listed_settings(loaded)), names))
     shown = [each for each in found if each.is_changed or not changed]
 
@@ -53,27 +57,6 @@ def show(names: Names = None, changed: Changed = False, *, output: OutputOptions
             print("None of these settings differs from its default." if changed else "This table has no entries.")
 
     output.print(SettingsInForce(_file(loaded), [_document(each) for each in shown]), table, items="settings")
-
-
-def validate(*, output: OutputOptions, kafka: TargetOptions) -> None:
-    """Check all settings, without connecting to a cluster.
-
-    The callback and folders of jars that are set must exist, and librdkafka must accept its properties.
-
-    Examples:
-      mutation-quota config validate --settings /etc/mutation-quota.toml
-      mutation-quota config validate --set topics.partitions=12
-    """
-    loaded = kafka.read_with_origins()
-    _check_code(loaded)
-    settings = list(listed_settings(loaded))
-    changed = sum(each.is_changed for each in settings)
-    where = "no settings file" if loaded.file is None else str(loaded.file)
-    differ = "1 setting differs from its default" if changed == 1 else f"{changed} settings differ from their defaults"
-    output.print(
-        ValidatedSettings(_file(loaded), len(settings), changed),
-        lambda: print_text(f"{where}: valid; {differ} (config show --changed)"),
-    )
 
 
 def _check_code(loaded: LoadedSettings) -> None:

@@ -1,15 +1,15 @@
-"""`mutation-quota topics list` and `describe`: shows the target cluster's topics, and the cost of changing them."""
+"""`mutation-quota topics list`: shows the target cluster's topics."""
 
 from typing import Annotated
 
 import typer
 
-from jobs.cli.options import Client, TargetOptions, TopicPattern, User
+from jobs.cli.options import TargetOptions, TopicPattern
 from jobs.cli.output import OutputOptions, print_table
 from jobs.cli.program.wording import format_number
 from quota.errors import NotFound
 from quota.text import plural
-from schemas.documents.described_topics import DescribedTopics, ListedTopic, Topics
+from schemas.documents.topics import ListedTopic, Topics
 
 Pattern = Annotated[
     str | None,
@@ -53,45 +53,6 @@ def list_topics(topic: Pattern = None, *, output: OutputOptions, kafka: TargetOp
             print("No topics.")
 
     output.print(Topics(topics), table, items="topics")
-
-
-def describe(
-    topic: Pattern = None,
-    user: User = None,
-    client: Client = None,
-    partitions: Annotated[
-        bool, typer.Option("--partitions", help="Print all partitions, not only those with a problem.")
-    ] = False,
-    *,
-    output: OutputOptions,
-    kafka: TargetOptions,
-) -> None:
-    """Describe topics, and what changing them costs.
-
-    Reads the cluster of kafka.target_servers, by default the one with the request topic. With --user or --client, also
-    shows the quota that is charged, and how long a full bucket is in debt after a deletion. The table has the
-    partitions that have no leader or are under-replicated; JSON has all partitions.
-
-    Examples:
-      mutation-quota topics describe --topic orders --partitions
-      mutation-quota topics describe --topic 'orders-.*' --user alice --client app
-    """
-    pattern = TopicPattern.parse(_ALL if topic is None else topic)
-    settings = kafka.read()
-    from jobs.cli.overview.topic_costs import charged_quota, described_topic
-    from jobs.cli.overview.topic_text import print_described
-    from quota.kafka.topics.layouts import LayoutReader
-
-    reader = LayoutReader(settings.target_connection, settings.kafka.timeout_seconds)
-    found = {name: each for name, each in reader.cluster().topics.items() if pattern.matches(name)}
-    if topic is not None and not found:
-        raise NotFound(f"no topic matches {topic} on {settings.target_connection}")
-    charged = None if user is None and client is None else charged_quota(settings, user, client)
-    ids = reader.ids(found)
-    configs, _ = reader.configs(found)
-    described = [described_topic(each, ids[name], configs.get(name), charged) for name, each in found.items()]
-    document = DescribedTopics(charged.document if charged else None, described)
-    output.print(document, lambda: print_described(document, all_partitions=partitions), items="topics")
 
 
 def _state(topic: ListedTopic) -> str:

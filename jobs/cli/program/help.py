@@ -17,7 +17,7 @@ EXIT_CODES = {
     0: "success",
     1: "an error; status: there is a problem",
     2: "bad input: an argument, option, setting or file",
-    3: "refused by a quota; quotas diff and quotas drift: there are differences",
+    3: "refused by a quota; quotas drift and quotas apply --dry-run: there are differences",
     4: "not found: what the command names does not exist",
     130: "interrupted",
 }

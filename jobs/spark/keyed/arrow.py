@@ -1,10 +1,8 @@
 """Passes Arrow data to the function of applyInPandasWithState without PySpark's conversion to pandas.
 
 PySpark converts each key's rows, state and answers to pandas frames, which takes many times as long as the function
-itself (docs/decisions/programs/0019-keyed-stages-without-pandas.md). Here the rows of a key are a slice of
-Spark's
-record batch, and the answers and states of many keys are one record batch. The data from and to Spark stays the
-same.
+itself (docs/decisions/programs/0019-keyed-stages-without-pandas.md). Here the rows of a key are a slice of Spark's
+record batch, and the answers and states of many keys are one record batch. The data from and to Spark stays the same.
 
 This replaces functions inside PySpark, in Python workers, for a `KeyedStage` only.
 """
@@ -21,9 +19,10 @@ import pyspark
 from pyspark.sql.pandas.serializers import ApplyInPandasWithStateSerializer, ArrowStreamSerializer
 
 from jobs.spark.keyed.state import KeyState, SentState, StateRow
+from quota.errors import MutationQuotaError
 
-KNOWN_RELEASES = frozenset({"4.2.0"})
-"""The releases of PySpark whose functions are known."""
+RELEASE = "4.2.0"
+"""The release of PySpark whose functions are replaced."""
 
 BATCH_BYTES = 4 * 1024 * 1024
 """The size at which answers are sent [bytes]."""
@@ -55,9 +54,17 @@ class ArrowStage(Protocol):
         """Return the answers to the rows of a key; the state may be updated."""
 
 
-def has_known_release() -> bool:
-    """Return whether the functions of this release of PySpark are known."""
-    return pyspark.__version__ in KNOWN_RELEASES
+def check_release() -> None:
+    """Check that the functions of PySpark are those that are replaced.
+
+    Raises:
+        MutationQuotaError: another release is installed.
+    """
+    if pyspark.__version__ != RELEASE:
+        raise MutationQuotaError(
+            f"PySpark {pyspark.__version__} is not supported, because this release replaces functions of PySpark "
+            f"{RELEASE}: install pyspark=={RELEASE}"
+        )
 
 
 @cache

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-import msgspec
 from confluent_kafka.admin import NewPartitions, NewTopic
 
 from quota.records.request import TopicMutation
@@ -17,14 +16,14 @@ def has_default_partitions(topic: NewTopic) -> bool:
 
 def creation(topic: NewTopic, default_partitions: int) -> TopicMutation:
     """Return the creation of a topic, which costs its partitions."""
-    assignments = topic.replica_assignment or msgspec.UNSET
+    assignments = topic.replica_assignment or None
     partitions = default_partitions if has_default_partitions(topic) else topic.num_partitions
     return TopicMutation(
         topic.topic,
-        partitions if assignments is msgspec.UNSET else len(assignments),
-        replication_factor=msgspec.UNSET if topic.replication_factor == _CLUSTER_DEFAULT else topic.replication_factor,
+        partitions if assignments is None else len(assignments),
+        replication_factor=None if topic.replication_factor == _CLUSTER_DEFAULT else topic.replication_factor,
         assignments=assignments,
-        configs={str(name): str(value) for name, value in topic.config.items()} if topic.config else msgspec.UNSET,
+        configs={str(name): str(value) for name, value in topic.config.items()} if topic.config else None,
     )
 
 
@@ -34,7 +33,7 @@ def growth(topic: NewPartitions, current: Mapping[str, int]) -> TopicMutation:
         topic.topic,
         max(0, topic.new_total_count - current.get(topic.topic, 0)),
         count=topic.new_total_count,
-        assignments=topic.replica_assignment or msgspec.UNSET,
+        assignments=topic.replica_assignment or None,
     )
 
 

@@ -59,12 +59,13 @@ class Dispatcher:
             options.settings, overrides={**options.control, "message.timeout.ms": math.ceil(self._time_limit * 1000)}
         )
         self._topic = options.settings.topics.requests_of(options.user)
+        self._prefix = f"{uuid.uuid4().hex}-"
         self._reader = self._first_reader()
         self.target = Target(options.target, self._closed)
         self._conversation = Conversation(
             Effects(self._send, self._submit_tasks, self._on_outcome, self._on_proceeded),
             (options.user, options.client_id),
-            f"{uuid.uuid4().hex}-",
+            self._prefix,
             applied_by,
             options.open_after_seconds,
         )
@@ -129,7 +130,9 @@ class Dispatcher:
             return None
 
     def _new_reader(self) -> AnswerReader:
-        return AnswerReader(self._options.settings, results=self._with_results, overrides=self._options.control)
+        return AnswerReader(
+            self._options.settings, results=self._with_results, only=self._prefix, overrides=self._options.control
+        )
 
     def _future(self) -> TopicFuture:
         future = TopicFuture()
@@ -190,18 +193,22 @@ class Dispatcher:
     def _on_answers(self, answers: Iterable[Answer]) -> None:
         now = time.monotonic()
         for answer in answers:
-            match answer:
-                case Decision():
-                    self._conversation.on_decision(answer, now)
-                case MutationResult():
-                    self._conversation.on_result(answer)
-                case DeadLetter(error=error):
-                    request_id = rejected_id(answer, self._topic)
-                    if request_id is not None:
-                        self._conversation.on_rejection(
-                            request_id, KafkaError.INVALID_REQUEST, "INVALID_REQUEST", error
-                        )
+            try:
+                self._on_answer(answer, now)
+            except Exception:  # noqa: BLE001 the other answers of the batch have their own calls
+                _log.exception("cannot process an answer")
         self._conversation.run_due(now)
+
+    def _on_answer(self, answer: Answer, now: float) -> None:
+        match answer:
+            case Decision():
+                self._conversation.on_decision(answer, now)
+            case MutationResult():
+                self._conversation.on_result(answer)
+            case DeadLetter(error=error):
+                request_id = rejected_id(answer, self._topic)
+                if request_id is not None:
+                    self._conversation.on_rejection(request_id, KafkaError.INVALID_REQUEST, "INVALID_REQUEST", error)
 
     def _send(self, request: MutationRequest, until: float) -> None:
         expires_at = int((time.time() + until - time.monotonic()) * 1000)

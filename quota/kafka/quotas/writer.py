@@ -3,13 +3,15 @@
 import getpass
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaException
 from msgspec.structs import replace
 
 from quota.errors import BadInput, ClusterError
 from quota.kafka.clients import client_config, reason
+from quota.kafka.producing import RecordProducer
 from quota.kafka.quotas.log import QuotaLog, read_log
 from quota.kafka.topics.record_sizes import MAX_QUOTA_BYTES
 from quota.records import codec
@@ -28,49 +30,7 @@ from quota.timeline.plan import quota_record
 AlterRecord = TypeVar("AlterRecord", QuotaRecord, CallbackRecord)
 
 _MAX_ATTEMPTS = 20
-_QUEUE_FULL_POLL_SECONDS = 0.1
 _FLUSH_GRACE_SECONDS = 1.0
-
-
-class _QuotaLogProducer:
-    """A producer of the quota topic, with the timestamps of acknowledged records and the first error."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._topic = settings.topics.quotas
-        self._timeout = settings.kafka.timeout_seconds
-        self.timestamps: list[int] = []
-        self.error: KafkaError | None = None
-        config: dict[str, str | float] = {
-            "acks": "all",
-            "enable.idempotence": True,
-            "message.max.bytes": MAX_QUOTA_BYTES,
-            "message.timeout.ms": round(self._timeout * 1000),
-        }
-        self._producer = Producer(client_config(settings.kafka.connection, config))
-
-    def send(self, record: QuotaLogRecord) -> None:
-        """Enqueue a record, waiting while the queue is full; after an error nothing more is sent."""
-        value = codec.encode(record)
-        while self.error is None:
-            try:
-                self._producer.produce(self._topic, key=record.key, value=value, on_delivery=self._on_delivery)
-            except BufferError:
-                self._producer.poll(_QUEUE_FULL_POLL_SECONDS)
-            except KafkaException as error:  # the record is larger than MAX_QUOTA_BYTES
-                self.error = error.args[0]
-            else:
-                break
-        self._producer.poll(0)
-
-    def flush(self) -> None:
-        """Wait until all records are acknowledged or have failed."""
-        self._producer.flush(self._timeout + _FLUSH_GRACE_SECONDS)
-
-    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
-        if error is None:
-            self.timestamps.append(message.timestamp()[1])
-        elif self.error is None:
-            self.error = error
 
 
 def write_records(settings: Settings, records: Sequence[QuotaLogRecord]) -> list[int]:
@@ -82,15 +42,28 @@ def write_records(settings: Settings, records: Sequence[QuotaLogRecord]) -> list
     Raises:
         ClusterError: not all were acknowledged in time; the message contains the number that was.
     """
-    producer = _QuotaLogProducer(settings)
-    for record in records:
-        producer.send(record)
-    producer.flush()
-    timestamps = producer.timestamps
-    if producer.error is not None or len(timestamps) < len(records):
-        why = "no answer in time" if producer.error is None else reason(producer.error)
+    timestamps: list[int] = []
+    seconds = settings.kafka.timeout_seconds
+    config: dict[str, str | float] = {
+        "acks": "all",
+        "enable.idempotence": True,
+        "message.max.bytes": MAX_QUOTA_BYTES,
+        "message.timeout.ms": round(seconds * 1000),
+    }
+    producer = RecordProducer(client_config(settings.kafka.connection, config))
+    with suppress(KafkaException):  # nothing more is sent, and `flush` raises it, too
+        for record in records:
+            producer.send(
+                settings.topics.quotas,
+                codec.encode(record),
+                record.key,
+                lambda message: timestamps.append(message.timestamp()[1]),
+            )
+    try:
+        producer.flush(seconds + _FLUSH_GRACE_SECONDS)
+    except KafkaException as error:
         done = f"{len(timestamps)} of {len(records)} changes are set" if len(records) > 1 else "the change is not set"
-        raise ClusterError(f"{done} (Kafka at {settings.kafka.bootstrap_servers}): {why}")
+        raise ClusterError(f"{done} (Kafka at {settings.kafka.bootstrap_servers}): {reason(error)}") from None
     return timestamps
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, cast
 
-import msgspec
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
@@ -92,7 +91,7 @@ def _encoding_problem(topic: TopicMutation | TopicDecision) -> str | None:
 
     librdkafka ends a string at a zero character, and what precedes it may be the name of another topic.
     """
-    configs = {} if topic.configs is msgspec.UNSET else topic.configs
+    configs = topic.configs or {}
     for text in (topic.name, *configs.keys(), *configs.values()):
         if "\0" in text:
             return f"a name, config or value contains a NUL character: {text[:100]!r}"
@@ -103,17 +102,17 @@ def _encoding_problem(topic: TopicMutation | TopicDecision) -> str | None:
 
 def _new_topic(topic: TopicMutation | TopicDecision) -> NewTopic:
     options: dict[str, Any] = {}
-    if topic.assignments is not msgspec.UNSET:
+    if topic.assignments is not None:
         options["replica_assignment"] = topic.assignments
-    elif topic.replication_factor is not msgspec.UNSET:
+    elif topic.replication_factor is not None:
         options["replication_factor"] = topic.replication_factor
-    if topic.configs is not msgspec.UNSET:
+    if topic.configs is not None:
         options["config"] = topic.configs
     return NewTopic(topic.name, topic.partitions, **options)
 
 
 def _new_partitions(topic: TopicMutation | TopicDecision) -> NewPartitions:
     count = topic.count or 0  # a task without a count is rejected before
-    if topic.assignments is msgspec.UNSET:
+    if topic.assignments is None:
         return NewPartitions(topic.name, count)
     return NewPartitions(topic.name, count, topic.assignments)

@@ -8,8 +8,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from quota.settings import load_settings
 from tests.evidence.chaos.brokers import run_brokers
@@ -23,7 +21,7 @@ from tests.evidence.chaos.results import (
 from tests.evidence.chaos.run import EACH, ONE, kill_all, under_fire, verdict_of
 from tests.evidence.chaos.store import run_store
 from tests.evidence.chaos.surroundings import disturb
-from tests.evidence.pages import progress
+from tests.evidence.progress import progress
 from tests.evidence.report import publish
 from tests.support.deployment import make_deployment
 
@@ -58,7 +56,7 @@ def main():
     """Run the program; exit 1 if anything was lost, duplicated or changed."""
     options = _options()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # no process may outlive this one
-    began, notify = time.monotonic(), progress(Console(stderr=True, soft_wrap=True))
+    began, notify = time.monotonic(), progress()
     size = SMOKE if options.smoke else FULL
     try:
         with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder:

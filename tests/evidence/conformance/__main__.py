@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import SparkSession
-from rich.console import Console
 
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.spark.installation import jars_folder
@@ -28,7 +27,7 @@ from tests.evidence.conformance.bucket.sequences import sequences
 from tests.evidence.conformance.results import broker_results, bucket_results, versions, wire_results
 from tests.evidence.conformance.wire.comparison import Comparison, kinds
 from tests.evidence.conformance.wire.oracle import kafka_oracle as wire_oracle
-from tests.evidence.pages import progress
+from tests.evidence.progress import progress
 from tests.evidence.report import publish
 from tests.support.deployment import make_deployment
 from tests.support.wire.fuzz import fuzz
@@ -61,7 +60,7 @@ def main() -> None:
     """Run the program; a mismatch is printed to standard error."""
     options = _options()
     size = SMOKE if options.smoke else FULL
-    notify = progress(Console(stderr=True, soft_wrap=True))
+    notify = progress()
     try:
         with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder:
             settings = load_settings([f"storage.root={folder}", "spark.master=local[2]"], environment={})

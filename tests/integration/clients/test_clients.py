@@ -145,7 +145,7 @@ def test_the_future_has_the_clusters_own_error(job, applied_by):
 def test_an_invalid_request_fails_with_the_reason_of_its_dead_letter(job):
     with QuotaAdminClient(job.config("wrong")) as admin:
         future = admin.create_topics([NewTopic("minus", -5)])["minus"]
-        assert error_of(future) == ("INVALID_REQUEST", "topics[0].partitions: expected integer >= 0 (value: -5)")
+        assert error_of(future) == ("INVALID_REQUEST", "topics[0].partitions: expected int >= 0 (value: -5)")
         (future,) = admin.create_topics([NewTopic("x" * 1025, 1)]).values()
         name, message = error_of(future)
         assert (name, message.split("(")[0]) == (
@@ -353,7 +353,7 @@ def test_the_commands_of_topics(job, tmp_path):
         "Created topic cli-one.\nCreated topic cli-two.\n",
         "",
     )
-    (three,) = json.loads(topics_command("create", "--topic", "cli-three", "--json")[1])["topics"]
+    (three,) = json.loads(topics_command("create", "--topic", "cli-three", "--output", "json")[1])["topics"]
     assert three["decision_id"].startswith(f"{job.settings.topics.requests}-")
     assert topics_command("create", "--topic", "cli-one", "--if-not-exists") == (0, "", "")
     assert topics_command("create", "--topic", "cli-one") == (

@@ -87,18 +87,20 @@ def test_a_group_shares_one_bucket_and_changes_while_the_job_runs(spark, deploym
     assert {decision["callback"] for decision in decided} == {name_of(GroupQuotaCallback)}
     assert (after["quota"], after["burst"], after["more_tags"]) == (1.0, 11.0, {"group": "pay"})
 
-    found = command("quotas", "resolve", *options, "--user", "alice", "--json")
+    found = command("quotas", "resolve", *options, "--user", "alice", "--output", "json")
     assert (found["bucket"], found["callback"], found["burst"]) == ({"group": "pay"}, name_of(GroupQuotaCallback), 11.0)
     assert "group 'pay', shared by all who have these tags" in command("quotas", "resolve", *options, "--client", "etl")
     assert (
-        command("callback", "describe", *options, "--json")["callback"]["configs"]["group.pay.controller_mutation_rate"]
+        command("callback", "describe", *options, "--output", "json")["callback"]["configs"][
+            "group.pay.controller_mutation_rate"
+        ]
         == "1"
     )
     history = command("quotas", "history", *options)
     assert re.search(r"  ann  +-  +callback: quota\.callbacks\.groups\.GroupQuotaCallback", history)
 
     command("buckets", "reset", "--yes", *options, "--tag", "group=pay")
-    assert command("quotas", "resolve", *options, "--user", "bob", "--json")["reset_at"] is not None
+    assert command("quotas", "resolve", *options, "--user", "bob", "--output", "json")["reset_at"] is not None
     assert "expected NAME=VALUE" in command("buckets", "reset", "--yes", *options, "--tag", "pay", exit_code=2)
 
     finish(start_audit(spark, settings, once=True))
@@ -127,7 +129,7 @@ def test_quotas_follow_the_partitions_that_tenants_own(spark, deployment, comman
     read_log(settings)  # the first consumer of a broker makes it create a topic of its own
     until(lambda: all_led(settings, [*names, "__consumer_offsets"]))
     try:
-        published = command("callback", "publish-metadata", *options, "--json")
+        published = command("callback", "publish-metadata", *options, "--output", "json")
         assert published["applied"]
         assert "Nothing has changed" in command("callback", "publish-metadata", *options)
     finally:
@@ -224,11 +226,11 @@ def test_callbacks_are_scheduled_and_cancelled(deployment, command):
     )
     assert "no change is scheduled" in command("callback", "cancel", "--effective-at", "+1d", exit_code=4)
     command("callback", "cancel", *allowed, *later)
-    assert command("callback", "describe", "--json")["scheduled"] == []
+    assert command("callback", "describe", "--output", "json")["scheduled"] == []
     command("callback", "alter", *allowed, "--class", name)
     assert "already" in command("callback", "alter", *allowed, "--class", name)
     command("callback", "alter", *allowed, "--reset", "--comment", "enough")
-    kinds = [each["kind"] for each in command("quotas", "history", "--json")["changes"]]
+    kinds = [each["kind"] for each in command("quotas", "history", "--output", "json")["changes"]]
     assert kinds == ["callback", "callback_cancel", "callback", "callback"]
     assert "nothing to change: give" in command("callback", "alter", exit_code=2)
 

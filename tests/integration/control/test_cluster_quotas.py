@@ -64,12 +64,12 @@ def wrote(deployment):
 
 @pytest.fixture
 def quotas(deployment, tmp_path):
-    """Return a function that runs a command of `quotas`, and returns what it printed, as JSON with --json."""
+    """Return a function that runs a command of `quotas`, and returns what it printed, as JSON with --output json."""
 
     def _run(*args, exit_code=0, options=()):
         done = run(*as_options(deployment), "--set", "quota.altered_by=ann", *options, "quotas", *args, cwd=tmp_path)
         assert done.returncode == exit_code, done.stdout + done.stderr
-        return json.loads(done.stdout) if "--json" in args else (done.stdout.splitlines(), done.stderr.splitlines())
+        return json.loads(done.stdout) if "json" in args else (done.stdout.splitlines(), done.stderr.splitlines())
 
     return _run
 
@@ -128,7 +128,7 @@ def test_quotas_of_the_log_are_set_on_the_cluster_and_nothing_else_is_touched(br
     ]
     assert shown_by_kafka(address, "users")["user-principal 'alice'"][RATE] == "1.0"
 
-    done = quotas("push", "--yes", "--json")
+    done = quotas("push", "--yes", "--output", "json")
     assert (done["applied"], len(done["changes"]), len(done["notes"])) == (True, 6, 4)
     assert done["only_there"] == [{"entity": {"user": "theirs"}, RATE: 3.0}]
     assert done["changes"][2] == {
@@ -166,7 +166,7 @@ def test_a_foreign_change_on_the_cluster_is_reported_with_exit_code_3(broker, wr
     wrote(QuotaRecord(ALICE, 5.0), QuotaRecord(QuotaEntity("bob"), 7.0))
     quotas("push", "--yes")
     assert quotas("drift") == ([f"The quotas of Kafka at {broker.address} are the same as in the log."], [])
-    assert quotas("drift", "--json") == {"differs": False, "differences": []}
+    assert quotas("drift", "--output", "json") == {"differs": False, "differences": []}
     set_quotas(broker.address, protocol(), {"users": "alice"}, controller_mutation_rate=9, producer_byte_rate=10)
     set_quotas(broker.address, protocol(), {"users": "bob"}, controller_mutation_rate=None)
     set_quotas(broker.address, protocol(), {"clients": None}, controller_mutation_rate=2)
@@ -177,7 +177,7 @@ def test_a_foreign_change_on_the_cluster_is_reported_with_exit_code_3(broker, wr
         f"- user-principal 'bob': {RATE}=7.0",
         f"3 quotas of Kafka at {broker.address} differ from the log.",
     ]
-    found = quotas("drift", "--json", exit_code=3)
+    found = quotas("drift", "--output", "json", exit_code=3)
     assert (found["differs"], [each["difference"] for each in found["differences"]]) == (
         True,
         ["only_there", "changed", "missing"],
@@ -215,7 +215,7 @@ def test_the_quotas_of_a_cluster_are_exported_to_a_file(broker, wrote, quotas, t
     assert (tmp_path / "quotas.yaml").read_text().splitlines() == lines
     assert "the file exists; add --force" in quotas("pull", "--output-file", "quotas.yaml", exit_code=2)[1][0]
     quotas("apply", "quotas.yaml", "--yes")
-    described = quotas("describe", "--json")["quotas"]
+    described = quotas("describe", "--output", "json")["quotas"]
     assert [(each["entity"], each[RATE]) for each in described] == [
         ({"user": "ж"}, 5.5),
         ({"user": None, "client-id": "app"}, 2.0),
@@ -241,7 +241,7 @@ def test_the_quotas_of_a_cluster_are_imported_into_the_log(broker, wrote, quotas
         "3 changes would be made: 1 added, 1 changed, 1 removed.",
     ]
     assert warnings == ["warning: user-principal 'alice': the change scheduled for 2096-10-02T07:06:40.000Z stays"]
-    assert quotas("pull", "--apply", "--yes", "--json")["applied"] is True
+    assert quotas("pull", "--apply", "--yes", "--output", "json")["applied"] is True
     log = read_log(deployment, with_entries=True)
     assert {each.entity.user: each.quota for each in log.timeline.configured(log.now)} == {
         "alice": Quota(9.0, 500.0, 60_000),

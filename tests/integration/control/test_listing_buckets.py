@@ -26,7 +26,7 @@ def test_buckets_are_listed_while_enforce_runs(spark, operator, command):
     """Buckets are listed as of the newest batch, and enforce continues undisturbed."""
     query = start_enforce(spark, operator.settings)
     options = ("--set", f"storage.root={operator.root}", "--set", "spark.master=local[1]")
-    (row,) = command("buckets", "list", "--in-debt", "--json", *options, spark=spark)["buckets"]
+    (row,) = command("buckets", "list", "--in-debt", "--output", "json", *options, spark=spark)["buckets"]
     assert query.isActive
     operator.request("third")
     until(lambda: "third" in operator.decided)

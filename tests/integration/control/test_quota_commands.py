@@ -29,7 +29,7 @@ def test_quotas_are_set_changed_described_and_explained(command):
         "quotas", "alter", "--user", "bob", "--add-config", "shadow=true", exit_code=2
     )
 
-    described = command("quotas", "describe", "--json")["quotas"]
+    described = command("quotas", "describe", "--output", "json")["quotas"]
     assert [(each["entity"], each["controller_mutation_rate"], each["max_debt_ms"]) for each in described[:2]] == [
         ({"user": "alice"}, 5.0, 60_000),
         ({"user": None, "client-id": "app"}, 2.0, None),
@@ -42,9 +42,11 @@ def test_quotas_are_set_changed_described_and_explained(command):
         (["--user-defaults", "--strict"], []),
         (["--client", "app"], [{"user": None, "client-id": "app"}]),
     ):
-        assert [each["entity"] for each in command("quotas", "describe", *filters, "--json")["quotas"]] == expected
+        assert [
+            each["entity"] for each in command("quotas", "describe", *filters, "--output", "json")["quotas"]
+        ] == expected
 
-    explained = command("quotas", "resolve", "--user", "alice", "--client", "app", "--json")
+    explained = command("quotas", "resolve", "--user", "alice", "--client", "app", "--output", "json")
     assert (explained["level"], explained["entity"], explained["bucket"]) == (3, {"user": "alice"}, {"user": "alice"})
     assert (explained["quota"]["controller_mutation_rate"], explained["burst"]) == (5.0, 55.0)
     assert [each["level"] for each in explained["levels"] if each["quota"]] == [3, 4]
@@ -55,7 +57,7 @@ def test_quotas_are_set_changed_described_and_explained(command):
     )
 
     command("quotas", "alter", "--user", "alice", "--delete-config", "controller_mutation_rate")
-    history = command("quotas", "history", "--user", "alice", "--json")["changes"]
+    history = command("quotas", "history", "--user", "alice", "--output", "json")["changes"]
     assert [(each["before"] and each["before"]["max_debt_ms"], each["after"]) for each in history] == [
         (
             None,
@@ -83,13 +85,15 @@ def test_a_file_is_applied_rolled_back_and_exported(command, deployment, tmp_pat
         "quotas:\n- {user: alice, controller_mutation_rate: 7}\n- {user: o'brien, controller_mutation_rate: 1}\n"
     )
     before = "controller_mutation_rate=5.0,controller_mutation_burst=100.0"
-    plan = command("quotas", "apply", "quotas.yaml", "--dry-run")
+    plan = command("quotas", "apply", "quotas.yaml", "--dry-run", exit_code=3)
     assert plan.splitlines() == [
         f"~ user-principal 'alice': {before} -> controller_mutation_rate=7.0",
         '+ user-principal "o\'brien": controller_mutation_rate=1.0',
         "2 changes would be made: 1 added, 1 changed.",
     ]
-    assert [each["entity"] for each in command("quotas", "describe", "--json")["quotas"]] == [{"user": "alice"}]
+    assert [each["entity"] for each in command("quotas", "describe", "--output", "json")["quotas"]] == [
+        {"user": "alice"}
+    ]
     assert command("quotas", "apply", "quotas.yaml", "--yes").replace("made", "would be made") == plan
     assert command("quotas", "apply", "quotas.yaml", "--yes") == "Nothing to change.\n"
     assert command("quotas", "export", "--format", "kafka-configs").splitlines()[1] == (
@@ -99,9 +103,9 @@ def test_a_file_is_applied_rolled_back_and_exported(command, deployment, tmp_pat
 
     command("quotas", "alter", "--user", "alice", "--add-config", "controller_mutation_rate=9", "--effective-at", "+1d")
     assert "3 changes made" in command("quotas", "rollback", "--at", str(first), "--yes")
-    (left,) = command("quotas", "describe", "--json")["quotas"]
+    (left,) = command("quotas", "describe", "--output", "json")["quotas"]
     assert (left["controller_mutation_rate"], left["controller_mutation_burst"]) == (5.0, 100.0)
-    assert command("quotas", "export", "--output-file", "exported.yaml", "--json") == {
+    assert command("quotas", "export", "--output-file", "exported.yaml", "--output", "json") == {
         "file": "exported.yaml",
         "quota_count": 1,
     }
@@ -119,7 +123,7 @@ def test_described_quotas_are_applied_as_a_file_scheduled_changes_included(comma
     (tmp_path / "none.yaml").write_text("quotas: []\n")
     assert "2 changes made" in command("quotas", "apply", "none.yaml", "--yes")
     assert "2 changes made" in command("quotas", "apply", "quotas.jsonl", "--yes")
-    restored = command("quotas", "describe", "--json")["quotas"]
+    restored = command("quotas", "describe", "--output", "json")["quotas"]
     assert [(each["controller_mutation_rate"], each["max_debt_ms"], each["effective_at"]) for each in restored] == [
         (5.0, 60_000, None),
         (9.0, 60_000, 4_070_908_800_000),
@@ -141,20 +145,20 @@ def test_a_scheduled_change_is_cancelled(command):
         "quotas", "cancel", "--user", "alice", "--effective-at", "2098-01-01", exit_code=4
     )
     command("quotas", "cancel", "--user", "alice", "--effective-at", "2099-01-01")
-    assert command("quotas", "describe", "--json")["quotas"] == []
-    assert [each["kind"] for each in command("quotas", "history", "--json")["changes"]] == ["quota", "cancel"]
+    assert command("quotas", "describe", "--output", "json")["quotas"] == []
+    assert [each["kind"] for each in command("quotas", "history", "--output", "json")["changes"]] == ["quota", "cancel"]
 
 
 def test_a_reset_is_in_the_history_and_explained(command):
     command("quotas", "alter", "--user", "alice", "--add-config", "controller_mutation_rate=5")
     command("buckets", "reset", "--yes", "--user", "alice", "--comment", "one huge deletion")
-    *_, reset = command("quotas", "history", "--user", "alice", "--json")["changes"]
+    *_, reset = command("quotas", "history", "--user", "alice", "--output", "json")["changes"]
     assert (reset["kind"], reset["bucket"], reset["comment"]) == (
         "bucket_reset",
         {"user": "alice"},
         "one huge deletion",
     )
-    assert command("quotas", "resolve", "--user", "alice", "--json")["reset_at"] == reset["timestamp"]
+    assert command("quotas", "resolve", "--user", "alice", "--output", "json")["reset_at"] == reset["timestamp"]
     assert "whose buckets?" in command("buckets", "reset", "--yes", exit_code=2)
 
 

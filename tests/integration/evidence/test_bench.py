@@ -11,16 +11,18 @@ from tests.evidence.bench.performance.ground import Ground
 from tests.evidence.bench.performance.sections.decision import decisions
 from tests.evidence.report import render
 
+SECTIONS = [name for name in bench.SECTIONS if name not in bench.ON_REQUEST]
+
 
 @pytest.mark.timeout(600)
 def test_each_section_that_shares_a_session_has_figures(spark, deployment, tmp_path):
+    """Those that start processes of their own, and those that only `--only` measures, take a minute more: nightly."""
     audit = deployment.audit.model_copy(update={"trigger_seconds": 1.0})
-    progress = []
-    place = Ground(spark, deployment.model_copy(update={"audit": audit}), tmp_path, progress.append)
-    figures = [*decisions(rounds=1), *bench.in_one_session(place, bench.SMOKE, bench.SECTIONS)]
+    place = Ground(spark, deployment.model_copy(update={"audit": audit}), tmp_path, [].append)
+    figures = [*decisions(rounds=1), *bench.in_one_session(place, bench.SMOKE, SECTIONS)]
     results = json.loads(json.dumps(bench.results(figures, seconds=1.0)))
-    assert list(results["sections"]) == ["decision", *bench.SECTIONS]
-    assert results["goals"]["count"] >= 5
+    assert list(results["sections"]) == ["decision", *SECTIONS]
+    assert results["goals"]["count"] >= 3
 
 
 @pytest.mark.nightly

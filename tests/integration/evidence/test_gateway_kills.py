@@ -34,7 +34,7 @@ def test_a_killed_gateway_forwards_nothing_undecided_and_charges_recognizable_re
     assert f"| kills | {KILLS} |" in page(report, Plan(KILLS))
 
 
-def topic(name, partitions, count=msgspec.UNSET):
+def topic(name, partitions, count=None):
     found = decided(partitions).topics[0]
     return msgspec.structs.replace(found, name=name, partitions=partitions, count=count)
 

@@ -241,15 +241,15 @@ def test_a_restart_of_the_broker_does_not_stop_the_job(spark, base_settings, ano
     assert operator.decided == {"a": 40.0, "b": -20.0}
 
 
-def test_the_programs_last_line_names_the_error_and_the_option_to_start_over(operator, program):
-    """The program runs as by an operator, after the checkpoint was lost."""
+def test_the_programs_last_line_names_the_error_and_the_option_to_start_over(spark, operator, command):
+    """The command runs as by an operator, after the checkpoint was lost."""
     operator.request("a")
     operator.enforce()
     shutil.rmtree(operator.checkpoint)
     once = ("enforce", "--once", "--set", f"storage.root={operator.root}")
-    *_, last = program(*once, exit_code=1).splitlines()
+    *_, last = command(*once, exit_code=1, spark=spark).splitlines()
     assert last.startswith(f"mutation-quota: the checkpoint {operator.checkpoint} is missing")
-    program(*once, "--reset-state", "--yes")
+    command(*once, "--reset-state", "--yes", spark=spark)
     assert json.loads((operator.root / "deployment.json").read_text())["checkpoints"] == {"enforce": STATE_VERSION}
     shutil.rmtree(operator.checkpoint)
     assert "is missing" in refusal(operator.enforce)

@@ -7,7 +7,8 @@ import signal
 import subprocess
 import sys
 import threading
-import time
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -15,7 +16,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.metrics.definitions import APPLIED, REOPENED
-from jobs.sandbox.broker import free_port, is_listening
+from jobs.sandbox.broker import free_port, is_listening, with_plaintext_cluster
 from jobs.storage.deployment import claim_storage
 from jobs.storage.files import Files
 from quota.errors import MutationQuotaError
@@ -24,35 +25,37 @@ from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from tests.support.checkout import CHECKOUT
-from tests.support.deployment import as_options
+from tests.support.deployment import as_options, make_deployment
 from tests.support.factories import request_json
 from tests.support.monitoring import METRICS
 from tests.support.operator import HARDLY_ANY
-from tests.support.programs import JVM_OPTIONS, child_processes
+from tests.support.programs import JVM_OPTIONS, child_processes, run
 from tests.support.topics import produce
 from tests.support.waiting import until
 
 DEADLINE_SECONDS = 240
+OWN_ARCHIVE = {"SPARK_SUBMIT_OPTS": JVM_OPTIONS}
+"""The environment of a job without the class archive of the tests."""
+
+
+@contextmanager
+def started(folder, *args, **variables):
+    """Start the program in a separate folder, with more variables; a process that is left at the end is killed."""
+    command = [sys.executable, "-u", "-m", "jobs", *args]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")} | variables
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(command, cwd=folder, env=environment, text=True, **pipes) as process:  # closes its output
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.fixture
 def program(tmp_path):
-    """Start the program in a separate folder; a process that is left at the end is killed, and fails the test."""
-    started = []
-
-    def _start(*args):
-        command = [sys.executable, "-u", "-m", "jobs", *args]
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
-        process = subprocess.Popen(
-            command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-        started.append(process)
-        return process
-
-    yield _start
-    for process in started:
-        with process:  # closes its output
-            process.kill()
+    """Start the program in the folder of the test."""
+    with ExitStack() as stack:
+        yield lambda *args, **variables: stack.enter_context(started(tmp_path, *args, **variables))
 
 
 def read_until(process, pattern):
@@ -79,17 +82,16 @@ def without_timing(text):
     return [line.split() for line in re.sub(r"─+|-?\d+\.\d+", "N", text).splitlines() if line.strip()]
 
 
-def test_the_demo_ends_by_itself_as_the_readme_shows(program):
-    process = program("demo")
-    output, _ = process.communicate(timeout=DEADLINE_SECONDS)
-    assert process.returncode == 0, output
+def test_the_demo_ends_by_itself_as_the_readme_shows(spark):
+    done = run("demo", spark=spark)
+    assert done.returncode == 0, done.stderr
     (shown,) = re.findall(
         r"`make demo` ends with:\n\n```text\n(.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL
     )
     assert "all results match KIP-599" in shown
     expected = without_timing(shown)
     # Rows are in the order of their timestamps, and the broker may stamp the two users' requests in any order.
-    assert sorted(without_timing(output)[-len(expected) :]) == sorted(expected)
+    assert sorted(without_timing(done.stdout)[-len(expected) :]) == sorted(expected)
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
@@ -119,94 +121,61 @@ def test_a_broker_that_is_interrupted_before_it_is_ready_exits_with_130_and_can_
     assert again.wait(DEADLINE_SECONDS) == 0
 
 
-def test_the_whole_run_decides_and_ends_cleanly(program, tmp_path):
-    """The root is the default one, a folder in the working directory."""
-    process = program("run", "--set", "audit.trigger_seconds=2")
-    read_until(process, r"mutations: [1-9][\d,]* admitted")
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not list((tmp_path / ".data" / "tables" / "decisions").glob("date=*/*.parquet")):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(DEADLINE_SECONDS) == 0
-    assert not java_processes(tmp_path)
-
-
 def jvm_of(process):
     """Return the id of a job's JVM."""
     (jvm,) = [each for each in child_processes(process.pid) if b"java" in Path(f"/proc/{each}/cmdline").read_bytes()]
     return jvm
 
 
-def test_a_job_whose_jvm_ends_says_so_in_one_line(program, deployment):
-    """The JVM is killed as if its heap was too small, or the system needed the memory."""
-    process = program("enforce", *as_options(deployment), "--set", f"storage.root={deployment.storage.root}")
-    read_until(process, "running: enforce")
-    os.kill(jvm_of(process), signal.SIGKILL)
-    output, _ = process.communicate(timeout=DEADLINE_SECONDS)
-    assert process.returncode == 1
-    last = output.splitlines()[-1]
-    assert last.startswith(
-        "mutation-quota: Spark's JVM has exited; if the lines before this one show that it ran out of memory"
-    )
-    assert "raise spark.driver_memory" in last
+@dataclass(frozen=True)
+class Ended:
+    """A job with its audit that has decided alice's requests, and was then stopped."""
+
+    samples: dict
+    """What it served before it was stopped, by name and labels."""
+    readiness: int
+    """The status of `/readyz` then."""
+    mapped: bool
+    """Whether its JVM had mapped a class archive."""
+    exit_code: int
+    port: int
+    archives: Path
 
 
-def test_a_job_that_logs_as_json_writes_nothing_else_from_its_start_to_a_crash(program, deployment):
-    """A worker skips an invalid record of the quota topic; then the JVM is killed, and PySpark prints a trace."""
-    prepare_topics(deployment)
-    produce(deployment, deployment.topics.quotas, b"no json")
-    produce(deployment, deployment.topics.requests, request_json(1))
-    options = ("--set", f"storage.root={deployment.storage.root}", "--set", "logging.format=json")
-    process = program("enforce", *as_options(deployment), *options)
-    lines = read_until(process, '"batch":')
-    os.kill(jvm_of(process), signal.SIGKILL)
-    output, _ = process.communicate(timeout=DEADLINE_SECONDS)
-    events = [json.loads(each) for each in (*lines, *output.splitlines())]
-    of_worker, last = events[len(lines) - 1], events[-1]
-    assert (of_worker["service"], of_worker["query"], of_worker["batch"]) == ("enforce", "enforce", 0)
-    assert of_worker["message"].startswith("skipped an invalid quota")
-    assert last["message"].startswith(
-        "Spark's JVM has exited; if the lines before this one show that it ran out of memory"
-    )
-    assert (last["level"], last["error"]) == ("ERROR", "MutationQuotaError")
-
-
-@pytest.mark.nightly
-def test_a_job_writes_a_class_archive_when_it_is_stopped_and_starts_with_it_the_next_time(
-    program, deployment, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("SPARK_SUBMIT_OPTS", JVM_OPTIONS)  # without the archive of the tests
-    archives = tmp_path / "class archives"
-    options = (*as_options(deployment), "--set", f"storage.root={deployment.storage.root}")
-    for mapped in (False, True):
-        process = program("enforce", *options, "--set", f"spark.class_archives={archives}")
-        read_until(process, "running: enforce")
-        assert (str(archives) in Path(f"/proc/{jvm_of(process)}/maps").read_text()) == mapped
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(DEADLINE_SECONDS) == 0
-        (archive,) = archives.glob("enforce-*.jsa")
-        assert list(archives.iterdir()) == [archive]
-
-
-def test_a_running_job_serves_metrics_until_it_is_stopped(program, deployment):
-    """60 of alice's 100 mutations are charged twice, and then she is refused."""
+@pytest.fixture(scope="module")
+def ended(base_settings, broker, tmp_path_factory):
+    """60 of alice's 100 mutations were charged twice, and then she was refused."""
+    folder, archives = tmp_path_factory.mktemp("ended"), tmp_path_factory.mktemp("class archives")
+    deployment = make_deployment(with_plaintext_cluster(base_settings, broker.address), "programs", folder)
     prepare_topics(deployment)
     write_record(deployment, QuotaRecord(QuotaEntity("alice"), HARDLY_ANY, controller_mutation_burst=100.0))
     port, topics = free_port(), deployment.topics
-    options = ("--set", f"metrics.port={port}", "--set", "enforce.with_audit=true", "--set", "spark.master=local[2]")
-    process = program("enforce", *as_options(deployment), *options)
-    read_until(process, r"^running: ")
-    until(lambda: samples(port).get(("mutation_quota_dead_letters_total",)) == 0)
-    produce(deployment, topics.requests, *[request_json(60)] * 3, b"no json")
+    given = (f"metrics.port={port}", "enforce.with_audit=true", "spark.master=local[2]")
+    given += (f"storage.root={deployment.storage.root}", f"spark.class_archives={archives}")
+    options = [part for each in given for part in ("--set", each)]
+    with started(folder, "enforce", *as_options(deployment), *options, **OWN_ARCHIVE) as process:
+        read_until(process, r"^running: ")
+        until(lambda: samples(port).get(("mutation_quota_dead_letters_total",)) == 0)
+        produce(deployment, topics.requests, *[request_json(60)] * 3, b"no json")
 
-    def served():
-        found = samples(port)
-        decided = found["mutation_quota_decision_latency_seconds_count",] == 3
-        waiting = [found.get(("mutation_quota_query_lag_records", ("query", name)), 1) for name in ("enforce", "audit")]
-        return found if decided and found["mutation_quota_dead_letters_total",] and not any(waiting) else None
+        def served():
+            found = samples(port)
+            decided = found["mutation_quota_decision_latency_seconds_count",] == 3
+            names = ("enforce", "audit")
+            waiting = [found.get(("mutation_quota_query_lag_records", ("query", name)), 1) for name in names]
+            return found if decided and found["mutation_quota_dead_letters_total",] and not any(waiting) else None
 
-    found = until(served)
+        found = until(served)
+        mapped = str(archives) in Path(f"/proc/{jvm_of(process)}/maps").read_text()
+        with urlopen(f"http://127.0.0.1:{port}/readyz", timeout=30) as answer:
+            readiness = answer.status
+        process.send_signal(signal.SIGINT)
+        exit_code = process.wait(DEADLINE_SECONDS)
+    return Ended(found, readiness, mapped, exit_code, port, archives)
+
+
+def test_a_job_serves_metrics_until_it_is_stopped(ended):
+    found = ended.samples
     alice = (("client_id", ""), ("tags", ""), ("user", "alice"))
     assert round(found["kafka_server_controllermutation_tokens", *alice], 3) == -20
     assert found["kafka_server_controllermutation_throttle_time", *alice] == 2**31 - 1
@@ -221,12 +190,40 @@ def test_a_running_job_serves_metrics_until_it_is_stopped(program, deployment):
     others = tuple(f"mutation_quota_{program}_" for program in ("gateway", "observed", "push"))
     of_the_job = {name for name in names if not name.startswith(others)}
     assert {name.removesuffix("_count") for name, *_ in found} >= of_the_job
-    with urlopen(f"http://127.0.0.1:{port}/readyz", timeout=30) as answer:
-        assert answer.status == 200
+    assert (ended.readiness, ended.exit_code) == (200, 0)
+    assert not is_listening(ended.port)
 
-    process.send_signal(signal.SIGINT)
-    assert process.wait(DEADLINE_SECONDS) == 0
-    assert not is_listening(port)
+
+def test_a_job_starts_with_the_class_archive_of_an_earlier_one_and_logs_nothing_but_json_until_it_crashes(
+    ended, program, deployment
+):
+    """A worker skips an invalid record of the quota topic; then the JVM is killed, and PySpark prints a trace.
+
+    The JVM is killed as if its heap was too small, or the system needed the memory.
+    """
+    (archive,) = ended.archives.glob("enforce-*.jsa")
+    assert list(ended.archives.iterdir()) == [archive]
+    assert not ended.mapped
+    prepare_topics(deployment)
+    produce(deployment, deployment.topics.quotas, b"no json")
+    produce(deployment, deployment.topics.requests, request_json(1))
+    given = (f"storage.root={deployment.storage.root}", "logging.format=json", f"spark.class_archives={ended.archives}")
+    options = [part for each in given for part in ("--set", each)]
+    process = program("enforce", *as_options(deployment), *options, **OWN_ARCHIVE)
+    lines = read_until(process, '"batch":')
+    assert str(archive) in Path(f"/proc/{jvm_of(process)}/maps").read_text()
+    os.kill(jvm_of(process), signal.SIGKILL)
+    output, _ = process.communicate(timeout=DEADLINE_SECONDS)
+    assert process.returncode == 1
+    events = [json.loads(each) for each in (*lines, *output.splitlines())]
+    of_worker, last = events[len(lines) - 1], events[-1]
+    assert (of_worker["service"], of_worker["query"], of_worker["batch"]) == ("enforce", "enforce", 0)
+    assert of_worker["message"].startswith("skipped an invalid quota")
+    assert last["message"].startswith(
+        "Spark's JVM has exited; if the lines before this one show that it ran out of memory"
+    )
+    assert "raise spark.driver_memory" in last["message"]
+    assert (last["level"], last["error"]) == ("ERROR", "MutationQuotaError")
 
 
 def samples(port):

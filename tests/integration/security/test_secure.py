@@ -165,7 +165,9 @@ def test_status_has_the_permissions_that_it_needs_and_reports_missing_ones(clust
     """The storage root plays no part here: other tests may or may not have used it."""
     names = {"requests", "decisions", "dead-letters", "quotas", "results", "positions"}
 
-    seen, unseen = (json.loads(cluster.command(user, "status", "--json").stdout) for user in ("status", "blind"))
+    seen, unseen = (
+        json.loads(cluster.command(user, "status", "--output", "json").stdout) for user in ("status", "blind")
+    )
 
     assert {each["name"] for each in seen["topics"] if each["differences"] == []} == {
         f"mutation-{each}" for each in names

@@ -136,7 +136,9 @@ def by_function(cluster, user):
 def test_a_function_provides_tokens_to_commands_and_sparks_workers(cluster, spark):
     """The query logs in by the properties of Java's client, and its workers read the quotas by the function."""
     given = [option for each in by_function(cluster, "operator") for option in ("--set", each)]
-    done = run_process(*given, "quotas", "describe", "--json", cwd=CHECKOUT)  # where the function can be imported
+    done = run_process(
+        *given, "quotas", "describe", "--output", "json", cwd=CHECKOUT
+    )  # where the function can be imported
     assert (done.returncode, done.stderr) == (0, "")
     watching = load_settings(by_function(cluster, "gateway"), environment={}, with_default_file=False)
     with pytest.raises(ClusterError, match="CLUSTER_AUTHORIZATION_FAILED"):  # it is logged in

@@ -177,7 +177,7 @@ def test_maintain_deletes_expired_rows_and_files_that_nothing_uses(server, tmp_p
     keep = ("--set", "audit.keep_days.decisions=5")
 
     def maintain():
-        done = run("maintain", "decisions", "--yes", "--json", *where, *keep, cwd=tmp_path)
+        done = run("maintain", "decisions", "--yes", "--output", "json", *where, *keep, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         (table,) = json.loads(done.stdout)["tables"]
         return table
@@ -218,7 +218,7 @@ def test_one_of_two_creators_of_the_same_file_succeeds(s3_spark, in_s3):
 def test_a_job_of_another_machine_holds_its_lease_until_it_has_ended(s3_spark, in_s3, caplog):
     files = Files(s3_spark, in_s3)
     there = msgspec.structs.replace(Holder.here(os.getpid()), machine="another", host="other-host")
-    lease = partial(Lease, files, "enforce", 15)
+    lease = partial(Lease, files, "enforce", 6)
     with (
         hold_lease(lease(there), pytest.fail, lambda: True),
         pytest.raises(LeaseError, match="another enforce is running on"),
@@ -227,5 +227,5 @@ def test_a_job_of_another_machine_holds_its_lease_until_it_has_ended(s3_spark, i
         pass
     lease(there).claim()
     lease(Holder.here(os.getpid())).claim()
-    assert "waiting until its lease is renewed or expires, at most 15 s" in caplog.text
+    assert "waiting until its lease is renewed or expires, at most 6 s" in caplog.text
     assert "does not support conditional writes" not in caplog.text

@@ -176,7 +176,6 @@ def runs(least: int = 0) -> st.SearchStrategy[Run]:
         arrival=st.integers(0, 2**16),
         restart_after=st.one_of(st.none(), st.integers(0, 3)),
         crash=st.booleans(),
-        through_pandas=st.tuples(st.booleans(), st.booleans()),
         knows_all=st.booleans(),
     )
 

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyarrow as pa
@@ -64,12 +64,11 @@ class SparkEngine:
         again = len(batches) if run.restart_after is None else min(run.restart_after + 1, len(batches))
         with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder, self._configured(run):
             query = _Query(self.spark, Path(folder), log, run)
-            before, after = run.through_pandas
-            query.process(batches[:again], through_pandas=before)
+            query.process(batches[:again])
             if run.restart_after is not None:
                 if run.crash:
                     query.forget_last_commit()
-                query.process(batches[again:], through_pandas=after)
+                query.process(batches[again:])
             return query.written
 
     @contextmanager
@@ -99,7 +98,7 @@ class _Query:
     written: list[Answer] = field(default_factory=list)
     files: int = 0
 
-    def process(self, batches: Sequence[Sequence[Row]], *, through_pandas: bool) -> None:
+    def process(self, batches: Sequence[Sequence[Row]]) -> None:
         """Write batches as files, and run until they are answered."""
         chance = random.Random(self.run.arrival)
         (self.folder / "in").mkdir(exist_ok=True)
@@ -114,7 +113,7 @@ class _Query:
         )
         quotas = LoggedQuotas(self.log.changes, self.run.knows_all)
         query = (
-            enforce(records, quotas, replace(enforce_config_of(self.log), through_pandas=through_pandas))
+            enforce(records, quotas, enforce_config_of(self.log))
             .writeStream.foreachBatch(self._on_batch)
             .option("checkpointLocation", str(self.folder / "checkpoint"))
             .trigger(availableNow=True)

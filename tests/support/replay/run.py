@@ -22,8 +22,6 @@ class Run:
     """The batch after which the query restarts from its checkpoint."""
     crash: bool = False
     """Whether that batch is not committed, so that it is processed again."""
-    through_pandas: tuple[bool, bool] = (False, False)
-    """Whether the stateful stage goes through pandas, before the restart and after it."""
     knows_all: bool = True
     """Whether all quota changes are known from the beginning, or each no sooner than necessary."""
 

@@ -150,11 +150,11 @@ def test_an_observed_mutation_is_not_carried_out_again():
     ("fields", "error"),
     [
         ({"error_codes": [0, 0]}, "observed.error_codes: expected one for each of the 1 topics (value: [0, 0])"),
-        ({"error_codes": [2**40]}, "observed.error_codes[0]: expected integer <= 32767 (value: 1099511627776)"),
+        ({"error_codes": [2**40]}, "observed.error_codes[0]: expected int <= 32767 (value: 1099511627776)"),
         ({"assumed": [1]}, "observed.assumed: expected indexes of the 1 topics (value: [1])"),
-        ({"at": -1}, "observed.at: expected integer >= 0 (value: -1)"),
+        ({"at": -1}, "observed.at: expected int >= 0 (value: -1)"),
         ({"error_codes": None}, "observed.error_codes: expected array, got null (value: null)"),
-        ({"took_ms": 2**31}, "observed.took_ms: expected integer <= 2147483647 (value: 2147483648)"),
+        ({"took_ms": 2**31}, "observed.took_ms: expected int <= 2147483647 (value: 2147483648)"),
     ],
 )
 def test_observed_fields_are_validated(fields, error):

@@ -7,7 +7,6 @@ from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records.quota import Window
 from quota.whatif.backtest import Effect, decide_again, differing_fields
-from quota.whatif.recorded import RecordedDecision
 from tests.support.factories import PERMISSIVE, resolved
 
 REMEMBERED = Deduplication(window_ms=60_000)
@@ -16,7 +15,7 @@ NARROW, WIDE = TokenBucket(Window()), TokenBucket(Window(num=100))  # B = 55 and
 
 
 def recorded(*requests, by=NARROW):
-    return [RecordedDecision.of(each) for each in decide(None, requests, by)[1]]
+    return decide(None, requests, by)[1]
 
 
 def effects(requests, by, recorded_by=NARROW):

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from quota.errors import MutationQuotaError
 from quota.settings import load_settings
 from tests.evidence.bench.performance.figure import Figure
@@ -25,7 +23,7 @@ from tests.evidence.bench.performance.sections.state_size import state_size
 from tests.evidence.bench.performance.sections.throughput import ENFORCE, Drains, throughput
 from tests.evidence.bench.performance.sections.what_if import what_if
 from tests.evidence.machine import load, machine
-from tests.evidence.pages import progress
+from tests.evidence.progress import progress
 from tests.evidence.report import publish
 
 PAGE = Path(__file__).with_name("page.md.in")
@@ -92,7 +90,7 @@ SMOKE = Size(
     backlog=2000,
     batch=500,
     few=20,
-    buckets=(1000, 2000),
+    buckets=(1000, 1500),
     decided=600,
     rows=100,
     many_keys=(10,),
@@ -104,7 +102,7 @@ def main() -> None:
     """Measure, and print the results as JSON; `--out` writes them and the page."""
     options = _options()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    began, notify = time.monotonic(), progress(Console(stderr=True, soft_wrap=True))
+    began, notify = time.monotonic(), progress()
     if load() > _QUIET_LOAD:
         notify(f"other programs use this machine (load {load():.1f}): ratios will be noisy")
     size = SMOKE if options.smoke else FULL

@@ -43,7 +43,7 @@ class Figure:
         """Reject a figure of which a side has not been measured.
 
         Raises:
-            ValueError: A side has no run, or one that is no number.
+            ValueError: A side has no run, or one that is infinite or not a number.
         """
         sides = {self.what: self.runs, **({self.limit: self.limit_runs} if self.limit else {})}
         for name, runs in sides.items():

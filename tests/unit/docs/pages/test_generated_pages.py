@@ -109,7 +109,7 @@ def test_the_commands_that_create_topics_create_them_as_the_jobs_need_them():
         "| `request_id` | string | required |",
         "| `client_id` | string or null | default `<none>` |",
         "| `topics[].partitions` | integer, at least 0 | required |",
-        "| `topics[].assignments` | list of lists of integers | optional |",
+        "| `topics[].assignments` | list of lists of integers or null | optional |",
         "| `quota` | number or null | required |",
         "| `outcome` | `ADMITTED`, `PARTIAL`, `REJECTED` | required |",
     ],

@@ -1,4 +1,4 @@
-"""The effective topics in SQL are those of `Charges`."""
+"""The effective topics in SQL are those of `Decision`."""
 
 import duckdb
 

@@ -123,7 +123,7 @@ def test_the_command_prints_lines_or_json(tmp_path):
     lines = run("explain", "mutation-requests-0-6", *given)
     assert (lines.returncode, lines.stderr) == (0, "")
     assert "K = 20 - 80 = -60" in lines.stdout
-    found = json.loads(run("explain", "mutation-requests-0-6", "--json", "--context", "2", *given).stdout)
+    found = json.loads(run("explain", "mutation-requests-0-6", "--output", "json", "--context", "2", *given).stdout)
     assert found["decision"]["tokens"] == -60
     assert [each["decision_id"][-1] for each in (*found["before"], *found["after"])] == ["4", "5", "7"]
 

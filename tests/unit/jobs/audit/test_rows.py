@@ -75,7 +75,7 @@ def test_fields_of_newer_programs_are_null():
 
 
 def test_a_dead_letter_becomes_a_typed_row():
-    letter = {"error": "user: expected string", "value": "{", "timestamp": DAY + DAY // 2, "source": SOURCE}
+    letter = {"error": "user: expected str", "value": "{", "timestamp": DAY + DAY // 2, "source": SOURCE}
     rows, foreign = both(dead_letter_rows(records(letter)))
     assert rows == [letter | {"date": date(1970, 1, 2), "timestamp": NOON}]
     assert foreign == []
@@ -175,7 +175,7 @@ def test_a_quota_change_becomes_a_typed_row_and_an_invalid_one_a_dead_letter():
     }
     unset = dict.fromkeys(("callback", "callback_configs", "cluster", "altered_configs"))
     assert row == expected | unset
-    assert (bad["error"], bad["source"]["offset"]) == ("controller_mutation_rate: expected number > 0.0 (value: 0)", 1)
+    assert (bad["error"], bad["source"]["offset"]) == ("controller_mutation_rate: expected float > 0.0 (value: 0)", 1)
 
 
 def test_a_reset_and_a_cancellation_have_their_own_rows():

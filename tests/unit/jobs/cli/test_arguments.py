@@ -46,10 +46,10 @@ from tests.support.programs import run
         (["quotas", "rollback", "--at", "foo"], "--at 'foo': expected a time"),
         (["dashboard", "--bind", "foo"], "--bind foo: not an IP address"),
         (["dashboard", "--bind", "0.0.0.0"], "which requires token_file; dashboard --token-file FILE sets it, too"),  # noqa: S104
-        (["quotas", "diff", "nope.yaml"], "nope.yaml: No such file or directory"),
+        (["quotas", "apply", "nope.yaml"], "nope.yaml: No such file or directory"),
         (["topics", "alter", "--topic", "[", "--partitions", "2"], "--topic [: not a regular expression: "),
         (["topics", "delete", "--topic", "a,[", "--yes"], "--topic a,[: not a regular expression: "),
-        (["topics", "describe", "--topic", "["], "--topic [: not a regular expression: "),
+        (["topics", "list", "--topic", "["], "--topic [: not a regular expression: "),
         (["callback", "alter", "--class", "nope"], "--class nope is not allowed by the settings"),
         (["dead-letters", "resend", "a-0-1", "--value", "nope"], "nope: No such file or directory"),
         (["dead-letters", "list", "--from", "-1h", "--to", "-2h"], "--from -1h must be before --to -2h"),
@@ -94,7 +94,7 @@ def test_a_malformed_argument_is_one_line_with_exit_code_2_and_contacts_no_clust
         (["quotas", "delete"], "No such command 'delete'. Did you mean 'alter --delete-config'?"),
         (["quotas", "explain"], "No such command 'explain'. Did you mean 'resolve'?"),
         (["quotas", "set"], "No such command 'set'. Did you mean 'alter'?"),
-        (["topics", "show"], "No such command 'show'. Did you mean 'describe' or 'list'?"),
+        (["topics", "show"], "No such command 'show'. Did you mean 'list'?"),
         (["topics", "remove"], "No such command 'remove'. Did you mean 'delete'?"),
         (["callback", "delete"], "No such command 'delete'. Did you mean 'alter --delete-config' or 'alter --reset'?"),
         (["quotas", "frobnicate"], "No such command 'frobnicate'."),
@@ -108,7 +108,7 @@ def test_the_kafka_name_of_an_option_is_answered_with_ours(args, error):
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"mutation-quota: {error}\n")
 
 
-@pytest.mark.parametrize("command", [["topics", "list"], ["topics", "describe"], ["observe", "snapshot"]])
+@pytest.mark.parametrize("command", [["topics", "list"], ["observe", "snapshot"]])
 def test_advice_on_an_unreachable_target_names_its_own_settings(command):
     """Nothing listens on port 1."""
     done = run(*command, "--set", "kafka.target_servers=127.0.0.1:1", "--set", "kafka.timeout_seconds=0.5")

@@ -60,13 +60,13 @@ def test_one_that_is_named_is_sent_without_a_question(sent):
 
 
 def test_a_dry_run_sends_nothing(sent):
-    document = json.loads(command("resend", "--error", "callback", "--dry-run", "--json").stdout)
+    document = json.loads(command("resend", "--error", "callback", "--dry-run", "--output", "json").stdout)
     assert (document["applied"], len(document["dead_letters"]), sent) == (False, 3, [])
 
 
 @pytest.mark.usefixtures("sent")
 def test_they_are_selected_by_their_period_whose_end_is_not_included():
-    done = command("list", "--from", "1970-01-01T02:00", "--to", "1970-01-01T03:00", "--json")
+    done = command("list", "--from", "1970-01-01T02:00", "--to", "1970-01-01T03:00", "--output", "json")
     assert [each["id"] for each in json.loads(done.stdout)["dead_letters"]] == ["mutation-requests-0-2"]
     done = command("resend", "--to", "1970-01-01T02:00", "--yes")
     assert done.output == "Resent mutation-requests-0-1.\n"

@@ -45,7 +45,7 @@ def test_a_decision_is_a_line(listed):
 
 
 def test_json_has_the_fields_of_the_decisions_topic(listed):
-    (decision,) = json.loads(listed("--refused", "--json").output)["decisions"]
+    (decision,) = json.loads(listed("--refused", "--output", "json").output)["decisions"]
     assert (decision["user"], decision["outcome"], decision["throttle_time_ms"]) == ("bob", "REJECTED", 2000)
     assert decision["topics"][0]["error"] == "THROTTLING_QUOTA_EXCEEDED"
 
@@ -66,7 +66,7 @@ def test_a_period_that_the_audit_has_passed_is_complete(listed):
 
 
 def test_json_has_the_time_of_the_newest_decision_of_all_clients(listed):
-    assert json.loads(listed("--user", "alice", "--json").output)["newest_at"] == NOON + 1
+    assert json.loads(listed("--user", "alice", "--output", "json").output)["newest_at"] == NOON + 1
 
 
 def test_an_empty_period_is_rejected(listed):

@@ -4,6 +4,7 @@ import errno
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.main import get_command
@@ -56,6 +57,16 @@ def test_parsing_needs_neither_spark_nor_kafka_nor_arrow():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     heavy = {"confluent_kafka", "deltalake", "duckdb", "pandas", "prometheus_client", "pyarrow", "pyspark", "rich"}
     assert heavy & set(done.stdout.split()) == set()
+
+
+def test_the_installed_program_exits_with_the_code_of_its_error_and_names_it_in_a_line():
+    """As `run` says of the same command in this process."""
+    program = Path(sys.executable).with_name("mutation-quota")
+    args = ("config", "show", "nothing.here")
+    done = subprocess.run([program, *args], capture_output=True, text=True, check=False)
+    same = run(*args)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (4, "", 1)
+    assert (same.returncode, same.stdout, same.stderr) == (done.returncode, done.stdout, done.stderr)
 
 
 def test_control_characters_of_an_argument_are_escaped_in_its_error():

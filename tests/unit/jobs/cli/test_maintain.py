@@ -47,10 +47,10 @@ def test_a_dry_run_says_what_would_be_done_and_changes_nothing(kept, maintain):
 def test_rows_are_deleted_only_with_consent(kept, maintain):
     kept.commit(1, day=-400)
     kept.commit(1)
-    ran = maintain("--set", "audit.keep_days.decisions=30", "--json")
+    ran = maintain("--set", "audit.keep_days.decisions=30", "--output", "json")
     assert isinstance(ran.exception, BadInput)
     assert kept.offsets == [1, 2]
-    ran = maintain("--set", "audit.keep_days.decisions=30", "--json", "--yes")
+    ran = maintain("--set", "audit.keep_days.decisions=30", "--output", "json", "--yes")
     document = json.loads(ran.output)
     assert document["applied"]
     assert [(each["table"], each["rows_deleted"]) for each in document["tables"]] == [

@@ -48,19 +48,19 @@ def test_the_summary_reports_what_was_found_and_what_was_missing(log):
 
 
 def test_programs_get_the_summary_as_json_and_the_requests_as_lines(log):
-    summary = json.loads(imported(log, "--json").stdout)
+    summary = json.loads(imported(log, "--output", "json").stdout)
     assert summary["mutations_by_operation"] == {"CREATE_TOPICS": 61, "CREATE_PARTITIONS": 0, "DELETE_TOPICS": 1}
     assert summary["logs"]["kafka-request.log"]["invalid_lines"] == 1
     requests = [json.loads(each) for each in (log / "requests.jsonl").read_text().splitlines()]
     assert [each["topics"][0]["name"] for each in requests] == ["a", "b", "old"]
-    piped = run("observe", "import", "kafka-request.log", "--json", cwd=log)
+    piped = run("observe", "import", "kafka-request.log", "--output", "json", cwd=log)
     assert piped.stdout == (log / "requests.jsonl").read_text()
     assert json.loads(piped.stderr) == summary
 
 
 def test_a_snapshot_gives_the_cost_of_earlier_topics(log):
     (log / "topics.json").write_text('{"at": 0, "partitions": {"old": 12}}')
-    summary = json.loads(imported(log, "--snapshot", "topics.json", "--json").stdout)
+    summary = json.loads(imported(log, "--snapshot", "topics.json", "--output", "json").stdout)
     assert summary["mutations_by_operation"]["DELETE_TOPICS"] == 12
 
 

@@ -8,7 +8,6 @@ import pytest
 import yaml
 
 from jobs.cli.output import OutputFormat, OutputOptions, print_table, print_text
-from quota.errors import BadInput
 
 
 class Fruit(msgspec.Struct):
@@ -44,7 +43,6 @@ def test_a_table_is_the_default(printed):
 
 def test_json_is_one_object_with_a_named_list(printed):
     assert json.loads(printed(output=OutputFormat.JSON)) == AS_DATA
-    assert printed(as_json=True) == printed(output=OutputFormat.JSON)
 
 
 def test_yaml_is_the_same_document(printed):
@@ -59,12 +57,6 @@ def test_json_lines_are_the_elements_of_the_list(printed):
 def test_a_document_without_a_list_is_one_json_line(printed):
     (line,) = printed(output=OutputFormat.JSONL, items=None).splitlines()
     assert json.loads(line) == AS_DATA
-
-
-def test_the_alias_for_json_with_another_format_is_rejected():
-    assert OutputOptions(as_json=True, output=OutputFormat.JSON).format is OutputFormat.JSON
-    with pytest.raises(BadInput, match="give only one of them"):
-        OutputOptions(as_json=True, output=OutputFormat.YAML)
 
 
 def test_a_piped_table_has_a_line_for_each_row_however_long_and_no_trailing_spaces(capsys):

@@ -7,7 +7,7 @@ import pytest
 
 from jobs.whatif.requests import read_requests
 from quota.errors import BadInput, MutationQuotaError
-from quota.whatif.recorded import RecordedDecision
+from quota.records.decision import Decision
 from tests.support.factories import request_at as at
 from tests.support.programs import run
 
@@ -19,7 +19,7 @@ def read(base_settings, tmp_path):
     def _read(*lines, **times):
         (tmp_path / "requests.jsonl").write_bytes(b"".join(line + b"\n" for line in lines))
         table = read_requests(base_settings, str(tmp_path / "requests.jsonl"), **times)
-        return [msgspec.json.decode(row, type=RecordedDecision) for row in table["decision"].to_pylist()]
+        return [msgspec.json.decode(row, type=Decision) for row in table["decision"].to_pylist()]
 
     return _read
 

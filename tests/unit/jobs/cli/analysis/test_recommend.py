@@ -10,8 +10,6 @@ from quota.errors import BadInput
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "the controller's capacity is unknown: give either --capacity or --experiment"),
-        (["--capacity", "9", "--experiment", "x"], "give either --capacity or --experiment"),
         (["--capacity", "0"], "--capacity 0: expected mutations per second, above 0"),
         (["--capacity", "-1"], "--capacity -1: expected mutations per second, above 0"),
         (["--capacity", "nan"], "--capacity nan: expected mutations per second, above 0"),
@@ -21,9 +19,6 @@ from quota.errors import BadInput
         (["--capacity", "9", "--reserve", "nan"], "--reserve nan: expected a share of at least 0 and below 1"),
         (["--capacity", "9", "--over-allocation", "0.5"], "--over-allocation 0.5: expected a number of at least 1"),
         (["--capacity", "9", "--over-allocation", "nan"], "--over-allocation nan: expected a number of at least 1"),
-        (["--experiment", "nowhere.json"], "--experiment nowhere.json: No such file or directory"),
-        (["--experiment", "other.json"], "--experiment other.json: not the experiment.json of make experiment: Object"),
-        (["--experiment", "nought.json"], "--experiment nought.json: not the experiment.json of make experiment: Exp"),
         (["--capacity", "9", "--output-file", "other.json"], "--output-file other.json: the file exists; add --force"),
         (["--capacity", "9", "--output-file", "no/q.yaml"], "--output-file no/q.yaml: the folder no does not exist"),
         (["--capacity", "9", "--from", "noon"], "--from 'noon': expected a time"),
@@ -33,7 +28,6 @@ from quota.errors import BadInput
 def test_impossible_values_are_reported(tmp_path, monkeypatch, options, message):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "other.json").write_text("{}")
-    (tmp_path / "nought.json").write_text('{"created_per_second": 5, "deleted_per_second": 0}')
     done = CliRunner().invoke(app, ["recommend", *options])
     assert isinstance(done.exception, BadInput)
     assert message in str(done.exception)

@@ -65,7 +65,7 @@ def test_it_can_be_limited_to_a_period_and_a_user(report, settings):
 def test_programs_get_the_period_as_epoch_ms(settings, tmp_path):
     write_tables(settings, decisions=[decision(DAY, admitted=[3]), decision(DAY + HOUR, admitted=[4])])
     root = ["--set", f"storage.root={tmp_path / 'root'}"]
-    done = run("report", "--output-file", "page.html", "--json", *root, cwd=tmp_path)
+    done = run("report", "--output-file", "page.html", "--output", "json", *root, cwd=tmp_path)
     written = json.loads(done.stdout)
     start, end = written.pop("from"), written.pop("to")
     assert written == {"file": "page.html", "requests": 2}
@@ -93,7 +93,7 @@ BACKTEST = {
         }
     ],
 }
-"""As `backtest --json` prints it."""
+"""As `backtest --output json` prints it."""
 
 
 def test_effects_of_other_quotas_are_shown_if_given(report, settings, tmp_path):

@@ -32,5 +32,5 @@ def test_a_file_is_written_with_a_summary(export, tmp_path):
     assert export("--output-file", str(file)).stdout == f"Wrote 1 bucket to {file}.\n"
     assert read_buckets(file) == SAVED
     assert "the file exists; add --force" in str(export("--output-file", str(file)).exception)
-    again = export("--output-file", str(file), "--force", "--json")
+    again = export("--output-file", str(file), "--force", "--output", "json")
     assert json.loads(again.stdout) == {"file": str(file), "bucket_count": 1}

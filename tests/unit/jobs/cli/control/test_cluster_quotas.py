@@ -4,7 +4,7 @@ import pytest
 
 from jobs.cli import options
 from jobs.cli.options import ConfirmOptions
-from jobs.cli.output import OutputOptions
+from jobs.cli.output import OutputFormat, OutputOptions
 from quota.errors import BadInput, MutationQuotaError
 from tests.support.programs import run
 
@@ -15,13 +15,13 @@ NOWHERE = ["--bootstrap-server", "127.0.0.1:1", "--set", "kafka.timeout_seconds=
     ("args", "error"),
     [
         (["push"], "no terminal to ask for confirmation: add --yes to make the change, or --dry-run to preview it"),
-        (["push", "--json"], "a command that prints data cannot ask for confirmation: add --yes"),
+        (["push", "--output", "json"], "a command that prints data cannot ask for confirmation: add --yes"),
         (["push", "--yes", "--repair"], "--repair: only with --follow"),
         (
             ["push", "--yes", "--follow", "--dry-run"],
             "--follow runs until it is stopped: leave out --dry-run and --output",
         ),
-        (["push", "--yes", "--follow", "--json"], "--follow runs until it is stopped"),
+        (["push", "--yes", "--follow", "--output", "json"], "--follow runs until it is stopped"),
         (["push", "--follow"], "no terminal to ask for confirmation"),
         (["pull", "--apply"], "no terminal to ask for confirmation"),
         (
@@ -29,8 +29,8 @@ NOWHERE = ["--bootstrap-server", "127.0.0.1:1", "--set", "kafka.timeout_seconds=
             "--apply writes to the log, --output-file to a file",
         ),
         (["pull", "--comment", "why"], "only with --apply"),
-        (["pull", "--json"], "the content goes to standard output: add --output-file FILE"),
-        (["export", "--json"], "the content goes to standard output: add --output-file FILE"),
+        (["pull", "--output", "json"], "the content goes to standard output: add --output-file FILE"),
+        (["export", "--output", "json"], "the content goes to standard output: add --output-file FILE"),
         (
             ["pull", "--output-file", "/nowhere/quotas.yaml"],
             "--output-file /nowhere/quotas.yaml: the folder /nowhere does not exist",
@@ -66,4 +66,4 @@ def test_on_a_terminal_the_option_yes_may_be_omitted(monkeypatch):
     monkeypatch.setattr(options.sys.stdin, "isatty", lambda: True, raising=False)
     ConfirmOptions().check()
     with pytest.raises(BadInput):
-        ConfirmOptions().check(OutputOptions(as_json=True))
+        ConfirmOptions().check(OutputOptions(OutputFormat.JSON))

@@ -32,7 +32,7 @@ def _no_cluster(monkeypatch):
 
 
 def changed(*args):
-    done = CliRunner().invoke(app, ["quotas", *args, "--json"], catch_exceptions=False)
+    done = CliRunner().invoke(app, ["quotas", *args, "--output", "json"], catch_exceptions=False)
     (change,) = json.loads(done.stdout)["changes"]
     return change["effective_at"]
 

@@ -16,8 +16,18 @@ ALICE = ["--user", "alice"]
         (["--entity-type", "users", "--entity-name", "a"], ["--user=a"]),
         (["--entity-type=users", "--entity-default"], ["--user-defaults"]),
         (
-            ["--entity-type", "users", "--entity-default", "--entity-type", "clients", "--entity-name", "-x", "--json"],
-            ["--json", "--user-defaults", "--client=-x"],
+            [
+                "--entity-type",
+                "users",
+                "--entity-default",
+                "--entity-type",
+                "clients",
+                "--entity-name",
+                "-x",
+                "--output",
+                "json",
+            ],
+            ["--output", "json", "--user-defaults", "--client=-x"],
         ),
         (
             ["--entity-type", "clients", "--entity-type", "users", "--entity-name", "c", "--entity-name", "u"],

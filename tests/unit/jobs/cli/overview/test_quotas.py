@@ -173,7 +173,7 @@ def test_the_history_of_a_period_has_the_latest_changes_and_tells_how_many_are_l
 
     monkeypatch.setattr(quota_log, "read_log", lambda *_, **__: Log)
     period = ("--from", "1970-01-01T00:00:01.001", "--to", "1970-01-01T00:00:01.005")
-    done = CliRunner().invoke(app, ["quotas", "history", *period, "--limit", "3", "--json"])
+    done = CliRunner().invoke(app, ["quotas", "history", *period, "--limit", "3", "--output", "json"])
     document = json.loads(done.stdout)
     assert [each["timestamp"] for each in document["changes"]] == [1002, 1003, 1004]
     assert document["changes"][0]["before"]["controller_mutation_rate"] == 2.0  # by the change before

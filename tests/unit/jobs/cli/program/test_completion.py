@@ -3,6 +3,7 @@
 import os
 import shlex
 import subprocess
+from unittest import mock
 
 import pytest
 
@@ -18,7 +19,9 @@ def completed(shell, line, word):
         "_TYPER_COMPLETE_ARGS": line,
         "_TYPER_COMPLETE_FISH_ACTION": "get-args",
     }
-    done = subprocess.run(command_line(), env=os.environ | environment, capture_output=True, text=True, check=True)
+    with mock.patch.dict(os.environ, environment):
+        done = run()
+    assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
 
@@ -56,31 +59,29 @@ def test_the_script_for_zsh_can_be_a_function_file():
     assert run("completion", "zsh").stdout.startswith("#compdef mutation-quota\n")
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("mutation-quota quo", ["quotas"]),
-        ("mutation-quota quotas describe --output js", ["json", "jsonl"]),
-        (
-            "mutation-quota quotas alter --add-config ''",
-            ["controller_mutation_rate=", "controller_mutation_burst=", "max_debt_ms=", "shadow="],
-        ),
-    ],
-)
-def test_bash_completes_a_line_after_it_has_run_the_script(tmp_path, line, expected):
+def test_bash_completes_lines_after_it_has_run_the_script(tmp_path):
     program = tmp_path / "mutation-quota"
     program.write_text(f'#!/bin/sh\nexec {shlex.join(command_line())} "$@"\n')
     program.chmod(0o755)
-    words = line.split()
-    script = (
-        f'eval "$(mutation-quota completion bash)"; COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; '
-        '_mutation_quota_completion mutation-quota; printf "%s\\n" "${COMPREPLY[@]}"'
-    )
-    path = f"{tmp_path}:{os.environ['PATH']}"
+    lines = {
+        "mutation-quota quo": ["quotas"],
+        "mutation-quota quotas describe --output js": ["json", "jsonl"],
+        "mutation-quota quotas alter --add-config ''": [
+            "controller_mutation_rate=",
+            "controller_mutation_burst=",
+            "max_debt_ms=",
+            "shadow=",
+        ],
+    }
+    script = ['eval "$(mutation-quota completion bash)"']
+    for line in lines:
+        script.append(f"COMP_WORDS=({line}); COMP_CWORD={len(line.split()) - 1}")
+        script.append('_mutation_quota_completion mutation-quota; echo "${COMPREPLY[@]}"')
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     done = subprocess.run(
-        ["bash", "-c", script], env=os.environ | {"PATH": path}, capture_output=True, text=True, check=True
+        ["bash", "-c", "\n".join(script)], env=environment, capture_output=True, text=True, check=True
     )
-    assert done.stdout.split() == expected
+    assert [line.split() for line in done.stdout.splitlines()] == list(lines.values())
 
 
 def test_another_shell_is_rejected():

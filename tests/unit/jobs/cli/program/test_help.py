@@ -94,7 +94,7 @@ def test_a_misspelled_example_would_not_be_understood():
 
 @EACH_COMMAND
 def test_a_command_that_connects_to_kafka_has_the_options_to_connect_and_no_other_has(words):
-    """`config show` and `config validate` have them, too: they check how another command would connect."""
+    """`config show` has them, too: it checks how another command would connect."""
     options = {option for each in COMMANDS[words].params for option in each.opts}
     expected = set() if words in WITHOUT_KAFKA else {"--bootstrap-server", "--command-config"}
     assert options & {"--bootstrap-server", "--command-config"} == expected

@@ -24,6 +24,6 @@ def test_an_option_with_one_value_is_refused_the_second_time_in_whichever_form(a
 
 
 def test_repeatable_options_and_switches_may_be_given_again():
-    twice = ["--set", "topics.partitions=3", "-v", "--changed", "--json"] * 2
+    twice = ["--set", "topics.partitions=3", "-v", "--changed"] * 2
     done = run("config", "show", "topics.partitions", *twice)
     assert (done.returncode, done.stderr) == (0, "")

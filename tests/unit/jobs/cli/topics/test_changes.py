@@ -7,7 +7,7 @@ import sys
 import pytest
 import typer
 
-from jobs.cli.output import OutputOptions
+from jobs.cli.output import OutputFormat, OutputOptions
 from jobs.cli.topics import changes as topic_changes
 from jobs.cli.topics.changes import TopicChanges
 from quota.client.call import Refusal
@@ -16,12 +16,12 @@ from quota.kafka.admin.outcomes import TopicFuture, kafka_error
 from quota.settings import load_settings
 
 
-def changes(monkeypatch, silent_seconds, *more, as_json=False):
+def changes(monkeypatch, silent_seconds, *more, output=None):
     monkeypatch.setattr(topic_changes, "_SILENT_SECONDS", silent_seconds)
     monkeypatch.setattr(topic_changes.ClientOptions, "from_settings", lambda _settings: None)
     monkeypatch.setattr(topic_changes, "QuotaAdminClient", lambda _options: None)
     settings = load_settings(["kafka.bootstrap_servers=k:9092", *more], environment={}, with_default_file=False)
-    return TopicChanges(settings, OutputOptions(as_json=as_json))
+    return TopicChanges(settings, OutputOptions(output))
 
 
 class Late(TopicFuture):
@@ -111,7 +111,7 @@ def test_data_have_the_decision_of_each_topic_that_was_decided(monkeypatch, caps
     undecided.set_exception(kafka_error(7, "no decision"))
     given = dict(zip("abc", futures, strict=True))
     with pytest.raises(typer.Exit):
-        changes(monkeypatch, 60, as_json=True).report("created", given)
+        changes(monkeypatch, 60, output=OutputFormat.JSON).report("created", given)
     topics = json.loads(capsys.readouterr().out)["topics"]
     assert [(each["outcome"], each["decision_id"]) for each in topics] == [
         ("created", "requests-0-1"),

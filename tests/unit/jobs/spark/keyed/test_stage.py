@@ -1,15 +1,20 @@
-"""A keyed stage through Arrow alone, and through PySpark's own code and pandas: Spark gets the same."""
+"""A keyed stage, and the same function through PySpark's own code and pandas: Spark gets the same."""
 
+import importlib.metadata
 import json
-import logging
 import pickle
+import tomllib
+from itertools import chain
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.spark.keyed import arrow
 from jobs.spark.keyed.stage import KeyedStage
+from quota.errors import MutationQuotaError
+from tests.support.checkout import CHECKOUT
 from tests.unit.jobs.spark.keyed.worker import record_batches, run
 
 KEYS = st.lists(
@@ -53,11 +58,20 @@ def stumbling_function(_key, rows, _state):
     return [next(iter(rows)), next(iter(()))]
 
 
+class PandasStage:
+    """The function as PySpark calls it, with frames of pandas."""
+
+    def __init__(self, answer, max_rows):
+        self.answer, self.max_rows = answer, max_rows
+
+    def __call__(self, group, frames, state):
+        rows = chain.from_iterable(frame.iloc[:, -1] for frame in frames)
+        if answered := list(self.answer(group[0], rows, state)):
+            yield pd.DataFrame({"answer": answered})
+
+
 def both(answer, batches, max_rows):
-    return [
-        run(KeyedStage(answer, "answer", max_rows, through_pandas=through_pandas), batches)
-        for through_pandas in (True, False)
-    ]
+    return [run(stage, batches) for stage in (PandasStage(answer, max_rows), KeyedStage(answer, "answer", max_rows))]
 
 
 def answers(found):
@@ -77,7 +91,7 @@ def _unpickled(state):
 
 
 @given(KEYS, st.integers(1, 20), st.integers(1, 20))
-def test_spark_gets_the_same_as_through_pandas(keys, most_rows, max_rows):
+def test_spark_gets_the_same_as_from_pyspark_itself(keys, most_rows, max_rows):
     """Answers, states and their order; cut into chunks at random, on both sides.
 
     But for the value of a state that was not updated, which Spark does not read.
@@ -114,12 +128,11 @@ def test_a_key_that_is_not_answered_still_returns_its_state():
         assert (answers(found), len(states(found))) == ([], 2)
 
 
-@pytest.mark.parametrize("through_pandas", [True, False])
-def test_large_answers_are_sent_at_once_and_small_ones_together(through_pandas):
+def test_large_answers_are_sent_at_once_and_small_ones_together():
     """With any maximum of rows, a record batch has at most 4 MB and the answer that exceeds them."""
     sizes = [10, 3_000_000, 3_000_000, 10, 10, 5_000_000, 10]
     keys = [(f"k{number}", [str(size).encode()], None) for number, size in enumerate(sizes)]
-    found = run(KeyedStage(large, "answer", 1000, through_pandas=through_pandas), record_batches(keys, 100))
+    found = run(KeyedStage(large, "answer", 1000), record_batches(keys, 100))
     sent = [[len(each) for each in answered if each is not None] for _, _, answered, _ in found]
     assert sent == [[10, 3_000_000, 3_000_000], [10, 10, 5_000_000], [10]]
     assert len(states(found)) == len(keys)
@@ -148,54 +161,32 @@ def test_a_foreign_function_goes_through_pyspark_itself():
     assert answers(run(Foreign(), batches)) == [b"k"]
 
 
-@pytest.fixture
-def calls_through_pandas(monkeypatch):
-    """The keys for which PySpark called a stage itself."""
-    keys = []
-    call = KeyedStage.__call__
-
-    def noted(stage, group, frames, state):
-        keys.extend(group)
-        return call(stage, group, frames, state)
-
-    monkeypatch.setattr(KeyedStage, "__call__", noted)
-    return keys
-
-
-BATCHES = record_batches([("k", [b"\0"], None)], 10)
-
-
-def test_an_unknown_release_of_pyspark_goes_through_pandas_with_a_warning(monkeypatch, caplog, calls_through_pandas):
-    """The driver logs one line; a worker checks for itself."""
-    run(KeyedStage(counting, "answer", 10), BATCHES)  # installs what it can
-    assert calls_through_pandas == []
-    monkeypatch.setattr(arrow.pyspark, "__version__", "9.9.9")
-    with caplog.at_level(logging.WARNING):
-        stage = KeyedStage(counting, "answer", 10)
-    (record,) = caplog.records
-    assert "PySpark 9.9.9 is not supported by this release" in record.getMessage()
-    assert answers(run(stage, BATCHES)) == [b"k 1 \0"]
-    assert calls_through_pandas == ["k"]
-
-
-def test_a_setting_leaves_pyspark_unchanged(caplog, calls_through_pandas):
-    """There is no warning."""
-    assert answers(run(KeyedStage(counting, "answer", 10, through_pandas=True), BATCHES)) == [b"k 1 \0"]
-    assert (calls_through_pandas, caplog.records) == (["k"], [])
-
-
-@pytest.mark.parametrize("through_pandas", [True, False])
 @pytest.mark.parametrize("answer", [stumbling_generator, stumbling_function])
-def test_an_error_of_the_function_is_an_error_of_the_task(answer, through_pandas):
+def test_an_error_of_the_function_is_an_error_of_the_task(answer):
     """A StopIteration must not end the answers in silence."""
-    stage = KeyedStage(answer, "answer", 10, through_pandas=through_pandas)
+    stage = KeyedStage(answer, "answer", 10)
     with pytest.raises(RuntimeError):
         run(stage, record_batches([("k", [b"\0"], None)], 10))
 
 
-def test_the_release_of_pyspark_that_is_installed_is_known():
-    """Check an upgrade: how it sends keys and states, and what it calls.
+def test_the_release_of_pyspark_that_is_pinned_is_the_one_whose_functions_are_replaced():
+    """Before another one is pinned: how does it send keys and states, and what does it call?
 
     See docs/decisions/programs/0019-keyed-stages-without-pandas.md.
     """
-    assert arrow.has_known_release()
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
+    assert f"pyspark=={arrow.RELEASE}" in project["dependencies"]
+    assert importlib.metadata.version("pyspark") == arrow.RELEASE
+
+
+def test_another_release_of_pyspark_is_refused_in_the_driver_and_in_a_worker(monkeypatch):
+    stage = KeyedStage(counting, "answer", 10)
+    monkeypatch.setattr(arrow.pyspark, "__version__", "9.9.9")
+    for use in (lambda: KeyedStage(counting, "answer", 10), lambda: pickle.loads(pickle.dumps(stage))):  # noqa: S301
+        with pytest.raises(MutationQuotaError, match=r"PySpark 9\.9\.9 is not supported.* install pyspark==4\.2\.0"):
+            use()
+
+
+def test_a_stage_that_a_profiler_hides_is_an_error_with_advice():
+    with pytest.raises(MutationQuotaError, match=r"remove spark\.python\.profile"):
+        KeyedStage(counting, "answer", 10)(("k",), iter([]), None)

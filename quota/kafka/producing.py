@@ -1,0 +1,79 @@
+"""A producer that waits while its queue is full, and whose errors reach the caller."""
+
+from collections.abc import Callable, Mapping
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+_QUEUE_FULL_SECONDS = 0.1
+
+
+def produce(
+    producer: Producer,
+    topic: str,
+    value: bytes | None,
+    key: bytes | None,
+    on_delivery: Callable[[KafkaError | None, Message], None] | None = None,
+) -> None:
+    """Enqueue a record, waiting while the queue is full.
+
+    Raises:
+        KafkaException: the record is too large, or the producer failed.
+    """
+    while True:
+        try:
+            producer.produce(topic, value, key, on_delivery=on_delivery)
+        except BufferError:
+            producer.poll(_QUEUE_FULL_SECONDS)
+        else:
+            return
+
+
+class RecordProducer:
+    """A producer whose first error, of a record or of its delivery, is raised by all later calls."""
+
+    def __init__(self, config: Mapping[str, str | float]) -> None:
+        """Connect, with librdkafka's settings."""
+        self.producer = Producer(dict(config))
+        self._error: KafkaError | None = None
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        on_delivered: Callable[[Message], None] | None = None,
+    ) -> None:
+        """Enqueue a record, waiting while the queue is full; `on_delivered` is called if it is acknowledged.
+
+        Raises:
+            KafkaException: this record is too large, or an earlier one could not be written.
+        """
+
+        def on_delivery(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                self._error = self._error or error
+            elif on_delivered is not None:
+                on_delivered(message)
+
+        self._raise_error()
+        try:
+            produce(self.producer, topic, value, key, on_delivery)
+        except KafkaException as error:
+            self._error = error.args[0]
+            raise
+        self.producer.poll(0)
+
+    def flush(self, seconds: float) -> None:
+        """Wait until all records are acknowledged or have failed.
+
+        Raises:
+            KafkaException: one could not be written, or is not acknowledged in time.
+        """
+        waiting = self.producer.flush(seconds)
+        self._raise_error()
+        if waiting:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer in {seconds:.0f} s"))  # noqa: SLF001
+
+    def _raise_error(self) -> None:
+        if self._error is not None:
+            raise KafkaException(self._error)

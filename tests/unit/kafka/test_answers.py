@@ -1,0 +1,107 @@
+"""Which answers are parsed, and that an exception ends one answer only; without a broker."""
+
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from quota.admission.decide import decide
+from quota.algorithms.token_bucket import TokenBucket
+from quota.kafka import decider, requests
+from quota.kafka.decider import Decider
+from quota.kafka.requests import AnswerReader, ReceivedAnswer
+from quota.records import codec
+from quota.records.dead_letter import DeadLetter
+from quota.records.quota import Window
+from quota.records.record import Source
+from quota.records.request import Operation
+from quota.records.result import MutationResult, TopicResult
+from tests.support.factories import resolved
+
+SOURCE = Source("mutation-requests", 0, 1)
+
+
+class Message:
+    """A record of a topic."""
+
+    def __init__(self, topic, value):
+        self._topic, self._value = topic, codec.encode(value)
+
+    def error(self):
+        return None
+
+    def topic(self):
+        return self._topic
+
+    def value(self):
+        return self._value
+
+    def partition(self):
+        return 0
+
+    def offset(self):
+        return 1
+
+    def timestamp(self):
+        return (2, 7)
+
+
+def decision(request_id):
+    return decide(None, [resolved(1, request_id=request_id)], TokenBucket(Window()))[1][0]
+
+
+def result(request_id):
+    return MutationResult(
+        decision_id="mutation-requests-0-7",
+        request_id=request_id,
+        user="alice",
+        client_id="app",
+        operation=Operation.CREATE_TOPICS,
+        validate_only=False,
+        topics=[TopicResult("t")],
+        timestamp=5,
+        source=SOURCE,
+    )
+
+
+@pytest.fixture
+def answers(base_settings, monkeypatch):
+    """The answers that a reader of the ids `mine-...` gets from messages, and the number of those that it parsed."""
+
+    def _answers(*messages):
+        monkeypatch.setattr(requests, "make_consumer", lambda *_: SimpleNamespace())
+        monkeypatch.setattr(AnswerReader, "_assign_new_partitions", lambda *_, **__: None)
+        monkeypatch.setattr(requests, "poll_batch", lambda *_: messages)
+        return [received.answer for received in AnswerReader(base_settings, results=True, only="mine-").read()]
+
+    return _answers
+
+
+def test_only_decisions_and_results_with_the_prefix_and_all_dead_letters_are_read(answers, base_settings):
+    topics = base_settings.topics
+    letter = DeadLetter(error="value: null", value=None, timestamp=5, source=SOURCE)
+    mine = [decision("mine-1"), result("mine-2"), letter]
+    others = [decision("other-1"), result("other-2")]
+    names = {type(mine[0]): topics.decisions, type(mine[1]): topics.results, type(letter): topics.dead_letters}
+    assert answers(*(Message(names[type(each)], each) for each in [*others, *mine, *others])) == mine
+
+
+def test_an_exception_ends_an_answer_and_not_its_batch(base_settings, monkeypatch, caplog):
+    batches = [[ReceivedAnswer(decision(f"mine-{number}"), 7) for number in range(3)]]
+    reader = SimpleNamespace(read=lambda _: batches.pop() if batches else [], close=lambda: None)
+    monkeypatch.setattr(decider, "AnswerReader", lambda *_, **__: reader)
+    received = []
+
+    def on_answer(answer):
+        received.append(answer.answer.request_id)
+        if len(received) == 1:
+            raise RuntimeError("a bug")
+
+    asking = Decider(base_settings, only="mine-")
+    asking.start(on_answer, print)
+    deadline = time.monotonic() + 10
+    while len(received) < 3 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    asking.close()
+    assert received == ["mine-0", "mine-1", "mine-2"]
+    assert "cannot process an answer" in caplog.text
