@@ -1,8 +1,8 @@
 """Appends the records of the topics to the audit's tables, each record once. This code runs in a Python worker."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple, Self
 
 import pyarrow as pa
@@ -14,7 +14,6 @@ from pyspark.sql.pandas.types import to_arrow_type
 from jobs.audit.end_mark import before_end_mark
 from jobs.audit.rows import Rows, dead_letter_rows, decision_rows, quota_change_rows
 from jobs.audit.spool import RowSpool
-from jobs.audit.tables.conflicts import retry
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, TABLES, TableSpec
 from jobs.spark.worker import prepare_worker
@@ -27,6 +26,9 @@ _COMMITTED_BYTES = 32 * 1024 * 1024
 _ANY_AUDIT = "mutation-quota-audit"
 """A transaction id that all audits share. Delta rejects the later of two concurrent commits with the same id, even if
 their checkpoints are different."""
+
+_ATTEMPTS = 5
+"""The number of attempts at a commit that may conflict with others, as those of `maintain` or an operator's DELETE."""
 
 _SOURCE = to_arrow_type(SOURCE)
 
@@ -119,7 +121,10 @@ class BatchRows:
 def _append_new(store: TableStore, table: TableSpec, spool: RowSpool, batch: MicroBatch) -> None:
     """Append the rows that the table does not contain; retry if another writer has changed it meanwhile."""
     with store.errors(table):
-        retry(partial(_try_append, store, table, spool, batch), CommitFailedError)
+        for _ in range(_ATTEMPTS - 1):
+            with suppress(CommitFailedError):
+                return _try_append(store, table, spool, batch)
+        return _try_append(store, table, spool, batch)
 
 
 def _try_append(store: TableStore, table: TableSpec, spool: RowSpool, batch: MicroBatch) -> None:

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.audit.query import start_audit
-from jobs.audit.upkeep.child import stopping_upkeep
+from jobs.audit.upkeep.subprocess import stopping_upkeep
 from jobs.enforce.query import NAME, start_enforce
 from jobs.spark.failures import query_errors
 from jobs.spark.queries import run_until, stop_after_batch

@@ -1,6 +1,6 @@
 """Plans the upkeep of a table. It reads only the table's log, in milliseconds."""
 
-from collections.abc import Iterator
+from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
@@ -22,43 +22,30 @@ DAILY_MARK = "mutation-quota-upkeep"
 _DAY = timedelta(days=1)
 
 
-class CompactedDate(msgspec.Struct, frozen=True):
-    """A date whose small files are to be compacted."""
-
-    date: date
-    files: int
-    """The number of its small files."""
-    bytes: int
-    """Their total size."""
-
-
 class UpkeepPlan(msgspec.Struct, frozen=True):
     """The steps of the upkeep of a table."""
 
     table: str
     """The table's name."""
-    compact: list[CompactedDate]
-    """The dates to compact, newest first."""
+    compact: dict[date, int]
+    """The numbers of small files by the dates to compact, newest first."""
     daily: bool
     """Whether the daily part is due: expired rows are deleted, and unused files are removed."""
     first_kept: date | None
     """The first date whose rows are retained; None to retain all."""
+    expired_rows: int
+    """The number of rows before that date."""
 
     @property
     def parts(self) -> list["UpkeepPlan"]:
         """The daily part and the rest. They are carried out separately: if one fails, the other is still done."""
-        daily, rest = replace(self, compact=[]), replace(self, daily=False)
-        return [each for each in (daily, rest) if not each.is_empty]
+        daily, rest = replace(self, compact={}), replace(self, daily=False)
+        return [part for part in (daily, rest) if part.steps]
 
     @property
     def steps(self) -> int:
         """The number of steps."""
         return len(self.compact) + self.daily
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing to do."""
-        return not self.steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +86,10 @@ def plan_upkeep(
     files = live_files(table)
     dates = pc.unique(files["date"]).drop_null().to_pylist()
     newest = max(dates, default=None)
-    compact = list(_dates_to_compact(files, newest, limits))
+    first_kept = _first_kept(newest, keep_days, now)
     daily = limits is THOROUGH or not timedelta() <= now - last_daily(table) < _DAY
-    return UpkeepPlan(name, compact, daily, _first_kept(newest, keep_days, now))
+    compact = _dates_to_compact(files, newest, limits)
+    return UpkeepPlan(name, compact, daily, first_kept, rows_before(first_kept, files))
 
 
 def last_daily(table: DeltaTable) -> datetime:
@@ -118,13 +106,20 @@ def live_files(table: DeltaTable) -> pa.Table:
     return pa.table({"date": dates, "bytes": actions["size_bytes"], "rows": actions["num_records"]})
 
 
-def _dates_to_compact(files: pa.Table, newest: date | None, limits: FileLimits) -> Iterator[CompactedDate]:
-    small = files.filter(pc.less(files["bytes"], TARGET_BYTES // 2))
-    by_date = small.group_by("date").aggregate([("bytes", "count"), ("bytes", "sum")]).sort_by([("date", "descending")])
-    for row in by_date.to_pylist():
-        limit = limits.newest if row["date"] == newest else limits.older
-        if row["date"] is not None and row["bytes_count"] > limit:
-            yield CompactedDate(row["date"], row["bytes_count"], row["bytes_sum"])
+def rows_before(first_kept: date | None, files: pa.Table) -> int:
+    """Return the number of rows in those of `live_files` that are older than a date."""
+    if first_kept is None:
+        return 0
+    return pc.sum(files["rows"].filter(pc.less(files["date"], pa.scalar(first_kept)))).as_py() or 0
+
+
+def _dates_to_compact(files: pa.Table, newest: date | None, limits: FileLimits) -> dict[date, int]:
+    small = Counter(files["date"].filter(pc.less(files["bytes"], TARGET_BYTES // 2)).drop_null().to_pylist())
+    return {
+        day: small[day]
+        for day in sorted(small, reverse=True)
+        if small[day] > (limits.newest if day == newest else limits.older)
+    }
 
 
 def _first_kept(newest: date | None, keep_days: int | None, now: datetime) -> date | None:

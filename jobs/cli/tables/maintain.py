@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from jobs.audit.tables.specs import TableSpec
-    from jobs.audit.upkeep.on_demand import PlannedUpkeep
-    from jobs.audit.upkeep.work import UpkeepResult
+    from jobs.audit.upkeep.maintain import PlannedUpkeep, UpkeepResult
 
 _COLUMNS = ("TABLE", "FILES COMPACTED", "INTO", "ROWS DELETED", "FILES REMOVED")
 
@@ -48,14 +47,13 @@ def maintain(
       mutation-quota maintain decisions --set audit.keep_days.decisions=400
     """
     settings = where.read()
-    from jobs.audit.upkeep.on_demand import PlannedUpkeep
+    from jobs.audit.upkeep.maintain import PlannedUpkeep
 
-    specs = _find(settings, tables or [])
+    planned = PlannedUpkeep.of(settings, _find(settings, tables or []))
     if confirmation.dry_run:
-        _print(PlannedUpkeep.of(settings, specs).preview(), output, applied=False)
+        _print(planned.preview(), output, applied=False)
         return
-    planned = PlannedUpkeep.of(settings, specs)
-    if expired := planned.count_expired_rows():
+    if expired := sum(plan.expired_rows for plan in planned.plans.values()):
         confirmation.check(output)
         confirmation.confirm(f"Delete {plural(expired, 'row')} for good?")
     _print(_carry_out(planned), output, applied=True)
@@ -91,11 +89,17 @@ def _carry_out(planned: "PlannedUpkeep") -> "list[UpkeepResult]":
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+    from jobs.audit.upkeep.maintain import maintain as carry_out
+
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        bar = progress.add_task("", total=planned.steps)
-        return planned.carry_out(lambda name: progress.update(bar, description=name), lambda: progress.advance(bar))
+        bar = progress.add_task("", total=sum(plan.steps for plan in planned.plans.values()))
+        results = []
+        for table, plan in planned.plans.items():
+            progress.update(bar, description=table.name)
+            results.append(carry_out(planned.store, table, plan, planned.now, lambda: progress.advance(bar)))
+        return results
 
 
 def _print(results: "Sequence[UpkeepResult]", output: OutputOptions, *, applied: bool) -> None:

@@ -9,7 +9,7 @@ from unittest.mock import Mock
 import pytest
 from typer.testing import CliRunner
 
-import jobs.audit.upkeep.on_demand
+import jobs.audit.upkeep.maintain
 from jobs.__main__ import app
 from quota.errors import BadInput, MutationQuotaError
 from quota.settings import load_settings
@@ -66,7 +66,7 @@ def test_after_midnight_no_more_rows_are_deleted_than_were_confirmed(kept, maint
     for day in range(4):
         kept.commit(1, day=day)
     clock = (datetime(2026, 11, 23, 23, 59, tzinfo=UTC) + timedelta(days=days) for days in count())
-    monkeypatch.setattr(jobs.audit.upkeep.on_demand, "datetime", Mock(now=lambda _: next(clock)))
+    monkeypatch.setattr(jobs.audit.upkeep.maintain, "datetime", Mock(now=lambda _: next(clock)))
     ran = maintain("decisions", "--set", "audit.keep_days.decisions=1", "--yes")
     assert ran.exit_code == 0, ran.output
     assert kept.offsets == [2, 3, 4]

@@ -9,14 +9,14 @@ from jobs.audit.upkeep.plan import REGULAR, THOROUGH
 from tests.support.factories import DECISION_RECORD
 from tests.support.rows import kafka_rows
 from tests.support.tables import DAY, audit_records
+from tests.unit.jobs.audit.upkeep.conftest import NOON
 
 
 def test_the_newest_date_is_compacted_when_it_has_more_small_files_than_its_limit(kept):
     kept.commit(REGULAR.newest)
-    assert kept.plan().compact == []
+    assert kept.plan().compact == {}
     kept.commit(1)
-    (planned,) = kept.plan().compact
-    assert (str(planned.date), planned.files) == ("2026-11-21", REGULAR.newest + 1)
+    assert kept.plan().compact == {NOON.date(): REGULAR.newest + 1}
     result = kept.maintain()
     assert (result.files_compacted, result.files_written) == (REGULAR.newest + 1, 1)
     assert kept.files == {"2026-11-21": 1}
@@ -28,7 +28,7 @@ def test_past_dates_keep_fewer_files_and_the_latest_is_first(kept):
     kept.commit(REGULAR.older + 1, day=-2)
     kept.commit(REGULAR.older + 1, day=-1)
     kept.commit(REGULAR.newest)
-    assert [str(each.date) for each in kept.plan().compact] == ["2026-11-20", "2026-11-19"]
+    assert [str(day) for day in kept.plan().compact] == ["2026-11-20", "2026-11-19"]
     kept.maintain()
     assert kept.files == {"2026-11-18": REGULAR.older, "2026-11-19": 1, "2026-11-20": 1, "2026-11-21": REGULAR.newest}
 
@@ -38,14 +38,14 @@ def test_on_demand_each_date_is_compacted_to_one_small_file(kept):
     kept.commit(2)
     kept.maintain(limits=THOROUGH)
     assert kept.files == {"2026-11-20": 1, "2026-11-21": 1}
-    assert kept.plan(limits=THOROUGH).compact == []
+    assert kept.plan(limits=THOROUGH).compact == {}
 
 
 def test_large_files_are_left_unchanged(kept, monkeypatch):
     kept.commit(REGULAR.newest + 1)
     (largest,) = {each.stat().st_size for each in list(kept.path.rglob("*.parquet"))[:1]}
     monkeypatch.setattr(jobs.audit.upkeep.plan, "TARGET_BYTES", largest)  # a small file has less than half of it
-    assert kept.plan().compact == []
+    assert kept.plan().compact == {}
 
 
 def test_rows_that_are_appended_meanwhile_stay(kept, monkeypatch):

@@ -6,6 +6,9 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from deltalake import write_deltalake
 
+from jobs.audit.tables.opening import TableStore
+from jobs.audit.tables.specs import DECISIONS
+from jobs.audit.upkeep.maintain import maintain
 from jobs.audit.upkeep.plan import THOROUGH
 from tests.unit.jobs.audit.upkeep.conftest import NOON
 
@@ -19,6 +22,17 @@ def test_rows_are_retained_for_the_configured_days_before_the_newest_date(keepin
     result = kept.maintain(limits=THOROUGH)
     assert result.rows_deleted == 1
     assert list(kept.files) == ["2026-11-19", "2026-11-20", "2026-11-21"]
+
+
+def test_rows_that_arrive_after_the_plan_are_counted_when_they_are_deleted(keeping):
+    kept = keeping(2)
+    kept.commit(1, day=-9)
+    kept.commit(1)
+    plan = kept.plan(limits=THOROUGH)
+    assert plan.expired_rows == 1
+    kept.commit(2, day=-9)
+    assert maintain(TableStore.of(kept.settings), DECISIONS, plan, NOON).rows_deleted == 3
+    assert kept.offsets == [2]
 
 
 def test_all_rows_are_retained_by_default(kept):

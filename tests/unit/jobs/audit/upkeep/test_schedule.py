@@ -15,15 +15,14 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from msgspec import structs
 
-import jobs.audit.upkeep.child
 import jobs.audit.upkeep.schedule
+import jobs.audit.upkeep.subprocess
 from jobs.audit.tables.preparation import newest_batch, prepare_tables
 from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS
-from jobs.audit.upkeep.child import UpkeepTask, run_upkeep, stopping_upkeep
-from jobs.audit.upkeep.on_demand import PlannedUpkeep
-from jobs.audit.upkeep.plan import REGULAR, CompactedDate
+from jobs.audit.upkeep.maintain import PlannedUpkeep, UpkeepResult
+from jobs.audit.upkeep.plan import REGULAR
 from jobs.audit.upkeep.schedule import Upkeep
-from jobs.audit.upkeep.work import UpkeepResult
+from jobs.audit.upkeep.subprocess import UpkeepTask, run_upkeep, stopping_upkeep
 from quota.errors import MutationQuotaError
 from quota.records import codec
 from quota.settings import load_settings
@@ -64,7 +63,7 @@ def test_a_failure_of_that_process_names_the_reason(kept, monkeypatch):
     """A library that gets no memory ends it like this."""
     kept.commit(REGULAR.newest + 1)
     end = "import os; os.write(2, b'memory allocation of 9 bytes failed\\nmore'); os.abort()"
-    monkeypatch.setattr(jobs.audit.upkeep.child, "_COMMAND", end)
+    monkeypatch.setattr(jobs.audit.upkeep.subprocess, "_COMMAND", end)
     reason = "decisions failed: SIGABRT, memory allocation of 9 bytes failed; run mutation-quota maintain decisions, "
     with pytest.raises(MutationQuotaError, match=reason):
         run_upkeep(task(kept))
@@ -72,15 +71,15 @@ def test_a_failure_of_that_process_names_the_reason(kept, monkeypatch):
 
 def test_it_is_stopped_when_it_takes_too_long(kept, monkeypatch):
     kept.commit(REGULAR.newest + 1)
-    monkeypatch.setattr(jobs.audit.upkeep.child, "_COMMAND", "import signal; signal.pause()")
-    monkeypatch.setattr(jobs.audit.upkeep.child, "PART_SECONDS", 0.2)
+    monkeypatch.setattr(jobs.audit.upkeep.subprocess, "_COMMAND", "import signal; signal.pause()")
+    monkeypatch.setattr(jobs.audit.upkeep.subprocess, "PART_SECONDS", 0.2)
     with pytest.raises(MutationQuotaError, match="took longer than 0 s; run mutation-quota maintain decisions, "):
         run_upkeep(task(kept))
 
 
 def test_it_ends_at_once_when_its_service_stops(kept, monkeypatch):
     kept.commit(REGULAR.newest + 1)
-    monkeypatch.setattr(jobs.audit.upkeep.child, "_COMMAND", "import signal; signal.pause()")
+    monkeypatch.setattr(jobs.audit.upkeep.subprocess, "_COMMAND", "import signal; signal.pause()")
     stop = threading.Event()
     stop.set()
     with stopping_upkeep(stop), pytest.raises(MutationQuotaError, match="was interrupted, because the service stops"):
@@ -89,7 +88,7 @@ def test_it_ends_at_once_when_its_service_stops(kept, monkeypatch):
 
 def test_an_upkeep_that_a_stop_interrupts_is_no_failure_and_the_last_one(kept, monkeypatch, caplog):
     kept.commit(REGULAR.newest + 1)
-    monkeypatch.setattr(jobs.audit.upkeep.child, "_COMMAND", "import signal; signal.pause()")
+    monkeypatch.setattr(jobs.audit.upkeep.subprocess, "_COMMAND", "import signal; signal.pause()")
     stop, failures = threading.Event(), Counter()
     stop.set()
     upkeep = Upkeep(kept.settings, 300.0, once=True, failures=failures)
@@ -104,7 +103,7 @@ def test_an_upkeep_that_a_stop_interrupts_is_no_failure_and_the_last_one(kept, m
 def test_its_process_does_not_begin_if_the_one_that_waits_has_ended_before(kept):
     kept.commit(REGULAR.newest + 1)
     another_parent = str(os.getppid())
-    command = [sys.executable, "-c", jobs.audit.upkeep.child._COMMAND, another_parent]  # noqa: SLF001
+    command = [sys.executable, "-c", jobs.audit.upkeep.subprocess._COMMAND, another_parent]  # noqa: SLF001
     done = subprocess.run(command, input=codec.encode(task(kept)), capture_output=True, check=False)
     assert done.returncode == -signal.SIGKILL
     assert kept.files == {"2026-11-21": REGULAR.newest + 1}
@@ -114,7 +113,8 @@ def test_its_process_does_not_outlive_its_parent(kept):
     """The parent ends as if killed: its child hangs in the middle of the work."""
     kept.commit(REGULAR.newest + 1)
     hang = (
-        "import jobs.audit.upkeep.child as c, signal; c.maintain = lambda *_: (print(1, flush=True), signal.pause());"
+        "import jobs.audit.upkeep.subprocess as c, signal; "
+        "c.maintain = lambda *_: (print(1, flush=True), signal.pause());"
     )
     killed = (
         f"import os, subprocess, sys; p = subprocess.Popen([sys.executable, '-c', {hang + 'c.main()'!r}, "
@@ -221,7 +221,7 @@ def test_a_probe_that_would_take_upkeep_for_a_hang_is_warned_of(kept, caplog, st
 
 def test_all_tables_together_delay_a_query_for_less_than_the_limit_of_its_health(kept, clock, monkeypatch):
     """Each part takes its maximum time. Parts that do not fit follow after the next batches, so none is skipped."""
-    plan = structs.replace(kept.plan(), daily=True, compact=[CompactedDate(NOON.date(), 9, 9)])
+    plan = structs.replace(kept.plan(), daily=True, compact={NOON.date(): 9})
     monkeypatch.setattr(
         jobs.audit.upkeep.schedule, "plan_upkeep", lambda _, name, *__: structs.replace(plan, table=name)
     )

@@ -7,15 +7,15 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 
 import msgspec
 
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import TABLES
+from jobs.audit.upkeep.maintain import UpkeepResult, maintain
 from jobs.audit.upkeep.plan import UpkeepPlan
-from jobs.audit.upkeep.work import UpkeepResult, maintain
 from jobs.background import end_with_parent
 from quota.errors import MutationQuotaError
 from quota.kafka.timing import Deadline
@@ -29,7 +29,7 @@ _POLL_SECONDS = 0.2
 _stops: list[threading.Event] = []
 """Events that are set when the service of this process stops."""
 
-_COMMAND = "from jobs.audit.upkeep.child import main; main()"
+_COMMAND = "from jobs.audit.upkeep.subprocess import main; main()"
 
 
 class InterruptedUpkeep(MutationQuotaError):
@@ -64,47 +64,45 @@ def run_upkeep(task: UpkeepTask) -> UpkeepResult:
         InterruptedUpkeep: the service stops.
         MutationQuotaError: it failed, had too little memory, or took too long. The table remains consistent.
     """
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    pipe = subprocess.PIPE
+    table = task.plan.table
+    advice = f"run mutation-quota maintain {table}, which has no such limits"
     # A separate session, so that Ctrl-C interrupts only the query.
     with subprocess.Popen(
         [sys.executable, "-c", _COMMAND, str(os.getpid())],
-        stdin=pipe,
-        stdout=pipe,
-        stderr=pipe,
-        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         start_new_session=True,
     ) as process:
         try:
-            output, errors = _communicate(process, task)
+            output, errors = _communicate(process, task, advice)
         except BaseException:
             process.kill()
             raise
     if process.returncode == 0:
         return msgspec.json.decode(output, type=UpkeepResult)
-    reason = _reason(process.returncode, errors)
-    if process.returncode < 0:
-        reason += f"; {_advice(task.plan.table)}"
-    raise MutationQuotaError(f"the upkeep of {task.plan.table} failed: {reason}")
+    lines = errors.decode(errors="replace").strip().splitlines()
+    if process.returncode < 0:  # a runtime that aborts prints the reason first
+        name = signal.Signals(-process.returncode).name
+        reason = f"{name}, {lines[0] if lines else 'without a message'}; {advice}"
+    else:
+        reason = lines[-1] if lines else f"exit code {process.returncode}"
+    raise MutationQuotaError(f"the upkeep of {table} failed: {reason}")
 
 
-def _communicate(process: subprocess.Popen[bytes], task: UpkeepTask) -> tuple[bytes, bytes]:
+def _communicate(process: subprocess.Popen[bytes], task: UpkeepTask, advice: str) -> tuple[bytes, bytes]:
     """Send the task, and return what the process prints to standard output and to standard error."""
     deadline = Deadline(PART_SECONDS)
     unsent: bytes | None = codec.encode(task)  # not on the command line, because options are secret
     while True:
-        try:
+        with suppress(subprocess.TimeoutExpired):
             return process.communicate(unsent, timeout=_POLL_SECONDS)
-        except subprocess.TimeoutExpired:
-            unsent = None  # the next call continues
-            if any(each.is_set() for each in _stops):
-                raise InterruptedUpkeep(
-                    f"the upkeep of {task.plan.table} was interrupted, because the service stops"
-                ) from None
-            if deadline.has_passed:
-                raise MutationQuotaError(
-                    f"the upkeep of {task.plan.table} took longer than {PART_SECONDS:.0f} s; {_advice(task.plan.table)}"
-                ) from None
+        unsent = None  # the next call continues
+        if any(stop.is_set() for stop in _stops):
+            raise InterruptedUpkeep(f"the upkeep of {task.plan.table} was interrupted, because the service stops")
+        if deadline.has_passed:
+            raise MutationQuotaError(f"the upkeep of {task.plan.table} took longer than {PART_SECONDS:.0f} s; {advice}")
 
 
 def main() -> None:
@@ -116,21 +114,9 @@ def main() -> None:
     if sys.platform == "linux":
         # Not RLIMIT_AS: the libraries reserve 1.8 GB of that, unused
         resource.setrlimit(resource.RLIMIT_DATA, (task.memory_bytes, resource.getrlimit(resource.RLIMIT_DATA)[1]))
-    (table,) = (each for each in TABLES if each.name == task.plan.table)
+    (table,) = (spec for spec in TABLES if spec.name == task.plan.table)
     try:
         result = maintain(TableStore(task.folder, task.options), table, task.plan, task.now)
     except MutationQuotaError as error:
         sys.exit(str(error))
     sys.stdout.buffer.write(codec.encode(result))
-
-
-def _advice(table: str) -> str:
-    return f"run mutation-quota maintain {table}, which has no such limits"
-
-
-def _reason(code: int, errors: bytes) -> str:
-    """Return why the process failed, from its exit code and what it printed to standard error."""
-    lines = errors.decode(errors="replace").strip().splitlines()
-    if code < 0:  # a runtime that aborts prints the reason first
-        return f"{signal.Signals(-code).name}, {lines[0] if lines else 'without a message'}"
-    return lines[-1] if lines else f"exit code {code}"
