@@ -26,9 +26,6 @@ def dashboard(
             help="File with a token that browsers must present; required for addresses other than 127.0.0.1.",
         ),
     ] = None,
-    allow_changes: Annotated[
-        bool, typer.Option("--allow-changes", help="Let the page try out, set and remove quotas.")
-    ] = False,
     *,
     kafka: KafkaOptions,
 ) -> None:
@@ -38,7 +35,7 @@ def dashboard(
 
     Examples:
       mutation-quota dashboard --bootstrap-server kafka:9092
-      mutation-quota dashboard --bind 10.1.2.3 --token-file token --allow-changes
+      mutation-quota dashboard --bind 10.1.2.3 --token-file token
     """
     if bind is not None:
         _check_address(bind)
@@ -46,7 +43,6 @@ def dashboard(
         ("port", port, "--port"),
         ("address", bind, "--bind"),
         ("token_file", token_file, "--token-file"),
-        ("allow_changes", "true" if allow_changes else None, "--allow-changes"),
     )
     overrides = [Override(f"dashboard.{key}={value}", option) for key, value, option in given if value is not None]
     settings = kafka.read(*overrides)
