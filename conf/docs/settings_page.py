@@ -27,7 +27,7 @@ READ_BY = {
     "push": "`quotas push --follow`",
     "gateway": "`gateway`; `kafka_clients` also `quotas push|pull|drift`",
     "observe": "`observe`",
-    "client": "`QuotaAdminClient`, `AIOQuotaAdminClient`, `topics`",
+    "client": "`QuotaAdminClient`, `topics`",
     "metrics": "the services: `enforce`, `audit`, `applier`, `gateway`, `observe follow`, "
     "`quotas push --follow`; and `run`",
     "health": "the services, as `metrics`, and `dashboard`",

@@ -53,9 +53,9 @@ class CallOptions:
     validate_only: bool = False
     retry_on_quota_violation: bool = True
 
-    def task(self, topic: TopicMutation, *, maybe_done: bool = False) -> Task:
+    def task(self, topic: TopicMutation) -> Task:
         """Return the task that carries a topic's mutation out."""
-        return Task(self.operation, topic, self.validate_only, maybe_done=maybe_done)
+        return Task(self.operation, topic, self.validate_only)
 
 
 @dataclass(eq=False, slots=True)

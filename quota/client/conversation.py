@@ -31,7 +31,6 @@ class AppliedBy(enum.Enum):
 
     CLIENT = "client"
     APPLIER = "applier"
-    NOBODY = "nobody"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +43,6 @@ class Effects:
     """Carry tasks out, and report their results to `Conversation.on_topic_results`."""
     on_outcome: Callable[[Call, TopicMutation, TopicOutcome], None]
     """Report the outcome of a topic to the application, once for each topic."""
-    on_proceeded: Callable[[Call, list[TopicMutation]], None]
-    """Report that topics are carried out without a decision (fail open)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +59,7 @@ class Conversation:
     The caller passes the time as `now`, in seconds of any monotonic clock. Not thread-safe.
     """
 
-    def __init__(
-        self,
-        effects: Effects,
-        who: tuple[str, str],
-        prefix: str,
-        applied_by: AppliedBy,
-        open_after_seconds: float | None = None,
-    ) -> None:
+    def __init__(self, effects: Effects, who: tuple[str, str], prefix: str, applied_by: AppliedBy) -> None:
         """Create a conversation without calls.
 
         Args:
@@ -77,13 +67,11 @@ class Conversation:
             who: the user and the client-id.
             prefix: the prefix of this client's request ids, which no other client uses.
             applied_by: who carries admitted mutations out.
-            open_after_seconds: how long to wait for a decision before proceeding without one; None to fail instead.
         """
         self._effects = effects
         self._user, self._client_id = who
         self._prefix = prefix
         self._applied_by = applied_by
-        self._open_after = open_after_seconds
         self._numbers = itertools.count()
         self._muted_until = float("-inf")
         self._undecided_ids: dict[str, None] = {}  # outlive their attempts, oldest first
@@ -172,10 +160,6 @@ class Conversation:
             self._at(self._muted_until, partial(self._send, call, topics))
             return
         request_id = f"{self._prefix}{next(self._numbers)}"
-        expires_at = call.deadline
-        if self._open_after is not None:
-            expires_at = now + min(self._open_after, (call.deadline - now) / 2)  # leaves time to carry it out
-            self._at(expires_at, partial(self._proceed, request_id))
         self._undecided[request_id] = _Attempt(call, topics)
         self._undecided_ids[request_id] = None
         if len(self._undecided_ids) > _MAX_UNDECIDED_IDS:
@@ -192,7 +176,7 @@ class Conversation:
             validate_only=call.options.validate_only,
             apply=self._applied_by is AppliedBy.APPLIER,
         )
-        self._effects.send(request, expires_at)
+        self._effects.send(request, call.deadline)
 
     def _on_refused(self, call: Call, topics: list[TopicMutation], refusal: Refusal, now: float) -> None:
         """Send refused topics again after the mute, or fail them."""
@@ -211,25 +195,6 @@ class Conversation:
                 self._unapplied[request_id] = _Attempt(call, topics)
             case AppliedBy.CLIENT:
                 self._effects.carry_out(call, [call.options.task(topic) for topic in topics])
-            case AppliedBy.NOBODY:
-                self.on_topic_results(call, [TopicResult(topic.name) for topic in topics])
-
-    def _proceed(self, request_id: str, now: float) -> None:
-        """Fail open if no decision has arrived."""
-        attempt = self._undecided.pop(request_id, None)
-        if attempt is None:
-            return
-        call = attempt.call
-        topics = [topic for topic in attempt.topics if topic.name in call.pending]
-        if not topics or now >= call.deadline:
-            return
-        self._effects.on_proceeded(call, topics)
-        call.await_results(topics)
-        if self._applied_by is AppliedBy.NOBODY:
-            self.on_topic_results(call, [TopicResult(topic.name) for topic in topics])
-        else:  # an applier may have started just before the request expired
-            maybe_done = self._applied_by is AppliedBy.APPLIER
-            self._effects.carry_out(call, [call.options.task(topic, maybe_done=maybe_done) for topic in topics])
 
     def _expire(self, call: Call, now: float) -> None:
         for name in list(call.pending):

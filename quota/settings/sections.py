@@ -205,16 +205,8 @@ class ClientSettings(Section):
     client_id: str = ""
     """Client-id of requests. Empty for `client.id`."""
 
-    applied_by: Literal["client", "applier", "nobody"] = "client"
-    """Who carries admitted mutations out: the client with its own permissions, an applier, or nobody (left to a
-    gateway)."""
-
-    when_silent: Literal["closed", "open"] = "closed"
-    """Behaviour without a decision: fail `closed`, with an error at the time limit, or `open`, and proceed without
-    it."""
-
-    open_after_seconds: Seconds = 10.0
-    """Time in seconds, above 0 and up to 86,400, that a client that fails open waits for a decision."""
+    applied_by: Literal["client", "applier"] = "client"
+    """Who carries admitted mutations out: the client with its own permissions, or an applier."""
 
     api_timeout_seconds: Seconds = 60.0
     """Time limit of a call in seconds, above 0 and up to 86,400, Kafka's `default.api.timeout.ms`."""

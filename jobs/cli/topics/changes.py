@@ -127,7 +127,7 @@ def waiting_line(names: Sequence[str], settings: Settings) -> str:
     question = f"is mutation-quota enforce running on {servers}"
     if settings.client.applied_by == "applier":
         question = f"are mutation-quota enforce and mutation-quota applier running on {servers}"
-    elif settings.client.applied_by == "client" and target != servers:
+    elif target != servers:
         question += f", and does {target} answer"
     return f"waiting for {which}: {question}? Ctrl-C stops waiting"
 

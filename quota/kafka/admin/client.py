@@ -45,11 +45,6 @@ class QuotaAdminClient(AdminClient):
         self._dispatcher = Dispatcher(options)
         self._default: int | None = None
 
-    @property
-    def proceeded_without_decision(self) -> int:
-        """The number of requests that proceeded without a decision, which `client.when_silent=open` allows."""
-        return self._dispatcher.proceeded
-
     def create_topics(  # type: ignore[override]
         self,
         new_topics: list[NewTopic],

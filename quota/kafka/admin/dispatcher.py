@@ -16,7 +16,6 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from quota.client.call import Call, CallOptions, NoAnswer, TopicOutcome
 from quota.client.conversation import AppliedBy, Conversation, Effects
 from quota.client.task import Task
-from quota.errors import ClusterError
 from quota.kafka.admin.options import ClientOptions
 from quota.kafka.admin.outcomes import TopicFuture, closed_error, kafka_error, outcome_error
 from quota.kafka.requests import UNDELIVERED, Answer, AnswerReader, RequestWriter, rejected_id
@@ -47,30 +46,31 @@ class Dispatcher:
         """Connect.
 
         Raises:
-            ClusterError: the cluster that decides does not answer, or lacks the topics. A client that fails open
-                continues without it and tries again to connect.
+            ClusterError: the cluster that decides does not answer, or lacks the topics.
         """
         self._options = options
         self._time_limit = options.settings.client.api_timeout_seconds
         applied_by = AppliedBy(options.settings.client.applied_by)
-        self._with_results = applied_by is AppliedBy.APPLIER
         self._closed = threading.Event()
         self._writer = RequestWriter(
             options.settings, overrides={**options.control, "message.timeout.ms": math.ceil(self._time_limit * 1000)}
         )
         self._topic = options.settings.topics.requests_of(options.user)
         self._prefix = f"{uuid.uuid4().hex}-"
-        self._reader = self._first_reader()
+        self._writer.check_topic(options.user)
+        self._reader = AnswerReader(
+            options.settings,
+            results=applied_by is AppliedBy.APPLIER,
+            only=self._prefix,
+            overrides=options.control,
+        )
         self.target = Target(options.target, self._closed)
         self._conversation = Conversation(
-            Effects(self._send, self._submit_tasks, self._on_outcome, self._on_proceeded),
+            Effects(self._send, self._submit_tasks, self._on_outcome),
             (options.user, options.client_id),
             self._prefix,
             applied_by,
-            options.open_after_seconds,
         )
-        self.proceeded = 0
-        """The number of requests that proceeded without a decision."""
         self._lock = threading.RLock()
         self._completions: list[Callable[[], None]] = []
         self._futures: dict[Call, Futures] = {}
@@ -119,21 +119,6 @@ class Dispatcher:
         if not is_ours:
             self._listener.join(_JOIN_SECONDS)
 
-    def _first_reader(self) -> AnswerReader | None:
-        try:
-            self._writer.check_topic(self._options.user)
-            return self._new_reader()
-        except ClusterError as error:
-            if self._options.open_after_seconds is None:
-                raise
-            _log.warning("%s: proceeding without decisions (client.when_silent=open)", error)
-            return None
-
-    def _new_reader(self) -> AnswerReader:
-        return AnswerReader(
-            self._options.settings, results=self._with_results, only=self._prefix, overrides=self._options.control
-        )
-
     def _future(self) -> TopicFuture:
         future = TopicFuture()
         future.set_running_or_notify_cancel()
@@ -175,20 +160,13 @@ class Dispatcher:
             except Exception:  # noqa: BLE001 without this thread futures would never complete
                 _log.exception("cannot read decisions, retrying")
                 self._closed.wait(_POLL_SECONDS)
-        if self._reader is not None:
-            self._reader.close()
+        self._reader.close()
 
     def _answers(self) -> list[Answer]:
         with self._lock:
             next_at = self._conversation.next_at
         seconds = _POLL_SECONDS if next_at is None else min(max(next_at - time.monotonic(), 0.0), _POLL_SECONDS)
-        if self._reader is not None:
-            return [received.answer for received in self._reader.read(seconds)]
-        try:
-            self._reader = self._new_reader()
-        except ClusterError:
-            self._closed.wait(seconds)
-        return []
+        return [received.answer for received in self._reader.read(seconds)]
 
     def _on_answers(self, answers: Iterable[Answer]) -> None:
         now = time.monotonic()
@@ -223,15 +201,6 @@ class Dispatcher:
     def _on_delivery(self, request_id: str, error: KafkaError | None, _: Message | None) -> None:
         if error is not None and error.code() not in UNDELIVERED:
             self._run(partial(self._conversation.on_rejection, request_id, error.code(), error.name(), error.str()))
-
-    def _on_proceeded(self, call: Call, topics: list[TopicMutation]) -> None:
-        self.proceeded += 1
-        names = ", ".join(topic.name for topic in topics)
-        _log.warning(
-            "no decision on %s of %s: proceeding without one (client.when_silent=open)",
-            call.options.operation.value,
-            names,
-        )
 
     def _submit_tasks(self, call: Call, tasks: list[Task]) -> None:
         if not self._closed.is_set():

@@ -35,12 +35,6 @@ class ClientOptions:
     user: str
     client_id: str
 
-    @property
-    def open_after_seconds(self) -> float | None:
-        """How long to wait for a decision, in seconds, before proceeding without one; None to fail instead."""
-        client = self.settings.client
-        return client.open_after_seconds if client.when_silent == "open" else None
-
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """Return the options in an application's configuration.

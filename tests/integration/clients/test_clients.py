@@ -14,7 +14,6 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import free_port, with_plaintext_cluster
 from quota.errors import BadInput, ClusterError
-from quota.kafka.admin.aio import AIOQuotaAdminClient
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
 from quota.kafka.applier.applier import Applier
@@ -204,30 +203,22 @@ def test_validate_only_costs_nothing_and_creates_nothing(job):
         assert job.partitions("checker-one") is None
 
 
-def test_a_client_without_a_decision_fails_or_proceeds_as_configured_and_recovers_with_the_job(job, caplog):
+def test_a_client_without_a_decision_fails_and_recovers_with_the_job(job):
     job.stop()
     try:
         closed = QuotaAdminClient(job.config("silent", api_timeout_seconds=3))
-        opened = QuotaAdminClient(job.config("silent", when_silent="open", open_after_seconds=1))
         began = time.monotonic()
         failing = closed.create_topics([NewTopic("silent-closed", 1)])["silent-closed"]
-        opened.create_topics([NewTopic("silent-opened", 1)])["silent-opened"].result(20)
         name, message = error_of(failing)
         assert (name, 2.9 <= time.monotonic() - began < 6.0) == ("_TIMED_OUT", True)
         assert message.startswith("no decision on topic silent-closed in time; is mutation-quota enforce running on")
-        assert (closed.proceeded_without_decision, opened.proceeded_without_decision) == (0, 1)
-        assert (
-            "no decision on CREATE_TOPICS of silent-opened: proceeding without one (client.when_silent=open)"
-            in caplog.text
-        )
-        waiting = opened.create_topics([NewTopic("silent-waiting", 1)])["silent-waiting"]
+        waiting = closed.create_topics([NewTopic("silent-waiting", 1)], request_timeout=60)["silent-waiting"]
     finally:
         job.start()
     assert waiting.result(60) is None
     assert closed.create_topics([NewTopic("silent-back", 1)], request_timeout=60)["silent-back"].result(60) is None
     assert (job.partitions("silent-closed"), job.partitions("silent-back")) == (None, 1)
     closed.close()
-    opened.close()
 
 
 def test_a_mutation_whose_client_has_given_up_is_not_carried_out_after_a_restart(job):
@@ -258,7 +249,7 @@ def test_closing_waits_for_the_calls_or_fails_them_and_a_closed_client_says_so(j
 
 def test_callbacks_may_fail_or_make_requests_or_close_the_client(job):
     """They run on threads of the client, which has to live on."""
-    admin = QuotaAdminClient(job.config("calling", applied_by="nobody"))
+    admin = QuotaAdminClient(job.config("calling"))
     second_calls, closed = [], threading.Event()
 
     def fail(_):
@@ -290,14 +281,11 @@ def test_an_unavailable_target_does_not_prevent_closing(job):
     assert all(isinstance(future.exception(0), KafkaException) for future in futures)
 
 
-def test_a_client_fails_open_even_if_it_never_reached_the_deciding_cluster(job):
+def test_a_client_that_cannot_reach_the_deciding_cluster_reports_it(job):
     control = {"mutation.quota.kafka.bootstrap_servers": f"127.0.0.1:{free_port()}"}
     config = {**job.config("alone"), **control, "mutation.quota.kafka.timeout_seconds": 1}
     with pytest.raises(ClusterError):
         QuotaAdminClient(config)
-    opened = {"mutation.quota.client.when_silent": "open", "mutation.quota.client.open_after_seconds": 0.5}
-    with QuotaAdminClient({**config, **opened}) as admin:
-        assert admin.create_topics([NewTopic("alone", 1)])["alone"].result(20) is None
 
 
 @pytest.mark.parametrize("seconds", [0, -1.0, float("inf"), float("nan")])
@@ -306,13 +294,13 @@ def test_an_invalid_time_limit_is_reported(job, seconds):
         admin.create_topics([NewTopic("limits", 1)], request_timeout=seconds)
 
 
-def test_the_client_for_asyncio(job):
+def test_asyncio_waits_for_the_futures_of_a_client(job):
     async def make():
-        async with AIOQuotaAdminClient(job.config("async")) as admin:
-            futures = admin.create_topics([NewTopic("async-one", 1), NewTopic("async/bad", 1)])
-            return await asyncio.gather(*futures.values(), return_exceptions=True)
+        futures = admin.create_topics([NewTopic("async-one", 1), NewTopic("async/bad", 1)]).values()
+        return await asyncio.gather(*map(asyncio.wrap_future, futures), return_exceptions=True)
 
-    made, failed = asyncio.run(make())
+    with QuotaAdminClient(job.config("async")) as admin:
+        made, failed = asyncio.run(make())
     assert (made, job.partitions("async-one")) == (None, 1)
     assert failed.args[0].str().startswith("Topic name is invalid")
 

@@ -24,7 +24,7 @@ from quota.records.result import MutationResult, TopicResult
 from quota.timeline.resolution import UNLIMITED, Resolution, ResolvedRequest
 from tests.support.factories import record
 
-CLIENT, APPLIER, NOBODY = AppliedBy.CLIENT, AppliedBy.APPLIER, AppliedBy.NOBODY
+CLIENT, APPLIER = AppliedBy.CLIENT, AppliedBy.APPLIER
 NO_DECISION, NO_RESULT = Wait.DECISION, Wait.RESULT
 THROTTLED = ErrorCode.THROTTLING_QUOTA_EXCEEDED
 
@@ -66,13 +66,13 @@ def failed(name):
 class Client:
     """A conversation with a clock, which starts at 0 s, and a record of what it does. Topics have names of a letter."""
 
-    def __init__(self, applied_by=CLIENT, open_after_seconds=None):
-        self.now = 0.0
-        self.sent, self.expiries, self.begun, self.tasks, self.went_on = [], [], [], [], []
+    def __init__(self, applied_by=CLIENT, *, finishes=False):
+        self.now, self.finishes = 0.0, finishes  # whether a mutation is carried out as soon as its decision is received
+        self.sent, self.expiries, self.begun, self.tasks = [], [], [], []
         self.outcomes = defaultdict(dict)
         self.refusals = defaultdict(dict)  # of the outcomes that are throttled, which are stored without them
-        effects = Effects(self.send, self.carry_out, self.settle, self.proceed)
-        self.conversation = Conversation(effects, ("alice", "app"), "me-", applied_by, open_after_seconds)
+        effects = Effects(self.send, self.carry_out, self.settle)
+        self.conversation = Conversation(effects, ("alice", "app"), "me-", applied_by)
 
     def send(self, request, until):
         self.sent.append(request)
@@ -90,9 +90,6 @@ class Client:
             outcome = replace(outcome, refusal=None)
         self.outcomes[call][topic.name] = outcome
 
-    def proceed(self, call, topics):
-        self.went_on.append((call, "".join(topic.name for topic in topics)))
-
     @property
     def requested(self):
         """The topics of each request."""
@@ -107,7 +104,14 @@ class Client:
 
     def receive(self, refused="", throttle_ms=0, of=-1, **fields):
         """Receive the decision on a request, by default the last one."""
-        self.conversation.on_decision(decision(self.sent[of], refused, throttle_ms, **fields), self.now)
+        self.decide(decision(self.sent[of], refused, throttle_ms, **fields))
+
+    def decide(self, decided):
+        begun = len(self.begun)
+        self.conversation.on_decision(decided, self.now)
+        if self.finishes:
+            for call, names in self.begun[begun:]:
+                self.finish(call, *names)
 
     def receive_result(self, *topics, of=-1):
         """Receive an applier's result for topics of a request, by default the last one."""
@@ -201,7 +205,7 @@ def test_a_request_has_all_known_fields_of_its_topics():
     assert client.tasks[0].topic == topic
 
 
-@pytest.mark.parametrize(("applied_by", "apply"), [(CLIENT, False), (APPLIER, True), (NOBODY, False)])
+@pytest.mark.parametrize(("applied_by", "apply"), [(CLIENT, False), (APPLIER, True)])
 def test_an_applier_carries_out_only_mutations_that_the_client_does_not(applied_by, apply):
     client = Client(applied_by)
     client.ask("a")
@@ -209,14 +213,11 @@ def test_an_applier_carries_out_only_mutations_that_the_client_does_not(applied_
 
 
 @pytest.mark.parametrize("validate_only", [True, False])
-@pytest.mark.parametrize("open_after", [None, 10.0])
-def test_a_validation_is_only_a_validation(validate_only, open_after):
-    client = Client(open_after_seconds=open_after)
+def test_a_validation_is_only_a_validation(validate_only):
+    client = Client()
     client.ask("a", validate_only=validate_only)
     assert client.sent[0].validate_only is validate_only
-    if open_after is None:
-        client.receive()
-    client.wait_until(10)
+    client.receive()
     assert [task.validate_only for task in client.tasks] == [validate_only]
 
 
@@ -275,14 +276,6 @@ def test_a_mutation_of_an_applier_is_complete_at_its_result():
     assert client.begun == []
 
 
-def test_behind_a_gateway_an_admitted_mutation_is_complete():
-    client = Client(NOBODY)
-    call = client.ask("ab")
-    client.receive()
-    assert client.outcomes[call] == {"a": TopicResult("a"), "b": TopicResult("b")}
-    assert client.begun == []
-
-
 @pytest.mark.parametrize("applied_by", AppliedBy)
 def test_admitted_topics_do_not_wait_for_refused_ones(applied_by):
     client = Client(applied_by)
@@ -328,7 +321,7 @@ def test_the_throttle_time_starts_with_the_decision_and_not_with_the_request():
 
 def test_topics_refused_again_are_retried_again():
     """At 0 s a and b have to wait 5 s, then b another 10 s."""
-    client = Client(NOBODY)
+    client = Client(finishes=True)
     call = client.ask("ab")
     client.receive(refused="ab", throttle_ms=5000)
     client.wait_until(5.0)
@@ -349,7 +342,7 @@ def test_topics_refused_without_a_throttle_time_are_retried_at_once():
 
 
 def test_without_retries_refused_topics_fail_at_once_with_the_throttle_time():
-    client = Client(NOBODY)
+    client = Client(finishes=True)
     call = client.ask("abc", retry_on_quota_violation=False)
     client.receive(refused="ac", throttle_ms=5000)
     assert client.outcomes[call] == {"a": Throttled("a", 5000), "b": TopicResult("b"), "c": Throttled("c", 5000)}
@@ -394,12 +387,12 @@ class Decider:
         resolution = Resolution(Tags("alice", ""), self.limit, QuotaEntity("alice"))
         requested = ResolvedRequest(record(None, timestamp=round(client.now * 1000)), client.sent[-1], resolution)
         self.bucket, [decided] = decide(self.bucket, [requested], TokenBucket(self.window))
-        client.conversation.on_decision(decided, client.now)
+        client.decide(decided)
 
 
 def test_the_worked_example_of_kip_599():
     """Rate 5, burst 500: of eight topics of 80 seven are admitted, 500 - 560 = -60, and the last one 12 s later."""
-    client, decider = Client(NOBODY), Decider(5.0, Window(num=100))
+    client, decider = Client(finishes=True), Decider(5.0, Window(num=100))
     call = Call(
         CallOptions(Operation.CREATE_TOPICS), [TopicMutation(name=name, partitions=80) for name in "abcdefgh"], 60.0
     )
@@ -539,7 +532,7 @@ def test_a_call_whose_time_limit_has_passed_is_not_requested():
 
 
 def test_a_time_limit_ends_its_own_call_alone():
-    client = Client(NOBODY)
+    client = Client(finishes=True)
     short, long = client.ask("a", limit=5.0), client.ask("a", limit=60.0)
     client.wait_until(5.0)
     client.receive(of=1)
@@ -586,15 +579,6 @@ def throttled_by_a_refusal():
     return client
 
 
-def throttled_by_a_decision_after_its_request_was_gone_on_with():
-    client = Client(open_after_seconds=1.0)
-    client.now = -1.0
-    client.ask("z")
-    client.wait_until(0.0)
-    client.receive(throttle_ms=5000)
-    return client
-
-
 def throttled_by_a_decision_on_what_could_not_be_sent():
     """It was sent after all."""
     client = Client()
@@ -610,7 +594,6 @@ def throttled_by_a_decision_on_what_could_not_be_sent():
         throttled_by_a_permissive_decision,
         throttled_by_a_partial_decision,
         throttled_by_a_refusal,
-        throttled_by_a_decision_after_its_request_was_gone_on_with,
         throttled_by_a_decision_on_what_could_not_be_sent,
     ],
 )
@@ -721,12 +704,12 @@ def test_a_duplicated_decision_counts_once(applied_by):
     assert client.requested == ["ab", "b"]
     client.receive(of=0, refused="b")
     assert client.requested == ["ab", "b"]
-    assert client.outcomes[call] == ({"a": TopicResult("a")} if applied_by is NOBODY else {})
+    assert client.outcomes[call] == {}
 
 
 def test_a_duplicated_decision_does_not_throttle_again():
     """It is received at 0 s and again at 4 s, as after a crash of the job: its 5 s are over at 5 s."""
-    client = Client(NOBODY)
+    client = Client(finishes=True)
     client.ask("a")
     client.receive(throttle_ms=5000)
     client.wait_until(4.0)
@@ -737,7 +720,7 @@ def test_a_duplicated_decision_does_not_throttle_again():
 
 
 def test_a_duplicated_decision_on_a_failed_call_does_not_throttle_again():
-    client = Client(NOBODY)
+    client = Client(finishes=True)
     client.ask("a", limit=1.0)
     client.wait_until(2.0)
     client.receive(throttle_ms=5000)
@@ -801,141 +784,16 @@ def test_answers_to_other_clients_are_skipped():
     assert client.outcomes[call] == {"a": TopicResult("a")}
 
 
-# Failing open
-
-
-@pytest.mark.parametrize(("applied_by", "maybe_done"), [(CLIENT, False), (APPLIER, True)])
-def test_a_client_that_fails_open_carries_out_undecided_mutations(applied_by, maybe_done):
-    """An applier may have begun it just before the timeout; no other program can have."""
-    client = Client(applied_by, open_after_seconds=10.0)
-    call = client.ask("ab")
-    client.wait_until(9.999)
-    assert (client.begun, client.went_on) == ([], [])
-    client.wait_until(10.0)
-    assert client.begun == [(call, "ab")]
-    assert client.went_on == [(call, "ab")]
-    assert [task.maybe_done for task in client.tasks] == [maybe_done, maybe_done]
-    client.finish(call, "a", failed("b"))
-    assert client.outcomes[call] == {"a": TopicResult("a"), "b": failed("b")}
-
-
-def test_behind_a_gateway_a_client_that_fails_open_proceeds_without_a_decision():
-    client = Client(NOBODY, open_after_seconds=10.0)
-    call = client.ask("ab")
-    client.wait_until(10.0)
-    assert client.went_on == [(call, "ab")]
-    assert client.outcomes[call] == {"a": TopicResult("a"), "b": TopicResult("b")}
-    assert client.begun == []
+# No decision
 
 
 @pytest.mark.parametrize("applied_by", AppliedBy)
-def test_a_client_that_fails_closed_never_proceeds_without_a_decision(applied_by):
+def test_a_client_never_proceeds_without_a_decision(applied_by):
     client = Client(applied_by)
     call = client.ask("a", limit=60.0)
     client.wait_until(100.0)
-    assert (client.begun, client.went_on) == ([], [])
-    assert client.outcomes[call] == {"a": NoAnswer("a", NO_DECISION)}
-
-
-@pytest.mark.parametrize("applied_by", AppliedBy)
-def test_a_decision_in_time_is_respected(applied_by):
-    """This includes refused topics, and mutations that are carried out after the decision timeout."""
-    client = Client(applied_by, open_after_seconds=10.0)
-    client.ask("ab")
-    client.wait_until(9.999)
-    client.receive(refused="b", throttle_ms=40_000)
-    client.wait_until(49.0)
-    assert client.went_on == []
-    assert "".join(task.name for task in client.tasks) == ("a" if applied_by is CLIENT else "")
-
-
-@pytest.mark.parametrize("applied_by", AppliedBy)
-def test_a_decision_is_ignored_after_the_client_proceeded_without_it(applied_by):
-    client = Client(applied_by, open_after_seconds=10.0)
-    call = client.ask("ab")
-    client.wait_until(10.0)
-    begun = list(client.begun)
-    client.receive(refused="b")
-    client.finish(call, "a", "b")
-    client.wait_until(100.0)
-    assert client.requested == ["ab"]
-    assert client.begun == begun
-    assert client.outcomes[call] == {"a": TopicResult("a"), "b": TopicResult("b")}
-
-
-def test_a_throttle_is_not_a_missing_decision():
-    """Muted until 30 s, 10 s of silence after that."""
-    client = muted(30, open_after_seconds=10.0)
-    call = client.ask("a", limit=60.0)
-    client.wait_until(39.999)
-    assert client.requested == ["a"]
-    assert client.went_on == []
-    client.wait_until(40.0)
-    assert client.went_on == [(call, "a")]
-
-
-def test_the_decision_timeout_of_each_request_starts_when_it_is_sent():
-    """b is refused at 8 s for 7 s, retried at 15 s, and continued without a decision at 25 s."""
-    client = Client(CLIENT, open_after_seconds=10.0)
-    call = client.ask("ab")
-    client.wait_until(8.0)
-    client.receive(refused="b", throttle_ms=7000)
-    client.wait_until(24.999)
-    assert client.begun == [(call, "a")]
-    client.wait_until(25.0)
-    assert client.begun == [(call, "a"), (call, "b")]
-    assert client.went_on == [(call, "b")]
-
-
-def test_an_applier_does_not_carry_out_what_the_client_may_do_without_a_decision():
-    """Sent at 5 s and at 57 s: until 15 s, and until half of the 8 s that are left then."""
-    client = Client(APPLIER, open_after_seconds=10.0)
-    client.now = 5.0
-    client.ask("a", limit=60.0)
-    client.receive(refused="a", throttle_ms=52_000)
-    client.wait_until(57.0)
-    assert client.expiries == [15.0, 61.0]
-
-
-def test_half_of_a_short_time_limit_is_reserved_for_carrying_out():
-    client = Client(CLIENT, open_after_seconds=10.0)
-    client.ask("a", limit=9.0)
-    client.wait_until(4.4)
-    assert client.went_on == []
-    client.wait_until(4.6)
-    assert len(client.went_on) == 1
-
-
-def test_no_client_proceeds_after_its_time_limit_even_if_the_missing_decision_is_noticed_late():
-    """Its application already has the error that it was not begun."""
-    client = Client(CLIENT, open_after_seconds=10.0)
-    call = client.ask("a", limit=10.01)
-    client.oversleep(10.02)
-    assert client.outcomes[call] == {"a": NoAnswer("a", NO_DECISION)}
-    assert (client.begun, client.went_on) == ([], [])
-
-
-@pytest.mark.parametrize("refused", ["", "a"])
-def test_a_mutation_continued_without_a_decision_or_result_is_perhaps_done(refused):
-    """It was begun: an earlier refusal, or the missing decision, is not the reason of its failure."""
-    client = Client(CLIENT, open_after_seconds=10.0)
-    call = client.ask("a", limit=60.0)
-    if refused:
-        client.receive(refused, throttle_ms=5000)
-    client.wait_until(20.0)
-    assert client.begun == [(call, "a")]
-    client.wait_until(60.0)
-    assert client.outcomes[call] == {"a": NoAnswer("a", NO_RESULT)}
-
-
-def test_a_mutation_with_an_appliers_result_is_not_done_again_if_its_decision_is_late():
-    """The applier has seen that decision, and knows best what became of the topic."""
-    client = Client(APPLIER, open_after_seconds=10.0)
-    call = client.ask("a")
-    client.receive_result(failed("a"))
-    client.wait_until(10.0)
     assert client.begun == []
-    assert client.outcomes[call] == {"a": failed("a")}
+    assert client.outcomes[call] == {"a": NoAnswer("a", NO_DECISION)}
 
 
 # Requests that will have no decision
@@ -954,7 +812,7 @@ def test_the_topics_of_a_request_that_is_rejected_fail_with_the_code():
 
 
 def test_topics_rejected_in_a_retry_fail_alone():
-    client = Client(NOBODY)
+    client = Client(finishes=True)
     call = client.ask("ab")
     client.receive(refused="b", throttle_ms=5000)
     client.wait_until(5.0)
@@ -963,14 +821,6 @@ def test_topics_rejected_in_a_retry_fail_alone():
         "a": TopicResult("a"),
         "b": TopicResult("b", -192, "_MSG_TIMED_OUT", "not delivered"),
     }
-
-
-def test_a_rejected_request_is_not_continued_without_a_decision():
-    client = Client(CLIENT, open_after_seconds=10.0)
-    client.ask("a")
-    client.conversation.on_rejection(client.sent[0].request_id, 42, "INVALID_REQUEST", "")
-    client.wait_until(100.0)
-    assert (client.begun, client.went_on) == ([], [])
 
 
 @pytest.mark.parametrize("applied_by", [CLIENT, APPLIER])
@@ -1014,9 +864,8 @@ def test_closing_settles_all_open_calls():
 
 
 @pytest.mark.parametrize("applied_by", AppliedBy)
-@pytest.mark.parametrize("open_after", [None, 10.0])
-def test_after_closing_nothing_is_sent_or_carried_out(applied_by, open_after):
-    client = Client(applied_by, open_after)
+def test_after_closing_nothing_is_sent_or_carried_out(applied_by):
+    client = Client(applied_by)
     for names in ("ab", "cd"):
         client.ask(names)
     client.receive(of=0, refused="b", throttle_ms=5000)
@@ -1028,7 +877,7 @@ def test_after_closing_nothing_is_sent_or_carried_out(applied_by, open_after):
     client.receive_result("a", of=0)
     client.conversation.on_rejection(client.sent[1].request_id, 42, "INVALID_REQUEST", "")
     client.oversleep(1000.0)
-    assert (client.sent, client.begun, client.went_on) == (sent, begun, [])
+    assert (client.sent, client.begun) == (sent, begun)
     assert client.remembered == []
 
 
@@ -1115,15 +964,6 @@ def test_ended_calls_are_forgotten(applied_by, ended):
     assert client.conversation.next_at is None
 
 
-def test_a_request_continued_without_a_decision_is_forgotten_after_its_result():
-    client = Client(APPLIER, open_after_seconds=10.0)
-    call = client.ask("ab")
-    client.receive_result("a", "b")
-    client.wait_until(10.0)
-    client.finish(call, "a", "b")
-    assert client.remembered == []
-
-
 def test_a_request_rejected_after_its_result_is_forgotten():
     """This happens if too few replicas had it when it was written."""
     client = Client(APPLIER)
@@ -1143,9 +983,9 @@ indices = st.integers(0, 5)
 class Witness(Client):
     """Compares every action of a client with the answers that it got. Each topic has a unique name."""
 
-    def __init__(self, *arguments):
-        super().__init__(*arguments)
-        self.applied_by, self.open_after = arguments
+    def __init__(self, applied_by):
+        super().__init__(applied_by)
+        self.applied_by = applied_by
         self.calls, self.requests, self.decisions, self.received, self.applied = {}, {}, {}, set(), set()
         self.state, self.request_of, self.refused, self.expected_results = {}, {}, {}, defaultdict(list)
         self.muted_until = float("-inf")  # by the decisions received
@@ -1179,29 +1019,12 @@ class Witness(Client):
         assert request.validate_only == call.options.validate_only
         assert self.now < call.deadline
         assert request.apply == (self.applied_by is APPLIER)
-        assert until == (call.deadline if self.open_after is None else self.now + self.patience(call, self.now))
+        assert until == call.deadline
         for name in self.names(request):
             assert self.state[name] == "waiting"
             assert name in self.unsettled
             self.state[name], self.request_of[name] = "requested", request.request_id
         self.requests[request.request_id] = request, self.now
-
-    def patience(self, call, sent_at):
-        """Return how long a decision is awaited."""
-        return min(self.open_after, (call.deadline - sent_at) / 2)
-
-    def proceed(self, call, topics):
-        super().proceed(call, topics)
-        assert self.open_after is not None
-        for topic in topics:
-            _, sent_at = self.requests[self.request_of[topic.name]]
-            assert self.now >= sent_at + self.patience(call, sent_at)
-            assert self.now < call.deadline
-            assert self.state[topic.name] == "requested"
-            assert topic.name in self.unsettled
-            self.state[topic.name] = "continued"
-            if self.applied_by is NOBODY:
-                self.expected_results[topic.name].append(TopicResult(topic.name))
 
     def carry_out(self, call, tasks):
         super().carry_out(call, tasks)
@@ -1209,11 +1032,10 @@ class Witness(Client):
         for task in tasks:
             assert self.calls[task.name] is call
             assert task.validate_only == call.options.validate_only
-            continued = self.state[task.name] == "continued"
-            assert self.applied_by is not NOBODY
-            assert continued or (self.state[task.name] == "admitted" and self.applied_by is CLIENT)
-            assert task.maybe_done == (continued and self.applied_by is APPLIER)
-            self.state[task.name] = "begun" if not continued else "begun without a decision"
+            assert self.applied_by is CLIENT
+            assert self.state[task.name] == "admitted"
+            assert not task.maybe_done
+            self.state[task.name] = "begun"
 
     def settle(self, call, topic, outcome):
         super().settle(call, topic, outcome)
@@ -1231,7 +1053,7 @@ class Witness(Client):
                 assert state == "requested"
                 assert name not in self.refused
             case NoAnswer(wait=Wait.RESULT):
-                assert state in {"admitted", "begun", "begun without a decision"}
+                assert state in {"admitted", "begun"}
         is_final = isinstance(outcome, Throttled) and not call.options.retry_on_quota_violation
         assert is_final or self.has_ended or self.now >= call.deadline
 
@@ -1239,9 +1061,9 @@ class Witness(Client):
 class AnyOrderOfEvents(RuleBasedStateMachine):
     """Each topic is settled once and in time, nothing is sent while it is muted, and nothing waits longer than that."""
 
-    @initialize(applied_by=st.sampled_from(AppliedBy), open_after=st.sampled_from([None, 2.0]), ends=st.booleans())
-    def begin(self, applied_by, open_after, ends):
-        self.client, self.ends = Witness(applied_by, open_after), ends
+    @initialize(applied_by=st.sampled_from(AppliedBy), ends=st.booleans())
+    def begin(self, applied_by, ends):
+        self.client, self.ends = Witness(applied_by), ends
 
     def one_of_the_requests(self, index):
         requests = list(self.client.requests.values())
@@ -1285,8 +1107,6 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
                     elif topic.name in client.unsettled:
                         client.state[topic.name] = "admitted"
                         client.refused.pop(topic.name, None)
-                        if client.applied_by is NOBODY:
-                            client.expected_results[topic.name].append(TopicResult(topic.name))
         client.conversation.on_decision(decided, client.now)
         if request.request_id in client.applied:
             assert client.unconfirmed(request) == []
@@ -1355,9 +1175,6 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
         assert all(client.calls[name].deadline > client.now for name in client.unsettled)
         if client.now >= client.muted_until:
             assert "waiting" not in {client.state[name] for name in client.unsettled}
-        if client.open_after is not None:
-            requested = [client.request_of[name] for name in client.unsettled if client.state[name] == "requested"]
-            assert all(client.requests[each][1] + client.open_after > client.now for each in requested)
 
     @rule(seconds=quarters)
     def let_time_pass(self, seconds):

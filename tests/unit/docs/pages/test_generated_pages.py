@@ -47,7 +47,7 @@ def test_the_table_of_readers_has_each_section_once():
         "| `quota.window_num` | integer |  | `11` | 1 to 2,147,483,647 |",
         "| `quota.exempt_users` | list of strings |  | empty |  |",
         "| `storage.options` | table of secrets |  | empty |  |",
-        "| `client.open_after_seconds` | number | s | `10.0` | above 0, up to 86,400 |",
+        "| `client.api_timeout_seconds` | number | s | `60.0` | above 0, up to 86,400 |",
         "| `enforce.with_audit` | boolean |  | `false` |  |",
     ],
 )

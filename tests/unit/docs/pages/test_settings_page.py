@@ -10,7 +10,7 @@ from jobs.__main__ import app
 from quota.settings import Settings
 
 ROOT = get_command(app)
-CLASSES = {"QuotaAdminClient", "AIOQuotaAdminClient"}
+CLASSES = {"QuotaAdminClient"}
 
 
 def is_program(name):

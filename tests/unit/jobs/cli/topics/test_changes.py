@@ -41,7 +41,6 @@ class Late(TopicFuture):
             ["kafka.target_servers=t:9092", "client.applied_by=applier"],
             "are mutation-quota enforce and mutation-quota applier running on k:9092?",
         ),
-        (["kafka.target_servers=t:9092", "client.applied_by=nobody"], "is mutation-quota enforce running on k:9092?"),
     ],
 )
 def test_a_slow_change_names_the_jobs_that_have_to_respond(more, question, monkeypatch, caplog, capsys):
