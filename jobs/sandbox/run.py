@@ -20,7 +20,7 @@ from jobs.sandbox.unmodified import UnmodifiedClient, unmodified_clients
 from jobs.sandbox.view import View
 from jobs.services.queries import deployment_monitor, start_queries
 from jobs.services.session import deployment_session
-from jobs.services.signals import stop_signals
+from jobs.services.stopping import stop_signals
 from jobs.spark.queries import check_queries, stop_after_batch
 from quota.callbacks.loading import check_callbacks
 from quota.kafka.requests import AnswerReader, RequestWriter
