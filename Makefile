@@ -57,12 +57,13 @@ test-integration: setup $(CLASSES) $(S3_JARS) $(S3_SERVER) ## the jobs with a re
 test-yarn: setup $(YARN_JARS) ## the package on YARN, not part of `make test`; 5 min
 	@$(BIN)/pytest -m yarn tests/yarn
 
-nightly: setup $(CLASSES) $(S3_JARS) $(S3_SERVER) $(CLIENTS) ## the long forms of tests, conformance and chaos; hours
+nightly: setup $(CLASSES) $(S3_JARS) $(S3_SERVER) $(CLIENTS) ## the long forms of tests and evidence; needs Go; hours
 	@$(BIN)/pytest $(TWO) -m nightly --timeout 1800
 	@GATEWAY_FUZZ_FRAMES=100000 $(BIN)/pytest tests/integration/gateway/test_hostile.py -k fuzzed -s --timeout 1800
-	@$(BIN)/python -m tests.evidence.conformance.wire
 	@$(BIN)/python -m tests.evidence.conformance
 	@$(BIN)/python -m tests.evidence.chaos
+	@$(BIN)/python -m tests.evidence.gateway.kills --out "$$(mktemp -d)"
+	@$(BIN)/python -m tests.evidence.gateway --out "$$(mktemp -d)"
 
 ##@ evidence
 

@@ -15,17 +15,27 @@ from typing import Annotated, Any
 
 import typer
 
-from jobs.cli import dead_letters, services
-from jobs.cli.analysis import backtest, dashboard, explain, recommend, report, simulate
-from jobs.cli.control import buckets, callback, cluster_metadata, cluster_quotas, quota_files, quotas, user_topics
-from jobs.cli.control.entities import EntityCommand
-from jobs.cli.observe import commands as observe
-from jobs.cli.options import Overrides, SettingsFile
-from jobs.cli.overview import config, quota_history, quota_resolve, status
-from jobs.cli.overview import topics as topic_overview
-from jobs.cli.program.completion import completion
-from jobs.cli.program.groups import with_groups
-from jobs.cli.program.help import (
+from jobs.cli import (
+    backtest,
+    buckets,
+    callback,
+    callback_metadata,
+    config,
+    dashboard,
+    dead_letters,
+    decisions,
+    explain,
+    maintain,
+    recommend,
+    report,
+    services,
+    simulate,
+    status,
+    user_topics,
+)
+from jobs.cli.completion import completion
+from jobs.cli.groups import with_groups
+from jobs.cli.help import (
     Command,
     Group,
     HelpfulCommand,
@@ -34,12 +44,20 @@ from jobs.cli.program.help import (
     Sections,
     split_docstring,
 )
-from jobs.cli.program.help_text import COMMON_OPTIONS_HELP
-from jobs.cli.program.log import LogLevelOption, Verbose, set_log_level, start_log
-from jobs.cli.program.usage_errors import usage_message
-from jobs.cli.program.versions import version_lines
-from jobs.cli.tables import decisions, maintain
+from jobs.cli.help_text import COMMON_OPTIONS_HELP
+from jobs.cli.log import LogLevelOption, Verbose, set_log_level, start_log
+from jobs.cli.observe import commands as observe
+from jobs.cli.options import Overrides, SettingsFile
+from jobs.cli.quotas import cluster as cluster_quotas
+from jobs.cli.quotas import commands as quotas
+from jobs.cli.quotas import files as quota_files
+from jobs.cli.quotas import history as quota_history
+from jobs.cli.quotas import resolve as quota_resolve
+from jobs.cli.quotas.entities import EntityCommand
 from jobs.cli.topics import commands as topics
+from jobs.cli.topics import listing as topic_overview
+from jobs.cli.usage_errors import usage_message
+from jobs.cli.versions import version_lines
 from jobs.spark.log_lines import logs_as_json
 from quota.errors import BadInput, MutationQuotaError
 from quota.text import escaped
@@ -83,7 +101,7 @@ SECTIONS: Sections = {
                 "describe": callback.describe,
                 "alter": callback.alter,
                 "cancel": callback.cancel,
-                "publish-metadata": cluster_metadata.publish_metadata,
+                "publish-metadata": callback_metadata.publish_metadata,
             },
         ),
     },

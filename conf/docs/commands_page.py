@@ -9,8 +9,8 @@ from typer.main import get_command
 
 from conf.docs.markdown import code, sentence, table
 from jobs.__main__ import app
-from jobs.cli.program.help import EXIT_CODES, SectionedGroup
-from jobs.cli.program.help_text import argument_name, default_text, range_text
+from jobs.cli.help import EXIT_CODES, SectionedGroup
+from jobs.cli.help_text import argument_name, default_text, range_text
 
 _PROGRAM = "mutation-quota"
 _PARAGRAPHS = re.compile(r"\n\s*\n")

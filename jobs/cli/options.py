@@ -6,14 +6,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, BinaryIO, Protocol, Self
+from typing import Annotated, BinaryIO, Self
 
 import typer
 
-from jobs.cli.program.command_config import read_command_config, read_target_command_config
-from jobs.cli.program.completion import complete_setting
-from jobs.cli.program.help_text import COMMON_OPTIONS
-from jobs.cli.program.log import LogLevelOption, Verbose, follow_settings, set_log_level
+from jobs.cli.command_config import read_command_config, read_target_command_config
+from jobs.cli.completion import complete_setting
+from jobs.cli.help_text import COMMON_OPTIONS
+from jobs.cli.log import LogLevelOption, Verbose, follow_settings, set_log_level
+from jobs.cli.output import OutputOptions
 from jobs.storage.whole_file import whole_file
 from quota.errors import BadInput, MutationQuotaError
 from quota.settings import Settings, load_settings
@@ -172,11 +173,6 @@ class TargetOptions(KafkaOptions):
         return read_target_command_config(self.target_command_config) if self.target_command_config else []
 
 
-class _Format(Protocol):
-    @property
-    def for_people(self) -> bool: ...
-
-
 @dataclass(frozen=True, slots=True)
 class ConfirmOptions:
     """The options of a command that asks for confirmation."""
@@ -184,7 +180,7 @@ class ConfirmOptions:
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False
 
-    def check(self, output: _Format | None = None) -> None:
+    def check(self, output: OutputOptions | None = None) -> None:
         """Check that the command can ask for confirmation, before it does anything.
 
         Args:
@@ -226,7 +222,7 @@ class FileOptions:
         """Whether the content goes to standard output."""
         return self.output_file is None or str(self.output_file) == "-"
 
-    def check(self, summary: _Format | None = None) -> None:
+    def check(self, summary: OutputOptions | None = None) -> None:
         """Check that the file can be written, before its content is computed.
 
         Args:

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal, TextIO
 import msgspec
 import typer
 
-from jobs.cli.program.wording import fill
+from jobs.cli.wording import fill
 from quota.records import codec
 from quota.text import printable
 

@@ -1,4 +1,4 @@
-"""The commands that run the jobs, the embedded broker, the live view and the demo."""
+"""The commands that run the jobs, the embedded broker, everything at once, and the demo."""
 
 from pathlib import Path
 from typing import Annotated
@@ -176,7 +176,9 @@ def gateway(*, kafka: TargetOptions) -> None:
 
 
 def run(*, kafka: KafkaOptions) -> None:
-    """Run everything at once, with a live view.
+    """Run everything at once.
+
+    Prints the address of the page, which shows it live, and a line of totals every five seconds.
 
     Without a server: starts a broker, the jobs, the page, a gateway and five tenants that send requests. With
     --bootstrap-server (kafka.bootstrap_servers): the jobs and the page only. Ctrl-C stops everything.
@@ -185,9 +187,9 @@ def run(*, kafka: KafkaOptions) -> None:
       mutation-quota run
       mutation-quota run --bootstrap-server broker:9092 --set storage.root=/tmp/run
     """
-    from jobs.sandbox.run import run_live
+    from jobs.sandbox.run import run_everything
 
-    run_live(kafka.read())
+    run_everything(kafka.read())
 
 
 def demo(*, where: SettingsOptions) -> None:

@@ -19,10 +19,10 @@ from jobs.dashboard.guard import Guard, Session
 from jobs.dashboard.page import Assets
 from jobs.dashboard.state import Cursor
 from jobs.dashboard.trial import try_quota
-from jobs.dashboard.wanted_quota import WantedQuota, read_wanted_quota, set_quota
+from jobs.dashboard.wanted_quota import WantedQuota, read_wanted_quota
 from jobs.metrics.health.dashboard import FeedHealth
 from jobs.metrics.health.probe import HEALTH_PATH, READINESS_PATH, Answer
-from quota.errors import BadRecord, ClusterError
+from quota.errors import BadRecord
 from quota.kafka.timing import now_ms
 from quota.records import codec
 from quota.settings import Settings
@@ -75,7 +75,6 @@ class Dashboard:
             Route("/api/decisions/{id}", self._explanation),
             Route("/api/buckets", self._bucket),
             Route("/api/trials", self._trial, methods=["POST"]),
-            Route("/api/quotas", self._change, methods=["POST"]),
         ]
         return Starlette(routes=routes, middleware=[Middleware(Guard, session=self._session, hosts=hosts)])
 
@@ -154,27 +153,17 @@ class Dashboard:
         quotas = QuotaTimeline()
         for entry in entries:
             quotas.add(to_change(entry.record, entry.timestamp))
-        present = quotas.latest(wanted.entity, now_ms())
-        quota = wanted.applied_to(present.quota if present else None)
+        latest = quotas.latest(wanted.entity, now_ms())
+        present = latest.quota if latest else None
+        quota = wanted.applied_to(present)
         async with self._trying:  # one at a time, because each uses a whole processor
             records = await run_in_threadpool(state.records)
             found = await run_in_threadpool(try_quota, records, entries, self._settings, wanted.entity, quota)
-        return _json({"entity": str(wanted.entity), "trial": found})
+        return _json({"entity": str(wanted.entity), "trial": found, "command": wanted.command(present)})
 
-    async def _change(self, request: Request) -> Response:
-        wanted = await self._wanted(request)
-        if isinstance(wanted, Response):
-            return wanted
-        try:
-            since = await run_in_threadpool(set_quota, self._settings, wanted)
-        except ClusterError as error:
-            return _error(str(error), 503)
-        return _json({"entity": str(wanted.entity), "since": since})
-
-    async def _wanted(self, request: Request) -> WantedQuota | Response:
+    @staticmethod
+    async def _wanted(request: Request) -> WantedQuota | Response:
         """Return the quota in the body of a request, or the response that rejects the request."""
-        if not self._settings.dashboard.allow_changes:
-            return _error("This dashboard was started without --allow-changes.", 403)
         if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
             return _error("Expected JSON.", 415)
         body = await _body(request)

@@ -1,9 +1,8 @@
-"""Controls access to the dashboard: other sites cannot read or change anything.
+"""Controls access to the dashboard: other sites cannot read anything.
 
 - The Host header must be a known name. Otherwise a foreign name could resolve to this machine.
 - Requests from pages of another origin are rejected, except for opening the page itself.
 - If there is a token, it has to be presented once; a cookie replaces it until the dashboard is restarted.
-- Changes also need the secret that is only in the dashboard's own page.
 """
 
 import ipaddress
@@ -16,8 +15,6 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from jobs.metrics.health.probe import HEALTH_PATH, READINESS_PATH
-
-CSRF_HEADER = "x-mutation-quota-csrf"
 
 _LOGIN = "/login"
 _OPEN_TO_ALL = ("/login", "/assets/dashboard.css", HEALTH_PATH, READINESS_PATH)
@@ -42,8 +39,6 @@ class Session:
         """Create the secrets; with an empty token, no token is required."""
         self._token = token
         self._value = secrets.token_urlsafe(32)
-        self.csrf = secrets.token_urlsafe(32)
-        """The secret that our own page sends with each change."""
         self.start = secrets.token_hex(8)
         """The id of this process, by which a page notices that the dashboard was restarted."""
 
@@ -55,10 +50,6 @@ class Session:
     def accepts_token(self, token: str) -> bool:
         """Return whether a token is correct."""
         return bool(self._token) and secrets.compare_digest(token.encode(), self._token.encode())
-
-    def accepts_change(self, headers: Headers) -> bool:
-        """Return whether a request comes from our own page."""
-        return secrets.compare_digest(headers.get(CSRF_HEADER, "").encode(), self.csrf.encode())
 
     def admits(self, scope: Scope, headers: Headers) -> bool:
         """Return whether the browser or program has presented the token."""
@@ -116,10 +107,8 @@ class Guard:
             )
         if _is_foreign(headers) and not (reads and path in {"/", _LOGIN} and _opens_a_page(headers)):
             return PlainTextResponse("Requests from other sites are rejected.\n", 403)
-        if not reads and path == _LOGIN and "origin" not in headers:
+        if not reads and "origin" not in headers:
             return PlainTextResponse("The Origin header is missing.\n", 403)
-        if not reads and path != _LOGIN and not self._session.accepts_change(headers):
-            return PlainTextResponse("Reload the page: the dashboard was restarted.\n", 403)
         if path not in _OPEN_TO_ALL and not self._session.admits(scope, headers):
             return RedirectResponse(_LOGIN, 303) if path == "/" else PlainTextResponse("The token is required.\n", 401)
         return None

@@ -46,9 +46,7 @@ class Assets:
             "licence.txt": Asset(library.licence, "text/plain"),
         }
         values = {
-            "csrf": session.csrf,
             "start": session.start,
-            "allows_changes": "yes" if settings.dashboard.allow_changes else "no",
             "window": str(settings.quota.window_num * settings.quota.window_size_seconds),
             "cluster": settings.kafka.bootstrap_servers,
             "decisions": settings.topics.decisions,

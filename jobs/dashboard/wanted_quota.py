@@ -1,21 +1,18 @@
-"""A quota that a page tries out or sets."""
+"""A quota that a page tries out."""
 
+import shlex
 from dataclasses import replace
 
 import msgspec
+from msgspec import UNSET
 
-from quota.kafka.quotas.writer import alter_quota, author
 from quota.records import codec
 from quota.records.entity import QuotaEntity
 from quota.records.fields import Positive
 from quota.records.quota import Quota
-from quota.records.quota_log import RATE_CONFIG, QuotaRecord
-from quota.settings import Settings
-from quota.timeline.plan import quota_record
+from quota.records.quota_log import RATE_CONFIG
 
 _BURST_CONFIG = "controller_mutation_burst"
-_COMMENT = "set on the dashboard"
-_MAX_COMMENT_CHARS = 500
 
 
 class WantedQuota(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -26,7 +23,6 @@ class WantedQuota(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The rate in mutations/s; None for no quota."""
     controller_mutation_burst: Positive | None = None
     """The burst in mutations; None for the burst that follows from the rate."""
-    comment: str = ""
 
     def applied_to(self, present: Quota | None) -> Quota | None:
         """Return the quota that results from the current one."""
@@ -34,6 +30,18 @@ class WantedQuota(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if rate is None:
             return None
         return replace(present or Quota(rate), rate=rate, burst=self.controller_mutation_burst)
+
+    def command(self, present: Quota | None) -> str | None:
+        """Return the command that changes the current quota to this one; None if there is no quota to remove."""
+        rate, burst = self.controller_mutation_rate, self.controller_mutation_burst
+        words = ["mutation-quota", "quotas", "alter", *_entity_options(self.entity)]
+        if rate is None:
+            return shlex.join([*words, "--delete-config", RATE_CONFIG]) if present else None
+        added = f"{RATE_CONFIG}={rate}" if burst is None else f"{RATE_CONFIG}={rate},{_BURST_CONFIG}={burst}"
+        words += ["--add-config", added]
+        if burst is None and present and present.burst is not None:
+            words += ["--delete-config", _BURST_CONFIG]
+        return shlex.join(words)
 
 
 _decoder = msgspec.json.Decoder(WantedQuota)
@@ -48,23 +56,6 @@ def read_wanted_quota(body: bytes) -> WantedQuota:
     return codec.decode(body, _decoder)
 
 
-def set_quota(settings: Settings, wanted: WantedQuota) -> int:
-    """Set or remove a quota.
-
-    Returns:
-        The time when it takes effect [epoch ms].
-
-    Raises:
-        ClusterError: the quota topic cannot be read or written.
-    """
-
-    def make_record(present: Quota | None) -> QuotaRecord:
-        return msgspec.structs.replace(
-            quota_record(wanted.entity, wanted.applied_to(present)),
-            altered_by=author(settings),
-            comment=wanted.comment[:_MAX_COMMENT_CHARS] or _COMMENT,
-            altered_configs=[RATE_CONFIG] if wanted.controller_mutation_rate is None else [RATE_CONFIG, _BURST_CONFIG],
-        )
-
-    _, since = alter_quota(settings, wanted.entity, None, make_record)
-    return since
+def _entity_options(entity: QuotaEntity) -> list[str]:
+    parts = (("user", entity.user), ("client", entity.client_id))
+    return [f"--{kind}-defaults" if name is None else f"--{kind}={name}" for kind, name in parts if name is not UNSET]

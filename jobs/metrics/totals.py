@@ -1,4 +1,4 @@
-"""Totals of answers, for the metrics and for the live view."""
+"""Totals of answers, for the metrics and for the lines of `run`."""
 
 from bisect import bisect_left
 from collections import Counter

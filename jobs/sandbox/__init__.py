@@ -1,1 +1,1 @@
-"""Programs to try the project: an embedded broker, KIP-599's worked example, and everything with a live view."""
+"""Programs to try the project: an embedded broker, KIP-599's worked example, and everything at once."""

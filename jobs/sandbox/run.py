@@ -1,4 +1,4 @@
-"""Runs enforce and audit with a live view, on an embedded broker with simulated tenants or on a configured cluster."""
+"""Runs enforce, audit and the dashboard, on an embedded broker with simulated tenants or on a configured cluster."""
 
 import threading
 import time
@@ -6,18 +6,15 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 
-from rich.console import Console
-from rich.live import Live
-
 from jobs.dashboard.server import serve_dashboard
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.health.queries import QueryHealth
 from jobs.metrics.queries import QueryMetrics
+from jobs.metrics.totals import DecisionTotals
 from jobs.sandbox.broker import embedded_broker, free_port, is_listening, with_plaintext_cluster
 from jobs.sandbox.gateway import embedded_gateway
 from jobs.sandbox.traffic import Traffic, set_tenant_quotas, simulated_clients
 from jobs.sandbox.unmodified import UnmodifiedClient, unmodified_clients
-from jobs.sandbox.view import View
 from jobs.services.queries import deployment_monitor, start_queries
 from jobs.services.session import deployment_session
 from jobs.services.stopping import stop_signals
@@ -29,14 +26,15 @@ from quota.kafka.topics.user_topics import UserTopics
 from quota.records.decision import Decision
 from quota.records.request import ANONYMOUS
 from quota.settings import Settings
+from quota.text import plural
 
 _PORT = 9092
 _POLL_SECONDS = 0.02
-_DRAW_INTERVAL_SECONDS = 0.25
 _LINE_INTERVAL_SECONDS = 5.0
+_MAX_TENANTS = 5000
 
 
-def run_live(settings: Settings) -> None:
+def run_everything(settings: Settings) -> None:
     """Run until Ctrl-C.
 
     The dashboard is served on the port of the settings, or on any free one if that is in use. If the settings name no
@@ -79,56 +77,51 @@ def run_live(settings: Settings) -> None:
         stack.callback(stopping.set)
         polled += [lambda: check_queries(queries), deployment_monitor(spark, settings, queries)]
         where = f"Kafka at {settings.kafka.bootstrap_servers}, tables in {settings.storage.root}/tables"
-        title = f"dashboard at {page}, {where}"
-        view = View(title, settings.quota.window)
+        totals = DecisionTotals(settings.quota.window, _MAX_TENANTS)
         if embedded:
             gateway = stack.enter_context(embedded_gateway(settings))
-            view.title = f"gateway at {gateway.address}, {title}"
+            where = f"gateway at {gateway.address}, {where}"
             polled.append(gateway.check)
             for client in unmodified_clients(settings, gateway.address):
                 stack.enter_context(closing(client))
-                polled.append(partial(_poll_client, client, view))
+                polled.append(partial(poll_client, client, totals))
+        print(f"dashboard at {page}, {where}; Ctrl-C stops everything", flush=True)
         with stop_signals() as stop:
-            _run_view(view, reader, traffic, polled, stop)
+            _follow(reader, totals, traffic, polled, stop)
         print("stopping", flush=True)
 
 
-def _poll_client(client: UnmodifiedClient, view: View) -> None:
-    """Poll a client once there are decisions, and show its output."""
-    now = time.time()
-    if view.has_decisions and (output := client.poll(now)):
-        view.quote(client.name, output)
+def poll_client(client: UnmodifiedClient, totals: DecisionTotals) -> None:
+    """Poll a client once there are decisions, and print its output."""
+    if totals.decisions and (output := client.poll(time.time())):
+        print(f"{client.name} {output}", flush=True)
 
 
-def _run_view(
-    view: View,
+def _follow(
     reader: AnswerReader,
+    totals: DecisionTotals,
     traffic: Traffic | None,
     polled: Sequence[Callable[[], None]],
     stop: threading.Event,
 ) -> None:
-    """Send requests, read answers and show the view until `stop` is set; without a terminal, print a line every 5 s."""
-    console = Console()
-    with ExitStack() as stack:
-        show: Callable[[float], None]
-        if console.is_terminal:
-            live = stack.enter_context(Live(console=console, auto_refresh=False, screen=False))
-            interval, show = (
-                Every(_DRAW_INTERVAL_SECONDS),
-                lambda now: live.update(view.draw(console, now), refresh=True),
-            )
-        else:
-            print(view.title, flush=True)
-            interval, show = Every(_LINE_INTERVAL_SECONDS), lambda now: print(*view.lines(now), sep="\n", flush=True)
-        while not stop.wait(_POLL_SECONDS):
-            for poll in polled:
-                poll()
-            now = time.time()
-            if traffic is not None:
-                traffic.send_due(now)
-            for received in reader.read():
-                view.record(received, now)
-                if traffic is not None and isinstance(received.answer, Decision):
-                    traffic.on_decision(received.answer, now)
-            if interval.is_due():
-                show(now)
+    """Send requests, read answers, and print a line of totals every 5 s, until `stop` is set."""
+    interval = Every(_LINE_INTERVAL_SECONDS)
+    while not stop.wait(_POLL_SECONDS):
+        for poll in polled:
+            poll()
+        now = time.time()
+        if traffic is not None:
+            traffic.send_due(now)
+        for received in reader.read():
+            totals.record(received.answer, received.at)
+            if traffic is not None and isinstance(received.answer, Decision):
+                traffic.on_decision(received.answer, now)
+        if interval.is_due():
+            print(totals_line(totals), flush=True)
+
+
+def totals_line(totals: DecisionTotals) -> str:
+    """Return the totals of all answers in one line."""
+    mutations = f"{totals.mutations_admitted:,} admitted, {totals.mutations_refused:,} refused"
+    decisions = plural(totals.decisions.total(), "decision")
+    return f"{decisions}; mutations: {mutations}; dead letters: {totals.dead_letters:,}"

@@ -28,9 +28,6 @@ class DashboardSettings(Section):
     token_file: SecretFile = ""
     """Path of a file with only a token of 16 or more characters, which a browser must present."""
 
-    allow_changes: bool = False
-    """Whether the page can set and remove quotas, in addition to showing them."""
-
     max_decisions: Annotated[int, Field(ge=100, le=1_000_000)] = 20_000
     """Number of decisions of the last hour, 100 to 1,000,000, that can be explained, and decided again with another
     quota."""

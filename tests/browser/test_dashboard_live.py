@@ -66,7 +66,7 @@ def test_from_a_request_to_a_quota_that_was_tried_out(browser, deployment, dashb
     """At Q = 1, so B = 11: 60 mutations are admitted, and the next 60 refused. With a burst of 200 they are not."""
     prepare_topics(deployment)
     write_record(deployment, QuotaRecord(ALICE, 1.0, altered_by="ann", comment="as agreed"))
-    _, url = dashboard("--allow-changes", "--set", "quota.altered_by=ben")
+    _, url = dashboard()
     with FollowingStandIn(deployment):
         browser.get(url)
         until(lambda: text(browser, "#contact") == "Live")
@@ -89,19 +89,13 @@ def test_from_a_request_to_a_quota_that_was_tried_out(browser, deployment, dashb
 
         browser.find_element(By.CSS_SELECTOR, "#tenants-table td:last-child button").click()
         browser.find_element(By.ID, "burst").send_keys("200", Keys.ENTER)
-        until(lambda: browser.find_elements(By.ID, "set"))
-        tried = text(browser, "#trial-result")
-        assert "60 refused mutations would have been admitted" in tried
-        assert read_log(deployment).timeline.latest(ALICE, 2**62).quota == Quota(1.0)  # nothing is set yet
-
-        browser.find_element(By.ID, "comment").send_keys("for the migration")
-        browser.find_element(By.ID, "set").click()
-        until(lambda: "In force for user-principal 'alice'" in text(browser, "#trial-result"))
-        until(lambda: len(rows(browser, "changes-table")) == 2)
-        assert "for the migration" in rows(browser, "changes-table")[0]
-        (entry,) = read_log(deployment, with_entries=True).entries[1:]
-        assert entry.record.quota == Quota(1.0, 200.0)
-        assert (entry.record.altered_by, entry.record.comment) == ("ben", "for the migration")
+        until(lambda: browser.find_elements(By.ID, "command"))
+        assert "60 refused mutations would have been admitted" in text(browser, "#trial-result")
+        assert text(browser, "#command") == (
+            "mutation-quota quotas alter --user=alice "
+            "--add-config controller_mutation_rate=1.0,controller_mutation_burst=200.0"
+        )
+        assert read_log(deployment).timeline.latest(ALICE, 2**62).quota == Quota(1.0)  # nothing is set
     assert console_messages(browser) == []
 
 

@@ -21,7 +21,7 @@ function rounded(tokens) {
 
 function makeTenants() {
   return new LiveTable("tenants-table", "Tenants and their buckets",
-    ["Tenant", "Bucket", "#Rate", "#Throttled for", "#Mutations admitted", "#Mutations refused", ...(ALLOWS_CHANGES ? ["Quota"] : [])],
+    ["Tenant", "Bucket", "#Rate", "#Throttled for", "#Mutations admitted", "#Mutations refused", "Quota"],
     (item) => {
       const button = element("button", { type: "button", class: "link" }, name(item.name));
       button.addEventListener("click", () => openTenant(parts.item));
@@ -40,13 +40,11 @@ function makeTenants() {
       parts.bucket.append(parts.level, parts.amount);
       parts.row = element("tr", {}, element("th", { scope: "row", role: "rowheader" }, button),
         parts.bucket, parts.rate, parts.wait, parts.admitted, parts.refused);
-      if (ALLOWS_CHANGES) {
-        const tryIt = element("button", { type: "button", "aria-label": `Try a different quota for ${item.name}` }, "Try…");
-        tryIt.addEventListener("click", () => beginTrial(parts.item));
-        const cell = liveCell("");
-        cell.append(tryIt);
-        parts.row.append(cell);
-      }
+      const tryIt = element("button", { type: "button", "aria-label": `Try a different quota for ${item.name}` }, "Try…");
+      tryIt.addEventListener("click", () => beginTrial(parts.item));
+      const cell = liveCell("");
+      cell.append(tryIt);
+      parts.row.append(cell);
       return parts;
     },
     (parts, item) => {

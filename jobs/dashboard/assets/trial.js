@@ -1,12 +1,11 @@
-// Tries a quota on the last hour, and sets it.
+// Tries a quota on the last hour, and shows the command that sets it.
 
-const ALLOWS_CHANGES = document.documentElement.dataset.changes === "yes";
 const field = (id) => document.getElementById(id);
 
 function send(path, value) {
   return ask(path, {
     method: "POST",
-    headers: { "Content-Type": "application/json", "X-Mutation-Quota-CSRF": document.documentElement.dataset.csrf },
+    headers: { "Content-Type": "application/json" },
     body: JSON.stringify(value),
   });
 }
@@ -85,7 +84,7 @@ function describeQuota(wanted) {
   return `${fine.format(wanted.controller_mutation_rate)} mutations/s${burst === undefined ? "" : `, burst ${rounded(burst)}`}`;
 }
 
-function trialResult({ entity, trial }, wanted) {
+function trialResult({ entity, trial, command }, wanted) {
   const { recorded, tried } = trial;
   const since = trial.since === null ? "" : ` since ${timeOfDay(trial.since).slice(0, 8)}`;
   const parts = [element("h3", {}, name(entity), `: ${describeQuota(wanted)}`)];
@@ -116,36 +115,15 @@ function trialResult({ entity, trial }, wanted) {
       ])),
     );
   }
-  return [...parts, confirmation(entity, wanted)];
+  if (command === null) return [...parts, sentence("There is no quota to remove.")];
+  const does = wanted.controller_mutation_rate === null ? "removes" : "sets";
+  return [...parts, sentence(`This command ${does} it; --comment TEXT adds the reason to the history:`),
+    element("pre", { id: "command" }, command)];
 }
 
-function confirmation(entity, wanted) {
-  const comment = element("input", { id: "comment", maxlength: "500" });
-  const label = element("label", { for: "comment" }, "Comment for the history", comment);
-  const button = element("button", { type: "button", class: "strong", id: "set" },
-    wanted.controller_mutation_rate === null ? "Remove the quota" : "Set this quota");
-  const box = element("div", { class: "confirm" }, label, button);
-  button.addEventListener("click", async () => {
-    button.disabled = true;
-    setText(field("trial-error"), "");
-    try {
-      const done = await send("/api/quotas", { ...wanted, comment: comment.value });
-      box.replaceChildren(element("p", { class: "done" }, "In force for ", name(entity),
-        ` from ${timeOfDay(done.since)} on: ${describeQuota(wanted)}.`));
-    } catch (error) {
-      setText(field("trial-error"), error.message);
-      button.disabled = false;
-    }
-  });
-  return box;
-}
-
-if (ALLOWS_CHANGES) {
-  field("trial").hidden = false;
-  field("trial-form").addEventListener("submit", (event) => {
-    event.preventDefault();
-    runTrial();
-  });
-  field("trial-form").addEventListener("input", forgetTrial);
-  showParts();
-}
+field("trial-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  runTrial();
+});
+field("trial-form").addEventListener("input", forgetTrial);
+showParts();

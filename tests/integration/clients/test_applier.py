@@ -237,6 +237,7 @@ def test_mutations_that_are_the_clients_own_or_late_or_refused_are_not_carried_o
     bench.admit("CREATE_TOPICS", topic("left-old", 1), seconds_ago=3601)
     bench.write(bench.decided("CREATE_TOPICS", topic("left-no", 1)).replace(b'"error_code":0', b'"error_code":89'))
     bench.write(b"no decision at all")
+    bench.write(b'{"shadow": {"outcome": "of a later program"}}')
     bench.apply()
     assert bench.results() == [
         [("left-late", "REQUEST_TIMED_OUT", False)],

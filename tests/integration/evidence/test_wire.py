@@ -1,5 +1,6 @@
 """A short form of the codec's comparison with Kafka's generated classes."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -14,6 +15,7 @@ from tests.evidence.conformance.bucket.comparison import MismatchError
 from tests.evidence.conformance.wire.comparison import Comparison, kinds
 from tests.evidence.conformance.wire.oracle import kafka_oracle
 from tests.support.wire.fuzz import fuzz
+from tests.support.wire.messages import as_json
 
 _TWICE = 2 * 620  # each message in each version
 
@@ -57,6 +59,16 @@ def test_malformed_messages_are_never_read_differently_than_by_kafka(comparison)
     assert min(tally.both_read, tally.both_refused) > 500
     assert tally.both_read + tally.both_refused + tally.stricter.total() == 3 * _TWICE
     assert tally.stricter.total() < 300
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_number_that_is_not_finite_is_the_same_in_both(oracle, jars, value):
+    """A damaged message may have one."""
+    (kind,) = [kind for kind in kinds(read_schemas(jars)) if str(kind) == "AlterClientQuotasRequest v1"]
+    change = {"key": "controller_mutation_rate", "value": value, "remove": False}
+    entry = {"entity": [{"entityType": "user", "entityName": "alice"}], "ops": [change]}
+    data = kind.codec.write({"entries": [entry], "validateOnly": False})
+    assert as_json(kind.struct, kind.codec.read(data)) == oracle.parse(kind.name, kind.version, data).json
 
 
 MUTANTS = {

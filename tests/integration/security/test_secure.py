@@ -12,7 +12,6 @@ from deltalake import DeltaTable
 from jobs.audit.query import start_audit
 from jobs.background import background
 from jobs.dashboard.feed import Feed
-from jobs.dashboard.wanted_quota import WantedQuota, set_quota
 from jobs.enforce.query import start_enforce
 from jobs.observe.following import Follower
 from jobs.spark.queries import run_until
@@ -182,8 +181,6 @@ def test_the_dashboard_has_the_permissions_that_it_needs(cluster):
     feed = Feed(cluster.settings("dashboard"))
     with background(feed.follow, "feed"):
         until(lambda: feed.contact.state == "live")
-    set_quota(cluster.settings("dashboard"), WantedQuota(QuotaEntity("tenant"), 7.0))
-    assert cluster.rate_of_tenant() == 7.0
 
 
 def test_certificates_replace_passwords(cluster, spark):

@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from jobs.audit.query import start_audit
-from jobs.cli.control.user_topics import acl_line
+from jobs.cli.user_topics import acl_line
 from jobs.enforce.query import NAME, start_enforce
 from jobs.storage.deployment import TopicGone, claim_storage
 from jobs.storage.files import Files

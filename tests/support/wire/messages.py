@@ -1,6 +1,7 @@
 """Random messages, and messages in the form of Kafka's JSON."""
 
 import base64
+import math
 import random
 from collections.abc import Mapping
 from typing import Any
@@ -92,6 +93,8 @@ def _single_json(field: Field, value: Any) -> Any:
         return ""
     if field.kind == "bytes":
         return base64.b64encode(value).decode()
+    if field.kind == "float64" and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
     return value
 
 

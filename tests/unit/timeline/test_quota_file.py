@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from jobs.cli.control.quota_files import read_quota_records
+from jobs.cli.quotas.files import read_quota_records
 from quota.errors import BadInput
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord

@@ -16,7 +16,6 @@ from tests.evidence.bench.performance.ground import Ground, broker, ground
 from tests.evidence.bench.performance.sections.audit import audit
 from tests.evidence.bench.performance.sections.decision import decisions, share
 from tests.evidence.bench.performance.sections.latency import Loads, latency
-from tests.evidence.bench.performance.sections.many_keys import many_keys
 from tests.evidence.bench.performance.sections.scale_out import scale_out
 from tests.evidence.bench.performance.sections.start import start
 from tests.evidence.bench.performance.sections.state_size import state_size
@@ -58,8 +57,6 @@ class Size:
     rows: int
     """Rows of the table that the audit's queries read."""
 
-    many_keys: tuple[int, ...]
-    """Numbers of active keys, for other ways to store buckets."""
     what_if: int
     """Number of decisions that are decided again."""
 
@@ -77,7 +74,6 @@ FULL = Size(
     buckets=(10_000, 100_000, 1_000_000),
     decided=300_000,
     rows=10_000_000,
-    many_keys=(1000, 10_000, 100_000),
     what_if=1_000_000,
 )
 SMOKE = Size(
@@ -93,7 +89,6 @@ SMOKE = Size(
     buckets=(1000, 1500),
     decided=600,
     rows=100,
-    many_keys=(10,),
     what_if=200,
 )
 
@@ -180,10 +175,6 @@ def _state(place: Ground, size: Size) -> list[Figure]:
     return state_size(place, size.buckets, min(size.rounds, 2))
 
 
-def _many_keys(place: Ground, size: Size) -> list[Figure]:
-    return many_keys(place, size.many_keys, size.batch, size.rounds, size.seconds / 2)
-
-
 def _audit(place: Ground, size: Size) -> list[Figure]:
     return audit(place, size.decided, size.rows, size.rounds)
 
@@ -195,7 +186,6 @@ SECTIONS: dict[str, Callable[[Ground, Size], list[Figure]]] = {
     "latency": _latency,
     "throughput": _throughput,
     "state": _state,
-    "many keys": _many_keys,
     "audit": _audit,
     "what if": lambda place, size: what_if(place, size.what_if),
 }
@@ -204,7 +194,7 @@ ALL = [DECISION, SCALE_OUT, START, *SECTIONS]
 WITH_TABLES = {"audit", "what if"}
 """Sections whose session reads and writes Delta tables."""
 
-ON_REQUEST = {"many keys", "what if"}
+ON_REQUEST = {"what if"}
 """Sections that only `--only` and `--smoke` run, because they take long."""
 
 

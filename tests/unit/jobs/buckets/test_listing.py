@@ -5,7 +5,7 @@ import pytest
 
 from jobs.buckets.listing import BucketQuery, Order, select_buckets, to_listed
 from jobs.buckets.saved import SavedBucket
-from jobs.cli.control.buckets import bucket_row
+from jobs.cli.buckets import bucket_row
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.records.entity import Tags
 from quota.records.quota import Window

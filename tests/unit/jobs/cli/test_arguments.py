@@ -4,9 +4,9 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.__main__ import app
-from jobs.cli.control.configs import ConfigChange
-from jobs.cli.control.plans import print_count, tally
-from jobs.report.status import gathering
+from jobs.cli.quotas.configs import ConfigChange
+from jobs.cli.quotas.plans import print_count, tally
+from jobs.status import gathering
 from quota.errors import NotFound
 from quota.kafka.quotas import log
 from quota.records.entity import QuotaEntity

@@ -1,15 +1,12 @@
-"""The clients of the live view that know nothing of this project."""
+"""The clients of `run` that know nothing of this project."""
 
 import subprocess
 from concurrent.futures import Future
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from rich.console import Console
 
 from jobs.sandbox.unmodified import KafkaTopics, Librdkafka
-from jobs.sandbox.view import View
-from quota.records.quota import Window
 from tests.support.waiting import until
 
 REFUSED = "Error while executing topic command : The throttling quota has been exceeded."
@@ -107,11 +104,3 @@ def test_librdkafka_continues_where_an_earlier_run_was_stopped(monkeypatch):
     assert [line.partition(":")[0] for line in shown] == ["create", "delete", "create", "create"]
     assert shown[0] == "create: done after 1.0 s"
     assert "imed out" in shown[2]
-
-
-def test_the_view_shows_the_last_lines_of_each_client():
-    view = View("title", Window())
-    view.quote("kafka-topics.sh", "--create: Created topic a.")
-    view.quote("kafka-topics.sh", f"--create: {REFUSED}")
-    assert view.lines(0.0)[1:] == [f"kafka-topics.sh --create: {REFUSED}"]
-    assert view.draw(Console(height=50), 0.0).renderables[3].plain == f"kafka-topics.sh --create: {REFUSED}"

@@ -1,1 +1,0 @@
-"""The commands that evaluate recorded requests and decisions."""

@@ -1,0 +1,183 @@
+"""`mutation-quota buckets`: listing, resetting and exporting buckets."""
+
+import sys
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from jobs.buckets.listing import BucketQuery, Order
+from jobs.cli.options import (
+    Client,
+    Comment,
+    ConfirmOptions,
+    EffectiveAt,
+    FileOptions,
+    KafkaOptions,
+    SettingsOptions,
+    User,
+    parse_pair,
+)
+from jobs.cli.output import OutputOptions, print_table, print_text
+from jobs.cli.quotas.log import prepare_quota_topic, sign
+from jobs.cli.times import parse_future_time
+from jobs.cli.wording import format_moment
+from quota.algorithms.token_bucket import MAX_THROTTLE_MS
+from quota.errors import BadInput
+from quota.kafka.timing import now_ms
+from quota.records.quota_log import ResetRecord
+from quota.settings import Settings
+from quota.text import format_tags, format_time, format_tokens, plural
+from schemas.documents.buckets import BucketReset, Buckets, ExportedBuckets, ListedBucket
+
+COLUMNS = ("BUCKET", "TOKENS", "BURST", "RATE/S", "DEBT ENDS", "FULL IN", "CHANGED")
+_NUMBERS = ("TOKENS", "BURST", "RATE/S", "DEBT ENDS", "FULL IN")
+
+Tag = Annotated[
+    list[str] | None,
+    typer.Option("--tag", metavar="NAME=VALUE", help="Tag of a callback's bucket, such as group=pay. Repeatable."),
+]
+
+
+def bucket_row(row: ListedBucket, now: int) -> list[str]:
+    """Return a bucket as a row below `COLUMNS`, at `now` (epoch ms)."""
+    return [
+        format_tags(row.bucket),
+        format_tokens(row.tokens_now),
+        f"{row.burst:g}",
+        f"{row.rate:g}",
+        _duration(row.debt_ends_in_ms) if row.in_debt else "-",
+        _duration(row.full_in_ms) if row.full_in_ms else "full",
+        format_moment(now, row.updated_at),
+    ]
+
+
+def _duration(ms: int) -> str:
+    """Format a duration in whole seconds, rounded up."""
+    return f"over {timedelta(milliseconds=ms).days} days" if ms >= MAX_THROTTLE_MS else f"{-(-ms // 1000):,} s"
+
+
+def list_buckets(
+    user: User = None,
+    client: Client = None,
+    tag: Tag = None,
+    in_debt: Annotated[
+        bool, typer.Option("--in-debt", help="Only buckets in debt: strict requests charged to them are refused.")
+    ] = False,
+    sort: Annotated[
+        Order, typer.Option(help="Order: lowest tokens, longest time until full, newest change, highest rate, or name.")
+    ] = Order.TOKENS,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="Print at most the first N.")] = 1000,
+    *,
+    output: OutputOptions,
+    where: SettingsOptions,
+) -> None:
+    """List token buckets and their debts.
+
+    Reads the last finished batch of enforce, which may be running. The current tokens are computed with the
+    rate at the last use. A later quota change or reset shows up after the next request; see `quotas resolve`.
+    Starts Spark, which takes about 15 s.
+
+    Examples:
+      mutation-quota buckets list --in-debt
+      mutation-quota buckets list --user alice -o json
+    """
+    settings = where.read()
+    query = BucketQuery(_parse_tags(user, client, tag), in_debt, sort, limit)
+    from jobs.buckets import store
+
+    listing = store.list_buckets(settings, query, now_ms)
+
+    def table() -> None:
+        if listing.buckets:
+            now = now_ms()
+            rows = (bucket_row(each, now) for each in listing.buckets)
+            print_table(COLUMNS, rows, numbers=_NUMBERS, whole=COLUMNS[1:])
+        else:
+            print("No buckets: nothing has been charged yet." if query.is_all else "No such buckets.")
+
+    output.print(Buckets(list(listing.buckets), listing.left_out), table, items="buckets")
+    if listing.left_out:
+        print(f"and {listing.left_out} more (--limit)", file=sys.stderr)
+
+
+def reset(
+    user: User = None,
+    client: Client = None,
+    tag: Tag = None,
+    effective_at: EffectiveAt = None,
+    comment: Comment = None,
+    *,
+    confirmation: ConfirmOptions,
+    output: OutputOptions,
+    kafka: KafkaOptions,
+) -> None:
+    """Forgive debts: make buckets full again.
+
+    Resets the buckets of a user, of a client-id, or of both together, after confirmation. A user's reset includes the
+    buckets of each of their client-ids, but not a group's bucket into which a callback puts them: `quotas resolve`
+    shows its tags. --dry-run counts the buckets in storage.root that match; it starts Spark, which takes about 15 s.
+
+    Examples:
+      mutation-quota buckets reset --user alice --dry-run
+      mutation-quota buckets reset --tag group=payments --yes
+    """
+    bucket = _parse_tags(user, client, tag)
+    if not bucket or "" in bucket.values():
+        raise BadInput("whose buckets? give --user NAME, --client NAME, --tag NAME=VALUE or several of them")
+    moment = parse_future_time("--effective-at", effective_at)
+    confirmation.check(output)
+    settings = kafka.read()
+    if confirmation.dry_run:
+        count = _count(settings, bucket)
+        output.print(
+            BucketReset(bucket, False, count, None),
+            lambda: print_text(f"Would reset {plural(count, 'bucket')} with {format_tags(bucket)}."),
+        )
+        return
+    confirmation.confirm(f"Reset all buckets with {format_tags(bucket)}, which forgives their debts?")
+    from quota.kafka.quotas.writer import write_record
+
+    prepare_quota_topic(settings)
+    since = write_record(settings, sign(ResetRecord(bucket), settings, comment, moment))
+    output.print(
+        BucketReset(bucket, True, None, since),
+        lambda: print_text(f"Reset buckets with {format_tags(bucket)} from {format_time(since)} on."),
+    )
+
+
+def export(*, file: FileOptions, output: OutputOptions, where: SettingsOptions) -> None:
+    """Export all buckets to a file.
+
+    enforce must be stopped. `enforce --reset-state --buckets FILE` starts another checkpoint with them, for example
+    with another number of state partitions. --output is the format of the summary that is printed if --output-file
+    names a file. Starts Spark, which takes about 15 s.
+
+    Examples:
+      mutation-quota buckets export --output-file buckets.jsonl
+      mutation-quota buckets export --output-file /backup/buckets.jsonl --force
+    """
+    file.check(output)
+    settings = where.read()
+    from jobs.buckets.moving import export_buckets
+
+    saved = export_buckets(settings)
+    with file.open() as out:
+        saved.write(out)
+    if not file.to_stdout:
+        output.print(
+            ExportedBuckets(str(file.output_file), len(saved.buckets)),
+            lambda: print(f"Wrote {plural(len(saved.buckets), 'bucket')} to {file.output_file}."),
+        )
+
+
+def _count(settings: Settings, bucket: dict[str, str]) -> int:
+    from jobs.buckets import store
+
+    listing = store.list_buckets(settings, BucketQuery(bucket, in_debt=False, order=Order.NAME, limit=1), now_ms)
+    return len(listing.buckets) + listing.left_out
+
+
+def _parse_tags(user: str | None, client: str | None, pairs: list[str] | None) -> dict[str, str]:
+    tags = {"user": user, "client-id": client, **dict(parse_pair("tag", each) for each in pairs or [])}
+    return {tag: value for tag, value in tags.items() if value is not None}

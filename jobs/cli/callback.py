@@ -1,0 +1,159 @@
+"""`mutation-quota callback`: the class that decides which requests share a quota, and how large it is (KIP-257)."""
+
+from typing import Annotated
+
+import typer
+
+from jobs.cli.options import (
+    Comment,
+    EffectiveAt,
+    KafkaOptions,
+    ScheduledAt,
+    parse_pair,
+    split_configs,
+)
+from jobs.cli.output import OutputOptions, print_text
+from jobs.cli.quotas.log import prepare_quota_topic, sign
+from jobs.cli.times import parse_future_time, parse_time
+from quota.callbacks.loading import check_setting
+from quota.errors import BadInput, NotFound
+from quota.records.callback import CallbackSetting
+from quota.records.quota_log import CallbackRecord
+from quota.settings import Settings
+from quota.text import format_time
+from schemas.documents.cluster import Callback, CallbackChange, ScheduledCallback
+from schemas.documents.quotas import CancelledChange
+
+
+def describe(*, output: OutputOptions, kafka: KafkaOptions) -> None:
+    """Show the callback in force and its configs.
+
+    Also shows the scheduled changes.
+
+    Examples:
+      mutation-quota callback describe
+      mutation-quota callback describe -o yaml
+    """
+    settings = kafka.read()
+    from jobs.cli.quotas.text import format_callback
+    from quota.kafka.quotas.log import read_log
+
+    log = read_log(settings)
+    present, scheduled = log.quotas.callback(log.now), log.quotas.scheduled(log.now)
+
+    def lines() -> None:
+        print_text(f"Callback is {format_callback(present)}")
+        for each in scheduled:
+            print_text(f"Scheduled: {format_callback(each.setting)} (from {format_time(each.moment)} on)")
+
+    output.print(Callback(present, [ScheduledCallback(each.setting, each.moment) for each in scheduled]), lines)
+
+
+def alter(
+    class_name: Annotated[
+        str | None, typer.Option("--class", metavar="NAME", help="package.module.Class. Default: the class in force.")
+    ] = None,
+    add_config: Annotated[
+        list[str] | None,
+        typer.Option("--add-config", metavar="NAME=VALUE,...", help="Configs to set; [a,b] for a list. Repeatable."),
+    ] = None,
+    delete_config: Annotated[
+        list[str] | None, typer.Option("--delete-config", metavar="NAME,...", help="Configs to remove. Repeatable.")
+    ] = None,
+    reset: Annotated[
+        bool, typer.Option("--reset", help="Return to the callback and the configs in the settings.")
+    ] = False,
+    effective_at: EffectiveAt = None,
+    comment: Comment = None,
+    *,
+    output: OutputOptions,
+    kafka: KafkaOptions,
+) -> None:
+    """Replace the callback or change its configs.
+
+    The change takes effect immediately, or at --effective-at, without a restart. The class must be that of the settings
+    (quota.callback_class), or be named in quota.callback_classes. Other configs of the callback in force stay; another
+    class starts without configs.
+
+    Examples:
+      mutation-quota callback alter --add-config group.pay.users=alice
+      mutation-quota callback alter --reset --comment 'back to normal'
+    """
+    added, deleted = split_configs(add_config), split_configs(delete_config)
+    if reset and (class_name or added or deleted):
+        raise BadInput("--reset excludes --class, --add-config and --delete-config")
+    if not (reset or class_name or added or deleted):
+        raise BadInput("nothing to change: give --class, --add-config, --delete-config or --reset")
+    settings = kafka.read()
+    moment = parse_future_time("--effective-at", effective_at)
+    if class_name is not None:
+        _check_allowed(class_name, settings)
+    from jobs.cli.quotas.text import format_callback
+    from quota.kafka.quotas.writer import alter_callback
+
+    def make_record(present: CallbackSetting) -> CallbackRecord:
+        if reset:
+            return sign(CallbackRecord(None), settings, comment, moment)
+        setting = _altered(present, class_name, added, deleted)
+        _check_allowed(setting.class_name, settings)
+        check_setting(setting)
+        changed = {name for name, _ in setting.configs.items() ^ present.configs.items()}
+        same_class = setting.class_name == present.class_name
+        record = CallbackRecord(setting, altered_configs=sorted(changed) if same_class else None)
+        return sign(record, settings, comment, moment)
+
+    prepare_quota_topic(settings)
+    record, since = alter_callback(settings, moment, make_record)
+    when = "already" if since is None else f"from {format_time(since)} on"
+    output.print(
+        CallbackChange(record.callback, since),
+        lambda: print_text(f"Callback is {format_callback(record.callback)} {when}."),
+    )
+
+
+def cancel(effective_at: ScheduledAt, comment: Comment = None, *, output: OutputOptions, kafka: KafkaOptions) -> None:
+    """Cancel a scheduled change of the callback.
+
+    callback describe lists the scheduled changes and their times.
+
+    Examples:
+      mutation-quota callback cancel --effective-at 2027-01-01
+      mutation-quota callback cancel --effective-at 1798761600000
+    """
+    moment = parse_time("--effective-at", effective_at)
+    settings = kafka.read()
+    from quota.kafka.quotas.log import read_log
+    from quota.kafka.quotas.writer import write_records
+
+    log = read_log(settings)
+    scheduled = [each for each in log.quotas.scheduled(log.now) if each.moment == moment]
+    if not scheduled:
+        raise NotFound(f"no change is scheduled for {format_time(moment)}; see callback describe")
+    record = CallbackRecord(scheduled[-1].setting, effective_at=moment, cancelled=True)
+    (timestamp,) = write_records(settings, [sign(record, settings, comment)])
+    if timestamp >= moment:
+        raise BadInput(f"too late: the change at {format_time(moment)} has taken effect already")
+    output.print(
+        CancelledChange(None, moment),
+        lambda: print(f"Cancelled the change of the callback scheduled for {format_time(moment)}."),
+    )
+
+
+def _check_allowed(class_name: str, settings: Settings) -> None:
+    allowed = settings.quota.callbacks.allowed
+    if class_name not in allowed:
+        raise BadInput(
+            f"--class {class_name} is not allowed by the settings (allowed: {', '.join(sorted(allowed))}); "
+            f"add {class_name} to quota.callback_classes, here and in the settings of the jobs"
+        )
+
+
+def _altered(present: CallbackSetting, class_name: str | None, added: list[str], deleted: list[str]) -> CallbackSetting:
+    configs = dict(present.configs) if class_name in {None, present.class_name} else {}
+    for name in deleted:
+        if configs.pop(name, None) is None:
+            raise NotFound(f"--delete-config {name}: the callback does not have this config")
+    for pair in added:
+        name, value = parse_pair("add-config", pair)
+        configs[name] = value
+    return CallbackSetting(class_name or present.class_name, configs)

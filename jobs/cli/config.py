@@ -1,0 +1,115 @@
+"""`mutation-quota config`: the settings in force."""
+
+from typing import Annotated
+
+import typer
+
+from jobs.cli.completion import complete_setting_name
+from jobs.cli.options import TargetOptions
+from jobs.cli.output import OutputOptions, print_table, print_text
+from jobs.spark.installation import jars_folder
+from quota.callbacks.loading import check_callbacks
+from quota.errors import NotFound
+from quota.settings.listing import ListedSetting, Value, listed_settings, table_names
+from quota.settings.loading import LoadedSettings
+from schemas.documents.settings import SettingInForce, SettingsInForce
+
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="NAME",
+        help="Sections (quota) or settings (quota.window_num).",
+        autocompletion=complete_setting_name,
+    ),
+]
+Changed = Annotated[bool, typer.Option("--changed", help="Only settings that differ from their defaults.")]
+
+_ORIGINS = {"default": "default", "option": "--set", "kafka": "as [kafka]"}
+
+
+def show(names: Names = None, changed: Changed = False, *, output: OutputOptions, kafka: TargetOptions) -> None:
+    """Check and show the settings in force.
+
+    Connects to no cluster. The callback and folders of jars that are set must exist, and librdkafka must accept its
+    properties.
+
+    Each value has its source: a file, an environment variable, --set, or the default. Secrets are masked. A key that is
+    not set in [target] takes its value from [kafka].
+
+    Examples:
+      mutation-quota config show --changed
+      mutation-quota config show kafka topics.partitions --output yaml
+    """
+    loaded = kafka.read_with_origins()
+    _check_code(loaded)
+    found = list(_selected(list(listed_settings(loaded)), names))
+    shown = [each for each in found if each.is_changed or not changed]
+
+    def table() -> None:
+        print_text("No settings file." if loaded.file is None else f"Settings file: {_file(loaded)}")
+        rows = [[each.name, _text(each.value), _text(each.default), _origin(each)] for each in shown]
+        if changed and rows:
+            print_table(("SETTING", "VALUE", "DEFAULT", "FROM"), rows, whole=("SETTING",))
+        elif rows:
+            values = [[name, value, origin] for name, value, _, origin in rows]
+            print_table(("SETTING", "VALUE", "FROM"), values, whole=("SETTING",))
+        else:
+            print("None of these settings differs from its default." if changed else "This table has no entries.")
+
+    output.print(SettingsInForce(_file(loaded), [_document(each) for each in shown]), table, items="settings")
+
+
+def _check_code(loaded: LoadedSettings) -> None:
+    """Check settings that name code or are passed on to it, as the programs that use them do when they start.
+
+    Raises:
+        BadInput: a callback, a folder of jars or a property of librdkafka is invalid.
+    """
+    from quota.kafka.clients import client_config
+
+    settings = loaded.settings
+    check_callbacks(settings.quota.callbacks)
+    for connection in (settings.kafka.connection, settings.target_connection):
+        if connection.security.more_librdkafka:
+            client_config(connection)
+    for section, folder in (("spark", settings.spark.jars), ("broker", settings.broker.jars)):
+        if (section, "jars") in loaded.origins:  # the default is missing where nothing needs it
+            jars_folder(folder, f"{section}.jars")
+
+
+def _file(loaded: LoadedSettings) -> str | None:
+    return None if loaded.file is None else str(loaded.file.absolute())
+
+
+def _selected(settings: list[ListedSetting], names: list[str] | None) -> list[ListedSetting]:
+    """Return the settings of these names or sections, all by default.
+
+    Raises:
+        NotFound: there is no such setting or section.
+    """
+    for name in names or ():
+        if name not in table_names() and not any(_matches(each, name) for each in settings):
+            raise NotFound(f"{name}: no such setting or section is in force; `config show` lists all")
+    return [each for each in settings if not names or any(_matches(each, name) for name in names)]
+
+
+def _matches(setting: ListedSetting, name: str) -> bool:
+    return setting.name == name or setting.name.startswith(f"{name}.")
+
+
+def _text(value: Value | None) -> str:
+    if value is None or value in ("", []):
+        return "-"
+    if isinstance(value, list):
+        return ", ".join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _origin(setting: ListedSetting) -> str:
+    return setting.source or _ORIGINS[setting.origin]
+
+
+def _document(setting: ListedSetting) -> SettingInForce:
+    return SettingInForce(
+        setting.name, setting.value, setting.default, setting.is_changed, setting.origin, setting.source
+    )

@@ -1,1 +1,0 @@
-"""The commands that describe and change quotas, buckets, callbacks and users' topics."""

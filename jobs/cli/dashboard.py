@@ -1,0 +1,58 @@
+"""`mutation-quota dashboard`: serves the live page."""
+
+import ipaddress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jobs.cli.options import KafkaOptions
+from quota.errors import BadInput
+from quota.settings.loading import Override
+
+
+def dashboard(
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, metavar="N", help="Port; 0 for any free one. Default: 8599."),
+    ] = None,
+    bind: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="IP address to listen on. Default: 127.0.0.1.")
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File with a token that browsers must present; required for addresses other than 127.0.0.1.",
+        ),
+    ] = None,
+    *,
+    kafka: KafkaOptions,
+) -> None:
+    """Serve a live page of load, tenants and decisions.
+
+    It reads only the topics, and needs neither Spark nor the tables. Ctrl-C stops it.
+
+    Examples:
+      mutation-quota dashboard --bootstrap-server kafka:9092
+      mutation-quota dashboard --bind 10.1.2.3 --token-file token
+    """
+    if bind is not None:
+        _check_address(bind)
+    given = (
+        ("port", port, "--port"),
+        ("address", bind, "--bind"),
+        ("token_file", token_file, "--token-file"),
+    )
+    overrides = [Override(f"dashboard.{key}={value}", option) for key, value, option in given if value is not None]
+    settings = kafka.read(*overrides)
+    from jobs.services.dashboard import run_dashboard
+
+    run_dashboard(settings)
+
+
+def _check_address(text: str) -> None:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        raise BadInput(f"--bind {text}: not an IP address") from None

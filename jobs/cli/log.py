@@ -1,0 +1,100 @@
+"""The level and format of the program's log, which is written to standard error."""
+
+import enum
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from typing import Annotated, TextIO
+
+import typer
+
+from jobs.cli.help_text import COMMON_OPTIONS
+from jobs.spark.log_lines import log_as_json
+from quota.settings.sections import LoggingSettings
+
+_OWN = ("jobs", "quota")
+"""The loggers of this project. Those of libraries stay at `info`, because their details would hide ours."""
+
+_FORMAT_VARIABLE = "MUTATION_QUOTA__LOGGING__FORMAT"
+
+
+_RUST_LOG, _QUIET = "RUST_LOG", "error"
+"""The variable from which deltalake reads the level of its log when it is imported.
+
+Its warnings, such as a page on each attempt to find credentials in the cloud, are repeated by the error after them.
+"""
+
+
+class LogLevel(enum.Enum):
+    """A level of the log."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+LogLevelOption = Annotated[
+    LogLevel | None,
+    typer.Option("--log-level", help="Lowest level to log. Default: info.", rich_help_panel=COMMON_OPTIONS),
+]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose",
+        "-v",
+        help="Same as --log-level debug; also prints tracebacks.",
+        rich_help_panel=COMMON_OPTIONS,
+    ),
+]
+
+
+def start_log(program: str, environment: Mapping[str, str] = os.environ) -> None:
+    """Log at level `info`, as plain lines, until the settings are read.
+
+    If the environment sets the format, errors in the settings have it, too.
+    """
+    handlers = [_TerminalHandler()] if sys.stderr.isatty() else None
+    logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=handlers)
+    os.environ.setdefault(_RUST_LOG, _QUIET)
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    if environment.get(_FORMAT_VARIABLE) == "json":
+        log_as_json(program)
+
+
+def set_log_level(level: LogLevel | None, *, verbose: bool) -> None:
+    """Set the level of the log, if one of the options is given."""
+    chosen = LogLevel.DEBUG if verbose else level
+    if chosen is not None:
+        _set_level(chosen)
+
+
+def follow_settings(settings: LoggingSettings, service: str) -> None:
+    """Apply the settings of the log; an option that sets the level overrides them.
+
+    Args:
+        settings: the settings of the log.
+        service: the name of the command, a field of JSON lines.
+    """
+    if settings.as_json:
+        log_as_json(service)
+    if "level" in settings.model_fields_set and logging.getLogger(_OWN[0]).level == logging.NOTSET:
+        _set_level(LogLevel(settings.level))
+
+
+class _TerminalHandler(logging.StreamHandler[TextIO]):
+    """Writes to the current `sys.stderr`: a live display replaces it, to print lines above itself."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
+
+
+def _set_level(level: LogLevel) -> None:
+    if level is LogLevel.DEBUG and os.environ.get(_RUST_LOG) == _QUIET:
+        os.environ[_RUST_LOG] = "warn"
+    number = logging.getLevelNamesMapping()[level.name]
+    logging.getLogger().setLevel(max(number, logging.INFO))
+    for name in _OWN:
+        logging.getLogger(name).setLevel(number)

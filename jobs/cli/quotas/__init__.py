@@ -1,0 +1,1 @@
+"""`mutation-quota quotas`: the commands on quotas, and what they share."""

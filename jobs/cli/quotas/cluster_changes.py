@@ -1,0 +1,187 @@
+"""Pushes, pulls and compares quotas between the log and a cluster whose brokers enforce them."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from jobs.cli.options import ConfirmOptions
+from jobs.cli.output import OutputOptions, print_text
+from jobs.cli.quotas.log import prepare_quota_topic
+from jobs.cli.quotas.plans import change_log, print_count, print_steps
+from jobs.cli.quotas.text import planned_change, quota_configs
+from jobs.spark.installation import clients_jar
+from quota.errors import ClusterError
+from quota.kafka.brokers.client_quotas import ClusterQuotas
+from quota.kafka.brokers.window import read_window
+from quota.kafka.quotas.log import QuotaLog, read_log
+from quota.records.quota_log import RATE_CONFIG, QuotaRecord
+from quota.settings import Settings
+from quota.text import format_time, plural
+from quota.timeline.cluster_limits import Note, callback_note, exemption_notes, quota_notes, window_note
+from quota.timeline.cluster_plan import Rates, Wanted, differences, is_rate, pull_steps, wanted_rates
+from quota.timeline.quota_file import write_quota_file
+from quota.wire.protocol import Protocol
+from schemas.documents.quotas import ClusterQuota, PushedQuotas, PushNote, QuotaDifference, QuotaDrift
+
+_MAX_PRINTED = 20
+"""The largest number of notes of one kind that are printed."""
+
+
+def target_quotas(settings: Settings) -> ClusterQuotas:
+    """Return the quotas of the target cluster. The first access connects to it.
+
+    Raises:
+        BadInput: there is no jar with Kafka's protocol.
+    """
+    protocol = Protocol.of_jar(clients_jar(settings.gateway.kafka_clients, settings.broker.jars))
+    return ClusterQuotas(settings.target_connection, protocol, settings.kafka.timeout_seconds)
+
+
+def push_quotas(
+    settings: Settings, cluster: ClusterQuotas, *, prune: bool, confirmation: ConfirmOptions, output: OutputOptions
+) -> Wanted:
+    """Show the plan, ask for confirmation, and make the changes, unless this is a dry run.
+
+    Args:
+        settings: the deployment whose quota log is read.
+        cluster: the cluster's quotas.
+        prune: whether to remove quotas that the log never had.
+        confirmation: whether to ask, and whether to make the changes.
+        output: the format of the output.
+
+    Returns:
+        The rates that the cluster should have.
+
+    Raises:
+        ClusterError: a cluster cannot be reached, or rejects a change. MutationQuotaError: the change is not confirmed.
+    """
+    log = read_log(settings)
+    wanted = wanted_rates(log.timeline, log.now)
+    found = differences(wanted, cluster.read())
+    left = [] if prune else [each for each in found if each.kind == "only_there"]
+    steps = [each.step for each in found if prune or each.kind != "only_there"]
+    notes = list(_notes(settings, cluster, log, wanted))
+    if output.for_people:
+        _print_notes(notes)
+        print_steps(steps, output)
+        for each in left:
+            print_text(f"  {each.entity}: {RATE_CONFIG}={each.present} (only on the cluster; --prune removes it)")
+    if steps and not confirmation.dry_run:
+        confirmation.confirm(f"Make {plural(len(steps), 'change')} on Kafka at {cluster.connection}?")
+        cluster.push({step.record.entity: step.record.controller_mutation_rate for step in steps})
+    document = PushedQuotas(
+        applied=not confirmation.dry_run,
+        changes=[planned_change(step) for step in steps],
+        only_there=[ClusterQuota(each.entity, each.present) for each in left],
+        notes=[PushNote(each.kind, each.entity, each.message) for each in notes],
+    )
+    output.print(document, lambda: print_count(steps, dry_run=confirmation.dry_run), items="changes")
+    sys.stdout.flush()
+    return wanted
+
+
+def quota_file(cluster: ClusterQuotas) -> tuple[str, int]:
+    """Return the file for `quotas apply` with the quotas of a cluster, and their number.
+
+    Raises:
+        ClusterError: the cluster cannot be reached, or this principal is not authorized.
+    """
+    rates = cluster.read()
+    _warn_of_no_rates(rates)
+    entities = sorted((entity for entity in rates if is_rate(rates[entity])), key=lambda entity: entity.key)
+    return write_quota_file(QuotaRecord(entity, rates[entity]) for entity in entities), len(entities)
+
+
+def find_drift(settings: Settings, cluster: ClusterQuotas, output: OutputOptions) -> bool:
+    """Print the differences between a cluster and the log, and return whether there are any.
+
+    Raises:
+        ClusterError: a cluster cannot be reached, or this principal is not authorized.
+    """
+    log = read_log(settings)
+    found = differences(wanted_rates(log.timeline, log.now), cluster.read())
+    print_steps([each.drift for each in found], output)
+    document = QuotaDrift(
+        bool(found),
+        [
+            QuotaDifference(each.entity, quota_configs(each.drift.before), quota_configs(each.drift.after), each.kind)
+            for each in found
+        ],
+    )
+
+    def summary() -> None:
+        if found:
+            differ = "differs" if len(found) == 1 else "differ"
+            print_text(f"{plural(len(found), 'quota')} of Kafka at {cluster.connection} {differ} from the log.")
+        else:
+            print_text(f"The quotas of Kafka at {cluster.connection} are the same as in the log.")
+
+    output.print(document, summary, items="differences")
+    return bool(found)
+
+
+def pull_into_log(
+    settings: Settings,
+    cluster: ClusterQuotas,
+    comment: str | None,
+    *,
+    confirmation: ConfirmOptions,
+    output: OutputOptions,
+) -> None:
+    """Show the plan for importing a cluster's quotas, ask for confirmation, and write it unless this is a dry run.
+
+    Raises:
+        ClusterError: a cluster cannot be reached, or this principal is not authorized.
+        MutationQuotaError: the change is not confirmed.
+    """
+    if not confirmation.dry_run:
+        prepare_quota_topic(settings)
+    rates = cluster.read()
+    log = read_log(settings)
+    steps = pull_steps(rates, log.timeline, log.now)
+    _warn_of_no_rates(rates)
+    changed = {step.record.entity for step in steps}
+    for each in log.timeline.scheduled(log.now):
+        if each.entity in changed:
+            print(f"warning: {each.entity}: the change scheduled for {format_time(each.moment)} stays", file=sys.stderr)
+    reason = comment or f"pulled from Kafka at {cluster.connection}"
+    change_log(settings, steps, None, reason, confirmation=confirmation, output=output)
+
+
+def _warn_of_no_rates(rates: Rates) -> None:
+    for entity in sorted(rates, key=lambda each: each.key):
+        if not is_rate(rates[entity]):
+            print(
+                f"warning: {entity}: skipped: {RATE_CONFIG}={rates[entity]} on the cluster admits everything, "
+                "and is not a valid quota here",
+                file=sys.stderr,
+            )
+
+
+def _notes(settings: Settings, cluster: ClusterQuotas, log: QuotaLog, wanted: Wanted) -> Iterator[Note]:
+    """Yield notes on how the cluster enforces the quotas differently."""
+    own = settings.quota.window
+    try:
+        brokers = read_window(cluster)
+    except ClusterError as error:
+        brokers = own
+        yield Note("window", f"the brokers' window is unknown, and assumed to be the same as here: {error}")
+    yield from window_note(own, brokers)
+    yield from callback_note(log.quotas.callback(log.now))
+    if settings.quota.shadow:
+        yield Note("shadow", "nothing is enforced here (quota.shadow=true), but the brokers enforce what is pushed")
+    yield from exemption_notes(settings.quota.exempt_users, wanted)
+    yield from quota_notes(log.timeline, log.now, brokers)
+
+
+def _print_notes(notes: Sequence[Note]) -> None:
+    counts: Counter[str] = Counter()
+    for note in notes:
+        counts[note.kind] += 1
+        if counts[note.kind] <= _MAX_PRINTED:
+            print(f"warning: {note}", file=sys.stderr)
+    for kind, count in counts.items():
+        if count > _MAX_PRINTED:
+            print(
+                f"warning: and {count - _MAX_PRINTED} more notes of kind {kind} (-o json prints all)", file=sys.stderr
+            )

@@ -1,0 +1,169 @@
+"""Commands on single quotas: `mutation-quota quotas`, with the option names of kafka-configs.sh."""
+
+from typing import Annotated
+
+import msgspec
+import typer
+
+from jobs.cli.completion import complete_config, complete_config_name
+from jobs.cli.options import Client, Comment, EffectiveAt, KafkaOptions, ScheduledAt, User, split_configs
+from jobs.cli.output import OutputOptions, print_text
+from jobs.cli.quotas.configs import ConfigChange, format_quota
+from jobs.cli.quotas.entities import AnyClient, AnyUser, ClientDefaults, EntityFilter, UserDefaults, parse_entity
+from jobs.cli.quotas.log import prepare_quota_topic, sign
+from jobs.cli.times import parse_future_time, parse_time
+from quota.errors import BadInput, NotFound
+from quota.records.quota import Quota
+from quota.records.quota_log import RATE_CONFIG, QuotaRecord
+from quota.text import format_time
+from quota.timeline.plan import cancellation_record, quota_record
+from schemas.documents.quotas import CancelledChange, PlannedChange, QuotaChanges, Quotas
+
+
+def alter(
+    user: User = None,
+    user_defaults: UserDefaults = False,
+    client: Client = None,
+    client_defaults: ClientDefaults = False,
+    add_config: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE,...",
+            help=f"Configs to set: {RATE_CONFIG} (mutations/s), controller_mutation_burst, max_debt_ms, shadow "
+            "(true or false). Repeatable.",
+            autocompletion=complete_config,
+        ),
+    ] = None,
+    delete_config: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME,...",
+            help=f"Configs to remove; {RATE_CONFIG} removes the whole quota. Repeatable.",
+            autocompletion=complete_config_name,
+        ),
+    ] = None,
+    effective_at: EffectiveAt = None,
+    comment: Comment = None,
+    *,
+    output: OutputOptions,
+    kafka: KafkaOptions,
+) -> None:
+    """Set, change or remove a quota.
+
+    The quota belongs to a user, a client-id, or both together; defaults are quotas for all others.
+    The change takes effect immediately, or at --effective-at, without a restart.
+
+    Examples:
+      mutation-quota quotas alter --user a --add-config controller_mutation_rate=5
+      mutation-quota quotas alter --user a --delete-config max_debt_ms
+    """
+    entity = parse_entity(user=user, user_defaults=user_defaults, client=client, client_defaults=client_defaults)
+    change = ConfigChange.parse(split_configs(add_config), split_configs(delete_config))
+    settings = kafka.read()
+    moment = parse_future_time("--effective-at", effective_at)
+    from jobs.cli.quotas.text import quota_configs
+    from quota.kafka.quotas.writer import alter_quota
+
+    prepare_quota_topic(settings)
+    before: Quota | None = None
+
+    def make_record(present: Quota | None) -> QuotaRecord:
+        nonlocal before
+        before = present
+        record = sign(quota_record(entity, change.applied_to(present)), settings, comment, moment)
+        return msgspec.structs.replace(record, altered_configs=change.names)
+
+    record, since = alter_quota(settings, entity, moment, make_record)
+    what = "removed" if record.quota is None else format_quota(record.quota)
+    changed = PlannedChange(entity, quota_configs(before), quota_configs(record.quota), since)
+    output.print(
+        QuotaChanges(True, [changed]),
+        lambda: print_text(f"Updated config for entity: {entity}: {what} from {format_time(since)} on."),
+        items="changes",
+    )
+
+
+def cancel(
+    effective_at: ScheduledAt,
+    user: User = None,
+    user_defaults: UserDefaults = False,
+    client: Client = None,
+    client_defaults: ClientDefaults = False,
+    comment: Comment = None,
+    *,
+    output: OutputOptions,
+    kafka: KafkaOptions,
+) -> None:
+    """Cancel a scheduled quota change.
+
+    quotas describe lists the scheduled changes and their times.
+
+    Examples:
+      mutation-quota quotas cancel --user alice --effective-at 2027-01-01
+      mutation-quota quotas cancel --user-defaults --effective-at 1798761600000
+    """
+    entity = parse_entity(user=user, user_defaults=user_defaults, client=client, client_defaults=client_defaults)
+    moment = parse_time("--effective-at", effective_at)
+    settings = kafka.read()
+    from quota.kafka.quotas.log import read_log
+    from quota.kafka.quotas.writer import write_records
+
+    log = read_log(settings)
+    scheduled = [each for each in log.timeline.scheduled(log.now) if (each.entity, each.moment) == (entity, moment)]
+    if not scheduled:
+        raise NotFound(f"{entity} has no change scheduled for {format_time(moment)}; see quotas describe")
+    (timestamp,) = write_records(settings, [sign(cancellation_record(scheduled[0]), settings, comment)])
+    if timestamp >= moment:
+        raise BadInput(f"too late: the change of {entity} at {format_time(moment)} has taken effect already")
+    output.print(
+        CancelledChange(entity, moment),
+        lambda: print_text(f"Cancelled for entity: {entity}: the change scheduled for {format_time(moment)}."),
+    )
+
+
+def describe(
+    user: User = None,
+    user_defaults: UserDefaults = False,
+    any_user: AnyUser = False,
+    client: Client = None,
+    client_defaults: ClientDefaults = False,
+    any_client: AnyClient = False,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Match exactly: skip quotas that also name the other entity type."),
+    ] = False,
+    *,
+    output: OutputOptions,
+    kafka: KafkaOptions,
+) -> None:
+    """List quotas.
+
+    Lists the quotas in force and the scheduled changes: all of them, or those that match the options (KIP-546).
+
+    Examples:
+      mutation-quota quotas describe
+      mutation-quota quotas describe --user alice --strict -o yaml
+    """
+    entity_filter = EntityFilter.parse(
+        user=user,
+        user_defaults=user_defaults,
+        any_user=any_user,
+        client=client,
+        client_defaults=client_defaults,
+        any_client=any_client,
+        strict=strict,
+    )
+    settings = kafka.read()
+    from jobs.cli.quotas.text import listed_quotas, print_quotas
+    from quota.kafka.quotas.log import read_log
+
+    log = read_log(settings)
+    configured = [each for each in log.timeline.configured(log.now) if entity_filter.matches(each.entity)]
+    scheduled = [each for each in log.timeline.scheduled(log.now) if entity_filter.matches(each.entity)]
+
+    def table() -> None:
+        if not configured:
+            print("No quotas are set." if entity_filter.is_open else "No matching quota is in force.")
+        print_quotas(configured, scheduled, settings.quota.window)
+
+    output.print(Quotas(listed_quotas(configured, scheduled)), table, items="quotas")

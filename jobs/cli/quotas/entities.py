@@ -1,0 +1,192 @@
+"""Entities on the command line: the options that name one, kafka-configs.sh's long form, and KIP-546's filter."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Annotated, Any, Self, TypeAlias
+
+import typer
+from msgspec import UNSET, UnsetType
+
+from jobs.cli.help import HelpfulCommand
+from quota.errors import BadInput
+from quota.records.entity import QuotaEntity
+
+UserDefaults = Annotated[bool, typer.Option("--user-defaults", help="Default for users.")]
+AnyUser = Annotated[bool, typer.Option("--any-user", help="Match any user, including the default.")]
+ClientDefaults = Annotated[bool, typer.Option("--client-defaults", help="Default for client-ids.")]
+AnyClient = Annotated[bool, typer.Option("--any-client", help="Match any client-id, including the default.")]
+
+Part: TypeAlias = str | UnsetType | None
+"""A part of an entity: a name, None for the default, UNSET for a part that the entity does not have."""
+
+
+def parse_entity(*, user: str | None, user_defaults: bool, client: str | None, client_defaults: bool) -> QuotaEntity:
+    """Return the entity that the options name.
+
+    Raises:
+        BadInput: the options name none, or contradict each other.
+    """
+    entity = parse_optional_entity(
+        user=user, user_defaults=user_defaults, client=client, client_defaults=client_defaults
+    )
+    if entity is None:
+        raise BadInput("whose quota? give --user, --user-defaults, --client, --client-defaults, or a user and a client")
+    return entity
+
+
+def parse_optional_entity(
+    *, user: str | None, user_defaults: bool, client: str | None, client_defaults: bool
+) -> QuotaEntity | None:
+    """Return the entity that the options name; None if they name none.
+
+    Raises:
+        BadInput: the options contradict each other.
+    """
+    parts = (_parse_part("user", user, default=user_defaults), _parse_part("client", client, default=client_defaults))
+    return None if parts == (UNSET, UNSET) else QuotaEntity(*parts)
+
+
+def _parse_part(option: str, name: str | None, *, default: bool) -> Part:
+    if name is None:
+        return None if default else UNSET
+    if default:
+        raise BadInput(f"--{option} and --{option}-defaults are mutually exclusive")
+    if not name:
+        raise BadInput(f"--{option}: the name is empty; use --{option}-defaults for the default")
+    return name
+
+
+class EntityCommand(HelpfulCommand):
+    """A command that also takes kafka-configs.sh's long form of an entity."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 Typer's types
+        """Create the command, and describe the long form below its help."""
+        super().__init__(*args, **kwargs)
+        self._takes_any = any("--any-user" in each.opts for each in self.params)
+        about = "kafka-configs.sh's --entity-type users|clients with --entity-name NAME or --entity-default also works."
+        any_name = " A type without a name matches any name." if self._takes_any else ""
+        self.epilog = f"{about}{any_name}\n\n{self.epilog or ''}"
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        """Convert the arguments to their short form, and parse them."""
+        return super().parse_args(ctx, to_short_form(args, any_allowed=self._takes_any))
+
+
+def to_short_form(args: list[str], *, any_allowed: bool = False) -> list[str]:
+    """Replace each `--entity-type T` and its `--entity-name N` or `--entity-default` with one short option.
+
+    Args:
+        args: the arguments.
+        any_allowed: whether types without any name match any name.
+
+    Raises:
+        BadInput: types and names do not pair up.
+    """
+    rest: list[str] = []
+    types: list[str] = []
+    names: list[str | None] = []
+    tokens = iter(args)
+    for token in tokens:
+        option, equals, value = token.partition("=")
+        if option == "--entity-default":
+            names.append(None)
+        elif option == "--entity-type":
+            types.append(value if equals else _next_value(tokens, option))
+        elif option == "--entity-name":
+            names.append(value if equals else _next_value(tokens, option))
+        else:
+            rest.append(token)
+    for each in types:
+        if types.count(each) > 1:
+            raise BadInput(f"--entity-type {each} is given twice")
+    if any_allowed and not names:
+        return [*rest, *(f"--any-{_part_option(each)}" for each in types)]
+    if len(types) != len(names):
+        raise BadInput("each --entity-type needs an --entity-name or --entity-default")
+    return [*rest, *(_short_option(_part_option(each), name) for each, name in zip(types, names, strict=True))]
+
+
+def _part_option(entity_type: str) -> str:
+    option = {"users": "user", "clients": "client"}.get(entity_type)
+    if option is None:
+        raise BadInput(f"--entity-type {entity_type}: expected users or clients")
+    return option
+
+
+def _short_option(option: str, name: str | None) -> str:
+    return f"--{option}-defaults" if name is None else f"--{option}={name}"
+
+
+def _next_value(tokens: Iterator[str], option: str) -> str:
+    value = next(tokens, None)
+    if value is None:
+        raise BadInput(f"{option} needs a value")
+    return value
+
+
+class _AnyName(Enum):
+    ANY = "any"
+
+
+_PartFilter: TypeAlias = Part | _AnyName
+
+
+@dataclass(frozen=True, slots=True)
+class EntityFilter:
+    """A filter of entities by their parts (KIP-546).
+
+    An unset part of the filter matches anything; if the filter is strict, only entities without the part.
+    """
+
+    user: _PartFilter
+    client: _PartFilter
+    strict: bool
+
+    @classmethod
+    def parse(
+        cls,
+        *,
+        user: str | None,
+        user_defaults: bool,
+        any_user: bool,
+        client: str | None,
+        client_defaults: bool,
+        any_client: bool,
+        strict: bool,
+    ) -> Self:
+        """Return the filter that the options describe.
+
+        Raises:
+            BadInput: the options contradict each other.
+        """
+        user_filter = _parse_filter("user", user, default=user_defaults, any_name=any_user)
+        client_filter = _parse_filter("client", client, default=client_defaults, any_name=any_client)
+        found = cls(user_filter, client_filter, strict)
+        if strict and found.is_open:
+            raise BadInput("--strict needs a filter: a user, a client-id, --any-user or --any-client")
+        return found
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no part is set."""
+        return (self.user, self.client) == (UNSET, UNSET)
+
+    def matches(self, entity: QuotaEntity) -> bool:
+        """Return whether an entity matches."""
+        return self._matches(self.user, entity.user) and self._matches(self.client, entity.client_id)
+
+    def _matches(self, part_filter: _PartFilter, part: Part) -> bool:
+        if part_filter is UNSET:
+            return not self.strict or part is UNSET
+        if part_filter is _AnyName.ANY:
+            return part is not UNSET
+        return part_filter == part
+
+
+def _parse_filter(option: str, name: str | None, *, default: bool, any_name: bool) -> _PartFilter:
+    if any_name:
+        if name is not None or default:
+            raise BadInput(f"--any-{option} excludes --{option} and --{option}-defaults")
+        return _AnyName.ANY
+    return _parse_part(option, name, default=default)

@@ -1,0 +1,226 @@
+"""Commands on all quotas at once: `mutation-quota quotas validate`, `apply`, `rollback` and `export`."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jobs.cli.options import At, Comment, ConfirmOptions, EffectiveAt, FileOptions, KafkaOptions, SettingsOptions
+from jobs.cli.output import OutputOptions, print_text
+from jobs.cli.quotas.configs import kafka_configs_command
+from jobs.cli.quotas.log import prepare_quota_topic
+from jobs.cli.quotas.plans import DIFFERENCES, change_log
+from jobs.cli.times import parse_future_time, parse_time
+from jobs.storage.whole_file import read_whole
+from quota.errors import BadInput
+from quota.kafka.timing import now_ms
+from quota.records.quota_log import QuotaRecord
+from quota.text import format_time, plural
+from quota.timeline.change import to_change
+from quota.timeline.loopholes import loopholes
+from quota.timeline.plan import plan, quota_record, rollback_plan
+from quota.timeline.quota_file import write_quota_file
+from quota.timeline.quota_lines import read_quotas_of_entities, unknown_keys
+from quota.timeline.timeline import QuotaTimeline
+from schemas.documents.quotas import ExportedQuotas, ValidatedQuotas
+
+QuotaFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE", help="File with all quotas: YAML as quotas export prints it, or JSON lines; - for stdin."
+    ),
+]
+
+
+class Format(Enum):
+    """The format that `export` prints."""
+
+    YAML = "yaml"
+    KAFKA_CONFIGS = "kafka-configs"
+
+
+def validate(
+    file: QuotaFile,
+    fail_on_warning: Annotated[
+        bool, typer.Option("--fail-on-warning", help="Exit with code 2 if there is a warning.")
+    ] = False,
+    *,
+    output: OutputOptions,
+    where: SettingsOptions,
+) -> None:
+    """Check a quota file offline.
+
+    Also warns about clients that could evade the quotas, and about unknown keys in JSON lines. Does not connect to a
+    cluster.
+
+    Examples:
+      mutation-quota quotas validate quotas.yaml
+      mutation-quota quotas validate quotas.yaml --fail-on-warning
+    """
+    where.read()  # for the level of the log
+    records, unknown = _read(file)
+    in_force = [record for record in records if record.effective_at is None]
+    scheduled = len(records) - len(in_force)
+    warnings = [*unknown, *(str(each) for each in loopholes({record.entity for record in in_force}))]
+    _warn(warnings)
+    changes = f" and {plural(scheduled, 'scheduled change')}" if scheduled else ""
+    output.print(
+        ValidatedQuotas(str(file), len(in_force), scheduled, warnings),
+        lambda: print(f"{file}: {plural(len(in_force), 'quota')}{changes}, valid"),
+    )
+    if warnings and fail_on_warning:
+        raise typer.Exit(BadInput.exit_code)
+
+
+def apply(
+    file: QuotaFile,
+    effective_at: EffectiveAt = None,
+    comment: Comment = None,
+    *,
+    confirmation: ConfirmOptions,
+    output: OutputOptions,
+    kafka: KafkaOptions,
+) -> None:
+    """Replace all quotas with those of a file.
+
+    Shows the changes as a diff and asks for confirmation: + for a quota to add, ~ for one to change and - for one to
+    remove. Removes the quotas that are not in the file, and cancels scheduled changes that are not in it. The output of
+    quotas describe -o jsonl is such a file.
+
+    With --dry-run, exits with 3 if there are differences, as quotas drift does.
+
+    Examples:
+      mutation-quota quotas apply quotas.yaml --dry-run
+      mutation-quota quotas apply quotas.yaml --yes --comment 'after the review'
+    """
+    records = read_quota_records(file)
+    moment = parse_future_time("--effective-at", effective_at)
+    confirmation.check(output)
+    settings = kafka.read()
+    from quota.kafka.quotas.log import read_log
+
+    if not confirmation.dry_run:
+        prepare_quota_topic(settings)
+    log = read_log(settings)
+    steps = plan(records, log.timeline, log.now if moment is None else moment)
+    change_log(settings, steps, moment, comment, confirmation=confirmation, output=output)
+    if steps and confirmation.dry_run:
+        raise typer.Exit(DIFFERENCES)
+
+
+def rollback(
+    at: Annotated[
+        str, typer.Option("--at", metavar="TIME", help="Point in time: ISO 8601 (UTC without a zone), epoch ms, -2h.")
+    ],
+    comment: Comment = None,
+    *,
+    confirmation: ConfirmOptions,
+    output: OutputOptions,
+    kafka: KafkaOptions,
+) -> None:
+    """Restore the quotas of a point in time.
+
+    Shows the changes as a diff and asks for confirmation. Changes that were scheduled since then are cancelled.
+
+    Examples:
+      mutation-quota quotas rollback --at -1h --dry-run
+      mutation-quota quotas rollback --at 2026-11-21T14:00 --yes
+    """
+    past = parse_time("--at", at)
+    if past > now_ms():
+        raise BadInput(f"--at {at}: this time is in the future")
+    confirmation.check(output)
+    settings = kafka.read()
+    from quota.kafka.quotas.log import read_log
+    from quota.kafka.topics.specs import QUOTAS_RETAINED_MS
+
+    if past < now_ms() - QUOTAS_RETAINED_MS:
+        raise BadInput(
+            f"--at {at}: this is beyond the quota topic's 7-day history (it is compacted); "
+            "take the quotas from the table quota_changes, and apply them as a file"
+        )
+    if not confirmation.dry_run:
+        prepare_quota_topic(settings)
+    log = read_log(settings, with_entries=True)
+    past_timeline = QuotaTimeline()
+    for entry in log.entries:
+        if entry.timestamp <= past:
+            past_timeline.add(to_change(entry.record, entry.timestamp))
+    steps = rollback_plan(past_timeline, past, log.timeline, log.now)
+    reason = comment or f"rollback to {format_time(past)}"
+    change_log(settings, steps, None, reason, confirmation=confirmation, output=output)
+
+
+def export(
+    style: Annotated[
+        Format, typer.Option("--format", help="YAML for quotas apply, or commands for kafka-configs.sh.")
+    ] = Format.YAML,
+    at: At = None,
+    *,
+    file: FileOptions,
+    output: OutputOptions,
+    kafka: KafkaOptions,
+) -> None:
+    """Write all quotas to a file.
+
+    The file is YAML for quotas apply. With --format kafka-configs it is a list of kafka-configs.sh commands, which set
+    the same quotas on a broker. --output is the format of the summary that is printed if --output-file names a file;
+    quotas describe prints the quotas as data.
+
+    Examples:
+      mutation-quota quotas export --output-file quotas.yaml
+      mutation-quota quotas export --format kafka-configs --at -1d
+    """
+    moment = None if at is None else parse_time("--at", at)
+    file.check(output)
+    settings = kafka.read()
+    from quota.kafka.quotas.log import read_log
+
+    log = read_log(settings)
+    configured = log.timeline.configured(log.now if moment is None else moment)
+
+    def commands() -> Iterator[str]:
+        for entity, quota in ((each.entity, each.quota) for each in configured if each.quota):
+            yield kafka_configs_command(entity, quota, settings.kafka) + "\n"
+
+    if style is Format.YAML:
+        file.write(write_quota_file(quota_record(each.entity, each.quota) for each in configured))
+    else:
+        file.write("".join(commands()))
+    if not file.to_stdout:
+        output.print(
+            ExportedQuotas(str(file.output_file), len(configured)),
+            lambda: print_text(f"Wrote {file.output_file}: {plural(len(configured), 'quota')}."),
+        )
+
+
+def read_quota_records(file: Path) -> list[QuotaRecord]:
+    """Read the quotas of a file, YAML or JSON lines. Unknown keys of JSON lines are warnings on standard error.
+
+    Raises:
+        BadInput: as `_read`.
+    """
+    records, warnings = _read(file)
+    _warn(warnings)
+    return records
+
+
+def _warn(warnings: Iterable[str]) -> None:
+    for each in warnings:
+        print(f"warning: {each}", file=sys.stderr)
+
+
+def _read(file: Path) -> tuple[list[QuotaRecord], list[str]]:
+    """Read the quotas of a file, and what is probably wrong with it.
+
+    Raises:
+        BadInput: it cannot be read, or is invalid or empty. An empty file, for which the program that wrote it may have
+            failed, would remove all quotas.
+    """
+    content = read_whole(file)
+    if not content.strip():
+        raise BadInput(f"{file}: empty; for no quotas, write 'quotas: []' to a YAML file")
+    return read_quotas_of_entities(content, str(file)), list(unknown_keys(content, str(file)))

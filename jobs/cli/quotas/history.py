@@ -1,0 +1,171 @@
+"""`mutation-quota quotas history`: shows who changed what, when and why."""
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from jobs.cli.options import Client, From, KafkaOptions, To, User
+from jobs.cli.output import OutputOptions, print_table
+from jobs.cli.quotas.entities import ClientDefaults, UserDefaults, parse_optional_entity
+from jobs.cli.quotas.text import entity_cells, format_callback, quota_configs
+from jobs.cli.times import parse_period
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import (
+    QUOTA_CONFIGS,
+    CallbackRecord,
+    ClusterRecord,
+    QuotaLogEntry,
+    QuotaLogRecord,
+    QuotaRecord,
+    ResetRecord,
+)
+from quota.text import format_tags, format_time, plural
+from quota.timeline.change import CallbackCancellation, Change, QuotaChange, to_change
+from quota.timeline.timeline import QuotaTimeline
+from schemas.documents.quotas import HistoryEntry, QuotaConfigs, QuotaHistory
+
+_COLUMNS = ("TIME", "BY", "USER / CLIENT-ID", "CHANGE", "COMMENT")
+_LABELS = dict(zip(QUOTA_CONFIGS, ("rate", "burst", "debt ms", "shadow"), strict=True))
+
+
+def history(
+    user: User = None,
+    user_defaults: UserDefaults = False,
+    client: Client = None,
+    client_defaults: ClientDefaults = False,
+    since: From = None,
+    until: To = None,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="Print at most the N latest.")] = 1000,
+    *,
+    output: OutputOptions,
+    kafka: KafkaOptions,
+) -> None:
+    """Show who changed what, when and why.
+
+    Reads the quota topic, which retains all changes for a week, and the last one of each entity forever. The Delta
+    table quota_changes retains all changes. --from and --to refer to the time at which a change was written.
+
+    Examples:
+      mutation-quota quotas history --from -1d
+      mutation-quota quotas history --user alice -o jsonl
+    """
+    entity = parse_optional_entity(
+        user=user, user_defaults=user_defaults, client=client, client_defaults=client_defaults
+    )
+    start, end = parse_period(since, until)
+    settings = kafka.read()
+    from quota.kafka.quotas.log import read_log
+
+    log = read_log(settings, with_entries=True)
+    found = [
+        each
+        for each in history_entries(log.entries, entity)
+        if each.timestamp >= (start or 0) and (end is None or each.timestamp < end)
+    ]
+    changes = found[-limit:]
+    left_out = len(found) - len(changes)
+    output.print(QuotaHistory(changes, left_out), lambda: print_history(changes), items="changes")
+    if left_out:
+        print(f"and {plural(left_out, 'earlier change')} (--limit)", file=sys.stderr)
+
+
+def history_entries(entries: Iterable[QuotaLogEntry], entity: QuotaEntity | None) -> Iterator[HistoryEntry]:
+    """Yield the changes of an entity, or all changes."""
+    timeline = QuotaTimeline()
+    for entry in entries:
+        record, change = entry.record, to_change(entry.record, entry.timestamp)
+        if entity is None or _concerns(record, entity):
+            yield HistoryEntry(
+                offset=entry.offset,
+                timestamp=entry.timestamp,
+                effective_at=change.moment,
+                altered_by=record.altered_by,
+                comment=record.comment,
+                **_change(record, change, timeline),
+            )
+        timeline.add(change)
+
+
+def print_history(changes: Sequence[HistoryEntry]) -> None:
+    """Print a table of changes."""
+    if changes:
+        print_table(_COLUMNS, map(_row, changes), whole=_COLUMNS[:1])
+    else:
+        print("No changes.")
+
+
+def _row(entry: HistoryEntry) -> list[str]:
+    entity = " / ".join(entity_cells(entry.entity)) if entry.entity else "-"
+    author = entry.altered_by or "-"
+    return [format_time(entry.timestamp), author, entity, _change_text(entry), entry.comment or ""]
+
+
+def _change_text(entry: HistoryEntry) -> str:
+    moment = format_time(entry.effective_at)
+    later = f", from {moment} on" if entry.effective_at > entry.timestamp else ""
+    match entry.kind:
+        case "bucket_reset":
+            return f"buckets with {format_tags(entry.bucket or {})} reset{later}"
+        case "callback":
+            return f"callback: {format_callback(entry.callback)}{later}"
+        case "callback_cancel":
+            return f"callback: change scheduled for {moment} cancelled"
+        case "cluster":
+            topics, partitions = entry.topic_count or 0, entry.partition_count or 0
+            return f"cluster: {plural(topics, 'topic')}, {plural(partitions, 'partition')}{later}"
+        case "cancel":
+            return f"change scheduled for {moment} cancelled"
+        case _:
+            return f"{', '.join(_differences(entry.before, entry.after))}{later}"
+
+
+def _differences(before: QuotaConfigs | None, after: QuotaConfigs | None) -> Iterator[str]:
+    """Yield the values of a quota that have changed: all of them if the quota is new."""
+    if after is None:
+        yield "removed"
+        return
+    for name, label in _LABELS.items():
+        old, new = getattr(before, name, None), getattr(after, name)
+        if before is None and new not in (None, False):
+            yield f"{label} {_value(new)}"
+        elif before is not None and old != new:
+            yield f"{label} {_value(old)} -> {_value(new)}"
+    if before == after:
+        yield "the same quota again"
+
+
+def _value(value: float | None) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.10g}"
+
+
+def _concerns(record: QuotaLogRecord, entity: QuotaEntity) -> bool:
+    match record:
+        case QuotaRecord():
+            return record.entity == entity
+        case ResetRecord(bucket):
+            return bucket.items() <= entity.names.items()
+        case _:
+            return False
+
+
+def _change(record: QuotaLogRecord, change: Change, timeline: QuotaTimeline) -> dict[str, Any]:
+    match record:
+        case ResetRecord(bucket):
+            return {"kind": "bucket_reset", "bucket": bucket}
+        case CallbackRecord(setting):
+            is_cancellation = isinstance(change, CallbackCancellation)
+            return {"kind": "callback_cancel" if is_cancellation else "callback", "callback": setting}
+        case ClusterRecord(cluster):
+            return {"kind": "cluster", "topic_count": len(cluster.topics), "partition_count": cluster.partitions}
+        case QuotaRecord(entity):
+            before = timeline.latest(entity, change.moment)
+            row = {"kind": "quota", "entity": entity, "before": quota_configs(before.quota if before else None)}
+            if isinstance(change, QuotaChange):
+                return row | {"after": quota_configs(change.applied_to(before))}
+            return row | {"kind": "cancel"}

@@ -1,0 +1,127 @@
+"""`mutation-quota quotas resolve`: shows the quota that applies to a client, and why."""
+
+from collections.abc import Iterator, Sequence
+
+from jobs.cli.options import At, Client, KafkaOptions, User
+from jobs.cli.output import OutputOptions, print_table
+from jobs.cli.quotas.text import entity_cells, format_default_burst, limit_cells, quota_configs
+from jobs.cli.times import parse_time
+from jobs.cli.wording import labelled
+from quota.admission.resolve import resolve_quota
+from quota.errors import BadRecord, MutationQuotaError
+from quota.records.quota import Window
+from quota.records.request import ANONYMOUS, NO_CLIENT_ID
+from quota.text import describe_sharing, format_seconds, format_time, quoted
+from quota.timeline.resolution import Resolution
+from quota.timeline.timeline import Level
+from schemas.documents.quotas import QuotaLevel, ResolvedQuota
+
+_COLUMNS = ("LEVEL", "USER", "CLIENT-ID", "RATE/S", "BURST", "DEBT MS", "SINCE")
+_NUMBERS = ("LEVEL", "RATE/S", "BURST", "DEBT MS")
+
+
+def resolve(
+    user: User = None,
+    client: Client = None,
+    at: At = None,
+    *,
+    output: OutputOptions,
+    kafka: KafkaOptions,
+) -> None:
+    """Show which quota applies to a client, and why.
+
+    Shows the quota for a user and client-id, who shares its bucket, and the eight levels; the first level with a quota
+    wins.
+
+    Examples:
+      mutation-quota quotas resolve --user alice --client app
+      mutation-quota quotas resolve --user alice --at +2d -o json
+    """
+    user_name, client_id = user or ANONYMOUS, client or NO_CLIENT_ID
+    requested_at = None if at is None else parse_time("--at", at)
+    settings = kafka.read()
+    from quota.kafka.quotas.log import read_log
+
+    log = read_log(settings)
+    moment = log.now if requested_at is None else requested_at
+    try:
+        resolution = resolve_quota(user_name, client_id, moment, log.quotas, settings.policy)
+    except BadRecord as error:
+        raise MutationQuotaError(
+            f"requests of user {quoted(user_name)} with client-id {quoted(client_id)} become dead letters: {error}"
+        ) from None
+    levels = [] if resolution.callback else log.timeline.levels(user_name, client_id, moment)
+
+    def table() -> None:
+        who = f"user {quoted(user_name)} with client-id {quoted(client_id)}"
+        print(labelled("Client", f"{who}, at {format_time(moment)}"))
+        print_resolution(resolution, levels, settings.quota.window)
+
+    output.print(_document(resolution, levels, settings.quota.window, moment), table)
+
+
+def print_resolution(resolution: Resolution, levels: Sequence[Level], window: Window) -> None:
+    """Print the quota that applies, and a table of the levels, the most specific first."""
+    for label, text in _facts(resolution, _winner(levels), window):
+        print(labelled(label, text))
+    if levels and not resolution.exempt:
+        print()
+        print_table(_COLUMNS, map(_row, range(1, len(levels) + 1), levels), numbers=_NUMBERS, whole=_COLUMNS[3:])
+
+
+def _facts(resolution: Resolution, winner: Level | None, window: Window) -> Iterator[tuple[str, str]]:
+    """Yield the facts about the quota that applies, each with its label."""
+    if resolution.exempt:
+        yield "Quota", "unlimited: the user is exempt (quota.exempt_users)"
+        return
+    quota = resolution.limit.quota if resolution.limit else None
+    by = f", by {resolution.callback}" if resolution.callback else ""
+    if quota is None:
+        yield "Quota", f"unlimited{by or ': none of the eight levels has a quota'}"
+        return
+    whose = f", set for {resolution.entity}" if resolution.entity else ""
+    since = f" since {format_time(winner.change.moment)}" if winner and winner.change and not by else ""
+    yield "Quota", f"{quota.rate:.10g} mutations/s{whose}{by}{since}"
+    own = "its own" if quota.burst is not None else format_default_burst(window)
+    yield "Burst", f"{window.burst(quota.rate, quota.burst):.10g} mutations at once ({own})"
+    if quota.max_debt_ms is not None:
+        yield "Longest debt", f"{format_seconds(quota.max_debt_ms)} (max_debt_ms)"
+    yield "Bucket", describe_sharing(dict(resolution.tags.items()))
+    if resolution.reset_at is not None:
+        yield "Reset", format_time(resolution.reset_at)
+    if resolution.shadow:
+        yield "Shadow", "only reported: requests over the quota are admitted"
+
+
+def _winner(levels: Sequence[Level]) -> Level | None:
+    """Return the most specific level with a quota; None if no level has one."""
+    return next((level for level in levels if level.change), None)
+
+
+def _row(number: int, level: Level) -> list[str]:
+    quota = level.change.quota if level.change else None
+    cells = limit_cells(quota) if quota else ["-", "-", "-"]
+    return [str(number), *entity_cells(level.entity), *cells, format_time(level.change.moment) if level.change else "-"]
+
+
+def _document(resolution: Resolution, levels: Sequence[Level], window: Window, at: int) -> ResolvedQuota:
+    """Return the quota that applies at a time (epoch ms), and the levels, as data."""
+    quota = resolution.limit.quota if resolution.limit else None
+    winner = _winner(levels) if quota else None
+    return ResolvedQuota(
+        at=at,
+        exempt=resolution.exempt,
+        level=levels.index(winner) + 1 if winner else None,
+        entity=resolution.entity,
+        quota=quota_configs(quota),
+        burst=window.burst(quota.rate, quota.burst) if quota else None,
+        since=winner.change.moment if winner and winner.change else None,
+        shadow=resolution.shadow,
+        bucket=dict(resolution.tags.items()) if quota else None,
+        reset_at=resolution.reset_at,
+        callback=resolution.callback,
+        levels=[
+            QuotaLevel(number, each.entity, quota_configs(each.change.quota if each.change else None))
+            for number, each in enumerate(levels, start=1)
+        ],
+    )

@@ -1,0 +1,115 @@
+"""`mutation-quota simulate`: decides the requests of a file, without Spark or Kafka."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+import typer
+
+from jobs.cli.options import SettingsOptions, check_one_stdin
+from jobs.cli.output import OutputFormat, RecordOutputOptions, print_table, print_text
+from jobs.cli.wording import format_outcome
+from quota.algorithms.registry import AlgorithmName
+from quota.records import codec
+from quota.records.dead_letter import DeadLetter
+from quota.records.decision import Decision
+from quota.settings.loading import Override
+from quota.text import format_seconds, format_time, format_tokens, plural
+from schemas.documents.decisions import SimulatedDecisions
+
+_COLUMNS = ("LINE", "REQUESTED", "USER / CLIENT-ID", "OUTCOME", "TOKENS", "THROTTLED")
+_NUMBERS = ("LINE", "TOKENS", "THROTTLED")
+_WHOLE = ("LINE", "REQUESTED", "OUTCOME", "TOKENS", "THROTTLED")
+
+
+def simulate(
+    requests: Annotated[
+        str, typer.Argument(metavar="REQUESTS", help="JSON lines of requests, each with a timestamp; - for stdin.")
+    ],
+    quotas: Annotated[
+        Path, typer.Option(metavar="FILE", help="Quotas: YAML as for quotas apply, or JSON lines; - for stdin.")
+    ],
+    window_num: Annotated[
+        int | None, typer.Option(min=1, metavar="S", help="Same as Kafka's controller.quota.window.num.")
+    ] = None,
+    window_size_seconds: Annotated[
+        int | None, typer.Option(min=1, metavar="W", help="Same as Kafka's controller.quota.window.size.seconds.")
+    ] = None,
+    algorithm: Annotated[
+        AlgorithmName, typer.Option(help="enforce uses token-bucket; the others are for comparison.")
+    ] = AlgorithmName.TOKEN_BUCKET,
+    *,
+    output: RecordOutputOptions,
+    where: SettingsOptions,
+) -> None:
+    """Decide a file of requests, without Spark or Kafka.
+
+    Uses the same code as enforce. Prints records as on their topics, unless another --output is chosen: a decision or
+    a dead letter for each line that is not blank.
+
+    Examples:
+      mutation-quota simulate requests.jsonl --quotas quotas.yaml --output table
+      mutation-quota simulate - --quotas quotas.jsonl --window-num 100
+    """
+    check_one_stdin(requests, quotas)
+    from jobs.whatif.simulate import decide_file
+
+    windows = {"window_num": window_num, "window_size_seconds": window_size_seconds}
+    overridden = [
+        Override(f"quota.{key}={value}", f"--{key.replace('_', '-')}")
+        for key, value in windows.items()
+        if value is not None
+    ]
+    answers = decide_file(where.read(*overridden), requests, quotas, algorithm)
+    count = _print_lines(answers) if output.format is OutputFormat.JSONL else _print_whole(answers, output)
+    if count.invalid:
+        print(f"invalid requests: {count.invalid:,} of {plural(count.lines, 'line')}", file=sys.stderr)
+
+
+class _Count(NamedTuple):
+    lines: int
+    invalid: int
+
+
+def _print_lines(answers: Iterable[Decision | DeadLetter]) -> _Count:
+    """Print each answer at once, so that a file may be larger than the memory."""
+    out, lines, decisions = sys.stdout.buffer, 0, 0
+    for answer in answers:
+        out.write(codec.encode(answer) + b"\n")
+        lines += 1
+        decisions += isinstance(answer, Decision)
+    out.flush()
+    return _Count(lines, lines - decisions)
+
+
+def _print_whole(answers: Iterable[Decision | DeadLetter], output: RecordOutputOptions) -> _Count:
+    decisions: list[Decision] = []
+    dead_letters: list[DeadLetter] = []
+    for answer in answers:
+        if isinstance(answer, Decision):
+            decisions.append(answer)
+        else:
+            dead_letters.append(answer)
+
+    def table() -> None:
+        if decisions:
+            print_table(_COLUMNS, map(_row, decisions), numbers=_NUMBERS, whole=_WHOLE)
+        elif not dead_letters:
+            print("No requests.")
+        for each in dead_letters:
+            print_text(f"line {each.source.offset + 1}: {each.error}", file=sys.stderr)
+
+    output.print(SimulatedDecisions(decisions, dead_letters), table)
+    return _Count(len(decisions) + len(dead_letters), len(dead_letters))
+
+
+def _row(decision: Decision) -> tuple[str, ...]:
+    return (
+        str(decision.source.offset + 1),
+        format_time(decision.timestamp),
+        f"{decision.user} / {decision.client_id}",
+        format_outcome(decision),
+        "-" if decision.tokens is None else format_tokens(decision.tokens),
+        format_seconds(decision.verdict.throttle_time_ms),
+    )

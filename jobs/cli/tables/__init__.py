@@ -1,1 +1,0 @@
-"""The commands on the audit's tables: their rows, and their upkeep."""

@@ -1,0 +1,98 @@
+"""Assembles the state of a deployment and its problems from the facts about its parts."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import quota
+from jobs.audit.query import NAME as AUDIT
+from jobs.status.cluster_facts import ClusterFacts
+from jobs.status.query_rows import query_problems, query_rows
+from jobs.status.storage_facts import StorageFacts
+from jobs.status.topic_rows import topic_id_problems, topic_problems, topic_rows
+from quota.settings import Settings
+from quota.text import format_time
+from schemas.buckets import STATE_VERSION
+from schemas.documents.status import EndpointStatus, KafkaStatus, ProgramStatus, Status, StorageStatus
+
+_UPKEEP_MS = 2 * 86_400_000
+"""The daily upkeep is late if a table was written so long after the last one. Without new rows there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The facts about the parts of a deployment; an error for a part that cannot be reached."""
+
+    at: int
+    """The time of the queries [epoch ms]."""
+    cluster: ClusterFacts | None
+    cluster_error: str | None
+    storage: StorageFacts | None
+    storage_error: str | None
+    endpoints: Sequence[EndpointStatus] = ()
+
+
+def assemble(settings: Settings, facts: Facts) -> Status:
+    """Return the state of a deployment, with its problems."""
+    cluster, storage = facts.cluster, facts.storage
+    topics = topic_rows(settings, cluster)
+    queries = query_rows(settings, facts.at, cluster, storage, facts.endpoints)
+    problems = list(_unreachable(facts))
+    if cluster is not None:
+        problems += cluster.errors
+        problems += topic_problems(settings, cluster, topics)
+    if cluster is not None and storage is not None:
+        problems += topic_id_problems(settings, cluster, storage.deployment)
+    if storage is not None:
+        problems += query_problems(settings, queries, storage)
+        problems += _table_problems(storage)
+    return Status(
+        at=facts.at,
+        ok=not problems,
+        problems=[" ".join(each.split()) for each in problems],
+        program=ProgramStatus(str(quota.__version__), STATE_VERSION),
+        kafka=KafkaStatus(
+            settings.kafka.bootstrap_servers,
+            facts.cluster_error,
+            cluster.layout.cluster_id if cluster else None,
+            list(cluster.layout.brokers) if cluster else None,
+        ),
+        storage=StorageStatus(
+            settings.storage.root,
+            facts.storage_error,
+            storage.deployment.checkpoints.get("enforce") if storage else None,
+            len(storage.deployment.topics) if storage else None,
+            storage.deployment.retired if storage else None,
+        ),
+        topics=topics,
+        queries=queries,
+        tables=list(storage.tables.values()) if storage else [],
+        endpoints=list(facts.endpoints),
+    )
+
+
+def _unreachable(facts: Facts) -> Iterator[str]:
+    if facts.cluster_error is not None:
+        yield facts.cluster_error
+    if facts.storage_error is not None:
+        yield facts.storage_error
+    for each in facts.endpoints:
+        if each.error is not None:
+            yield f"metrics at {each.address}: {each.error}: check that the job is running with this metrics.port"
+        elif not each.ready:
+            yield f"metrics at {each.address}: the job is not ready: {each.reason}"
+
+
+def _table_problems(storage: StorageFacts) -> Iterator[str]:
+    for table in storage.tables.values():
+        if table.error is not None:
+            yield f"table {table.name}: {table.error}"
+        elif table.exists is False and storage.checkpoints[AUDIT].last_batch is not None:
+            yield (
+                f"table {table.name} is missing, and audit has run: restore it, or remove checkpoints/audit, so that "
+                "audit writes all records again"
+            )
+        elif table.committed_at and table.maintained_at and table.committed_at - table.maintained_at > _UPKEEP_MS:
+            yield (
+                f"table {table.name} was last maintained on {format_time(table.maintained_at)}, although it is "
+                f"written: see the warnings of audit, and run mutation-quota maintain {table.name}"
+            )

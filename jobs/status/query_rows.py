@@ -1,0 +1,164 @@
+"""The queries of a deployment, and the applier: their positions, lag and problems."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from jobs.audit import query
+from jobs.metrics.applier import NAME as APPLY
+from jobs.status.cluster_facts import ClusterFacts, deployment_topics
+from jobs.status.storage_facts import CHECKPOINT_VERSIONS, ENFORCE, StorageFacts
+from quota.admission.identity import user_of
+from quota.kafka.reading import Partition
+from quota.settings import Settings
+from quota.settings.storage import checkpoint_folder
+from quota.text import plural
+from schemas.documents.status import BatchStatus, EndpointStatus, PartitionLag, QueryStatus
+
+_QUERIES: tuple[Literal["enforce", "audit"], ...] = ("enforce", "audit")
+
+_APPLIER_SILENT_MS = 90_000
+"""The age of its position from which an applier counts as stopped. A running applier stores it every 30 s."""
+
+
+def query_rows(
+    settings: Settings,
+    at: int,
+    cluster: ClusterFacts | None,
+    storage: StorageFacts | None,
+    endpoints: Sequence[EndpointStatus],
+) -> list[QueryStatus]:
+    """Return the queries, and the applier if one has run; fields that cannot be read are null.
+
+    Args:
+        settings: the settings of the deployment.
+        at: the current time [epoch ms].
+        cluster: the facts from the cluster; None if it cannot be reached.
+        storage: the facts from the storage root; None if it cannot be reached.
+        endpoints: the state of the metrics endpoints.
+    """
+    served = {job: each.address for each in endpoints for job in each.jobs or ()}
+    rows = [_query_row(settings, name, cluster, storage, served.get(name)) for name in _QUERIES]
+    if APPLY in served or (cluster is not None and cluster.applied is not None):
+        rows.append(_applier_row(settings, at, cluster, served.get(APPLY)))
+    return rows
+
+
+def query_problems(settings: Settings, rows: Sequence[QueryStatus], storage: StorageFacts) -> Iterator[str]:
+    """Yield the reasons why queries cannot continue, and the records that they have missed, each with advice."""
+    for row in rows:
+        yield from _checkpoint_problems(settings, row, storage)
+        lost = sum(each.lost for each in row.partitions or ())
+        if lost:
+            were, them = ("was removed from its", "it") if lost == 1 else ("were removed from their", "them")
+            yield (
+                f"{row.name}: {plural(lost, 'record')} {were} topic before it read {them}: see "
+                f"{row.name}.fail_on_data_loss in docs/reference/errors.md"
+            )
+        if row.overdue:
+            what = "decision" if row.name == APPLY else "record"
+            waiting = f"{plural(row.overdue, what)} {'has' if row.overdue == 1 else 'have'}"
+            yield (f"{row.name}: {waiting} waited for more than a minute: check that it is running and fast enough")
+
+
+def _checkpoint_problems(settings: Settings, row: QueryStatus, storage: StorageFacts) -> Iterator[str]:
+    facts = storage.checkpoints.get(row.name)
+    if facts is None:
+        return
+    noted = storage.deployment.checkpoints.get(row.name)
+    if facts.damage is not None:
+        yield f"{row.name}: the checkpoint {facts.folder} is incomplete: {facts.damage}; its start prints what to do"
+    elif row.name == ENFORCE and not facts.exists and noted is not None:
+        yield (
+            f"enforce: its buckets have version {noted}, but the checkpoint {facts.folder} of this program "
+            f"(version {facts.version}) is not in {settings.storage.root}: its start prints what to do"
+        )
+    elif row.name == ENFORCE and not facts.exists:
+        yield f"enforce has not run on {settings.storage.root}: start it, or check storage.root"
+
+
+def _query_row(
+    settings: Settings,
+    name: Literal["enforce", "audit"],
+    cluster: ClusterFacts | None,
+    storage: StorageFacts | None,
+    endpoint: str | None,
+) -> QueryStatus:
+    facts = storage.checkpoints[name] if storage else None
+    reads = _topics_of(settings, name, cluster)
+    lags = None
+    lag = overdue = None
+    if cluster is not None and cluster.end and facts is not None and (facts.exists or name == ENFORCE):
+        lags = partition_lags(cluster, reads, facts.positions or {})
+        lag, overdue = sum(each.lag for each in lags), sum(each.overdue for each in lags)
+    return QueryStatus(
+        name,
+        reads,
+        facts.folder if facts else checkpoint_folder(name, CHECKPOINT_VERSIONS[name]),
+        exists=facts.exists if facts else None,
+        running=True if endpoint else None,
+        running_by=f"metrics at {endpoint}" if endpoint else None,
+        last_batch=facts.last_batch if facts else None,
+        open_batch=facts.open_batch if facts else None,
+        lag=lag,
+        overdue=overdue,
+        partitions=lags,
+    )
+
+
+def _applier_row(settings: Settings, at: int, cluster: ClusterFacts | None, endpoint: str | None) -> QueryStatus:
+    topics = settings.topics
+    applied = cluster.applied if cluster else None
+    lags = None
+    if cluster is not None and applied is not None and cluster.end:
+        positions = {(topics.decisions, number): each.offset for number, each in applied.offsets.items()}
+        lags = partition_lags(cluster, [topics.decisions], positions)
+    silent = applied is not None and at - applied.stored_at > _APPLIER_SILENT_MS
+    running = True if endpoint else None if applied is None else not silent
+    by = f"metrics at {endpoint}" if endpoint else "the time of its position" if applied else None
+    return QueryStatus(
+        "applier",
+        [topics.decisions],
+        f"{topics.positions}, {settings.applier.group}",
+        exists=None if cluster is None else applied is not None,
+        running=running,
+        running_by=by,
+        last_batch=BatchStatus(0, applied.stored_at) if applied else None,
+        lag=None if lags is None else sum(each.lag for each in lags),
+        overdue=None if lags is None else sum(each.overdue for each in lags),
+        partitions=lags,
+    )
+
+
+def partition_lags(
+    cluster: ClusterFacts, topics: Sequence[str], positions: Mapping[Partition, int]
+) -> list[PartitionLag]:
+    """Return the lag of a query by partition; a partition without a position is read from its first record."""
+    return [
+        _partition_lag(cluster, partition, positions.get(partition))
+        for partition in sorted(cluster.end)
+        if partition[0] in topics
+    ]
+
+
+def _partition_lag(cluster: ClusterFacts, partition: Partition, position: int | None) -> PartitionLag:
+    first, end = cluster.first[partition], cluster.end[partition]
+    start = first if position is None else max(first, position)
+    return PartitionLag(
+        *partition,
+        position,
+        first,
+        end,
+        lag=max(0, end - start),
+        overdue=max(0, min(end, cluster.overdue.get(partition, start)) - start),
+        lost=0 if position is None else max(0, first - position),
+    )
+
+
+def _topics_of(settings: Settings, name: str, cluster: ClusterFacts | None) -> list[str]:
+    topics = settings.topics
+    if name == query.NAME:
+        return [topics.decisions, topics.dead_letters, topics.quotas]
+    if topics.user_topic_prefix is None:
+        return [topics.requests]
+    existing = cluster.layout.topics if cluster else ()
+    return [name for name in deployment_topics(settings, existing) if user_of(name, topics.requests)]

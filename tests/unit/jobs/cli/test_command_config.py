@@ -1,0 +1,206 @@
+"""Kafka's own properties files as settings of the connection."""
+
+import logging
+
+import pytest
+
+from jobs.cli.command_config import read_command_config, read_target_command_config
+from quota.errors import BadInput
+from quota.settings import load_settings
+from quota.settings.connection import Connection
+from quota.settings.security.clients import Security
+from quota.settings.security.oauth import ClientCredentials
+
+CERTIFICATE = "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"
+
+
+@pytest.fixture
+def read(tmp_path):
+    def _read(text):
+        file = tmp_path / "client.properties"
+        file.write_text(text)
+        return read_command_config(file)
+
+    return _read
+
+
+def kafka(overrides, *before):
+    return load_settings([*before, *overrides], environment={}, with_default_file=False).kafka
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "module"),
+    [("PLAIN", "plain.PlainLoginModule"), ("SCRAM-SHA-512", "scram.ScramLoginModule")],
+)
+def test_a_login_is_translated(read, mechanism, module):
+    found = kafka(
+        read(
+            "# a comment\n"
+            "bootstrap.servers = broker:9093\n"
+            "security.protocol: SASL_PLAINTEXT\n"
+            f"sasl.mechanism={mechanism}\n"
+            f"sasl.jaas.config=org.apache.kafka.common.security.{module} required \\\n"
+            '    username="ann" \\\n'
+            '    password="a=b;\\\\"c";\n'
+        )
+    )
+    assert found.bootstrap_servers == "broker:9093"
+    assert (found.security_protocol, found.sasl_mechanism, found.sasl_username) == (
+        "SASL_PLAINTEXT",
+        mechanism,
+        "ann",
+    )
+    assert found.sasl_password.get_secret_value() == 'a=b;"c'
+
+
+def test_certificates_in_pem_are_translated(read, tmp_path):
+    (tmp_path / "ca.pem").write_text(CERTIFICATE)
+    (tmp_path / "own.pem").write_text(f"{CERTIFICATE}-----BEGIN PRIVATE KEY-----\n")
+    found = kafka(
+        read(
+            f"security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location={tmp_path}/ca.pem\n"
+            f"ssl.keystore.type=PEM\nssl.keystore.location={tmp_path}/own.pem\n"
+            "ssl.endpoint.identification.algorithm=\n"
+        )
+    )
+    assert (found.ssl_ca_location, found.ssl_certificate_location) == (f"{tmp_path}/ca.pem", f"{tmp_path}/own.pem")
+    assert (found.ssl_key_location, found.ssl_endpoint_identification_algorithm) == (f"{tmp_path}/own.pem", "none")
+
+
+def test_client_credentials_are_translated(read, tmp_path):
+    (tmp_path / "ca.pem").write_text(CERTIFICATE)
+    security = kafka(
+        read(
+            "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\n"
+            "sasl.oauthbearer.token.endpoint.url=https\\://idp/token\n"
+            "sasl.login.callback.handler.class="
+            "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler\n"
+            "sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required \\\n"
+            '    clientId="ann" clientSecret="a=b;" scope="kafka" extension_logicalCluster="lkc-1" \\\n'
+            f'    ssl.truststore.type="PEM" ssl.truststore.location="{tmp_path}/ca.pem";\n'
+        )
+    ).security
+    assert security.oauth == ClientCredentials(
+        "https://idp/token",
+        "ann",
+        "a=b;",
+        "kafka",
+        "logicalCluster=lkc-1",
+        CERTIFICATE,
+    )
+
+
+def test_the_file_replaces_the_whole_security_of_the_settings(read):
+    login = ["kafka.security_protocol=SASL_PLAINTEXT", "kafka.sasl_mechanism=PLAIN", "kafka.sasl_username=u"]
+    found = kafka(read("security.protocol=PLAINTEXT\n"), *login, "kafka.sasl_password=p")
+    assert (found.security_protocol, found.sasl_username) == ("PLAINTEXT", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("sasl.mechanisms=PLAIN\n", "sasl.mechanisms is not supported; did you mean sasl.mechanism?"),
+        ("boostrap.servers=b:1\n", "boostrap.servers is not supported; did you mean bootstrap.servers?"),
+        ("ssl.protocol=TLSv1.3\nacks=1\nssl.a=x\n", "ssl.a, ssl.protocol are not supported; remove them from"),
+        ("ssl.a=1\nssl.b=1\nssl.c=1\nssl.d=1\n", "ssl.a, ssl.b, ssl.c and 1 more are not supported; remove them"),
+        ("security.providers=x\n", "security.providers is not supported; remove it from the file"),
+        (
+            "ssl.truststore.location=trust.jks\n",
+            "ssl.truststore.location is a JKS file, and only PEM can be read: convert it, and set ssl.truststore.type",
+        ),
+        (
+            "sasl.login.callback.handler.class=com.example.Login\n",
+            "Login is not supported; ",
+        ),
+        ("sasl.jaas.config=com.example.Login required password=hunter2;\n", "sasl.jaas.config is not supported"),
+        (
+            "sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required s=hunter2;",
+            "sasl.jaas.config is not supported",
+        ),
+    ],
+)
+def test_an_untranslatable_property_is_one_line_without_secrets(read, text, error):
+    with pytest.raises(BadInput) as raised:
+        read(text)
+    assert error in str(raised.value)
+    assert "hunter2" not in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_properties_that_do_not_concern_security_are_ignored_as_by_kafkas_tools(read, caplog):
+    with caplog.at_level(logging.DEBUG):
+        found = read(
+            "# Required connection configs for Kafka producer, consumer, and admin\n"
+            "bootstrap.servers=pkc.confluent.cloud:9092\nsecurity.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n"
+            "sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required "
+            "username='KEY' password='hunter2';\n"
+            "client.dns.lookup=use_all_dns_ips\nsession.timeout.ms=45000\nacks=all\nretries=3\n"
+            "request.timeout.ms=20000\ndefault.api.timeout.ms=60000\n"
+            "basic.auth.credentials.source=USER_INFO\nbasic.auth.user.info=hunter3\n"
+        )
+    assert (kafka(found).bootstrap_servers, kafka(found).security_protocol) == ("pkc.confluent.cloud:9092", "SASL_SSL")
+    assert (kafka(found).sasl_username, kafka(found).sasl_password.get_secret_value()) == ("KEY", "hunter2")
+    assert "retries, request.timeout.ms, default.api.timeout.ms, basic.auth.credentials.source" in caplog.text
+    assert "hunter" not in caplog.text
+
+
+def test_the_client_id_is_that_of_requests(read):
+    overrides = read("client.id=deployer\n")
+    assert load_settings(overrides, environment={}, with_default_file=False).client.client_id == "deployer"
+
+
+def test_an_error_in_a_value_names_the_file(read, tmp_path):
+    with pytest.raises(BadInput, match=rf"security_protocol: .*, got 'FOO' \(--command-config {tmp_path}/"):
+        kafka(read("security.protocol=FOO\n"))
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("hunter2\n", 1),
+        ("=hunter2\n", 1),
+        ("hunter2=\n", 1),
+        ("hunter2.word\n", 1),
+        ("hunter2.word xyzzy\n", 1),
+        ("# one \\\nsecurity.protocol=\\\nSSL\n\nretries=3\nhunter2 xyzzy: 1\n", 6),
+        ("-----BEGIN PRIVATE KEY-----\nhunter2/xyzzy==\n-----END PRIVATE KEY-----\n", 1),
+    ],
+)
+def test_an_error_shows_no_content_of_another_kind_of_file(read, text, line):
+    with pytest.raises(BadInput) as raised:
+        read(text)
+    message = str(raised.value)
+    assert f"line {line} is not KEY=VALUE with a key of Kafka's clients; is this a Kafka properties file?" in message
+    assert not any(word in message for word in ("hunter2", "xyzzy", "PRIVATE"))
+
+
+def test_a_comment_does_not_continue_on_the_next_line(read):
+    assert kafka(read("# C:\\\nsecurity.protocol=SSL\n")).security_protocol == "SSL"
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(BadInput, match=r"--command-config .*/none: No such file or directory"):
+        read_command_config(tmp_path / "none")
+
+
+def test_a_file_for_the_target_inherits_nothing_from_the_other_cluster(tmp_path):
+    file = tmp_path / "target.properties"
+    file.write_text("bootstrap.servers=target:9093\nsecurity.protocol=SSL\n")
+    login = ["kafka.security_protocol=SASL_SSL", "kafka.sasl_mechanism=PLAIN", "kafka.sasl_username=u"]
+    overrides = [*login, "kafka.sasl_password=p", "target.sasl_username=v", *read_target_command_config(file)]
+    settings = load_settings(overrides, environment={}, with_default_file=False)
+    assert (settings.kafka.bootstrap_servers, settings.kafka.sasl_username) == ("127.0.0.1:9092", "u")
+    assert settings.target_connection == Connection("target:9093", Security("SSL"))
+
+
+def test_a_file_for_the_target_without_servers_keeps_those_of_the_settings(tmp_path):
+    file = tmp_path / "target.properties"
+    file.write_text("security.protocol=SSL\n")
+    overrides = ["kafka.target_servers=t:1", *read_target_command_config(file)]
+    settings = load_settings(overrides, environment={}, with_default_file=False)
+    assert settings.target_connection == Connection("t:1", Security("SSL"))
+
+
+def test_a_missing_file_for_the_target_is_named_by_its_option(tmp_path):
+    with pytest.raises(BadInput, match=r"--target-command-config .*/none: No such file or directory"):
+        read_target_command_config(tmp_path / "none")

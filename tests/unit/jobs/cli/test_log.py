@@ -1,0 +1,154 @@
+"""The amount of logging, and the origin of an error."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from contextlib import suppress
+
+import pytest
+
+from jobs.cli.log import set_log_level, start_log
+from tests.support.programs import command_line, run
+
+UNREACHABLE = ["quotas", "describe", "--bootstrap-server", "127.0.0.1:1", "--set", "kafka.timeout_seconds=0.5"]
+
+
+@pytest.mark.parametrize(
+    "args", [["-v", *UNREACHABLE], [*UNREACHABLE, "--verbose"], [*UNREACHABLE, "--log-level", "debug"]]
+)
+def test_debug_shows_the_origin_of_an_error_and_ends_with_its_line(args):
+    done = run(*args)
+    assert done.returncode == 1
+    assert "Traceback (most recent call last)" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("mutation-quota: cannot read ")
+
+
+def test_an_unknown_level_is_rejected():
+    done = run("--log-level", "loud", "quotas", "describe")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "expected debug, info, warning or error" in done.stderr
+
+
+def test_a_json_error_is_an_event():
+    done = run(*UNREACHABLE, "--set", "logging.format=json")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    found = json.loads(done.stderr)
+    assert found["message"].startswith("cannot read the quotas in topic mutation-quotas")
+    assert (found["level"], found["service"], found["error"]) == ("ERROR", "quotas describe", "ClusterError")
+    assert "trace" not in found
+
+
+def test_with_json_debug_adds_the_origin_of_an_error_to_its_event():
+    done = run("-v", *UNREACHABLE, "--set", "logging.format=json")
+    found = json.loads(done.stderr.splitlines()[-1])
+    assert found["trace"].startswith("Traceback (most recent call last):")
+
+
+def test_as_json_the_error_of_a_query_has_its_name_and_its_batch(monkeypatch):
+    monkeypatch.setenv("MUTATION_QUOTA__LOGGING__FORMAT", "json")
+    program = """
+import jobs.__main__
+from jobs.spark.failures import QueryFailed
+
+def fail(**_):
+    raise QueryFailed("audit", "no space", batch=0)
+
+jobs.__main__.app = fail
+jobs.__main__.main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    found = json.loads(done.stderr)
+    assert done.returncode == 1
+    assert (found["message"], found["query"], found["batch"]) == ("audit failed: no space", "audit", 0)
+
+
+def test_an_error_in_the_settings_is_an_event_if_the_environment_says_json(monkeypatch):
+    monkeypatch.setenv("MUTATION_QUOTA__LOGGING__FORMAT", "json")
+    done = run("quotas", "describe", "--set", "nothing.like=this")
+    assert done.returncode == 2
+    found = json.loads(done.stderr)
+    assert (found["service"], found["error"]) == ("mutation-quota", "BadInput")
+
+
+def read_to_end(terminal):
+    """Return all that was written to a terminal; reading after its end is an error."""
+    read = b""
+    with os.fdopen(terminal, "rb", buffering=0) as file, suppress(OSError):
+        while part := file.read(4096):
+            read += part
+    return read.decode()
+
+
+def test_as_json_a_question_on_a_terminal_is_an_event_before_its_answer(tmp_path):
+    ours, terminal = pty.openpty()
+    os.write(ours, b"n\n")
+    options = ("--set", "logging.format=json", "--set", f"storage.root={tmp_path}")
+    asking = command_line("enforce", "--reset-state", *options)
+    done = subprocess.run(asking, stdin=terminal, stdout=subprocess.DEVNULL, stderr=terminal, timeout=60, check=False)
+    os.close(terminal)
+    lines = read_to_end(ours).splitlines()
+    question, refusal = [json.loads(line)["message"] for line in lines if line.startswith("{")]
+    assert done.returncode == 1
+    assert question.startswith(f"Discard the state in {tmp_path}, ")
+    assert question.endswith("? [y/N]:")
+    assert refusal == "nothing was changed"
+
+
+LOGS_DURING_A_LIVE_DISPLAY = """
+import io, logging, sys
+from jobs.cli.log import start_log
+start_log("test")
+sys.stderr = io.StringIO()  # as a live display does
+logging.info("a line")
+print(sys.stderr.getvalue(), end="")
+"""
+
+
+def test_on_a_terminal_a_live_display_gets_the_lines_of_the_log():
+    ours, terminal = pty.openpty()
+    python = [sys.executable, "-c", LOGS_DURING_A_LIVE_DISPLAY]
+    done = subprocess.run(python, stdout=subprocess.PIPE, stderr=terminal, text=True, timeout=60, check=True)
+    os.close(terminal)
+    assert (done.stdout, read_to_end(ours)) == ("a line\n", "")
+
+
+def test_a_file_gets_the_lines_of_the_log_despite_a_live_display():
+    python = [sys.executable, "-c", LOGS_DURING_A_LIVE_DISPLAY]
+    done = subprocess.run(python, capture_output=True, text=True, timeout=60, check=True)
+    assert (done.stdout, done.stderr) == ("", "a line\n")
+
+
+@pytest.mark.parametrize(
+    ("level", "options", "traced"),
+    [("debug", [], True), ("debug", ["--log-level", "info"], False), ("error", ["-v"], True), ("error", [], False)],
+)
+def test_an_option_overrides_the_level_of_the_settings(level, options, traced):
+    done = run(*options, *UNREACHABLE, "--set", f"logging.level={level}")
+    assert ("Traceback" in done.stderr) == traced
+    assert done.stderr.splitlines()[-1].startswith("mutation-quota: cannot read ")
+
+
+@pytest.fixture
+def deltalake_level(monkeypatch):
+    """Return the lowest level that deltalake would log in a program that is started with options."""
+
+    def _level(*, verbose=False, **environment):
+        monkeypatch.setenv("RUST_LOG", "")
+        monkeypatch.delenv("RUST_LOG")  # which is undone, as the line before is
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr("logging.Logger.setLevel", lambda *_: None)
+        start_log("test")
+        set_log_level(None, verbose=verbose)
+        return os.environ["RUST_LOG"]
+
+    return _level
+
+
+def test_deltalake_logs_only_errors_by_default(deltalake_level):
+    """Without credentials its warnings fill pages before the error that says so."""
+    assert deltalake_level() == "error"
+    assert deltalake_level(verbose=True) == "warn"
+    assert deltalake_level(RUST_LOG="trace") == deltalake_level(RUST_LOG="trace", verbose=True) == "trace"
