@@ -13,7 +13,7 @@ from jobs.metrics.health.queries import QueryHealth
 from jobs.metrics.queries import QueryMetrics
 from jobs.services.queries import deployment_monitor, run_queries, start_queries
 from jobs.services.session import check_root, deployment_session
-from jobs.services.signals import stop_signals
+from jobs.services.stopping import stop_signals
 from jobs.spark.failures import query_errors
 from jobs.storage.checkpoint import current_folder
 from jobs.storage.deployment import Deployment

@@ -16,7 +16,7 @@ from jobs.metrics.gateway import NAME, GatewayMetrics
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.health.gateway import GatewayHealth
 from jobs.services.progress import log_progress
-from jobs.services.signals import stop_signals
+from jobs.services.stopping import stop_signals
 from jobs.spark.installation import clients_jar
 from quota.gateway.context import GatewayContext
 from quota.gateway.mutations.mutate import Rules

@@ -1,11 +1,16 @@
-"""Handles Ctrl-C and SIGTERM in a command, from its first import on; importing this module installs the handler."""
+"""Handles Ctrl-C and SIGTERM: in a command from its first import on, and in a service for a graceful stop.
 
+Importing this module installs the handler of commands.
+"""
+
+import _thread
 import os
 import signal
 import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 INTERRUPTED = 130
@@ -26,8 +31,8 @@ _handled = 0
 """The number of signals that handlers have processed."""
 
 
-def count_signal() -> None:
-    """Count a signal that another handler has processed; `on_interrupt` may soon replace that handler."""
+def _count_signal() -> None:
+    """Count a signal that a handler has processed; `on_interrupt` may soon replace the handler of `stop_signals`."""
     global _handled  # noqa: PLW0603 a signal handler must not use a lock
     _handled += 1
 
@@ -40,7 +45,7 @@ def on_interrupt(_number: int, frame: FrameType | None) -> None:
     Raises:
         KeyboardInterrupt: the process runs a command.
     """
-    count_signal()
+    _count_signal()
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):
             os._exit(INTERRUPTED)
@@ -75,6 +80,26 @@ def watch_interrupts() -> None:
             hook(ignored)
 
     sys.unraisablehook = interrupt_again
+
+
+@contextmanager
+def stop_signals() -> Iterator[threading.Event]:
+    """Yield an event that Ctrl-C or SIGTERM sets, for a graceful stop; a second signal raises `KeyboardInterrupt`."""
+    stop = threading.Event()
+
+    def on_signal(*_: object) -> None:
+        _count_signal()
+        if stop.is_set():
+            raise KeyboardInterrupt
+        # On another thread, as this one may hold the lock of the event, which `wait` takes for a moment.
+        _thread.start_new_thread(stop.set, ())
+
+    previous = {number: signal.signal(number, on_signal) for number in _SIGNALS}
+    try:
+        yield stop
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 def _exit_if_stuck(signals: int) -> None:
