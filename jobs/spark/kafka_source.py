@@ -93,14 +93,12 @@ def read_records(
             after them.
 
     Returns:
-        Rows of `schemas.kafka.RECORD`. `timestamp` is null if neither the broker nor the jobs have set it, unless
-        the settings trust producers.
+        Rows of `schemas.kafka.RECORD`. `timestamp` is null if neither the broker nor the jobs have set it.
     """
     topics = settings.topics
-    trusted = (
-        F.lit(topics.trust_producer_timestamps)
-        | (F.col("timestampType") == _LOG_APPEND_TIME)
-        | F.col("topic").isin(topics.decisions, topics.dead_letters)  # only the jobs write there
+    trusted = (F.col("timestampType") == _LOG_APPEND_TIME) | F.col("topic").isin(
+        topics.decisions,
+        topics.dead_letters,  # only the jobs write there
     )
     return (
         spark.readStream.format("kafka")

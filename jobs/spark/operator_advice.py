@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 
 from jobs.spark.failures import QueryFailed
+from jobs.store_errors import FREE_SPACE, NO_SPACE, messages_of, store_problem_among
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from quota.settings.secrets import mask_values
-from quota.settings.store_errors import FREE_SPACE, NO_SPACE, messages_of, store_problem_among
 
 _AGAIN = "then start it again: it continues from its checkpoint, and nothing is lost"
 

@@ -7,10 +7,10 @@ from deltalake.exceptions import DeltaError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileSelector, FileType
 
+from jobs.store_errors import store_error
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from quota.settings.storage import DEPLOYMENT_FILE, StorageSettings
-from quota.settings.store_errors import store_error
 
 _STORE_ERRORS = (OSError, DeltaError)
 

@@ -99,9 +99,6 @@ class TopicSettings(Section):
     """Replication factor of topics created, 1 to 32,767, or -1. With -1 it is 3 on a cluster of three brokers or more,
     otherwise the cluster's default. From 3 on, topics are created with min.insync.replicas=2."""
 
-    trust_producer_timestamps: bool = False
-    """Whether topics with CreateTime are accepted. Their producers set the time, and so can give themselves tokens."""
-
     @property
     def user_topic_prefix(self) -> str | None:
         """The prefix of users' topics if topics identify users, else None."""

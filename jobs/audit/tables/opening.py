@@ -13,9 +13,9 @@ from deltalake.table import SUPPORTED_READER_FEATURES
 
 from jobs.audit.tables.specs import TableSpec, missing_error
 from jobs.storage.stored_files import check_store
+from jobs.store_errors import one_line, store_error, store_problem
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
-from quota.settings.store_errors import one_line, store_error, store_problem
 
 _WRITER_FEATURES = SUPPORTED_READER_FEATURES | {
     "appendOnly",

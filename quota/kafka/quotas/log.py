@@ -37,14 +37,12 @@ class KafkaQuotas:
     topic: str
     timeout_seconds: float
     callbacks: Callbacks
-    trust_producer_timestamps: bool = False
 
     @classmethod
     def from_settings(cls, settings: Settings, timeout_seconds: float) -> Self:
         """Return the quotas of the topic in the settings."""
         topics, callbacks = settings.topics, settings.quota.callbacks
-        trusting = topics.trust_producer_timestamps
-        return cls(settings.kafka.connection, topics.quotas, timeout_seconds, callbacks, trusting)
+        return cls(settings.kafka.connection, topics.quotas, timeout_seconds, callbacks)
 
     def read_until(self, until: int) -> CallbackTimeline:
         """Return the quotas with all changes stamped up to `until` (epoch ms).
@@ -106,7 +104,6 @@ class QuotaLog:
         """The latest timestamp of the requests that were decided [epoch ms]; a change with an earlier one is late."""
         self._with_entries = with_entries
         self._latest_timestamp = 0
-        self._trust_producer_timestamps = quotas.trust_producer_timestamps
         self._topic = quotas.topic
         self._name = f"topic {quotas.topic} at {quotas.connection}"
         self._timeout = quotas.timeout_seconds
@@ -210,7 +207,7 @@ class QuotaLog:
         source = message_source(message)
         self._positions[source.partition] = source.offset + 1
         kind, timestamp = message.timestamp()
-        stamped = self._trust_producer_timestamps or kind == TIMESTAMP_LOG_APPEND_TIME
+        stamped = kind == TIMESTAMP_LOG_APPEND_TIME
         try:
             record = read_quota_log_record(message.value(), message.key())
             Record(source, timestamp, message.value(), message.key(), stamped).check_stamped()
@@ -218,7 +215,7 @@ class QuotaLog:
             _log.warning("skipped an invalid quota record (%s): %s", source, bad)
             return
         self._latest_timestamp = max(self._latest_timestamp, timestamp)
-        if timestamp <= self.decided_until and not self._trust_producer_timestamps:
+        if timestamp <= self.decided_until:
             # A leader stamps a change before the replicas have it, and shows it afterwards.
             _log.warning(
                 "the quota change %s is stamped %s, but could be read only after requests up to %s were "

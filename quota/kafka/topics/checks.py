@@ -34,11 +34,10 @@ def _timestamp_problems(topics: Mapping[str, DescribedTopic], settings: Settings
     shared = {settings.topics.requests, settings.topics.quotas} & topics.keys()
     for name in sorted(shared) + user_topic_names(topics, settings):
         stamped_by_broker = topics[name].configs["message.timestamp.type"] == "LogAppendTime"
-        if not stamped_by_broker and not settings.topics.trust_producer_timestamps:
+        if not stamped_by_broker:
             yield (
                 f"topic {name} is stamped by producers (message.timestamp.type=CreateTime), so a client could gain "
-                "tokens by its timestamps; set message.timestamp.type=LogAppendTime on the topic, "
-                "or topics.trust_producer_timestamps=true"
+                "tokens by its timestamps; set message.timestamp.type=LogAppendTime on the topic"
             )
 
 

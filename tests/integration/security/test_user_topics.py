@@ -163,9 +163,6 @@ def test_a_quota_stamped_by_its_producer_does_not_take_effect(deployment, caplog
     (change,) = read_log(deployment).timeline.configured(at=2**62)
     assert change.quota.rate == 5.0
     assert "skipped an invalid quota" in caplog.text
-    trusting = deployment.topics.model_copy(update={"trust_producer_timestamps": True})
-    (change,) = read_log(deployment.model_copy(update={"topics": trusting})).timeline.configured(at=2**62)
-    assert change.quota.rate == 1e9
 
 
 def test_a_users_topic_stamped_by_producers_is_rejected_and_can_be_corrected(by_topic, command):

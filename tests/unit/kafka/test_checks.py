@@ -30,13 +30,11 @@ def test_topics_as_created_by_the_jobs_are_valid(settings, caplog):
 
 
 @pytest.mark.parametrize("part", ["requests", "quotas"])
-def test_requests_and_quotas_must_be_stamped_by_the_broker_unless_producers_are_trusted(settings, part):
+def test_requests_and_quotas_must_be_stamped_by_the_broker(settings, part):
     name = getattr(settings.topics, part)
     topics = described(settings, name, message_timestamp_type="CreateTime")
     (problem,) = problems(topics, settings)
     assert problem.startswith(f"topic {name} is stamped by producers")
-    trusting = load_settings(["topics.trust_producer_timestamps=true"], environment={}, with_default_file=False)
-    assert list(problems(topics, trusting)) == []
 
 
 @pytest.mark.parametrize("part", ["decisions", "dead_letters", "results"])

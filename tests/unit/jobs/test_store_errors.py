@@ -3,8 +3,8 @@
 import pytest
 
 from jobs.storage.stored_files import check_store
+from jobs.store_errors import store_problem, store_problem_among
 from quota.errors import MutationQuotaError
-from quota.settings.store_errors import store_problem, store_problem_among
 from tests.support.object_store import refusing_store, store_settings
 
 
