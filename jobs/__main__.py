@@ -10,6 +10,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,18 +34,8 @@ from jobs.cli import (
     status,
     user_topics,
 )
-from jobs.cli.completion import completion
 from jobs.cli.groups import with_groups
-from jobs.cli.help import (
-    Command,
-    Group,
-    HelpfulCommand,
-    HelpfulGroup,
-    SectionedGroup,
-    Sections,
-    split_docstring,
-)
-from jobs.cli.help_text import COMMON_OPTIONS_HELP
+from jobs.cli.help import COMMON_OPTIONS_HELP, EXIT_CODES_HELP, Command, Group, Sections, split_docstring
 from jobs.cli.log import LogLevelOption, Verbose, set_log_level, start_log
 from jobs.cli.observe import commands as observe
 from jobs.cli.options import Overrides, SettingsFile
@@ -54,6 +45,7 @@ from jobs.cli.quotas import files as quota_files
 from jobs.cli.quotas import history as quota_history
 from jobs.cli.quotas import resolve as quota_resolve
 from jobs.cli.quotas.entities import EntityCommand
+from jobs.cli.single_values import SingleValuesCommand, SingleValuesGroup
 from jobs.cli.topics import commands as topics
 from jobs.cli.topics import listing as topic_overview
 from jobs.cli.usage_errors import usage_message
@@ -144,17 +136,8 @@ SECTIONS: Sections = {
         "recommend": recommend.recommend,
     },
     "Try": {"run": services.run, "demo": services.demo, "broker": services.broker},
-    "Shell": {"completion": completion},
 }
-"""All commands, by the sections of the help."""
-
-
-class _Root(SectionedGroup):
-    sections = {section: tuple(commands) for section, commands in SECTIONS.items()}  # noqa: RUF012 never changed
-
-    def get_params(self, ctx: Any) -> list[Any]:  # noqa: ANN401 Typer's types are private
-        """Return the options, without Typer's `--show-completion`: `completion` prints the script of any shell."""
-        return [each for each in super().get_params(ctx) if "--show-completion" not in each.opts]
+"""All commands, by the panels of the help."""
 
 
 _LONG_FORM = {quotas.alter, quotas.cancel, quotas.describe, quota_history.history}
@@ -217,30 +200,31 @@ def _build_app() -> typer.Typer:
     """Build the Typer app with all commands."""
     built = typer.Typer(
         name=_NAME,
-        cls=_Root,
-        rich_markup_mode=None,
+        cls=SingleValuesGroup,
+        rich_markup_mode="rich",
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
+        epilog=EXIT_CODES_HELP,
     )
     about = "A durable, explainable admission controller for Kafka topic mutations (KIP-599)."
     built.callback(help=about, invoke_without_command=True)(_store_global_options)
-    for commands in SECTIONS.values():
+    for panel, commands in SECTIONS.items():
         for name, command in commands.items():
             if isinstance(command, Group):
-                group = typer.Typer(cls=HelpfulGroup, rich_markup_mode=None, epilog=COMMON_OPTIONS_HELP)
+                group = typer.Typer(cls=SingleValuesGroup, rich_markup_mode="rich", epilog=COMMON_OPTIONS_HELP)
                 group.callback(help=command.about, invoke_without_command=True)(_require_command)
-                for each, function in command.commands.items():
-                    _add_command(group, each, function)
-                built.add_typer(group, name=name)
+                for inner, function in command.commands.items():
+                    _add_command(group, inner, function)
+                built.add_typer(group, name=name, rich_help_panel=panel)
             else:
-                _add_command(built, name, command)
+                _add_command(built, name, command, panel)
     return built
 
 
-def _add_command(to: typer.Typer, name: str, command: Command) -> None:
+def _add_command(to: typer.Typer, name: str, command: Command, panel: str | None = None) -> None:
     text, examples = split_docstring(command)
-    cls = EntityCommand if command in _LONG_FORM else HelpfulCommand
-    to.command(name, cls=cls, help=text, epilog=examples)(with_groups(command))
+    cls = EntityCommand if command in _LONG_FORM else SingleValuesCommand
+    to.command(name, cls=cls, help=text, epilog=examples, rich_help_panel=panel)(with_groups(command))
 
 
 def _print_version(requested: bool) -> None:
@@ -269,7 +253,8 @@ def _store_global_options(
 
 def _require_command(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
-        print(context.get_help(), file=sys.stderr)
+        with redirect_stdout(sys.stderr):  # where Typer prints the help itself
+            context.get_help()
         raise typer.Exit(BadInput.exit_code)
 
 

@@ -8,9 +8,9 @@ import typer
 from typer.main import get_command
 
 from conf.docs.markdown import code, sentence, table
-from jobs.__main__ import app
-from jobs.cli.help import EXIT_CODES, SectionedGroup
-from jobs.cli.help_text import argument_name, default_text, range_text
+from jobs.__main__ import SECTIONS, app
+from jobs.cli.help import EXIT_CODES
+from jobs.cli.usage_errors import range_text
 
 _PROGRAM = "mutation-quota"
 _PARAGRAPHS = re.compile(r"\n\s*\n")
@@ -25,7 +25,7 @@ def command_sections() -> Iterator[str]:
     yield from ("", "## Exit codes", "")
     yield from table(("code", "meaning"), ((str(code), meaning) for code, meaning in EXIT_CODES.items()))
     common = {_identity(each) for each in _options(root)}
-    for name in _in_order(root):
+    for name in (name for commands in SECTIONS.values() for name in commands):
         command = root.commands[name]
         yield from ("", f"## {name}", "")
         if not _is_group(command):
@@ -38,17 +38,12 @@ def command_sections() -> Iterator[str]:
                 yield from _command(f"{name} {inner}", each, common)
 
 
-def _in_order(root: SectionedGroup) -> list[str]:
-    return [name for names in root.sections.values() for name in names if not root.commands[name].hidden]
-
-
-def _overview(root: SectionedGroup) -> Iterator[str]:
+def _overview(root: Any) -> Iterator[str]:  # noqa: ANN401
     """Yield the commands by section, each with the first sentence of its help."""
-    for section, names in root.sections.items():
+    for section, commands in SECTIONS.items():
         yield from ("", f"**{section}**", "")
-        shown = [name for name in names if not root.commands[name].hidden]
-        summaries = (_PARAGRAPHS.split(root.commands[name].help or "")[0] for name in shown)
-        rows = ((f"[`{name}`](#{name})", sentence(text)) for name, text in zip(shown, summaries, strict=True))
+        summaries = (_PARAGRAPHS.split(root.commands[name].help or "")[0] for name in commands)
+        rows = ((f"[`{name}`](#{name})", sentence(text)) for name, text in zip(commands, summaries, strict=True))
         yield from table(("command", "does"), rows)
 
 
@@ -57,7 +52,7 @@ def _is_group(command: Any) -> bool:  # noqa: ANN401 Typer has no public types o
 
 
 def _command(path: str, command: Any, common: Collection[tuple[str, str]]) -> Iterator[str]:  # noqa: ANN401
-    arguments = " ".join(argument_name(each) for each in command.params if each.param_type_name == "argument")
+    arguments = " ".join(_argument_name(each) for each in command.params if each.param_type_name == "argument")
     yield from ("```text", " ".join(filter(None, (_PROGRAM, path, "[OPTIONS]", arguments))), "```", "")
     yield from _text(command.help)
     yield from _arguments(command)
@@ -66,8 +61,10 @@ def _command(path: str, command: Any, common: Collection[tuple[str, str]]) -> It
     if shared := [each.opts[0] for each in options if _identity(each) in common]:
         yield from ("", f"Also {', '.join(map(code, shared))}, as [before the command](#options-before-the-command).")
     if command.epilog:
+        text, _, examples = command.epilog.rpartition("Examples:")
         yield ""
-        yield from _text(command.epilog)
+        yield from _text(text) if text.strip() else ()
+        yield from ("Examples:", "", "```text", *filter(None, examples.splitlines()), "```", "")
 
 
 def _text(text: str | None) -> Iterator[str]:
@@ -86,7 +83,7 @@ def _arguments(command: Any) -> Iterator[str]:  # noqa: ANN401
     found = [each for each in command.params if each.param_type_name == "argument"]
     if found:
         yield from table(
-            ("argument", "meaning"), ((code(argument_name(each)), sentence(each.help or "")) for each in found)
+            ("argument", "meaning"), ((code(_argument_name(each)), sentence(each.help or "")) for each in found)
         )
         yield ""
 
@@ -107,7 +104,7 @@ def _identity(option: Any) -> tuple[str, str]:  # noqa: ANN401
 
 def _option_table(options: Sequence[Any]) -> Iterator[str]:
     head = ("option", "value", "default", "meaning")
-    rows = ((_names(each), _value(each), code(default_text(each)), sentence(each.help or "")) for each in options)
+    rows = ((_names(each), _value(each), code(_default_text(each)), sentence(each.help or "")) for each in options)
     if options:
         yield from table(head, rows)
 
@@ -126,3 +123,18 @@ def _value(option: Any) -> str:  # noqa: ANN401
         name = code(option.metavar or ("FILE" if kind.is_path else {int: "N"}.get(kind.annotation, "TEXT")))
     notes = [range_text(option), "repeatable" if option.multiple else "", "**required**" if option.required else ""]
     return ", ".join(filter(None, (name, *notes)))
+
+
+def _argument_name(parameter: Any) -> str:  # noqa: ANN401
+    """Return an argument for a usage line: in brackets if it is optional, with dots if it is repeatable."""
+    name = parameter.metavar or parameter.name.upper()
+    name = name if parameter.required else f"[{name}]"
+    return name if parameter.nargs == 1 else f"{name}..."
+
+
+def _default_text(option: Any) -> str:  # noqa: ANN401
+    """Return the default of an option; empty if it has none, or if its help contains it."""
+    value = option.default
+    if option.is_flag or value is None or value == [] or callable(value):
+        return ""
+    return f"{value:g}" if isinstance(value, float) else str(getattr(value, "value", value))

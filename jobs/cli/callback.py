@@ -55,7 +55,7 @@ def alter(
     ] = None,
     add_config: Annotated[
         list[str] | None,
-        typer.Option("--add-config", metavar="NAME=VALUE,...", help="Configs to set; [a,b] for a list. Repeatable."),
+        typer.Option("--add-config", metavar="NAME=VALUE,...", help="Configs to set; lists in brackets. Repeatable."),
     ] = None,
     delete_config: Annotated[
         list[str] | None, typer.Option("--delete-config", metavar="NAME,...", help="Configs to remove. Repeatable.")

@@ -1,10 +1,4 @@
-"""`mutation-quota completion`: scripts with which shells complete commands, options and values."""
-
-import enum
-from typing import Annotated
-
-import typer
-from typer.completion import get_completion_script  # type: ignore[attr-defined]
+"""The values that shells complete; `--install-completion` is Typer's own."""
 
 from quota.records.quota_log import QUOTA_CONFIGS
 from quota.settings.listing import setting_names
@@ -31,29 +25,3 @@ def complete_config_name(incomplete: str) -> list[str]:
 def complete_config(incomplete: str) -> list[str]:
     """Return the continuations of an incomplete value of `--add-config`, each up to its last value."""
     return [f"{each}=" for each in complete_config_name(incomplete)]
-
-
-class Shell(enum.Enum):
-    """A shell that can complete the program's arguments."""
-
-    BASH = "bash"
-    ZSH = "zsh"
-    FISH = "fish"
-
-
-def completion(
-    context: typer.Context,
-    shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="The shell: bash, zsh or fish.")],
-) -> None:
-    """Print the completion script of a shell.
-
-    A shell that has run the script completes commands, options and values: add eval "$(mutation-quota completion bash)"
-    to ~/.bashrc. mutation-quota --install-completion installs it for the current shell.
-
-    Examples:
-      mutation-quota completion bash
-      mutation-quota completion fish
-    """
-    name = str(context.find_root().info_name)
-    variable = f"_{name.replace('-', '_').upper()}_COMPLETE"
-    print(get_completion_script(prog_name=name, complete_var=variable, shell=shell.value))

@@ -34,7 +34,7 @@ def show(names: Names = None, changed: Changed = False, *, output: OutputOptions
     properties.
 
     Each value has its source: a file, an environment variable, --set, or the default. Secrets are masked. A key that is
-    not set in [target] takes its value from [kafka].
+    not set in the section target takes its value from the section kafka.
 
     Examples:
       mutation-quota config show --changed

@@ -1,15 +1,10 @@
-"""The layout of the help: commands in sections, and examples below each command."""
+"""What the help shows besides Typer's own: the groups, the examples, and the exit codes."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
-
-from typer.core import TyperCommand, TyperGroup
-
-from jobs.cli.help_text import Rows, help_text
-from jobs.cli.single_values import SingleValues
-from jobs.cli.usage_errors import suggestions
+from typing import TypeAlias
 
 Command: TypeAlias = Callable[..., None]
 
@@ -23,9 +18,17 @@ EXIT_CODES = {
 }
 """The meaning of each exit code."""
 
+EXIT_CODES_HELP = "\n\n".join(["Exit codes:", *(f"{code}: {meaning}" for code, meaning in EXIT_CODES.items())])
+"""The last lines of the help of the program."""
+
+COMMON_OPTIONS = "Common options"
+"""The panel of options that most commands have. It follows the command's own options."""
+
+COMMON_OPTIONS_HELP = "Common options, such as --set and --verbose, come after the command; its own --help lists them."
+"""The last line of the help of a group."""
+
 _EXAMPLES = "\nExamples:\n"
-_LONGEST_SUMMARY = 200
-"""A length [characters] that no summary exceeds, so that none is truncated."""
+_PARAGRAPHS = re.compile(r"\n\s*\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,54 +40,18 @@ class Group:
 
 
 Sections: TypeAlias = Mapping[str, Mapping[str, Command | Group]]
-"""The commands and groups by name, for each section of the help."""
-
-
-class HelpfulCommand(SingleValues, TyperCommand):
-    """A command whose help describes ranges in words and does not break names."""
-
-    def get_help(self, ctx: Any) -> str:  # noqa: ANN401 Typer's types are private
-        """Return the help."""
-        return help_text(self, ctx, {})
-
-
-class HelpfulGroup(SingleValues, TyperGroup):
-    """A group of commands with the help of `HelpfulCommand`."""
-
-    def get_help(self, ctx: Any) -> str:  # noqa: ANN401 Typer's types are private
-        """Return the help."""
-        return help_text(self, ctx, self.summaries())
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401
-        """Return the command at the start of the arguments; the error for a name of another program suggests ours."""
-        if not ctx.resilient_parsing and args[0] not in self.commands:
-            suggested = suggestions(args[0], self.commands, self.get_params(ctx))
-            if suggested:
-                ctx.fail(f"No such command {args[0]!r}. Did you mean {' or '.join(map(repr, suggested))}?")
-        return super().resolve_command(ctx, args)
-
-    def summaries(self) -> Mapping[str, Rows]:
-        """Return the commands and their summaries, by heading."""
-        return {"Commands": self._rows(self.commands)}
-
-    def _rows(self, names: Iterable[str]) -> Rows:
-        width = max(map(len, self.commands))
-        return [(each.ljust(width), self.commands[each].get_short_help_str(_LONGEST_SUMMARY)) for each in names]
-
-
-class SectionedGroup(HelpfulGroup):
-    """A group whose help lists its commands in sections, as kubectl does, and the exit codes."""
-
-    sections: ClassVar[Mapping[str, Sequence[str]]]
-
-    def summaries(self) -> Mapping[str, Rows]:
-        """Return the commands and their summaries by section, and the meaning of each exit code."""
-        codes = [(str(code), meaning) for code, meaning in EXIT_CODES.items()]
-        return {section: self._rows(names) for section, names in self.sections.items()} | {"Exit codes": codes}
+"""The commands and groups by name, for each panel of the help."""
 
 
 def split_docstring(command: Command) -> tuple[str, str | None]:
-    """Return the help of a command and its epilog with examples, from its docstring."""
+    """Return the help of a command and its epilog, whose paragraphs are the examples, from its docstring."""
     text, heading, examples = (inspect.getdoc(command) or "").partition(_EXAMPLES)
-    lines = [f"  {line.strip()}" for line in examples.splitlines()]
-    return text.strip(), "\n".join([heading.strip(), *lines]) if heading else None
+    lines = [line.strip() for line in examples.splitlines()]
+    paragraphs = map(_joined, _PARAGRAPHS.split(text.strip()))
+    return "\n\n".join(paragraphs), "\n\n".join([heading.strip(), *lines]) if heading else None
+
+
+def _joined(paragraph: str) -> str:
+    """Return a paragraph as one line, because Typer keeps its line breaks; one with indented lines stays."""
+    _, *others = paragraph.splitlines()
+    return paragraph if any(line.startswith(" ") for line in others) else " ".join(paragraph.split())

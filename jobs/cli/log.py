@@ -9,7 +9,7 @@ from typing import Annotated, TextIO
 
 import typer
 
-from jobs.cli.help_text import COMMON_OPTIONS
+from jobs.cli.help import COMMON_OPTIONS
 from jobs.spark.log_lines import log_as_json
 from quota.settings.sections import LoggingSettings
 

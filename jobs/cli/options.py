@@ -12,7 +12,7 @@ import typer
 
 from jobs.cli.command_config import read_command_config, read_target_command_config
 from jobs.cli.completion import complete_setting
-from jobs.cli.help_text import COMMON_OPTIONS
+from jobs.cli.help import COMMON_OPTIONS
 from jobs.cli.log import LogLevelOption, Verbose, follow_settings, set_log_level
 from jobs.cli.output import OutputOptions
 from jobs.storage.whole_file import whole_file

@@ -3,10 +3,12 @@
 from collections import Counter
 from typing import Any
 
+from typer.core import TyperCommand, TyperGroup
+
 from quota.errors import BadInput
 
 
-class SingleValues:
+class _SingleValues:
     """A part of commands and groups: an option that is not repeatable is refused when it is given twice."""
 
     def make_parser(self, ctx: Any) -> Any:  # noqa: ANN401 Typer's own are private
@@ -22,6 +24,14 @@ class SingleValues:
 
         parser.parse_args = parse_once
         return parser
+
+
+class SingleValuesCommand(_SingleValues, TyperCommand):
+    """A command."""
+
+
+class SingleValuesGroup(_SingleValues, TyperGroup):
+    """A group of commands."""
 
 
 def _check_repeats(given: list[Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self, TypeAlias
 import typer
 from msgspec import UNSET, UnsetType
 
-from jobs.cli.help import HelpfulCommand
+from jobs.cli.single_values import SingleValuesCommand
 from quota.errors import BadInput
 from quota.records.entity import QuotaEntity
 
@@ -57,7 +57,7 @@ def _parse_part(option: str, name: str | None, *, default: bool) -> Part:
     return name
 
 
-class EntityCommand(HelpfulCommand):
+class EntityCommand(SingleValuesCommand):
     """A command that also takes kafka-configs.sh's long form of an entity."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 Typer's types

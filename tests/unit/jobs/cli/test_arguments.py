@@ -68,42 +68,13 @@ def test_a_malformed_argument_is_one_line_with_exit_code_2_and_contacts_no_clust
 @pytest.mark.parametrize(
     ("args", "error"),
     [
-        (
-            ["buckets", "list", "--bootstrap-server", "b:1"],
-            (
-                "No such option: --bootstrap-server; "
-                "buckets list reads storage.root, not Kafka: use --set storage.root=..."
-            ),
-        ),
-        (
-            ["buckets", "export", "--command-config=client.properties"],
-            (
-                "No such option: --command-config; "
-                "buckets export reads storage.root, not Kafka: use --set storage.root=..."
-            ),
-        ),
-        (["simulate", "--command-config", "f"], "No such option: --command-config; simulate connects to no cluster"),
-        (["demo", "--bootstrap-server", "b:1"], "No such option: --bootstrap-server; demo starts its own cluster"),
-        (["enforce", "--config", "a.toml"], "No such option: --config; use --settings FILE"),
-        (["--config", "a.toml", "status"], "No such option: --config; use --settings FILE"),
-        (["callback", "alter", "--yes"], "No such option: --yes"),
-        (["quotas", "-v", "describe"], "No such option: -v; it comes after the command: quotas COMMAND -v"),
-        (["quotas", "alter", "--usr", "a"], "No such option: --usr; did you mean --user?"),
-        (["quotas", "list"], "No such command 'list'. Did you mean 'describe'?"),
-        (["quotas", "get"], "No such command 'get'. Did you mean 'describe'?"),
-        (["quotas", "delete"], "No such command 'delete'. Did you mean 'alter --delete-config'?"),
-        (["quotas", "explain"], "No such command 'explain'. Did you mean 'resolve'?"),
-        (["quotas", "set"], "No such command 'set'. Did you mean 'alter'?"),
-        (["topics", "show"], "No such command 'show'. Did you mean 'list'?"),
-        (["topics", "remove"], "No such command 'remove'. Did you mean 'delete'?"),
-        (["callback", "delete"], "No such command 'delete'. Did you mean 'alter --delete-config' or 'alter --reset'?"),
+        (["buckets", "list", "--bootstrap-server", "b:1"], "No such option: --bootstrap-server"),
+        (["quotas", "alter", "--usr", "a"], "No such option: --usr (Possible options: --set, --user)"),
         (["quotas", "frobnicate"], "No such command 'frobnicate'."),
-        (["version"], "No such command 'version'. Did you mean '--version'?"),
-        (["quotas", "help"], "No such command 'help'. Did you mean '--help'?"),
         (["quota", "describe"], "No such command 'quota'. Did you mean 'quotas'?"),
     ],
 )
-def test_the_kafka_name_of_an_option_is_answered_with_ours(args, error):
+def test_an_unknown_name_is_answered_in_one_line_with_similar_ones(args, error):
     done = run(*args)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"mutation-quota: {error}\n")
 

@@ -1,13 +1,9 @@
 """Completion in shells, by the protocol that the installed scripts speak."""
 
 import os
-import shlex
-import subprocess
 from unittest import mock
 
 import pytest
-
-from tests.support.programs import command_line, run
 
 
 def completed(shell, line, word):
@@ -46,50 +42,3 @@ def test_commands_options_and_values_are_completed(shell, line, expected, other)
     found = completed(shell, line, len(line.split()) - 1)
     assert expected in found
     assert other not in found
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_script_for_a_shell_is_printed(shell):
-    done = run("completion", shell)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert f"_MUTATION_QUOTA_COMPLETE=complete_{shell}" in done.stdout
-
-
-def test_the_script_for_zsh_can_be_a_function_file():
-    assert run("completion", "zsh").stdout.startswith("#compdef mutation-quota\n")
-
-
-def test_bash_completes_lines_after_it_has_run_the_script(tmp_path):
-    program = tmp_path / "mutation-quota"
-    program.write_text(f'#!/bin/sh\nexec {shlex.join(command_line())} "$@"\n')
-    program.chmod(0o755)
-    lines = {
-        "mutation-quota quo": ["quotas"],
-        "mutation-quota quotas describe --output js": ["json", "jsonl"],
-        "mutation-quota quotas alter --add-config ''": [
-            "controller_mutation_rate=",
-            "controller_mutation_burst=",
-            "max_debt_ms=",
-            "shadow=",
-        ],
-    }
-    script = ['eval "$(mutation-quota completion bash)"']
-    for line in lines:
-        script.append(f"COMP_WORDS=({line}); COMP_CWORD={len(line.split()) - 1}")
-        script.append('_mutation_quota_completion mutation-quota; echo "${COMPREPLY[@]}"')
-    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    done = subprocess.run(
-        ["bash", "-c", "\n".join(script)], env=environment, capture_output=True, text=True, check=True
-    )
-    assert [line.split() for line in done.stdout.splitlines()] == list(lines.values())
-
-
-def test_another_shell_is_rejected():
-    done = run("completion", "tcsh")
-    assert (done.returncode, done.stderr) == (2, "mutation-quota: SHELL tcsh: expected bash, zsh or fish\n")
-
-
-def test_the_script_completes_one_command():
-    """Typer's option prints the script of the shell that it detects, whichever is named."""
-    assert "--show-completion" not in run("--help").stdout
-    assert run("--show-completion").returncode == 2
