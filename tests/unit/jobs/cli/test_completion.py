@@ -5,6 +5,8 @@ from unittest import mock
 
 import pytest
 
+from tests.support.programs import run
+
 
 def completed(shell, line, word):
     """Return the completions of the last word of a line, as a shell requests them."""
