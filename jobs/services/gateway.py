@@ -71,7 +71,7 @@ async def _serve(settings: Settings, stop: threading.Event, endpoint: ServiceEnd
             own.default_partitions,
             settings.kafka.bootstrap_servers,
         ),
-        mutes=Mutes(own.mute_by),
+        mutes=Mutes(),
         authenticates=target.security.has_sasl,
         subject_claim=own.oauth_subject_claim,
         max_request_bytes=own.max_request_bytes,

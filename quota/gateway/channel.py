@@ -94,7 +94,7 @@ class Channel:
 
     def close(self) -> None:
         """Discard the request in progress, and remove the channel from the mutes."""
-        self._context.mutes.close(self, self._client, self._io.now())
+        self._context.mutes.close(self)
         if self._flow is not None:
             self._flow.close()
             self._flow = None
@@ -171,7 +171,6 @@ class Channel:
     def _join(self, header: RequestHeader) -> None:
         if self._client is None and self.user is not None:
             self._client = (self.user, header.client_id)
-            self._context.mutes.join(self, self._client, self._io.now())
 
     def _begin(self) -> bool:
         """Return whether the next request may begin; if not, the channel waits for `resume`."""
@@ -184,7 +183,7 @@ class Channel:
 
     def _end(self, throttle_time_ms: int = 0) -> None:
         """End the request in progress; the next held request is due immediately, or after the mute."""
-        self._context.mutes.answered(self, self._client, throttle_time_ms, self._io.now())
+        self._context.mutes.answered(self, throttle_time_ms, self._io.now())
 
     def _relay(self, header: RequestHeader) -> bool:
         """Forward a request as its bytes arrive; return false if it has to wait."""

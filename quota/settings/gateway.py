@@ -45,9 +45,8 @@ class GatewaySettings(Section):
     listeners: Annotated[NameList, AfterValidator(_check_listeners)] = []
     """Port and broker of each listener, as `19092=kafka-1:9094`. Empty finds the brokers. Separated by commas."""
 
-    when_silent: Literal["closed", "open", "again"] = "closed"
-    """Without a decision: return an error (`closed`), proceed (`open`), or return error 89 to retry after a second
-    (`again`)."""
+    when_silent: Literal["closed", "open"] = "closed"
+    """Without a decision: return an error (`closed`), or proceed (`open`)."""
 
     decision_timeout_seconds: Seconds = 10.0
     """Time in seconds, above 0 and up to 86,400, that a decision may take, unless the client's own timeout is
@@ -55,9 +54,6 @@ class GatewaySettings(Section):
 
     permissive: bool = True
     """Whether clients of old API versions may change topics. They are never refused, only muted (KIP-599)."""
-
-    mute_by: Literal["connection", "client"] = "connection"
-    """Which connections are muted: the `connection`, as in Kafka, or all of a `client` (user and client-id)."""
 
     default_partitions: Count = 1
     """Cost of a topic with the default number of partitions, for clients that may not describe its configs."""

@@ -173,7 +173,7 @@ class Gateway:
 
 
 def start_gateway(settings, log, *given, port=0):
-    """Start a gateway on a port, and return when it is ready; `given` are settings such as `gateway.mute_by=client`."""
+    """Start a gateway on a port, and return when it is ready; `given` are settings like `gateway.permissive=false`."""
     port = port or free_port()
     own = [f"gateway.first_port={port}", *given]
     options = [*as_options(settings), *(part for each in own for part in ("--set", each))]

@@ -25,7 +25,7 @@ from quota.records.decision import Decision
 from quota.records.request import NO_CLIENT_ID, MutationRequest, TopicMutation
 from quota.wire.api_keys import ApiKey, KafkaErrorCode
 
-WhenSilent = Literal["closed", "open", "again"]
+WhenSilent = Literal["closed", "open"]
 """The behaviour without a decision: `closed` returns an error, `open` proceeds without one, `again` returns error 89 so
 that the client retries."""
 
@@ -38,7 +38,6 @@ _OPERATIONS: dict[ApiKey, type[MutationOperation]] = {
 _SHARE_OF_TIMEOUT = 0.8
 """The share of a client's timeout, and of its session, that a decision may take."""
 _MIN_WAIT_MS = 100
-_TRY_AGAIN_MS = 1000
 _SILENT = ("proceeded", "undecided")
 
 
@@ -128,7 +127,7 @@ def mutate(request: ClientRequest, rules: Rules, recent: RecentTopics, clock: Ca
         before_ms = clock() - arrived_at
         reply = yield _decision_request(request, checked, rules, before_ms)
         waited_ms = before_ms + reply.waited_ms
-        outcome = _outcome(reply, checked.topics, request, rules)
+        outcome = _outcome(reply, checked.topics, rules)
     results, throttle_ms = [], max(checked.throttle_ms, outcome.throttle_ms)
     forwarded = operation.forward(outcome.admitted, waited_ms)
     if forwarded is not None:
@@ -166,7 +165,7 @@ def _decision_request(request: ClientRequest, checked: Checked, rules: Rules, be
     return DecisionRequest(requested, checked.once, checked.content, max(limit, _MIN_WAIT_MS))
 
 
-def _outcome(reply: DecisionReply, topics: list[TopicMutation], request: ClientRequest, rules: Rules) -> _Outcome:
+def _outcome(reply: DecisionReply, topics: list[TopicMutation], rules: Rules) -> _Outcome:
     decision = reply.decision
     if decision is not None:
         admitted = frozenset(index for index, topic in enumerate(decision.topics) if not topic.error_code)
@@ -176,8 +175,6 @@ def _outcome(reply: DecisionReply, topics: list[TopicMutation], request: ClientR
         return _Outcome(frozenset(), 0, KafkaErrorCode.INVALID_REQUEST, reply.invalid, ("admitted", "invalid"))
     if rules.when_silent == "open":
         return _Outcome(frozenset(range(len(topics))), counted=_SILENT)
-    if rules.when_silent == "again" and request.is_strict:
-        return _Outcome(frozenset(), _TRY_AGAIN_MS, KafkaErrorCode.THROTTLING_QUOTA_EXCEEDED, counted=_SILENT)
     sentence = (
         f"no decision on this mutation in {reply.waited_ms} ms, so nothing was changed; "
         f"is mutation-quota enforce running on {rules.enforced_by}?"

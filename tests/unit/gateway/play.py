@@ -49,14 +49,14 @@ class FakePorts:
         return self.time
 
 
-def make_context(protocol, *, addresses=None, permissive=True, mute_by="connection", context=None, **options):
+def make_context(protocol, *, addresses=None, permissive=True, context=None, **options):
     """Return a context; options that are not its own are those of `Rules`."""
     if context is not None:
         return context
     own = {name: options.pop(name) for name in ("authenticates", "max_request_bytes") if name in options}
     addresses = addresses or Addresses({GATEWAY: GATEWAY})
     offered = OfferedApis(protocol, rewritten=addresses.rewritten, permissive=permissive)
-    return GatewayContext(protocol, offered, addresses, Rules(**options), Mutes(mute_by), **own)
+    return GatewayContext(protocol, offered, addresses, Rules(**options), Mutes(), **own)
 
 
 class Play:

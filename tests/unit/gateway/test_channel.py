@@ -244,43 +244,12 @@ class TestMutes:
         on.serve()
         assert on.keys_seen()[-1] == 0
 
-    def test_by_connection_another_connection_is_not_muted(self, play):
+    def test_another_connection_of_the_client_is_not_muted(self, play):
         """Kafka does the same."""
         first = play()
         second = play(first.cluster, context=first.context)
         mute(first)
         assert len([second.call(3, 12, metadata())]) == 1
-
-    def test_by_client_all_connections_of_the_client_are_muted(self, play):
-        """Those that are open, and those that come; others are not."""
-        first = play(mute_by="client")
-        second, other = (play(first.cluster, context=first.context, client_id=client) for client in ("app", "other"))
-        assert len([second.call(3, 12, metadata())]) == 1
-        mute(first)
-        later = play(first.cluster, context=first.context)
-        for channel in (second, later):
-            channel.ports.time = first.ports.time
-            channel.send(3, 12, metadata())
-            channel.serve()
-            assert channel.answers() == []
-        assert len([other.call(3, 12, metadata())]) == 1
-
-        first.pass_time(500)
-        for channel in (second, later):
-            channel.serve()
-            assert len(channel.answers()) == 1
-
-    @pytest.mark.parametrize(("key", "version", "message"), [(3, 12, metadata()), (1, 12, FETCH), (0, 9, produce())])
-    def test_by_client_a_mute_outlives_its_connection(self, play, key, version, message):
-        """A new connection does not evade it: the first request waits, whether or not it is read whole."""
-        first = play(mute_by="client")
-        mute(first)
-        first.channel.close()
-        again = play(first.cluster, context=first.context)
-        again.ports.time = first.ports.time
-        again.send(key, version, message)
-        again.serve()
-        assert again.answers() == []
 
 
 def mute(on):

@@ -37,17 +37,7 @@ def test_fail_open_proceeds_without_a_decision(play):
     assert went_on["timeoutMs"] == 22_000
 
 
-@pytest.mark.parametrize(("version", "expected"), [(6, (89, None, 1000)), (5, (7, ..., 0))])
-def test_with_retry_clients_get_a_retriable_error(play, version, expected):
-    """Error 89 for a second; an old version does not know it, and gets the error."""
-    on = play(when_silent="again")
-    code, message, throttle_ms = undecided(on, version)
-    assert (code, throttle_ms) == (expected[0], expected[2])
-    assert (message is None) == (expected[1] is None)
-    assert on.changes_seen() == []
-
-
-@pytest.mark.parametrize("when_silent", ["closed", "open", "again"])
+@pytest.mark.parametrize("when_silent", ["closed", "open"])
 def test_an_invalid_request_is_rejected_with_the_reason_regardless_of_when_silent(play, when_silent):
     """The job has written a dead letter, or the request could not be written."""
     on = play(when_silent=when_silent)
