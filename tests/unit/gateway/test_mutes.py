@@ -63,6 +63,12 @@ def test_a_request_after_the_mute_begins_even_if_due_channels_were_not_polled():
     assert due(mutes, 1000) == []  # the alarm of its mute is void
 
 
+def test_a_request_after_the_mute_waits_for_the_one_that_is_held():
+    mutes = muted(1000)
+    assert not mutes.offer("a", 1000)
+    assert due(mutes, 1000) == ["a"]
+
+
 def test_a_response_mutes_a_channel_again_after_its_mute():
     """The end of the first mute, seen late, lets nothing out of the second."""
     mutes = muted(1000, holds=False)
