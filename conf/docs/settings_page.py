@@ -56,7 +56,7 @@ def settings_sections() -> Iterator[str]:
 
 def _row(section: str, key: str, field: Mapping[str, Any]) -> tuple[str, ...]:
     unit = next((unit for suffix, unit in _UNITS.items() if key.endswith(suffix)), "")
-    default = _inherited(key) if section == "target" else _default(field["default"])
+    default = "as `[kafka]`, if `[target]` is empty" if section == "target" else _default(field["default"])
     return code(f"{section}.{key}"), _type(field), unit, default, _allowed(field), sentence(field["description"])
 
 
@@ -67,10 +67,6 @@ def _type(field: Mapping[str, Any]) -> str:
     if kind == "object":
         return f"table of {_type(field['additionalProperties'])}s"
     return "secret" if field.get("format") == _MASKED else kind
-
-
-def _inherited(key: str) -> str:
-    return "as `[kafka]`, if `[target]` is empty" if key == "librdkafka" else "as `[kafka]`"
 
 
 def _default(value: object) -> str:

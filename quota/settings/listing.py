@@ -26,7 +26,7 @@ class ListedSetting:
     default: Value | None
     """None for an entry of a table, which has no default."""
     origin: Origin
-    """`kafka` for a key that is not set in `[target]`, and has its value in `[kafka]`."""
+    """`kafka` for a key of `[target]` if none of them is set: it has its value in `[kafka]`."""
     source: str | None
     """The file, the variable of the environment, or the option; None for `--set` and other origins."""
 
@@ -39,18 +39,18 @@ class ListedSetting:
 def listed_settings(loaded: LoadedSettings) -> Iterator[ListedSetting]:
     """Yield all settings, in the order of the sections and their keys."""
     defaults = Settings()
-    inherited = loaded.settings.target.inherited(loaded.settings.kafka)
+    inherits = not loaded.settings.target.is_own
     for section, keys in loaded.settings:
         for key in type(keys).model_fields:
             default = getattr(getattr(defaults, section), key)
-            value = getattr(keys, key)
-            if section == _TARGET and isinstance(inherited.get(key), dict):
-                for name, entry in inherited[key].items():
-                    yield _listed((section, key, name), entry, None, "kafka", None)
+            value = getattr(loaded.settings.kafka if section == _TARGET and inherits else keys, key)
+            if section == _TARGET and inherits:
+                entries = value.items() if isinstance(value, dict) else [(None, value)]
+                for name, entry in entries:
+                    path = (section, key) if name is None else (section, key, name)
+                    yield _listed(path, entry, None if name else default, "kafka", None)
             elif isinstance(value, dict):
                 yield from _entries(loaded.origins, section, key, value)
-            elif section == _TARGET and key in inherited:
-                yield _listed((section, key), inherited[key], default, "kafka", None)
             else:
                 yield _listed((section, key), value, default, *_origin(loaded.origins.get((section, key))))
 

@@ -58,7 +58,7 @@ class Settings(BaseModel):
         """The connection to the target cluster."""
         security = self.target.resolved(self.kafka).security
         own_servers = self.kafka.target_servers
-        own_protocol = own_servers or "security_protocol" in self.target.model_fields_set
+        own_protocol = own_servers or self.target.is_own
         return Connection(
             own_servers or self.kafka.bootstrap_servers,
             security,

@@ -4,11 +4,9 @@ import re
 import tomllib
 
 import pytest
-from pydantic import ValidationError
 
 from jobs.spark.properties import spark_defaults
 from quota.kafka.topics.record_sizes import ENVELOPE, GROWTH
-from quota.settings import Settings
 from tests.support.checkout import CHECKOUT
 
 DOCS = CHECKOUT / "docs"
@@ -85,23 +83,6 @@ def test_entries_of_tables_in_the_shipped_settings_are_called_examples():
     assert ("spark.ui.enabled", "true") in examples
     assert spark_defaults()["spark.ui.enabled"] == "false"
     assert "entries in quotes are examples" in file.partition("\n[kafka]")[0]
-
-
-def test_the_target_inherits_unset_settings():
-    """The settings' comment, the settings page and the page on security agree."""
-    secured = Settings.model_validate({"kafka": LOGIN, "target": {"ssl_endpoint_identification_algorithm": "none"}})
-    assert secured.target_connection.security.sasl_username == "u"
-    assert "a key that is not set here is inherited from [kafka]" in (CHECKOUT / "conf/mutation-quota.toml").read_text()
-    assert "A key that is not set in `[target]` has its value in `[kafka]`." in words_of("reference/settings.md")
-    assert "`[target]`. A key that is not set there has its value in `[kafka]`" in words_of("explanation/security.md")
-
-
-def test_the_target_inherits_no_login_that_would_be_less_protected():
-    """The settings page and the page on security agree."""
-    with pytest.raises(ValidationError, match=r"kafka.sasl_password is protected by TLS in \[kafka\]"):
-        Settings.model_validate({"kafka": LOGIN, "target": {"security_protocol": "SASL_PLAINTEXT"}})
-    assert "A login is inherited only if it is no less protected than in `[kafka]`" in words_of("reference/settings.md")
-    assert "is not inherited either if `[kafka]` has TLS and the target does not" in words_of("explanation/security.md")
 
 
 def test_the_readmes_figures_are_those_of_the_experiment():

@@ -96,7 +96,7 @@ def test_certificates_as_each_client_takes_them(files):
     }
 
 
-def test_the_target_inherits_settings_that_are_not_its_own():
+def test_the_target_has_the_settings_of_kafka_or_its_own():
     sasl = [*SASL, "kafka.sasl_password=p"]
     assert load(*sasl, "kafka.target_servers=t:1").target_connection == Connection(
         "t:1", Security("SASL_SSL", "PLAIN", "alice", "p")

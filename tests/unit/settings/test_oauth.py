@@ -114,18 +114,11 @@ def test_the_secret_is_never_printed():
         assert "of-enforce" not in f"{each} {each!r}"
 
 
-def test_the_target_inherits_the_client_of_kafka_and_its_secret_goes_to_no_other_token_server():
-    own = ClientCredentials("http://idp/token", "enforce", "of-enforce")
-    assert load().target_connection.security.oauth == own
-    assert load("sasl_oauthbearer_scope=there").target_connection.security.oauth == ClientCredentials(
-        "http://idp/token", "enforce", "of-enforce", "there"
-    )
-    for alone in ("client_id=other", "token_endpoint_url=http://other/token"):
-        with pytest.raises(BadInput, match=r"needs sasl_oauthbearer_client_secret; kafka\.sasl_oauthbearer"):
-            load(f"sasl_oauthbearer_{alone}")
+def test_the_target_has_the_client_of_kafka():
+    assert load().target_connection.security.oauth == ClientCredentials("http://idp/token", "enforce", "of-enforce")
 
 
 def test_the_target_may_log_in_differently():
-    login = ["sasl_mechanism=PLAIN", "sasl_username=bob", "sasl_password=of-bob"]
+    login = ["security_protocol=SASL_PLAINTEXT", "sasl_mechanism=PLAIN", "sasl_username=bob", "sasl_password=of-bob"]
     security = load(*login).target_connection.security
     assert (security.sasl_mechanism, security.sasl_username, security.oauth) == ("PLAIN", "bob", None)
