@@ -160,10 +160,12 @@ def test_the_user_of_a_client_is_the_functions_principal_or_must_be_set():
     assert ClientOptions.from_settings(load("opaque", "client.user=carol")).user == "carol"
 
 
-def test_the_target_has_the_function_unless_it_has_a_token_server():
+def test_the_target_has_the_function_or_its_own_token_server():
     name = f"{__name__}:counted"
     assert load("counted").target_connection.security.token_function == name
+    login = ["security_protocol=SASL_PLAINTEXT", "sasl_mechanism=OAUTHBEARER"]
     server = ["token_endpoint_url=http://idp/token", "client_id=a", "client_secret=b"]
-    target = load("counted", *(f"target.sasl_oauthbearer_{each}" for each in server)).target_connection.security
+    own = [*login, *(f"sasl_oauthbearer_{each}" for each in server)]
+    target = load("counted", *(f"target.{each}" for each in own)).target_connection.security
     assert (target.token_function, target.oauth.client_id) == ("", "a")
     assert load("counted").target_connection.security != Security()
