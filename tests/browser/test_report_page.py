@@ -184,18 +184,26 @@ def test_no_line_breaks_between_a_number_and_its_unit(page):
 
 
 def drawn_texts(driver, chart, aligned):
-    """Return the texts that a chart draws with this alignment, with their left and right edges if it is the centre."""
+    """Return the texts that a chart draws with this alignment, with their left and right edges if it is the centre.
+
+    If it is drawn twice, because its new size was noticed meanwhile, they are those of the second time.
+    """
     script = """
-        const [id, aligned, done] = arguments, texts = [], own = CanvasRenderingContext2D.prototype.fillText;
-        CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+        const [id, aligned, done] = arguments, texts = [], prototype = CanvasRenderingContext2D.prototype;
+        const {fillText, clearRect} = prototype;
+        prototype.fillText = function (text, x, y) {
           const half = this.measureText(text).width / 2;
           const found = this.textAlign === aligned && this.canvas.closest(`#${id}`);
           if (found) texts.push([String(text), x - half, x + half, y]);
-          return own.call(this, text, x, y);
+          return fillText.call(this, text, x, y);
+        };
+        prototype.clearRect = function (...area) {
+          if (this.canvas.closest(`#${id}`)) texts.length = 0;
+          return clearRect.apply(this, area);
         };
         document.getElementById("all").click();
         requestAnimationFrame(() => requestAnimationFrame(() => {
-          CanvasRenderingContext2D.prototype.fillText = own;
+          Object.assign(prototype, {fillText, clearRect});
           done(texts);
         }));
     """
