@@ -361,8 +361,9 @@ def test_a_service_waits_for_an_unavailable_cluster(wrote, deployment, another_b
         until(lambda: any("retrying" in each for each in lines))
         target.start()
         until(lambda: rates(target.address) == {"user-principal 'alice'": 9.0})
-    (line,) = (each for each in lines if each.endswith(": retrying"))
-    assert line.startswith(f"cannot read the quotas of Kafka at {target.address}: connection refused")
+    retries = [each for each in lines if each.endswith(": retrying")]
+    assert retries[0].startswith(f"cannot read the quotas of Kafka at {target.address}: connection refused")
+    assert len(retries) < 5  # a reason is logged once; a broker that starts may give others
     assert "continuing" in lines  # and has ended, by Ctrl-C, with 0
 
 
