@@ -1,11 +1,11 @@
 """A channel: a client's connection, and the gateway's connection to a broker on behalf of this client."""
 
 import struct
-from collections.abc import Callable
 
 from quota.gateway.addresses import NAMING_BROKERS
 from quota.gateway.authentication import Authentication, refusal
 from quota.gateway.context import ChannelError, ChannelIO, GatewayContext
+from quota.gateway.limited import OPERATIONS
 from quota.gateway.mutations.growth import excess
 from quota.gateway.mutations.mutate import DecisionReply, DecisionRequest, Steps, mutate
 from quota.gateway.mutations.operations import BrokerCall, ClientRequest, MutationResponse, Pause
@@ -18,6 +18,10 @@ from quota.wire.codec import Message
 from quota.wire.headers import RequestHeader
 from quota.wire.primitives import Malformed
 
+_READ_WHOLE = frozenset(
+    {ApiKey.API_VERSIONS, ApiKey.METADATA, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, *OPERATIONS}
+)
+"""The requests that are read whole, because the gateway has a part in them; the others are passed on as they arrive."""
 _ERROR_CODE = struct.Struct(">h")
 _CORRELATION_ID_BYTES = 4
 _MAX_READ_BYTES = 8 * 1024 * 1024
@@ -155,8 +159,7 @@ class Channel:
         header = self._requests.peek(authenticated=self.user is not None)
         if header is None:
             return False
-        intercept = _INTERCEPTS.get(header.api_key)
-        if intercept is None:
+        if header.api_key not in _READ_WHOLE:
             return self._relay(header)
         self._requests.check_size(_MAX_READ_BYTES)
         if not self._requests.is_complete:
@@ -165,8 +168,21 @@ class Channel:
         self._join(header)
         if not self._begin():
             return False
-        intercept(self, header, self._requests.take())
+        self._intercept(header, self._requests.take())
         return True
+
+    def _intercept(self, header: RequestHeader, frame: bytes) -> None:
+        match header.api_key:
+            case ApiKey.API_VERSIONS:
+                self._on_api_versions(header, frame)
+            case ApiKey.METADATA:
+                self._on_metadata(header, frame)
+            case ApiKey.SASL_HANDSHAKE:
+                self._on_handshake(header, frame)
+            case ApiKey.SASL_AUTHENTICATE:
+                self._on_authenticate(header, frame)
+            case _:
+                self._on_mutation(header, frame)
 
     def _join(self, header: RequestHeader) -> None:
         if self._client is None and self.user is not None:
@@ -341,15 +357,3 @@ class Channel:
             if data:
                 send(data[0] if len(data) == 1 else b"".join(data))
                 data.clear()
-
-
-_INTERCEPTS: dict[int, Callable[[Channel, RequestHeader, bytes], None]] = {
-    ApiKey.API_VERSIONS: Channel._on_api_versions,  # noqa: SLF001 this module's own
-    ApiKey.METADATA: Channel._on_metadata,  # noqa: SLF001
-    ApiKey.SASL_HANDSHAKE: Channel._on_handshake,  # noqa: SLF001
-    ApiKey.SASL_AUTHENTICATE: Channel._on_authenticate,  # noqa: SLF001
-    ApiKey.CREATE_TOPICS: Channel._on_mutation,  # noqa: SLF001
-    ApiKey.CREATE_PARTITIONS: Channel._on_mutation,  # noqa: SLF001
-    ApiKey.DELETE_TOPICS: Channel._on_mutation,  # noqa: SLF001
-}
-"""The requests that are read whole."""

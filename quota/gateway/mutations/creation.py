@@ -1,8 +1,16 @@
-"""CreateTopics: the cluster validates the request before its cost is charged."""
+"""CreateTopics: a topic costs its partitions; the cluster validates the request before they are charged."""
 
 from typing import Any
 
-from quota.gateway.mutations.operations import Check, Checked, TopicResponse, ValidatedOperation, content_digest
+from quota.gateway.mutations.operations import (
+    Charged,
+    Check,
+    Checked,
+    ClientRequest,
+    TopicResponse,
+    content_digest,
+    validate,
+)
 from quota.gateway.mutations.recent import NO_ID, ExistingTopic
 from quota.records.request import TopicMutation
 
@@ -10,34 +18,31 @@ _WITH_DEFAULT_PARTITIONS = 5
 """The first version whose response has the number of partitions."""
 
 
-class Creation(ValidatedOperation):
-    """CreateTopics: a topic costs its partitions."""
+def check_creation(request: ClientRequest, default_partitions: int) -> Check:
+    """Ask the cluster to validate; its response has the cluster's default number of partitions.
 
-    results = "topics"
+    Args:
+        request: the request.
+        default_partitions: the cost of a topic with an unknown default number of partitions.
+    """
+    topics = request.message["topics"]
+    by_default = any(topic["numPartitions"] < 0 and not topic["assignments"] for topic in topics)
+    version = max(request.version, _WITH_DEFAULT_PARTITIONS) if by_default else request.version
+    failed, valid, throttle_ms = yield from validate(request, version)
+    charged = []
+    for topic in topics:
+        name = topic["name"]
+        if name in valid:
+            cost = _cost(topic, valid[name], default_partitions)
+            charged.append(Charged(topic, TopicMutation(name, cost), ExistingTopic(name, NO_ID, cost)))
+    content = content_digest(request, [each.requested for each in charged])
+    return Checked(charged, failed, throttle_ms, content=content)
 
-    def check(self) -> Check:
-        """Ask the cluster to validate; its response has the cluster's default number of partitions."""
-        topics = self._request.message["topics"]
-        by_default = any(each["numPartitions"] < 0 and not each["assignments"] for each in topics)
-        version = max(self._request.version, _WITH_DEFAULT_PARTITIONS) if by_default else self._request.version
-        failed, valid, throttle_ms = yield from self.validate(version)
-        self._topics = [each for each in topics if each["name"] in valid]
-        costs = [TopicMutation(each["name"], self._cost(each, valid[each["name"]])) for each in self._topics]
-        self._partitions = {each.name: each.partitions for each in costs}
-        return Checked(costs, failed, throttle_ms, content=content_digest(self._request, self._topics))
 
-    def remember(self, results: list[TopicResponse]) -> None:
-        """Remember the topics created."""
-        for each in results:
-            partitions = self._partitions.get(each["name"])
-            if partitions is not None and not each["errorCode"]:
-                topic = ExistingTopic(each["name"], each.get("topicId", NO_ID), partitions)
-                self._recent.record(topic, self._now)
-
-    def _cost(self, topic: dict[str, Any], validated: TopicResponse) -> int:
-        if topic["assignments"]:
-            return len(topic["assignments"])
-        if topic["numPartitions"] > 0:
-            return int(topic["numPartitions"])
-        partitions = validated.get("numPartitions", -1)  # hidden from clients that may not describe the topic's configs
-        return int(partitions) if partitions > 0 else self._default_partitions
+def _cost(topic: dict[str, Any], validated: TopicResponse, default_partitions: int) -> int:
+    if topic["assignments"]:
+        return len(topic["assignments"])
+    if topic["numPartitions"] > 0:
+        return int(topic["numPartitions"])
+    partitions = validated.get("numPartitions", -1)  # hidden from clients that may not describe the topic's configs
+    return int(partitions) if partitions > 0 else default_partitions

@@ -1,14 +1,22 @@
-"""CreatePartitions: it costs the partitions that are added to those that the cluster has."""
+"""CreatePartitions: a topic costs the partitions that are added to those that the cluster has."""
 
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
 from quota.gateway.mutations.existing import describe, lag_ms, query_controller, unresolved
-from quota.gateway.mutations.operations import Check, Checked, TopicResponse, ValidatedOperation, content_digest
-from quota.gateway.mutations.recent import NO_ID
+from quota.gateway.mutations.operations import (
+    RESULTS,
+    Charged,
+    Check,
+    Checked,
+    ClientRequest,
+    content_digest,
+    validate,
+)
+from quota.gateway.mutations.recent import NO_ID, RecentTopics
 from quota.records.request import TopicMutation
-from quota.wire.api_keys import KafkaErrorCode
+from quota.wire.api_keys import ApiKey, KafkaErrorCode
 
 _MAX_COUNT = 100_000
 """The maximum partition count that is forwarded: a KRaft controller allocates memory for each partition, even to
@@ -28,38 +36,35 @@ def excess(message: dict[str, Any]) -> dict[str, Any] | None:
         f"more than {_MAX_COUNT} or {_MAX_COUNTS} can exhaust the controller's memory, so the request is not forwarded"
     )
     failed = {"errorCode": int(KafkaErrorCode.INVALID_PARTITIONS), "errorMessage": sentence}
-    return {"throttleTimeMs": 0, Growth.results: [{"name": each["name"], **failed} for each in message["topics"]]}
+    results = [{"name": topic["name"], **failed} for topic in message["topics"]]
+    return {"throttleTimeMs": 0, RESULTS[ApiKey.CREATE_PARTITIONS]: results}
 
 
-class Growth(ValidatedOperation):
-    """CreatePartitions: a topic costs the partitions that are added."""
+def check_growth(request: ClientRequest, recent: RecentTopics, now: int) -> Check:
+    """Have the cluster validate the request, and look up the current numbers of partitions.
 
-    results = "results"
-
-    def check(self) -> Check:
-        """Have the cluster validate the request, and look up the current numbers of partitions."""
-        failed, valid, throttle_ms = yield from self.validate(self._request.version)
-        names = [each["name"] for each in self._request.message["topics"] if each["name"] in valid]
-        if not names:
-            return Checked([], failed, throttle_ms)
-        wait_ms = lag_ms(self._request.message["timeoutMs"])  # the controller knows them
-        known = yield from describe(self._recent, self._now, names=names, wait_ms=wait_ms)
-        self._present = {each.name: each for each in known}
-        self._topics = [each for each in self._request.message["topics"] if each["name"] in self._present]
-        costs, steps = [], []
-        for each in self._topics:
-            present = self._present[each["name"]]
-            costs.append(TopicMutation(each["name"], max(each["count"] - present.partitions, 0), count=each["count"]))
-            steps.append((present.topic_id, present.partitions, each["count"]))
-        results = yield from query_controller([name for name in names if name not in self._present])
-        failed += map(unresolved, results.values())
-        once = all(topic_id != NO_ID for topic_id, _, _ in steps)
-        return Checked(costs, failed, throttle_ms, once, content_digest(self._request, steps))
-
-    def remember(self, results: list[TopicResponse]) -> None:
-        """Remember the topics grown."""
-        grown = {each["name"] for each in results if not each["errorCode"]}
-        for each in self._topics:
-            if each["name"] in grown:
-                topic = replace(self._present[each["name"]], partitions=each["count"])
-                self._recent.record(topic, self._now)
+    Args:
+        request: the request.
+        recent: recent changes by clients.
+        now: the time of the request [ms], by the clock of `recent`.
+    """
+    failed, valid, throttle_ms = yield from validate(request, request.version)
+    topics = [topic for topic in request.message["topics"] if topic["name"] in valid]
+    if not topics:
+        return Checked([], failed, throttle_ms)
+    names = [topic["name"] for topic in topics]
+    wait_ms = lag_ms(request.message["timeoutMs"])  # the controller knows them
+    known = yield from describe(recent, now, names=names, wait_ms=wait_ms)
+    present_by_name = {each.name: each for each in known}
+    charged, steps = [], []
+    for topic in topics:
+        name, count = topic["name"], topic["count"]
+        present = present_by_name.get(name)
+        if present is not None:
+            cost = TopicMutation(name, max(count - present.partitions, 0), count=count)
+            charged.append(Charged(topic, cost, replace(present, partitions=count)))
+            steps.append((present.topic_id, present.partitions, count))
+    results = yield from query_controller([name for name in names if name not in present_by_name])
+    failed += map(unresolved, results.values())
+    once = all(topic_id != NO_ID for topic_id, _, _ in steps)
+    return Checked(charged, failed, throttle_ms, once, content_digest(request, steps))

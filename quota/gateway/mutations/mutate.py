@@ -5,35 +5,31 @@ The others are decided, and only admitted topics are forwarded, in the version o
 """
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from quota.gateway.limited import OPERATIONS
-from quota.gateway.mutations.creation import Creation
-from quota.gateway.mutations.deletion import Deletion
-from quota.gateway.mutations.growth import Growth
+from quota.gateway.mutations.creation import check_creation
+from quota.gateway.mutations.deletion import check_deletion
+from quota.gateway.mutations.growth import check_growth
 from quota.gateway.mutations.operations import (
+    RESULTS,
     BrokerCall,
+    Charged,
+    Check,
     Checked,
     ClientRequest,
-    MutationOperation,
     MutationResponse,
     Pause,
+    TopicResponse,
 )
-from quota.gateway.mutations.recent import RecentTopics
+from quota.gateway.mutations.recent import NO_ID, RecentTopics
 from quota.records.decision import Decision
-from quota.records.request import NO_CLIENT_ID, MutationRequest, TopicMutation
+from quota.records.request import NO_CLIENT_ID, MutationRequest
 from quota.wire.api_keys import ApiKey, KafkaErrorCode
 
 WhenSilent = Literal["closed", "open"]
-"""The behaviour without a decision: `closed` returns an error, `open` proceeds without one, `again` returns error 89 so
-that the client retries."""
-
-_OPERATIONS: dict[ApiKey, type[MutationOperation]] = {
-    ApiKey.CREATE_TOPICS: Creation,
-    ApiKey.CREATE_PARTITIONS: Growth,
-    ApiKey.DELETE_TOPICS: Deletion,
-}
+"""The behaviour without a decision: `closed` returns an error, `open` proceeds without one."""
 
 _SHARE_OF_TIMEOUT = 0.8
 """The share of a client's timeout, and of its session, that a decision may take."""
@@ -120,31 +116,57 @@ def mutate(request: ClientRequest, rules: Rules, recent: RecentTopics, clock: Ca
         clock: returns the time [ms], by the clock of `recent`.
     """
     arrived_at = clock()
-    operation = _OPERATIONS[request.key](request, rules.default_partitions, recent, arrived_at)
-    checked = yield from operation.check()
+    checked = yield from _check(request, rules, recent, arrived_at)
     outcome, waited_ms = _Outcome(frozenset()), 0
-    if checked.topics:
+    if checked.charged:
         before_ms = clock() - arrived_at
         reply = yield _decision_request(request, checked, rules, before_ms)
         waited_ms = before_ms + reply.waited_ms
-        outcome = _outcome(reply, checked.topics, rules)
+        outcome = _outcome(reply, len(checked.charged), rules)
+    admitted = [each for index, each in enumerate(checked.charged) if index in outcome.admitted]
+    others = [each for index, each in enumerate(checked.charged) if index not in outcome.admitted]
     results, throttle_ms = [], max(checked.throttle_ms, outcome.throttle_ms)
-    forwarded = operation.forward(outcome.admitted, waited_ms)
-    if forwarded is not None:
-        response = yield BrokerCall(request.key, request.version, forwarded)
-        results, throttle_ms = response[operation.results], max(throttle_ms, response["throttleTimeMs"])
-        operation.remember(results)
-    others = [index for index in range(len(checked.topics)) if index not in outcome.admitted]
-    refused = [operation.refuse(index, outcome.error, outcome.message) for index in others]
+    if admitted:
+        message = request.reduced([each.requested for each in admitted], waited_ms)
+        response = yield BrokerCall(request.key, request.version, message)
+        results, throttle_ms = response[RESULTS[request.key]], max(throttle_ms, response["throttleTimeMs"])
+        _remember(request.key, admitted, results, recent, arrived_at)
+    refused = [each.refusal(outcome.error, outcome.message) for each in others]
     return MutationResponse(
-        {"throttleTimeMs": throttle_ms, operation.results: [*results, *checked.failed, *refused]},
+        {"throttleTimeMs": throttle_ms, RESULTS[request.key]: [*results, *checked.failed, *refused]},
         mute_ms=outcome.throttle_ms,
         topics={
-            outcome.counted[0]: len(outcome.admitted),
+            outcome.counted[0]: len(admitted),
             outcome.counted[1]: len(refused),
             "failed": len(checked.failed),
         },
     )
+
+
+def _check(request: ClientRequest, rules: Rules, recent: RecentTopics, now: int) -> Check:
+    """Find the topics that would succeed, and their costs."""
+    match request.key:
+        case ApiKey.CREATE_TOPICS:
+            return check_creation(request, rules.default_partitions)
+        case ApiKey.CREATE_PARTITIONS:
+            return check_growth(request, recent, now)
+        case _:
+            return check_deletion(request, recent, now)
+
+
+def _remember(
+    key: ApiKey, forwarded: list[Charged], results: list[TopicResponse], recent: RecentTopics, now: int
+) -> None:
+    """Record the topics that the cluster has changed, according to its results."""
+    changed = [result for result in results if not result["errorCode"]]
+    by_name = {result["name"]: result for result in changed}
+    ids = {result.get("topicId", NO_ID) for result in changed} - {NO_ID}
+    for topic in (each.topic for each in forwarded):
+        if key == ApiKey.DELETE_TOPICS:
+            if topic.name in by_name or topic.topic_id in ids:
+                recent.forget(topic.name)
+        elif topic.name in by_name:  # the id of a topic just created is in its result
+            recent.record(replace(topic, topic_id=by_name[topic.name].get("topicId", topic.topic_id)), now)
 
 
 def _decision_request(request: ClientRequest, checked: Checked, rules: Rules, before_ms: int) -> DecisionRequest:
@@ -153,7 +175,7 @@ def _decision_request(request: ClientRequest, checked: Checked, rules: Rules, be
         request_id="",
         operation=OPERATIONS[request.key],
         api_version=request.version,
-        topics=checked.topics,
+        topics=[each.cost for each in checked.charged],
         user=request.user,
         client_id=request.client_id or NO_CLIENT_ID,
         apply=False,
@@ -165,7 +187,8 @@ def _decision_request(request: ClientRequest, checked: Checked, rules: Rules, be
     return DecisionRequest(requested, checked.once, checked.content, max(limit, _MIN_WAIT_MS))
 
 
-def _outcome(reply: DecisionReply, topics: list[TopicMutation], rules: Rules) -> _Outcome:
+def _outcome(reply: DecisionReply, topics: int, rules: Rules) -> _Outcome:
+    """Return the outcome of a number of topics."""
     decision = reply.decision
     if decision is not None:
         admitted = frozenset(index for index, topic in enumerate(decision.topics) if not topic.error_code)
@@ -174,7 +197,7 @@ def _outcome(reply: DecisionReply, topics: list[TopicMutation], rules: Rules) ->
     if reply.invalid:
         return _Outcome(frozenset(), 0, KafkaErrorCode.INVALID_REQUEST, reply.invalid, ("admitted", "invalid"))
     if rules.when_silent == "open":
-        return _Outcome(frozenset(range(len(topics))), counted=_SILENT)
+        return _Outcome(frozenset(range(topics)), counted=_SILENT)
     sentence = (
         f"no decision on this mutation in {reply.waited_ms} ms, so nothing was changed; "
         f"is mutation-quota enforce running on {rules.enforced_by}?"

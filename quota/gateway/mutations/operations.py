@@ -1,19 +1,23 @@
 """A client's request to change topics, and what the three kinds of such requests have in common."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, ClassVar
+from typing import Any
 
 from quota.gateway.limited import OPERATIONS
-from quota.gateway.mutations.recent import RecentTopics
+from quota.gateway.mutations.recent import ExistingTopic
 from quota.records import codec
 from quota.records.request import STRICT_SINCE, TopicMutation
 from quota.wire.api_keys import ApiKey
 
+RequestedTopic = str | dict[str, Any]
+"""A topic in a request, with Kafka's field names; a name alone in early versions of DeleteTopics."""
 TopicResponse = dict[str, Any]
 """The result of one topic in a response, with Kafka's field names."""
+
+RESULTS = {ApiKey.CREATE_TOPICS: "topics", ApiKey.CREATE_PARTITIONS: "results", ApiKey.DELETE_TOPICS: "responses"}
+"""The response field that holds the results of the topics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,27 @@ class ClientRequest:
     def is_strict(self) -> bool:
         """Whether the client knows THROTTLING_QUOTA_EXCEEDED."""
         return self.version >= STRICT_SINCE[OPERATIONS[self.key]]
+
+    @property
+    def topics(self) -> list[RequestedTopic]:
+        """The topics of the request."""
+        topics: list[RequestedTopic] = self.message[self._topics_field]
+        return topics
+
+    def reduced(self, topics: Iterable[RequestedTopic], waited_ms: int) -> dict[str, Any]:
+        """Return the request for some of its topics.
+
+        Args:
+            topics: these topics.
+            waited_ms: the part of the client's time limit that has passed [ms].
+        """
+        timeout_ms = self.message["timeoutMs"]
+        left = max(timeout_ms - waited_ms, 1) if timeout_ms > 0 else timeout_ms
+        return {**self.message, "timeoutMs": left, self._topics_field: list(topics)}
+
+    @property
+    def _topics_field(self) -> str:
+        return "topicNames" if "topicNames" in self.message else "topics"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +89,33 @@ class MutationResponse:
 
 
 @dataclass(frozen=True, slots=True)
+class Charged:
+    """A topic to decide."""
+
+    requested: RequestedTopic
+    """The topic as in the request."""
+    cost: TopicMutation
+    topic: ExistingTopic
+    """The topic as it will be when it is created or has grown; as it is, if it is to be deleted."""
+
+    def refusal(self, error: int, message: str | None) -> TopicResponse:
+        """Return the result of this topic if it is not forwarded.
+
+        It has both name and id, as from a broker; a version without ids leaves them out.
+        """
+        return {
+            "name": self.topic.name,
+            "topicId": self.topic.topic_id,
+            "errorCode": int(error),
+            "errorMessage": message,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Checked:
     """The result of the cluster's validation, before the decision."""
 
-    topics: list[TopicMutation]
-    """The topics to decide, with their costs."""
+    charged: list[Charged]
     failed: list[TopicResponse] = field(default_factory=list)
     """The cluster's results of topics that would fail."""
     throttle_ms: int = 0
@@ -81,76 +128,17 @@ class Checked:
 Check = Generator[BrokerCall | Pause, dict[str, Any], Checked]
 
 
-class MutationOperation(ABC):
-    """The mutations of one request."""
+def validate(
+    request: ClientRequest, version: int
+) -> Generator[BrokerCall, dict[str, Any], tuple[list[TopicResponse], dict[str, TopicResponse], int]]:
+    """Have the cluster validate a request, which Kafka offers for creations and growths.
 
-    results: ClassVar[str]
-    """The response field that holds the results of the topics."""
-
-    def __init__(self, request: ClientRequest, default_partitions: int, recent: RecentTopics, now: int) -> None:
-        """Create the operation.
-
-        Args:
-            request: the request.
-            default_partitions: the cost of a topic with an unknown default number of partitions.
-            recent: recent changes by clients.
-            now: the time of the request [ms], by the clock of `recent`.
-        """
-        self._request = request
-        self._default_partitions = default_partitions
-        self._recent = recent
-        self._now = now
-        self._topics: list[Any] = []
-        """The topics to decide, as in the request, in the order of `Checked.topics`."""
-
-    @abstractmethod
-    def check(self) -> Check:
-        """Find the topics that would succeed, and their costs."""
-
-    @abstractmethod
-    def forward(self, admitted: frozenset[int], waited_ms: int) -> dict[str, Any] | None:
-        """Return the request with the admitted topics, or None if there are none.
-
-        Args:
-            admitted: their indexes among those checked.
-            waited_ms: the part of the client's time limit that has passed [ms].
-        """
-
-    @abstractmethod
-    def refuse(self, index: int, error: int, message: str | None) -> TopicResponse:
-        """Return the result of a checked topic that is not forwarded."""
-
-    @abstractmethod
-    def remember(self, results: list[TopicResponse]) -> None:
-        """Record the topics that the cluster has changed, according to its results."""
-
-    def _with(self, waited_ms: int, **fields: object) -> dict[str, Any]:
-        """Return the request with changed fields and its remaining timeout."""
-        timeout_ms = self._request.message["timeoutMs"]
-        left = max(timeout_ms - waited_ms, 1) if timeout_ms > 0 else timeout_ms
-        return {**self._request.message, "timeoutMs": left, **fields}
-
-
-class ValidatedOperation(MutationOperation):
-    """Mutations that Kafka can validate without carrying them out."""
-
-    def validate(
-        self, version: int
-    ) -> Generator[BrokerCall, dict[str, Any], tuple[list[TopicResponse], dict[str, TopicResponse], int]]:
-        """Return the results of topics that fail, the results of the others by name, and the throttle time [ms]."""
-        response = yield BrokerCall(self._request.key, version, {**self._request.message, "validateOnly": True})
-        found = response[self.results]
-        valid = {each["name"]: each for each in found if not each["errorCode"]}
-        return [each for each in found if each["errorCode"]], valid, response["throttleTimeMs"]
-
-    def forward(self, admitted: frozenset[int], waited_ms: int) -> dict[str, Any] | None:
-        """Return the request with the admitted topics."""
-        topics = [topic for index, topic in enumerate(self._topics) if index in admitted]
-        return self._with(waited_ms, topics=topics) if topics else None
-
-    def refuse(self, index: int, error: int, message: str | None) -> TopicResponse:
-        """Return the response for a topic by its name."""
-        return {"name": self._topics[index]["name"], "errorCode": int(error), "errorMessage": message}
+    Returns the results of topics that fail, the results of the others by name, and the throttle time [ms].
+    """
+    response = yield BrokerCall(request.key, version, {**request.message, "validateOnly": True})
+    results = response[RESULTS[request.key]]
+    valid = {result["name"]: result for result in results if not result["errorCode"]}
+    return [result for result in results if result["errorCode"]], valid, response["throttleTimeMs"]
 
 
 def content_digest(request: ClientRequest, steps: Sequence[object]) -> bytes:

@@ -4,6 +4,7 @@ from itertools import product
 
 import pytest
 
+from quota.gateway.mutations.recent import ExistingTopic
 from tests.unit.gateway.cluster import NO_ID, NOT_THERE, Cluster, topic_id
 
 
@@ -253,6 +254,26 @@ def test_an_id_that_brokers_do_not_know_yet_is_polled(play):
     on.cluster.unseen.clear()
     on.end_pause()
     assert costs(on.decide()) == {"a": 3}
+
+
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [(5, {"topicNames": ["a"], "timeoutMs": 30_000}), (6, by_name("a")), (6, by_id(topic_id(1)))],
+    ids=["version without ids", "name", "id"],
+)
+def test_a_deleted_topic_is_forgotten_and_a_refused_one_is_not(play, version, message):
+    on = play(Cluster(a=3))
+    created = ExistingTopic("a", topic_id(1), 3)
+    on.context.recent.record(created, on.ports.time)
+    on.send(20, version, message)
+    on.serve()
+    on.decide(refused=["a"])
+    assert on.context.recent.find("a", NO_ID, on.ports.time) == created
+
+    on.send(20, version, message)
+    on.serve()
+    on.decide()
+    assert on.context.recent.find("a", NO_ID, on.ports.time) is None
 
 
 def test_a_missing_topic_is_answered_at_once(play):
