@@ -18,17 +18,8 @@ _OUTCOMES: dict[Outcome, str] = {
 """Whether the decision had this outcome for the topic. A quota in shadow charges as it would have decided."""
 
 
-def count_topics(outcome: Outcome) -> str:
-    """Return the expression for the number of a decision's effective topics with an outcome."""
-    return _total("1", outcome)
-
-
 def sum_mutations(outcome: Outcome) -> str:
     """Return the expression for the mutations of a decision's effective topics with an outcome."""
-    return _total("topic.partitions", outcome)
-
-
-def _total(value: str, outcome: Outcome) -> str:
     condition = f"{EFFECTIVE.format(number='number - 1')} AND {_OUTCOMES[outcome]}"  # DuckDB's lists begin at 1
-    value = f"CASE WHEN {condition} THEN {value} ELSE 0 END"
-    return f"coalesce(list_sum(list_transform(topics, lambda topic, number: {value})), 0)::BIGINT"
+    mutations = f"CASE WHEN {condition} THEN topic.partitions ELSE 0 END"
+    return f"coalesce(list_sum(list_transform(topics, lambda topic, number: {mutations})), 0)::BIGINT"

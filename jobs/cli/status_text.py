@@ -133,13 +133,7 @@ def _difference_lines(shown: Sequence[TopicStatus], left_out: int) -> Iterator[s
 
 def _query_cells(row: QueryStatus, at: int) -> list[str]:
     running = {True: "yes", False: "no", None: "?"}[row.running]
-    return [row.name, _lag_text(row), _batch_text(row, at), running, row.position_in]
-
-
-def _lag_text(row: QueryStatus) -> str:
-    if row.lag is None:
-        return "-"
-    return format_number(row.lag)
+    return [row.name, format_number(row.lag), _batch_text(row, at), running, row.position_in]
 
 
 def _batch_text(row: QueryStatus, at: int) -> str:

@@ -20,22 +20,17 @@ def in_bucket_order(rows: DataFrame, *bucket: str) -> DataFrame:
     partitions = _PARTITIONS_PER_CORE * rows.sparkSession.sparkContext.defaultParallelism
     return (
         rows.repartition(partitions, *bucket)
-        .withColumn("newest", newest_so_far(bucket))
+        .withColumn("newest", _newest_so_far(bucket))
         .sortWithinPartitions(*bucket, "newest", "topic", "partition", "offset")
     )
 
 
-def newest_so_far(bucket: Sequence[str | Column], source: str = "") -> Column:
+def _newest_so_far(bucket: Sequence[str]) -> Column:
     """Return the sort key of a bucket's rows: the newest timestamp of their topic partition so far.
 
     Within a partition the offset decides, even if a clock stepped back (`quota.admission.order.in_order`).
-
-    Args:
-        bucket: the columns that identify a bucket.
-        source: the prefix of the fields of `schemas.source.SOURCE`: a struct's name and a dot.
     """
-    of_partition = [F.col(f"{source}topic"), F.col(f"{source}partition")]
-    return F.max("timestamp").over(Window.partitionBy(*bucket, *of_partition).orderBy(F.col(f"{source}offset")))
+    return F.max("timestamp").over(Window.partitionBy(*bucket, "topic", "partition").orderBy("offset"))
 
 
 def record_batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:

@@ -25,10 +25,7 @@ health.stalled_seconds, because a query makes no progress meanwhile. A part that
 
 
 class Upkeep:
-    """The upkeep of the tables that a query writes.
-
-    It runs between micro-batches, because a Spark query that changes rows fails if others change them.
-    """
+    """The upkeep of the audit's tables, between its micro-batches."""
 
     def __init__(
         self,
