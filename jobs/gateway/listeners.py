@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from quota.errors import BadInput
 from quota.gateway.addresses import Addresses
-from quota.settings.gateway import MAX_PORT, GatewaySettings
+from quota.settings.gateway import GatewaySettings
+from quota.settings.types import MAX_PORT
 from quota.text import plural
 from quota.wire.address import Address
 

@@ -27,7 +27,7 @@ from quota.kafka.timing import Deadline
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import Settings
 from quota.settings.sections import KafkaSettings
-from quota.settings.security.target import TargetSettings
+from quota.settings.security.settings import TargetSettings
 
 _log = logging.getLogger(__name__)
 
@@ -331,7 +331,7 @@ def embedded_broker(settings: Settings, port: int, data: Path | None = None) -> 
         data: the folder of its data, `<storage.root>/broker` by default.
     """
     folder = data or settings.storage.local_folder("broker")
-    broker = Broker(folder, jars_folder(settings.broker.jars), port, java_options=[f"-Xmx{settings.broker.memory}"])
+    broker = Broker(folder, jars_folder(settings.broker.jars), port)
     with broker:
         prepare_topics(with_plaintext_cluster(settings, broker.address))
         yield broker

@@ -203,6 +203,6 @@ def embedded_cluster(settings: Settings, nodes: int, port: int, data: Path | Non
         data: the folder of its data, `<storage.root>/brokers` by default.
     """
     folder = data or settings.storage.local_folder("brokers")
-    with Cluster(folder, jars_folder(settings.broker.jars), nodes, port, memory=settings.broker.memory) as cluster:
+    with Cluster(folder, jars_folder(settings.broker.jars), nodes, port) as cluster:
         prepare_topics(with_plaintext_cluster(settings, cluster.address))
         yield cluster

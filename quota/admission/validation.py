@@ -49,9 +49,7 @@ def _check_limits(request: MutationRequest, policy: Policy) -> None:
         BadRecord: too many topics, or a name that is too long.
     """
     if len(request.topics) > policy.max_topics:
-        raise BadRecord(
-            f"topics: more than the {policy.max_topics} that limits.max_topics allows ({len(request.topics)})"
-        )
+        raise BadRecord(f"topics: more than the {policy.max_topics} that a request may have ({len(request.topics)})")
     limit = policy.max_name_chars
     of_topics = [len(topic.name) for topic in request.topics]
     if max(len(request.request_id), len(request.user), len(request.client_id), *of_topics) <= limit:
@@ -61,7 +59,7 @@ def _check_limits(request: MutationRequest, policy: Policy) -> None:
     for field, name in names.items():
         if len(name) > limit:
             raise BadRecord(
-                f"{field}: longer than the {limit} characters that limits.max_name_chars allows "
+                f"{field}: longer than the {limit} characters that a name may have "
                 f"({len(name)}, value: {_shortened(name)})"
             )
 
