@@ -322,16 +322,19 @@ def _last_line(text: str) -> str:
 
 
 @contextmanager
-def embedded_broker(settings: Settings, port: int, data: Path | None = None) -> Iterator[Broker]:
+def embedded_broker(
+    settings: Settings, port: int, data: Path | None = None, *, memory: str = "256m"
+) -> Iterator[Broker]:
     """Run a broker inside the block, with the topics prepared.
 
     Args:
         settings: the settings; their cluster is ignored.
         port: the port to listen on; 0 for any free one.
         data: the folder of its data, `<storage.root>/broker` by default.
+        memory: the maximum heap size of its JVM.
     """
     folder = data or settings.storage.local_folder("broker")
-    broker = Broker(folder, jars_folder(settings.broker.jars), port)
+    broker = Broker(folder, jars_folder(settings.broker.jars), port, java_options=[f"-Xmx{memory}"])
     with broker:
         prepare_topics(with_plaintext_cluster(settings, broker.address))
         yield broker

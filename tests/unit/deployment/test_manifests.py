@@ -164,7 +164,7 @@ def test_the_log_is_json_and_the_jars_are_those_of_the_image(name, settings):
     found = settings(name)
     assert found.logging.format == "json"
     assert found.spark.jars == "/opt/mutation-quota/jars"
-    assert found.gateway.kafka_clients == "/opt/mutation-quota/kafka-clients"
+    assert found.broker.jars == "/opt/mutation-quota/kafka-clients"
 
 
 @pytest.mark.parametrize("name", ["enforce", "audit", "applier", "observe"])
