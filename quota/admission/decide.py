@@ -5,7 +5,7 @@ from typing import Self
 
 import msgspec
 
-from quota.algorithms.interface import Admission, Algorithm, S
+from quota.algorithms.token_bucket import Admission, Bucket, TokenBucket
 from quota.records.decision import Decision, ErrorCode, Outcome, Repeat, Shadow, TopicDecision
 from quota.records.request import MutationRequest, TopicMutation
 from quota.timeline.resolution import ResolvedRequest
@@ -20,28 +20,29 @@ _REFUSED = (
 
 
 def decide(
-    state: S | None, requests: Iterable[ResolvedRequest], algorithm: Algorithm[S]
-) -> tuple[S | None, list[Decision]]:
+    bucket: Bucket | None, requests: Iterable[ResolvedRequest], algorithm: TokenBucket
+) -> tuple[Bucket | None, list[Decision]]:
     """Decide requests that share a bucket, in the order given.
 
-    Requests without a limit may be decided with a state of None: they touch no bucket.
+    Requests without a limit may be decided without a bucket: they touch none.
 
     Args:
-        state: the state of the bucket before, as the algorithm returned it; None if it was never charged.
+        bucket: the bucket before; None if it was never charged.
         requests: the requests.
-        algorithm: the algorithm; the jobs enforce `quota.algorithms.token_bucket.TokenBucket`.
+        algorithm: the window and the deduplication in force.
 
     Returns:
-        The state of the bucket afterwards, and one decision per request.
+        The bucket afterwards, and one decision per request.
     """
     decisions = []
     for resolved in requests:
-        state, admission = algorithm.admit(state, resolved)
-        decisions.append(_decision(resolved, admission))
-    return state, decisions
+        bucket, admission = algorithm.admit(bucket, resolved)
+        decisions.append(decision_of(resolved, admission))
+    return bucket, decisions
 
 
-def _decision(resolved: ResolvedRequest, admission: Admission) -> Decision:
+def decision_of(resolved: ResolvedRequest, admission: Admission) -> Decision:
+    """Return the decision on a request from the answer of its bucket."""
     record, request, resolution = resolved.record, resolved.request, resolved.resolution
     quota, repeats = admission.quota, admission.repeats
     verdict = _Answer.of(request, admission.admitted, admission.controller_throttle_ms)

@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from quota.admission.decide import decide
 from quota.algorithms.deduplication import Deduplication
-from quota.algorithms.registry import AlgorithmName, make_algorithm
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.errors import BadInput
 from quota.records.decision import Outcome
 from quota.records.quota import Window
+from quota.whatif.rates import AlgorithmName, make_algorithm
 from tests.support.factories import PERMISSIVE, STRICT, resolved
 
 KIP = Window(num=100)

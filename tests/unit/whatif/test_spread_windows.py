@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quota.algorithms.spread_windows import NO_SPREAD, SpreadWindows
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records.quota import Window
+from quota.whatif.spread_windows import NO_SPREAD, SpreadWindows
 from tests.support.factories import resolved
 
 KIP = Window(num=100)
