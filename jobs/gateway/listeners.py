@@ -8,7 +8,7 @@ from quota.gateway.addresses import Addresses
 from quota.settings.gateway import GatewaySettings
 from quota.settings.types import MAX_PORT
 from quota.text import plural
-from quota.wire.address import Address
+from quota.wire.protocol import Address
 
 _ANY_ADDRESS = frozenset({"0.0.0.0", "::", "*"})  # noqa: S104 these are rejected
 

@@ -34,7 +34,7 @@ from quota.timeline.resolution import Resolution
 from quota.whatif.backtest import Effect, differing_fields
 from quota.whatif.rates import Algorithm, decide_next
 from quota.whatif.recorded import resolve_again, resolved_to
-from schemas.source import SOURCE
+from schemas.kafka import SOURCE
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,7 @@ from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from quota.whatif.advice import Advice, make_advice, quota_records
 from quota.whatif.rates import AlgorithmName, make_algorithm
-from quota.whatif.recommendation import SizingInput, divide_capacity
-from quota.whatif.tenancy import Tenancy
+from quota.whatif.recommendation import SizingInput, Tenancy, divide_capacity
 
 NAME = "recommend"
 

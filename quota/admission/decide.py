@@ -1,14 +1,17 @@
-"""The decision: a fold over the requests of one bucket, in order (KIP-599)."""
+"""The decision: a fold over the requests of one bucket, in order (KIP-599, ADR 0002)."""
 
 from collections.abc import Iterable, Sequence
-from typing import Self
+from typing import NamedTuple, Self, TypeVar
 
 import msgspec
 
 from quota.algorithms.token_bucket import Admission, Bucket, TokenBucket
-from quota.records.decision import Decision, ErrorCode, Outcome, Repeat, Shadow, TopicDecision
+from quota.errors import ErrorCode
+from quota.records.decision import Decision, Outcome, Repeat, Shadow, TopicDecision
 from quota.records.request import MutationRequest, TopicMutation
 from quota.timeline.resolution import ResolvedRequest
+
+T = TypeVar("T")
 
 _ADMITTED = (ErrorCode.NONE.value, ErrorCode.NONE.name, None)
 _REFUSED = (
@@ -17,6 +20,31 @@ _REFUSED = (
     "The throttling quota has been exceeded.",
 )
 """`_ADMITTED`, `_REFUSED`: Kafka's error code, error name and message of a topic."""
+
+
+class Position(NamedTuple):
+    """The position of a record in its bucket: its timestamp (epoch ms), and where it is in Kafka."""
+
+    timestamp: int
+    topic: str
+    partition: int
+    offset: int
+
+
+def in_order(items: Iterable[tuple[Position, T]]) -> list[T]:
+    """Return the items of one bucket's records, sorted by (timestamp, topic, partition, offset).
+
+    Within a partition the offset takes precedence, even if a broker's clock stepped back, so the requests of one
+    partition are decided in the same order however the stream is cut into batches.
+    """
+    newest: dict[tuple[str, int], int] = {}
+    ordered = []
+    for position, item in sorted(items, key=lambda pair: pair[0].offset):
+        timestamp, topic, partition, offset = position
+        latest = newest[topic, partition] = max(timestamp, newest.get((topic, partition), timestamp))
+        ordered.append(((latest, topic, partition, offset), item))
+    ordered.sort(key=lambda pair: pair[0])
+    return [item for _, item in ordered]
 
 
 def decide(

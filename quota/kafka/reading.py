@@ -5,14 +5,16 @@ from functools import cached_property
 from typing import cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ClusterMetadata, OffsetSpec, TopicMetadata
+from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, OffsetSpec, ResourceType, TopicMetadata
 
+from quota.errors import ClusterError
 from quota.kafka.clients import client_config, cluster_errors, retry
 from quota.kafka.timing import Deadline
+from quota.records.quota import Window
 from quota.records.quota_log import Cluster
 from quota.records.record import Source
 from quota.settings.connection import Connection
-from quota.wire.address import Address
+from quota.wire.protocol import Address
 
 Partition = tuple[str, int]
 """A topic, and the number of a partition."""
@@ -44,6 +46,36 @@ def read_cluster(connection: Connection, timeout_seconds: float) -> Cluster:
         if topic.error is None
     }
     return Cluster({name: [each if each >= 0 else None for each in found] for name, found in leaders.items()})
+
+
+def read_broker_configs(client: AdminClient, timeout_seconds: float) -> dict[str, str]:
+    """Return the configs of one broker by their names; all brokers should have the same.
+
+    Raises:
+        KafkaException: no broker answers in time, or it does not return its configs.
+        ClusterError: the metadata contain no brokers.
+    """
+    nodes = client.list_topics(timeout=timeout_seconds).brokers
+    if not nodes:
+        raise ClusterError("the cluster's metadata contain no brokers")
+    resource = ConfigResource(ResourceType.BROKER, str(min(nodes)))
+    (found,) = client.describe_configs([resource], request_timeout=timeout_seconds).values()
+    return {name: entry.value for name, entry in found.result().items() if entry.value is not None}
+
+
+def read_window(connection: Connection, timeout_seconds: float) -> Window:
+    """Return the window of a broker's controller quotas, which determines the bursts there.
+
+    Raises:
+        ClusterError: no broker can be reached, or it does not return its configs.
+    """
+    config = client_config(connection)
+    with cluster_errors(f"read the window of Kafka at {connection}", config, connection=connection):
+        configs = read_broker_configs(AdminClient(config), timeout_seconds)
+    num, size = (configs.get(f"controller.quota.window.{name}") for name in ("num", "size.seconds"))
+    if num is None or size is None:
+        raise ClusterError("the brokers have no controller.quota.window.num, which requires Kafka 2.7")
+    return Window(int(num), int(size))
 
 
 def topic_partitions(client: Consumer | Producer, topic: str, timeout_seconds: float) -> list[int]:
