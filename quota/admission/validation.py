@@ -23,7 +23,9 @@ def valid_request(record: Record, policy: Policy) -> MutationRequest:
         BadRecord: the record is invalid; the message names the field and the value.
     """
     if record.size > policy.max_bytes:
-        codec.check_text((record.value or b"")[: policy.max_bytes], whole=False)
+        # Of the part that the dead letter holds, so that its error tells whether that is text.
+        kept = max(0, policy.max_bytes - len(record.key or b""))
+        codec.check_text((record.value or b"")[:kept], whole=False)
         raise BadRecord(
             f"value: key and value together are larger than the {policy.max_bytes} bytes "
             "that limits.max_request_bytes allows"

@@ -5,7 +5,6 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from quota.settings.security.files import CertificateFile, KeyFile, Secret
 from quota.settings.types import MAX_PORT, Address, AddressOrEmpty, Count, Name, NameList, Seconds, Section
 
 _LISTENER = re.compile(r"(?P<port>[0-9]{1,5})=(?P<host>[^=\s]+):(?P<broker_port>[0-9]{1,5})")
@@ -69,13 +68,13 @@ class GatewaySettings(Section):
     drain_seconds: Seconds = 30.0
     """Time in seconds, above 0 and up to 86,400, that mutations may take to finish when the gateway is stopped."""
 
-    ssl_certificate_location: CertificateFile = ""
+    ssl_certificate_location: str = ""
     """Path of the gateway's certificate with its chain (PEM). Empty for clients without TLS."""
 
-    ssl_key_location: KeyFile = ""
+    ssl_key_location: str = ""
     """Path of its private key (PEM, PKCS#8). Required with `ssl_certificate_location`."""
 
-    ssl_key_password: Secret = SecretStr("")
+    ssl_key_password: SecretStr = SecretStr("")
     """Password of an encrypted private key, or `file:` and the path of a file with only the password."""
 
     @property

@@ -4,7 +4,6 @@ import ipaddress
 import socket
 from collections.abc import Callable
 from datetime import tzinfo
-from pathlib import Path
 from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, model_validator
@@ -12,12 +11,9 @@ from pydantic import AfterValidator, Field, model_validator
 from quota.errors import BadInput
 from quota.observation.log_time import parse_zone
 from quota.observation.principals import PrincipalRules
-from quota.settings.security.files import SecretFile
 from quota.settings.types import MAX_PORT, Count, Name, NameList, Pattern, Seconds, SecondsOrZero, Section
 
 ExpiringTable: TypeAlias = Literal["decisions", "dead_letters"]
-
-_MIN_TOKEN_CHARS = 16
 
 
 def _checked_by(parse: Callable[[str], object]) -> AfterValidator:
@@ -134,17 +130,8 @@ class DashboardSettings(Section):
     hosts: NameList = []
     """Host names by which browsers may reach the page, besides its address and localhost. Separated by commas."""
 
-    token_file: SecretFile = ""
+    token_file: str = ""
     """Path of a file with only a token of 16 or more characters, which a browser must present."""
-
-    @property
-    def token(self) -> str:
-        """The token, without white space around it; empty if none is needed.
-
-        Raises:
-            OSError: the file cannot be read.
-        """
-        return Path(self.token_file).read_text(encoding="utf-8").strip() if self.token_file else ""
 
     @property
     def is_local(self) -> bool:
@@ -162,6 +149,4 @@ class DashboardSettings(Section):
                 f"address: {self.address} is reachable from other machines, which requires token_file; "
                 "dashboard --token-file FILE sets it, too"
             )
-        if self.token_file and len(self.token) < _MIN_TOKEN_CHARS:
-            raise ValueError(f"token_file: its token has fewer than {_MIN_TOKEN_CHARS} characters")
         return self

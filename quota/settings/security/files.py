@@ -39,11 +39,6 @@ def read_certificates(path: str) -> str:
     return "".join(f"{each}\n" for each in _CERTIFICATE.findall(read_text(path)))
 
 
-def _check_readable(path: str) -> str:
-    read_text(path)
-    return path
-
-
 def _check_certificate(path: str) -> str:
     if path and not read_certificates(path):
         raise ValueError("not a certificate in PEM format")
@@ -64,7 +59,6 @@ def _check_secret(secret: SecretStr) -> SecretStr:
 
 Secret = Annotated[SecretStr, AfterValidator(_check_secret)]
 """A secret, or `file:` and the path of a file with only the secret."""
-SecretFile = Annotated[str, AfterValidator(_check_readable)]
 CertificateFile = Annotated[str, AfterValidator(_check_certificate)]
 KeyFile = Annotated[str, AfterValidator(_check_key)]
 
