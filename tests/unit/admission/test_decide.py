@@ -40,44 +40,32 @@ def test_the_worked_example_of_kip_599():
     assert bucket == Bucket(-80, 12_000, Quota(5))
 
 
-def test_kafkas_own_case_with_windows_of_two_seconds():
-    """Kafka's TokenBucketTest: Q=5, W=2, S=10; 100 - 60 = 40, two seconds: 50 - 5 = 45, two seconds: 55 - 60 = -5."""
-    _, decisions = decide_all(
-        resolved(60, at=0),
-        resolved(5, at=2000),
-        resolved(60, at=4000),
-        algorithm=TokenBucket(Window(num=10, size_seconds=2)),
-    )
-    assert [(each.tokens_before, each.tokens) for each in decisions] == [(100, 40), (50, 45), (55, -5)]
-
-
-def test_kafkas_own_strict_case():
-    """Kafka's StrictControllerMutationQuotaTest: Q=10, S=10; 90 twice, then refused for 8 s, 5 s later for 3 s."""
-    _, decisions = decide_all(
-        resolved(90, rate=10.0),
-        resolved(90, rate=10.0),
-        resolved(90, rate=10.0),
-        resolved(90, rate=10.0, at=5000),
-        algorithm=TokenBucket(Window(num=10)),
-    )
-    assert [(each.outcome, each.tokens, each.throttle_time_ms) for each in decisions] == [
-        (Outcome.ADMITTED, 10, 0),
-        (Outcome.ADMITTED, -80, 0),
-        (Outcome.REJECTED, -80, 8000),
-        (Outcome.REJECTED, -30, 3000),
-    ]
-
-
-def test_kafkas_own_permissive_case():
-    """In permissive mode the third is charged too, and throttled for 17 s."""
-    _, decisions = decide_all(
-        *[resolved(90, rate=10.0, api_version=PERMISSIVE) for _ in range(3)], algorithm=TokenBucket(Window(num=10))
-    )
-    assert [(each.outcome, each.tokens, each.throttle_time_ms) for each in decisions] == [
-        (Outcome.ADMITTED, 10, 0),
-        (Outcome.ADMITTED, -80, 8000),
-        (Outcome.ADMITTED, -170, 17_000),
-    ]
+@pytest.mark.parametrize(
+    ("window", "requests", "steps"),
+    [
+        # TokenBucketTest: Q=5, W=2, S=10.
+        (
+            Window(num=10, size_seconds=2),
+            [resolved(60, at=0), resolved(5, at=2000), resolved(60, at=4000)],
+            [("ADMITTED", 100 - 60, 0), ("ADMITTED", 50 - 5, 0), ("ADMITTED", 55 - 60, 0)],
+        ),
+        # StrictControllerMutationQuotaTest: Q=10, S=10; 90 twice, then refused for 8 s, 5 s later for 3 s.
+        (
+            Window(num=10),
+            [resolved(90, rate=10.0, at=at) for at in (0, 0, 0, 5000)],
+            [("ADMITTED", 10, 0), ("ADMITTED", -80, 0), ("REJECTED", -80, 8000), ("REJECTED", -30, 3000)],
+        ),
+        # In permissive mode the third is charged too, and throttled for 17 s.
+        (
+            Window(num=10),
+            [resolved(90, rate=10.0, api_version=PERMISSIVE)] * 3,
+            [("ADMITTED", 10, 0), ("ADMITTED", -80, 8000), ("ADMITTED", -170, 17_000)],
+        ),
+    ],
+)
+def test_kafkas_own_cases(window, requests, steps):
+    _, decisions = decide_all(*requests, algorithm=TokenBucket(window))
+    assert [(each.outcome.value, each.tokens, each.throttle_time_ms) for each in decisions] == steps
 
 
 def test_a_bucket_at_zero_admits():

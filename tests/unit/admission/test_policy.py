@@ -29,72 +29,75 @@ def outcomes(decisions):
     return [(each.outcome.value, each.tokens, each.throttle_time_ms) for each in decisions]
 
 
-def test_a_burst_of_a_quota_replaces_that_of_the_windows():
-    """100 instead of 500: 80 and 80 leave -60, which 5/s pays in 12 s."""
-    found = answers([(0, [80, 80, 80], {})], alice(controller_mutation_burst=100))
-    assert outcomes(found) == [("PARTIAL", -60, 12_000)]
-    assert found[0].burst == 100
+RESET = {"bucket": {"user": "alice"}, "effective_at": 5_000}
+STEPS = {
+    # 100 instead of 500: 80 and 80 leave -60, which 5/s pays in 12 s.
+    "a burst of a quota replaces that of the windows": (
+        [alice(controller_mutation_burst=100)],
+        [(0, [80, 80, 80], "PARTIAL", -60, 12_000)],
+    ),
+    # Full with 500, at most 10 from 1000 on: 4 leaves 6, and 2 s later it is full with 10 again.
+    "a lowered burst takes effect at its timestamp": (
+        [alice(), alice(controller_mutation_burst=10, effective_at=1000)],
+        [(0, [0], "ADMITTED", 500, 0), (1000, [4], "ADMITTED", 6, 0), (3000, [1], "ADMITTED", 9, 0)],
+    ),
+    # The burst is 10 until 1000; from then on it is refilled at 5/s.
+    "a raised burst is not retroactive": (
+        [alice(controller_mutation_burst=10), alice(controller_mutation_burst=400, effective_at=1000)],
+        [(0, [0], "ADMITTED", 10, 0), (3000, [0], "ADMITTED", 20, 0)],
+    ),
+    # 10,500 from a bucket of 500 would be 2,000 s of debt; a minute of it is 300.
+    "debt is bounded by the quota's option": (
+        [alice(max_debt_ms=60_000)],
+        [
+            (0, [10_500], "ADMITTED", -300, 0),
+            (0, [1], "REJECTED", -300, 60_000),
+            (59_999, [1], "REJECTED", pytest.approx(-0.005), 1),
+            (60_000, [1], "ADMITTED", -1, 0),
+        ],
+    ),
+    # The bound of 300 from 10 s on: zero again at 70 s, with any refusals in between.
+    "a bound on debt set later forgives the excess at its timestamp": (
+        [alice(), alice(max_debt_ms=60_000, effective_at=10_000)],
+        [
+            (0, [10_500], "ADMITTED", -10_000, 0),
+            (9_000, [1], "REJECTED", -9_955, 1_991_000),
+            (10_000, [1], "REJECTED", -300, 60_000),
+            (20_000, [1], "REJECTED", -250, 50_000),
+            (69_999, [1], "REJECTED", pytest.approx(-0.005), 1),
+            (70_000, [1], "ADMITTED", -1, 0),
+        ],
+    ),
+    "a reset bucket is as if never seen": (
+        [alice(), RESET],
+        [
+            (0, [10_500], "ADMITTED", -10_000, 0),
+            (4_999, [1], "REJECTED", -9_975.005, 1_995_001),
+            (5_000, [1], "ADMITTED", 499, 0),
+        ],
+    ),
+    "a reset works once": (
+        [alice(), RESET],
+        [(0, [560], "ADMITTED", -60, 0), (5_000, [560], "ADMITTED", -60, 0), (5_000, [1], "REJECTED", -60, 12_000)],
+    ),
+    "the end of shadow forgives nothing": (
+        [alice(shadow=True), alice(effective_at=1000)],
+        [(0, [560], "ADMITTED", -60, 0), (1000, [1], "REJECTED", -55, 11_000)],
+    ),
+}
+"""The records of the quota log, and requests: their times, costs, and the outcome, tokens and throttle time of each."""
 
 
-def test_a_lowered_burst_takes_effect_at_its_timestamp():
-    """Full with 500, at most 10 from 1000 on: 4 leaves 6, and 2 s later it is full with 10 again."""
-    found = answers(
-        [(0, [0], {}), (1000, [4], {}), (3000, [1], {})],
-        alice(),
-        alice(controller_mutation_burst=10, effective_at=1000),
-    )
-    assert outcomes(found) == [("ADMITTED", 500, 0), ("ADMITTED", 6, 0), ("ADMITTED", 9, 0)]
-
-
-def test_a_raised_burst_is_not_retroactive():
-    """The burst is 10 until 1000; from then on it is refilled at 5/s."""
-    found = answers(
-        [(0, [0], {}), (3000, [0], {})],
-        alice(controller_mutation_burst=10),
-        alice(controller_mutation_burst=400, effective_at=1000),
-    )
-    assert [each.tokens for each in found] == [10, 20]
-
-
-def test_debt_is_bounded_by_the_quotas_option():
-    """10,500 from a bucket of 500 would be 2,000 s of debt; a minute of it is 300."""
-    found = answers(
-        [(0, [10_500], {}), (0, [1], {}), (59_999, [1], {}), (60_000, [1], {})],
-        alice(max_debt_ms=60_000),
-    )
-    assert [(each.outcome.value, each.throttle_time_ms) for each in found] == [
-        ("ADMITTED", 0),
-        ("REJECTED", 60_000),
-        ("REJECTED", 1),
-        ("ADMITTED", 0),
-    ]
-    assert found[0].tokens == -300
-
-
-def test_a_bound_on_debt_set_later_forgives_the_excess_at_its_timestamp():
-    """-10,000 at 0; the bound of 300 from 10 s: zero again at 70 s, with any refusals in between."""
-    requests = [(0, [10_500], {}), *[(at, [1], {}) for at in (9_000, 10_000, 20_000, 69_999, 70_000)]]
-    found = answers(requests, alice(), alice(max_debt_ms=60_000, effective_at=10_000))
-    assert [each.throttle_time_ms for each in found] == [0, 1_991_000, 60_000, 50_000, 1, 0]
-    assert found[-1].outcome.value == "ADMITTED"
+@pytest.mark.parametrize("name", STEPS)
+def test_the_options_of_a_quota_step_by_step(name):
+    quotas, steps = STEPS[name]
+    found = answers([(at, sizes, {}) for at, sizes, *_ in steps], *quotas)
+    assert outcomes(found) == [(outcome, tokens, throttle) for _, _, outcome, tokens, throttle in steps]
 
 
 def test_old_clients_debt_is_bounded_too():
     found = answers([(0, [10_500], {"api_version": PERMISSIVE})], alice(max_debt_ms=60_000))
     assert outcomes(found) == [("ADMITTED", -300, 60_000)]
-
-
-def test_a_reset_bucket_is_as_if_never_seen():
-    """-10,000 at 0; reset at 5 s: full with 500."""
-    requests = [(0, [10_500], {}), (4_999, [1], {}), (5_000, [1], {})]
-    found = answers(requests, alice(), {"bucket": {"user": "alice"}, "effective_at": 5_000})
-    assert outcomes(found) == [("ADMITTED", -10_000, 0), ("REJECTED", -9_975.005, 1_995_001), ("ADMITTED", 499, 0)]
-
-
-def test_a_reset_works_once():
-    requests = [(0, [560], {}), (5_000, [560], {}), (5_000, [1], {})]
-    found = answers(requests, alice(), {"bucket": {"user": "alice"}, "effective_at": 5_000})
-    assert outcomes(found)[1:] == [("ADMITTED", -60, 0), ("REJECTED", -60, 12_000)]
 
 
 @pytest.mark.parametrize(
@@ -163,12 +166,6 @@ def test_a_quota_in_shadow_admits_and_reports_what_it_would_have_done(where):
 def test_a_client_without_a_quota_has_no_shadow():
     (found,) = answers([(0, [1], {})], policy=Policy(shadow=True))
     assert (found.outcome.value, found.shadow, found.quota) == ("ADMITTED", None, None)
-
-
-def test_the_end_of_shadow_forgives_nothing():
-    found = answers([(0, [560], {}), (1000, [1], {})], alice(shadow=True), alice(effective_at=1000))
-    assert outcomes(found) == [("ADMITTED", -60, 0), ("REJECTED", -55, 11_000)]
-    assert found[1].shadow is None
 
 
 def test_an_exempt_user_touches_no_bucket_and_the_decision_says_so():

@@ -114,17 +114,6 @@ class TestOrder:
         assert on.keys_seen() == [0, 0, 3]
         assert ["responses" in each for each in on.answers()] == [True, False]
 
-    @pytest.mark.parametrize("version", range(3, 14))
-    def test_acks_are_read_in_all_versions_of_produce(self, play, version):
-        """They come after a transactional id of any length, which may be null."""
-        on = play()
-        for transaction in (None, "", "t" * 2000):
-            for acks in (0, 1):
-                message = {"transactionalId": transaction, "acks": acks, "timeoutMs": 1, "topicData": []}
-                on.send(0, version, message)
-        on.serve()
-        assert (len(on.seen), len(on.answers())) == (6, 3)
-
     def test_an_unexpected_response_closes_the_connection(self, play):
         """The response has a different correlation id, or none is expected."""
         on = play()

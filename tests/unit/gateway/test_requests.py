@@ -38,14 +38,6 @@ def test_a_request_that_is_read_whole_has_8_mb_at_most(play, key, protocol):
     assert on.channel.held_bytes < 100
 
 
-def test_an_array_with_a_wrong_length_is_malformed(play):
-    """Two billion topics in a few bytes."""
-    body = struct.pack(">i", 2**31 - 1)
-    frame = struct.pack(">hhih", 19, 4, 1, -1) + body + bytes(20)
-    with pytest.raises(Malformed, match="2147483647 elements are claimed"):
-        play().send_bytes(len(frame).to_bytes(4) + frame)
-
-
 def test_a_request_of_too_many_elements_is_malformed(play):
     """Reading it would delay other clients."""
     on = play()

@@ -48,10 +48,6 @@ def test_the_sender_and_content_of_a_request_are_restored():
     assert kept.timestamp == 7
 
 
-def test_an_old_client_is_restored_as_one():
-    assert restore_request(recorded(resolved(1, api_version=PERMISSIVE))).mode is Mode.PERMISSIVE
-
-
 @pytest.mark.parametrize(
     ("purgatory_ms", "request_throttle_ms", "expected_ms"),
     [(0, 0, 12_000), (5_000, 0, 7_000), (20_000, 0, 0), (5_000, 9_000, 9_000), (0, 20_000, 20_000)],
@@ -69,10 +65,6 @@ def test_in_shadow_the_would_be_throttle_time_gives_the_time_in_purgatory():
     kept = recorded(original, resolved(560))
     assert (kept.throttle_time_ms, kept.shadow.throttle_time_ms) == (0, 7_000)
     assert recorded(resolved_to(kept, original.resolution), resolved(560)) == kept
-
-
-def test_admitted_topics_are_listed():
-    assert recorded(resolved(560, 80)).admitted == [True, False]
 
 
 def test_a_repeat_is_restored_as_one():
