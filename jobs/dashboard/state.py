@@ -9,7 +9,7 @@ from jobs.dashboard.load import Load
 from jobs.dashboard.quota_changes import QuotaChanges
 from jobs.dashboard.tenants import MAX_TENANTS, Tenants
 from jobs.metrics.counts import MutationCounts
-from quota.admission.resolve import Quotas
+from quota.callbacks.timeline import CallbackTimeline
 from quota.explanation.explanation import Neighbours
 from quota.kafka.requests import ReceivedAnswer
 from quota.records.dead_letter import DeadLetter
@@ -70,7 +70,7 @@ class LiveState:
                 self._changes.add(entry, self._seq)
             self._entries = [*self._entries, *entries]
 
-    def refresh(self, now: int, quotas: Quotas | None, *, changed: bool) -> None:
+    def refresh(self, now: int, quotas: CallbackTimeline | None, *, changed: bool) -> None:
         """Update everything to the current time.
 
         Args:

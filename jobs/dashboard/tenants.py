@@ -7,8 +7,9 @@ import msgspec
 from jobs.dashboard.load import SPAN_MS, WIDTH_MS, Load, start_of
 from jobs.metrics.counts import MutationCounts
 from quota.admission.policy import Policy
-from quota.admission.resolve import Quotas, resolve_quota
+from quota.admission.resolve import resolve_quota
 from quota.algorithms.token_bucket import Bucket, tokens_at
+from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
 from quota.records.decision import Decision
 from quota.records.quota import Limit, Window
@@ -124,7 +125,7 @@ class Tenants:
             tenant.retry_at = max(tenant.retry_at, decision.retry_at)
             self._count_throttled(tenant, decision.timestamp, min(decision.retry_at, self._counted_until), seq)
 
-    def refresh(self, now: int, quotas: Quotas | None, seq: int, *, changed: bool) -> None:
+    def refresh(self, now: int, quotas: CallbackTimeline | None, seq: int, *, changed: bool) -> None:
         """Compute the rows that decisions or a quota change affect, and drop tenants without requests for an hour.
 
         Args:
@@ -161,7 +162,7 @@ class Tenants:
         """Return the number of tenants with a throttled sender at `now` (epoch ms)."""
         return sum(each.retry_at > now for each in self._tenants.values())
 
-    def _row(self, key: str, tenant: _Tenant, now: int, quotas: Quotas | None) -> TenantRow:
+    def _row(self, key: str, tenant: _Tenant, now: int, quotas: CallbackTimeline | None) -> TenantRow:
         last = tenant.last
         tags = last.tags
         resolution = self._resolve(last, now, quotas)
@@ -180,7 +181,7 @@ class Tenants:
             *tenant.counts(now),
         )
 
-    def _resolve(self, last: Decision, now: int, quotas: Quotas | None) -> Resolution | None:
+    def _resolve(self, last: Decision, now: int, quotas: CallbackTimeline | None) -> Resolution | None:
         """Return the current quota of the last sender; None if it belongs to another bucket or is unknown."""
         if quotas is None:
             return None

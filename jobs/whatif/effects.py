@@ -26,7 +26,7 @@ from pyspark.sql.types import (
 from jobs.spark.bucket_order import in_bucket_order, record_batch
 from jobs.spark.worker import prepare_worker
 from quota.admission.policy import Policy
-from quota.admission.resolve import Quotas
+from quota.callbacks.timeline import CallbackTimeline
 from quota.records import codec
 from quota.records.decision import Decision
 from quota.records.entity import Tags
@@ -42,7 +42,7 @@ class Candidate:
     """Quotas, an algorithm and a policy to evaluate."""
 
     name: str
-    quotas: Quotas
+    quotas: CallbackTimeline
     algorithm: Algorithm
     policy: Policy
     enforces_shadow: bool = True

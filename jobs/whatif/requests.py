@@ -7,13 +7,13 @@ from rich.console import Console
 from rich.text import Text
 
 from jobs.whatif.simulate import open_lines
+from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput, MutationQuotaError
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision
 from quota.settings import Settings
 from quota.text import plural
-from quota.timeline.timeline import QuotaTimeline
 from quota.whatif.rates import AlgorithmName, make_algorithm
 from quota.whatif.simulation import simulate
 
@@ -41,7 +41,7 @@ def read_requests(settings: Settings, file: str, since: int | None = None, until
     requests = _Requests()
     with open_lines(file) as lines, Console(stderr=True).status(Text(f"reading {file}")):
         algorithm = make_algorithm(AlgorithmName.TOKEN_BUCKET, settings.quota.window)
-        for answer in simulate(lines, QuotaTimeline(), algorithm, settings.topics.requests, settings.policy):
+        for answer in simulate(lines, CallbackTimeline(), algorithm, settings.topics.requests, settings.policy):
             if isinstance(answer, DeadLetter):
                 requests.skip(answer)
             else:

@@ -1,33 +1,21 @@
 """The resolution of a record: the valid request with its quota, or a dead letter."""
 
-from typing import Protocol
-
 from msgspec.structs import replace
 
 from quota.admission.policy import Policy
 from quota.admission.validation import valid_request
+from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
 from quota.records.dead_letter import DeadLetter, make_dead_letter
 from quota.records.record import Record
 from quota.timeline.resolution import EXEMPT, Resolution, ResolvedRequest
 
 
-class Quotas(Protocol):
-    """The quotas over time: a `QuotaTimeline` or a `CallbackTimeline`."""
-
-    def resolve(self, user: str, client_id: str, at: int) -> Resolution:
-        """Return the quota of a request with this user and client-id, as of `at` (epoch ms).
-
-        Raises:
-            BadRecord: a callback failed.
-        """
-
-
-def resolve(record: Record, quotas: Quotas, policy: Policy) -> ResolvedRequest | DeadLetter:
+def resolve(record: Record, quotas: CallbackTimeline, policy: Policy) -> ResolvedRequest | DeadLetter:
     """Return the valid request of a record with its quota, or a dead letter.
 
-    The quota is that of the record's
-    timestamp, or for an observed request that of the time at which the broker received it.
+    The quota is that of the record's timestamp, or for an observed request that of the time at which the broker
+    received it.
     """
     try:
         request = valid_request(record, policy)
@@ -39,7 +27,7 @@ def resolve(record: Record, quotas: Quotas, policy: Policy) -> ResolvedRequest |
     return ResolvedRequest(record, request, resolution if request.observed is None else in_shadow(resolution))
 
 
-def resolve_quota(user: str, client_id: str, at: int, quotas: Quotas, policy: Policy) -> Resolution:
+def resolve_quota(user: str, client_id: str, at: int, quotas: CallbackTimeline, policy: Policy) -> Resolution:
     """Return the quota of a request as of `at` (epoch ms), with the policy's exempt users and shadow mode.
 
     Raises:

@@ -1,7 +1,8 @@
 """Recorded decisions, restored to the requests that they answered."""
 
 from quota.admission.policy import Policy
-from quota.admission.resolve import Quotas, in_shadow, resolve_quota
+from quota.admission.resolve import in_shadow, resolve_quota
+from quota.callbacks.timeline import CallbackTimeline
 from quota.records.decision import Decision
 from quota.records.record import Record
 from quota.records.request import STRICT_SINCE, Mode, MutationRequest, TopicDetails, TopicMutation
@@ -39,7 +40,7 @@ def restore_request(decision: Decision) -> MutationRequest:
     )
 
 
-def resolve_again(decision: Decision, quotas: Quotas, policy: Policy) -> Resolution:
+def resolve_again(decision: Decision, quotas: CallbackTimeline, policy: Policy) -> Resolution:
     """Return the quota of a decision's request under these quotas.
 
     Raises:

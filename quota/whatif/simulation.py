@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from quota.admission.policy import Policy
-from quota.admission.resolve import Quotas, resolve
+from quota.admission.resolve import resolve
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
 from quota.records import codec
@@ -35,7 +35,7 @@ _topic_decoder = msgspec.json.Decoder(_Topic)
 
 def simulate(
     lines: Iterable[bytes],
-    quotas: Quotas,
+    quotas: CallbackTimeline,
     algorithm: Algorithm,
     topic: str = "mutation-requests",
     policy: Policy = Policy(),  # noqa: B008 immutable

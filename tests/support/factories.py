@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from quota.admission.decide import decide
-from quota.admission.resolve import Quotas
 from quota.algorithms.token_bucket import Bucket, TokenBucket
+from quota.callbacks.timeline import CallbackTimeline
 from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity, Tags
 from quota.records.fields import BEGINNING
@@ -132,8 +132,8 @@ def timeline(*changes: tuple[QuotaEntity, float | None, int]) -> QuotaTimeline:
 class FixedQuotas:
     """A quota source whose quotas are all known from the beginning."""
 
-    quotas: Quotas
+    quotas: CallbackTimeline
 
-    def read_until(self, until: int) -> Quotas:  # noqa: ARG002 all are known at any time
+    def read_until(self, until: int) -> CallbackTimeline:  # noqa: ARG002 all are known at any time
         """Return the quotas."""
         return self.quotas
