@@ -128,7 +128,7 @@ def test_an_observed_request_is_decided_in_shadow_as_of_when_it_was_observed():
     assert decision.observed.error_codes == [0]
 
 
-def test_an_observed_request_from_the_future_is_a_dead_letter():
+def test_an_observed_request_from_the_future_is_decided_as_of_its_record():
     found = resolve(record(request_json(1, observed=observed(901)), timestamp=900), timeline(), Policy())
     assert found.record.timestamp == 900
 

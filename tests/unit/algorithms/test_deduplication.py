@@ -75,9 +75,21 @@ def test_a_request_is_forgotten_after_the_window_which_starts_with_the_first():
     assert [each.tokens for each in decisions] == [100, 300, 400, pytest.approx(0.005)]
 
 
-def test_a_repeat_with_an_earlier_timestamp_is_still_a_repeat():
-    _, (_, second) = decide_all(resolved(300, at=5000), resolved(300, at=4000, offset=1))
-    assert (second.tokens, second.repeats) == (200, Repeat("mutation-requests-0-0", 1))
+@pytest.mark.parametrize(
+    ("requests", "steps"),
+    [
+        # A repeat with an earlier timestamp is still a repeat.
+        ([resolved(300, at=5000), resolved(300, at=4000, offset=1)], [(200, False), (200, True)]),
+        # It is admitted although the bucket is now in debt.
+        ([resolved(300), resolved(300, request_id="s"), resolved(300)], [(200, False), (-100, False), (-100, True)]),
+        # A reset forgets requests, too.
+        ([resolved(300), resolved(300, at=10, reset_at=5)], [(200, False), (200, False)]),
+    ],
+)
+def test_a_repeat_is_recognized_by_its_bucket_alone(requests, steps):
+    _, decisions = decide_all(*requests)
+    assert [(each.tokens, each.repeats is not None) for each in decisions] == steps
+    assert {each.outcome for each in decisions} == {Outcome.ADMITTED}
 
 
 def test_a_refused_request_cost_nothing_and_is_decided_again():
@@ -106,11 +118,6 @@ def test_a_repeat_of_a_wholly_refused_request_is_not_a_repeat():
     ]
     assert [each.repeats for each in decisions] == [None] * 3
     assert len(bucket.admitted_requests) == 1
-
-
-def test_a_repeat_is_admitted_although_the_bucket_is_now_in_debt():
-    _, (_, _, again) = decide_all(resolved(300), resolved(300, request_id="s"), resolved(300))
-    assert (again.outcome, again.tokens, again.throttle_time_ms) == (Outcome.ADMITTED, -100, 0)
 
 
 def test_a_permissive_repeat_has_the_remaining_throttle_time():
@@ -152,11 +159,6 @@ def test_a_late_request_that_has_expired_does_not_count_towards_the_maximum():
         *requests, resolved(1, request_id="a", at=60_500), repeats=Deduplication(60_000, max_requests=2)
     )
     assert [each.repeats is not None for each in decisions] == [False, False, False, True]
-
-
-def test_a_reset_forgets_requests_too():
-    _, (_, after) = decide_all(resolved(300), resolved(300, at=10, reset_at=5))
-    assert (after.tokens_before, after.tokens, after.repeats) == (500, 200, None)
 
 
 def test_without_deduplication_requests_are_forgotten_at_the_next_charge():

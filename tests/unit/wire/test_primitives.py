@@ -37,22 +37,18 @@ def test_a_varint_may_have_more_bytes_than_it_needs():
     assert read_uvarint(bytes.fromhex("8000"), 0) == (0, 2)
 
 
-@pytest.mark.parametrize("data", ["8080808080", "ffffffffff01", "808080808000"])
-def test_a_varint_of_more_than_five_bytes_is_malformed(data):
-    with pytest.raises(Malformed, match="longer than 5 bytes"):
-        read_uvarint(bytes.fromhex(data), 0)
-
-
-@pytest.mark.parametrize("data", ["8080808008", "ffffffff0f", "ffffffff7f"])
-def test_a_varint_that_kafka_reads_as_negative_is_malformed(data):
-    with pytest.raises(Malformed, match=r"above 2\^31 - 1"):
-        read_uvarint(bytes.fromhex(data), 0)
-
-
-@pytest.mark.parametrize("data", ["", "80", "ffffffff"])
-def test_a_varint_may_end_early(data):
-    with pytest.raises(IndexError):
-        read_uvarint(bytes.fromhex(data), 0)
+@pytest.mark.parametrize(
+    ("some", "error", "reason"),
+    [
+        (["8080808080", "ffffffffff01", "808080808000"], Malformed, "longer than 5 bytes"),
+        (["8080808008", "ffffffff0f", "ffffffff7f"], Malformed, r"above 2\^31 - 1"),  # which Kafka reads as negative
+        (["", "80", "ffffffff"], IndexError, None),
+    ],
+)
+def test_bytes_that_are_no_varint(some, error, reason):
+    for data in some:
+        with pytest.raises(error, match=reason):
+            read_uvarint(bytes.fromhex(data), 0)
 
 
 @pytest.mark.parametrize("value", [-1, 2**31])

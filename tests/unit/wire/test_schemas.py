@@ -55,44 +55,41 @@ def test_a_folder_is_resolved_to_its_jar(jar):
     assert read_release(jar.parent) == "9.8.7"
 
 
-def test_a_folder_without_a_jar_is_rejected(tmp_path):
-    with pytest.raises(BadInput, match=f"{tmp_path} has 0 jars"):
-        read_schemas(tmp_path)
-
-
-def test_a_folder_with_two_jars_is_rejected(jar):
-    (jar.parent / "kafka-clients-9.8.8.jar").touch()
-    with pytest.raises(BadInput, match=f"{jar.parent} has 2 jars"):
-        read_schemas(jar.parent)
-
-
-def test_a_missing_jar_is_rejected(tmp_path):
-    with pytest.raises(BadInput, match=r"none\.jar cannot be read: No such file"):
-        read_schemas(tmp_path / "none.jar")
-
-
-def test_an_invalid_jar_is_rejected(tmp_path):
-    path = tmp_path / "kafka-clients-1.jar"
-    path.write_text("hello")
-    with pytest.raises(BadInput, match=f"{path} is not a jar"):
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (None, r"clients\.jar cannot be read: No such file"),
+        ("hello", r"clients\.jar is not a jar"),
+        ({"common/message/README.md": ""}, r"clients\.jar has no common/message"),
+        *(
+            ({"common/message/X.json": text}, r"clients\.jar")
+            for text in ('{"name": ', "[]", "{}", '{"name": "PingRequest"}', "\udcff".encode(errors="surrogateescape"))
+        ),
+    ],
+)
+def test_a_jar_without_schemas_is_rejected_with_its_path(tmp_path, content, error):
+    path = tmp_path / "clients.jar"
+    if isinstance(content, dict):
+        make_jar(path, content)
+    elif content:
+        path.write_text(content)
+    with pytest.raises(BadInput, match=f"{tmp_path}/{error}"):
         read_schemas(path)
 
 
-def test_a_jar_without_schemas_is_rejected(tmp_path):
-    path = make_jar(tmp_path / "other.jar", {"common/message/README.md": ""})
-    with pytest.raises(BadInput, match=f"{path} has no common/message"):
-        read_schemas(path)
+def test_a_jar_without_a_release_is_rejected(tmp_path):
+    path = make_jar(tmp_path / "other.jar", {})
     with pytest.raises(BadInput, match=f"{path} has no kafka/kafka-version.properties"):
         read_release(path)
 
 
-@pytest.mark.parametrize(
-    "text", ['{"name": ', "[]", "{}", '{"name": "PingRequest"}', "\udcff".encode(errors="surrogateescape")]
-)
-def test_an_invalid_schema_is_rejected(tmp_path, text):
-    path = make_jar(tmp_path / "kafka-clients-1.jar", {"common/message/X.json": text})
-    with pytest.raises(BadInput, match=f"{path}"):
-        read_schemas(path)
+def test_a_folder_has_one_jar_of_clients(tmp_path):
+    with pytest.raises(BadInput, match=f"{tmp_path} has 0 jars"):
+        read_schemas(tmp_path)
+    for release in "89":
+        (tmp_path / f"kafka-clients-9.8.{release}.jar").touch()
+    with pytest.raises(BadInput, match=f"{tmp_path} has 2 jars"):
+        read_schemas(tmp_path)
 
 
 def test_kafkas_own_jar(schemas, jars):
