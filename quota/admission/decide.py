@@ -50,17 +50,9 @@ def in_order(items: Iterable[tuple[Position, T]]) -> list[T]:
 def decide(
     bucket: Bucket | None, requests: Iterable[ResolvedRequest], algorithm: TokenBucket
 ) -> tuple[Bucket | None, list[Decision]]:
-    """Decide requests that share a bucket, in the order given.
+    """Decide requests that share a bucket, in the order given; return the bucket afterwards, and their decisions.
 
-    Requests without a limit may be decided without a bucket: they touch none.
-
-    Args:
-        bucket: the bucket before; None if it was never charged.
-        requests: the requests.
-        algorithm: the window and the deduplication in force.
-
-    Returns:
-        The bucket afterwards, and one decision per request.
+    A bucket that was never charged is None. Requests without a limit may be decided with None: they touch no bucket.
     """
     decisions = []
     for resolved in requests:

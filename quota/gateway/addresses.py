@@ -38,18 +38,9 @@ class Addresses:
         return [each for each in advertised if each not in self._by_advertised]
 
     def translate(self, protocol: Protocol, key: int, version: int, body: bytes) -> tuple[bytes, list[Address]]:
-        """Replace the broker addresses in the body of a response.
+        """Replace the broker addresses in a response of one of `NAMING_BROKERS`; return it, and those left out.
 
         Brokers whose addresses are not known are left out, so that clients wait for them as for brokers that are down.
-
-        Args:
-            protocol: the codecs.
-            key: one of `NAMING_BROKERS`.
-            version: the version of the response.
-            body: the response without its header.
-
-        Returns:
-            The body, and the addresses left out.
 
         Raises:
             Malformed: the body is not a response of this API and version.

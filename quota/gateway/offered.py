@@ -43,10 +43,10 @@ class OfferedApis:
     """
 
     def __init__(self, protocol: Protocol, *, rewritten: bool, permissive: bool) -> None:
-        """Choose versions.
+        """Choose versions of a protocol.
 
         Args:
-            protocol: the protocol that the gateway knows.
+            protocol: the protocol.
             rewritten: whether the gateway rewrites brokers' addresses, and must not forward any other.
             permissive: whether clients may create, grow and delete topics by versions that are never refused.
         """

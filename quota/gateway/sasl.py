@@ -35,12 +35,7 @@ class SaslExchange:
     """One SASL exchange with one mechanism."""
 
     def __init__(self, mechanism: str, subject_claim: str = "sub") -> None:
-        """Start an exchange.
-
-        Args:
-            mechanism: one of `MECHANISMS`, which the broker has accepted.
-            subject_claim: the claim of an OAUTHBEARER token that names the user.
-        """
+        """Start an exchange by one of `MECHANISMS`; a claim of an OAUTHBEARER token names the user."""
         self._mechanism = mechanism
         self._subject_claim = subject_claim
         self._rounds = 0

@@ -37,11 +37,7 @@ class LogTime:
     """Reads the times of one log, whose lines are about in the order of their times."""
 
     def __init__(self, zone: tzinfo) -> None:
-        """Start at the beginning of a log.
-
-        Args:
-            zone: the time zone of times that name none.
-        """
+        """Start at the beginning of a log, whose times are in this zone where they name none."""
         self._zone = zone
         self._hours: dict[bytes, tuple[int, int]] = {}
         self._latest = 0

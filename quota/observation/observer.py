@@ -45,12 +45,7 @@ class Observer:
     """Turns logged requests, in the order of time, into mutation requests."""
 
     def __init__(self, sizes: TopicSizes, rules: PrincipalRules) -> None:
-        """Start at the beginning of a log.
-
-        Args:
-            sizes: the topics that exist before the log.
-            rules: the names of users by their principals.
-        """
+        """Start at the beginning of a log, with the topics before it and the names of users by their principals."""
         self.counts = Counts()
         self._sizes = sizes
         self._rules = rules

@@ -94,11 +94,7 @@ def _drop_nulls(fields: Any, steps: tuple[str, ...]) -> bool:  # noqa: ANN401 an
 
 
 def check_text(value: bytes, *, whole: bool = True) -> None:
-    """Check that bytes are UTF-8.
-
-    Args:
-        value: the bytes.
-        whole: false where the bytes are a prefix, which may end in the middle of a character.
+    """Check that bytes are UTF-8; where they are not the whole, they may end in the middle of a character.
 
     Raises:
         BadRecord: they are not; the message names the first invalid byte.

@@ -126,15 +126,6 @@ def decide_next(
     resolved: ResolvedRequest,
     algorithm: Algorithm,
 ) -> tuple[Any, Decision]:
-    """Decide the next request of a bucket by any of the algorithms.
-
-    Args:
-        state: the state of the bucket, as the algorithm returned it; None if it was never charged.
-        resolved: the request with its quota.
-        algorithm: the algorithm.
-
-    Returns:
-        The state afterwards, and the decision.
-    """
+    """Decide the next request of a bucket, whose state is None if it was never charged; return its state afterwards."""
     state, admission = algorithm.admit(state, resolved)
     return state, decision_of(resolved, admission)

@@ -21,11 +21,7 @@ class RequiredQuota:
     """The quota that the requests of one bucket require, in the bucket's order; computed in integers."""
 
     def __init__(self, window: Window) -> None:
-        """Start without requests.
-
-        Args:
-            window: the window that turns the quota into a burst.
-        """
+        """Start without requests; the window turns the quota into a burst."""
         self._window_ms = window.total_ms
         self._before_last = _SteepestLine()
         self._after_last = _SteepestLine()

@@ -17,10 +17,7 @@ _COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*')  # a string, which stays,
 
 
 def read_schemas(jar: Path) -> dict[str, Schema]:
-    """Return the schemas of a jar by the names of their messages, such as `CreateTopicsRequest`.
-
-    Args:
-        jar: a kafka-clients jar, or a folder with exactly one.
+    """Return the schemas by the names of their messages, of a kafka-clients jar, or of the one in a folder.
 
     Raises:
         BadInput: there is no such jar, or it has no schemas.
