@@ -53,17 +53,26 @@ def test_nothing_is_lost_while_it_counts(charges):
     assert of(*charges, window=Window(num=61)).total == sum(cost for _, cost in charges)
 
 
-def test_without_charges_the_rate_is_zero():
-    assert KIP.measure(1234) == 0
+ONE = RateMetric(Window(num=1))
+STEPS = [
+    (KIP, [], {1234: 0}),
+    # Kafka counts S - 1 whole windows and what has passed of the last: 560 by 99 s, then by 99.5, then none.
+    (KIP, [(560, 50_000)], {50_000: 560 / 99, 50_500: 560 / 99.5, 149_999: 560 / 99.999, 150_000: 0}),
+    # Began at 0, was charged last at 900: at 100,500 it counts, and so do its 100.5 s.
+    (KIP, [(5, 0), (5, 900)], {100_500: 10 / 100.5}),
+    # A single window has no time at its beginning and counts a millisecond.
+    (ONE, [(2, 7000)], {7000: 2000, 7500: 4}),
+    # Reading changes nothing.
+    (KIP, [(560, 0)], {200_000: 0, 0: 560 / 99}),
+]
+"""A metric, its charges and their times, and the rate at each time [mutations/s]."""
 
 
-def test_the_kips_burst_is_throttled_until_its_sample_has_expired():
-    """Kafka counts S - 1 whole windows and what has passed of the last: 560 by 99 s, then by 99.5, then none."""
-    metric = KIP.record(560, 50_000)
-    assert metric.measure(50_000) == 560 / 99
-    assert metric.measure(50_500) == 560 / 99.5
-    assert metric.measure(149_999) == 560 / 99.999
-    assert metric.measure(150_000) == 0
+@pytest.mark.parametrize(("metric", "charged", "rates"), STEPS)
+def test_the_rate_as_kafka_measures_it(metric, charged, rates):
+    for cost, at in charged:
+        metric = metric.record(cost, at)
+    assert {at: metric.measure(at) for at in rates} == rates
 
 
 def test_a_steady_rate_is_measured_exactly_once_all_windows_have_passed():
@@ -71,21 +80,3 @@ def test_a_steady_rate_is_measured_exactly_once_all_windows_have_passed():
     for second in range(500):
         metric = metric.record(5, second * 1000)
     assert metric.measure(500_000) == 99 * 5 / 99
-
-
-def test_a_sample_that_overlaps_the_oldest_window_counts_with_its_time():
-    """Began at 0, was charged last at 900: at 100,500 it counts, and so do its 100.5 s."""
-    metric = KIP.record(5, 0).record(5, 900)
-    assert metric.measure(100_500) == 10 / 100.5
-
-
-def test_reading_changes_nothing():
-    metric = KIP.record(560, 0)
-    metric.measure(200_000)
-    assert metric.measure(0) == 560 / 99
-
-
-def test_a_single_window_has_no_time_at_its_beginning_and_counts_a_millisecond():
-    metric = RateMetric(Window(num=1)).record(2, 7000)
-    assert metric.measure(7000) == 2000
-    assert metric.measure(7500) == 4

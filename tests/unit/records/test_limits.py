@@ -11,6 +11,7 @@ from tests.support.factories import record, request_json, timeline
 POLICY = Policy(max_topics=3, max_name_chars=10)
 FITS = "ü" * 10
 """As many characters as may be, and twice as many bytes."""
+TOPICS = "topics: more than the 3 that a request may have (4)"
 
 
 def resolve_value(value):
@@ -28,24 +29,20 @@ def named(name):
     return {"topics": [{"name": "short", "partitions": 1}, {"name": name, "partitions": 1}]}
 
 
-def test_the_maximum_of_topics_is_decided_and_one_more_is_not():
-    assert isinstance(resolve_value(request_json(1, 1, 1)), ResolvedRequest)
-    assert error_of(request_json(1, 1, 1, 1)) == "topics: more than the 3 that a request may have (4)"
+LONG = "longer than the 10 characters that a name may have (11, value: 'xxxxxxxxxxx')"
 
 
-@pytest.mark.parametrize("field", ["user", "client_id", "request_id"])
-def test_the_length_of_names_is_bounded(field):
-    assert isinstance(resolve_value(request_json(1, **{field: FITS})), ResolvedRequest)
-    assert error_of(request_json(1, **{field: "x" * 11})) == (
-        f"{field}: longer than the 10 characters that a name may have (11, value: 'xxxxxxxxxxx')"
-    )
-
-
-def test_the_length_of_topic_names_is_bounded():
-    assert isinstance(resolve_value(request_json(**named(FITS))), ResolvedRequest)
-    assert error_of(request_json(**named("x" * 11))) == (
-        "topics[1].name: longer than the 10 characters that a name may have (11, value: 'xxxxxxxxxxx')"
-    )
+@pytest.mark.parametrize(
+    ("fits", "exceeds", "error"),
+    [
+        ({"topics": named("b")["topics"] + named("b")["topics"][:1]}, {"topics": named("b")["topics"] * 2}, TOPICS),
+        *(({name: FITS}, {name: "x" * 11}, f"{name}: {LONG}") for name in ("user", "client_id", "request_id")),
+        (named(FITS), named("x" * 11), f"topics[1].name: {LONG}"),
+    ],
+)
+def test_what_is_at_a_limit_is_decided_and_what_exceeds_it_is_not(fits, exceeds, error):
+    assert isinstance(resolve_value(request_json(1, **fits)), ResolvedRequest)
+    assert error_of(request_json(1, **exceeds)) == error
 
 
 def test_an_enormous_name_is_not_repeated_in_the_error():

@@ -11,6 +11,10 @@ from quota.settings import load_settings
 from quota.settings.secrets import is_secret
 
 
+def storage_of(overrides):
+    return load_settings(overrides, environment={}, with_default_file=False).storage
+
+
 @pytest.fixture
 def object_store():
     """An empty server, and the paths and Authorization headers of its requests."""
@@ -45,18 +49,18 @@ def test_one_table_of_options_serves_spark_and_deltalake(object_store):
         "fs.s3a.secret.key": "the-secret",
     }
     overrides = [f"storage.options.{name}={value}" for name, value in options.items()]
-    settings = load_settings(["storage.root=s3a://bucket/root", *overrides], environment={}, with_default_file=False)
+    storage = storage_of(["storage.root=s3a://bucket/root", *overrides])
     with pytest.raises(OSError, match="404 Not Found"):
-        DeltaTable(settings.storage.table("decisions"), storage_options=settings.storage.deltalake())
+        DeltaTable(storage.table("decisions"), storage_options=storage.deltalake())
     path, signed = received[0]
     assert path.startswith("/bucket")
     assert "Credential=the-key/" in signed
     assert "/eu-central-1/s3/" in signed
-    assert settings.storage.hadoop() == {f"spark.hadoop.{name}": value for name, value in options.items()}
+    assert storage.hadoop() == {f"spark.hadoop.{name}": value for name, value in options.items()}
 
 
 def test_without_options_deltalake_is_unchanged():
-    assert load_settings(environment={}, with_default_file=False).storage.deltalake() == {}
+    assert storage_of([]).deltalake() == {}
 
 
 @pytest.mark.parametrize(
@@ -69,20 +73,20 @@ def test_without_options_deltalake_is_unchanged():
 )
 def test_an_endpoint_may_be_without_its_scheme_as_for_hadoop(given, endpoint):
     overrides = [f"storage.options.fs.s3a.{name}={value}" for name, value in given.items()]
-    options = load_settings(overrides, environment={}, with_default_file=False).storage.deltalake()
+    options = storage_of(overrides).deltalake()
     assert options["aws_endpoint"] == endpoint
     assert options.get("aws_allow_http") == ("true" if endpoint.startswith("http://") else None)
 
 
 def test_other_file_systems_have_deltalakes_own_options():
     given = ["storage.options.fs.s3a.access.key=a", "storage.table_options.google_service_account=/key.json"]
-    storage = load_settings(given, environment={}, with_default_file=False).storage
+    storage = storage_of(given)
     assert storage.deltalake() == {"aws_access_key_id": "a", "google_service_account": "/key.json"}
 
 
 def test_all_options_of_the_tables_are_secrets():
     with pytest.raises(BadInput) as raised:
-        load_settings(["storage.table_options=hunter2"], environment={}, with_default_file=False)
+        storage_of(["storage.table_options=hunter2"])
     assert "hunter2" not in str(raised.value)
     assert is_secret("storage.table_options.google_service_account")
 
@@ -90,8 +94,8 @@ def test_all_options_of_the_tables_are_secrets():
 @pytest.mark.parametrize("root", ["/srv/a%20b", "s3a://bucket/a%2Fb"])
 def test_an_ambiguous_root_is_rejected(root):
     with pytest.raises(BadInput, match="percent sign and two hexadecimal digits"):
-        load_settings([f"storage.root={root}"], environment={}, with_default_file=False)
-    load_settings(["storage.root=/srv/100% sure"], environment={}, with_default_file=False)
+        storage_of([f"storage.root={root}"])
+    storage_of(["storage.root=/srv/100% sure"])
 
 
 @pytest.mark.parametrize(
@@ -114,7 +118,7 @@ def test_a_root_with_a_password_is_refused_and_not_repeated(root):
 
 @pytest.mark.parametrize("root", ["abfss://c@account.dfs.core.windows.net/x", "hdfs://nn:8020/a@b", "s3a://b/a:b@c"])
 def test_a_root_with_an_at_sign_that_is_no_login_is_accepted(root):
-    assert load_settings([f"storage.root={root}"], environment={}, with_default_file=False).storage.root == root
+    assert storage_of([f"storage.root={root}"]).root == root
 
 
 @pytest.mark.parametrize(
@@ -133,7 +137,7 @@ def test_a_root_with_an_at_sign_that_is_no_login_is_accepted(root):
 def test_a_root_whose_scheme_is_not_the_jobs_is_refused_with_what_to_write(root, advice):
     """In a folder leases are written without Hadoop, whose local file system looks for a file, and then writes it."""
     with pytest.raises(BadInput) as raised:
-        load_settings([f"storage.root={root}"], environment={}, with_default_file=False)
+        storage_of([f"storage.root={root}"])
     assert str(raised.value).startswith(f"storage.root: {advice}")
 
 
@@ -142,7 +146,7 @@ def test_an_endpoint_that_is_not_amazons_has_buckets_in_paths_and_any_region():
 
     def options(*given):
         overrides = [f"storage.options.fs.s3a.{each}" for each in given]
-        return load_settings(["storage.root=s3a://b/r", *overrides], environment={}, with_default_file=False).storage
+        return storage_of(["storage.root=s3a://b/r", *overrides])
 
     own = options("endpoint=http://127.0.0.1:9000")
     assert own.hadoop() == {
@@ -180,12 +184,12 @@ def test_an_endpoint_that_is_not_amazons_has_buckets_in_paths_and_any_region():
 def test_options_of_tables_in_s3_have_one_name_however_they_are_written(name, known):
     """deltalake knows all of these names; Arrow's file system is made from the one."""
     given = ["storage.root=s3a://b/r", "storage.options.fs.s3a.access.key=a", f"storage.table_options.{name}=mine"]
-    options = load_settings(given, environment={}, with_default_file=False).storage.deltalake()
+    options = storage_of(given).deltalake()
     assert options[known] == "mine"
     assert len(options) == len({"retry_timeout", "aws_access_key_id", known})
 
 
 @pytest.mark.parametrize("name", ['"fs.s3a.endpoint"', "'fs.s3a.endpoint'"])
 def test_a_quoted_name_as_in_the_file_is_the_name_without_quotes(name):
-    settings = load_settings([f"storage.options.{name}=http://store"], environment={}, with_default_file=False)
-    assert settings.storage.deltalake()["aws_endpoint"] == "http://store"
+    storage = storage_of([f"storage.options.{name}=http://store"])
+    assert storage.deltalake()["aws_endpoint"] == "http://store"
