@@ -60,19 +60,7 @@ class AuditConfig:
 def append_records(
     config: AuditConfig, batch: MicroBatch, records: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Append a micro-batch to the tables; records that a table already contains are skipped.
-
-    Args:
-        config: the tables and topics.
-        batch: the micro-batch; a table that already contains it is not changed.
-        records: its records (`schemas.kafka.RECORD`), and the end mark.
-
-    Returns:
-        Nothing.
-
-    Raises:
-        MutationQuotaError: records are missing, or a table cannot be read or written.
-    """
+    """Append a micro-batch to the tables; records that a table already contains are skipped."""
     prepare_worker(__name__)
     with BatchRows(config) as rows:
         for each in before_end_mark(records):
@@ -164,11 +152,7 @@ def _stored_keys(stored: DeltaTable, spool: RowSpool, *, dated: bool) -> set[_Ke
 
 
 def _commit(table: DeltaTable, rows: Sequence[pa.RecordBatch], written: MicroBatch) -> None:
-    """Append rows, and mark that the table contains the micro-batches up to `written`.
-
-    Raises:
-        CommitFailedError: another audit, or an operator's DELETE, has changed the table since it was opened.
-    """
+    """Append rows, and mark that the table contains the micro-batches up to `written`."""
     marks = [Transaction(written.query_id, written.number), Transaction(_ANY_AUDIT, written.number)]
     write_deltalake(
         table,

@@ -77,11 +77,7 @@ class AuditedDecisions:
     """The decisions table, at the version that was current when it was opened."""
 
     def __init__(self, settings: Settings) -> None:
-        """Open the table.
-
-        Raises:
-            MutationQuotaError: it does not exist, was written by a newer program, or cannot be read.
-        """
+        """Open the table."""
         self._table = open_table(settings, DECISIONS)
 
     def newest_at(self) -> int | None:
@@ -102,12 +98,7 @@ class AuditedDecisions:
         return self._decisions_of_bucket(decision, backwards=False)
 
     def latest(self, selection: Selection, limit: int) -> list[Decision]:
-        """Return the newest decisions of a selection, in the order of their requests' times.
-
-        Args:
-            selection: which decisions.
-            limit: the largest number of decisions.
-        """
+        """Return the newest decisions of a selection, in the order of their requests' times."""
         found: list[Decision] = []
         for day in reversed(self._table.dates()):
             if len(found) == limit:

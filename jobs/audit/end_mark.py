@@ -22,14 +22,7 @@ def with_end_mark(batch: DataFrame) -> DataFrame:
 
 
 def before_end_mark(received: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the records before the mark.
-
-    Args:
-        received: the rows of `with_end_mark`, as a worker receives them.
-
-    Raises:
-        MutationQuotaError: the mark is not the last row, so records are missing.
-    """
+    """Yield the records before the mark."""
     is_complete = False
     for each in received:
         topics = each["topic"]

@@ -29,17 +29,7 @@ VERSION = 1
 def start_audit(
     spark: SparkSession, settings: Settings, *, once: bool = False, failures: Counter[str] | None = None
 ) -> StreamingQuery:
-    """Start the query on prepared topics (`quota.kafka.topics.preparation`).
-
-    Args:
-        spark: the session.
-        settings: the settings.
-        once: whether the query ends with the records that are there.
-        failures: counts failures of the upkeep, by table.
-
-    Raises:
-        MutationQuotaError: the query cannot continue the existing tables or checkpoint.
-    """
+    """Start the query on prepared topics (`quota.kafka.topics.preparation`)."""
     files = Files(spark, settings)
     newest = partial(newest_batch, settings)
     checkpoint = check_stateless_checkpoint(files, NAME, VERSION, newest, missing_tables(settings))

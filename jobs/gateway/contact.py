@@ -20,12 +20,6 @@ async def follow_brokers(
     """Regularly record in `stats` whether a broker responds, until cancelled.
 
     One broker that responds is enough: clients notice themselves which brokers are unavailable.
-
-    Args:
-        brokers: the brokers behind the listeners.
-        context: TLS, if they require it.
-        protocol: the codecs.
-        stats: the gateway's counts.
     """
     while True:
         stats.broker_failure = await broker_failure(brokers, context, protocol)

@@ -46,11 +46,7 @@ class GatewayServer:
         self._alarm: tuple[int, asyncio.TimerHandle] | None = None
 
     async def serve(self, listeners: Sequence[Listener], stop: threading.Event) -> None:
-        """Serve until `stop` is set; then finish the running mutations.
-
-        Raises:
-            BadInput: the gateway cannot listen on a port.
-        """
+        """Serve until `stop` is set; then finish the running mutations."""
         servers = [await self._listen(each) for each in listeners]
         for each in listeners:
             _log.info("gateway: %s:%d forwards to %s:%d", self._settings.address, each.port, *each.broker)

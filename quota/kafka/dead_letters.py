@@ -31,11 +31,7 @@ class StoredDeadLetter:
 
 
 def read_dead_letters(settings: Settings) -> Iterator[StoredDeadLetter]:
-    """Yield each dead letter that is still in its topic, once.
-
-    Raises:
-        ClusterError: the cluster does not answer.
-    """
+    """Yield each dead letter that is still in its topic, once."""
     connection, topic = settings.kafka.connection, settings.topics.dead_letters
     seen: set[Source] = set()
     with cluster_errors(f"read {topic} at {connection}", client_config(connection)):
@@ -51,11 +47,7 @@ def read_dead_letters(settings: Settings) -> Iterator[StoredDeadLetter]:
 
 
 def valid_requests(letters: Iterable[tuple[StoredDeadLetter, bytes]], policy: Policy) -> list[MutationRequest]:
-    """Return the requests in records, corrected or unchanged, which must be valid now.
-
-    Raises:
-        BadInput: one of them is invalid.
-    """
+    """Return the requests in records, corrected or unchanged, which must be valid now."""
     requests = []
     for letter, value in letters:
         try:
@@ -68,11 +60,7 @@ def valid_requests(letters: Iterable[tuple[StoredDeadLetter, bytes]], policy: Po
 
 
 def send(settings: Settings, letters: Iterable[tuple[StoredDeadLetter, bytes]]) -> None:
-    """Send records again, with their own keys, as new records of their topics.
-
-    Raises:
-        ClusterError: one of them cannot be written, or the cluster does not acknowledge them in time.
-    """
+    """Send records again, with their own keys, as new records of their topics."""
     writer = RequestWriter(settings)
     for letter, value in letters:
         writer.send_bytes(letter.letter.source.topic, value, letter.key)

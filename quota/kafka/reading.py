@@ -1,4 +1,8 @@
-"""Reads from a cluster: its metadata, the offsets of partitions, and the records of topics."""
+"""Reads from a cluster: its metadata, the offsets of partitions, and the records of topics.
+
+The functions raise KafkaException if the cluster does not answer in time, and those of topics also if there is no such
+topic; `read_cluster` and `EndOffsets` raise ClusterError.
+"""
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
@@ -30,11 +34,7 @@ _MAX_MESSAGES = 10_000
 
 
 def read_cluster(connection: Connection, timeout_seconds: float) -> Cluster:
-    """Read the topics of a cluster and the leaders of their partitions.
-
-    Raises:
-        ClusterError: the cluster cannot be reached.
-    """
+    """Read the topics of a cluster and the leaders of their partitions."""
     config = client_config(connection)
     with cluster_errors(f"reach Kafka at {connection}", config, connection=connection):
         topics = AdminClient(config).list_topics(timeout=timeout_seconds).topics
@@ -47,11 +47,7 @@ def read_cluster(connection: Connection, timeout_seconds: float) -> Cluster:
 
 
 def topic_partitions(client: Consumer | Producer, topic: str, timeout_seconds: float) -> list[int]:
-    """Return the partitions of a topic.
-
-    Raises:
-        KafkaException: the cluster does not answer in time, or the topic does not exist.
-    """
+    """Return the partitions of a topic."""
     return sorted(_topic_metadata(client.list_topics(topic, timeout_seconds), topic).partitions)
 
 
@@ -59,9 +55,6 @@ def in_sync_replicas(client: Consumer | Producer, topic: str, timeout_seconds: f
     """Return the brokers with replicas that are in sync, each with the partitions of these replicas.
 
     Empty if no partition has more than one replica, in sync or not.
-
-    Raises:
-        KafkaException: the cluster does not answer in time, or the topic does not exist.
     """
     cluster = client.list_topics(topic, timeout_seconds)
     partitions = _topic_metadata(cluster, topic).partitions.values()
@@ -82,11 +75,7 @@ def _topic_metadata(cluster: ClusterMetadata, topic: str) -> TopicMetadata:
 
 
 def offset_range(consumer: Consumer, partition: TopicPartition, timeout_seconds: float) -> tuple[int, int]:
-    """Return the first offset of a partition and its end offset. Retries while the leader moves.
-
-    Raises:
-        KafkaException: the cluster does not answer in time.
-    """
+    """Return the first offset of a partition and its end offset. Retries while the leader moves."""
     deadline = Deadline(timeout_seconds)
 
     def watermarks() -> tuple[int, int]:
@@ -105,27 +94,15 @@ class EndOffsets:
         self._timeout = timeout_seconds
 
     def fetch(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Return the offset after the last record of each partition.
-
-        Raises:
-            ClusterError: the cluster does not answer in time.
-        """
+        """Return the offset after the last record of each partition."""
         return self._offsets(partitions, _LATEST)
 
     def fetch_first(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Return the offset of the first record that each partition still holds; its end if it holds none.
-
-        Raises:
-            ClusterError: the cluster does not answer in time.
-        """
+        """Return the offset of the first record that each partition still holds; its end if it holds none."""
         return self._offsets(partitions, _EARLIEST)
 
     def fetch_at(self, partitions: Collection[Partition], epoch_ms: int) -> dict[Partition, int]:
-        """Return the offset of the first record of each partition with this timestamp or a later one; -1 for none.
-
-        Raises:
-            ClusterError: the cluster does not answer in time.
-        """
+        """Return the offset of the first record of each partition with this timestamp or a later one; -1 for none."""
         return self._offsets(partitions, OffsetSpec.for_timestamp(epoch_ms))
 
     def _offsets(self, partitions: Collection[Partition], spec: OffsetSpec) -> dict[Partition, int]:
@@ -169,14 +146,7 @@ def read_topic(
 ) -> Iterator[Message]:
     """Yield the records of a topic up to its current end, in order within a partition.
 
-    Args:
-        connection: the cluster.
-        topic: the name of the topic.
-        timeout_seconds: the time limit of each call for metadata and offsets.
-        max_per_partition: how many of the latest offsets of each partition to read; all by default.
-
-    Raises:
-        KafkaException: the cluster does not answer in time, or the topic does not exist or may not be read.
+    With `max_per_partition`, only the latest offsets of each partition are read.
     """
     consumer = make_consumer(connection, _GROUP)
     try:

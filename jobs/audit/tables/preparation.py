@@ -33,13 +33,7 @@ def prepare_tables(
 ) -> None:
     """Create missing tables, check existing ones, and add the columns that are missing in older versions.
 
-    Args:
-        settings: the deployment whose tables are prepared.
-        names: returns the names in a folder of the storage root; empty if the folder does not exist.
-        tables: the tables to prepare.
-
-    Raises:
-        MutationQuotaError: a path contains something else, or a version that this program cannot continue.
+    `names` returns the names in a folder of the storage root; none if the folder does not exist.
     """
     store = TableStore.of(settings)
     for table in tables:

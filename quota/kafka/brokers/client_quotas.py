@@ -38,13 +38,7 @@ class ClusterQuotas:
     """The rates that are set on a cluster, by entity. Each call uses a new connection."""
 
     def __init__(self, connection: Connection, protocol: Protocol, timeout_seconds: float) -> None:
-        """Store the connection; each call opens a new one.
-
-        Args:
-            connection: the cluster.
-            protocol: the codecs.
-            timeout_seconds: the time limit of a call.
-        """
+        """Store the connection; each call opens a new one."""
         self.connection = connection
         self.protocol = protocol
         self._timeout = timeout_seconds
@@ -53,9 +47,6 @@ class ClusterQuotas:
         """Return the rates [mutations/s]; they may be NaN or infinite, which Kafka accepts.
 
         Entities without a rate, and those of other kinds than users and client-ids, are left out.
-
-        Raises:
-            ClusterError: the cluster cannot be reached, is too old, or denies permission.
         """
 
         async def describe(calls: BrokerCalls, _broker: Address) -> dict[QuotaEntity, float]:
@@ -76,11 +67,7 @@ class ClusterQuotas:
     def alter(self, rates: Mapping[QuotaEntity, float | None]) -> dict[QuotaEntity, str]:
         """Set rates, or remove those that are None, and leave other quotas of the same entities alone.
 
-        Returns:
-            The entities whose change was refused, and the broker's reason.
-
-        Raises:
-            ClusterError: the cluster cannot be reached, is too old, or denies permission.
+        Returns the entities whose change was refused, and the broker's reason.
         """
         refused: dict[QuotaEntity, str] = {}
         changes = iter(rates.items())
@@ -89,11 +76,7 @@ class ClusterQuotas:
         return refused
 
     def push(self, rates: Mapping[QuotaEntity, float | None]) -> None:
-        """Set or remove rates, and wait until the cluster shows them.
-
-        Raises:
-            ClusterError: as `alter`, or a change was refused, or cannot be seen in time; the others are made.
-        """
+        """Set or remove rates, and wait until the cluster shows them."""
         refused = self.alter(rates)
         missing = {entity: rate for entity, rate in rates.items() if entity not in refused}
         deadline = Deadline(self._timeout)
@@ -116,15 +99,7 @@ class ClusterQuotas:
             )
 
     def query(self, action: str, query: Query[T]) -> T:
-        """Call the first broker that can be reached, and return the result.
-
-        Args:
-            action: what is done, for errors: "cannot `action` Kafka at …".
-            query: makes the calls, on a connection that is logged in, to the broker with this address.
-
-        Raises:
-            ClusterError: no broker can be reached, or one does not accept the credentials, or rejects the calls.
-        """
+        """Call the first broker that can be reached, and return the result."""
         return asyncio.run(self._query(f"cannot {action} Kafka at", query))
 
     async def _query(self, action: str, query: Query[T]) -> T:
@@ -166,15 +141,7 @@ class ClusterQuotas:
 
 
 def check_response(response: Mapping[str, Any], operation: str) -> None:
-    """Check that a response, or a part of one, is not an error.
-
-    Args:
-        response: has `errorCode` and `errorMessage`.
-        operation: the ACL operation that the principal needs on the cluster.
-
-    Raises:
-        ClusterError: it is one.
-    """
+    """Check that a response, or a part of one, is not an error; `operation` is the ACL operation that it needs."""
     if response["errorCode"] == KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED:
         raise ClusterError(
             f"CLUSTER_AUTHORIZATION_FAILED; allow this principal {operation} on the cluster "

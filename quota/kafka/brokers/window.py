@@ -15,11 +15,7 @@ _CLIENT_ID = "mutation-quota"
 
 
 def read_window(cluster: ClusterQuotas) -> Window:
-    """Return the window of one broker of a cluster; all brokers and controllers should have the same.
-
-    Raises:
-        ClusterError: no broker can be reached, or it does not return its configs.
-    """
+    """Return the window of one broker of a cluster; all brokers and controllers should have the same."""
     security = cluster.connection.security
 
     async def read(calls: BrokerCalls, broker: Address) -> Window:

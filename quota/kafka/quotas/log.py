@@ -48,9 +48,6 @@ class KafkaQuotas:
         """Return the quotas with all changes stamped up to `until` (epoch ms).
 
         Reads the log to its current end, and waits for changes that are not fully replicated yet.
-
-        Raises:
-            ClusterError: the topic cannot be read in time.
         """
         # A change in the same millisecond applies to a request, so the end is read after that millisecond is over.
         wait_ms = until + 1 - time.time() * 1000
@@ -63,15 +60,7 @@ class KafkaQuotas:
 
 
 def read_log(settings: Settings, *, with_entries: bool = False) -> "QuotaLog":
-    """Return the quota log of a deployment, read to its end.
-
-    Args:
-        settings: the settings.
-        with_entries: whether to retain its records in `QuotaLog.entries`.
-
-    Raises:
-        ClusterError: the topic cannot be read.
-    """
+    """Return the quota log of a deployment, read to its end."""
     quotas = KafkaQuotas.from_settings(settings, settings.kafka.timeout_seconds)
     log = QuotaLog(quotas, with_entries=with_entries)
     log.read_to_end()
@@ -94,9 +83,6 @@ class QuotaLog:
             with_entries: whether to retain the records in `entries`.
             ask_replicas: whether to read up to the log end offset of the longest replica instead of the high watermark.
                 The records in between already have timestamps, but can be read only once they are replicated.
-
-        Raises:
-            ClusterError: the topic cannot be found in time.
         """
         self.quotas = CallbackTimeline(quotas.callbacks)
         self.entries: list[QuotaLogEntry] = []
@@ -146,9 +132,6 @@ class QuotaLog:
         """Read everything up to the topic's current end.
 
         Retries while the leader moves or a broker restarts, for as long as the timeout from the first failure on.
-
-        Raises:
-            ClusterError: the topic cannot be read, or returns nothing for too long before its end.
         """
         deadline = None
         with cluster_errors(f"read the quotas in {self._name}", self._config):

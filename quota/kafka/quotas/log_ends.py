@@ -33,11 +33,7 @@ class LogEnds:
         self._replicated = False
 
     def fetch(self, partitions: list[int]) -> Ends:
-        """Return the current end offsets of partitions.
-
-        Raises:
-            KafkaException: the cluster does not answer in time.
-        """
+        """Return the current end offsets of partitions."""
         offsets = {each: self._high_watermark(each) for each in partitions}
         if self._replicas is None or not (self._replicated or self._look.is_due()):
             return Ends(offsets, complete=True)

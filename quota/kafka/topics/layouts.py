@@ -84,15 +84,7 @@ class LayoutReader:
     """A client that reads the layout and the configs of topics, and changes nothing."""
 
     def __init__(self, connection: Connection, timeout_seconds: float) -> None:
-        """Create the client, which connects when it is used.
-
-        Args:
-            connection: the cluster.
-            timeout_seconds: the time limit of each call.
-
-        Raises:
-            ClusterError: the TLS settings are invalid.
-        """
+        """Create the client, which connects when it is used."""
         self._timeout = timeout_seconds
         self._config = client_config(connection)
         self._connection = connection
@@ -101,21 +93,13 @@ class LayoutReader:
             self._client = AdminClient(self._config)
 
     def cluster(self) -> ClusterLayout:
-        """Return the brokers and all topics that this principal may describe.
-
-        Raises:
-            ClusterError: the cluster does not answer.
-        """
+        """Return the brokers and all topics that this principal may describe."""
         with cluster_errors(self._reach, self._config, connection=self._connection):
             found = self._client.list_topics(timeout=self._timeout)
         return cluster_layout(found)
 
     def ids(self, names: Collection[str]) -> dict[str, str]:
-        """Return the ids of existing topics.
-
-        Raises:
-            ClusterError: the cluster does not answer, or a topic does not exist.
-        """
+        """Return the ids of existing topics."""
         if not names:
             return {}
         with cluster_errors("describe topics", self._config, connection=self._connection):
@@ -123,11 +107,7 @@ class LayoutReader:
             return {name: str(future.result().topic_id) for name, future in futures.items()}
 
     def configs(self, names: Collection[str]) -> tuple[dict[str, dict[str, TopicConfig]], dict[str, str]]:
-        """Return the configs of existing topics, and why those of other topics cannot be read.
-
-        Raises:
-            ClusterError: the cluster does not answer.
-        """
+        """Return the configs of existing topics, and why those of other topics cannot be read."""
         if not names:
             return {}, {}
         resources = [ConfigResource(ResourceType.TOPIC, name) for name in sorted(names)]

@@ -18,16 +18,8 @@ def prepare_topics(settings: Settings, needed: Collection[str] = ()) -> dict[str
 
     If each user has a request topic, the existing ones are used instead of the shared request topic.
 
-    Args:
-        settings: the settings.
-        needed: the names of the topics that are needed; all by default.
-
     Returns:
         The id that the cluster gave each topic, by name; a topic that is created again gets another id.
-
-    Raises:
-        ClusterError: the cluster cannot be reached, or a topic is not as the jobs need it; the message states what to
-            do.
     """
     admin = TopicAdmin(settings)
     cluster = admin.layout()

@@ -43,11 +43,7 @@ class TopicAdmin:
     """The topics of the cluster that decides."""
 
     def __init__(self, settings: Settings) -> None:
-        """Create the client, which connects when it is used.
-
-        Raises:
-            ClusterError: the TLS settings are invalid.
-        """
+        """Create the client, which connects when it is used."""
         self._timeout = settings.kafka.timeout_seconds
         self._config = client_config(settings.kafka.connection)
         self._reach = f"reach Kafka at {settings.kafka.bootstrap_servers}"
@@ -55,19 +51,11 @@ class TopicAdmin:
             self._client = AdminClient(self._config)
 
     def layout(self) -> ClusterLayout:
-        """Return the brokers and all topics that this principal may describe.
-
-        Raises:
-            ClusterError: the cluster does not answer.
-        """
+        """Return the brokers and all topics that this principal may describe."""
         return cluster_layout(self._metadata())
 
     def names(self) -> list[str]:
-        """Return the names of all topics that this principal may describe.
-
-        Raises:
-            ClusterError: the cluster does not answer.
-        """
+        """Return the names of all topics that this principal may describe."""
         return list(self._metadata().topics)
 
     def _metadata(self) -> ClusterMetadata:
@@ -75,11 +63,7 @@ class TopicAdmin:
             return self._client.list_topics(timeout=self._timeout)
 
     def create(self, specs: Sequence[TopicSpec]) -> None:
-        """Create topics, unless another program creates them at the same time.
-
-        Raises:
-            ClusterError: the cluster refuses to.
-        """
+        """Create topics, unless another program creates them at the same time."""
         if not specs:
             return
         new = [
@@ -98,11 +82,7 @@ class TopicAdmin:
         _log.info("created topics %s", ", ".join(spec.name for spec in specs))
 
     def describe(self, names: Sequence[str]) -> dict[str, DescribedTopic]:
-        """Return topics as the cluster has them. A broker may not know a new topic for some ms, so this retries.
-
-        Raises:
-            ClusterError: the cluster does not answer, or a topic does not exist.
-        """
+        """Return topics as the cluster has them. A broker may not know a new topic for some ms, so this retries."""
         if not names:
             return {}
         unknown = {KafkaError.UNKNOWN_TOPIC_OR_PART}
@@ -120,11 +100,7 @@ class TopicAdmin:
         }
 
     def configure(self, specs: Sequence[TopicSpec]) -> None:
-        """Set the configs of existing topics, leaving their other configs alone.
-
-        Raises:
-            ClusterError: the cluster refuses to.
-        """
+        """Set the configs of existing topics, leaving their other configs alone."""
         if not specs:
             return
         resources = [
