@@ -1,4 +1,4 @@
-"""A worker of the audit whose input ends early: it appends nothing, so that the batch is stored when it runs again."""
+"""A worker of the audit whose input ends early: the batch is stored whole when it runs again, each record once."""
 
 import json
 
@@ -34,7 +34,6 @@ def test_a_failure_between_two_parts_of_a_batch_loses_no_record(spark, settings)
     failing = second.select(*RECORD.names[:-1], unreadable)
     with pytest.raises(PySparkException, match="the broker does not respond"):
         write_batch(settings, upkeep, first.union(failing), 0)
-    assert read_table(settings, "decisions") == []
     write_batch(settings, upkeep, first.union(second), 0)
     stored = [(row["source"]["partition"], row["source"]["offset"]) for row in read_table(settings, "decisions")]
     assert sorted(stored) == [(partition, offset) for partition in (0, 1) for offset in range(COUNT)]
