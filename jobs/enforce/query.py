@@ -14,7 +14,7 @@ from jobs.storage.files import Files
 from jobs.storage.retention import check_gaps
 from jobs.storage.starting import check_stateful_checkpoint
 from quota.kafka.quotas.log import KafkaQuotas
-from quota.kafka.topics.record_sizes import max_answer_bytes
+from quota.kafka.topics.specs import max_answer_bytes
 from quota.settings import Settings
 from schemas.buckets import STATE_VERSION
 

@@ -14,8 +14,9 @@ from jobs.sandbox.broker import HOST, Broker, free_port, with_plaintext_cluster
 from jobs.spark.installation import jars_folder
 from quota.errors import BadInput, ClusterError
 from quota.kafka.timing import Deadline
-from quota.kafka.topics.layouts import ClusterLayout, LayoutReader
+from quota.kafka.topics.layouts import ClusterLayout
 from quota.kafka.topics.preparation import prepare_topics
+from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import Settings
 from quota.settings.connection import Connection
 
@@ -153,7 +154,7 @@ class Cluster:
 
 
 def _layout(address: str) -> ClusterLayout:
-    return LayoutReader(Connection(address), _CALL_SECONDS).cluster()
+    return TopicAdmin(Connection(address), _CALL_SECONDS).layout()
 
 
 def _free_ports(count: int) -> list[int]:

@@ -11,8 +11,8 @@ from jobs.services.reopening import open_again, run_reopening
 from jobs.services.stopping import stop_signals
 from quota.kafka.applier.applier import Applier
 from quota.kafka.applier.stats import ApplierStats
-from quota.kafka.reading import read_cluster
 from quota.kafka.topics.preparation import prepare_topics
+from quota.kafka.topics.topic_admin import read_cluster
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)

@@ -1,7 +1,7 @@
 """Reads from a cluster: its metadata, the offsets of partitions, and the records of topics.
 
 The functions raise KafkaException if the cluster does not answer in time, and those of topics also if there is no such
-topic; `read_cluster` and `EndOffsets` raise ClusterError.
+topic; `read_window` and `EndOffsets` raise ClusterError.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -9,11 +9,12 @@ from functools import cached_property
 from typing import cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ClusterMetadata, OffsetSpec, TopicMetadata
+from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, OffsetSpec, ResourceType, TopicMetadata
 
+from quota.errors import ClusterError
 from quota.kafka.clients import client_config, cluster_errors, retry
 from quota.kafka.timing import Deadline
-from quota.records.quota_log import Cluster
+from quota.records.quota import Window
 from quota.records.record import Source
 from quota.settings.connection import Connection
 from quota.wire.address import Address
@@ -27,23 +28,27 @@ _LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _FETCH_WAIT_MS = 50
 """How long a broker may delay an empty fetch, and with it the report that a partition's end is reached."""
 
+_WINDOW_NUM, _WINDOW_SIZE = "controller.quota.window.num", "controller.quota.window.size.seconds"
+
 _MIN_CALL_SECONDS = 0.1
 _GROUP = "mutation-quota-reader"
+_FINAL_ERRORS = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._AUTO_OFFSET_RESET})  # noqa: SLF001
+"""Errors of a partition that a retry does not change; the second is that of records that are deleted meanwhile."""
 _POLL_SECONDS = 1.0
 _MAX_MESSAGES = 10_000
 
 
-def read_cluster(connection: Connection, timeout_seconds: float) -> Cluster:
-    """Read the topics of a cluster and the leaders of their partitions."""
+def read_window(connection: Connection, timeout_seconds: float) -> Window:
+    """Read the window of a broker's controller quotas; all brokers and controllers should have the same."""
     config = client_config(connection)
-    with cluster_errors(f"reach Kafka at {connection}", config, connection=connection):
-        topics = AdminClient(config).list_topics(timeout=timeout_seconds).topics
-    leaders = {
-        name: [topic.partitions[number].leader for number in sorted(topic.partitions)]
-        for name, topic in sorted(topics.items())
-        if topic.error is None
-    }
-    return Cluster({name: [each if each >= 0 else None for each in found] for name, found in leaders.items()})
+    action = f"read the window of Kafka at {connection}"
+    with cluster_errors(action, config, connection=connection):
+        admin = AdminClient(config)
+        broker = ConfigResource(ResourceType.BROKER, str(min(admin.list_topics(timeout=timeout_seconds).brokers)))
+        found = admin.describe_configs([broker], request_timeout=timeout_seconds)[broker].result()
+    if _WINDOW_NUM not in found:
+        raise ClusterError(f"cannot {action}: it has no {_WINDOW_NUM}, which requires Kafka 2.7")
+    return Window(int(found[_WINDOW_NUM].value), int(found[_WINDOW_SIZE].value))
 
 
 def topic_partitions(client: Consumer | Producer, topic: str, timeout_seconds: float) -> list[int]:
@@ -146,9 +151,10 @@ def read_topic(
 ) -> Iterator[Message]:
     """Yield the records of a topic up to its current end, in order within a partition.
 
-    With `max_per_partition`, only the latest offsets of each partition are read.
+    With `max_per_partition`, only the latest offsets of each partition are read. The time limit is that of each call
+    for metadata and offsets, and of the longest wait for a record.
     """
-    consumer = make_consumer(connection, _GROUP)
+    consumer = make_consumer(connection, _GROUP, {"auto.offset.reset": "error"})
     try:
         starts = []
         for partition in topic_partitions(consumer, topic, timeout_seconds):
@@ -157,6 +163,7 @@ def read_topic(
             starts.append(TopicPartition(topic, partition, start))
         consumer.assign(starts)
         unfinished = {each.partition for each in starts}
+        deadline = Deadline(timeout_seconds)
         while unfinished:
             for message in poll_batch(consumer, _MAX_MESSAGES, _POLL_SECONDS):
                 error = message.error()
@@ -164,7 +171,12 @@ def read_topic(
                     yield message
                 elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                     unfinished.discard(message.partition())
-                elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:  # a retry does not help
+                elif error.code() in _FINAL_ERRORS or deadline.has_passed:
                     raise KafkaException(error)
+                else:
+                    continue
+                deadline = Deadline(timeout_seconds)
+            if deadline.has_passed:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no records of topic {topic} arrive"))  # noqa: SLF001
     finally:
         consumer.close()

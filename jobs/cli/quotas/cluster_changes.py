@@ -12,8 +12,8 @@ from jobs.cli.quotas.text import planned_change, quota_configs
 from jobs.spark.installation import clients_jar
 from quota.errors import ClusterError
 from quota.kafka.brokers.client_quotas import ClusterQuotas
-from quota.kafka.brokers.window import read_window
 from quota.kafka.quotas.log import QuotaLog, read_log
+from quota.kafka.reading import read_window
 from quota.records.quota_log import RATE_CONFIG, QuotaRecord
 from quota.settings import Settings
 from quota.text import format_time, plural
@@ -162,7 +162,7 @@ def _notes(settings: Settings, cluster: ClusterQuotas, log: QuotaLog, wanted: Wa
     """Yield notes on how the cluster enforces the quotas differently."""
     own = settings.quota.window
     try:
-        brokers = read_window(cluster)
+        brokers = read_window(cluster.connection, settings.kafka.timeout_seconds)
     except ClusterError as error:
         brokers = own
         yield Note("window", f"the brokers' window is unknown, and assumed to be the same as here: {error}")

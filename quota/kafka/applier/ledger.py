@@ -9,7 +9,7 @@ from confluent_kafka import Message
 from quota.errors import BadRecord
 from quota.kafka.positions import PositionWriter
 from quota.kafka.reading import message_source, read_topic, topic_partitions
-from quota.kafka.topics.record_sizes import ENVELOPE, max_answer_bytes
+from quota.kafka.topics.specs import ENVELOPE, max_answer_bytes
 from quota.records import codec
 from quota.records.result import MutationResult
 from quota.settings import Settings

@@ -13,7 +13,7 @@ from quota.errors import BadInput, ClusterError
 from quota.kafka.clients import client_config, reason
 from quota.kafka.producing import RecordProducer
 from quota.kafka.quotas.log import QuotaLog, read_log
-from quota.kafka.topics.record_sizes import MAX_QUOTA_BYTES
+from quota.kafka.topics.specs import MAX_QUOTA_BYTES
 from quota.records import codec
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity

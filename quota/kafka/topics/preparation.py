@@ -21,7 +21,7 @@ def prepare_topics(settings: Settings, needed: Collection[str] = ()) -> dict[str
     Returns:
         The id that the cluster gave each topic, by name; a topic that is created again gets another id.
     """
-    admin = TopicAdmin(settings)
+    admin = TopicAdmin(settings.kafka.connection, settings.kafka.timeout_seconds)
     cluster = admin.layout()
     specs = [spec for spec in topic_specs(settings) if not needed or spec.name in needed]
     missing = [spec for spec in specs if spec.name not in cluster.topics]

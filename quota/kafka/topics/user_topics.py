@@ -18,7 +18,7 @@ class UserTopics:
     def __init__(self, settings: Settings) -> None:
         """Create a client, which connects when it is used."""
         self._settings = settings
-        self._admin = TopicAdmin(settings)
+        self._admin = TopicAdmin(settings.kafka.connection, settings.kafka.timeout_seconds)
         self._logged: set[str] = set()
 
     def prepare(self, users: Sequence[str]) -> dict[str, str]:

@@ -6,7 +6,7 @@ import tomllib
 import pytest
 
 from jobs.spark.properties import spark_defaults
-from quota.kafka.topics.record_sizes import ENVELOPE, GROWTH
+from quota.kafka.topics.specs import ENVELOPE, GROWTH
 from tests.support.checkout import CHECKOUT
 
 DOCS = CHECKOUT / "docs"
