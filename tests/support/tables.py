@@ -109,14 +109,7 @@ def write_tables(settings, versions=(), **rows):
 
 
 def append_rows(settings, name, *rows, version=None):
-    """Append rows to a Delta table, which is created if it does not exist.
-
-    Args:
-        settings: The deployment.
-        name: Name of the table.
-        rows: Rows as their records have them, with times in epoch ms.
-        version: Version that a new table claims; None for the present one.
-    """
+    """Append rows to a Delta table, which is created if it does not exist."""
     (table,) = (each for each in TABLES if each.name == name)
     there = create_table(settings, table, str(version or table.version))
     write_deltalake(there, _arrow(table, map(_with_times, rows)), mode="append")
