@@ -36,6 +36,6 @@ async def broker_failure(brokers: Sequence[Address], context: ssl.SSLContext | N
         try:
             async with asyncio.timeout(_ANSWER_SECONDS), connected(broker, context, protocol, _CLIENT_ID):
                 return ""
-        except FAILURES as error:
+        except (*FAILURES, ValueError) as error:  # a host name may be invalid
             failures.append(f"{broker[0]}:{broker[1]}: {failure_reason(error)}")
     return "; ".join(failures)

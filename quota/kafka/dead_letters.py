@@ -9,6 +9,7 @@ from quota.errors import BadInput, BadRecord
 from quota.kafka.clients import client_config, cluster_errors
 from quota.kafka.reading import read_topic
 from quota.kafka.requests import RequestWriter
+from quota.kafka.timing import now_ms
 from quota.records.dead_letter import DeadLetter, read_dead_letter
 from quota.records.record import Record, Source
 from quota.records.request import MutationRequest
@@ -51,7 +52,7 @@ def valid_requests(letters: Iterable[tuple[StoredDeadLetter, bytes]], policy: Po
     requests = []
     for letter, value in letters:
         try:
-            requests.append(valid_request(Record(letter.letter.source, 0, value, letter.key), policy))
+            requests.append(valid_request(Record(letter.letter.source, now_ms(), value, letter.key), policy))
         except BadRecord as error:
             raise BadInput(
                 f"{letter.letter_id} is still invalid: {error}; correct it in a file and use --value FILE"
