@@ -74,6 +74,6 @@ def report(
 
 
 def _read_quotas(settings: Settings, file: Path | None) -> CallbackTimeline | None:
-    from jobs.whatif.quotas import read_quotas_of_file
+    from jobs.whatif.simulate import read_quotas_of_file
 
     return None if file is None else read_quotas_of_file(file, settings.quota.callbacks)

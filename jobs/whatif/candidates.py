@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jobs.whatif.effects import Candidate
-from jobs.whatif.quotas import read_quotas_of_file
+from jobs.whatif.simulate import read_quotas_of_file
 from quota.algorithms.deduplication import NO_DEDUPLICATION
 from quota.algorithms.registry import AlgorithmName, make_algorithm
 from quota.callbacks.timeline import CallbackTimeline

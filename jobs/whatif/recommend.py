@@ -8,9 +8,9 @@ from jobs.spark.progress import with_progress
 from jobs.whatif.backtest import evaluate_candidates, what_if_session
 from jobs.whatif.demands import measure_demands
 from jobs.whatif.effects import Candidate
-from jobs.whatif.quotas import make_quotas
 from jobs.whatif.recorded import RecordedRequests, load_file_requests, read_audited_requests
 from jobs.whatif.requests import read_requests
+from jobs.whatif.simulate import make_quotas
 from quota.algorithms.registry import AlgorithmName, make_algorithm
 from quota.callbacks.loading import check_callbacks
 from quota.errors import MutationQuotaError

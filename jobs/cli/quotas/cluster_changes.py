@@ -8,20 +8,21 @@ from jobs.cli.options import ConfirmOptions
 from jobs.cli.output import OutputOptions, print_text
 from jobs.cli.quotas.log import prepare_quota_topic
 from jobs.cli.quotas.plans import change_log, print_count, print_steps
-from jobs.cli.quotas.text import planned_change, quota_configs
+from jobs.cli.quotas.text import planned_change
 from jobs.spark.installation import clients_jar
 from quota.errors import ClusterError
 from quota.kafka.brokers.client_quotas import ClusterQuotas
 from quota.kafka.brokers.window import read_window
 from quota.kafka.quotas.log import QuotaLog, read_log
-from quota.records.quota_log import RATE_CONFIG, QuotaRecord
+from quota.records.quota import RATE_CONFIG
+from quota.records.quota_log import QuotaRecord
 from quota.settings import Settings
 from quota.text import format_time, plural
 from quota.timeline.cluster_limits import Note, callback_note, exemption_notes, quota_notes, window_note
 from quota.timeline.cluster_plan import Rates, Wanted, differences, is_rate, pull_steps, wanted_rates
 from quota.timeline.quota_file import write_quota_file
 from quota.wire.protocol import Protocol
-from schemas.documents.quotas import ClusterQuota, PushedQuotas, PushNote, QuotaDifference, QuotaDrift
+from schemas.documents.quotas import PushedQuotas, QuotaDifference, QuotaDrift
 
 _MAX_PRINTED = 20
 """The largest number of notes of one kind that are printed."""
@@ -72,8 +73,8 @@ def push_quotas(
     document = PushedQuotas(
         applied=not confirmation.dry_run,
         changes=[planned_change(step) for step in steps],
-        only_there=[ClusterQuota(each.entity, each.present) for each in left],
-        notes=[PushNote(each.kind, each.entity, each.message) for each in notes],
+        only_there=[QuotaRecord(each.entity, each.present) for each in left],
+        notes=notes,
     )
     output.print(document, lambda: print_count(steps, dry_run=confirmation.dry_run), items="changes")
     sys.stdout.flush()
@@ -103,10 +104,7 @@ def find_drift(settings: Settings, cluster: ClusterQuotas, output: OutputOptions
     print_steps([each.drift for each in found], output)
     document = QuotaDrift(
         bool(found),
-        [
-            QuotaDifference(each.entity, quota_configs(each.drift.before), quota_configs(each.drift.after), each.kind)
-            for each in found
-        ],
+        [QuotaDifference(each.entity, each.drift.before, each.drift.after, each.kind) for each in found],
     )
 
     def summary() -> None:

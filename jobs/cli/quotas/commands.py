@@ -8,16 +8,16 @@ import typer
 from jobs.cli.completion import complete_config, complete_config_name
 from jobs.cli.options import Client, Comment, EffectiveAt, KafkaOptions, ScheduledAt, User, split_configs
 from jobs.cli.output import OutputOptions, print_text
-from jobs.cli.quotas.configs import ConfigChange, format_quota
+from jobs.cli.quotas.configs import ConfigChange
 from jobs.cli.quotas.entities import AnyClient, AnyUser, ClientDefaults, EntityFilter, UserDefaults, parse_entity
 from jobs.cli.quotas.log import prepare_quota_topic, sign
 from jobs.cli.times import parse_future_time, parse_time
 from quota.errors import BadInput, NotFound
-from quota.records.quota import Quota
-from quota.records.quota_log import RATE_CONFIG, QuotaRecord
+from quota.records.quota import RATE_CONFIG, Quota
+from quota.records.quota_log import QuotaRecord
 from quota.text import format_time
 from quota.timeline.plan import cancellation_record, quota_record
-from schemas.documents.quotas import CancelledChange, PlannedChange, QuotaChanges, Quotas
+from schemas.documents.quotas import CancelledChange, PlannedChange, QuotaChanges
 
 
 def alter(
@@ -61,7 +61,6 @@ def alter(
     change = ConfigChange.parse(split_configs(add_config), split_configs(delete_config))
     settings = kafka.read()
     moment = parse_future_time("--effective-at", effective_at)
-    from jobs.cli.quotas.text import quota_configs
     from quota.kafka.quotas.writer import alter_quota
 
     prepare_quota_topic(settings)
@@ -74,8 +73,8 @@ def alter(
         return msgspec.structs.replace(record, altered_configs=change.names)
 
     record, since = alter_quota(settings, entity, moment, make_record)
-    what = "removed" if record.quota is None else format_quota(record.quota)
-    changed = PlannedChange(entity, quota_configs(before), quota_configs(record.quota), since)
+    what = "removed" if record.quota is None else str(record.quota)
+    changed = PlannedChange(entity, before, record.quota, since)
     output.print(
         QuotaChanges(True, [changed]),
         lambda: print_text(f"Updated config for entity: {entity}: {what} from {format_time(since)} on."),
@@ -154,7 +153,7 @@ def describe(
         strict=strict,
     )
     settings = kafka.read()
-    from jobs.cli.quotas.text import listed_quotas, print_quotas
+    from jobs.cli.quotas.text import print_quotas, quota_file
     from quota.kafka.quotas.log import read_log
 
     log = read_log(settings)
@@ -166,4 +165,4 @@ def describe(
             print("No quotas are set." if entity_filter.is_open else "No matching quota is in force.")
         print_quotas(configured, scheduled, settings.quota.window)
 
-    output.print(Quotas(listed_quotas(configured, scheduled)), table, items="quotas")
+    output.print(quota_file(configured, scheduled), table, items="quotas")

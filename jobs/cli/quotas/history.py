@@ -9,11 +9,11 @@ import typer
 from jobs.cli.options import Client, From, KafkaOptions, To, User
 from jobs.cli.output import OutputOptions, print_table
 from jobs.cli.quotas.entities import ClientDefaults, UserDefaults, parse_optional_entity
-from jobs.cli.quotas.text import entity_cells, format_callback, quota_configs
+from jobs.cli.quotas.text import entity_cells, format_callback
 from jobs.cli.times import parse_period
 from quota.records.entity import QuotaEntity
+from quota.records.quota import QUOTA_CONFIGS, Quota
 from quota.records.quota_log import (
-    QUOTA_CONFIGS,
     CallbackRecord,
     ClusterRecord,
     QuotaLogEntry,
@@ -24,10 +24,10 @@ from quota.records.quota_log import (
 from quota.text import format_tags, format_time, plural
 from quota.timeline.change import CallbackCancellation, Change, QuotaChange, to_change
 from quota.timeline.timeline import QuotaTimeline
-from schemas.documents.quotas import HistoryEntry, QuotaConfigs, QuotaHistory
+from schemas.documents.quotas import HistoryEntry, QuotaHistory
 
 _COLUMNS = ("TIME", "BY", "USER / CLIENT-ID", "CHANGE", "COMMENT")
-_LABELS = dict(zip(QUOTA_CONFIGS, ("rate", "burst", "debt ms", "shadow"), strict=True))
+_LABELS = dict(zip(QUOTA_CONFIGS.values(), ("rate", "burst", "debt ms", "shadow"), strict=True))
 
 
 def history(
@@ -121,7 +121,7 @@ def _change_text(entry: HistoryEntry) -> str:
             return f"{', '.join(_differences(entry.before, entry.after))}{later}"
 
 
-def _differences(before: QuotaConfigs | None, after: QuotaConfigs | None) -> Iterator[str]:
+def _differences(before: Quota | None, after: Quota | None) -> Iterator[str]:
     """Yield the values of a quota that have changed: all of them if the quota is new."""
     if after is None:
         yield "removed"
@@ -165,7 +165,7 @@ def _change(record: QuotaLogRecord, change: Change, timeline: QuotaTimeline) -> 
             return {"kind": "cluster", "topic_count": len(cluster.topics), "partition_count": cluster.partitions}
         case QuotaRecord(entity):
             before = timeline.latest(entity, change.moment)
-            row = {"kind": "quota", "entity": entity, "before": quota_configs(before.quota if before else None)}
+            row = {"kind": "quota", "entity": entity, "before": before.quota if before else None}
             if isinstance(change, QuotaChange):
-                return row | {"after": quota_configs(change.applied_to(before))}
+                return row | {"after": change.applied_to(before)}
             return row | {"kind": "cancel"}

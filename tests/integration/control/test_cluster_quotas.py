@@ -197,13 +197,15 @@ def test_the_quotas_of_a_cluster_are_exported_to_a_file(broker, wrote, quotas, t
     set_quotas(broker.address, protocol(), {"users": "infinite"}, controller_mutation_rate=math.inf)
     set_quotas(broker.address, protocol(), {"users": "bytes"}, producer_byte_rate=9)
     lines, warnings = quotas("pull")
-    assert [each.strip("- ") for each in lines if ":" in each] == [
+    assert lines == [
         "quotas:",
-        "user: ж",
-        f"{RATE}: 5.5",
-        "user-defaults: true",
-        "client: app",
-        f"{RATE}: 2.0",
+        "- entity:",
+        "    user: ж",
+        f"  {RATE}: 5.5",
+        "- entity:",
+        "    user: null",
+        "    client-id: app",
+        f"  {RATE}: 2.0",
     ]
     assert warnings == [
         (

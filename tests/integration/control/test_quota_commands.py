@@ -82,7 +82,9 @@ def test_a_file_is_applied_rolled_back_and_exported(command, deployment, tmp_pat
     prepare_topics(deployment)
     first = write_record(deployment, QuotaRecord(ALICE, 5.0, 100.0))
     (tmp_path / "quotas.yaml").write_text(
-        "quotas:\n- {user: alice, controller_mutation_rate: 7}\n- {user: o'brien, controller_mutation_rate: 1}\n"
+        "quotas:\n"
+        "- {entity: {user: alice}, controller_mutation_rate: 7}\n"
+        "- {entity: {user: o'brien}, controller_mutation_rate: 1}\n"
     )
     before = "controller_mutation_rate=5.0,controller_mutation_burst=100.0"
     plan = command("quotas", "apply", "quotas.yaml", "--dry-run", exit_code=3)
@@ -124,7 +126,7 @@ def test_described_quotas_are_applied_as_a_file_scheduled_changes_included(comma
     assert "2 changes made" in command("quotas", "apply", "none.yaml", "--yes")
     assert "2 changes made" in command("quotas", "apply", "quotas.jsonl", "--yes")
     restored = command("quotas", "describe", "--output", "json")["quotas"]
-    assert [(each["controller_mutation_rate"], each["max_debt_ms"], each["effective_at"]) for each in restored] == [
+    assert [(each["controller_mutation_rate"], each["max_debt_ms"], each.get("effective_at")) for each in restored] == [
         (5.0, 60_000, None),
         (9.0, 60_000, 4_070_908_800_000),
     ]
