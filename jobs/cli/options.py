@@ -15,6 +15,7 @@ from jobs.cli.completion import complete_setting
 from jobs.cli.help import COMMON_OPTIONS
 from jobs.cli.log import LogLevelOption, Verbose, follow_settings, set_log_level
 from jobs.cli.output import OutputOptions
+from jobs.cli.times import parse_time
 from jobs.storage.whole_file import whole_file
 from quota.errors import BadInput, MutationQuotaError
 from quota.settings import Settings, load_settings
@@ -66,13 +67,31 @@ At = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="Point in time: ISO 8601 (UTC without a zone), epoch ms, -2h. Default: now."),
 ]
-From = Annotated[
-    str | None, typer.Option("--from", metavar="TIME", help="Start: ISO 8601 (UTC without a zone), epoch ms, -2h.")
-]
-To = Annotated[
-    str | None,
-    typer.Option("--to", metavar="TIME", help="End, not included: ISO 8601 (UTC without a zone), epoch ms, -2h."),
-]
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodOptions:
+    """The options that select a period."""
+
+    since: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="Start: ISO 8601 (UTC without a zone), epoch ms, -2h.")
+    ] = None
+    until: Annotated[
+        str | None,
+        typer.Option("--to", metavar="TIME", help="End, not included: ISO 8601 (UTC without a zone), epoch ms, -2h."),
+    ] = None
+
+    def parse(self) -> tuple[int | None, int | None]:
+        """Return the start and the end, epoch ms; None for one that is not given.
+
+        Raises:
+            BadInput: one of them is not a time, or `--from` is not before `--to`.
+        """
+        start = None if self.since is None else parse_time("--from", self.since)
+        end = None if self.until is None else parse_time("--to", self.until)
+        if start is not None and end is not None and start >= end:
+            raise BadInput(f"--from {self.since} must be before --to {self.until}")
+        return start, end
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,22 +42,6 @@ def parse_time(option: str, text: str) -> int:
     return moment
 
 
-def parse_period(since: str | None, until: str | None) -> tuple[int | None, int | None]:
-    """Parse `--from` and `--to`.
-
-    Returns:
-        Both times, epoch ms; None for one that is not given.
-
-    Raises:
-        BadInput: one of them is not a time, or `--from` is not before `--to`.
-    """
-    start = None if since is None else parse_time("--from", since)
-    end = None if until is None else parse_time("--to", until)
-    if start is not None and end is not None and start >= end:
-        raise BadInput(f"--from {since} must be before --to {until}")
-    return start, end
-
-
 def parse_future_time(option: str, text: str | None) -> int | None:
     """Parse the time when a change takes effect.
 

@@ -3,48 +3,53 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Any, Self, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 from msgspec import UNSET, UnsetType
 
+from jobs.cli.options import Client, User
 from jobs.cli.single_values import SingleValuesCommand
 from quota.errors import BadInput
 from quota.records.entity import QuotaEntity
-
-UserDefaults = Annotated[bool, typer.Option("--user-defaults", help="Default for users.")]
-AnyUser = Annotated[bool, typer.Option("--any-user", help="Match any user, including the default.")]
-ClientDefaults = Annotated[bool, typer.Option("--client-defaults", help="Default for client-ids.")]
-AnyClient = Annotated[bool, typer.Option("--any-client", help="Match any client-id, including the default.")]
 
 Part: TypeAlias = str | UnsetType | None
 """A part of an entity: a name, None for the default, UNSET for a part that the entity does not have."""
 
 
-def parse_entity(*, user: str | None, user_defaults: bool, client: str | None, client_defaults: bool) -> QuotaEntity:
-    """Return the entity that the options name.
+@dataclass(frozen=True, slots=True)
+class EntityOptions:
+    """The options that name an entity."""
 
-    Raises:
-        BadInput: the options name none, or contradict each other.
-    """
-    entity = parse_optional_entity(
-        user=user, user_defaults=user_defaults, client=client, client_defaults=client_defaults
-    )
-    if entity is None:
-        raise BadInput("whose quota? give --user, --user-defaults, --client, --client-defaults, or a user and a client")
-    return entity
+    user: User = None
+    user_defaults: Annotated[bool, typer.Option("--user-defaults", help="Default for users.")] = False
+    client: Client = None
+    client_defaults: Annotated[bool, typer.Option("--client-defaults", help="Default for client-ids.")] = False
 
+    def parse(self) -> QuotaEntity:
+        """Return the entity that the options name.
 
-def parse_optional_entity(
-    *, user: str | None, user_defaults: bool, client: str | None, client_defaults: bool
-) -> QuotaEntity | None:
-    """Return the entity that the options name; None if they name none.
+        Raises:
+            BadInput: the options name none, or contradict each other.
+        """
+        entity = self.parse_optional()
+        if entity is None:
+            raise BadInput(
+                "whose quota? give --user, --user-defaults, --client, --client-defaults, or a user and a client"
+            )
+        return entity
 
-    Raises:
-        BadInput: the options contradict each other.
-    """
-    parts = (_parse_part("user", user, default=user_defaults), _parse_part("client", client, default=client_defaults))
-    return None if parts == (UNSET, UNSET) else QuotaEntity(*parts)
+    def parse_optional(self) -> QuotaEntity | None:
+        """Return the entity that the options name; None if they name none.
+
+        Raises:
+            BadInput: the options contradict each other.
+        """
+        parts = (
+            _parse_part("user", self.user, default=self.user_defaults),
+            _parse_part("client", self.client, default=self.client_defaults),
+        )
+        return None if parts == (UNSET, UNSET) else QuotaEntity(*parts)
 
 
 def _parse_part(option: str, name: str | None, *, default: bool) -> Part:
@@ -143,30 +148,6 @@ class EntityFilter:
     client: _PartFilter
     strict: bool
 
-    @classmethod
-    def parse(
-        cls,
-        *,
-        user: str | None,
-        user_defaults: bool,
-        any_user: bool,
-        client: str | None,
-        client_defaults: bool,
-        any_client: bool,
-        strict: bool,
-    ) -> Self:
-        """Return the filter that the options describe.
-
-        Raises:
-            BadInput: the options contradict each other.
-        """
-        user_filter = _parse_filter("user", user, default=user_defaults, any_name=any_user)
-        client_filter = _parse_filter("client", client, default=client_defaults, any_name=any_client)
-        found = cls(user_filter, client_filter, strict)
-        if strict and found.is_open:
-            raise BadInput("--strict needs a filter: a user, a client-id, --any-user or --any-client")
-        return found
-
     @property
     def is_open(self) -> bool:
         """Whether no part is set."""
@@ -182,6 +163,34 @@ class EntityFilter:
         if part_filter is _AnyName.ANY:
             return part is not UNSET
         return part_filter == part
+
+
+@dataclass(frozen=True, slots=True)
+class EntityFilterOptions(EntityOptions):
+    """The options of a filter of entities."""
+
+    any_user: Annotated[bool, typer.Option("--any-user", help="Match any user, including the default.")] = False
+    any_client: Annotated[bool, typer.Option("--any-client", help="Match any client-id, including the default.")] = (
+        False
+    )
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Match exactly: skip quotas that also name the other entity type.")
+    ] = False
+
+    def parse_filter(self) -> EntityFilter:
+        """Return the filter that the options describe.
+
+        Raises:
+            BadInput: the options contradict each other.
+        """
+        entity_filter = EntityFilter(
+            _parse_filter("user", self.user, default=self.user_defaults, any_name=self.any_user),
+            _parse_filter("client", self.client, default=self.client_defaults, any_name=self.any_client),
+            self.strict,
+        )
+        if self.strict and entity_filter.is_open:
+            raise BadInput("--strict needs a filter: a user, a client-id, --any-user or --any-client")
+        return entity_filter
 
 
 def _parse_filter(option: str, name: str | None, *, default: bool, any_name: bool) -> _PartFilter:

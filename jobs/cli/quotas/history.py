@@ -6,11 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from jobs.cli.options import Client, From, KafkaOptions, To, User
+from jobs.cli.options import KafkaOptions, PeriodOptions
 from jobs.cli.output import OutputOptions, print_table
-from jobs.cli.quotas.entities import ClientDefaults, UserDefaults, parse_optional_entity
+from jobs.cli.quotas.entities import EntityOptions
 from jobs.cli.quotas.text import entity_cells, format_callback
-from jobs.cli.times import parse_period
 from quota.records.entity import QuotaEntity
 from quota.records.quota import QUOTA_CONFIGS, Quota
 from quota.records.quota_log import (
@@ -31,12 +30,8 @@ _LABELS = dict(zip(QUOTA_CONFIGS.values(), ("rate", "burst", "debt ms", "shadow"
 
 
 def history(
-    user: User = None,
-    user_defaults: UserDefaults = False,
-    client: Client = None,
-    client_defaults: ClientDefaults = False,
-    since: From = None,
-    until: To = None,
+    whose: EntityOptions,
+    period: PeriodOptions,
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="Print at most the N latest.")] = 1000,
     *,
     output: OutputOptions,
@@ -51,10 +46,8 @@ def history(
       mutation-quota quotas history --from -1d
       mutation-quota quotas history --user alice -o jsonl
     """
-    entity = parse_optional_entity(
-        user=user, user_defaults=user_defaults, client=client, client_defaults=client_defaults
-    )
-    start, end = parse_period(since, until)
+    entity = whose.parse_optional()
+    start, end = period.parse()
     settings = kafka.read()
     from quota.kafka.quotas.log import read_log
 
