@@ -19,9 +19,6 @@ def parse_time(option: str, text: str) -> int:
 
     Returns:
         The time, epoch ms.
-
-    Raises:
-        BadInput: the text is none of these.
     """
     try:
         if relative := _RELATIVE.fullmatch(text):

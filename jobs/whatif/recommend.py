@@ -57,11 +57,7 @@ def recommend(settings: Settings, options: RecommendOptions) -> Advice:
 
 
 def advise(settings: Settings, options: RecommendOptions, requests: RecordedRequests) -> Advice:
-    """Recommend quotas from these requests.
-
-    Raises:
-        MutationQuotaError: no request was charged.
-    """
+    """Recommend quotas from these requests."""
     policy, window = settings.policy, options.sizing.window
     decisions = requests.decisions
     demands, load_together = with_progress(

@@ -29,9 +29,6 @@ def decide_file(
 
     Yields:
         A decision or a dead letter for each line that is not blank, in the order of the lines.
-
-    Raises:
-        BadInput: a file cannot be read, or the algorithm does not support the settings.
     """
     algorithm = make_algorithm(name, settings.quota.window, settings.policy.deduplication)
     check_callbacks(settings.quota.callbacks)
@@ -41,11 +38,7 @@ def decide_file(
 
 
 def read_quotas_of_file(file: Path, callbacks: Callbacks) -> CallbackTimeline:
-    """Read quotas: a document for `quotas apply`, in force from the beginning, or the JSON lines of a quota log.
-
-    Raises:
-        BadInput: the file cannot be read; the message names the file and the value.
-    """
+    """Read quotas: a document for `quotas apply`, in force from the beginning, or the JSON lines of a quota log."""
     content = read_whole(file)
     if not is_json_lines(content, str(file)):
         return make_quotas(read_quota_file(content, str(file)), callbacks)
@@ -64,11 +57,7 @@ def make_quotas(records: Iterable[QuotaRecord], callbacks: Callbacks) -> Callbac
 
 
 def open_lines(path: str) -> BinaryIO:
-    """Open a file of lines, or standard input (`-`).
-
-    Raises:
-        BadInput: the file cannot be opened.
-    """
+    """Open a file of lines, or standard input (`-`)."""
     if path == "-":
         return sys.stdin.buffer
     try:

@@ -60,11 +60,7 @@ def plan(desired: Iterable[QuotaRecord], timeline: QuotaTimeline, at: int) -> li
 
 
 def _split(desired: Iterable[QuotaRecord], at: int) -> tuple[list[QuotaRecord], list[QuotaChange]]:
-    """Return the records that take effect at `at`, and the changes scheduled for later.
-
-    Raises:
-        BadInput: a change is scheduled for a time that is not after `at`.
-    """
+    """Return the records that take effect at `at`, and the changes scheduled for later."""
     now: list[QuotaRecord] = []
     later: list[QuotaChange] = []
     for record in desired:

@@ -126,11 +126,7 @@ def _document(content: bytes) -> Iterator[tuple[str, QuotaRecord]]:
 
 
 def _check_entry(path: str, entry: object) -> None:
-    """Check the keys of an entry: an unknown one is probably misspelled, and the quota log would ignore it.
-
-    Raises:
-        BadRecord: a key is unknown.
-    """
+    """Check the keys of an entry: an unknown one is probably misspelled, and the quota log would ignore it."""
     if isinstance(entry, dict):
         _check_keys(path, entry, _KEYS)
         if isinstance(entity := entry.get("entity"), dict):

@@ -29,11 +29,7 @@ _MAX_PRINTED = 20
 
 
 def target_quotas(settings: Settings) -> ClusterQuotas:
-    """Return the quotas of the target cluster. The first access connects to it.
-
-    Raises:
-        BadInput: there is no jar with Kafka's protocol.
-    """
+    """Return the quotas of the target cluster. The first access connects to it."""
     protocol = Protocol.of_jar(clients_jar(settings.gateway.kafka_clients, settings.broker.jars))
     return ClusterQuotas(settings.target_connection, protocol, settings.kafka.timeout_seconds)
 
@@ -43,18 +39,8 @@ def push_quotas(
 ) -> Wanted:
     """Show the plan, ask for confirmation, and make the changes, unless this is a dry run.
 
-    Args:
-        settings: the deployment whose quota log is read.
-        cluster: the cluster's quotas.
-        prune: whether to remove quotas that the log never had.
-        confirmation: whether to ask, and whether to make the changes.
-        output: the format of the output.
-
     Returns:
         The rates that the cluster should have.
-
-    Raises:
-        ClusterError: a cluster cannot be reached, or rejects a change. MutationQuotaError: the change is not confirmed.
     """
     log = read_log(settings)
     wanted = wanted_rates(log.timeline, log.now)
@@ -82,11 +68,7 @@ def push_quotas(
 
 
 def quota_file(cluster: ClusterQuotas) -> tuple[str, int]:
-    """Return the file for `quotas apply` with the quotas of a cluster, and their number.
-
-    Raises:
-        ClusterError: the cluster cannot be reached, or this principal is not authorized.
-    """
+    """Return the file for `quotas apply` with the quotas of a cluster, and their number."""
     rates = cluster.read()
     _warn_of_no_rates(rates)
     entities = sorted((entity for entity in rates if is_rate(rates[entity])), key=lambda entity: entity.key)
@@ -94,11 +76,7 @@ def quota_file(cluster: ClusterQuotas) -> tuple[str, int]:
 
 
 def find_drift(settings: Settings, cluster: ClusterQuotas, output: OutputOptions) -> bool:
-    """Print the differences between a cluster and the log, and return whether there are any.
-
-    Raises:
-        ClusterError: a cluster cannot be reached, or this principal is not authorized.
-    """
+    """Print the differences between a cluster and the log, and return whether there are any."""
     log = read_log(settings)
     found = differences(wanted_rates(log.timeline, log.now), cluster.read())
     print_steps([each.drift for each in found], output)
@@ -126,12 +104,7 @@ def pull_into_log(
     confirmation: ConfirmOptions,
     output: OutputOptions,
 ) -> None:
-    """Show the plan for importing a cluster's quotas, ask for confirmation, and write it unless this is a dry run.
-
-    Raises:
-        ClusterError: a cluster cannot be reached, or this principal is not authorized.
-        MutationQuotaError: the change is not confirmed.
-    """
+    """Show the plan for importing a cluster's quotas, ask for confirmation, and write it unless this is a dry run."""
     if not confirmation.dry_run:
         prepare_quota_topic(settings)
     rates = cluster.read()

@@ -31,15 +31,7 @@ class ConfigChange:
 
     @classmethod
     def parse(cls, added: list[str], deleted: list[str]) -> Self:
-        """Parse the two options.
-
-        Args:
-            added: configs as NAME=VALUE.
-            deleted: names of configs.
-
-        Raises:
-            BadInput: a config or its value is invalid, or the options contradict each other.
-        """
+        """Parse the two options."""
         change = cls(_parse_added(added), frozenset(map(_checked_name, deleted)))
         if not change.added and not change.deleted:
             raise BadInput(f"give --add-config {RATE_CONFIG}=X, or --delete-config {RATE_CONFIG}")

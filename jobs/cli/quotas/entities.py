@@ -27,11 +27,7 @@ class EntityOptions:
     client_defaults: Annotated[bool, typer.Option("--client-defaults", help="Default for client-ids.")] = False
 
     def parse(self) -> QuotaEntity:
-        """Return the entity that the options name.
-
-        Raises:
-            BadInput: the options name none, or contradict each other.
-        """
+        """Return the entity that the options name."""
         entity = self.parse_optional()
         if entity is None:
             raise BadInput(
@@ -40,11 +36,7 @@ class EntityOptions:
         return entity
 
     def parse_optional(self) -> QuotaEntity | None:
-        """Return the entity that the options name; None if they name none.
-
-        Raises:
-            BadInput: the options contradict each other.
-        """
+        """Return the entity that the options name; None if they name none."""
         parts = (
             _parse_part("user", self.user, default=self.user_defaults),
             _parse_part("client", self.client, default=self.client_defaults),
@@ -79,15 +71,7 @@ class EntityCommand(SingleValuesCommand):
 
 
 def to_short_form(args: list[str], *, any_allowed: bool = False) -> list[str]:
-    """Replace each `--entity-type T` and its `--entity-name N` or `--entity-default` with one short option.
-
-    Args:
-        args: the arguments.
-        any_allowed: whether types without any name match any name.
-
-    Raises:
-        BadInput: types and names do not pair up.
-    """
+    """Replace each `--entity-type T` and its `--entity-name N` or `--entity-default` with one short option."""
     rest: list[str] = []
     types: list[str] = []
     names: list[str | None] = []
@@ -178,11 +162,7 @@ class EntityFilterOptions(EntityOptions):
     ] = False
 
     def parse_filter(self) -> EntityFilter:
-        """Return the filter that the options describe.
-
-        Raises:
-            BadInput: the options contradict each other.
-        """
+        """Return the filter that the options describe."""
         entity_filter = EntityFilter(
             _parse_filter("user", self.user, default=self.user_defaults, any_name=self.any_user),
             _parse_filter("client", self.client, default=self.client_defaults, any_name=self.any_client),

@@ -11,11 +11,7 @@ R = TypeVar("R", bound=QuotaLogRecord)
 
 
 def prepare_quota_topic(settings: Settings) -> None:
-    """Create the quota topic if it is missing, and check its configs.
-
-    Raises:
-        MutationQuotaError: the cluster cannot be reached, or the topic's configs are invalid.
-    """
+    """Create the quota topic if it is missing, and check its configs."""
     from quota.kafka.topics.preparation import prepare_topics
 
     prepare_topics(settings, [settings.topics.quotas])

@@ -27,11 +27,7 @@ def print_steps(steps: Sequence[Step], output: OutputOptions) -> None:
 
 
 def write_steps(settings: Settings, steps: Sequence[Step], effective_at: int | None, comment: str | None) -> None:
-    """Write the steps of a plan to the quota log.
-
-    Raises:
-        ClusterError: not all were acknowledged in time.
-    """
+    """Write the steps of a plan to the quota log."""
     from quota.kafka.quotas.writer import write_records
 
     write_records(settings, [sign(step.record, settings, comment, effective_at) for step in steps])
@@ -48,17 +44,7 @@ def change_log(
 ) -> None:
     """Show a plan, ask for confirmation, and write its steps to the quota log, unless this is a dry run.
 
-    Args:
-        settings: the deployment whose quota log is changed.
-        steps: the plan.
-        effective_at: the time when the changes take effect, epoch ms; None for as soon as they are written.
-        comment: the reason.
-        confirmation: whether to ask, and whether to write.
-        output: the format of the output.
-
-    Raises:
-        ClusterError: not all steps were acknowledged in time.
-        MutationQuotaError: the changes are not confirmed.
+    They take effect at `effective_at` (epoch ms); as soon as they are written if it is None.
     """
     print_steps(steps, output)
     if steps and not confirmation.dry_run:

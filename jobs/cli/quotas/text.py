@@ -28,13 +28,7 @@ def quota_file(configured: Iterable[QuotaChange], scheduled: Iterable[QuotaChang
 
 
 def print_quotas(configured: Sequence[QuotaChange], scheduled: Sequence[QuotaChange], window: Window) -> None:
-    """Print a table of the quotas in force, and one of the scheduled changes.
-
-    Args:
-        configured: the quotas in force.
-        scheduled: the scheduled changes.
-        window: the window, which determines the burst of quotas without their own.
-    """
+    """Print a table of the quotas in force, and one of the scheduled changes."""
     if configured:
         _print_table("SINCE", configured)
     if scheduled:
