@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from jobs.cli.options import ConfirmOptions
 from jobs.cli.output import OutputOptions, print_text
-from jobs.cli.quotas.log import prepare_quota_topic
-from jobs.cli.quotas.plans import change_log, print_count, print_steps
+from jobs.cli.quotas.log import change_log, prepare_quota_topic, print_count, print_steps
 from jobs.cli.quotas.text import planned_change
 from jobs.spark.installation import clients_jar
 from quota.errors import ClusterError

@@ -123,18 +123,18 @@ def describe(whose: EntityFilterOptions, *, output: OutputOptions, kafka: KafkaO
       mutation-quota quotas describe
       mutation-quota quotas describe --user alice --strict -o yaml
     """
-    entity_filter = whose.parse_filter()
+    matches = whose.parse_filter()
     settings = kafka.read()
     from jobs.cli.quotas.text import print_quotas, quota_file
     from quota.kafka.quotas.log import read_log
 
     log = read_log(settings)
-    configured = [each for each in log.timeline.configured(log.now) if entity_filter.matches(each.entity)]
-    scheduled = [each for each in log.timeline.scheduled(log.now) if entity_filter.matches(each.entity)]
+    configured = [each for each in log.timeline.configured(log.now) if matches is None or matches(each.entity)]
+    scheduled = [each for each in log.timeline.scheduled(log.now) if matches is None or matches(each.entity)]
 
     def table() -> None:
         if not configured:
-            print("No quotas are set." if entity_filter.is_open else "No matching quota is in force.")
+            print("No quotas are set." if matches is None else "No matching quota is in force.")
         print_quotas(configured, scheduled, settings.quota.window)
 
     output.print(quota_file(configured, scheduled), table, items="quotas")

@@ -1,8 +1,7 @@
 """Entities on the command line: the options that name one, kafka-configs.sh's long form, and KIP-546's filter."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import Enum
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -114,41 +113,6 @@ def _next_value(tokens: Iterator[str], option: str) -> str:
     return value
 
 
-class _AnyName(Enum):
-    ANY = "any"
-
-
-_PartFilter: TypeAlias = Part | _AnyName
-
-
-@dataclass(frozen=True, slots=True)
-class EntityFilter:
-    """A filter of entities by their parts (KIP-546).
-
-    An unset part of the filter matches anything; if the filter is strict, only entities without the part.
-    """
-
-    user: _PartFilter
-    client: _PartFilter
-    strict: bool
-
-    @property
-    def is_open(self) -> bool:
-        """Whether no part is set."""
-        return (self.user, self.client) == (UNSET, UNSET)
-
-    def matches(self, entity: QuotaEntity) -> bool:
-        """Return whether an entity matches."""
-        return self._matches(self.user, entity.user) and self._matches(self.client, entity.client_id)
-
-    def _matches(self, part_filter: _PartFilter, part: Part) -> bool:
-        if part_filter is UNSET:
-            return not self.strict or part is UNSET
-        if part_filter is _AnyName.ANY:
-            return part is not UNSET
-        return part_filter == part
-
-
 @dataclass(frozen=True, slots=True)
 class EntityFilterOptions(EntityOptions):
     """The options of a filter of entities."""
@@ -161,21 +125,30 @@ class EntityFilterOptions(EntityOptions):
         bool, typer.Option("--strict", help="Match exactly: skip quotas that also name the other entity type.")
     ] = False
 
-    def parse_filter(self) -> EntityFilter:
-        """Return the filter that the options describe."""
-        entity_filter = EntityFilter(
-            _parse_filter("user", self.user, default=self.user_defaults, any_name=self.any_user),
-            _parse_filter("client", self.client, default=self.client_defaults, any_name=self.any_client),
-            self.strict,
-        )
-        if self.strict and entity_filter.is_open:
-            raise BadInput("--strict needs a filter: a user, a client-id, --any-user or --any-client")
-        return entity_filter
+    def parse_filter(self) -> Callable[[QuotaEntity], bool] | None:
+        """Return the filter that the options describe (KIP-546); None if they describe none."""
+        user = _part_filter("user", self.user, default=self.user_defaults, any_name=self.any_user)
+        client = _part_filter("client", self.client, default=self.client_defaults, any_name=self.any_client)
+        if user is None and client is None:
+            if self.strict:
+                raise BadInput("--strict needs a filter: a user, a client-id, --any-user or --any-client")
+            return None
+        unset = _is_unset if self.strict else _is_anything
+        return lambda entity: (user or unset)(entity.user) and (client or unset)(entity.client_id)
 
 
-def _parse_filter(option: str, name: str | None, *, default: bool, any_name: bool) -> _PartFilter:
+def _part_filter(option: str, name: str | None, *, default: bool, any_name: bool) -> Callable[[Part], bool] | None:
     if any_name:
         if name is not None or default:
             raise BadInput(f"--any-{option} excludes --{option} and --{option}-defaults")
-        return _AnyName.ANY
-    return _parse_part(option, name, default=default)
+        return lambda part: part is not UNSET
+    expected = _parse_part(option, name, default=default)
+    return None if expected is UNSET else lambda part: part == expected
+
+
+def _is_unset(part: Part) -> bool:
+    return part is UNSET
+
+
+def _is_anything(_part: Part) -> bool:
+    return True

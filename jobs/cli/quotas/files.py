@@ -11,8 +11,7 @@ import typer
 from jobs.cli.options import At, Comment, ConfirmOptions, EffectiveAt, FileOptions, KafkaOptions, SettingsOptions
 from jobs.cli.output import OutputOptions, print_text
 from jobs.cli.quotas.configs import kafka_configs_command
-from jobs.cli.quotas.log import prepare_quota_topic
-from jobs.cli.quotas.plans import DIFFERENCES, change_log
+from jobs.cli.quotas.log import DIFFERENCES, change_log, prepare_quota_topic
 from jobs.cli.times import parse_future_time, parse_time
 from jobs.storage.whole_file import read_whole
 from quota.errors import BadInput
