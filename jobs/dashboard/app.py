@@ -20,8 +20,8 @@ from jobs.dashboard.page import Assets
 from jobs.dashboard.state import Cursor
 from jobs.dashboard.trial import try_quota
 from jobs.dashboard.wanted_quota import WantedQuota, read_wanted_quota
-from jobs.metrics.health.dashboard import FeedHealth
 from jobs.metrics.health.probe import HEALTH_PATH, READINESS_PATH, Answer
+from jobs.metrics.loops import LoopHealth
 from quota.errors import BadRecord
 from quota.kafka.timing import now_ms
 from quota.records import codec
@@ -56,7 +56,7 @@ class Dashboard:
         self._feed = feed
         self._session = session
         self._stop = stop
-        self._health = FeedHealth(feed, settings.health.stalled_seconds)
+        self._health = LoopHealth(feed, settings.health.stalled_seconds, feed.missing)
         self._assets = Assets(settings, session)
         self._streams = 0
         self._trying = asyncio.Lock()

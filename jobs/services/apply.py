@@ -3,9 +3,8 @@
 import logging
 
 from jobs.background import background
-from jobs.metrics.applier import NAME, ApplierMetrics
 from jobs.metrics.health.endpoint import ServiceEndpoint
-from jobs.metrics.health.loops import LoopHealth
+from jobs.metrics.loops import APPLIER, ApplierMetrics, LoopHealth
 from jobs.services.progress import log_progress
 from jobs.services.reopening import open_again, run_reopening
 from jobs.services.stopping import stop_signals
@@ -32,9 +31,12 @@ def run_apply(settings: Settings, *, once: bool) -> None:
     """
     stats = ApplierStats()
     health = LoopHealth(
-        stats, settings.health.stalled_seconds, lambda: "" if stats.positions else "it has no positions yet"
+        stats,
+        settings.health.stalled_seconds,
+        lambda: "" if stats.positions else "it has no positions yet",
+        lambda: stats.waits_for,
     )
-    with stop_signals() as stop, ServiceEndpoint(settings.metrics, NAME, once=once) as endpoint:
+    with stop_signals() as stop, ServiceEndpoint(settings.metrics, APPLIER, once=once) as endpoint:
         prepare_topics(settings, [settings.topics.decisions, settings.topics.results, settings.topics.positions])
         if (
             settings.target_connection != settings.kafka.connection

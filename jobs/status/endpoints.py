@@ -9,7 +9,7 @@ from urllib.request import ProxyHandler, build_opener
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from jobs.metrics.definitions import STARTED
+from jobs.metrics.families import STARTED
 from jobs.metrics.health.probe import READINESS_PATH
 from schemas.documents.status import EndpointStatus
 
@@ -58,4 +58,4 @@ def _read_jobs(url: str, otherwise: str) -> list[str]:
                 raise
             return [otherwise]
     families = text_string_to_metric_families(text)
-    return sorted({sample.labels["query"] for each in families if each.name == STARTED.name for sample in each.samples})
+    return sorted({sample.labels["query"] for each in families if each.name == STARTED for sample in each.samples})

@@ -45,20 +45,5 @@ class Health(ABC):
         """Return whether the service can do its work; never waits."""
 
 
-def unless_stalled(silence: float, limit_seconds: float, stalled: str, going: str) -> Answer:
-    """Return whether a service makes progress.
-
-    Args:
-        silence: the time since its last observed progress [s].
-        limit_seconds: the longest time without progress [s].
-        stalled: the reason if it makes none: "`stalled` for 700 s".
-        going: the reason if it makes progress.
-    """
-    if silence <= limit_seconds:
-        return Answer(True, going)
-    limit = f"the limit is {limit_seconds:.0f} s (health.stalled_seconds)"
-    return Answer(False, f"{stalled} for {silence:.0f} s; {limit}")
-
-
 STARTING: Final = "it is starting"
 STOPPING: Final = "it is stopping"

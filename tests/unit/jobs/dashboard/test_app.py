@@ -171,7 +171,7 @@ def test_a_body_that_is_too_large_is_rejected(page):
 @pytest.mark.parametrize(
     ("state", "ready", "reason"),
     [
-        ("live", 200, "the topics are read to their ends"),
+        ("live", 200, "it is ready"),
         ("starting", 503, "it is starting"),
         ("unreachable", 503, "Kafka cannot be reached; the page shows the reason"),
     ],
