@@ -41,17 +41,7 @@ class Dashboard:
     """Serves the requests of browsers."""
 
     def __init__(self, settings: Settings, feed: Feed, session: Session, stop: threading.Event) -> None:
-        """Load the files of the page.
-
-        Args:
-            settings: the settings of the deployment.
-            feed: the data that the page shows.
-            session: the secrets of this process.
-            stop: the streams end when it is set.
-
-        Raises:
-            MutationQuotaError: the library that draws charts is not installed.
-        """
+        """Load the files of the page; the streams end when `stop` is set."""
         self._settings = settings
         self._feed = feed
         self._session = session

@@ -78,9 +78,6 @@ class Feed:
         """Read the last hour into a new state, then follow the topics; the old state is shown meanwhile.
 
         Returns if a topic was recreated, because it has different records at the same offsets.
-
-        Raises:
-            ClusterError: Kafka cannot be reached, or a topic is missing.
         """
         settings = self._settings
         names = [settings.topics.decisions, settings.topics.dead_letters, settings.topics.quotas]

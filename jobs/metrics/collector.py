@@ -41,11 +41,7 @@ class AnswerMetrics:
     """Totals of the answers that arrive after the start, and the length of the quota topic. Thread-safe."""
 
     def __init__(self, settings: Settings) -> None:
-        """Start at the current ends of the topics.
-
-        Raises:
-            ClusterError: the cluster does not respond in time.
-        """
+        """Start at the current ends of the topics."""
         self._max_tenants = settings.metrics.max_tenants
         self._totals = DecisionTotals(settings.quota.window, self._max_tenants)
         self._quota_log = (settings.topics.quotas, 0)
@@ -56,11 +52,7 @@ class AnswerMetrics:
         self._reader = AnswerReader(settings, overrides=_FETCH)
 
     def poll(self) -> int:
-        """Record the answers that have arrived, and return their number.
-
-        Raises:
-            ClusterError: the cluster does not return the end of the quota topic.
-        """
+        """Record the answers that have arrived, and return their number."""
         received = list(self._reader.read(0))
         with self._lock:
             for answer in received:
@@ -84,13 +76,7 @@ class JobMetrics:
     """A collector of prometheus-client that follows a job on its own thread; its errors do not affect the job."""
 
     def __init__(self, settings: Settings, work: Work, *, decides: bool) -> None:
-        """Start without metrics.
-
-        Args:
-            settings: the settings of the job.
-            work: the metrics of the job's own work.
-            decides: whether the job decides requests, and so reports the metrics of decisions.
-        """
+        """Start without metrics; a job that `decides` requests also reports the metrics of decisions."""
         self._settings = settings
         self._work = work
         self._decides = decides

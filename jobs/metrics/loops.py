@@ -36,12 +36,7 @@ class LoopMetrics(Work):
     """The start time of a service, and the metrics of its counts, which are always up to date."""
 
     def __init__(self, name: str, read: Callable[[], Iterator[Family]]) -> None:
-        """Start now.
-
-        Args:
-            name: the name of the service in the label `query`.
-            read: returns the metrics of its counts.
-        """
+        """Start now; `read` returns the metrics of the counts, and `name` is the label `query` of the start time."""
         self._name = name
         self._read = read
         self._started_at = time.time()
@@ -63,11 +58,7 @@ class ApplierMetrics(Work):
         self._fetch_ends = Every(_ENDS_SECONDS)
 
     def poll(self) -> None:
-        """Fetch the log end offsets of the decisions topic if they are due.
-
-        Raises:
-            ClusterError: the cluster does not return the end offsets.
-        """
+        """Fetch the log end offsets of the decisions topic if they are due."""
         if self._stats.positions and self._fetch_ends.is_due():
             self._ends = self._end_offsets.fetch(self._stats.positions.keys())
 
@@ -105,14 +96,10 @@ class LoopHealth(Health):
         *,
         setting: str = "health.stalled_seconds",
     ) -> None:
-        """Start checking.
+        """Start checking; one run of the loop may take `limit_seconds`, by this setting or by none.
 
-        Args:
-            loop: the loop.
-            limit_seconds: the longest time for one run of the loop.
-            missing: returns what the service needs and does not have; empty if nothing is missing.
-            waits_for: returns why it waits for a cluster that does not respond; empty if it does not wait.
-            setting: the setting of the limit; empty for a fixed limit.
+        `missing` returns what the service needs and does not have, and `waits_for` why it waits for a cluster that does
+        not respond; both are empty otherwise.
         """
         self._loop = loop
         self._limit_seconds = limit_seconds

@@ -90,12 +90,7 @@ class TenantRegistry:
     """The metrics of a bounded number of tenants by their tags, because clients can make up client-ids."""
 
     def __init__(self, window: Window, max_tenants: int) -> None:
-        """Start without tenants.
-
-        Args:
-            window: the sample windows of rates.
-            max_tenants: when there are twice as many tenants, all but this number of the busiest are dropped.
-        """
+        """Start without tenants; when there are 2 * `max_tenants`, all but `max_tenants` of the busiest are dropped."""
         self._window = window
         self._max_tenants = max_tenants
         self._tenants: dict[Tags, TenantMetrics] = {}

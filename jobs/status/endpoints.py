@@ -21,11 +21,7 @@ _ALL_ADDRESSES = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 an endp
 
 
 def read_endpoint(address: str) -> EndpointStatus:
-    """Return the state of an endpoint, with the jobs that it serves.
-
-    Args:
-        address: its `host:port`.
-    """
+    """Return the state of an endpoint (`host:port`), with the jobs that it serves."""
     host, _, port = address.rpartition(":")
     url = f"http://{_ALL_ADDRESSES.get(host, host)}:{port}"
     try:

@@ -27,15 +27,7 @@ def query_rows(
     storage: StorageFacts | None,
     endpoints: Sequence[EndpointStatus],
 ) -> list[QueryStatus]:
-    """Return the queries, and the applier if one has run; fields that cannot be read are null.
-
-    Args:
-        settings: the settings of the deployment.
-        at: the current time [epoch ms].
-        cluster: the facts from the cluster; None if it cannot be reached.
-        storage: the facts from the storage root; None if it cannot be reached.
-        endpoints: the state of the metrics endpoints.
-    """
+    """Return the queries, and the applier if one has run; fields that cannot be read are null."""
     served = {job: each.address for each in endpoints for job in each.jobs or ()}
     rows = [_query_row(settings, name, cluster, storage, served.get(name)) for name in _QUERIES]
     if APPLIER in served or (cluster is not None and cluster.applied is not None):
