@@ -3,9 +3,8 @@
 import logging
 
 from jobs.background import background
-from jobs.metrics.applier import NAME, ApplierMetrics
 from jobs.metrics.health.endpoint import ServiceEndpoint
-from jobs.metrics.health.loops import LoopHealth
+from jobs.metrics.loops import APPLIER, ApplierMetrics, LoopHealth
 from jobs.services.progress import log_progress
 from jobs.services.reopening import open_again, run_reopening
 from jobs.services.stopping import stop_signals
@@ -31,8 +30,8 @@ def run_apply(settings: Settings, *, once: bool) -> None:
         ClusterError: a cluster does not respond, or another applier has taken over.
     """
     stats = ApplierStats()
-    health = LoopHealth(stats, lambda: "" if stats.positions else "it has no positions yet")
-    with stop_signals() as stop, ServiceEndpoint(settings.metrics, NAME, once=once) as endpoint:
+    health = LoopHealth(stats, lambda: "" if stats.positions else "it has no positions yet", lambda: stats.waits_for)
+    with stop_signals() as stop, ServiceEndpoint(settings.metrics, APPLIER, once=once) as endpoint:
         prepare_topics(settings, [settings.topics.decisions, settings.topics.results, settings.topics.positions])
         if (
             settings.target_connection != settings.kafka.connection
