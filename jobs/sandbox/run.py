@@ -17,8 +17,8 @@ from jobs.sandbox.traffic import Traffic, set_tenant_quotas, simulated_clients
 from jobs.sandbox.unmodified import UnmodifiedClient, unmodified_clients
 from jobs.services.queries import deployment_monitor, start_queries
 from jobs.services.session import deployment_session
-from jobs.services.stopping import stop_signals
 from jobs.spark.queries import check_queries, stop_after_batch
+from jobs.stopping import stop_signals
 from quota.callbacks.loading import check_callbacks
 from quota.kafka.requests import AnswerReader, RequestWriter
 from quota.kafka.timing import Every

@@ -8,7 +8,7 @@ from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.health.loops import LoopHealth
 from jobs.services.progress import log_progress
 from jobs.services.reopening import open_again, run_reopening
-from jobs.services.stopping import stop_signals
+from jobs.stopping import stop_signals
 from quota.kafka.applier.applier import Applier
 from quota.kafka.applier.stats import ApplierStats
 from quota.kafka.reading import read_cluster

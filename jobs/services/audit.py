@@ -6,7 +6,7 @@ from jobs.metrics.health.queries import QueryHealth
 from jobs.metrics.queries import QueryMetrics
 from jobs.services.queries import run_queries
 from jobs.services.session import deployment_session
-from jobs.services.stopping import stop_signals
+from jobs.stopping import stop_signals
 from quota.settings import Settings
 
 

@@ -1,7 +1,7 @@
 """The service that serves the dashboard."""
 
 from jobs.dashboard.server import serve_dashboard
-from jobs.services.stopping import stop_signals
+from jobs.stopping import stop_signals
 from quota.callbacks.loading import check_callbacks
 from quota.settings import Settings
 

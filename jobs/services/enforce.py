@@ -13,8 +13,8 @@ from jobs.metrics.health.queries import QueryHealth
 from jobs.metrics.queries import QueryMetrics
 from jobs.services.queries import deployment_monitor, run_queries, start_queries
 from jobs.services.session import check_root, deployment_session
-from jobs.services.stopping import stop_signals
 from jobs.spark.failures import query_errors
+from jobs.stopping import stop_signals
 from jobs.storage.checkpoint import current_folder
 from jobs.storage.deployment import Deployment
 from jobs.storage.files import Files

@@ -16,8 +16,8 @@ from jobs.metrics.gateway import NAME, GatewayMetrics
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.health.gateway import GatewayHealth
 from jobs.services.progress import log_progress
-from jobs.services.stopping import stop_signals
 from jobs.spark.installation import clients_jar
+from jobs.stopping import stop_signals
 from quota.gateway.context import GatewayContext
 from quota.gateway.mutations.mutate import Rules
 from quota.gateway.mutes import Mutes

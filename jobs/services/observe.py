@@ -13,7 +13,7 @@ from jobs.observe.following import Follower
 from jobs.observe.tail import check_log
 from jobs.services.progress import log_progress
 from jobs.services.reopening import open_again, run_reopening
-from jobs.services.stopping import stop_signals
+from jobs.stopping import stop_signals
 from quota.errors import BadInput
 from quota.kafka.topics.preparation import prepare_topics
 from quota.observation.stats import FollowStats

@@ -11,7 +11,7 @@ from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.health.loops import LoopHealth
 from jobs.metrics.push import NAME, PushMetrics
 from jobs.services.progress import log_progress
-from jobs.services.stopping import stop_signals
+from jobs.stopping import stop_signals
 from quota.errors import ClusterError
 from quota.kafka.brokers.client_quotas import ClusterQuotas
 from quota.kafka.brokers.stats import PushStats

@@ -13,7 +13,7 @@ from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.spark.queries import run_until
-from jobs.spark.session import start_session, stop_session
+from jobs.spark.session import session
 from jobs.storage.files import Files
 from jobs.storage.monitors import CheckpointMonitor
 from quota.kafka.quotas.writer import write_record
@@ -104,14 +104,12 @@ def main():
     """Freeze a deployment of this version."""
     with tempfile.TemporaryDirectory() as folder:
         base = load_settings([f"storage.root={folder}/base", "spark.master=local[2]"], environment={})
-        with embedded_broker(base, port=0) as broker:
-            spark = start_session(base, "freeze", Path(folder) / "spark.log")
+        with embedded_broker(base, port=0) as broker, session(base, "freeze", Path(folder) / "spark.log") as spark:
             archive = archive_of(STATE_VERSION)
             settings = deployment_of(
                 with_plaintext_cluster(base, broker.address), STATE_VERSION, Path(folder) / "deployment"
             )
             freeze(spark, settings, archive)
-            stop_session(spark)
     print(f"{archive}: {archive.stat().st_size} bytes")  # noqa: T201 the result
 
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 IMPORTING = """
-import jobs.services.stopping
+import jobs.stopping
 import slow_module
 """
 SLOW_MODULE = """
@@ -17,7 +17,7 @@ time.sleep(60)
 """
 WORKING = """
 import time
-from jobs.services.stopping import exit_interrupted
+from jobs.stopping import exit_interrupted
 try:
     print("ready", flush=True)
     time.sleep(60)
@@ -29,7 +29,7 @@ ENDING = """
 import os
 import signal
 import time
-from jobs.services.stopping import exit_interrupted
+from jobs.stopping import exit_interrupted
 try:
     print("ready", flush=True)
     time.sleep(60)
@@ -40,7 +40,7 @@ except KeyboardInterrupt:
         os.kill(os.getpid(), signal.SIGINT)
 """
 STUCK = """
-from jobs.services.stopping import exit_interrupted, watch_interrupts
+from jobs.stopping import exit_interrupted, watch_interrupts
 from confluent_kafka.admin import AdminClient
 watch_interrupts()
 client = AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": 2})
@@ -53,7 +53,7 @@ except KeyboardInterrupt:  # the signal came before the call
 HANDLING = """
 import signal
 import time
-from jobs.services.stopping import stop_signals, watch_interrupts
+from jobs.stopping import stop_signals, watch_interrupts
 watch_interrupts()
 with stop_signals() as stop:
     print("ready", flush=True)
@@ -65,7 +65,7 @@ print("done", flush=True)
 WAITING = """
 import os
 import signal
-from jobs.services.stopping import stop_signals
+from jobs.stopping import stop_signals
 with stop_signals() as stop:
     with stop._cond:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -74,7 +74,7 @@ with stop_signals() as stop:
 """A service that gets the signal while `wait` holds the lock of its event."""
 SWALLOWING = """
 import time
-from jobs.services.stopping import exit_interrupted, watch_interrupts
+from jobs.stopping import exit_interrupted, watch_interrupts
 
 class Held:
     def __del__(self):
