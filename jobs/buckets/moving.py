@@ -23,7 +23,7 @@ from jobs.spark.queries import check_queries
 from jobs.spark.worker import prepare_worker
 from jobs.storage.checkpoint import Checkpoint, new_folder, write_offsets
 from jobs.storage.deployment import Deployment
-from jobs.storage.files import Files
+from jobs.storage.run import Run, run_on
 from jobs.storage.starting import check_stateful_checkpoint, replace_checkpoint
 from jobs.storage.stored_files import ReadableFiles, check_store
 from quota.errors import MutationQuotaError
@@ -38,13 +38,13 @@ _SAVED = StructType([StructField("bucket", StringType()), *STATE.fields])
 
 
 @query_errors(NAME)
-def capture_buckets(spark: SparkSession, settings: Settings) -> SavedBuckets:
+def capture_buckets(run: Run) -> SavedBuckets:
     """Read the buckets of the enforcing query, which must not run, and the offsets up to which they are charged.
 
     Raises:
         MutationQuotaError: there is no checkpoint, it is incomplete, or its last batch is not finished.
     """
-    files = Files(spark, settings)
+    files = run.files
     found = check_stateful_checkpoint(files, NAME, STATE_VERSION)
     folder = f"{files.root}/{found.folder}"
     if not found.commits:
@@ -54,7 +54,7 @@ def capture_buckets(spark: SparkSession, settings: Settings) -> SavedBuckets:
             f"batch {found.offsets[-1]} of {folder} is not finished; run {NAME} --once to finish it, or stop the "
             f"running {NAME}; then export again"
         )
-    buckets = list(read_state(spark, folder, found.commits[-1]))
+    buckets = list(read_state(run.spark, folder, found.commits[-1]))
     positions = _positions(found, files)
     known = Deployment.read(files).topics
     topics = {name: known[name] for name in positions if name in known}
@@ -62,23 +62,23 @@ def capture_buckets(spark: SparkSession, settings: Settings) -> SavedBuckets:
 
 
 @query_errors(NAME)
-def restore_buckets(spark: SparkSession, settings: Settings, saved: SavedBuckets) -> None:
+def restore_buckets(run: Run, saved: SavedBuckets) -> None:
     """Replace the enforcing query's checkpoint: it starts with these buckets, after the requests that they include.
 
     Args:
-        spark: a session with as many shuffle partitions as the state is to have.
-        settings: the settings of a deployment whose topics are claimed.
+        run: a session with as many shuffle partitions as the state is to have, on a deployment whose topics are
+            claimed.
         saved: the buckets.
 
     Raises:
         MutationQuotaError: the buckets belong to other topics, or the query has decided more since they were saved.
     """
-    files = Files(spark, settings)
+    files = run.files
     check_restorable(saved.header, Deployment.read(files), files)
     prepared = new_folder(files, NAME)
     folder, rows = f"{query_folder(prepared)}/v{STATE_VERSION}", f"{query_folder(prepared)}-rows"
     try:
-        _write_checkpoint(spark, saved, checkpoint=f"{files.root}/{folder}", rows=f"{files.root}/{rows}")
+        _write_checkpoint(run.spark, saved, checkpoint=f"{files.root}/{folder}", rows=f"{files.root}/{rows}")
     finally:
         files.remove(rows)
     write_offsets(files, f"{folder}/offsets/0", saved.header.positions)
@@ -161,5 +161,5 @@ def export_buckets(settings: Settings) -> SavedBuckets:
         MutationQuotaError: there are no buckets.
     """
     check_store(settings)
-    with command_session(settings, "buckets export") as spark:
-        return with_progress(spark, "reading buckets", lambda: capture_buckets(spark, settings))
+    with command_session(settings, "buckets export") as spark, query_errors(NAME), run_on(spark, settings) as run:
+        return with_progress(spark, "reading buckets", lambda: capture_buckets(run))

@@ -16,7 +16,7 @@ from jobs.enforce.query import NAME
 from jobs.spark.failures import QueryFailed, query_errors
 from jobs.spark.progress import command_session, with_progress
 from jobs.storage.checkpoint import Checkpoint
-from jobs.storage.files import Files
+from jobs.storage.run import Run, run_on
 from jobs.storage.stored_files import check_store
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
@@ -43,19 +43,18 @@ def read_state(spark: SparkSession, folder: str, batch: int) -> Iterator[SavedBu
         yield SavedBucket(*values)
 
 
-def newest_buckets(spark: SparkSession, files: Files, read: Callable[[Iterable[SavedBucket]], T]) -> T:
+def newest_buckets(run: Run, read: Callable[[Iterable[SavedBucket]], T]) -> T:
     """Return the result of `read` on the buckets as of the newest finished batch; nothing is written.
 
     Args:
-        spark: any session.
-        files: the files of the storage root.
+        run: any session on the storage root.
         read: consumes the buckets; called again with a newer batch if the files of this one are gone.
 
     Raises:
         MutationQuotaError: no batch is finished.
         QueryFailed: the state cannot be read.
     """
-    attempts = 0
+    files, attempts = run.files, 0
     while True:
         attempts += 1
         found = Checkpoint.read(files, NAME, STATE_VERSION)
@@ -65,7 +64,7 @@ def newest_buckets(spark: SparkSession, files: Files, read: Callable[[Iterable[S
         batch = found.commits[-1]
         try:
             with query_errors(NAME):
-                return read(read_state(spark, folder, batch))
+                return read(read_state(run.spark, folder, batch))
         except QueryFailed:
             newest = Checkpoint.read(files, NAME, STATE_VERSION).commits[-1:]
             if newest == [batch] or attempts == _MAX_ATTEMPTS:  # the files of the newest batch are never removed
@@ -89,10 +88,9 @@ def list_buckets(settings: Settings, query: BucketQuery, clock: Callable[[], int
         MutationQuotaError: no batch is finished, or the storage root cannot be read.
     """
     check_store(settings)
-    with command_session(settings, "buckets list") as spark, query_errors(NAME):
-        files, window = Files(spark, settings), settings.quota.window
+    with command_session(settings, "buckets list") as spark, query_errors(NAME), run_on(spark, settings) as run:
 
         def read() -> BucketList:
-            return newest_buckets(spark, files, lambda saved: select_buckets(saved, query, clock(), window))
+            return newest_buckets(run, lambda saved: select_buckets(saved, query, clock(), settings.quota.window))
 
         return with_progress(spark, "reading buckets", read)

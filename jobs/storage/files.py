@@ -1,9 +1,10 @@
 """Files in a storage root, on any file system that Hadoop supports."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from jobs.storage.whole_file import write_whole
@@ -102,6 +103,11 @@ class Files:
     def remove(self, path: str) -> None:
         """Remove a file, or a folder and its content, if it exists."""
         self._files.delete(self._path(path), True)
+
+    def close(self) -> None:
+        """Close the connection, unless the JVM has exited."""
+        with suppress(Py4JError, OSError):
+            self._files.close()
 
     def _s3_file(self, path: str) -> Any:  # noqa: ANN401 a Java object
         """Return the builder of a file that is written atomically, with one request."""

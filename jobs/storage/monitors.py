@@ -4,8 +4,8 @@ import logging
 from collections.abc import Callable
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.sql.streaming.query import StreamingQuery
 
+from jobs.metrics.query_observer import QueryObserver
 from jobs.spark.failures import reason_in
 from jobs.storage.deployment import claim_storage, record_checkpoint
 from jobs.storage.files import Files
@@ -45,20 +45,20 @@ class _Writing:
 class CheckpointMonitor:
     """Records that a query has a checkpoint after its first finished batch, so that a later loss is noticed."""
 
-    def __init__(self, files: Files, query: StreamingQuery, version: int) -> None:
-        """Create the monitor; poll it once more after the query has ended."""
+    def __init__(self, files: Files, observer: QueryObserver, query: str, version: int) -> None:
+        """Create the monitor of an observed query; poll it once more after the query has ended."""
         self._files = files
+        self._observer = observer
         self._query = query
         self._version = version
         self._is_recorded = False
-        self._writing = _Writing(f"record the checkpoint of {query.name}")
+        self._writing = _Writing(f"record the checkpoint of {query}")
 
     def poll(self) -> None:
         """Check whether the query has finished a batch."""
-        progress = None if self._is_recorded else self._query.lastProgress
-        if progress and (progress["batchId"] or progress["numInputRows"]):
+        if not self._is_recorded and self._observer.observations[self._query].has_checkpoint:
             self._is_recorded = self._writing.attempt(
-                lambda: record_checkpoint(self._files, self._query.name, self._version)
+                lambda: record_checkpoint(self._files, self._query, self._version)
             )
 
 

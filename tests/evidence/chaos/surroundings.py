@@ -12,6 +12,7 @@ from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.spark.operator_advice import with_operator_advice
 from jobs.spark.queries import check_queries, stop_after_batch
 from jobs.spark.session import session
+from jobs.storage.run import Run
 from quota.errors import MutationQuotaError
 from quota.settings import load_settings
 from tests.support.deployment import make_deployment
@@ -100,7 +101,7 @@ def _stop_broker(spark, base, folder, broker):
     operator = Operator(spark, make_deployment(base, "away", folder / "away"))
     operator.request("a")
     operator.enforce()
-    query = start_enforce(spark, operator.settings)
+    query = start_enforce(Run.on(spark, operator.settings))
     broker.stop()
     since = time.monotonic()
     wrong = []

@@ -15,6 +15,7 @@ from jobs.storage.files import Files
 from jobs.storage.holder import Holder
 from jobs.storage.lease import Lease, hold_lease
 from jobs.storage.lease_view import LeaseError
+from jobs.storage.run import Run
 from jobs.storage.starting import reset_checkpoint
 from jobs.storage.stored_files import stored_files
 from quota.kafka.topics.preparation import prepare_topics
@@ -148,9 +149,9 @@ def test_buckets_are_moved_and_the_state_is_reset(s3_spark, in_s3, server, tmp_p
     operator = Operator(s3_spark, in_s3)
     operator.request("first", "second")
     operator.enforce()
-    saved = capture_buckets(s3_spark, in_s3)
-    restore_buckets(s3_spark, in_s3, saved)
-    assert capture_buckets(s3_spark, in_s3) == saved
+    saved = capture_buckets(Run.on(s3_spark, in_s3))
+    restore_buckets(Run.on(s3_spark, in_s3), saved)
+    assert capture_buckets(Run.on(s3_spark, in_s3)) == saved
 
     operator.request("third")
     operator.enforce()

@@ -14,9 +14,8 @@ from unittest.mock import patch
 import msgspec
 
 from jobs.enforce.decide import _decide_bucket, answer_requests
-from jobs.enforce.packed_request import pack_request
+from jobs.enforce.packing import encode_bucket, pack_request
 from jobs.enforce.resolve import _resolve_batches
-from jobs.enforce.state import encode_bucket
 from quota.admission.resolve import resolve_quota
 from quota.algorithms.deduplication import Deduplication
 from quota.records.quota import Window
@@ -102,15 +101,15 @@ def _sorted_by(*names: str) -> Callable[..., Any]:
 
 MUTANTS: dict[str, tuple[str, Callable[..., Any]]] = {
     "requests decided in the order of arrival": (
-        "jobs.enforce.packed_request.in_order",
+        "jobs.enforce.packing.in_order",
         lambda items: [item for _, item in items],
     ),
     "requests of a partition sorted by timestamp": (
-        "jobs.enforce.packed_request.in_order",
+        "jobs.enforce.packing.in_order",
         _sorted_by("timestamp", "offset"),
     ),
     "requests of several partitions decided partition by partition": (
-        "jobs.enforce.packed_request.in_order",
+        "jobs.enforce.packing.in_order",
         _sorted_by("partition", "offset"),
     ),
     "a bucket's state not saved in later batches": (

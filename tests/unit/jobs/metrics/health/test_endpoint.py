@@ -13,6 +13,7 @@ from jobs.metrics.collector import JobMetrics, Work
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.health.probe import Answer, Health
 from jobs.metrics.queries import QueryMetrics
+from jobs.metrics.query_observer import QueryObserver
 from jobs.sandbox.broker import free_port
 from quota.errors import BadInput, ClusterError
 from quota.kafka.applier.stats import ApplierStats
@@ -159,7 +160,7 @@ def test_a_failure_is_counted_and_logged_once_and_the_rest_continues(settings, m
     """There is no Kafka: the job's thread retries continuously."""
     monkeypatch.setattr("jobs.metrics.collector._RETRY_SECONDS", 0.01)
     monkeypatch.setattr("jobs.metrics.collector.AnswerMetrics", failing)
-    metrics, stop = JobMetrics(settings, QueryMetrics(settings), decides=True), threading.Event()
+    metrics, stop = JobMetrics(settings, QueryMetrics(settings, QueryObserver()), decides=True), threading.Event()
     thread = threading.Thread(target=metrics.follow, args=(stop,))
     thread.start()
     until(lambda: failures(metrics) >= 3, poll_seconds=0.01)
