@@ -39,11 +39,7 @@ _SAVED = StructType([StructField("bucket", StringType()), *STATE.fields])
 
 @query_errors(NAME)
 def capture_buckets(run: Run) -> SavedBuckets:
-    """Read the buckets of the enforcing query, which must not run, and the offsets up to which they are charged.
-
-    Raises:
-        MutationQuotaError: there is no checkpoint, it is incomplete, or its last batch is not finished.
-    """
+    """Read the buckets of the enforcing query, which must not run, and the offsets up to which they are charged."""
     files = run.files
     found = check_stateful_checkpoint(files, NAME, STATE_VERSION)
     folder = f"{files.root}/{found.folder}"
@@ -68,10 +64,6 @@ def restore_buckets(run: Run, saved: SavedBuckets) -> None:
     Args:
         run: a session with as many shuffle partitions as the state is to have, on a deployment whose topics are
             claimed.
-        saved: the buckets.
-
-    Raises:
-        MutationQuotaError: the buckets belong to other topics, or the query has decided more since they were saved.
     """
     files = run.files
     check_restorable(saved.header, Deployment.read(files), files)
@@ -87,16 +79,7 @@ def restore_buckets(run: Run, saved: SavedBuckets) -> None:
 
 
 def check_restorable(header: BucketFileHeader, known: Deployment, files: ReadableFiles) -> None:
-    """Check that buckets can be restored in a deployment.
-
-    Args:
-        header: the header of their file.
-        known: the topics of the deployment.
-        files: the files of its storage root.
-
-    Raises:
-        MutationQuotaError: they belong to other topics, or the query has decided more since they were saved.
-    """
+    """Check that buckets belong to the topics of a deployment whose query has decided nothing since they were saved."""
     _check_topics(header, known, files.root)
     _check_unchanged(header, Checkpoint.read(files, NAME, STATE_VERSION), files)
 
@@ -155,11 +138,7 @@ def _check_unchanged(header: BucketFileHeader, found: Checkpoint, files: Readabl
 
 
 def export_buckets(settings: Settings) -> SavedBuckets:
-    """Return the buckets of the enforcing query, which must not run.
-
-    Raises:
-        MutationQuotaError: there are no buckets.
-    """
+    """Return the buckets of the enforcing query, which must not run."""
     check_store(settings)
     with command_session(settings, "buckets export") as spark, query_errors(NAME), run_on(spark, settings) as run:
         return with_progress(spark, "reading buckets", lambda: capture_buckets(run))

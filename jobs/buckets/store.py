@@ -28,13 +28,7 @@ _MAX_ATTEMPTS = 5
 
 
 def read_state(spark: SparkSession, folder: str, batch: int) -> Iterator[SavedBucket]:
-    """Yield the buckets as of the end of a batch.
-
-    Args:
-        spark: any session.
-        folder: the path of the checkpoint.
-        batch: a finished batch.
-    """
+    """Yield the buckets as of the end of a batch."""
     _ = spark.streams.active  # starts the coordinator of state stores, which the reader needs
     state = spark.read.format("statestore").option("batchId", batch).load(folder)
     columns = [F.col("key.bucket"), *(F.col(f"value.groupState.{name}") for name in STATE.names)]
@@ -47,12 +41,7 @@ def newest_buckets(run: Run, read: Callable[[Iterable[SavedBucket]], T]) -> T:
     """Return the result of `read` on the buckets as of the newest finished batch; nothing is written.
 
     Args:
-        run: any session on the storage root.
         read: consumes the buckets; called again with a newer batch if the files of this one are gone.
-
-    Raises:
-        MutationQuotaError: no batch is finished.
-        QueryFailed: the state cannot be read.
     """
     files, attempts = run.files, 0
     while True:
@@ -80,12 +69,7 @@ def list_buckets(settings: Settings, query: BucketQuery, clock: Callable[[], int
     """Return the selected buckets as of the newest finished batch; the enforcing query may run at the same time.
 
     Args:
-        settings: the settings of the deployment.
-        query: the selection.
         clock: returns the current time [epoch ms].
-
-    Raises:
-        MutationQuotaError: no batch is finished, or the storage root cannot be read.
     """
     check_store(settings)
     with command_session(settings, "buckets list") as spark, query_errors(NAME), run_on(spark, settings) as run:

@@ -58,10 +58,7 @@ def answer_requests(config: EnforceConfig, key: str, requests: Iterable[bytes], 
     """Answer the packed requests of one key.
 
     Args:
-        config: the rules.
         key: the key of a bucket, or of records that touch no bucket, whose state stays empty.
-        requests: the packed requests, in any order.
-        state: the state of the bucket.
 
     Yields:
         Packed answers.

@@ -25,11 +25,7 @@ _PRODUCER_BYTES = 16 * 1024 * 1024
 
 @query_errors(NAME)
 def start_enforce(run: Run, *, once: bool = False) -> StreamingQuery:
-    """Start the query; its topics must be prepared (`quota.kafka.topics.preparation`).
-
-    Raises:
-        MutationQuotaError: it cannot continue from the checkpoint, or a checkpoint is missing.
-    """
+    """Start the query; its topics must be prepared (`quota.kafka.topics.preparation`)."""
     spark, settings, files = run.spark, run.settings, run.files
     checkpoint = check_stateful_checkpoint(files, NAME, STATE_VERSION)
     checkpoint.forget_topics(files, Deployment.read(files).retired)

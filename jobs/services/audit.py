@@ -15,12 +15,8 @@ def run_audit(settings: Settings, *, once: bool, take_over: bool = False) -> Non
     """Audit until stopped.
 
     Args:
-        settings: the settings of the deployment.
         once: write all available records to the tables, then exit.
         take_over: do not wait for the lease of a process on another machine.
-
-    Raises:
-        MutationQuotaError: the query cannot start or has failed; the message contains the reason and advice.
     """
     observer = QueryObserver()
     metrics, health = QueryMetrics(settings, observer), QueryHealth(settings, observer)

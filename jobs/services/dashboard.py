@@ -7,11 +7,7 @@ from quota.settings import Settings
 
 
 def run_dashboard(settings: Settings) -> None:
-    """Serve the page until Ctrl-C or SIGTERM. SIGINT also works in the background of a shell, which ignores it there.
-
-    Raises:
-        BadInput: the server cannot listen there, or a setting is invalid.
-    """
+    """Serve the page until Ctrl-C or SIGTERM, also in the background of a shell, which ignores SIGINT there."""
     check_callbacks(settings.quota.callbacks)
     with stop_signals() as stop, serve_dashboard(settings) as url:
         print(f"dashboard at {url}", flush=True)

@@ -38,15 +38,10 @@ def run_enforce(
     """Enforce until stopped, and audit if `enforce.with_audit` is set.
 
     Args:
-        settings: the settings of the deployment.
         once: decide all available requests, then audit all decisions, then exit.
         reset: start with full buckets and the oldest requests, regardless of the checkpoint.
         buckets: a file of buckets to start with instead, after the requests that they include.
         take_over: do not wait for the lease of a process on another machine.
-
-    Raises:
-        BadInput: the file of buckets or the callback is invalid.
-        MutationQuotaError: a query cannot start or has failed; the message contains the reason and advice.
     """
     check_callbacks(settings.quota.callbacks)
     saved = read_buckets(buckets) if buckets else None
@@ -82,16 +77,7 @@ class ResetPreview:
 
 
 def preview_reset(settings: Settings, buckets: Path | None) -> ResetPreview:
-    """Return what `run_enforce` would do with `reset`, without a JVM and without Kafka.
-
-    Args:
-        settings: the settings.
-        buckets: a file of buckets to start with.
-
-    Raises:
-        BadInput: the file of buckets or the callback is not valid.
-        MutationQuotaError: the storage root cannot be read or is in use, or the buckets do not belong to it.
-    """
+    """Return what `run_enforce` would do with `reset`, without a JVM and without Kafka."""
     check_callbacks(settings.quota.callbacks)
     saved = read_buckets(buckets) if buckets else None
     check_root(settings, [NAME])

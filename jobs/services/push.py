@@ -45,13 +45,7 @@ def run_push(settings: Settings, cluster: ClusterQuotas, first: Callable[[], Wan
     If a cluster stops responding, the service waits for it.
 
     Args:
-        settings: the settings of the deployment.
-        cluster: the cluster whose brokers enforce.
-        first: pushes the quotas of the log, and returns them.
         repair: the changes on the cluster that are reverted.
-
-    Raises:
-        ClusterError: a cluster does not respond at the start.
     """
     stats = PushStats()
     health = LoopHealth(

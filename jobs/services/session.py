@@ -37,17 +37,11 @@ def deployment_session(
     What can be checked without a JVM is checked before one is started.
 
     Args:
-        settings: the settings of the deployment.
-        name: the program's name.
         log: the file for the output of the JVM and the workers, standard error by default.
         enforcing: whether the program reads requests; otherwise it needs no permission to describe their topics.
-        take_over: as for `hold_leases`.
 
     Raises:
-        BadInput: the settings contain no login for Spark's Kafka clients.
-        ClusterError: the cluster does not respond, or its topics do not have the configs that the jobs need.
         LeaseError: another process runs the same queries on the root.
-        MutationQuotaError: the storage root belongs to other topics, or a query failed inside the block.
     """
     topics = settings.topics
     needed = [topics.decisions, topics.dead_letters, topics.quotas, *([topics.requests] if enforcing else [])]
@@ -70,7 +64,6 @@ def check_root(settings: Settings, queries: Sequence[str]) -> None:
 
     Raises:
         LeaseError: another process of this machine runs one of the queries there.
-        MutationQuotaError: the root cannot be reached; the message contains the reason and advice.
     """
     check_store(settings)
     if settings.storage.is_s3 or "://" not in settings.storage.root:  # only Hadoop may support other schemes
@@ -85,13 +78,10 @@ def hold_leases(run: Run, queries: Sequence[str], *, take_over: bool = False) ->
     The JVM is killed if another process acquires one of the leases.
 
     Args:
-        run: runs the queries.
-        queries: their names.
         take_over: whether the operator knows that the process on another machine that ran them has ended.
 
     Raises:
         LeaseError: another process runs one of them, or has started one inside the block.
-        QueryFailed: the storage root cannot be read or written.
     """
     me = Holder.here(jvm_pid(run.spark))
     on_loss, finish = partial(kill_jvm, run.spark, me.jvm.pid), partial(stop_all, run.spark)

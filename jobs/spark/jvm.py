@@ -67,9 +67,7 @@ class Jvm(Killable):
             log: the file for the output of the JVM and its workers, standard error by default.
 
         Raises:
-            BadInput: there is no Java.
             KeyboardInterrupt: a signal arrived before there was a process to kill.
-            MutationQuotaError: the JVM has exited.
         """
         java_program()  # otherwise Spark would report the missing Java in its own words
         logging.getLogger().addFilter(_not_of_py4j)

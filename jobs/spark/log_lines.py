@@ -46,12 +46,7 @@ class JsonFormatter(logging.Formatter):
     """
 
     def __init__(self, service: str, context: Context = dict) -> None:
-        """Create a formatter.
-
-        Args:
-            service: the name of the service.
-            context: returns the query and the batch of a record, if they are known.
-        """
+        """Create a formatter."""
         super().__init__()
         self._service = service
         self._context = context
@@ -80,7 +75,6 @@ def log_as_json(service: str, context: Context = _batch.get) -> None:
     This includes Python's warnings, exceptions that end a thread, and lines that libraries print to standard error.
 
     Args:
-        service: the name of the service.
         context: as for `JsonFormatter`; by default it knows what `batch_in_log` has added.
     """
     stream = sys.stderr.stream if isinstance(sys.stderr, _LoggedLines) else sys.stderr

@@ -24,7 +24,6 @@ def trigger(seconds: float, *, once: bool) -> dict[str, Any]:
     """Return the arguments of `DataStreamWriter.trigger`.
 
     Args:
-        seconds: the interval between two batches.
         once: process the available records, then end; `seconds` is ignored.
     """
     return {"availableNow": True} if once else {"processingTime": f"{round(seconds * 1000)} milliseconds"}
@@ -36,12 +35,7 @@ def run_until(
     """Wait until a query ends or `stop` is set, then stop those that still run, between two batches.
 
     Args:
-        stop: ends the wait.
-        queries: the running queries.
         poll: called once a second, and once after the queries have ended; an exception ends the wait.
-
-    Raises:
-        QueryFailed: a query failed.
     """
     poll_now = Every(_POLL_SECONDS)
     try:
@@ -56,11 +50,7 @@ def run_until(
 
 
 def check_queries(queries: Sequence[StreamingQuery]) -> None:
-    """Raise the failure of the first query that has failed.
-
-    Raises:
-        QueryFailed: a query failed.
-    """
+    """Raise the failure of the first query that has failed."""
     for query in queries:
         failure = query.exception()
         if failure is not None:

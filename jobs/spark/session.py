@@ -37,16 +37,12 @@ def session(settings: Settings, name: str, log: Path | None = None, *, delta: bo
     """Provide a session inside the block; its JVM does not outlive the block, whatever happens.
 
     Args:
-        settings: the settings of the deployment.
         name: the program's name; the application is `mutation-quota <name>`, unless spark-submit has a name for it.
         log: the file for the output of the JVM and the workers, standard error by default; ignored with spark-submit,
             which has its own logging.
-        delta: whether the session reads or writes Delta tables.
 
     Raises:
-        BadInput: there is no JVM, or there are no jars.
         KeyboardInterrupt: a signal arrived, and has killed the JVM.
-        MutationQuotaError: a query failed inside the block; the message contains the reason and advice for operators.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if SUBMITTED in os.environ:
@@ -109,12 +105,7 @@ def jvm_pid(spark: SparkSession) -> int:
 
 
 def kill_jvm(spark: SparkSession, pid: int) -> None:
-    """Kill a session's JVM immediately, even if it does not respond; may be called on any thread.
-
-    Args:
-        spark: the session.
-        pid: the process id of its JVM, from `jvm_pid`.
-    """
+    """Kill a session's JVM immediately, even if it does not respond; may be called on any thread."""
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 PySpark has no public access to it
     own: Jvm | None = vars(gateway).get("own")  # not with getattr, which calls the JVM
     if own is not None:

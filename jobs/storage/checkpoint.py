@@ -111,11 +111,7 @@ class Checkpoint:
 
 
 def current_folder(files: ReadableFiles, query: str) -> str:
-    """Return the folder of a query's checkpoints, one for each version, relative to the storage root.
-
-    Raises:
-        MutationQuotaError: the file that names it is damaged or missing.
-    """
+    """Return the folder of a query's checkpoints, one for each version, relative to the storage root."""
     text = files.read(_pointer(query))
     if text is None:
         others = [name for name in files.names(_CHECKPOINTS) if re.fullmatch(rf"{re.escape(query)}-\d+", name)]

@@ -22,11 +22,7 @@ class Files:
     """The files of a deployment; paths are relative to its storage root."""
 
     def __init__(self, spark: SparkSession, settings: Settings) -> None:
-        """Connect to the file system of the root; nothing is read yet.
-
-        Raises:
-            MutationQuotaError: the root is a folder, and Hadoop would use a different file system for it.
-        """
+        """Connect to the file system of the root; nothing is read yet."""
         self.root = settings.storage.url
         self._is_s3 = settings.storage.is_s3
         jvm: Any = spark._jvm  # noqa: SLF001 PySpark has no other way to Hadoop
@@ -118,12 +114,7 @@ class Files:
 
 
 def _check_local(folder: str, default: str) -> None:
-    """Check that Hadoop uses a folder of this machine, because leases and tables are written without Hadoop.
-
-    Args:
-        folder: an absolute path.
-        default: the URL of Hadoop's default file system.
-    """
+    """Check that Hadoop uses a folder of this machine, because leases and tables are written without Hadoop."""
     if not default.startswith("file:"):
         raise MutationQuotaError(
             f"storage.root={folder} is a folder, but Hadoop's default file system here is {default}; set "

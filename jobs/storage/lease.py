@@ -54,15 +54,7 @@ class Lease:
     """The lease of one query, from the view of one process."""
 
     def __init__(self, files: LeaseFiles, query: str, seconds: float, me: Holder, clock: Clock = CLOCK) -> None:
-        """Create a lease that is not held; `claim` acquires it.
-
-        Args:
-            files: the files of the storage root.
-            query: the query's name.
-            seconds: the duration of a lease that is not renewed.
-            me: this process.
-            clock: measures the time.
-        """
+        """Create a lease that is not held; `claim` acquires it."""
         self.lost: LeaseError | None = None
         """The reason why this process no longer holds the lease."""
         self.renew_seconds = seconds / RENEWALS
@@ -156,11 +148,9 @@ def hold_lease(
     """Hold a lease inside the block: renew it, and release it when all writers have stopped.
 
     Args:
-        lease: the lease.
         on_loss: called on another thread when the lease is lost; it must prevent all further writes.
         finish: called at the end of the block, also after an error, and before the last renewal. It stops all writers,
             and returns whether they have stopped; if they have not, the lease is not released, and expires.
-        take_over: as for `Lease.claim`.
 
     Raises:
         LeaseError: another process holds it, or it was lost inside the block.

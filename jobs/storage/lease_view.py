@@ -40,12 +40,7 @@ class LeaseError(MutationQuotaError):
     """Another process holds the lease or has acquired it, or it cannot be renewed."""
 
     def __init__(self, message: str, holder: str | None = None) -> None:
-        """Create the error.
-
-        Args:
-            message: the reason, with advice.
-            holder: the process that holds the lease.
-        """
+        """Create the error."""
         super().__init__(message)
         self.holder = holder
 
@@ -89,7 +84,6 @@ class Others(NamedTuple):
         """Return if the holder counts as dead or has released the lease.
 
         Args:
-            found: the newest file of the lease.
             take_over: do not wait for a holder on another machine.
 
         Raises:

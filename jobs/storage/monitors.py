@@ -74,11 +74,7 @@ class UserTopicsMonitor:
         self._writing = _Writing("claim the topics of users")
 
     def poll(self) -> None:
-        """Check the topics if a check is due.
-
-        Raises:
-            MutationQuotaError: a topic was recreated.
-        """
+        """Check the topics if a check is due."""
         if self._topics is None or not self._poll.is_due():
             return
         try:

@@ -22,21 +22,13 @@ class Run:
 
     @classmethod
     def on(cls, spark: SparkSession, settings: Settings) -> Self:
-        """Return a run that connects to the storage root for the rest of the session.
-
-        Raises:
-            MutationQuotaError: Hadoop would use a different file system for the root.
-        """
+        """Return a run that connects to the storage root for the rest of the session."""
         return cls(spark, settings, Files(spark, settings))
 
 
 @contextmanager
 def run_on(spark: SparkSession, settings: Settings) -> Iterator[Run]:
-    """Provide a run whose connection to the storage root is closed at the end of the block.
-
-    Raises:
-        MutationQuotaError: Hadoop would use a different file system for the root.
-    """
+    """Provide a run whose connection to the storage root is closed at the end of the block."""
     run = Run.on(spark, settings)
     try:
         yield run

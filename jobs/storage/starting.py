@@ -24,17 +24,10 @@ def check_stateless_checkpoint(
     """Check the checkpoint of a query without state, which may start from scratch, because its tables detect copies.
 
     Args:
-        files: the files of the storage root.
-        query: the query's name.
-        version: the version of its checkpoint.
         newest_batch: returns the newest batch that the query with an id wrote to its tables; -1 if it wrote none.
-        missing_tables: the tables that do not exist.
 
     Returns:
         The checkpoint, which is complete or does not exist.
-
-    Raises:
-        MutationQuotaError: the checkpoint is incomplete; the message names the missing part and contains advice.
     """
     found = Checkpoint.read(files, query, version)
     newest = newest_batch(found.query_id) if found.query_id else -1
@@ -59,10 +52,6 @@ def check_stateful_checkpoint(files: Files, query: str, version: int) -> Checkpo
 
     Returns:
         The checkpoint, which is complete or has never existed.
-
-    Raises:
-        MutationQuotaError: the checkpoint is incomplete, missing or of a different version; the message contains
-        advice.
     """
     found = Checkpoint.read(files, query, version)
     known = Deployment.read(files).checkpoints.get(query)
@@ -110,9 +99,6 @@ def replace_checkpoint(files: Files, query: str, version: int, prepared: str) ->
     """Make a query start from a prepared checkpoint; its existing checkpoints are not removed.
 
     Args:
-        files: the files of the storage root.
-        query: the query's name.
-        version: the version of the prepared checkpoint.
         prepared: the name of a `new_folder` that contains the prepared checkpoint in a subfolder for its version.
     """
     record_checkpoint(files, query, version)  # first: after a kill here, the query must not start with full buckets

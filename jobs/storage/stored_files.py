@@ -45,11 +45,7 @@ class LocalFiles:
         self.root = root
 
     def read(self, path: str) -> str | None:
-        """Return the text of a file; None if it does not exist.
-
-        Raises:
-            MutationQuotaError: it cannot be read.
-        """
+        """Return the text of a file; None if it does not exist."""
         try:
             return Path(self.root, path).read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
@@ -58,11 +54,7 @@ class LocalFiles:
             raise _unreadable(self.root, path, str(error.strerror)) from None
 
     def names(self, folder: str) -> list[str]:
-        """Return the sorted names in a folder; empty if it does not exist.
-
-        Raises:
-            MutationQuotaError: it cannot be read.
-        """
+        """Return the sorted names in a folder; empty if it does not exist."""
         try:
             return sorted(each.name for each in Path(self.root, folder).iterdir())
         except FileNotFoundError:
@@ -78,11 +70,7 @@ class ObjectStoreFiles:
         """Connect to the store.
 
         Args:
-            storage: the settings of the storage, whose root is a URL.
             options: deltalake's `storage_options`, in addition to those of the settings.
-
-        Raises:
-            MutationQuotaError: deltalake does not support such a URL.
         """
         self.root = storage.url
         self._storage = storage
@@ -93,11 +81,7 @@ class ObjectStoreFiles:
             raise self._unreadable("", error) from None
 
     def read(self, path: str) -> str | None:
-        """Return the text of a file; None if it does not exist.
-
-        Raises:
-            MutationQuotaError: the store does not respond, or rejects the request.
-        """
+        """Return the text of a file; None if it does not exist."""
         try:
             (found,) = self._store.get_file_info([path])
             if found.type != FileType.File:
@@ -108,11 +92,7 @@ class ObjectStoreFiles:
             raise self._unreadable(path, error) from None
 
     def names(self, folder: str) -> list[str]:
-        """Return the sorted names in a folder; empty if it does not exist.
-
-        Raises:
-            MutationQuotaError: the store does not respond, or rejects the request.
-        """
+        """Return the sorted names in a folder; empty if it does not exist."""
         try:
             found = self._store.get_file_info_selector(FileSelector(folder, allow_not_found=True))
         except _STORE_ERRORS as error:
@@ -124,25 +104,13 @@ class ObjectStoreFiles:
 
 
 def stored_files(settings: Settings, options: dict[str, str] | None = None) -> ReadableFiles:
-    """Return the files of a deployment's storage root.
-
-    Args:
-        settings: the settings of the deployment.
-        options: deltalake's options of the connection, in addition to those of the settings.
-
-    Raises:
-        MutationQuotaError: the root is a URL that deltalake does not support.
-    """
+    """Return the files of a deployment's storage root."""
     url = settings.storage.url
     return ObjectStoreFiles(settings.storage, options or {}) if "://" in url else LocalFiles(url)
 
 
 def check_store(settings: Settings) -> None:
-    """Check within seconds that a root in S3 can be reached; other roots are not checked.
-
-    Raises:
-        MutationQuotaError: it cannot be reached; the message contains the reason and advice.
-    """
+    """Check within seconds that a root in S3 can be reached; other roots are not checked."""
     if settings.storage.is_s3:
         stored_files(settings, QUICK).read(DEPLOYMENT_FILE)
 

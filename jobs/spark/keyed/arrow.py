@@ -55,11 +55,7 @@ class ArrowStage(Protocol):
 
 
 def check_release() -> None:
-    """Check that the functions of PySpark are those that are replaced.
-
-    Raises:
-        MutationQuotaError: another release is installed.
-    """
+    """Check that the functions of PySpark are those that are replaced."""
     if pyspark.__version__ != RELEASE:
         raise MutationQuotaError(
             f"PySpark {pyspark.__version__} is not supported, because this release replaces functions of PySpark "
@@ -69,11 +65,7 @@ def check_release() -> None:
 
 @cache
 def install(find_stage: Callable[[object], ArrowStage | None]) -> None:
-    """Replace PySpark's functions in this process; other stages still use the original functions.
-
-    Args:
-        find_stage: returns the stage inside a function that PySpark is about to wrap; None for other functions.
-    """
+    """Replace PySpark's functions in this process; other stages still use the original functions."""
     from pyspark import worker  # noqa: PLC0415 only available in workers
 
     serializer: Any = ApplyInPandasWithStateSerializer
@@ -139,8 +131,6 @@ def record_batches(results: Iterable[_Result], output: str, max_rows: int) -> It
     """Yield the answers and the states of keys in the form that Spark expects.
 
     Args:
-        results: the answers to each key, and its state.
-        output: the name of the output column.
         max_rows: the maximum number of answers in a record batch; 0 for no limit.
     """
     answers: list[bytes] = []

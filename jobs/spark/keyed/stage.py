@@ -22,12 +22,7 @@ class KeyedStage:
         """Create a stage.
 
         Args:
-            answer: returns the answers to the rows of a key.
-            output: the name of the output column.
             max_rows: `spark.sql.execution.arrow.maxRecordsPerBatch`; 0 for no limit.
-
-        Raises:
-            MutationQuotaError: PySpark has another release than the one whose functions are replaced.
         """
         check_release()
         self.answer = answer
@@ -41,11 +36,7 @@ class KeyedStage:
         install(_wrapped_stage)
 
     def __call__(self, *_: object) -> NoReturn:
-        """Refuse to be called by PySpark itself, with pandas frames.
-
-        Raises:
-            MutationQuotaError: always.
-        """
+        """Refuse to be called by PySpark itself, with pandas frames."""
         raise MutationQuotaError(
             "PySpark has wrapped the stage in another function, so it cannot run: remove spark.python.profile, "
             "spark.sql.pyspark.udf.profiler and spark.python.use.daemon from the settings of Spark"

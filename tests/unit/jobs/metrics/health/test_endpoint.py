@@ -96,22 +96,6 @@ def test_probes_are_answered_by_the_monitored_service(settings):
         assert probed(settings.metrics, "readyz") == says(False, "it is stopping")
 
 
-def test_a_service_is_polled_while_it_is_monitored_and_a_failed_poll_has_no_effect(settings, monkeypatch):
-    monkeypatch.setattr("jobs.metrics.health.endpoint._POLL_SECONDS", 0.01)
-    health = Unseen()
-    with ServiceEndpoint(settings.metrics, "enforce") as endpoint, endpoint.following(settings, Job(), health):
-        until(lambda: health.polls >= 3, poll_seconds=0.01)
-        assert probed(settings.metrics, "readyz") == says(True, "it works")
-
-
-def test_a_poll_that_hangs_delays_neither_responses_nor_the_end(settings):
-    health = Hanging()
-    with ServiceEndpoint(settings.metrics, "enforce") as endpoint, endpoint.following(settings, Job(), health):
-        assert health.looked.wait(10)
-        assert probed(settings.metrics, "healthz") == says(True, "it goes on")
-    health.end.set()
-
-
 def test_without_metrics_the_port_serves_probes_alone():
     settings = load_settings([f"metrics.port={free_port()}", "metrics.enabled=false"], environment={})
     with (
@@ -190,27 +174,6 @@ class Well(Health):
 
     def ready(self):
         return self.answer or Answer(True, "it works")
-
-
-class Unseen(Well):
-    """A service whose poll fails."""
-
-    polls = 0
-
-    def poll(self):
-        self.polls += 1
-        raise ClusterError("no Kafka")
-
-
-class Hanging(Well):
-    """A service whose poll does not return."""
-
-    def __init__(self):
-        self.looked, self.end = threading.Event(), threading.Event()
-
-    def poll(self):
-        self.looked.set()
-        self.end.wait(60)
 
 
 def failing(_):
