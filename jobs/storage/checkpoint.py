@@ -8,8 +8,7 @@ from typing import Any, Self
 
 from confluent_kafka import TopicPartition
 
-from jobs.storage.files import Files
-from jobs.storage.stored_files import ReadableFiles, numbered
+from jobs.storage.stored_files import Files, ReadableFiles, numbered
 from quota.errors import MutationQuotaError
 from quota.kafka.timing import now_ms
 from quota.settings.storage import query_folder

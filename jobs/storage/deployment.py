@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Self
 
-from jobs.storage.files import Files
-from jobs.storage.stored_files import ReadableFiles
+from jobs.storage.stored_files import Files, ReadableFiles
 from quota.admission.identity import user_of
 from quota.errors import MutationQuotaError
 from quota.settings import Settings

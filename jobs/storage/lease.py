@@ -11,7 +11,6 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -21,7 +20,7 @@ from jobs.background import background
 from jobs.spark.failures import reason_in
 from jobs.storage.holder import Holder
 from jobs.storage.lease_view import CLOCK, RENEWALS, Clock, LeaseError, Others, lease_path, numbers
-from jobs.storage.stored_files import ReadableFiles
+from jobs.storage.stored_files import Files
 from quota.errors import MutationQuotaError
 
 _log = logging.getLogger(__name__)
@@ -34,26 +33,10 @@ _JOIN_SECONDS = 5.0
 _STORE_ERRORS = (Py4JError, OSError, MutationQuotaError)
 
 
-class LeaseFiles(ReadableFiles, Protocol):
-    """The file operations that a lease needs."""
-
-    def write(self, path: str, text: str) -> None:
-        """Write or replace a file atomically."""
-        ...
-
-    def create(self, path: str, text: str) -> bool:
-        """Write a file, and return whether it did not exist."""
-        ...
-
-    def remove(self, path: str) -> None:
-        """Remove a file, if it exists."""
-        ...
-
-
 class Lease:
     """The lease of one query, from the view of one process."""
 
-    def __init__(self, files: LeaseFiles, query: str, seconds: float, me: Holder, clock: Clock = CLOCK) -> None:
+    def __init__(self, files: Files, query: str, seconds: float, me: Holder, clock: Clock = CLOCK) -> None:
         """Create a lease that is not held; `claim` acquires it."""
         self.lost: LeaseError | None = None
         """The reason why this process no longer holds the lease."""

@@ -8,7 +8,8 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from jobs.metrics.query_observer import QueryObserver
 from jobs.spark.failures import reason_in
 from jobs.storage.deployment import claim_storage, record_checkpoint
-from jobs.storage.files import Files
+from jobs.storage.stored_files import Files
+from jobs.store_errors import StoreError
 from quota.errors import ClusterError
 from quota.kafka.timing import Every
 from quota.kafka.topics.user_topics import UserTopics
@@ -32,7 +33,7 @@ class _Writing:
             write()
         except ConnectionError:  # the JVM has exited
             raise
-        except (Py4JJavaError, OSError) as error:
+        except (Py4JJavaError, OSError, StoreError) as error:
             reason = reason_in(str(error) or type(error).__name__)
             if reason != self._logged:
                 _log.warning("cannot %s: %s: retrying", self._purpose, reason)

@@ -7,7 +7,8 @@ from typing import Self
 
 from pyspark.sql import SparkSession
 
-from jobs.storage.files import Files
+from jobs.storage.files import open_files
+from jobs.storage.stored_files import Files
 from quota.settings import Settings
 
 
@@ -23,7 +24,7 @@ class Run:
     @classmethod
     def on(cls, spark: SparkSession, settings: Settings) -> Self:
         """Return a run that connects to the storage root for the rest of the session."""
-        return cls(spark, settings, Files(spark, settings))
+        return cls(spark, settings, open_files(spark, settings))
 
 
 @contextmanager

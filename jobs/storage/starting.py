@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from jobs.storage.checkpoint import Checkpoint, current_folder, new_folder, switch_folder
 from jobs.storage.deployment import Deployment, forget_checkpoint, record_checkpoint
-from jobs.storage.files import Files
+from jobs.storage.stored_files import Files
 from quota.errors import MutationQuotaError
 
 _log = logging.getLogger(__name__)

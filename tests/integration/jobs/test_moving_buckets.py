@@ -6,7 +6,7 @@ import re
 import pytest
 
 from jobs.buckets.moving import capture_buckets, restore_buckets
-from jobs.storage.files import Files
+from jobs.storage.files import open_files
 from jobs.storage.run import Run
 from quota.errors import MutationQuotaError
 from tests.support.operator import Operator
@@ -90,7 +90,7 @@ def test_an_unfinished_batch_is_finished_first(spark, operator):
 
 def test_buckets_of_other_topics_are_rejected(spark, operator):
     saved = capture_buckets(Run.on(spark, operator.settings))
-    files = Files(spark, operator.settings)
+    files = open_files(spark, operator.settings)
     (topic,) = saved.header.positions
     files.write("deployment.json", json.dumps({"topics": {topic: "another"}}))
     saved.header.topics[topic] = "this"

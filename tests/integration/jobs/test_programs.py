@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from jobs.metrics.definitions import APPLIED, REOPENED
 from jobs.sandbox.broker import free_port, is_listening, with_plaintext_cluster
 from jobs.storage.deployment import claim_storage
-from jobs.storage.files import Files
+from jobs.storage.files import open_files
 from quota.errors import MutationQuotaError
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
@@ -237,7 +237,7 @@ def samples(port):
 
 def test_a_storage_root_belongs_to_its_topics(spark, deployment):
     """Checkpoints and tables of another log of the same name would lose requests."""
-    files = Files(spark, deployment)
+    files = open_files(spark, deployment)
     claim_storage(files, deployment, {"requests": "A"})
     claim_storage(files, deployment, {"requests": "A", "decisions": "B"})
     claim_storage(files, deployment, {"decisions": "B"})
@@ -247,7 +247,7 @@ def test_a_storage_root_belongs_to_its_topics(spark, deployment):
 
 def test_a_storage_root_is_claimed_atomically(spark, deployment, tmp_path):
     """A kill in between must leave what was there, for the next start to read: the file is replaced, not rewritten."""
-    files = Files(spark, deployment)
+    files = open_files(spark, deployment)
     claim_storage(files, deployment, {"requests": "A"})
     claimed, first = tmp_path / "deployment.json", tmp_path / "first.json"
     first.hardlink_to(claimed)

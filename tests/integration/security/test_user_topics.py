@@ -12,7 +12,7 @@ from jobs.audit.query import start_audit
 from jobs.cli.user_topics import acl_line
 from jobs.enforce.query import NAME, start_enforce
 from jobs.storage.deployment import TopicGone, claim_storage
-from jobs.storage.files import Files
+from jobs.storage.files import open_files
 from jobs.storage.monitors import UserTopicsMonitor
 from jobs.storage.run import Run
 from quota.errors import ClusterError, MutationQuotaError
@@ -183,17 +183,17 @@ def test_a_users_topic_stamped_by_producers_is_rejected_and_can_be_corrected(by_
 
 def test_a_recreated_topic_of_a_user_stops_the_job(spark, by_topic):
     """With the offsets of the old topic its requests would be skipped."""
-    UserTopicsMonitor(Files(spark, by_topic), by_topic).poll()
+    UserTopicsMonitor(open_files(spark, by_topic), by_topic).poll()
     UserTopics(by_topic).prepare(["alice"])
-    UserTopicsMonitor(Files(spark, by_topic), by_topic).poll()
+    UserTopicsMonitor(open_files(spark, by_topic), by_topic).poll()
     delete(by_topic, by_topic.topics.requests_of("alice"))
-    UserTopicsMonitor(Files(spark, by_topic), by_topic).poll()
+    UserTopicsMonitor(open_files(spark, by_topic), by_topic).poll()
     UserTopics(by_topic).prepare(["alice"])
 
     def refusal():
         """A broker may need some time to know the new topic."""
         try:
-            UserTopicsMonitor(Files(spark, by_topic), by_topic).poll()
+            UserTopicsMonitor(open_files(spark, by_topic), by_topic).poll()
         except MutationQuotaError as error:
             return str(error)
         return None
@@ -210,7 +210,7 @@ def test_a_user_is_retired_even_if_a_kill_left_a_batch_with_their_requests_unfin
     retiring = topics.model_copy(update={"retired_users": ["alice"]})
 
     def enforce(settings):
-        claim_storage(Files(spark, settings), settings, prepare_topics(settings))
+        claim_storage(open_files(spark, settings), settings, prepare_topics(settings))
         finish(start_enforce(Run.on(spark, settings), once=True))
 
     request_ids = [f"batch-{batch}" for batch in range(batches)]

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from jobs.buckets.moving import capture_buckets, restore_buckets
-from jobs.storage.files import Files
+from jobs.storage.files import open_files
 from jobs.storage.holder import Holder
 from jobs.storage.lease import Lease, hold_lease
 from jobs.storage.lease_view import LeaseError
@@ -199,7 +199,7 @@ def test_maintain_deletes_expired_rows_and_files_that_nothing_uses(server, tmp_p
 
 
 def test_one_of_two_creators_of_the_same_file_succeeds(s3_spark, in_s3):
-    files = Files(s3_spark, in_s3)
+    files = open_files(s3_spark, in_s3)
     start, created = threading.Barrier(4), []
 
     def create(number):
@@ -217,7 +217,7 @@ def test_one_of_two_creators_of_the_same_file_succeeds(s3_spark, in_s3):
 
 
 def test_a_job_of_another_machine_holds_its_lease_until_it_has_ended(s3_spark, in_s3, caplog):
-    files = Files(s3_spark, in_s3)
+    files = open_files(s3_spark, in_s3)
     there = msgspec.structs.replace(Holder.here(os.getpid()), machine="another", host="other-host")
     lease = partial(Lease, files, "enforce", 6)
     with (

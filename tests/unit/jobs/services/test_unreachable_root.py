@@ -58,7 +58,7 @@ def ending(settings):
 
 
 def test_when_it_is_opened(settings, monkeypatch):
-    monkeypatch.setattr(run, "Files", refuse)
+    monkeypatch.setattr(run, "open_files", refuse)
     monkeypatch.setattr(session, "session", lambda *_: nullcontext())
     monkeypatch.setattr(session, "check_root", lambda *_: None)
     monkeypatch.setattr(session, "prepare_topics", lambda *_: {})
@@ -83,7 +83,7 @@ def test_when_the_state_is_discarded(settings, unreachable, monkeypatch):
 
 @pytest.mark.parametrize("files", [refuse, NoCalls], ids=["opened", "called"])
 def test_when_buckets_are_listed(settings, files, monkeypatch):
-    monkeypatch.setattr(run, "Files", files)
+    monkeypatch.setattr(run, "open_files", files)
     monkeypatch.setattr(store, "check_store", lambda _: None)
     monkeypatch.setattr(store, "command_session", lambda *_: nullcontext())
     with ending(settings):
