@@ -99,31 +99,6 @@ def test_buckets_are_full_again_only_if_requested(operator):
     operator.enforce()
 
 
-def test_buckets_of_another_version_are_not_forgotten(operator):
-    """An older state cannot be read by this version; a newer one may contain later decisions."""
-    operator.request("a")
-    operator.enforce()
-    older = operator.checkpoint.with_name(f"v{STATE_VERSION - 1}")
-    operator.checkpoint.rename(older)
-    (operator.root / "deployment.json").unlink()  # as a program without it left the root
-    line = refusal(operator.enforce)
-    assert f"have version {STATE_VERSION - 1}, and this program needs version {STATE_VERSION}, which is missing" in line
-    assert "--reset-state" in line
-    older.rename(operator.checkpoint)
-    operator.enforce()
-    note = operator.root / "deployment.json"
-    known = json.loads(note.read_text())
-    assert known["checkpoints"] == {"enforce": STATE_VERSION}
-    note.write_text(json.dumps(known | {"checkpoints": {"enforce": STATE_VERSION + 1}}))  # as a person repairs it
-    assert f"written by a newer program, as version {STATE_VERSION + 1}" in refusal(operator.enforce)
-    note.write_text("{")
-    assert "deployment.json is damaged; restore it, or remove it" in refusal(operator.enforce)
-    note.write_text(json.dumps(known))
-    operator.request("b")
-    operator.enforce()
-    assert operator.decided == {"a": 40.0, "b": -20.0}
-
-
 def test_the_audit_loses_nothing_after_its_checkpoint_was_damaged_or_is_old(operator):
     """An older checkpoint than the tables: Delta would take the next batch for one that it has, and leave it out."""
     operator.request("a", "b")

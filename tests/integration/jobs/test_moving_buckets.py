@@ -1,12 +1,8 @@
 """Buckets moved to a new checkpoint with a different number of state partitions: the same decisions as without."""
 
-import json
-import re
-
 import pytest
 
 from jobs.buckets.moving import capture_buckets, restore_buckets
-from jobs.storage.files import open_files
 from jobs.storage.run import Run
 from quota.errors import MutationQuotaError
 from tests.support.operator import Operator
@@ -86,18 +82,6 @@ def test_an_unfinished_batch_is_finished_first(spark, operator):
     (operator.checkpoint / "commits" / "1").unlink()
     with pytest.raises(MutationQuotaError, match=r"batch 1 of .* is not finished; run enforce --once to finish"):
         capture_buckets(Run.on(spark, operator.settings))
-
-
-def test_buckets_of_other_topics_are_rejected(spark, operator):
-    saved = capture_buckets(Run.on(spark, operator.settings))
-    files = open_files(spark, operator.settings)
-    (topic,) = saved.header.positions
-    files.write("deployment.json", json.dumps({"topics": {topic: "another"}}))
-    saved.header.topics[topic] = "this"
-    with pytest.raises(
-        MutationQuotaError, match=rf"to a topic {re.escape(topic)} with the id this, but .* belongs to another;"
-    ):
-        restore_buckets(Run.on(spark, operator.settings), saved)
 
 
 def test_the_commands_of_an_operator(spark, operator, command, program, tmp_path):
