@@ -113,7 +113,7 @@ class _LoggedLines(io.TextIOBase):
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
-        self._begun = ""
+        self._threads = threading.local()  # parts of a line that two threads print at a time are not mixed
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -126,10 +126,15 @@ class _LoggedLines(io.TextIOBase):
         return self.stream.fileno()
 
     def write(self, text: str) -> int:
-        *lines, self._begun = (self._begun + text).split("\n")
+        *lines, self._threads.begun = (self._begun + text).split("\n")
         for line in filter(str.strip, lines):
             logging.getLogger("stderr").warning("%s", line)
         return len(text)
+
+    @property
+    def _begun(self) -> str:
+        """The unfinished line of the current thread."""
+        return getattr(self._threads, "begun", "")
 
     def flush(self) -> None:
         if self._begun:  # for example a question, which would not be seen before its answer

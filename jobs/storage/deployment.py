@@ -44,7 +44,11 @@ class Deployment:
 
     def write(self, files: Files) -> None:
         """Replace the file."""
-        files.write(DEPLOYMENT_FILE, json.dumps(asdict(self)))
+        files.write(DEPLOYMENT_FILE, self.json())
+
+    def json(self) -> str:
+        """Return the content of the file."""
+        return json.dumps(asdict(self))
 
     def with_topics(self, found: Mapping[str, str], settings: Settings) -> Self:
         """Return the deployment with more topics."""
@@ -95,9 +99,15 @@ def claim_storage(files: Files, settings: Settings, topic_ids: Mapping[str, str]
     Raises:
         TopicGone: a user's topic no longer exists.
     """
+
+    def claim(known: Deployment) -> Deployment:
+        return (known.with_all_topics if all_there else known.with_topics)(topic_ids, settings)
+
+    # Of two programs that start on a new root at the same time, one creates the file, and the other one adds to it.
+    if files.read(DEPLOYMENT_FILE) is None and files.create(DEPLOYMENT_FILE, claim(Deployment()).json()):
+        return
     known = Deployment.read(files)
-    claimed = (known.with_all_topics if all_there else known.with_topics)(topic_ids, settings)
-    if claimed != known:
+    if (claimed := claim(known)) != known:
         claimed.write(files)
 
 

@@ -90,15 +90,10 @@ class LocalFiles:
 
     def create(self, path: str, text: str) -> bool:
         """Create a file, and return whether it did not exist; of several concurrent attempts one succeeds."""
-        file = self._with_folder(path)
         try:
-            with file.open("x", encoding="utf-8") as out:
-                out.write(text)
+            write_whole(self._with_folder(path), text, new=True)
         except FileExistsError:
             return False
-        except OSError:  # a full disk: the holder of an empty lease file would be unknown
-            file.unlink(missing_ok=True)
-            raise
         return True
 
     def remove(self, path: str) -> None:
