@@ -51,7 +51,7 @@ def capture_buckets(run: Run) -> SavedBuckets:
             f"running {NAME}; then export again"
         )
     buckets = list(read_state(run.spark, folder, found.commits[-1]))
-    positions = _positions(found, files)
+    positions = found.next_offset(files)
     known = Deployment.read(files).topics
     topics = {name: known[name] for name in positions if name in known}
     return SavedBuckets(BucketFileHeader(STATE_VERSION, len(buckets), topics, positions), buckets)
@@ -80,8 +80,18 @@ def restore_buckets(run: Run, saved: SavedBuckets) -> None:
 
 def check_restorable(header: BucketFileHeader, known: Deployment, files: ReadableFiles) -> None:
     """Check that buckets belong to the topics of a deployment whose query has decided nothing since they were saved."""
-    _check_topics(header, known, files.root)
-    _check_unchanged(header, Checkpoint.read(files, NAME, STATE_VERSION), files)
+    for name, topic_id in header.topics.items():
+        if known.topics.get(name) != topic_id:
+            raise MutationQuotaError(
+                f"the buckets belong to a topic {name} with the id {topic_id}, but {files.root} belongs to "
+                f"{known.topics.get(name, 'no such topic')}; load them in a deployment with the original topics"
+            )
+    found = Checkpoint.read(files, NAME, STATE_VERSION)
+    if found.exists and (found.has_open_batch or found.next_offset(files) != header.positions):
+        raise MutationQuotaError(
+            f"{NAME} has decided requests since the buckets were exported, in {files.root}/{found.folder}; stop it, "
+            "export again, and load that file"
+        )
 
 
 def _write_checkpoint(spark: SparkSession, saved: SavedBuckets, checkpoint: str, rows: str) -> None:
@@ -110,31 +120,6 @@ def _fill(group: tuple[str], frames: Iterable["pd.DataFrame"], state: GroupState
         for row in frame["state"]:
             state.update(tuple(row[name] for name in STATE.names))
     return iter(())
-
-
-def _positions(found: Checkpoint, files: ReadableFiles) -> dict[str, dict[str, int]]:
-    positions: dict[str, dict[str, int]] = {}
-    for each in found.positions(files):
-        positions.setdefault(each.topic, {})[str(each.partition)] = each.offset
-    return positions
-
-
-def _check_topics(header: BucketFileHeader, known: Deployment, root: str) -> None:
-    for name, topic_id in header.topics.items():
-        if known.topics.get(name) != topic_id:
-            raise MutationQuotaError(
-                f"the buckets belong to a topic {name} with the id {topic_id}, but {root} belongs to "
-                f"{known.topics.get(name, 'no such topic')}; load them in a deployment with the original topics"
-            )
-
-
-def _check_unchanged(header: BucketFileHeader, found: Checkpoint, files: ReadableFiles) -> None:
-    """Check that no request was decided since the export, if there is a checkpoint."""
-    if found.exists and (found.has_open_batch or _positions(found, files) != header.positions):
-        raise MutationQuotaError(
-            f"{NAME} has decided requests since the buckets were exported, in {files.root}/{found.folder}; stop it, "
-            "export again, and load that file"
-        )
 
 
 def export_buckets(settings: Settings) -> SavedBuckets:
