@@ -15,6 +15,7 @@ def in_bucket_order(rows: DataFrame, *bucket: str) -> DataFrame:
 
     Args:
         rows: rows with a `timestamp` and the fields of `schemas.source.SOURCE`.
+        bucket: the columns that identify a bucket.
     """
     partitions = _PARTITIONS_PER_CORE * rows.sparkSession.sparkContext.defaultParallelism
     return (

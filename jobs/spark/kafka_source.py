@@ -54,6 +54,10 @@ def read_topics(
     """Stream topics of the jobs' own records from the beginning.
 
     Args:
+        spark: the session.
+        settings: the settings of the deployment.
+        topics: the topics' names.
+        max_records: the maximum number of records in a batch.
         fail_on_data_loss: whether the query fails if records were removed before they were read; otherwise it continues
             after them.
     """
@@ -69,6 +73,7 @@ def request_bounds(max_requests: int, largest_bytes: int) -> dict[str, str]:
     """Return the options that bound a batch of requests and each poll of its tasks, which must fit into the heap.
 
     Args:
+        max_requests: the maximum number of requests in a batch.
         largest_bytes: the size of the largest request [bytes].
     """
     polled = max(1, _POLLED_BYTES // largest_bytes)
@@ -81,6 +86,8 @@ def read_records(
     """Stream records from the beginning.
 
     Args:
+        spark: the session.
+        settings: the settings of the deployment.
         options: options of Spark's Kafka source that select the topics and bound a batch.
         fail_on_data_loss: whether the query fails if records were removed before they were read; otherwise it continues
             after them.

@@ -31,7 +31,14 @@ def check_gaps(settings: Settings, query: str, positions: list[TopicPartition], 
     """Check that all records that a query has not read yet still exist.
 
     Args:
+        settings: the settings of the deployment.
+        query: the query's name, which is also the name of its section in the settings.
+        positions: the next offsets to read.
         fail: whether missing records are an error instead of a warning.
+
+    Raises:
+        MutationQuotaError: records are missing; the message names them, and how to continue without them.
+        ClusterError: the cluster does not respond in time.
     """
     gaps = _gaps(settings, query, positions)
     if not gaps:
