@@ -115,14 +115,16 @@ class Jvm(Killable):
         Returns:
             Whether it exited by itself.
         """
-        ended = False
+        process, ended = self._process, False
         try:
-            if self._process is not None:
+            if process is not None and process.stdin is not None:
+                with suppress(OSError):
+                    process.stdin.close()  # the JVM waits for the end of its input
                 with suppress(subprocess.TimeoutExpired):
-                    self._process.communicate(timeout=seconds)  # the JVM waits for the end of its input
-                ended = self._process.returncode == 0
+                    process.wait(seconds)
+                ended = process.returncode == 0
                 self.kill()
-                self._process.communicate()
+                process.wait()
         finally:  # also if Ctrl-C interrupts the wait
             if self._folder is not None:
                 shutil.rmtree(self._folder, ignore_errors=True)
