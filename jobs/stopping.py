@@ -39,8 +39,6 @@ class Killable(ABC):
 
     has_killed = False
     """Whether a signal has killed it."""
-    is_launching = False
-    """Whether the process is being started: it cannot be killed yet, and an exception now would lose it."""
 
     @abstractmethod
     def kill(self) -> None:
@@ -72,17 +70,16 @@ def _on_signal(_number: int, frame: FrameType | None) -> None:
     elif killable is not None:
         again, killable.has_killed = killable.has_killed, True
         killable.kill()
-        # Within PySpark, an exception would leave its connection in an unknown state; the call fails by itself.
-        if killable.is_launching or (not again and _is_within(frame, ("py4j.", "pyspark."))):
+        # Within PySpark, an exception would leave its connection in an unknown state; the call fails by itself. Where
+        # the process is started or awaited, it would lose the process.
+        if _is_within(frame, "jobs.spark.jvm") or (not again and _is_within(frame, "py4j.", "pyspark.")):
             return
-    elif _is_within(
-        frame, ("importlib._bootstrap", "_frozen_importlib")
-    ):  # it would print a traceback of other modules
+    elif _is_within(frame, "importlib._bootstrap", "_frozen_importlib"):  # it would print a traceback of other modules
         os._exit(INTERRUPTED)
     raise KeyboardInterrupt
 
 
-def _is_within(frame: FrameType | None, modules: tuple[str, ...]) -> bool:
+def _is_within(frame: FrameType | None, *modules: str) -> bool:
     """Return whether a frame is within a call of one of these modules, which are prefixes of names."""
     while frame is not None:
         if str(frame.f_globals.get("__name__")).startswith(modules):

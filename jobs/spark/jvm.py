@@ -1,37 +1,28 @@
 """The JVM that a process starts for Spark.
 
-PySpark could start it, too, but does not return its process before it is ready: an interrupt during that time would
-leave it running.
+PySpark starts it and connects to it; this class takes the place of the process that it starts, because PySpark does not
+return it before the JVM is ready: an interrupt during that time would leave it running.
 """
 
 import logging
 import os
-import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
+from typing import Any
 
 from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
-from pyspark.find_spark_home import _find_spark_home
-from pyspark.java_gateway import launch_gateway
-from pyspark.serializers import UTF8Deserializer, read_int
+from pyspark import SparkConf, java_gateway
+from pyspark.errors import PySparkRuntimeError
 
 from jobs.spark.installation import java_program
 from jobs.stopping import Killable
 from quota.errors import MutationQuotaError
-
-SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""An environment variable of programs that spark-submit runs, with the port of its JVM."""
-
-_SECRET = "PYSPARK_GATEWAY_SECRET"  # noqa: S105 the name of a variable
-
-_POLL_SECONDS = 0.05
 
 # Spark requests an incubator module, for which Java prints a warning; only Spark's machine learning uses it.
 _SPARK_CLASS = """
@@ -59,52 +50,50 @@ class Jvm(Killable):
         self._process: subprocess.Popen[bytes] | None = None
         self._folder: Path | None = None
 
-    def start(self, properties: Mapping[str, str], log: Path | None) -> JavaGateway:
-        """Start the JVM and return the gateway to it; the caller kills it after an error.
+    def start(self, conf: SparkConf, log: Path | None) -> JavaGateway:
+        """Start the JVM and return the gateway to it; the caller ends it after an error.
 
         Args:
-            properties: the properties of Spark; all users of the machine can read them.
+            conf: the properties of Spark; all users of the machine can read them.
             log: the file for the output of the JVM and its workers, standard error by default.
-
-        Raises:
-            KeyboardInterrupt: a signal arrived before there was a process to kill.
         """
         java_program()  # otherwise Spark would report the missing Java in its own words
         logging.getLogger().addFilter(_not_of_py4j)
         self._folder = Path(tempfile.mkdtemp(prefix="spark-", dir=_TEMPORARY))
-        options = [word for name, value in properties.items() for word in ("--conf", f"{name}={value}")]
-        last = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
-        address = self._folder / "gateway"
-        environment = {
-            "SPARK_HOME": _find_spark_home(),
-            "SPARK_CONNECT_MODE": "0",
-            "PYTHONHASHSEED": "0",
-            "_PYSPARK_DRIVER_CONN_INFO_PATH": str(address),
-            "SPARK_SUBMIT_OPTS": f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} -Djava.io.tmpdir={self._folder}",
-        }
         if log is not None:
             log.parent.mkdir(parents=True, exist_ok=True)
-        self.is_launching = True
-        with nullcontext() if log is None else log.open("ab") as output:
-            self._process = subprocess.Popen(
-                [*_COMMAND, *options, *last],
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=output,
-                env=os.environ | environment,
-                start_new_session=True,
-            )
-        self.is_launching = False
-        if self.has_killed:
-            raise KeyboardInterrupt
-        while not address.exists():
-            if self._process.poll() is not None:
-                raise MutationQuotaError(
-                    f"Spark's JVM has exited during its start (exit {self._process.returncode}); it needs Java 17 or "
-                    f"newer, and uses {java_program()}"
+        vars(java_gateway)["Popen"] = self._launch
+        try:
+            with nullcontext() if log is None else log.open("ab") as output:
+                return java_gateway.launch_gateway(  # type: ignore[no-untyped-call]
+                    conf, {"stdout": output, "stderr": output, "start_new_session": True}
                 )
-            time.sleep(_POLL_SECONDS)
-        return _connect(address)
+        except PySparkRuntimeError:
+            code = None if self._process is None else self._process.returncode
+            raise MutationQuotaError(
+                f"Spark's JVM has exited during its start (exit {code}); it needs Java 17 or newer, and uses "
+                f"{java_program()}"
+            ) from None
+        finally:
+            vars(java_gateway)["Popen"] = subprocess.Popen
+
+    def _launch(
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        **options: Any,  # noqa: ANN401 the options of Popen
+    ) -> subprocess.Popen[bytes]:
+        """Start the process in the way of `spark-submit`, which PySpark calls."""
+        spark_submit, *arguments = command
+        variables = {
+            "SPARK_HOME": str(Path(spark_submit).parent.parent),
+            "PYTHONHASHSEED": "0",
+            "SPARK_SUBMIT_OPTS": f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} -Djava.io.tmpdir={self._folder}",
+        }
+        self._process = subprocess.Popen([*_COMMAND, *arguments], env={**env, **variables}, **options)
+        if self.has_killed:  # by a signal that arrived before there was a process
+            self.kill()
+        return self._process
 
     def end(self, seconds: float = 0.0) -> bool:
         """Wait for the end of the JVM, kill what is left of it and its processes, and remove its temporary files.
@@ -141,17 +130,6 @@ class Jvm(Killable):
         for pid in _session_members(process.pid):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-
-
-def _connect(address: Path) -> JavaGateway:
-    """Connect to a JVM as a program of spark-submit does, with the address and the secret that it wrote to a file."""
-    with address.open("rb") as file:
-        os.environ[SUBMITTED] = str(read_int(file))  # type: ignore[no-untyped-call]
-        os.environ[_SECRET] = UTF8Deserializer().loads(file)  # type: ignore[no-untyped-call]
-    try:
-        return launch_gateway()  # type: ignore[no-untyped-call]
-    finally:
-        del os.environ[SUBMITTED], os.environ[_SECRET]
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:

@@ -18,13 +18,16 @@ from pyspark.sql import SparkSession
 
 from jobs.spark.class_archive import ClassArchive
 from jobs.spark.installation import spark_jars
-from jobs.spark.jvm import SUBMITTED, Jvm
+from jobs.spark.jvm import Jvm
 from jobs.spark.operator_advice import with_operator_advice
 from jobs.spark.properties import spark_properties, submitted_properties
 from jobs.stopping import killing_on_signal
 from quota.settings import Settings
 from quota.settings.secrets import is_secret, mask_logins
 from quota.settings.security.oauth import ALLOWED_URLS
+
+_SUBMITTED = "PYSPARK_GATEWAY_PORT"
+"""An environment variable of programs that spark-submit runs, with the port of its JVM."""
 
 _PROGRAM = "mutation-quota"
 """The prefix of the names of all applications."""
@@ -45,7 +48,7 @@ def session(settings: Settings, name: str, log: Path | None = None, *, delta: bo
         KeyboardInterrupt: a signal arrived, and has killed the JVM.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if SUBMITTED in os.environ:
+    if _SUBMITTED in os.environ:
         gateway = launch_gateway()  # type: ignore[no-untyped-call]
         spark = _session(settings, _submitted_conf(settings, name, gateway, delta=delta), gateway)
         try:
@@ -60,7 +63,7 @@ def session(settings: Settings, name: str, log: Path | None = None, *, delta: bo
     with killing_on_signal(jvm):
         try:
             gateway = jvm.start(_visible(settings, conf), log)
-            gateway.own = jvm
+            gateway.jvm_process = jvm
             spark = _session(settings, conf, gateway)
             try:
                 with with_operator_advice(settings):
@@ -107,7 +110,7 @@ def jvm_pid(spark: SparkSession) -> int:
 def kill_jvm(spark: SparkSession, pid: int) -> None:
     """Kill a session's JVM immediately, even if it does not respond; may be called on any thread."""
     gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 PySpark has no public access to it
-    own: Jvm | None = vars(gateway).get("own")  # not with getattr, which calls the JVM
+    own: Jvm | None = vars(gateway).get("jvm_process")  # not with getattr, which calls the JVM
     if own is not None:
         own.end()
         return
@@ -135,14 +138,15 @@ def _own_conf(settings: Settings, name: str, java_options: str, *, delta: bool) 
     return SparkConf(loadDefaults=False).setAll(list(properties.items())).setAppName(f"{_PROGRAM} {name}")
 
 
-def _visible(settings: Settings, conf: SparkConf) -> dict[str, str]:
+def _visible(settings: Settings, conf: SparkConf) -> SparkConf:
     """Return the properties for the JVM's command line, which all users of the machine can read: none is a secret."""
     hidden = settings.storage.hadoop()
-    return {
-        key: value
+    visible = [
+        (key, value)
         for key, value in conf.getAll()
         if key not in hidden and not is_secret(key) and mask_logins(value) == value
-    }
+    ]
+    return SparkConf(loadDefaults=False).setAll(visible)
 
 
 def _archive_of(settings: Settings, name: str) -> ClassArchive | None:

@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from pyspark import SparkConf
 
 from jobs.spark.jvm import Jvm
 from jobs.stopping import killing_on_signal
@@ -37,7 +38,7 @@ def spark_home(tmp_path, monkeypatch):
     return _set
 
 
-CONF = {"spark.master": "local[1]"}
+CONF = SparkConf(loadDefaults=False).set("spark.master", "local[1]")
 
 
 @pytest.fixture
