@@ -10,7 +10,6 @@ from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import with_plaintext_cluster
 from jobs.spark.queries import stop_after_batch
 from jobs.storage.run import Run
-from jobs.storage.starting import reset_checkpoint
 from quota.errors import MutationQuotaError
 from schemas.buckets import STATE_VERSION
 from tests.support.deployment import make_deployment
@@ -80,23 +79,6 @@ def test_removed_batches_are_replayed_with_the_same_decisions(operator):
     remove(operator.checkpoint, "commits/1")
     operator.enforce()
     assert operator.decided == {"a": 40.0, "b": -20.0, "c": -20.0}
-
-
-def test_buckets_are_full_again_only_if_requested(operator):
-    """A first start needs no option; later, a missing checkpoint does, and nothing is deleted."""
-    operator.request("a")
-    operator.enforce()
-    old = operator.checkpoint
-    shutil.rmtree(old / "state")
-    refusal(operator.enforce)
-    operator.delete_before(1)
-    reset_checkpoint(operator.files, "enforce")
-    operator.request("b")
-    operator.enforce()
-    assert operator.decided == {"a": 40.0, "b": 40.0}
-    assert operator.checkpoint != old
-    assert (old / "metadata").exists()
-    operator.enforce()
 
 
 def test_the_audit_loses_nothing_after_its_checkpoint_was_damaged_or_is_old(operator):
@@ -217,7 +199,9 @@ def test_a_restart_of_the_broker_does_not_stop_the_job(spark, base_settings, ano
     assert operator.decided == {"a": 40.0, "b": -20.0}
 
 
-def test_the_programs_last_line_names_the_error_and_the_option_to_start_over(spark, operator, command):
+def test_the_programs_last_line_names_the_error_and_the_option_to_start_over_with_full_buckets(
+    spark, operator, command
+):
     """The command runs as by an operator, after the checkpoint was lost."""
     operator.request("a")
     operator.enforce()
@@ -225,7 +209,10 @@ def test_the_programs_last_line_names_the_error_and_the_option_to_start_over(spa
     once = ("enforce", "--once", "--set", f"storage.root={operator.root}")
     *_, last = command(*once, exit_code=1, spark=spark).splitlines()
     assert last.startswith(f"mutation-quota: the checkpoint {operator.checkpoint} is missing")
+    operator.delete_before(1)
+    operator.request("b")
     command(*once, "--reset-state", "--yes", spark=spark)
+    assert operator.decided == {"a": 40.0, "b": 40.0}
     assert json.loads((operator.root / "deployment.json").read_text())["checkpoints"] == {"enforce": STATE_VERSION}
     shutil.rmtree(operator.checkpoint)
     assert "is missing" in refusal(operator.enforce)

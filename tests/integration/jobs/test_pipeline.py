@@ -135,14 +135,6 @@ def test_a_quota_takes_effect_while_the_query_runs(spark, deployment):
     assert [each["quota"] for each in sorted(decided, key=lambda each: each["source"]["offset"])] == [None, 5, 7, None]
 
 
-def test_a_topic_stamped_by_producers_is_rejected(deployment):
-    admin = AdminClient({**QUIET, "bootstrap.servers": deployment.kafka.bootstrap_servers})
-    name = deployment.topics.requests
-    admin.create_topics([NewTopic(name, 1, 1, config={"message.timestamp.type": "CreateTime"})])[name].result()
-    with pytest.raises(ClusterError, match=rf"topic {name} is stamped by producers"):
-        prepare_topics(deployment)
-
-
 def test_missing_topics_are_named_where_they_may_not_be_created(deployment):
     strict = deployment.topics.model_copy(update={"create": False})
     with pytest.raises(ClusterError, match=r"missing topics: .*topics.create=true"):
