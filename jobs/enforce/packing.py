@@ -12,7 +12,7 @@ import msgspec
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from quota.admission.order import Position, in_order
+from quota.admission.decide import Position, in_order
 from quota.admission.policy import Policy
 from quota.admission.validation import parse_valid
 from quota.algorithms.deduplication import AdmittedRequest

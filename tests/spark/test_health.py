@@ -32,8 +32,7 @@ class Scene:
         (folder / "records").mkdir()
         (folder / "released").mkdir()
         self.observer = QueryObserver(lambda: self.now)
-        settings = load_settings([f"health.stalled_seconds={LIMIT}"], environment={})
-        self.health = QueryHealth(settings, self.observer)
+        self.health = QueryHealth(load_settings(environment={}), self.observer)
         self.query = (
             spark.readStream.schema("value string")
             .text(str(folder / "records"))

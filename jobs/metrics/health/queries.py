@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from jobs.metrics.health.probe import STARTING, STOPPING, Answer, Health
+from jobs.metrics.health.probe import STALLED_SECONDS, STARTING, STOPPING, Answer, Health
 from jobs.metrics.query_observer import QueryObservation, QueryObserver
 from quota.settings import Settings
 
@@ -42,7 +42,7 @@ class QueryHealth(Health):
     def _stalled(self, name: str, seen: QueryObservation) -> str | None:
         """Return why a query makes no progress."""
         silence = self._observer.clock() - seen.changed_at
-        limit = self._settings.health.stalled_seconds + getattr(self._settings, name).trigger_seconds
+        limit = STALLED_SECONDS + getattr(self._settings, name).trigger_seconds
         if not seen.is_active:
             return f"{name} has ended"
         if not seen.has_started or silence <= limit:
@@ -50,7 +50,7 @@ class QueryHealth(Health):
         after = "its first batch" if seen.batch is None else f"the batch after {seen.batch}"
         return (
             f"{name} has made no progress for {silence:.0f} s, in {after} ({seen.message}); the limit is {limit:.0f} s "
-            "(health.stalled_seconds and the trigger)"
+            "and the trigger"
         )
 
     def _not_ready(self, name: str, seen: QueryObservation) -> str | None:

@@ -20,15 +20,7 @@ GOAL = Goal(1.25)
 
 
 def state_size(ground: Ground, sizes: Sequence[int], active: int, count: int, rounds: int) -> list[Figure]:
-    """Measure batch times at each size, compared with the smallest; the sizes alternate.
-
-    Args:
-        ground: Where it is measured.
-        sizes: Numbers of stored buckets.
-        active: Active keys in a batch, of which each has one request.
-        count: Batches in a round.
-        rounds: Rounds, after one that warms up.
-    """
+    """Measure batch times at each size, compared with the smallest; the sizes alternate."""
     deployments = {}
     for size in sizes:
         began = time.monotonic()
