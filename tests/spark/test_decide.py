@@ -33,7 +33,7 @@ class State:
         self.get = value
 
 
-RESOLUTION = f'[["alice",""],{{"quota":{{"rate":5.0}},"since":{BEGINNING}}},{{"user":"alice"}}]'
+RESOLUTION = f'[["alice",""],{{"quota":{{"controller_mutation_rate":5.0}},"since":{BEGINNING}}},{{"user":"alice"}}]'
 UNLIMITED = '[["",""],null,null]'
 
 

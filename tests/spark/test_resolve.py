@@ -21,7 +21,7 @@ def test_each_record_finds_its_bucket_and_quota_as_of_its_timestamp(spark):
     actual = resolve_requests(frame(spark, rows), quotas, Policy(1024))
 
     def resolution(rate, since):
-        quota = f'{{"rate":{rate},"burst":null,"max_debt_ms":null,"shadow":false}}'
+        quota = f'{{"controller_mutation_rate":{rate}}}'
         return f'[["alice","",[]],{{"quota":{quota},"since":{since}}},{{"user":"alice"}},null,false,false,null]'
 
     unlimited = '[["","",[]],null,null,null,false,false,null]'

@@ -20,9 +20,9 @@ from tests.support.waiting import finish, until
 UNREACHABLE = "127.0.0.1:9"
 QUOTAS = """\
 quotas:
-- user: alice
+- entity: {user: alice}
   controller_mutation_rate: 5
-- client: app
+- entity: {client-id: app}
   controller_mutation_rate: 2
 """
 
