@@ -16,8 +16,8 @@ from jobs.metrics.families import gateway_families
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.loops import GATEWAY, LoopMetrics, gateway_health
 from jobs.services.progress import log_progress
-from jobs.services.stopping import stop_signals
 from jobs.spark.installation import jars_folder
+from jobs.stopping import stop_signals
 from quota.gateway.context import GatewayContext
 from quota.gateway.mutations.mutate import Rules
 from quota.gateway.mutes import Mutes
@@ -31,23 +31,13 @@ _log = logging.getLogger(__name__)
 
 
 def run_gateway(settings: Settings) -> None:
-    """Serve clients until stopped.
-
-    Raises:
-        BadInput: the settings do not fit the cluster; for example, its addresses bypass the gateway.
-        ClusterError: a cluster does not respond, or topics do not have the configs that the gateway needs.
-    """
+    """Serve clients until stopped."""
     with stop_signals() as stop, ServiceEndpoint(settings.metrics, GATEWAY) as endpoint:
         serve_gateway(settings, stop, endpoint)
 
 
 def serve_gateway(settings: Settings, stop: threading.Event, endpoint: ServiceEndpoint) -> None:
-    """Serve clients on the calling thread until `stop` is set.
-
-    Raises:
-        BadInput: as `run_gateway`.
-        ClusterError: as `run_gateway`.
-    """
+    """Serve clients on the calling thread until `stop` is set."""
     asyncio.run(_serve(settings, stop, endpoint))
 
 

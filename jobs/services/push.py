@@ -11,7 +11,7 @@ from jobs.metrics.families import push_families
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.loops import PUSH, LoopHealth, LoopMetrics
 from jobs.services.progress import log_progress
-from jobs.services.stopping import stop_signals
+from jobs.stopping import stop_signals
 from quota.errors import ClusterError
 from quota.kafka.brokers.client_quotas import ClusterQuotas
 from quota.kafka.brokers.stats import PushStats
@@ -47,13 +47,7 @@ def run_push(settings: Settings, cluster: ClusterQuotas, first: Callable[[], Wan
     If a cluster stops responding, the service waits for it.
 
     Args:
-        settings: the settings of the deployment.
-        cluster: the cluster whose brokers enforce.
-        first: pushes the quotas of the log, and returns them.
         repair: the changes on the cluster that are reverted.
-
-    Raises:
-        ClusterError: a cluster does not respond at the start.
     """
     stats = PushStats()
     health = LoopHealth(

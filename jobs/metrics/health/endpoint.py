@@ -23,7 +23,6 @@ from quota.settings.sections import MetricsSettings
 _log = logging.getLogger(__name__)
 
 _JOIN_SECONDS = 10.0
-_POLL_SECONDS = 1.0
 _REQUEST_SECONDS = 10.0
 
 
@@ -75,8 +74,6 @@ class ServiceEndpoint:
             self._registry.register(metrics)
             stack.callback(self._registry.unregister, metrics)
             stack.enter_context(background(metrics.follow, "metrics", _JOIN_SECONDS))
-            # Joined only briefly: the thread may hang, and the service must exit nevertheless.
-            stack.enter_context(background(lambda stop: _poll(health, stop), "health", _POLL_SECONDS))
             self._health = health
             try:
                 yield
@@ -114,17 +111,6 @@ class _RequestHandler(WSGIRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the server names it
         del format, args
-
-
-def _poll(health: Health, stop: threading.Event) -> None:
-    """Poll the health of a service until `stop` is set; a failed poll changes nothing."""
-    while True:
-        try:
-            health.poll()
-        except Exception as error:  # noqa: BLE001 the service must not depend on its probes
-            _log.debug("health: %s: %s", type(error).__name__, error)
-        if stop.wait(_POLL_SECONDS):
-            break
 
 
 def _listen(settings: MetricsSettings, registry: CollectorRegistry) -> tuple[WSGIServer, threading.Thread]:

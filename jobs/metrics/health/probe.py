@@ -38,9 +38,6 @@ class Answer:
 class Health(ABC):
     """The liveness and readiness of a service."""
 
-    def poll(self) -> None:  # noqa: B027 most services keep their counts themselves
-        """Observe the service; called about once per second on a separate thread, so it may wait."""
-
     @abstractmethod
     def live(self) -> Answer:
         """Return whether the service makes progress; never waits."""
