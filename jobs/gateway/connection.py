@@ -4,15 +4,17 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol as Interface
 from typing import cast
 
 from jobs.gateway.listeners import Listener
-from jobs.gateway.pending_decisions import PendingDecisions
 from quota.errors import MutationQuotaError
 from quota.gateway.channel import Channel
 from quota.gateway.context import ChannelError, GatewayContext
 from quota.gateway.mutations.mutate import DecisionReply, DecisionRequest
+from quota.gateway.stats import GatewayStats
+from quota.kafka.decisions import Decided, Decisions, Rejected, Reply
 
 _log = logging.getLogger(__name__)
 
@@ -24,7 +26,7 @@ class ConnectionHost(Interface):
     """The interface of the server that a connection needs."""
 
     context: GatewayContext
-    decisions: PendingDecisions
+    decisions: Decisions
 
     def opened(self, connection: "ClientConnection") -> str | None:
         """Add a new connection; return the reason if it must be closed."""
@@ -58,6 +60,7 @@ class ClientConnection(asyncio.Protocol):
         "_listener",
         "_pending",
         "_reading",
+        "_reply",
         "_stopped",
         "_transport",
         "active_at",
@@ -78,6 +81,7 @@ class ClientConnection(asyncio.Protocol):
         self._broker_is_slow = False
         self._client_is_slow = False
         self._reading = True
+        self._reply: asyncio.Future[Reply] | None = None
         self._stopped = False
         self.channel = Channel(host.context, self)
         self.started_at = self.active_at = time.monotonic()
@@ -108,8 +112,8 @@ class ClientConnection(asyncio.Protocol):
         self._host.closed(self)
         self._host.holds(-self._held)
         self._held = 0
-        if self.channel.is_mutating:
-            self._host.decisions.forget(self._decided)
+        if self._reply is not None:
+            self._reply.cancel()
         self.channel.close()
         if self._connecting is not None:
             self._connecting.cancel()
@@ -148,7 +152,11 @@ class ClientConnection(asyncio.Protocol):
 
     def request_decision(self, request: DecisionRequest) -> None:
         """Request a decision on mutations."""
-        self._host.decisions.request(request, self._decided)
+        asked = self._host.decisions.request(
+            request.request, request.timeout_ms / 1000, request.content, once=request.once
+        )
+        self._reply = asked.reply
+        self._reply.add_done_callback(partial(self._decided, time.monotonic()))
 
     def pause(self, ms: int) -> None:
         """Resume the channel after this time."""
@@ -217,8 +225,10 @@ class ClientConnection(asyncio.Protocol):
         if held != self._held and self._host.holds(self._held - held) and self._held > _MAX_HELD_BYTES:
             self.close("memory", "all connections together buffer too much of incomplete requests")
 
-    def _decided(self, reply: DecisionReply) -> None:
-        self.run(self.channel.decided, reply)
+    def _decided(self, requested_at: float, reply: asyncio.Future[Reply]) -> None:
+        if not reply.cancelled():
+            waited_ms = int((time.monotonic() - requested_at) * 1000)
+            self.run(self.channel.decided, _decision_reply(reply.result(), waited_ms, self._host.context.stats))
 
     def _read_as_far_as_allowed(self) -> None:
         held = (self.channel.is_waiting or self.channel.is_full) and self.channel.held_bytes > _MAX_HELD_BYTES
@@ -299,6 +309,19 @@ class BrokerConnection(asyncio.Protocol):
         """Close the connection."""
         if self._transport is not None:
             self._transport.close()
+
+
+def _decision_reply(reply: Reply, waited_ms: int, stats: GatewayStats) -> DecisionReply:
+    match reply:
+        case Decided(decision, age_ms):
+            return DecisionReply(decision, waited_ms, age_ms=age_ms)
+        case Rejected(message=message, is_invalid=True):
+            return DecisionReply(None, waited_ms, message)
+        case Rejected():
+            stats.undecided += 1
+        case None:
+            stats.add_silence()
+    return DecisionReply(None, waited_ms)
 
 
 _LEVELS = {"broker": logging.WARNING, "answer": logging.WARNING}

@@ -59,6 +59,7 @@ class GatewayStats:
     """Why no broker responds, as of the last check; empty if one does."""
     _decisions: list[int] = field(default_factory=lambda: [0] * (len(_BOUNDS) + 1))
     _logged: set[Address] = field(default_factory=set)
+    _is_silent: bool = False
 
     def add_mutation(self, request: RequestHeader, response: MutationResponse) -> None:
         """Count the topics of a client's request."""
@@ -70,10 +71,23 @@ class GatewayStats:
             self.muted += 1
             self.muted_ms += response.mute_ms
 
-    def add_decision(self, seconds: float) -> None:
-        """Count a decision that came in time, and how long it took [s]."""
+    def add_decision(self, seconds: float | None) -> None:
+        """Count a decision, and how long it took [s]; None if it was too late."""
+        if seconds is None:
+            self.late += 1
+            return
+        if self._is_silent:
+            self._is_silent = False
+            _log.info("receiving decisions again")
         self._decisions[bisect_left(_BOUNDS, seconds)] += 1
         self.decision_seconds += seconds
+
+    def add_silence(self) -> None:
+        """Count a request that is not decided in time."""
+        self.undecided += 1
+        if not self._is_silent:
+            self._is_silent = True
+            _log.warning("no decision in time; check that mutation-quota enforce is running")
 
     def decisions(self) -> Iterator[tuple[float, int]]:
         """Yield upper bounds [s], the last one infinite, with the number of decisions that took at most this time."""

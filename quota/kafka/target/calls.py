@@ -8,7 +8,7 @@ from typing import Any, cast
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from quota.client.task import Task
+from quota.kafka.target.task import Task
 from quota.records.decision import TopicDecision
 from quota.records.request import Operation, TopicMutation
 
@@ -33,7 +33,7 @@ class TopicCalls:
         Raises:
             KafkaException: the cluster does not answer.
         """
-        legal = [name for name in names if _LEGAL_NAME.fullmatch(name)]
+        legal = [name for name in dict.fromkeys(names) if _LEGAL_NAME.fullmatch(name)]
         if not legal:
             return {}
         found = {}
