@@ -6,7 +6,6 @@ has passed.
 """
 
 import asyncio
-import enum
 import logging
 import math
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -24,13 +23,6 @@ from quota.records.request import STRICT_SINCE, MutationRequest, Operation, Topi
 from quota.records.result import MutationResult, TopicResult
 
 _log = logging.getLogger(__name__)
-
-
-class AppliedBy(enum.Enum):
-    """Who carries admitted mutations out."""
-
-    CLIENT = "client"
-    APPLIER = "applier"
 
 
 class TopicFuture(Future[None]):
@@ -112,8 +104,8 @@ class Calls:
         self,
         user: str,
         client_id: str,
-        applied_by: AppliedBy,
         *,
+        apply: bool,
         carry_out: Callable[[Sequence[Task], float], Awaitable[Sequence[TopicResult]]],
         record: Callable[[Task], None],
         servers: str,
@@ -123,13 +115,13 @@ class Calls:
         Args:
             user: the user that the quotas apply to.
             client_id: its client-id.
-            applied_by: who carries admitted mutations out.
-            carry_out: carries tasks out until a time of the event loop [s], and returns their results.
-            record: called with each task that was carried out.
+            apply: whether an applier carries admitted mutations out.
+            carry_out: otherwise carries tasks out until a time of the event loop [s], and returns their results.
+            record: called with each task that an applier has carried out.
             servers: the servers of the cluster that decides, for errors.
         """
         self._user, self._client_id = user, client_id
-        self._applied_by = applied_by
+        self._apply = apply
         self._carry_out_tasks = carry_out
         self._record = record
         self._servers = servers
@@ -196,7 +188,7 @@ class Calls:
                 call.is_held_back = False
                 asked = decisions.request(self._mutation_request(call.options, topics), call.deadline - now())
             call.request_ids.append(asked.request_id)
-            if self._applied_by is AppliedBy.APPLIER:
+            if self._apply:
                 self._applying[asked.request_id] = call, topics
             match await asked.reply:
                 case Decided(decision):
@@ -215,7 +207,7 @@ class Calls:
             user=self._user,
             client_id=self._client_id,
             validate_only=options.validate_only,
-            apply=self._applied_by is AppliedBy.APPLIER,
+            apply=self._apply,
         )
 
     def _decide(self, call: Call, topics: list[TopicMutation], decision: Decision) -> list[TopicMutation]:
@@ -227,7 +219,7 @@ class Calls:
         for topic in admitted:
             call.refused.pop(topic.name, None)
             call.admitted.add(topic.name)
-        if admitted and self._applied_by is AppliedBy.CLIENT:
+        if admitted and not self._apply:
             call.carrying.add(asyncio.create_task(self._carry_out(call, admitted)))
         for topic in refused:
             call.refused[topic.name] = decision

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 from confluent_kafka import KafkaError
 
-from quota.kafka.admin.calls import AppliedBy, Call, CallOptions, Calls, Futures, TopicFuture, kafka_error
+from quota.kafka.admin.calls import Call, CallOptions, Calls, Futures, TopicFuture, kafka_error
 from quota.kafka.admin.options import ClientOptions
 from quota.kafka.decisions import Decisions
 from quota.kafka.requests import AnswerReader, RequestWriter
@@ -45,7 +45,7 @@ class Dispatcher:
         self._calls = Calls(
             options.user,
             options.client_id,
-            applied_by := AppliedBy(settings.client.applied_by),
+            apply=settings.client.applied_by == "applier",
             carry_out=self._carry_out,
             record=self.target.record,
             servers=settings.kafka.bootstrap_servers,
@@ -53,8 +53,10 @@ class Dispatcher:
         timeout = {"message.timeout.ms": math.ceil(self._time_limit * 1000)}
         writer = RequestWriter(settings, overrides={**options.control, **timeout})
         writer.check_topic(options.user)
-        prefix, results = f"{uuid.uuid4().hex}-", applied_by is AppliedBy.APPLIER
-        reader = AnswerReader(settings, results=results, only=prefix, overrides=options.control)
+        prefix = f"{uuid.uuid4().hex}-"
+        reader = AnswerReader(
+            settings, results=settings.client.applied_by == "applier", only=prefix, overrides=options.control
+        )
         self._decisions = Decisions(
             writer, reader, settings.topics, prefix, self._calls.on_decision, self._calls.on_result
         )

@@ -192,6 +192,7 @@ def decision_on(request, refused=(), throttle_ms=0):
         "user": request.user,
         "client_id": request.client_id,
         "operation": request.operation.value,
+        "validate_only": request.validate_only,
         "mode": request.mode.value,
         "apply": request.apply,
     }
