@@ -125,7 +125,7 @@ class Calls:
         self._carry_out_tasks = carry_out
         self._record = record
         self._servers = servers
-        self._muted_until = float("-inf")
+        self._muted_until = 0.0
         self._turn = asyncio.Lock()  # first come, first served after a throttle
         self._applying: dict[str, tuple[Call, list[TopicMutation]]] = {}  # by request id
 
@@ -183,8 +183,6 @@ class Calls:
             async with self._turn:
                 while now() < self._muted_until:  # noqa: ASYNC110 another decision may extend the throttle meanwhile
                     await asyncio.sleep(self._muted_until - now())
-                if now() >= call.deadline:
-                    raise TimeoutError
                 call.is_held_back = False
                 asked = decisions.request(self._mutation_request(call.options, topics), call.deadline - now())
             call.request_ids.append(asked.request_id)
@@ -214,7 +212,7 @@ class Calls:
         """Have admitted topics carried out, and return the refused ones."""
         names = {topic.name for topic in decision.topics if topic.error_code}
         refused = [topic for topic in topics if topic.name in names]
-        admitted = [topic for topic in topics if topic.name in call.pending and topic.name not in names]
+        admitted = [topic for topic in topics if topic.name not in names]
         call.set_decision((topic.name for topic in topics), decision.decision_id)
         for topic in admitted:
             call.refused.pop(topic.name, None)

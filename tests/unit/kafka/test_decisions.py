@@ -144,6 +144,11 @@ def test_an_undecided_mutation_is_requested_again_by_its_id(asker):
 
 
 def test_who_cancels_waits_no_longer(asker):
+    reply = asker.ask()
+    asker.loop.call_soon(reply.cancel)
+    asker.decide()  # at the same moment
+    assert reply.cancelled()
+    asker.taken.clear()
     asker.ask().cancel()
     asker.loop.settle()
     assert len(asker.decisions) == 0

@@ -161,7 +161,7 @@ def test_a_client_that_writes_without_end_and_reads_nothing_is_not_read_further(
     scene(act)
 
 
-def test_a_client_that_disconnects_before_its_decision_is_forgotten(scene):
+def test_a_client_that_disconnects_before_its_decision_is_forgotten(scene, caplog):
     """The question, the channel and the broker's connection."""
 
     async def act(on):
@@ -172,6 +172,7 @@ def test_a_client_that_disconnects_before_its_decision_is_forgotten(scene):
         assert on.host.decisions.replies[0].cancelled()
         assert on.host.broker.closed
         await on.turn()
+        assert caplog.messages == []
         on.serve()
         assert on.play.changes_seen() == []
 
