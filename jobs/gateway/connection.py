@@ -245,7 +245,7 @@ class ClientConnection(asyncio.Protocol):
     async def _connect_to_broker(self) -> None:
         try:
             broker = await self._host.connect(self._listener, lambda: BrokerConnection(self))
-        except (OSError, TimeoutError) as error:
+        except (OSError, ValueError) as error:  # a host name may be invalid
             self.close("broker", f"the broker cannot be reached: {error}")
             return
         self._broker = broker

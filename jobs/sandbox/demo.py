@@ -40,11 +40,7 @@ _NEW_API, _OLD_API = 7, 5
 
 
 def run_demo(settings: Settings) -> None:
-    """Run the example in a temporary folder.
-
-    Raises:
-        MutationQuotaError: a result differs from KIP-599.
-    """
+    """Run the example in a temporary folder."""
     console = Console()
     console.soft_wrap = not console.is_terminal  # a file has whole lines, and a terminal whole words
     with TemporaryDirectory(prefix="mutation-quota-") as folder:

@@ -40,9 +40,6 @@ def run_everything(settings: Settings) -> None:
     The dashboard is served on the port of the settings, or on any free one if that is in use. If the settings name no
     cluster, an embedded broker and a gateway are started. Simulated tenants send requests to the broker, and unmodified
     clients use the gateway.
-
-    Raises:
-        MutationQuotaError: a query failed, or the broker or the gateway has ended.
     """
     check_callbacks(settings.quota.callbacks)
     embedded = "bootstrap_servers" not in settings.kafka.model_fields_set

@@ -11,8 +11,8 @@ from jobs.services.reopening import open_again, run_reopening
 from jobs.services.stopping import stop_signals
 from quota.kafka.applier.applier import Applier
 from quota.kafka.applier.stats import ApplierStats
-from quota.kafka.reading import read_cluster
 from quota.kafka.topics.preparation import prepare_topics
+from quota.kafka.topics.topic_admin import read_cluster
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -31,9 +31,7 @@ def run_apply(settings: Settings, *, once: bool) -> None:
         ClusterError: a cluster does not respond, or another applier has taken over.
     """
     stats = ApplierStats()
-    health = LoopHealth(
-        stats, settings.health.stalled_seconds, lambda: "" if stats.positions else "it has no positions yet"
-    )
+    health = LoopHealth(stats, lambda: "" if stats.positions else "it has no positions yet")
     with stop_signals() as stop, ServiceEndpoint(settings.metrics, NAME, once=once) as endpoint:
         prepare_topics(settings, [settings.topics.decisions, settings.topics.results, settings.topics.positions])
         if (

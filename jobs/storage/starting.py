@@ -6,7 +6,7 @@ error without advice. The checks prevent both.
 
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from jobs.storage.checkpoint import Checkpoint, current_folder, new_folder, switch_folder
 from jobs.storage.deployment import Deployment, forget_checkpoint, record_checkpoint
@@ -18,17 +18,8 @@ _log = logging.getLogger(__name__)
 _VERSION = re.compile(r"v(\d+)")
 
 
-def check_stateless_checkpoint(
-    files: Files, query: str, version: int, newest_batch: Callable[[str], int], missing_tables: Sequence[str]
-) -> Checkpoint:
+def check_stateless_checkpoint(files: Files, query: str, version: int, missing_tables: Sequence[str]) -> Checkpoint:
     """Check the checkpoint of a query without state, which may start from scratch, because its tables detect copies.
-
-    Args:
-        files: the files of the storage root.
-        query: the query's name.
-        version: the version of its checkpoint.
-        newest_batch: returns the newest batch that the query with an id wrote to its tables; -1 if it wrote none.
-        missing_tables: the tables that do not exist.
 
     Returns:
         The checkpoint, which is complete or does not exist.
@@ -37,13 +28,9 @@ def check_stateless_checkpoint(
         MutationQuotaError: the checkpoint is incomplete; the message names the missing part and contains advice.
     """
     found = Checkpoint.read(files, query, version)
-    newest = newest_batch(found.query_id) if found.query_id else -1
-    if not found.exists and newest < 0:
+    if not found.exists:
         return found
     missing = found.missing(stateful=False)
-    if missing is None and newest > found.offsets[-1]:
-        # Delta would mistake the next batches for those that the tables already contain, and skip them.
-        missing = f"it ends with batch {found.offsets[-1]}, but the tables contain batch {newest}"
     if missing is None and missing_tables and found.commits:
         missing = f"it is ahead of the tables, because {', '.join(missing_tables)} is missing"
     if missing is not None:

@@ -29,12 +29,7 @@ class Every:
     """A timer that is due once per interval."""
 
     def __init__(self, seconds: float, *, at_once: bool = True) -> None:
-        """Start the first interval.
-
-        Args:
-            seconds: the length of an interval.
-            at_once: whether the timer is due at once, and not only after `seconds`.
-        """
+        """Start the first interval; the timer is due at once or only at its end."""
         self._seconds = seconds
         self._due_at = float("-inf") if at_once else time.monotonic() + seconds
 

@@ -39,11 +39,7 @@ _TOKEN = re.compile(
 
 
 def metrics_and_labels(query):
-    """Return the metrics and the labels that a PromQL query names. This is not a complete parser.
-
-    Raises:
-        ValueError: A part of the query is not PromQL, or its brackets do not match.
-    """
+    """Return the metrics and the labels that a PromQL query names. This is not a complete parser."""
     tokens = [(kind, text) for kind, text in _tokens(query) if kind != "space"]
     metrics, labels, open_marks = set(), set(), []
     grouping = False

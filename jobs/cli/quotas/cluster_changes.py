@@ -9,11 +9,11 @@ from jobs.cli.output import OutputOptions, print_text
 from jobs.cli.quotas.log import prepare_quota_topic
 from jobs.cli.quotas.plans import change_log, print_count, print_steps
 from jobs.cli.quotas.text import planned_change, quota_configs
-from jobs.spark.installation import clients_jar
+from jobs.spark.installation import jars_folder
 from quota.errors import ClusterError
 from quota.kafka.brokers.client_quotas import ClusterQuotas
-from quota.kafka.brokers.window import read_window
 from quota.kafka.quotas.log import QuotaLog, read_log
+from quota.kafka.reading import read_window
 from quota.records.quota_log import RATE_CONFIG, QuotaRecord
 from quota.settings import Settings
 from quota.text import format_time, plural
@@ -33,7 +33,7 @@ def target_quotas(settings: Settings) -> ClusterQuotas:
     Raises:
         BadInput: there is no jar with Kafka's protocol.
     """
-    protocol = Protocol.of_jar(clients_jar(settings.gateway.kafka_clients, settings.broker.jars))
+    protocol = Protocol.of_jar(jars_folder(settings.broker.jars))
     return ClusterQuotas(settings.target_connection, protocol, settings.kafka.timeout_seconds)
 
 
@@ -162,7 +162,7 @@ def _notes(settings: Settings, cluster: ClusterQuotas, log: QuotaLog, wanted: Wa
     """Yield notes on how the cluster enforces the quotas differently."""
     own = settings.quota.window
     try:
-        brokers = read_window(cluster)
+        brokers = read_window(cluster.connection, settings.kafka.timeout_seconds)
     except ClusterError as error:
         brokers = own
         yield Note("window", f"the brokers' window is unknown, and assumed to be the same as here: {error}")

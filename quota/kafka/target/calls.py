@@ -28,11 +28,7 @@ class TopicCalls:
         self._admin = AdminClient(dict(config))
 
     def partitions(self, names: Iterable[str], seconds: float) -> dict[str, int]:
-        """Return the partition counts of topics, without those that do not exist.
-
-        Raises:
-            KafkaException: the cluster does not answer.
-        """
+        """Return the partition counts of topics, without those that do not exist."""
         legal = [name for name in dict.fromkeys(names) if _LEGAL_NAME.fullmatch(name)]
         if not legal:
             return {}

@@ -83,11 +83,7 @@ class Target:
         return results
 
     def partitions(self, names: Sequence[str], seconds: float) -> dict[str, int]:
-        """Return the partition counts of topics, without those that do not exist.
-
-        Raises:
-            KafkaException: the cluster does not answer.
-        """
+        """Return the partition counts of topics, without those that do not exist."""
         return self._recent.correct(self._calls.partitions(names, seconds), names, time.monotonic())
 
     def record(self, task: Task) -> None:

@@ -35,14 +35,7 @@ class Surroundings:
 
 
 def disturb(folder, notify, seconds=240.0, seed=599):
-    """Disturb jobs on a broker and a Spark session of their own.
-
-    Args:
-        folder: Folder for all files.
-        notify: Takes a line of progress.
-        seconds: Time for full disks; the absent broker takes about three minutes more.
-        seed: Seed of the bytes left free on each disk.
-    """
+    """Disturb jobs on a broker and a Spark session of their own."""
     with ExitStack() as stack:
         base = load_settings([f"storage.root={folder}/base", "spark.master=local[2]"], environment={})
         broker = stack.enter_context(embedded_broker(base, 0))

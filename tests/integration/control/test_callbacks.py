@@ -14,8 +14,8 @@ from quota.callbacks.proportional import PartitionProportionalCallback
 from quota.errors import ClusterError
 from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import alter_callback, publish_cluster, write_record
-from quota.kafka.reading import read_cluster
 from quota.kafka.topics.preparation import prepare_topics
+from quota.kafka.topics.topic_admin import read_cluster
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
 from quota.records.fields import MAX_EPOCH_MS

@@ -1,7 +1,6 @@
 """Broker, enforce, audit and Delta together."""
 
 import json
-import shutil
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -9,7 +8,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from jobs.audit.explain import explain_decision
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
-from quota.errors import ClusterError, MutationQuotaError, NotFound
+from quota.errors import ClusterError, NotFound
 from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
@@ -81,28 +80,6 @@ def test_every_record_is_a_decision_or_a_dead_letter_and_stored_in_delta_once(sp
         explain_decision(deployment, f"{topics.requests}-0-2", 0)
     with pytest.raises(NotFound, match="-0-99: no such decision in the table or among the latest records of"):
         explain_decision(deployment, f"{topics.requests}-0-99", 0)
-
-
-def test_decisions_delivered_twice_are_stored_once(spark, deployment):
-    """The same records again, as after a crash of enforce; the audit's checkpoint lost, and new records after that."""
-    prepare_topics(deployment)
-    produce(deployment, deployment.topics.requests, *[request_json(1)] * 20)
-    finish(start_enforce(spark, deployment, once=True))
-    finish(start_audit(spark, deployment, once=True))
-    decided = consume(deployment, deployment.topics.decisions, 20)
-
-    copies = [json.dumps(decision).encode() for _, decision in decided]
-    produce(deployment, deployment.topics.decisions, *copies, *copies)
-    finish(start_audit(spark, deployment, once=True))
-    shutil.rmtree(deployment.storage.checkpoint("audit", 1))
-    produce(deployment, deployment.topics.requests, *[request_json(1)] * 5)
-    finish(start_enforce(spark, deployment, once=True))
-    with pytest.raises(MutationQuotaError, match=r"-0-20 was decided .*, but the audit has not written it yet"):
-        explain_decision(deployment, f"{deployment.topics.requests}-0-20", 0)
-    finish(start_audit(spark, deployment, once=True))
-
-    ids = [row["decision_id"] for row in read_table(deployment, "decisions")]
-    assert sorted(ids) == sorted(f"{deployment.topics.requests}-0-{offset}" for offset in range(25))
 
 
 def test_decisions_take_a_fraction_of_their_bytes_in_the_topic(spark, deployment, base_settings):

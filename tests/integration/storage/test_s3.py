@@ -173,7 +173,7 @@ def test_maintain_deletes_expired_rows_and_files_that_nothing_uses(server, tmp_p
     for offset, day in enumerate([-9, 0, 0, 0]):
         at = DAY + day * 86_400_000
         value = codec.encode(decision_of(1, at=at, offset=offset))
-        audit_records(settings, kafka_rows([value], topic="mutation-decisions", timestamps=[at]), number=offset)
+        audit_records(settings, kafka_rows([value], topic="mutation-decisions", timestamps=[at]))
     keep = ("--set", "audit.keep_days.decisions=5")
 
     def maintain():

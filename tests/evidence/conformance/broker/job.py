@@ -58,11 +58,7 @@ class DecidingJob:
         return request.request_id
 
     def decision(self, request_id: str) -> Decision:
-        """Wait for the decision on a request.
-
-        Raises:
-            ClusterError: There is no decision in time.
-        """
+        """Wait for the decision on a request."""
         deadline = time.monotonic() + _SECONDS
         while request_id not in self._decisions:
             check_queries([self._query])

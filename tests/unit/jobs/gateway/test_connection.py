@@ -54,11 +54,12 @@ def test_the_broker_is_connected_at_the_first_request(scene):
     scene(act)
 
 
-def test_a_broker_that_cannot_be_reached_closes_the_connection(scene):
+@pytest.mark.parametrize("error", [OSError("no route"), UnicodeError("label empty or too long")])
+def test_a_broker_that_cannot_be_reached_closes_the_connection(scene, error):
     """The client tries again by itself."""
 
     async def act(on):
-        on.host.error = OSError("no route")
+        on.host.error = error
         on.receive(metadata(on))
         await on.connect()
         assert on.client.closed

@@ -19,8 +19,6 @@ from tests.evidence.bench.performance.ground import Ground, batches, elsewhere, 
 
 USERS = 1000
 BACKLOG_GOAL = Goal(1, at_least=True)
-BATCHES = 6
-"""Batches of a backlog."""
 
 DAYS = 10
 FIRST_DAY = 1_790_000_000
@@ -41,14 +39,14 @@ QUERIES = {
 """SQL by the question that it answers."""
 
 
-def audit(ground: Ground, backlog: int, rows: int, rounds: int) -> list[Figure]:
-    """Measure the audit of `backlog` decisions, and queries of a table of `rows` rows."""
-    return [*_drained(ground, backlog, rounds), *_queried(ground, rows, rounds)]
+def audit(ground: Ground, backlog: int, count: int, rows: int, rounds: int) -> list[Figure]:
+    """Measure the audit of `backlog` decisions in `count` batches, and queries of a table of `rows` rows."""
+    return [*_drained(ground, backlog, count, rounds), *_queried(ground, rows, rounds)]
 
 
-def _drained(ground: Ground, backlog: int, rounds: int) -> Iterator[Figure]:
+def _drained(ground: Ground, backlog: int, count: int, rounds: int) -> Iterator[Figure]:
     """Enforce and audit in turn; the audited deployment has decided its requests before, and decides no more."""
-    waiting, decided = (_with_batches(ground.deployment(name), backlog // BATCHES) for name in ("waiting", "decided"))
+    waiting, decided = (_with_batches(ground.deployment(name), backlog // count) for name in ("waiting", "decided"))
     for settings in (waiting, decided):
         fill(settings, backlog, USERS)
     start_enforce(ground.spark, decided, once=True).awaitTermination()

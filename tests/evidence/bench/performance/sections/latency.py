@@ -44,13 +44,13 @@ class Loads:
     uncounted: float
     """Time at the start of each load that does not count."""
     warm: float
-    """Time of the warm-up."""
+    """Time of the warm-up; 0 for none."""
 
 
 def latency(ground: Ground, plan: Loads) -> list[Figure]:
     """Measure each rate and percentile; the sides alternate."""
     taken: dict[tuple[float, str], list[list[float]]] = {}
-    for side, share in WARM.items():
+    for side, share in WARM.items() if plan.warm else ():
         ground.notify(f"latency: warming up {side}")
         _measured(_auditing_always(ground), _SIDES[side], [WARM_RATE], replace(plan, seconds=plan.warm * share))
     for turn in range(plan.rounds):

@@ -113,10 +113,6 @@ def drain(
     """Return the requests/s of the batches of a query, without the first `uncounted` ones.
 
     The query runs for `seconds`, or longer until a batch counts.
-
-    Raises:
-        TimeoutError: No batch counts in time.
-        ValueError: The backlog has no batch that counts.
     """
     query = start(ground.spark, settings, once=True)
     began, counted = time.monotonic(), []
