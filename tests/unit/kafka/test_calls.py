@@ -14,7 +14,7 @@ from quota.algorithms.token_bucket import TokenBucket
 from quota.kafka.admin.calls import Call, CallOptions, Calls, TopicFuture
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
 from quota.kafka.decisions import Decisions
-from quota.kafka.requests import ReceivedAnswer, rejected_id
+from quota.kafka.requests import ReceivedAnswer
 from quota.records.dead_letter import DeadLetter
 from quota.records.entity import QuotaEntity, Tags
 from quota.records.fields import BEGINNING
@@ -422,14 +422,6 @@ def test_topics_whose_mutations_cannot_be_found_or_carried_out_fail_with_the_rea
     client.begun[0][2].set_exception(RuntimeError("a bug"))
     client.loop.settle()
     assert [type(future.exception(0)) for future in (found, carried)] == [KeyError, RuntimeError]
-
-
-def test_a_dead_letter_of_another_users_topic_is_ignored():
-    """Its value is untrusted; even truncated, it begins with the client's own id."""
-    letter = DeadLetter(error="e", value='{"request_id":"me-1","us', timestamp=None, source=Source("r.alice", 0, 7))
-    assert rejected_id(letter, "r.alice") == "me-1"
-    assert rejected_id(letter, "r.bob") is None
-    assert rejected_id(msgspec.structs.replace(letter, value=None), "r.alice") is None
 
 
 # Any order of events

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from quota.errors import BadInput
 from quota.kafka.decisions import Decided, Decisions, Rejected
-from quota.kafka.requests import ReceivedAnswer
+from quota.kafka.requests import ReceivedAnswer, rejected_id
 from quota.records.dead_letter import DeadLetter
 from quota.records.record import Source
 from quota.records.request import Mode, MutationRequest, Operation, TopicMutation
@@ -163,6 +163,13 @@ def test_a_dead_letter_rejects_the_request_that_it_contains(asker, topic, is_our
     asker.receive_dead_letter(topic)
     assert reply.done() == is_ours
     assert not is_ours or reply.result() == Rejected(INVALID, "topics: too many")
+
+
+def test_a_dead_letter_is_recognized_even_if_it_is_truncated():
+    letter = DeadLetter(error="e", value='{"request_id":"me-1","us', timestamp=None, source=Source("r.alice", 0, 7))
+    assert rejected_id(letter, "r.alice") == "me-1"
+    assert rejected_id(letter, "r.bob") is None
+    assert rejected_id(msgspec.structs.replace(letter, value=None), "r.alice") is None
 
 
 CHEAPER = decision_on(msgspec.structs.replace(REQUEST, topics=[TopicMutation("t", 1)])).topics
