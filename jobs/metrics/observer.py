@@ -7,7 +7,7 @@ from prometheus_client.metrics_core import Metric as Family
 
 from jobs.metrics.collector import Work
 from jobs.metrics.families import observer_families, start_family
-from quota.observation.stats import FollowStats
+from jobs.metrics.stats import FollowStats
 
 NAME = "observe"
 """The name of the observer in the label `query` of the start time."""

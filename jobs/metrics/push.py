@@ -7,7 +7,7 @@ from prometheus_client.metrics_core import Metric as Family
 
 from jobs.metrics.collector import Work
 from jobs.metrics.families import push_families, start_family
-from quota.kafka.brokers.stats import PushStats
+from jobs.metrics.stats import PushStats
 
 NAME = "push"
 """The name of the service in the label `query` of the start time."""

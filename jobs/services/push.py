@@ -10,11 +10,11 @@ from jobs.background import background
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.health.loops import LoopHealth
 from jobs.metrics.push import NAME, PushMetrics
+from jobs.metrics.stats import PushStats
 from jobs.services.progress import log_progress
 from jobs.services.stopping import stop_signals
 from quota.errors import ClusterError
 from quota.kafka.brokers.client_quotas import ClusterQuotas
-from quota.kafka.brokers.stats import PushStats
 from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
 from quota.kafka.timing import Every, now_ms
 from quota.settings import Settings

@@ -4,11 +4,11 @@ import logging
 import math
 import threading
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from quota.errors import ClusterError
 from quota.kafka.positions import TakenOver
-from quota.kafka.timing import Deadline
+from quota.kafka.timing import Deadline, LoopStats
 
 W = TypeVar("W")
 
@@ -17,16 +17,7 @@ _log = logging.getLogger(__name__)
 _RETRY_SECONDS = 1.0
 
 
-class ReopenedStats(Protocol):
-    """The counts of work that is resumed."""
-
-    reopened: int
-    """The number of times that it was resumed."""
-    waits_for: str
-    """The reason why it waits for a cluster; empty if it does not wait."""
-
-
-def run_reopening(opened: W, run: Callable[[W], None], reopen: Callable[[], W | None], stats: ReopenedStats) -> None:
+def run_reopening(opened: W, run: Callable[[W], None], reopen: Callable[[], W | None], stats: LoopStats) -> None:
     """Run work to its end; resume it if a cluster stops responding.
 
     Args:
@@ -72,7 +63,7 @@ def open_again(
     return None
 
 
-def _runs_to_end(run: Callable[[W], None], work: W, stats: ReopenedStats) -> bool:
+def _runs_to_end(run: Callable[[W], None], work: W, stats: LoopStats) -> bool:
     try:
         run(work)
     except TakenOver:

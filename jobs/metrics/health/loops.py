@@ -2,18 +2,9 @@
 
 import time
 from collections.abc import Callable
-from typing import Protocol
 
 from jobs.metrics.health.probe import STARTING, Answer, Health, unless_stalled
-
-
-class LoopStats(Protocol):
-    """The counts of a service that runs a loop."""
-
-    looped_at: float
-    """The time when the loop last ran, on the monotonic clock [s]; 0 before the first time."""
-    waits_for: str
-    """The reason why it waits for a cluster that does not respond; empty if it does not wait."""
+from quota.kafka.timing import LoopStats
 
 
 class LoopHealth(Health):

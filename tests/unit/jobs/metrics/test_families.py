@@ -12,11 +12,10 @@ from jobs.metrics.families import (
     upkeep_family,
 )
 from jobs.metrics.query_progress import QueryProgress, QueryView
+from jobs.metrics.stats import FollowStats, PushStats
 from jobs.metrics.totals import DecisionTotals
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier.stats import ApplierStats
-from quota.kafka.brokers.stats import PushStats
-from quota.observation.stats import FollowStats
 from quota.records.quota import Window
 from tests.support.factories import decided
 from tests.support.monitoring import METRICS, samples

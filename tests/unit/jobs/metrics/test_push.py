@@ -3,7 +3,7 @@
 import time
 
 from jobs.metrics.push import PushMetrics
-from quota.kafka.brokers.stats import PushStats
+from jobs.metrics.stats import PushStats
 from quota.records.entity import QuotaEntity
 from quota.timeline.cluster_plan import differences
 from tests.support.monitoring import samples

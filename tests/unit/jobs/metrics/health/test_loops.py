@@ -3,16 +3,14 @@
 import pytest
 
 from jobs.metrics.health.loops import LoopHealth
-from quota.kafka.applier.stats import ApplierStats
-from quota.kafka.brokers.stats import PushStats
-from quota.observation.stats import FollowStats
+from quota.kafka.timing import LoopStats
 
 NOW = 5000.0
 
 
-@pytest.fixture(params=[ApplierStats, FollowStats, PushStats])
-def stats(request):
-    return request.param()
+@pytest.fixture
+def stats():
+    return LoopStats()
 
 
 def health(stats, missing=""):
