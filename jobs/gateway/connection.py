@@ -4,7 +4,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Protocol as Interface
 from typing import cast
 
@@ -12,9 +11,8 @@ from jobs.gateway.listeners import Listener
 from quota.errors import MutationQuotaError
 from quota.gateway.channel import Channel
 from quota.gateway.context import ChannelError, GatewayContext
-from quota.gateway.mutations.mutate import DecisionReply, DecisionRequest
-from quota.gateway.stats import GatewayStats
-from quota.kafka.decisions import Decided, Decisions, Rejected, Reply
+from quota.kafka.decisions import Decisions
+from quota.records.decision_request import DecisionReply, DecisionRequest
 
 _log = logging.getLogger(__name__)
 
@@ -81,7 +79,7 @@ class ClientConnection(asyncio.Protocol):
         self._broker_is_slow = False
         self._client_is_slow = False
         self._reading = True
-        self._reply: asyncio.Future[Reply] | None = None
+        self._reply: asyncio.Future[DecisionReply] | None = None
         self._stopped = False
         self.channel = Channel(host.context, self)
         self.started_at = self.active_at = time.monotonic()
@@ -152,11 +150,8 @@ class ClientConnection(asyncio.Protocol):
 
     def request_decision(self, request: DecisionRequest) -> None:
         """Request a decision on mutations."""
-        asked = self._host.decisions.request(
-            request.request, request.timeout_ms / 1000, request.content, once=request.once
-        )
-        self._reply = asked.reply
-        self._reply.add_done_callback(partial(self._decided, time.monotonic()))
+        self._reply = self._host.decisions.request(request).reply
+        self._reply.add_done_callback(self._decided)
 
     def pause(self, ms: int) -> None:
         """Resume the channel after this time."""
@@ -225,10 +220,10 @@ class ClientConnection(asyncio.Protocol):
         if held != self._held and self._host.holds(self._held - held) and self._held > _MAX_HELD_BYTES:
             self.close("memory", "all connections together buffer too much of incomplete requests")
 
-    def _decided(self, requested_at: float, reply: asyncio.Future[Reply]) -> None:
+    def _decided(self, reply: asyncio.Future[DecisionReply]) -> None:
         if not reply.cancelled():
-            waited_ms = int((time.monotonic() - requested_at) * 1000)
-            self.run(self.channel.decided, _decision_reply(reply.result(), waited_ms, self._host.context.stats))
+            self._host.context.stats.add_reply(reply.result())
+            self.run(self.channel.decided, reply.result())
 
     def _read_as_far_as_allowed(self) -> None:
         held = (self.channel.is_waiting or self.channel.is_full) and self.channel.held_bytes > _MAX_HELD_BYTES
@@ -309,19 +304,6 @@ class BrokerConnection(asyncio.Protocol):
         """Close the connection."""
         if self._transport is not None:
             self._transport.close()
-
-
-def _decision_reply(reply: Reply, waited_ms: int, stats: GatewayStats) -> DecisionReply:
-    match reply:
-        case Decided(decision, age_ms):
-            return DecisionReply(decision, waited_ms, age_ms=age_ms)
-        case Rejected(message=message, is_invalid=True):
-            return DecisionReply(None, waited_ms, message)
-        case Rejected():
-            stats.undecided += 1
-        case None:
-            stats.add_silence()
-    return DecisionReply(None, waited_ms)
 
 
 _LEVELS = {"broker": logging.WARNING, "answer": logging.WARNING}

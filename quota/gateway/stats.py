@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from quota.gateway.mutations.operations import MutationResponse
+from quota.records.decision_request import DecisionReply
 from quota.records.request import OPERATIONS, STRICT_SINCE
 from quota.text import plural
 from quota.wire.api_keys import ApiKey
@@ -81,12 +82,13 @@ class GatewayStats:
         self._decisions[bisect_left(_BOUNDS, seconds)] += 1
         self.decision_seconds += seconds
 
-    def add_silence(self) -> None:
-        """Count a request that is not decided in time."""
-        self.undecided += 1
-        if not self._is_silent:
-            self._is_silent = True
-            _log.warning("no decision in time; check that mutation-quota enforce is running")
+    def add_reply(self, reply: DecisionReply) -> None:
+        """Count a reply without a decision, unless the request is invalid; one that is not in time is logged."""
+        if reply.decision is None and not reply.is_invalid:
+            self.undecided += 1
+            if not reply.error_code and not self._is_silent:
+                self._is_silent = True
+                _log.warning("no decision in time; check that mutation-quota enforce is running")
 
     def decisions(self) -> Iterator[tuple[float, int]]:
         """Yield upper bounds [s], the last one infinite, with the number of decisions that took at most this time."""

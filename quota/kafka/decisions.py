@@ -12,11 +12,12 @@ from functools import partial
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from quota.errors import BadInput
+from quota.errors import BadInput, ErrorCode
 from quota.kafka.requests import AnswerReader, ReceivedAnswer, RequestWriter, rejected_id
 from quota.kafka.timing import now_ms
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision
+from quota.records.decision_request import DecisionReply, DecisionRequest
 from quota.records.request import MutationRequest
 from quota.records.result import MutationResult
 from quota.settings.sections import TopicSettings
@@ -28,8 +29,6 @@ _POLL_SECONDS = 0.05
 _RETRY_SECONDS = 0.5
 _JOIN_SECONDS = 5.0
 
-_INVALID = frozenset({KafkaError.INVALID_REQUEST, KafkaError.MSG_SIZE_TOO_LARGE})
-
 _UNDELIVERED = frozenset(
     {KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}  # noqa: SLF001
 )
@@ -37,36 +36,11 @@ _UNDELIVERED = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
-    """A decision, and its age by the brokers' clock when it was written [ms]: its throttle time began then."""
-
-    decision: Decision
-    age_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class Rejected:
-    """Kafka's error of a request that gets no decision: it is a dead letter, or could not be written."""
-
-    code: int
-    message: str
-
-    @property
-    def is_invalid(self) -> bool:
-        """Whether the request itself is wrong, so that it would be rejected again."""
-        return self.code in _INVALID
-
-
-Reply = Decided | Rejected | None
-"""The reply to a request; None if there is no answer in time."""
-
-
-@dataclass(frozen=True, slots=True)
 class Asked:
     """A request for a decision; who cancels the reply no longer waits for it."""
 
     request_id: str
-    reply: asyncio.Future[Reply]
+    reply: asyncio.Future[DecisionReply]
 
 
 @dataclass(eq=False, slots=True)
@@ -76,7 +50,7 @@ class _Pending:
     request: MutationRequest
     content: bytes
     requested_at: float
-    replies: set[asyncio.Future[Reply]] = field(default_factory=set)
+    replies: set[asyncio.Future[DecisionReply]] = field(default_factory=set)
 
 
 class Decisions:
@@ -130,26 +104,19 @@ class Decisions:
         self._thread = threading.Thread(target=self._listen, args=(loop,), name="mutation-quota-decisions", daemon=True)
         self._thread.start()
 
-    def request(self, request: MutationRequest, seconds: float, content: bytes = b"", *, once: bool = False) -> Asked:
-        """Request a decision, which must be made within the given time.
-
-        Args:
-            request: the mutations, without `request_id` and `expires_at`.
-            seconds: the time limit [s].
-            content: a digest of the mutations; empty for requests that are never repeated.
-            once: whether the mutations can be carried out only once.
-        """
-        loop = asyncio.get_running_loop()
-        request_id = self._undecided.id_of(content) or self._new_id(content if once else b"")
+    def request(self, wanted: DecisionRequest) -> Asked:
+        """Request a decision."""
+        loop, seconds = asyncio.get_running_loop(), wanted.timeout_ms / 1000
+        request_id = self._undecided.id_of(wanted.content) or self._new_id(wanted)
         pending = self._pending.get(request_id)
         is_new = pending is None
         if pending is None:
-            expires_at = now_ms() + round(seconds * 1000)
-            request = msgspec.structs.replace(request, request_id=request_id, expires_at=expires_at)
-            pending = self._pending[request_id] = _Pending(request, content, loop.time())
-        reply: asyncio.Future[Reply] = loop.create_future()
+            expires_at = now_ms() + wanted.timeout_ms
+            request = msgspec.structs.replace(wanted.request, request_id=request_id, expires_at=expires_at)
+            pending = self._pending[request_id] = _Pending(request, wanted.content, loop.time())
+        reply: asyncio.Future[DecisionReply] = loop.create_future()
         pending.replies.add(reply)
-        timer = loop.call_later(seconds, _answer, reply, None)
+        timer = loop.call_later(seconds, _answer, reply, DecisionReply(waited_ms=wanted.timeout_ms))
         reply.add_done_callback(partial(self._on_done, request_id, timer))
         if is_new:
             self._send(pending.request, loop)
@@ -164,7 +131,7 @@ class Decisions:
                 request_id = rejected_id(letter, letter.source.topic) or ""
                 pending = self._pending.get(request_id)
                 if pending is not None and rejected_id(letter, self._topics.requests_of(pending.request.user)):
-                    self._reply(request_id, Rejected(KafkaError.INVALID_REQUEST, error))
+                    self._reply(request_id, error_code=ErrorCode.INVALID_REQUEST, error=error)
             case MutationResult() as result:
                 self._on_result(result)
 
@@ -181,15 +148,18 @@ class Decisions:
                 self._on_decision(decision, None)
         elif _is_on(decision, pending.request):
             self._on_decision(decision, asyncio.get_running_loop().time() - pending.requested_at)
-            self._reply(decision.request_id, Decided(decision, age_ms))
+            self._reply(decision.request_id, decision, age_ms)
 
-    def _reply(self, request_id: str, reply: Reply) -> None:
+    def _reply(
+        self, request_id: str, decision: Decision | None = None, age_ms: int = 0, error_code: int = 0, error: str = ""
+    ) -> None:
         pending = self._pending.pop(request_id)
         self._undecided.remove(pending.content)
+        waited_ms = int((asyncio.get_running_loop().time() - pending.requested_at) * 1000)
         for each in pending.replies:
-            _answer(each, reply)
+            _answer(each, DecisionReply(decision, waited_ms, age_ms, error_code, error))
 
-    def _on_done(self, request_id: str, timer: asyncio.TimerHandle, reply: asyncio.Future[Reply]) -> None:
+    def _on_done(self, request_id: str, timer: asyncio.TimerHandle, reply: asyncio.Future[DecisionReply]) -> None:
         """Forget a reply that was cancelled or came too late; its request is undecided if nobody else waits."""
         timer.cancel()
         pending = self._pending.get(request_id)
@@ -203,7 +173,7 @@ class Decisions:
         try:
             self._writer.send(request, on_delivery=partial(self._on_delivery, loop, request.request_id))
         except BadInput as error:  # the user's name does not give a valid topic name
-            self._reply(request.request_id, Rejected(KafkaError.INVALID_REQUEST, str(error)))
+            self._reply(request.request_id, error_code=ErrorCode.INVALID_REQUEST, error=str(error))
         except BufferError:
             self._fail(request.request_id, KafkaError(KafkaError._QUEUE_FULL))  # noqa: SLF001
         except KafkaException as error:
@@ -224,9 +194,10 @@ class Decisions:
         pending = self._pending.get(request_id)
         if pending is None or error.code() in _UNDELIVERED:
             return
-        rejected = Rejected(error.code(), message)
-        self._reply(request_id, rejected)
-        if not rejected.is_invalid:
+        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            self._reply(request_id, error_code=ErrorCode.INVALID_REQUEST, error=message)
+        else:
+            self._reply(request_id, error_code=error.code(), error=message)
             self._undecided.add(pending.content, pending.request)
 
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -240,8 +211,8 @@ class Decisions:
                 self._closed.wait(_RETRY_SECONDS)
         self._reader.close()
 
-    def _new_id(self, content: bytes) -> str:
-        return self._prefix + (content.hex() or uuid.uuid4().hex)
+    def _new_id(self, wanted: DecisionRequest) -> str:
+        return self._prefix + (wanted.content.hex() if wanted.once else uuid.uuid4().hex)
 
 
 class _Undecided:
@@ -271,7 +242,7 @@ class _Undecided:
         return True
 
 
-def _answer(future: asyncio.Future[Reply], reply: Reply) -> None:
+def _answer(future: asyncio.Future[DecisionReply], reply: DecisionReply) -> None:
     if not future.done():
         future.set_result(reply)
 

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 from confluent_kafka import KafkaError, KafkaException
 
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
-from quota.kafka.decisions import Decided, Decisions, Rejected
+from quota.kafka.decisions import Decisions
 from quota.kafka.target.target import Stopped
 from quota.kafka.target.task import Task
 from quota.records.decision import Decision
+from quota.records.decision_request import DecisionRequest
 from quota.records.request import STRICT_SINCE, MutationRequest, Operation, TopicMutation
 from quota.records.result import MutationResult, TopicResult
 
@@ -184,17 +185,18 @@ class Calls:
                 while now() < self._muted_until:  # noqa: ASYNC110 another decision may extend the throttle meanwhile
                     await asyncio.sleep(self._muted_until - now())
                 call.is_held_back = False
-                asked = decisions.request(self._mutation_request(call.options, topics), call.deadline - now())
+                timeout_ms = math.ceil((call.deadline - now()) * 1000)
+                asked = decisions.request(DecisionRequest(self._mutation_request(call.options, topics), timeout_ms))
             call.request_ids.append(asked.request_id)
             if self._apply:
                 self._applying[asked.request_id] = call, topics
-            match await asked.reply:
-                case Decided(decision):
-                    topics = self._decide(call, topics, decision)
-                case Rejected(code, message):
-                    call.fail([topic.name for topic in topics], kafka_error(code, message))
-                case None:
-                    raise TimeoutError
+            reply = await asked.reply
+            if reply.decision is not None:
+                topics = self._decide(call, topics, reply.decision)
+            elif reply.error_code:
+                call.fail([topic.name for topic in topics], kafka_error(reply.error_code, reply.error))
+            else:
+                raise TimeoutError
 
     def _mutation_request(self, options: CallOptions, topics: list[TopicMutation]) -> MutationRequest:
         return MutationRequest(

@@ -9,9 +9,10 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from quota.errors import BadInput
-from quota.kafka.decisions import Decided, Decisions, Rejected
+from quota.kafka.decisions import Decisions
 from quota.kafka.requests import ReceivedAnswer, rejected_id
 from quota.records.dead_letter import DeadLetter
+from quota.records.decision_request import DecisionReply, DecisionRequest
 from quota.records.record import Source
 from quota.records.request import Mode, MutationRequest, Operation, TopicMutation
 from quota.settings.sections import TopicSettings
@@ -38,7 +39,7 @@ class Asker:
             raise self.error
 
     def ask(self, content=b"", seconds=60, *, once=False):
-        return self.run(self.decisions.request, REQUEST, seconds, content, once=once).reply
+        return self.run(self.decisions.request, DecisionRequest(REQUEST, round(seconds * 1000), content, once)).reply
 
     def decide(self, number=-1, age_ms=70, **changes):
         """Receive the decision on the nth request."""
@@ -76,8 +77,8 @@ def test_a_decision_reaches_who_waits_for_it_with_its_age_and_the_time_that_it_t
     assert len(asker.decisions) == 1
     asker.loop.wait_until(0.3)
     asker.decide(age_ms=70)
-    assert isinstance(reply.result(), Decided)
-    assert (reply.result().decision.topics[0].name, reply.result().age_ms) == ("t", 70)
+    assert reply.result().decision.topics[0].name == "t"
+    assert (reply.result().age_ms, reply.result().waited_ms, reply.result().error_code) == (70, 300, 0)
     assert (asker.taken, len(asker.decisions)) == ([0.3], 0)
 
 
@@ -104,7 +105,8 @@ def test_two_that_wait_for_the_same_mutation_get_one_decision(asker):
     cancelled.cancel()
     asker.decide()
     assert len(asker.sent) == 1
-    assert first.result() is second.result() is not None
+    assert first.result() == second.result()
+    assert first.result().decision is not None
     assert len(asker.taken) == 1
 
 
@@ -113,9 +115,9 @@ def test_without_an_answer_in_time_there_is_a_reply_without_a_decision(asker):
     asker.loop.wait_until(1.999)
     assert not short.done()
     asker.loop.wait_until(2)
-    assert (short.result(), long.done(), len(asker.decisions)) == (None, False, 1)
+    assert (short.result(), long.done(), len(asker.decisions)) == (DecisionReply(waited_ms=2000), False, 1)
     asker.loop.wait_until(3)
-    assert (long.result(), len(asker.decisions)) == (None, 0)
+    assert (long.result(), len(asker.decisions)) == (DecisionReply(waited_ms=3000), 0)
 
 
 def test_a_late_decision_is_reported_once(asker):
@@ -126,7 +128,7 @@ def test_a_late_decision_is_reported_once(asker):
     assert asker.taken == []
     asker.decide()
     asker.decide()
-    assert (asker.taken, reply.result()) == ([None], None)
+    assert (asker.taken, reply.result().decision) == ([None], None)
 
 
 def test_an_undecided_mutation_is_requested_again_by_its_id(asker):
@@ -162,7 +164,7 @@ def test_a_dead_letter_rejects_the_request_that_it_contains(asker, topic, is_our
     reply = asker.ask()
     asker.receive_dead_letter(topic)
     assert reply.done() == is_ours
-    assert not is_ours or reply.result() == Rejected(INVALID, "topics: too many")
+    assert not is_ours or reply.result() == DecisionReply(error_code=INVALID, error="topics: too many")
 
 
 def test_a_dead_letter_is_recognized_even_if_it_is_truncated():
@@ -199,18 +201,19 @@ def test_a_decision_on_another_request_is_delivered_to_nobody(asker, changes):
 
 
 @pytest.mark.parametrize(
-    ("error", "code", "message", "is_invalid"),
+    ("error", "code", "message"),
     [
-        (BadInput("no topic can be named after this user"), INVALID, "no topic can be named after this user", True),
-        (KafkaException(KafkaError(10)), 10, "Broker: Message size too large", True),
-        (BufferError(), KafkaError._QUEUE_FULL, "Local: Queue full", False),  # noqa: SLF001
+        (BadInput("no topic can be named after this user"), INVALID, "no topic can be named after this user"),
+        (KafkaException(KafkaError(10)), INVALID, "Broker: Message size too large"),
+        (BufferError(), KafkaError._QUEUE_FULL, "Local: Queue full"),  # noqa: SLF001
     ],
 )
-def test_a_request_that_cannot_be_sent_is_rejected_with_the_reason(asker, error, code, message, is_invalid):
+def test_a_request_that_cannot_be_sent_is_rejected_with_the_reason(asker, error, code, message):
+    """One that is too large is invalid."""
     asker.error = error
     rejected = asker.ask().result()
-    assert (rejected.code, rejected.is_invalid) == (code, is_invalid)
-    assert rejected.message.endswith(message)
+    assert (rejected.error_code, rejected.is_invalid) == (code, code == INVALID)
+    assert rejected.error.endswith(message)
 
 
 def test_a_request_that_is_not_delivered_may_still_be_answered(asker, caplog):
@@ -221,7 +224,7 @@ def test_a_request_that_is_not_delivered_may_still_be_answered(asker, caplog):
     asker.loop.settle()
     assert not any(reply.done() for reply in replies)
     asker.decide()
-    assert isinstance(replies[1].result(), Decided)
+    assert replies[1].result().decision is not None
     assert caplog.messages == ["the request cannot be written to its topic: Local: Message timed out"]
 
 
@@ -231,7 +234,7 @@ def test_a_request_that_failed_may_have_been_written(asker):
     asker.delivered[0](None, None)
     asker.delivered[0](KafkaError(KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND), None)
     asker.loop.settle()
-    assert (reply.result().code, reply.result().is_invalid) == (20, False)
+    assert (reply.result().error_code, reply.result().is_invalid) == (20, False)
     asker.decide()
     assert asker.taken == [None]
     asker.ask(b"c")
@@ -245,7 +248,7 @@ def test_an_answer_after_the_first_changes_nothing(asker):
     asker.receive_dead_letter()
     asker.delivered[0](KafkaError(KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND), None)
     asker.loop.settle()
-    assert isinstance(reply.result(), Decided)
+    assert reply.result().decision is not None
     assert len(asker.taken) == 1
 
 
@@ -253,7 +256,10 @@ def test_the_memory_of_undecided_requests_is_bounded(asker):
     """The latest 10,000 are remembered: earlier ones are new requests when they are requested again."""
 
     async def ask_all():
-        return [asker.decisions.request(REQUEST, 1, number.to_bytes(4)).reply for number in range(10_001)]
+        return [
+            asker.decisions.request(DecisionRequest(REQUEST, 1000, number.to_bytes(4))).reply
+            for number in range(10_001)
+        ]
 
     asker.loop.run_until_complete(ask_all())
     asker.loop.wait_until(1)
@@ -286,12 +292,12 @@ def test_the_thread_that_reads_answers_outlives_exceptions(caplog, monkeypatch):
         reader = SimpleNamespace(read=read, close=lambda: closed.append(True))
         decisions = Decisions(writer, reader, TopicSettings(), "me-", on_decision)
         decisions.start()
-        asked = [decisions.request(REQUEST, 10) for _ in range(3)]
+        asked = [decisions.request(DecisionRequest(REQUEST, 10_000)) for _ in range(3)]
         replies = [await asyncio.wait_for(each.reply, 10) for each in asked[1:]]
         decisions.close()
         return [each.request_id for each in asked], replies
 
     sent, replies = asyncio.run(run())
     assert (taken, closed) == (sent, [True])
-    assert all(isinstance(reply, Decided) for reply in replies)
+    assert all(reply.decision for reply in replies)
     assert "cannot read decisions, retrying" in caplog.text

@@ -4,7 +4,8 @@ import asyncio
 
 from jobs.gateway.connection import ClientConnection
 from jobs.gateway.listeners import Listener
-from quota.kafka.decisions import Asked, Decided
+from quota.kafka.decisions import Asked
+from quota.records.decision_request import DecisionReply
 from tests.unit.gateway.play import FakePorts, Play, decision_on
 
 LISTENER = Listener(1, ("kafka", 9092))
@@ -46,8 +47,8 @@ class FakeDecisions:
     def __init__(self):
         self.requested, self.replies = [], []
 
-    def request(self, request, seconds, content, *, once):
-        self.requested.append((request, seconds, content, once))
+    def request(self, wanted):
+        self.requested.append(wanted)
         self.replies.append(asyncio.get_running_loop().create_future())
         return Asked("r", self.replies[-1])
 
@@ -111,8 +112,8 @@ class Scene:
 
     async def decide(self, *replies):
         """Reply to the last request for a decision; by default it is admitted."""
-        request = self.host.decisions.requested[-1][0]
-        self.host.decisions.replies[-1].set_result(*(replies or [Decided(decision_on(request), 0)]))
+        admitted = DecisionReply(decision_on(self.host.decisions.requested[-1].request))
+        self.host.decisions.replies[-1].set_result(*(replies or [admitted]))
         await self.turn()
 
     @staticmethod

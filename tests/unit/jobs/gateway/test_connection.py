@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from quota.gateway.stats import GatewayStats
-from quota.kafka.decisions import Decided, Rejected
+from quota.records.decision_request import DecisionReply
 from quota.records.request import MutationRequest, Operation, TopicMutation
 from tests.unit.gateway.play import decision_on
 from tests.unit.jobs.gateway.scene import Scene
@@ -186,13 +186,12 @@ REQUEST = MutationRequest("", Operation.CREATE_TOPICS, 7, [TopicMutation("a", 1)
 @pytest.mark.parametrize(
     ("reply", "error", "muted_ms", "undecided"),
     [
-        (Decided(decision_on(REQUEST, throttle_ms=5000), 0), (0, ""), 5000, 0),
-        (Rejected(42, "topics: too many"), (42, "topics: too many"), 0, 0),
-        (Rejected(10, "it is too large"), (42, "it is too large"), 0, 0),
-        (Rejected(29, "it cannot be written"), (7, "no decision on this mutation in"), 0, 1),
-        (None, (7, "no decision on this mutation in"), 0, 1),
+        (DecisionReply(decision_on(REQUEST, throttle_ms=5000)), (0, ""), 5000, 0),
+        (DecisionReply(error_code=42, error="topics: too many"), (42, "topics: too many"), 0, 0),
+        (DecisionReply(error_code=29, error="it cannot be written"), (7, "no decision on this mutation in"), 0, 1),
+        (DecisionReply(), (7, "no decision on this mutation in"), 0, 1),
     ],
-    ids=["decision", "dead letter", "too large", "not written", "not in time"],
+    ids=["decision", "dead letter", "not written", "not in time"],
 )
 def test_a_reply_reaches_the_client_and_the_counts(scene, reply, error, muted_ms, undecided):
     """The request is for the client's own time limit of 30 s, of which a decision may take at most ten."""
@@ -201,8 +200,8 @@ def test_a_reply_reaches_the_client_and_the_counts(scene, reply, error, muted_ms
         on.receive(creation(on))
         await on.connect()
         on.serve()
-        [(request, seconds, content, once)] = on.host.decisions.requested
-        assert (request.topics[0].name, seconds, len(content) > 0, once) == ("a", 10.0, True, False)
+        [wanted] = on.host.decisions.requested
+        assert (wanted.request.topics[0].name, wanted.timeout_ms) == ("a", 10_000)
         await on.decide(reply)
         on.serve()
         [answer] = on.answers()
@@ -219,11 +218,11 @@ def test_silence_is_logged_once_until_a_decision_is_received(caplog):
     stats = GatewayStats()
     with caplog.at_level(logging.INFO):
         for _ in range(2):
-            stats.add_silence()
+            stats.add_reply(DecisionReply())
         stats.add_decision(None)  # a late one
         for seconds in (0.1, 0.2):
             stats.add_decision(seconds)
-        stats.add_silence()
+        stats.add_reply(DecisionReply())
     silent = "no decision in time; check that mutation-quota enforce is running"
     assert caplog.messages == [silent, "receiving decisions again", silent]
     assert (stats.undecided, stats.late) == (3, 1)
