@@ -2,7 +2,7 @@
 
 import pytest
 
-from quota.client.recent_changes import RecentChanges
+from quota.kafka.target.recent_changes import RecentChanges
 
 
 def noted(name="a", partitions=3, at=0.0):

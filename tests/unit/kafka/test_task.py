@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
-from quota.client.task import MAX_CALL_MUTATIONS, Task, admitted_topics, cost_error, group_into_calls
+from quota.kafka.target.task import MAX_CALL_MUTATIONS, Task, admitted_topics, cost_error, group_into_calls
 from quota.records.quota import Window
 from quota.records.request import Operation, TopicMutation
 from tests.support.factories import resolved

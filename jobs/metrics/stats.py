@@ -1,14 +1,18 @@
-"""The counters of `observe follow`, which other threads may read while it runs."""
+"""The counts of services that only jobs have; one thread writes them, and others may read."""
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
+from quota.kafka.timing import LoopStats
 from quota.records.request import MutationRequest
 from quota.text import plural
+from quota.timeline.cluster_plan import RateDifference
 
 
 @dataclass(slots=True)
-class FollowStats:
-    """Counts since the program started; one thread writes them, and others may read."""
+class FollowStats(LoopStats):
+    """The counts of `observe follow`."""
 
     requests: int = 0
     mutations: int = 0
@@ -23,12 +27,6 @@ class FollowStats:
     """Requests that are larger than `limits.max_request_bytes`, and skipped."""
     behind_bytes: int = 0
     """The bytes of the logs that are not read yet."""
-    reopened: int = 0
-    """The number of times that it restarted from its positions because the cluster did not answer."""
-    looped_at: float = 0.0
-    """The time at which its loop last ran, by the monotonic clock [s]; 0 before the first time."""
-    waits_for: str = ""
-    """Why it waits for a cluster that does not answer; empty if it does not wait."""
 
     def add(self, request: MutationRequest) -> None:
         """Count a request that was written."""
@@ -45,3 +43,25 @@ class FollowStats:
             f"cluster: {plural(self.refused_topics, 'topic')}; cost assumed of {plural(self.assumed_topics, 'topic')}; "
             f"invalid lines: {self.invalid_lines:,}"
         )
+
+
+@dataclass(slots=True)
+class PushStats(LoopStats):
+    """The counts of `quotas push --follow`."""
+
+    pushed: int = 0
+    """Quotas set or removed on the cluster because the log had changed."""
+    repaired: int = 0
+    """Quotas set or removed on the cluster because somebody had changed them there."""
+    differing: Mapping[str, int] = field(default_factory=dict)
+    """Quotas that differ, by the kind of difference, as of the last comparison."""
+    compared_at: float | None = None
+    """The end of the last comparison [s since the epoch]."""
+
+    def __str__(self) -> str:
+        return f"quotas: {self.pushed} pushed, {self.repaired} repaired, {sum(self.differing.values())} differ"
+
+    def compare(self, differences: Iterable[RateDifference], now: float) -> None:
+        """Record the differences that a comparison found, at `now` [s since the epoch]."""
+        self.differing = Counter(each.kind for each in differences)
+        self.compared_at = now
