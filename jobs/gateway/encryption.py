@@ -21,11 +21,7 @@ class Encryption:
 
 
 def make_encryption(settings: GatewaySettings, brokers: Security) -> Encryption:
-    """Read the certificates.
-
-    Raises:
-        BadInput: a certificate cannot be used, or clients would lose their identity.
-    """
+    """Read the certificates."""
     if brokers.has_tls and not brokers.has_sasl and brokers.ssl_certificate:
         raise BadInput(
             "gateway: all clients would become the principal of the gateway's own certificate, because client "

@@ -22,15 +22,7 @@ class Listener:
 
 
 def plan_listeners(settings: GatewaySettings, advertised: Mapping[int, Address]) -> tuple[list[Listener], Addresses]:
-    """Return the listeners, and the rule for the addresses in responses.
-
-    Args:
-        settings: the gateway's settings.
-        advertised: the addresses that brokers advertise to clients, by node id.
-
-    Raises:
-        BadInput: clients would bypass the gateway, or there are not enough ports.
-    """
+    """Return the listeners, and the rule for the addresses in responses."""
     host = settings.advertised_host or settings.address
     if host in _ANY_ADDRESS:
         raise BadInput(

@@ -11,9 +11,9 @@ from functools import partial
 from jobs.gateway.connection import BrokerConnection, ClientConnection, now_monotonic_ms
 from jobs.gateway.encryption import Encryption
 from jobs.gateway.listeners import Listener
-from jobs.gateway.pending_decisions import PendingDecisions
 from quota.errors import BadInput
 from quota.gateway.context import GatewayContext
+from quota.kafka.decisions import Decisions
 from quota.kafka.timing import Deadline, Every
 from quota.settings.gateway import GatewaySettings
 
@@ -37,7 +37,7 @@ class GatewayServer:
     """Serves clients on all listeners until it is stopped; used on one event loop."""
 
     def __init__(
-        self, context: GatewayContext, decisions: PendingDecisions, settings: GatewaySettings, encryption: Encryption
+        self, context: GatewayContext, decisions: Decisions, settings: GatewaySettings, encryption: Encryption
     ) -> None:
         self.context = context
         self.decisions = decisions
@@ -48,11 +48,7 @@ class GatewayServer:
         self._alarm: tuple[int, asyncio.TimerHandle] | None = None
 
     async def serve(self, listeners: Sequence[Listener], stop: threading.Event) -> None:
-        """Serve until `stop` is set; then finish the running mutations.
-
-        Raises:
-            BadInput: the gateway cannot listen on a port.
-        """
+        """Serve until `stop` is set; then finish the running mutations."""
         servers = [await self._listen(each) for each in listeners]
         for each in listeners:
             _log.info("gateway: %s:%d forwards to %s:%d", self._settings.address, each.port, *each.broker)

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from quota.admission.identity import pattern_of
-from quota.kafka.topics.record_sizes import max_record_bytes
+from quota.kafka.topics.specs import max_record_bytes
 from quota.settings import Settings
 from quota.settings.security.properties import check_not_owned
 from schemas.kafka import RECORD

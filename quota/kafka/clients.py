@@ -40,11 +40,6 @@ def client_config(connection: Connection, overrides: Mapping[str, str | float] |
     """Return librdkafka's configuration for a cluster.
 
     librdkafka's own log stays quiet: errors that matter reach the caller as exceptions.
-
-    Raises:
-        BadInput: librdkafka rejects a property of the settings, the programs set it themselves, or the token function
-            cannot be loaded.
-        ClusterError: the token function returns no token.
     """
     own = {"log_level": 2, **(overrides or {})}
     if more := connection.security.more_librdkafka:
@@ -54,12 +49,7 @@ def client_config(connection: Connection, overrides: Mapping[str, str | float] |
 
 
 def login_config(connection: Connection) -> dict[str, Any]:
-    """Return the servers and the security of librdkafka's configuration for a cluster.
-
-    Raises:
-        BadInput: the token function cannot be loaded.
-        ClusterError: the token function returns no token.
-    """
+    """Return the servers and the security of librdkafka's configuration for a cluster."""
     security = connection.security
     return connection.librdkafka() | ({_CALLBACK: TokenFunction(security)} if security.token_function else {})
 
@@ -96,9 +86,6 @@ def cluster_errors(
         hint: advice to append to the reason. By default the one for a cluster that does not answer; with TLS or SASL
             there is none, as the reason is sufficient.
         connection: the connection, unless it is that of `[kafka]`: the default hint names its settings.
-
-    Raises:
-        ClusterError: a call to the cluster failed.
     """
     try:
         yield
@@ -116,9 +103,6 @@ def retry(call: Callable[[], T], deadline: Deadline, codes: Collection[int] | No
         call: the call to a cluster.
         deadline: the time limit of all attempts. There is at least one.
         codes: the error codes to retry; all by default.
-
-    Raises:
-        KafkaException: the last attempt failed, or one failed with another code.
     """
     while True:
         try:

@@ -1,4 +1,8 @@
-"""Reads from a cluster: its metadata, the offsets of partitions, and the records of topics."""
+"""Reads from a cluster: its metadata, the offsets of partitions, and the records of topics.
+
+The functions raise KafkaException if the cluster does not answer in time, and those of topics also if there is no such
+topic; `read_window` and `EndOffsets` raise ClusterError.
+"""
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
@@ -11,7 +15,6 @@ from quota.errors import ClusterError
 from quota.kafka.clients import client_config, cluster_errors, retry
 from quota.kafka.timing import Deadline
 from quota.records.quota import Window
-from quota.records.quota_log import Cluster
 from quota.records.record import Source
 from quota.settings.connection import Connection
 from quota.wire.protocol import Address
@@ -25,27 +28,14 @@ _LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _FETCH_WAIT_MS = 50
 """How long a broker may delay an empty fetch, and with it the report that a partition's end is reached."""
 
+_WINDOW_NUM, _WINDOW_SIZE = "controller.quota.window.num", "controller.quota.window.size.seconds"
+
 _MIN_CALL_SECONDS = 0.1
 _GROUP = "mutation-quota-reader"
+_FINAL_ERRORS = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._AUTO_OFFSET_RESET})  # noqa: SLF001
+"""Errors of a partition that a retry does not change; the second is that of records that are deleted meanwhile."""
 _POLL_SECONDS = 1.0
 _MAX_MESSAGES = 10_000
-
-
-def read_cluster(connection: Connection, timeout_seconds: float) -> Cluster:
-    """Read the topics of a cluster and the leaders of their partitions.
-
-    Raises:
-        ClusterError: the cluster cannot be reached.
-    """
-    config = client_config(connection)
-    with cluster_errors(f"reach Kafka at {connection}", config, connection=connection):
-        topics = AdminClient(config).list_topics(timeout=timeout_seconds).topics
-    leaders = {
-        name: [topic.partitions[number].leader for number in sorted(topic.partitions)]
-        for name, topic in sorted(topics.items())
-        if topic.error is None
-    }
-    return Cluster({name: [each if each >= 0 else None for each in found] for name, found in leaders.items()})
 
 
 def read_broker_configs(client: AdminClient, timeout_seconds: float) -> dict[str, str]:
@@ -72,18 +62,13 @@ def read_window(connection: Connection, timeout_seconds: float) -> Window:
     config = client_config(connection)
     with cluster_errors(f"read the window of Kafka at {connection}", config, connection=connection):
         configs = read_broker_configs(AdminClient(config), timeout_seconds)
-    num, size = (configs.get(f"controller.quota.window.{name}") for name in ("num", "size.seconds"))
-    if num is None or size is None:
-        raise ClusterError("the brokers have no controller.quota.window.num, which requires Kafka 2.7")
-    return Window(int(num), int(size))
+    if _WINDOW_NUM not in configs:
+        raise ClusterError(f"the brokers of {connection} have no {_WINDOW_NUM}, which requires Kafka 2.7")
+    return Window(int(configs[_WINDOW_NUM]), int(configs[_WINDOW_SIZE]))
 
 
 def topic_partitions(client: Consumer | Producer, topic: str, timeout_seconds: float) -> list[int]:
-    """Return the partitions of a topic.
-
-    Raises:
-        KafkaException: the cluster does not answer in time, or the topic does not exist.
-    """
+    """Return the partitions of a topic."""
     return sorted(_topic_metadata(client.list_topics(topic, timeout_seconds), topic).partitions)
 
 
@@ -91,9 +76,6 @@ def in_sync_replicas(client: Consumer | Producer, topic: str, timeout_seconds: f
     """Return the brokers with replicas that are in sync, each with the partitions of these replicas.
 
     Empty if no partition has more than one replica, in sync or not.
-
-    Raises:
-        KafkaException: the cluster does not answer in time, or the topic does not exist.
     """
     cluster = client.list_topics(topic, timeout_seconds)
     partitions = _topic_metadata(cluster, topic).partitions.values()
@@ -114,11 +96,7 @@ def _topic_metadata(cluster: ClusterMetadata, topic: str) -> TopicMetadata:
 
 
 def offset_range(consumer: Consumer, partition: TopicPartition, timeout_seconds: float) -> tuple[int, int]:
-    """Return the first offset of a partition and its end offset. Retries while the leader moves.
-
-    Raises:
-        KafkaException: the cluster does not answer in time.
-    """
+    """Return the first offset of a partition and its end offset. Retries while the leader moves."""
     deadline = Deadline(timeout_seconds)
 
     def watermarks() -> tuple[int, int]:
@@ -137,27 +115,15 @@ class EndOffsets:
         self._timeout = timeout_seconds
 
     def fetch(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Return the offset after the last record of each partition.
-
-        Raises:
-            ClusterError: the cluster does not answer in time.
-        """
+        """Return the offset after the last record of each partition."""
         return self._offsets(partitions, _LATEST)
 
     def fetch_first(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Return the offset of the first record that each partition still holds; its end if it holds none.
-
-        Raises:
-            ClusterError: the cluster does not answer in time.
-        """
+        """Return the offset of the first record that each partition still holds; its end if it holds none."""
         return self._offsets(partitions, _EARLIEST)
 
     def fetch_at(self, partitions: Collection[Partition], epoch_ms: int) -> dict[Partition, int]:
-        """Return the offset of the first record of each partition with this timestamp or a later one; -1 for none.
-
-        Raises:
-            ClusterError: the cluster does not answer in time.
-        """
+        """Return the offset of the first record of each partition with this timestamp or a later one; -1 for none."""
         return self._offsets(partitions, OffsetSpec.for_timestamp(epoch_ms))
 
     def _offsets(self, partitions: Collection[Partition], spec: OffsetSpec) -> dict[Partition, int]:
@@ -201,16 +167,10 @@ def read_topic(
 ) -> Iterator[Message]:
     """Yield the records of a topic up to its current end, in order within a partition.
 
-    Args:
-        connection: the cluster.
-        topic: the name of the topic.
-        timeout_seconds: the time limit of each call for metadata and offsets.
-        max_per_partition: how many of the latest offsets of each partition to read; all by default.
-
-    Raises:
-        KafkaException: the cluster does not answer in time, or the topic does not exist or may not be read.
+    With `max_per_partition`, only the latest offsets of each partition are read. The time limit is that of each call
+    for metadata and offsets, and of the longest wait for a record.
     """
-    consumer = make_consumer(connection, _GROUP)
+    consumer = make_consumer(connection, _GROUP, {"auto.offset.reset": "error"})
     try:
         starts = []
         for partition in topic_partitions(consumer, topic, timeout_seconds):
@@ -219,6 +179,7 @@ def read_topic(
             starts.append(TopicPartition(topic, partition, start))
         consumer.assign(starts)
         unfinished = {each.partition for each in starts}
+        deadline = Deadline(timeout_seconds)
         while unfinished:
             for message in poll_batch(consumer, _MAX_MESSAGES, _POLL_SECONDS):
                 error = message.error()
@@ -226,7 +187,12 @@ def read_topic(
                     yield message
                 elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                     unfinished.discard(message.partition())
-                elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:  # a retry does not help
+                elif error.code() in _FINAL_ERRORS or deadline.has_passed:
                     raise KafkaException(error)
+                else:
+                    continue
+                deadline = Deadline(timeout_seconds)
+            if deadline.has_passed:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no records of topic {topic} arrive"))  # noqa: SLF001
     finally:
         consumer.close()

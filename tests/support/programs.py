@@ -138,14 +138,7 @@ def _program_state():
 
 @contextmanager
 def running_applier(settings, kills=0, between=(0.5, 2.5), seed=599):
-    """Run an applier inside the block, killed `kills` times at random moments; at the end it terminates cleanly.
-
-    Args:
-        settings: The deployment.
-        kills: Number of kills by SIGKILL, each followed by a new start.
-        between: Shortest and longest time from a start to its kill, seconds.
-        seed: Seed of these times.
-    """
+    """Run an applier inside the block, killed `kills` times at random moments; at the end it terminates cleanly."""
     rng = random.Random(seed)
     process = _start_applier(settings)
 

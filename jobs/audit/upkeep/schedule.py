@@ -70,11 +70,7 @@ class Upkeep:
             _log.info("%s; it continues after the next start", error)
 
     def _maintain(self, table: TableSpec, deadline: Deadline) -> float | None:
-        """Maintain a table, and return the time until its next upkeep [s]; None if a part has to wait.
-
-        Raises:
-            InterruptedUpkeep: the service stops.
-        """
+        """Maintain a table, and return the time until its next upkeep [s]; None if a part has to wait."""
         now = datetime.now(UTC)
         try:
             check_store(self._settings)  # deltalake would delay the query for longer

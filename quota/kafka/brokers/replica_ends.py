@@ -58,12 +58,7 @@ class ReplicaEnds:
     """
 
     def __init__(self, connection: Connection, topic: str) -> None:
-        """Store the topic; connections to its brokers are opened when needed.
-
-        Args:
-            connection: the cluster; only its TLS and SASL settings are used.
-            topic: the topic's name.
-        """
+        """Store the topic; connections to its brokers are opened when needed."""
         self._security = connection.security
         self._context = tls_context(self._security)
         self._topic = topic
@@ -81,9 +76,6 @@ class ReplicaEnds:
 
         A broker that fails is logged as a warning, every five minutes for the same reason. If it timed out, it is
         skipped for the next ten seconds.
-
-        Args:
-            replicas: the brokers, each with the partitions of which it has a replica.
         """
         return self._runner.run(self._fetch(replicas))
 
@@ -151,11 +143,7 @@ class _Broker:
 
 
 async def _ends(calls: BrokerCalls, topic: str, partitions: list[int]) -> dict[int, int]:
-    """Return the log end offsets of a broker's replicas; those that it does not have are missing.
-
-    Raises:
-        ClusterError: the broker responds with a different error.
-    """
+    """Return the log end offsets of a broker's replicas; those that it does not have are missing."""
     requested = [{"partitionIndex": each, "currentLeaderEpoch": _NO_EPOCH, "timestamp": _LATEST} for each in partitions]
     message = {"replicaId": _ANY_REPLICA, "isolationLevel": 0, "topics": [{"name": topic, "partitions": requested}]}
     async with asyncio.timeout(_RESPONSE_SECONDS):

@@ -52,16 +52,7 @@ def _options() -> argparse.Namespace:
 
 
 def play_all(programs: list[Program], notify, slow: float = 1.0) -> Result:
-    """Play programs one after another, each on both sides at the same time.
-
-    Args:
-        programs: The programs.
-        notify: Takes a line of progress.
-        slow: Factor for the tolerances of time.
-
-    Raises:
-        MutationQuotaError: A program failed, or the job or the gateway did.
-    """
+    """Play programs one after another, each on both sides at the same time."""
     played, first = [], 0
     notify("starting the broker, the job and the gateway")
     with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder, ground(Path(folder)) as on:

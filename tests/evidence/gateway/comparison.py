@@ -37,14 +37,7 @@ class Row:
 def compare(
     program: Program, direct: Sequence[Observation], gateway: Sequence[Observation], slow: float = 1.0
 ) -> Iterator[Row]:
-    """Yield a row for each request; observations without a counterpart are mismatches.
-
-    Args:
-        program: The program.
-        direct: Its observations at the broker.
-        gateway: Its observations at the gateway.
-        slow: Factor for the program's tolerances, for a busy machine.
-    """
+    """Yield a row for each request; observations without a counterpart are mismatches."""
     theirs = {(each.case, each.step): each for each in direct}
     ours = {(each.case, each.step): each for each in gateway}
     for key in dict.fromkeys([*theirs, *ours]):

@@ -81,14 +81,7 @@ class Ground:
 
 @contextmanager
 def ground(folder: Path) -> Iterator[Ground]:
-    """Run broker, job and gateway inside the block.
-
-    Args:
-        folder: Folder for all files.
-
-    Raises:
-        MutationQuotaError: A program does not start, or ended with an error.
-    """
+    """Run broker, job and gateway inside the block."""
     settings = load_settings([f"storage.root={folder}", "spark.master=local[2]"], environment={})
     sasl_port, gateway_port = free_port(), free_port()
     names = [f"{side}-{number:03}" for side in ("direct", "gateway") for number in range(USERS)]

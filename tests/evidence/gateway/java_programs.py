@@ -21,16 +21,7 @@ class JavaPrograms:
     """The programs of some source files, compiled into a folder."""
 
     def __init__(self, folder: Path, sources: Sequence[str], *class_path: Path) -> None:
-        """Compile the programs.
-
-        Args:
-            folder: Folder of the classes.
-            sources: Names of the classes.
-            class_path: Folders of jars.
-
-        Raises:
-            MutationQuotaError: The compiler reports an error.
-        """
+        """Compile the programs."""
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         jars = ":".join(f"{each}/*" for each in class_path)
@@ -48,9 +39,5 @@ class JavaPrograms:
         return ["java", *JVM_OPTIONS.split(), "-Xmx128m", log4j, "-cp", self._class_path, main, *args]
 
     def observe(self, side: Side, main: str, *args: str) -> list[Observation]:
-        """Run a program that writes observations, with the side as its first arguments.
-
-        Raises:
-            MutationQuotaError: It failed.
-        """
+        """Run a program that writes observations, with the side as its first arguments."""
         return observed(side, main, self.command(main, side.name, side.address, *args), _SECONDS)

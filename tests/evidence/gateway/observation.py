@@ -35,17 +35,7 @@ class Observation:
 
 
 def observed(side: Side, name: str, command: Sequence[str | Path], seconds: float) -> list[Observation]:
-    """Run a program that writes its observations as lines of JSON, objects with an Observation's fields.
-
-    Args:
-        side: The side that it runs on.
-        name: Its name in an error.
-        command: The command.
-        seconds: The time limit.
-
-    Raises:
-        MutationQuotaError: The program failed.
-    """
+    """Run a program that writes its observations as lines of JSON, objects with an Observation's fields."""
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds)
     if done.returncode:
         raise MutationQuotaError(f"{name} ended with {done.returncode}: {done.stderr[-2000:]}")

@@ -63,12 +63,7 @@ class Program:
     """Returns the client's name and version; called after the program was played."""
 
     def run(self, on: Ground, first: int) -> tuple[list[Observation], list[Observation]]:
-        """Run it on both sides at the same time, and return its observations at the broker and at the gateway.
-
-        Raises:
-            Unavailable: It cannot be run here.
-            MutationQuotaError: It failed, or the job or the gateway did.
-        """
+        """Run it on both sides at the same time, and return its observations at the broker and at the gateway."""
         self.prepare(on)
         with ThreadPoolExecutor(2) as pool:
             direct, gateway = pool.map(lambda side: self.play(on, side, first), on.sides)

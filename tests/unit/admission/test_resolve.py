@@ -6,7 +6,7 @@ from quota.admission.decide import decide
 from quota.admission.policy import Policy
 from quota.admission.resolve import resolve
 from quota.algorithms.token_bucket import Bucket, TokenBucket
-from quota.kafka.topics.record_sizes import ENVELOPE, GROWTH
+from quota.kafka.topics.specs import ENVELOPE, GROWTH
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.entity import QuotaEntity

@@ -17,7 +17,7 @@ from quota.wire.protocol import Protocol
 from tests.support.checkout import CHECKOUT
 from tests.support.scripted_broker import ScriptedBroker
 
-METADATA, SASL_HANDSHAKE, SASL_AUTHENTICATE, DESCRIBE, ALTER = 3, 17, 36, 48, 49
+SASL_HANDSHAKE, SASL_AUTHENTICATE, DESCRIBE, ALTER = 17, 36, 48, 49
 ALICE, BOB, CAROL, DEFAULT = QuotaEntity("alice"), QuotaEntity("bob"), QuotaEntity("carol"), QuotaEntity(None)
 SECONDS = 60.0
 SHORT_SECONDS = 2.0
@@ -169,7 +169,7 @@ def test_a_missing_permission_is_reported_with_the_acl_to_add(protocol, broker):
 
 
 def test_a_broker_without_the_api_is_too_old(protocol, broker):
-    running = broker({}, versions={METADATA: 8, SASL_HANDSHAKE: 1, SASL_AUTHENTICATE: 1})
+    running = broker({}, versions={SASL_HANDSHAKE: 1, SASL_AUTHENTICATE: 1})
     with pytest.raises(ClusterError, match="it is too old: client quotas"):
         cluster(protocol, running.address).read()
 

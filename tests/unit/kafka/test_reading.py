@@ -1,4 +1,4 @@
-"""Reads of a cluster by an AdminClient."""
+"""Reads that cannot succeed end with an error, and do not wait for ever; and the window of a cluster."""
 
 from concurrent.futures import Future
 from types import SimpleNamespace
@@ -8,11 +8,52 @@ from confluent_kafka import KafkaError, KafkaException
 
 from quota.errors import ClusterError
 from quota.kafka import reading
-from quota.kafka.reading import read_window
 from quota.records.quota import Window
 from quota.settings.connection import Connection
 
+KAFKA = Connection("kafka:9092")
 NUM, SIZE = "controller.quota.window.num", "controller.quota.window.size.seconds"
+
+
+class Unresponsive:
+    """A consumer that yields these errors, and no record."""
+
+    def __init__(self, *codes):
+        self._errors = [KafkaError(code) for code in codes]
+
+    def assign(self, _):
+        pass
+
+    def close(self):
+        pass
+
+    def poll(self, _):
+        if not self._errors:
+            return None
+        error = self._errors.pop(0)
+        return SimpleNamespace(error=lambda: error)
+
+    def consume(self, *_):
+        return []
+
+
+@pytest.mark.parametrize(
+    ("codes", "seconds", "expected"),
+    [
+        ([], 0.05, KafkaError._TIMED_OUT),  # noqa: SLF001
+        ([KafkaError._TRANSPORT] * 1_000_000, 0.05, KafkaError._TRANSPORT),  # noqa: SLF001
+        ([KafkaError.TOPIC_AUTHORIZATION_FAILED], 60, KafkaError.TOPIC_AUTHORIZATION_FAILED),
+        ([KafkaError._AUTO_OFFSET_RESET], 60, KafkaError._AUTO_OFFSET_RESET),  # noqa: SLF001
+    ],
+    ids=["no record", "no broker", "no permission", "records are deleted meanwhile"],
+)
+def test_a_topic_whose_end_is_never_reached_is_an_error(monkeypatch, codes, seconds, expected):
+    monkeypatch.setattr(reading, "make_consumer", lambda *_: Unresponsive(*codes))
+    monkeypatch.setattr(reading, "topic_partitions", lambda *_: [0])
+    monkeypatch.setattr(reading, "offset_range", lambda *_: (0, 5))
+    with pytest.raises(KafkaException) as raised:
+        list(reading.read_topic(KAFKA, "decisions", seconds))
+    assert raised.value.args[0].code() == expected
 
 
 def window_of(monkeypatch, nodes, answer):
@@ -36,7 +77,7 @@ def window_of(monkeypatch, nodes, answer):
             return {resource: future}
 
     monkeypatch.setattr(reading, "AdminClient", Admin)
-    return read_window(Connection("k:1"), 5)
+    return reading.read_window(KAFKA, 5)
 
 
 def test_the_window_is_that_of_a_broker(monkeypatch):

@@ -54,13 +54,7 @@ def main() -> None:
 
 
 def measure(plan: Plan, options: list[str], notify: Callable[[str], None]) -> Figures:
-    """Measure all figures of the page.
-
-    Args:
-        plan: The size of the measurement.
-        options: Settings, as `SECTION.KEY=VALUE`.
-        notify: Takes a line of progress.
-    """
+    """Measure all figures of the page."""
     before = load()
     with TemporaryDirectory(prefix="mutation-quota-") as folder:
         settings = load_settings([*options, f"storage.root={folder}"], environment={})

@@ -123,11 +123,7 @@ class _Answers:
         self._rest = b""
 
     def add(self, data: bytes) -> int:
-        """Add received bytes; return the number of answers that end in them.
-
-        Raises:
-            ConnectionError: There are none: the connection was closed.
-        """
+        """Add received bytes; return the number of answers that end in them."""
         if not data:
             raise ConnectionError("the connection was closed")
         data = self._rest + data

@@ -39,11 +39,7 @@ class Observer:
         self._came = threading.Condition()
 
     def decision_seconds(self, number: int) -> float:
-        """Return the time from a request to its decision, the requests counted from 0; wait for it if need be.
-
-        Raises:
-            MutationQuotaError: There is no decision in time.
-        """
+        """Return the time from a request to its decision, the requests counted from 0; wait for it if need be."""
         with self._came:
             if not self._came.wait_for(lambda: len(self._took) > number, _TIMEOUT_SECONDS):
                 raise MutationQuotaError(f"no decision {number} within {_TIMEOUT_SECONDS:.0f} s")

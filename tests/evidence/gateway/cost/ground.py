@@ -110,11 +110,7 @@ class Ground:
 
 @contextmanager
 def ground(settings: Settings, folder: Path) -> Iterator[Ground]:
-    """Run a broker and three gateways inside the block.
-
-    Raises:
-        MutationQuotaError: A gateway is not ready in time.
-    """
+    """Run a broker and three gateways inside the block."""
     ahead, sasl, ahead_gateway = free_port(), free_port(), free_port()
     properties = _PROPERTIES.format(ahead=ahead, sasl=sasl, ahead_gateway=ahead_gateway, user=USER, password=PASSWORD)
     jars = jars_folder(settings.broker.jars)

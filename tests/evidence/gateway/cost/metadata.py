@@ -28,11 +28,7 @@ class Listing:
 
 
 def make_topics(ground: Ground, count: int) -> None:
-    """Create topics of `PARTITIONS` partitions directly, and wait until the broker lists them.
-
-    Raises:
-        MutationQuotaError: The broker does not list them in time.
-    """
+    """Create topics of `PARTITIONS` partitions directly, and wait until the broker lists them."""
     with ground.connect(ground.direct) as client:
         for first in range(0, count, _AT_ONCE):
             topics = [

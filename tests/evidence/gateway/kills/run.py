@@ -41,14 +41,7 @@ class Plan:
 
 
 def under_kills(settings: Settings, log: Path, plan: Plan, notify: Callable[[str], None] = lambda _: None) -> Report:
-    """Kill and restart a gateway while clients change topics through it, and check the outcome.
-
-    Args:
-        settings: a deployment whose job is running, with `prepared` settings.
-        log: the file of the gateway's output.
-        plan: the kills and the clients.
-        notify: takes a line of progress.
-    """
+    """Kill and restart a gateway while clients change topics through it, and check the outcome."""
     write_record(settings, QuotaRecord(QuotaEntity(None), _RATE))
     chance = random.Random(plan.seed)
     gateway = start_gateway(settings, log)

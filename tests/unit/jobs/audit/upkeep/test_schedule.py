@@ -17,7 +17,7 @@ from msgspec import structs
 
 import jobs.audit.upkeep.schedule
 import jobs.audit.upkeep.subprocess
-from jobs.audit.tables.preparation import newest_batch, prepare_tables
+from jobs.audit.tables.preparation import prepare_tables
 from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS
 from jobs.audit.upkeep.maintain import PlannedUpkeep, UpkeepResult
 from jobs.audit.upkeep.plan import REGULAR
@@ -255,9 +255,7 @@ def test_a_store_that_fails_while_the_upkeep_is_planned_does_not_fail_the_query(
     assert "cannot be read or written: Kernel error" in caplog.records[-1].getMessage()
 
 
-def test_it_is_one_line_on_demand_and_at_the_start_of_a_job(failing, monkeypatch):
-    with pytest.raises(MutationQuotaError, match="decisions cannot be read or written: Kernel error"):
-        newest_batch(failing, "q")
+def test_it_is_one_line_on_demand(failing, monkeypatch):
     monkeypatch.setattr(DeltaTable, "get_add_actions", DeltaTable.transaction_version)
     with pytest.raises(MutationQuotaError, match="decisions cannot be read or written: Kernel error"):
         PlannedUpkeep.of(failing, [DECISIONS])
