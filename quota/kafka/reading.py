@@ -146,6 +146,7 @@ def make_consumer(connection: Connection, group: str, overrides: Mapping[str, st
         "group.id": group,
         "enable.auto.commit": False,
         "enable.partition.eof": True,
+        "isolation.level": "read_committed",  # librdkafka's default, which properties of the settings must not change
         "fetch.wait.max.ms": _FETCH_WAIT_MS,
     }
     return Consumer(client_config(connection, {**own, **(overrides or {})}))

@@ -48,7 +48,7 @@ def test_properties_override_the_settings():
     }
 
 
-@pytest.mark.parametrize("name", ["bootstrap.servers", "Group.Id", " enable.auto.commit", "fetch.wait.max.ms"])
+@pytest.mark.parametrize("name", ["bootstrap.servers", "Group.Id", " enable.auto.commit", "isolation.level"])
 def test_a_property_that_a_client_of_librdkafka_has_of_its_own_is_rejected(name):
     for table in ("kafka", "target"):
         settings = load(f"{table}.librdkafka.{name}=xyzzy")
