@@ -45,7 +45,7 @@ share.coordinator.state.topic.min.isr={in_sync}
 class Cluster:
     """Nodes that form a cluster; as a context manager they run inside the block."""
 
-    def __init__(self, data: Path, jars: Path, nodes: int, port: int = 0, *, memory: str = "256m") -> None:
+    def __init__(self, data: Path, jars: Path, nodes: int, port: int = 0) -> None:
         """Prepare a cluster with three replicas of each partition, two of which must be in sync.
 
         The nodes, at least three, have ports from `port` on, 0 for any free ones. Each has a folder in `data`, which
@@ -70,7 +70,7 @@ class Cluster:
                 _PROPERTIES.format(
                     node=number, voters=voters, host=HOST, controller_port=controller, replicas=3, in_sync=2
                 ),
-                java_options=[f"-Xmx{memory}", _QUICK_START],
+                java_options=["-Xmx256m", _QUICK_START],
             )
             for number, (client, controller) in enumerate(zip(clients, controllers, strict=True), 1)
         ]

@@ -141,11 +141,6 @@ class Channel:
             return False
         return not self._waiting or self._context.mutes.muted(self, self._io.now())
 
-    @property
-    def is_mutating(self) -> bool:
-        """Whether a mutation is in progress."""
-        return self._flow is not None
-
     # Requests
 
     def _advance(self) -> None:

@@ -11,7 +11,6 @@ _TIME = re.compile(  # a time with an unknown zone does not match
     rb"(\d{4}-\d\d-\d\d)[ T](\d\d):(\d\d):(\d\d)[.,](\d{3})\d*(?: ?(Z|[+-]\d\d(?::?\d\d)?))?(?![\w+-]| ?[A-Z]{1,5}\])"
 )
 
-_HOUR_MS = 3_600_000
 _STEP_BACK_MS = 1_800_000
 """The times of a log go back by more than this only when clocks are set back at the end of summer time."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from quota.gateway.mutations.recent import ExistingTopic
 from quota.records import codec
-from quota.records.request import OPERATIONS, STRICT_SINCE, TopicMutation
+from quota.records.request import TopicMutation
 from quota.wire.api_keys import ApiKey
 
 RequestedTopic = str | dict[str, Any]
@@ -30,11 +30,6 @@ class ClientRequest:
     message: dict[str, Any]
     session_left_ms: int | None = None
     """The time until the broker closes the client's connection unless it authenticates again [ms]."""
-
-    @property
-    def is_strict(self) -> bool:
-        """Whether the client knows THROTTLING_QUOTA_EXCEEDED."""
-        return self.version >= STRICT_SINCE[OPERATIONS[self.key]]
 
     @property
     def topics(self) -> list[RequestedTopic]:
