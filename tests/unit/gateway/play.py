@@ -155,6 +155,12 @@ class Play:
         self.serve()
         return ask.request
 
+    def mutate(self, key, version, message, **decision):
+        """Send a mutation, have the broker validate it, and decide it (`decide`). Return the question's request."""
+        self.send(key, version, message)
+        self.serve()
+        return self.decide(**decision)
+
     def no_decision(self, invalid="", waited_ms=8000):
         """Report that there is no decision."""
         self.ports.requested.clear()
@@ -166,6 +172,14 @@ class Play:
         self.ports.time += self.ports.pauses.pop(0)
         self.channel.paused()
         self.serve()
+
+    def end_pauses(self):
+        """Let all pauses pass, one after the other, and return them."""
+        waited = []
+        while self.ports.pauses:
+            waited += self.ports.pauses
+            self.end_pause()
+        return waited
 
     def pass_time(self, ms):
         """Let time pass, and resume the channel if its request is due."""

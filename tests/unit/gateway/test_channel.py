@@ -202,9 +202,7 @@ class TestMutes:
 
     def test_the_next_request_waits_until_the_throttle_time_is_over(self, play):
         on = play()
-        on.send(19, 7, creation("a"))
-        on.serve()
-        on.decide(throttle_ms=500)
+        on.mutate(19, 7, creation("a"), throttle_ms=500)
         assert [each["throttleTimeMs"] for each in on.answers()] == [500]
 
         on.send(3, 12, metadata())
@@ -217,9 +215,7 @@ class TestMutes:
     def test_a_muted_channel_forwards_the_rest_of_a_request(self, play):
         """Requests that are there wait; a large one waits with its head."""
         on = play()
-        on.send(19, 7, creation("a"))
-        on.serve()
-        on.decide(throttle_ms=500)
+        on.mutate(19, 7, creation("a"), throttle_ms=500)
         frame = on.frame(0, 9, produce(size=100_000))
         on.send_bytes(frame[:70_000])
         assert (on.channel.is_waiting, on.channel.held_bytes, bytes(on.ports.broker)) == (True, 70_000, b"")
@@ -237,9 +233,7 @@ class TestMutes:
 
 def mute(on):
     """Mute a channel for 500 ms."""
-    on.send(19, 7, creation("muting"))
-    on.serve()
-    on.decide(throttle_ms=500)
+    on.mutate(19, 7, creation("muting"), throttle_ms=500)
     assert on.answers()[-1]["throttleTimeMs"] == 500
 
 

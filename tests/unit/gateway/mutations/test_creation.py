@@ -46,9 +46,7 @@ def test_topics_that_the_cluster_would_reject_are_answered_without_a_decision(pl
     """They have the cluster's own errors and messages; the request for a decision and the forwarded one omit them."""
     on = play(Cluster(there=1))
     on.cluster.forbidden.add("secret")
-    on.send(19, 7, creation(topic("there"), topic("new"), topic("secret"), topic("twice"), topic("twice")))
-    on.serve()
-    request = on.decide()
+    request = on.mutate(19, 7, creation(topic("there"), topic("new"), topic("secret"), topic("twice"), topic("twice")))
 
     assert costs(request) == {"new": 3}
     (answer,) = on.answers()
@@ -76,9 +74,7 @@ def test_if_all_topics_would_fail_nothing_is_decided_or_forwarded(play):
 def test_refused_topics_get_error_89_without_a_text_and_the_others_are_created(play):
     """The message is null as in Kafka; the throttle time is the decision's."""
     on = play()
-    on.send(19, 6, creation(topic("a"), topic("b"), topic("c")))
-    on.serve()
-    on.decide(refused={"b", "c"}, throttle_ms=2500)
+    on.mutate(19, 6, creation(topic("a"), topic("b"), topic("c")), refused={"b", "c"}, throttle_ms=2500)
 
     (answer,) = on.answers()
     assert answer["throttleTimeMs"] == 2500
@@ -90,9 +86,7 @@ def test_refused_topics_get_error_89_without_a_text_and_the_others_are_created(p
 def test_if_all_topics_are_refused_nothing_is_forwarded(play):
     """The broker sees the validation only."""
     on = play()
-    on.send(19, 7, creation(topic("a"), topic("b")))
-    on.serve()
-    on.decide(refused={"a", "b"}, throttle_ms=1000)
+    on.mutate(19, 7, creation(topic("a"), topic("b")), refused={"a", "b"}, throttle_ms=1000)
 
     (answer,) = on.answers()
     assert errors(answer) == {"a": 89, "b": 89}
@@ -103,9 +97,7 @@ def test_if_all_topics_are_refused_nothing_is_forwarded(play):
 def test_an_old_version_is_admitted_and_muted(play, version):
     """It does not know error 89: its topics are created, it gets the throttle time, and its next request waits."""
     on = play()
-    on.send(19, version, creation(topic("a")))
-    on.serve()
-    request = on.decide(throttle_ms=700)
+    request = on.mutate(19, version, creation(topic("a")), throttle_ms=700)
     (answer,) = on.answers()
     assert request.api_version == version
     assert (errors(answer), answer["throttleTimeMs"]) == ({"a": 0}, 700)
@@ -139,9 +131,7 @@ def test_an_empty_request_is_relayed(play):
 def test_a_default_number_of_partitions_has_the_clusters_default_cost(play, version):
     """The validation has at least version 5, whose response has the number; the forwarded one keeps the client's."""
     on = play()
-    on.send(19, version, creation(topic("a", -1), topic("b", 2)))
-    on.serve()
-    request = on.decide()
+    request = on.mutate(19, version, creation(topic("a", -1), topic("b", 2)))
 
     assert costs(request) == {"a": 4, "b": 2}
     assert [seen for _, seen, _ in on.seen] == [max(version, 5), version]
@@ -150,18 +140,14 @@ def test_a_default_number_of_partitions_has_the_clusters_default_cost(play, vers
 def test_a_hidden_default_has_the_cost_in_the_settings(play):
     """Clients without permission to describe a topic's configs do not get its number of partitions."""
     on = play(default_partitions=6)
-    on.send(19, 7, creation(topic("hidden", -1)))
-    on.serve()
-    assert costs(on.decide()) == {"hidden": 6}
+    assert costs(on.mutate(19, 7, creation(topic("hidden", -1)))) == {"hidden": 6}
 
 
 def test_partitions_with_assigned_replicas_cost_their_number(play):
     """The field for the number of partitions, which is -1 then, does not count."""
     assigned = [{"partitionIndex": number, "brokerIds": [1]} for number in range(7)]
     on = play()
-    on.send(19, 7, creation(topic("a", -1, replicationFactor=-1, assignments=assigned)))
-    on.serve()
-    assert costs(on.decide()) == {"a": 7}
+    assert costs(on.mutate(19, 7, creation(topic("a", -1, replicationFactor=-1, assignments=assigned)))) == {"a": 7}
 
 
 def test_the_forwarded_request_keeps_configs_unknown_tags_and_the_remaining_timeout(play):
@@ -169,9 +155,7 @@ def test_the_forwarded_request_keeps_configs_unknown_tags_and_the_remaining_time
     config = {"name": "retention.ms", "value": "5", "_tags": [(7, b"x")]}
     requested = topic("a", configs=[config, {"name": "cleanup.policy", "value": None}], _tags=[(3, b"yz")])
     on = play()
-    on.send(19, 7, creation(requested, _tags=[(9, b"q")]))
-    on.serve()
-    on.decide(waited_ms=1200)
+    on.mutate(19, 7, creation(requested, _tags=[(9, b"q")]), waited_ms=1200)
 
     ((_, _, went_on),) = on.changes_seen()
     assert went_on == creation(requested, timeoutMs=28_800, _tags=[(9, b"q")])
@@ -195,9 +179,7 @@ def test_the_brokers_own_throttle_time_is_reported_if_it_is_longer(play):
     """It mutes the client itself, so the gateway mutes it for the decision's time alone."""
     on = play()
     on.cluster.throttle_ms = 900
-    on.send(19, 7, creation(topic("a")))
-    on.serve()
-    on.decide()
+    on.mutate(19, 7, creation(topic("a")))
 
     (answer,) = on.answers()
     assert answer["throttleTimeMs"] == 900

@@ -52,9 +52,7 @@ def test_a_topic_costs_the_partitions_that_it_has(play, message):
 def test_versions_without_ids_name_their_topics(play, version):
     """Up to version 5; those below are admitted and throttled."""
     on = play(Cluster(a=3, b=1))
-    on.send(20, version, {"topicNames": ["a", "b"], "timeoutMs": 30_000})
-    on.serve()
-    request = on.decide(throttle_ms=10)
+    request = on.mutate(20, version, {"topicNames": ["a", "b"], "timeoutMs": 30_000}, throttle_ms=10)
 
     assert (costs(request), request.api_version) == ({"a": 3, "b": 1}, version)
     (answer,) = on.answers()
@@ -65,9 +63,7 @@ def test_versions_without_ids_name_their_topics(play, version):
 def test_refused_topics_are_answered_with_name_and_id_however_they_were_requested(play):
     """The responses are those of a broker; the topics stay."""
     on = play(Cluster(a=3, b=5))
-    on.send(20, 6, both(by_name("a"), by_id(topic_id(2))))
-    on.serve()
-    on.decide(refused={"a", "b"}, throttle_ms=600)
+    on.mutate(20, 6, both(by_name("a"), by_id(topic_id(2))), refused={"a", "b"}, throttle_ms=600)
 
     (answer,) = on.answers()
     assert answer["throttleTimeMs"] == 600
@@ -87,8 +83,7 @@ def test_unknown_and_forbidden_topics_get_the_clusters_answer_uncharged_and_befo
     on.cluster.forbidden.add("locked")
     on.send(20, 6, both(by_name("nowhere", "a", "locked"), by_id(bytes(15) + b"\x99")))
     on.serve()
-    while on.ports.pauses:
-        on.end_pause()
+    on.end_pauses()
     assert deleted(on) == [["nowhere", "locked", bytes(15) + b"\x99"]]
     on.cluster.create("nowhere", 50)
 
@@ -189,10 +184,7 @@ def test_a_topic_that_the_broker_does_not_know_in_time_is_not_deleted(play, vers
     message = {"topicNames": names, "timeoutMs": 1000} if version < 6 else {**by_name(*names), "timeoutMs": 1000}
     on.send(20, version, message)
     on.serve()
-    waited = 0
-    while on.ports.pauses:
-        waited += on.ports.pauses[0]
-        on.end_pause()
+    waited = sum(on.end_pauses())
     on.decide()
 
     (answer,) = on.answers()
@@ -207,10 +199,7 @@ def test_a_topic_that_the_client_may_not_describe_is_awaited_briefly(play):
     on.cluster.unalterable.add("a")
     on.send(20, 6, by_name("a"))
     on.serve()
-    waited = 0
-    while on.ports.pauses:
-        waited += on.ports.pauses[0]
-        on.end_pause()
+    waited = sum(on.end_pauses())
     assert (waited, on.ports.requested, deleted(on)) == (600, [], [["a"]])
 
 
@@ -219,9 +208,7 @@ def test_without_an_answer_of_the_controller_no_deletion_is_free(play):
     on = play(Cluster(a=3, late=1))
     on.cluster.unseen.add("late")
     on.cluster.controller_error = 7
-    on.send(20, 6, by_name("a", "late", "gone"))
-    on.serve()
-    on.decide()
+    on.mutate(20, 6, by_name("a", "late", "gone"))
 
     (answer,) = on.answers()
     assert errors(answer) == {"a": 0, "late": 7, "gone": 7}
@@ -235,10 +222,7 @@ def test_many_topics_are_polled_less_often(play):
     on.cluster.unseen.update(names)
     on.send(20, 6, by_name(*names))
     on.serve()
-    waited = []
-    while on.ports.pauses:
-        waited += on.ports.pauses
-        on.end_pause()
+    waited = on.end_pauses()
     assert (waited[:2], sum(waited)) == ([40, 80], 5000)
 
 
@@ -265,14 +249,10 @@ def test_a_deleted_topic_is_forgotten_and_a_refused_one_is_not(play, version, me
     on = play(Cluster(a=3))
     created = ExistingTopic("a", topic_id(1), 3)
     on.context.recent.record(created, on.ports.time)
-    on.send(20, version, message)
-    on.serve()
-    on.decide(refused=["a"])
+    on.mutate(20, version, message, refused=["a"])
     assert on.context.recent.find("a", NO_ID, on.ports.time) == created
 
-    on.send(20, version, message)
-    on.serve()
-    on.decide()
+    on.mutate(20, version, message)
     assert on.context.recent.find("a", NO_ID, on.ports.time) is None
 
 
@@ -305,9 +285,7 @@ def test_many_topics_are_found_in_parts(play):
     """A response with all of them would delay other clients while it is read."""
     names = [f"t{number}" for number in range(120)]
     on = play(Cluster(**dict.fromkeys(names, 2)))
-    on.send(20, 6, by_name(*names, "gone"))
-    on.serve()
-    request = on.decide()
+    request = on.mutate(20, 6, by_name(*names, "gone"))
 
     assert costs(request) == dict.fromkeys(names, 2)
     (answer,) = on.answers()

@@ -17,9 +17,7 @@ def errors(answer):
 def test_a_topic_costs_the_partitions_that_are_added(play):
     """Validated, then described, then decided."""
     on = play(Cluster(a=2, b=5))
-    on.send(37, 3, growth(a=6, b=7))
-    on.serve()
-    request = on.decide()
+    request = on.mutate(37, 3, growth(a=6, b=7))
 
     assert [(each.name, each.partitions, each.count) for each in request.topics] == [("a", 4, 6), ("b", 2, 7)]
     assert [errors(each) for each in on.answers()] == [{"a": 0, "b": 0}]
@@ -40,9 +38,7 @@ def test_topics_that_the_cluster_would_reject_are_answered_without_a_decision(pl
 def test_only_admitted_topics_grow(play):
     """The other one has error 89."""
     on = play(Cluster(a=1, b=1))
-    on.send(37, 3, growth(a=3, b=3))
-    on.serve()
-    on.decide(refused={"a"}, throttle_ms=400)
+    on.mutate(37, 3, growth(a=3, b=3), refused={"a"}, throttle_ms=400)
 
     (answer,) = on.answers()
     assert (errors(answer), answer["throttleTimeMs"]) == ({"a": 89, "b": 0}, 400)
@@ -53,9 +49,7 @@ def test_only_admitted_topics_grow(play):
 def test_an_old_version_is_decided_in_its_own_version(play, version):
     """The decision depends on it: it is admitted and muted."""
     on = play(Cluster(a=1))
-    on.send(37, version, growth(a=2))
-    on.serve()
-    assert on.decide(throttle_ms=50).api_version == version
+    assert on.mutate(37, version, growth(a=2), throttle_ms=50).api_version == version
     assert [(errors(each), each["throttleTimeMs"]) for each in on.answers()] == [({"a": 0}, 50)]
 
 
@@ -90,10 +84,7 @@ def test_a_topic_that_stays_unknown_does_not_grow(play, timeout_ms, most, is_del
     on.serve()
     if is_deleted:
         del on.cluster.topics["a"]
-    waited = []
-    while on.ports.pauses:
-        waited += on.ports.pauses
-        on.end_pause()
+    waited = on.end_pauses()
 
     assert waited[:4] == [10, 20, 40, 80]
     assert (sum(waited), max(waited) <= 640) == (most, True)

@@ -81,9 +81,7 @@ def test_topics_are_counted_by_outcome(play):
     """The counts are by operation and mode."""
     on = play(Cluster(there=1))
     topics = [{**TOPIC, "name": name} for name in ("a", "b", "there")]
-    on.send(19, 7, {**CREATION, "topics": topics})
-    on.serve()
-    on.decide(refused={"b"}, throttle_ms=1)
+    on.mutate(19, 7, {**CREATION, "topics": topics}, refused={"b"}, throttle_ms=1)
     stats = on.context.stats
     counted = {key: count for key, count in stats.mutations.items() if count}
     assert counted == {
@@ -115,9 +113,7 @@ def test_undecided_topics_with_fail_open_are_counted_separately(play):
 def test_the_time_until_the_response_is_part_of_the_throttle_time(play, throttle_ms, age_ms, waited_ms, left):
     """A request that a broker held back is treated the same: the debt is paid off since the request's own time."""
     on = play()
-    on.send(19, 7, CREATION)
-    on.serve()
-    on.decide(refused={"a"}, throttle_ms=throttle_ms, waited_ms=waited_ms, age_ms=age_ms)
+    on.mutate(19, 7, CREATION, refused={"a"}, throttle_ms=throttle_ms, waited_ms=waited_ms, age_ms=age_ms)
     (answer,) = on.answers()
     assert answer["throttleTimeMs"] == left
     assert (on.context.mutes.next_at() or on.ports.time) == on.ports.time + left

@@ -24,9 +24,7 @@ def growth(name, count):
 
 def carry_out(on, key, version, message):
     """Send an admitted request; return the cost of each topic."""
-    on.send(key, version, message)
-    on.serve()
-    request = on.decide()
+    request = on.mutate(key, version, message)
     return {each.name: each.partitions for each in request.topics}
 
 
@@ -57,8 +55,7 @@ def test_a_deleted_topic_is_forgotten(play):
     carry_out(on, 20, 6, deletion(("new", NO_ID)))
     on.send(20, 6, deletion(("new", NO_ID)))
     on.serve()
-    while on.ports.pauses:
-        on.end_pause()
+    on.end_pauses()
     on.answers()
     assert on.ports.requested == []
 
