@@ -4,6 +4,7 @@ import pytest
 
 from quota.gateway.context import ChannelError
 from tests.unit.gateway.cluster import Cluster
+from tests.unit.gateway.messages import creation
 
 ALICE, BOB, WRONG = b"\0alice\0secret", b"\0bob\0secret", b"\0alice\0wrong"
 FIRST, FINAL = b"n,,n=carol,r=abc", b"c=biws,r=abcdef,p=cHJvb2Y="
@@ -151,8 +152,7 @@ def test_a_decision_may_take_four_fifths_of_the_remaining_session(sasl, lifetime
     on = sasl(a_cluster(lifetime_ms), decision_timeout_ms=10_000)
     authenticate(on, "PLAIN", ALICE)
     on.ports.time += passed_ms
-    topic = {"name": "a", "numPartitions": 1, "replicationFactor": 1, "assignments": [], "configs": []}
-    on.send(19, 7, {"topics": [topic], "timeoutMs": 30_000, "validateOnly": False})
+    on.send(19, 7, creation("a"))
     on.serve()
     assert [each.timeout_ms for each in on.ports.requested] == [expected]
 

@@ -5,24 +5,9 @@ import struct
 import pytest
 
 from quota.gateway.context import ChannelError
-from tests.unit.gateway.cluster import NO_ID, Cluster
+from tests.unit.gateway.cluster import Cluster
+from tests.unit.gateway.messages import creation, deletion, metadata
 from tests.unit.gateway.play import take_frames
-
-
-def creation(*names, partitions=3, timeout_ms=30_000):
-    topics = [
-        {"name": name, "numPartitions": partitions, "replicationFactor": 1, "assignments": [], "configs": []}
-        for name in names
-    ]
-    return {"topics": topics, "timeoutMs": timeout_ms, "validateOnly": False}
-
-
-def deletion(*names):
-    return {"topics": [{"name": name, "topicId": NO_ID} for name in names], "timeoutMs": 30_000}
-
-
-def metadata(*names):
-    return {"topics": [{"name": name, "topicId": NO_ID} for name in names], "allowAutoTopicCreation": False}
 
 
 def produce(size=0, acks=1):

@@ -3,14 +3,7 @@
 import pytest
 
 from tests.unit.gateway.cluster import Cluster
-
-
-def topic(name, partitions=3, **more):
-    return {"name": name, "numPartitions": partitions, "replicationFactor": 1, "assignments": [], "configs": [], **more}
-
-
-def creation(*topics, **more):
-    return {"topics": list(topics), "timeoutMs": 30_000, "validateOnly": False, **more}
+from tests.unit.gateway.messages import creation, topic
 
 
 def errors(answer):
@@ -24,7 +17,7 @@ def costs(request):
 def test_topics_are_created_once_they_are_admitted(play):
     """The cluster validates; the decision is requested with the partitions; then the request is forwarded unchanged."""
     on = play()
-    on.send(19, 7, creation(topic("a"), topic("b", 5)))
+    on.send(19, 7, creation("a", topic("b", 5)))
     on.serve()
     assert on.answers() == []
     assert on.cluster.topics == {}
@@ -39,14 +32,14 @@ def test_topics_are_created_once_they_are_admitted(play):
         (19, 7, True),
         (19, 7, False),
     ]
-    assert on.seen[1][2] == creation(topic("a"), topic("b", 5))
+    assert on.seen[1][2] == creation("a", topic("b", 5))
 
 
 def test_topics_that_the_cluster_would_reject_are_answered_without_a_decision(play):
     """They have the cluster's own errors and messages; the request for a decision and the forwarded one omit them."""
     on = play(Cluster(there=1))
     on.cluster.forbidden.add("secret")
-    request = on.mutate(19, 7, creation(topic("there"), topic("new"), topic("secret"), topic("twice"), topic("twice")))
+    request = on.mutate(19, 7, creation("there", "new", "secret", "twice", "twice"))
 
     assert costs(request) == {"new": 3}
     (answer,) = on.answers()
@@ -62,9 +55,8 @@ def test_topics_that_the_cluster_would_reject_are_answered_without_a_decision(pl
 
 
 def test_if_all_topics_would_fail_nothing_is_decided_or_forwarded(play):
-    """One validation, one answer."""
     on = play(Cluster(there=1))
-    answer = on.call(19, 7, creation(topic("there")))
+    answer = on.call(19, 7, creation("there"))
 
     assert errors(answer) == {"there": 36}
     assert on.ports.requested == []
@@ -74,7 +66,7 @@ def test_if_all_topics_would_fail_nothing_is_decided_or_forwarded(play):
 def test_refused_topics_get_error_89_without_a_text_and_the_others_are_created(play):
     """The message is null as in Kafka; the throttle time is the decision's."""
     on = play()
-    on.mutate(19, 6, creation(topic("a"), topic("b"), topic("c")), refused={"b", "c"}, throttle_ms=2500)
+    on.mutate(19, 6, creation("a", "b", "c"), refused={"b", "c"}, throttle_ms=2500)
 
     (answer,) = on.answers()
     assert answer["throttleTimeMs"] == 2500
@@ -84,9 +76,8 @@ def test_refused_topics_get_error_89_without_a_text_and_the_others_are_created(p
 
 
 def test_if_all_topics_are_refused_nothing_is_forwarded(play):
-    """The broker sees the validation only."""
     on = play()
-    on.mutate(19, 7, creation(topic("a"), topic("b")), refused={"a", "b"}, throttle_ms=1000)
+    on.mutate(19, 7, creation("a", "b"), refused={"a", "b"}, throttle_ms=1000)
 
     (answer,) = on.answers()
     assert errors(answer) == {"a": 89, "b": 89}
@@ -97,7 +88,7 @@ def test_if_all_topics_are_refused_nothing_is_forwarded(play):
 def test_an_old_version_is_admitted_and_muted(play, version):
     """It does not know error 89: its topics are created, it gets the throttle time, and its next request waits."""
     on = play()
-    request = on.mutate(19, version, creation(topic("a")), throttle_ms=700)
+    request = on.mutate(19, version, creation("a"), throttle_ms=700)
     (answer,) = on.answers()
     assert request.api_version == version
     assert (errors(answer), answer["throttleTimeMs"]) == ({"a": 0}, 700)
@@ -110,9 +101,8 @@ def test_an_old_version_is_admitted_and_muted(play, version):
 
 
 def test_a_validate_only_request_is_relayed_unchanged(play):
-    """It costs nothing, and is never refused."""
     on = play()
-    answer = on.call(19, 7, creation(topic("a"), validateOnly=True))
+    answer = on.call(19, 7, creation("a", validateOnly=True))
 
     assert errors(answer) == {"a": 0}
     assert on.ports.requested == []
@@ -121,7 +111,6 @@ def test_a_validate_only_request_is_relayed_unchanged(play):
 
 
 def test_an_empty_request_is_relayed(play):
-    """The broker answers it."""
     on = play()
     assert on.call(19, 7, creation())["topics"] == []
     assert on.ports.requested == []
@@ -162,9 +151,8 @@ def test_the_forwarded_request_keeps_configs_unknown_tags_and_the_remaining_time
 
 
 def test_an_error_of_the_broker_after_the_decision_is_forwarded(play):
-    """Its error reaches the client, also one that the gateway does not know."""
     on = play()
-    on.send(19, 7, creation(topic("a")))
+    on.send(19, 7, creation("a"))
     on.serve()
     failing = {"topics": [{"name": "a", "errorCode": 12345, "errorMessage": "of the future", "_tags": [(8, b"t")]}]}
     on.cluster.answer = lambda *_: {"throttleTimeMs": 0, **failing}
@@ -179,7 +167,7 @@ def test_the_brokers_own_throttle_time_is_reported_if_it_is_longer(play):
     """It mutes the client itself, so the gateway mutes it for the decision's time alone."""
     on = play()
     on.cluster.throttle_ms = 900
-    on.mutate(19, 7, creation(topic("a")))
+    on.mutate(19, 7, creation("a"))
 
     (answer,) = on.answers()
     assert answer["throttleTimeMs"] == 900

@@ -6,18 +6,7 @@ import pytest
 
 from quota.gateway.mutations.recent import ExistingTopic
 from tests.unit.gateway.cluster import NO_ID, NOT_THERE, Cluster, topic_id
-
-
-def by_name(*names):
-    return {"topics": [{"name": name, "topicId": NO_ID} for name in names], "timeoutMs": 30_000}
-
-
-def by_id(*ids):
-    return {"topics": [{"name": None, "topicId": each} for each in ids], "timeoutMs": 30_000}
-
-
-def both(*messages):
-    return {"topics": [each for message in messages for each in message["topics"]], "timeoutMs": 30_000}
+from tests.unit.gateway.messages import deletion
 
 
 def errors(answer):
@@ -33,9 +22,8 @@ def deleted(on):
     return [[each["name"] or each["topicId"] for each in message["topics"]] for _, _, message in on.changes_seen()]
 
 
-@pytest.mark.parametrize("message", [by_name("a", "b"), by_id(topic_id(1), topic_id(2))], ids=["name", "id"])
+@pytest.mark.parametrize("message", [deletion("a", "b"), deletion(topic_id(1), topic_id(2))], ids=["name", "id"])
 def test_a_topic_costs_the_partitions_that_it_has(play, message):
-    """The cost is the same by name and by id."""
     on = play(Cluster(a=3, b=5))
     on.send(20, 6, message)
     on.serve()
@@ -63,7 +51,7 @@ def test_versions_without_ids_name_their_topics(play, version):
 def test_refused_topics_are_answered_with_name_and_id_however_they_were_requested(play):
     """The responses are those of a broker; the topics stay."""
     on = play(Cluster(a=3, b=5))
-    on.mutate(20, 6, both(by_name("a"), by_id(topic_id(2))), refused={"a", "b"}, throttle_ms=600)
+    on.mutate(20, 6, deletion("a", topic_id(2)), refused={"a", "b"}, throttle_ms=600)
 
     (answer,) = on.answers()
     assert answer["throttleTimeMs"] == 600
@@ -81,7 +69,7 @@ def test_unknown_and_forbidden_topics_get_the_clusters_answer_uncharged_and_befo
     """They are not charged and must not wait: such a topic could exist at the time of the decision."""
     on = play(Cluster(a=3, locked=2))
     on.cluster.forbidden.add("locked")
-    on.send(20, 6, both(by_name("nowhere", "a", "locked"), by_id(bytes(15) + b"\x99")))
+    on.send(20, 6, deletion("nowhere", "a", "locked", bytes(15) + b"\x99"))
     on.serve()
     on.end_pauses()
     assert deleted(on) == [["nowhere", "locked", bytes(15) + b"\x99"]]
@@ -100,7 +88,7 @@ def test_unknown_and_forbidden_topics_get_the_clusters_answer_uncharged_and_befo
 def test_a_topic_that_is_named_once_by_name_and_once_by_id_is_not_deleted(play):
     """Both are forwarded, and the broker rejects them. If one were charged and refused, the other would delete."""
     on = play(Cluster(a=3))
-    answer = on.call(20, 6, both(by_name("a"), by_id(topic_id(1))))
+    answer = on.call(20, 6, deletion("a", topic_id(1)))
 
     assert on.ports.requested == []
     assert deleted(on) == [["a", topic_id(1)]]
@@ -108,7 +96,7 @@ def test_a_topic_that_is_named_once_by_name_and_once_by_id_is_not_deleted(play):
     assert set(on.cluster.topics) == {"a"}
 
 
-@pytest.mark.parametrize("message", [by_name("a", "a"), by_id(topic_id(1), topic_id(1))], ids=["name", "id"])
+@pytest.mark.parametrize("message", [deletion("a", "a"), deletion(topic_id(1), topic_id(1))], ids=["name", "id"])
 def test_a_topic_that_is_named_twice_is_not_deleted(play, message):
     """Both are forwarded together, and the broker rejects them."""
     on = play(Cluster(a=3))
@@ -163,7 +151,7 @@ def test_a_topic_that_brokers_do_not_know_yet_is_charged(play):
     """It was created through another gateway: the controller knows it, so the broker is polled until it does."""
     on = play(Cluster(a=3))
     on.cluster.unseen.add("a")
-    on.send(20, 6, by_name("a"))
+    on.send(20, 6, deletion("a"))
     on.serve()
     for _ in range(7):
         on.end_pause()
@@ -181,7 +169,7 @@ def test_a_topic_that_the_broker_does_not_know_in_time_is_not_deleted(play, vers
     on = play(Cluster(a=3, late=1))
     on.cluster.unseen.add("late")
     names = ["a", "late"]
-    message = {"topicNames": names, "timeoutMs": 1000} if version < 6 else {**by_name(*names), "timeoutMs": 1000}
+    message = {"topicNames": names, "timeoutMs": 1000} if version < 6 else {**deletion(*names), "timeoutMs": 1000}
     on.send(20, version, message)
     on.serve()
     waited = sum(on.end_pauses())
@@ -197,7 +185,7 @@ def test_a_topic_that_the_client_may_not_describe_is_awaited_briefly(play):
     on = play(Cluster(a=3))
     on.cluster.unseen.add("a")
     on.cluster.unalterable.add("a")
-    on.send(20, 6, by_name("a"))
+    on.send(20, 6, deletion("a"))
     on.serve()
     waited = sum(on.end_pauses())
     assert (waited, on.ports.requested, deleted(on)) == (600, [], [["a"]])
@@ -208,7 +196,7 @@ def test_without_an_answer_of_the_controller_no_deletion_is_free(play):
     on = play(Cluster(a=3, late=1))
     on.cluster.unseen.add("late")
     on.cluster.controller_error = 7
-    on.mutate(20, 6, by_name("a", "late", "gone"))
+    on.mutate(20, 6, deletion("a", "late", "gone"))
 
     (answer,) = on.answers()
     assert errors(answer) == {"a": 0, "late": 7, "gone": 7}
@@ -216,11 +204,10 @@ def test_without_an_answer_of_the_controller_no_deletion_is_free(play):
 
 
 def test_many_topics_are_polled_less_often(play):
-    """Each time takes as many calls as there are parts."""
     names = [f"t{number}" for number in range(200)]
     on = play(Cluster(**dict.fromkeys(names, 1)))
     on.cluster.unseen.update(names)
-    on.send(20, 6, by_name(*names))
+    on.send(20, 6, deletion(*names))
     on.serve()
     waited = on.end_pauses()
     assert (waited[:2], sum(waited)) == ([40, 80], 5000)
@@ -230,7 +217,7 @@ def test_an_id_that_brokers_do_not_know_yet_is_polled(play):
     """The controller cannot be queried for it."""
     on = play(Cluster(a=3))
     on.cluster.unseen.add("a")
-    on.send(20, 6, by_id(topic_id(1)))
+    on.send(20, 6, deletion(topic_id(1)))
     on.serve()
     on.end_pause()
     assert (on.ports.requested, on.changes_seen()) == ([], [])
@@ -242,7 +229,7 @@ def test_an_id_that_brokers_do_not_know_yet_is_polled(play):
 
 @pytest.mark.parametrize(
     ("version", "message"),
-    [(5, {"topicNames": ["a"], "timeoutMs": 30_000}), (6, by_name("a")), (6, by_id(topic_id(1)))],
+    [(5, {"topicNames": ["a"], "timeoutMs": 30_000}), (6, deletion("a")), (6, deletion(topic_id(1)))],
     ids=["version without ids", "name", "id"],
 )
 def test_a_deleted_topic_is_forgotten_and_a_refused_one_is_not(play, version, message):
@@ -257,9 +244,8 @@ def test_a_deleted_topic_is_forgotten_and_a_refused_one_is_not(play, version, me
 
 
 def test_a_missing_topic_is_answered_at_once(play):
-    """The controller does not know it either."""
     on = play(Cluster())
-    answer = on.call(20, 6, by_name("gone"))
+    answer = on.call(20, 6, deletion("gone"))
     assert (on.ports.pauses, errors(answer)) == ([], {"gone": 3})
 
 
@@ -276,16 +262,16 @@ def test_a_deletion_happens_once_and_is_identified_by_the_topics_id(play):
 
     again = Cluster(b=1)
     again.create("a", 3)
-    same = content(Cluster(a=3), by_name("a"))
-    assert content(Cluster(a=3), by_id(topic_id(1))) == same
-    assert content(again, by_name("a")) != same
+    same = content(Cluster(a=3), deletion("a"))
+    assert content(Cluster(a=3), deletion(topic_id(1))) == same
+    assert content(again, deletion("a")) != same
 
 
 def test_many_topics_are_found_in_parts(play):
     """A response with all of them would delay other clients while it is read."""
     names = [f"t{number}" for number in range(120)]
     on = play(Cluster(**dict.fromkeys(names, 2)))
-    request = on.mutate(20, 6, by_name(*names, "gone"))
+    request = on.mutate(20, 6, deletion(*names, "gone"))
 
     assert costs(request) == dict.fromkeys(names, 2)
     (answer,) = on.answers()

@@ -3,11 +3,7 @@
 import pytest
 
 from tests.unit.gateway.cluster import Cluster
-
-
-def growth(*, validate_only=False, **counts):
-    topics = [{"name": name, "count": count, "assignments": None} for name, count in counts.items()]
-    return {"topics": topics, "timeoutMs": 30_000, "validateOnly": validate_only}
+from tests.unit.gateway.messages import growth
 
 
 def errors(answer):
@@ -26,7 +22,6 @@ def test_a_topic_costs_the_partitions_that_are_added(play):
 
 
 def test_topics_that_the_cluster_would_reject_are_answered_without_a_decision(play):
-    """No such topic, and no increase."""
     on = play(Cluster(a=2))
     answer = on.call(37, 3, growth(a=2, nowhere=9))
 
@@ -36,7 +31,6 @@ def test_topics_that_the_cluster_would_reject_are_answered_without_a_decision(pl
 
 
 def test_only_admitted_topics_grow(play):
-    """The other one has error 89."""
     on = play(Cluster(a=1, b=1))
     on.mutate(37, 3, growth(a=3, b=3), refused={"a"}, throttle_ms=400)
 
@@ -54,7 +48,6 @@ def test_an_old_version_is_decided_in_its_own_version(play, version):
 
 
 def test_a_validate_only_request_is_relayed(play):
-    """It is free."""
     on = play(Cluster(a=1))
     assert errors(on.call(37, 3, growth(a=2, validate_only=True))) == {"a": 0}
     assert on.keys_seen() == [37]

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.unit.gateway.cluster import Cluster
+from tests.unit.gateway.messages import creation
 
-TOPIC = {"name": "a", "numPartitions": 3, "replicationFactor": 1, "assignments": [], "configs": []}
-CREATION = {"topics": [TOPIC], "timeoutMs": 30_000, "validateOnly": False}
+CREATION = creation("a")
 
 
 def undecided(on, version=7, **verdict):
@@ -67,7 +67,6 @@ def test_a_client_without_an_id_is_a_separate_client(play, client_id, expected):
 
 
 def test_a_verdict_after_the_client_has_disconnected_changes_nothing(play):
-    """A duplicated verdict does not, either."""
     on = play()
     on.send(19, 7, CREATION)
     on.serve()
@@ -78,10 +77,8 @@ def test_a_verdict_after_the_client_has_disconnected_changes_nothing(play):
 
 
 def test_topics_are_counted_by_outcome(play):
-    """The counts are by operation and mode."""
     on = play(Cluster(there=1))
-    topics = [{**TOPIC, "name": name} for name in ("a", "b", "there")]
-    on.mutate(19, 7, {**CREATION, "topics": topics}, refused={"b"}, throttle_ms=1)
+    on.mutate(19, 7, creation("a", "b", "there"), refused={"b"}, throttle_ms=1)
     stats = on.context.stats
     counted = {key: count for key, count in stats.mutations.items() if count}
     assert counted == {

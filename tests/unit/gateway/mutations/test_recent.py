@@ -4,22 +4,9 @@ import pytest
 
 from quota.gateway.mutations.recent import NO_ID, ExistingTopic, RecentTopics
 from tests.unit.gateway.cluster import Cluster, topic_id
+from tests.unit.gateway.messages import creation, deletion, growth, topic
 
 MINUTE_MS = 60_000
-
-
-def creation(name, partitions):
-    topic = {"name": name, "numPartitions": partitions, "replicationFactor": 1, "assignments": [], "configs": []}
-    return {"topics": [topic], "timeoutMs": 30_000, "validateOnly": False}
-
-
-def deletion(*identities):
-    topics = [{"name": name, "topicId": identity} for name, identity in identities]
-    return {"topics": topics, "timeoutMs": 30_000}
-
-
-def growth(name, count):
-    return {"topics": [{"name": name, "count": count, "assignments": None}], "timeoutMs": 30_000, "validateOnly": False}
 
 
 def carry_out(on, key, version, message):
@@ -28,12 +15,12 @@ def carry_out(on, key, version, message):
     return {each.name: each.partitions for each in request.topics}
 
 
-@pytest.mark.parametrize("identity", [("new", NO_ID), (None, topic_id(1))], ids=["name", "id"])
+@pytest.mark.parametrize("identity", ["new", topic_id(1)], ids=["name", "id"])
 def test_a_topic_created_just_before_costs_its_partitions_although_the_broker_does_not_know_it(play, identity):
     """Without this a storm would delete without a cost: metadata lags by seconds then."""
     on = play(Cluster())
     on.cluster.unseen.add("new")
-    carry_out(on, 19, 7, creation("new", 6))
+    carry_out(on, 19, 7, creation(topic("new", 6)))
     assert carry_out(on, 20, 6, deletion(identity)) == {"new": 6}
     assert on.cluster.topics == {}
     assert on.ports.pauses == []
@@ -43,17 +30,17 @@ def test_a_growth_counts_from_the_creation_just_before(play):
     """The controller knows the topic, so that the growth is valid."""
     on = play(Cluster())
     on.cluster.unseen.add("new")
-    carry_out(on, 19, 7, creation("new", 6))
-    assert carry_out(on, 37, 3, growth("new", 10)) == {"new": 4}
-    assert carry_out(on, 20, 6, deletion(("new", NO_ID))) == {"new": 10}
+    carry_out(on, 19, 7, creation(topic("new", 6)))
+    assert carry_out(on, 37, 3, growth(new=10)) == {"new": 4}
+    assert carry_out(on, 20, 6, deletion("new")) == {"new": 10}
 
 
 def test_a_deleted_topic_is_forgotten(play):
     """Nothing is charged for what is not there any more."""
     on = play(Cluster())
-    carry_out(on, 19, 7, creation("new", 6))
-    carry_out(on, 20, 6, deletion(("new", NO_ID)))
-    on.send(20, 6, deletion(("new", NO_ID)))
+    carry_out(on, 19, 7, creation(topic("new", 6)))
+    carry_out(on, 20, 6, deletion("new"))
+    on.send(20, 6, deletion("new"))
     on.serve()
     on.end_pauses()
     on.answers()
@@ -61,7 +48,6 @@ def test_a_deleted_topic_is_forgotten(play):
 
 
 def test_a_change_is_remembered_for_a_minute():
-    """It is forgotten by name and by id."""
     recent = RecentTopics()
     recent.record(ExistingTopic("a", topic_id(1), 3), 1000)
     assert recent.find("a", NO_ID, 1000 + MINUTE_MS) == ExistingTopic("a", topic_id(1), 3)
@@ -82,7 +68,6 @@ def test_a_flood_of_topics_displaces_the_oldest():
 
 
 def test_a_recreated_topic_is_found_by_its_new_id_alone():
-    """Its old id is not its own any more."""
     recent = RecentTopics()
     recent.record(ExistingTopic("a", topic_id(1), 3), 0)
     recent.record(ExistingTopic("a", topic_id(2), 5), 10)
@@ -94,15 +79,15 @@ def test_a_growth_just_before_counts_although_the_broker_does_not_know_it(play):
     """The broker still reports two partitions: the deletion costs ten, and another growth starts from ten."""
     on = play(Cluster(a=2))
     on.cluster.lagging["a"] = on.cluster.topics["a"]
-    assert carry_out(on, 37, 3, growth("a", 10)) == {"a": 8}
-    assert carry_out(on, 37, 3, growth("a", 11)) == {"a": 1}
-    assert carry_out(on, 20, 6, deletion(("a", NO_ID))) == {"a": 11}
+    assert carry_out(on, 37, 3, growth(a=10)) == {"a": 8}
+    assert carry_out(on, 37, 3, growth(a=11)) == {"a": 1}
+    assert carry_out(on, 20, 6, deletion("a")) == {"a": 11}
 
 
 def test_a_topic_of_the_same_name_created_by_another_client_is_different(play):
     """It costs the broker's number: the remembered topic had a different id."""
     on = play(Cluster())
-    carry_out(on, 19, 7, creation("a", 50))
+    carry_out(on, 19, 7, creation(topic("a", 50)))
     del on.cluster.topics["a"]
     on.cluster.create("a", 3)
-    assert carry_out(on, 20, 6, deletion(("a", NO_ID))) == {"a": 3}
+    assert carry_out(on, 20, 6, deletion("a")) == {"a": 3}
