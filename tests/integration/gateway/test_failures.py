@@ -14,6 +14,7 @@ from quota.records.entity import QuotaEntity
 from tests.support.deployment import make_deployment
 from tests.support.gateway import StandIn, protocol, running_gateway
 from tests.support.waiting import until
+from tests.support.wire.requests import creation, deletion
 from tests.support.wire_client import WireClient
 
 
@@ -21,20 +22,11 @@ def connected(port, client_id="app"):
     return WireClient(("127.0.0.1", port), protocol(), client_id)
 
 
-def creation(*names, partitions=1, timeout_ms=30_000):
-    ordered = {"numPartitions": partitions, "replicationFactor": 1, "assignments": [], "configs": []}
-    return {"topics": [{"name": name, **ordered} for name in names], "timeoutMs": timeout_ms, "validateOnly": False}
-
-
-def deletion(*names):
-    return {"topics": [{"name": name, "topicId": bytes(16)} for name in names], "timeoutMs": 30_000}
-
-
 def create(port, name):
     """Create a topic on a separate connection; return the error, or None if there is no connection."""
     try:
         with connected(port) as client:
-            return client.call(19, 7, creation(name))["topics"][0]["errorCode"]
+            return client.call(19, 7, creation(name, partitions=1))["topics"][0]["errorCode"]
     except (OSError, MutationQuotaError):
         return None
 
@@ -42,7 +34,7 @@ def create(port, name):
 def tight(port, name):
     """Create a topic by a client whose quota is used up by the first; return the error."""
     with connected(port, "tight") as client:
-        return client.call(19, 7, creation(name))["topics"][0]["errorCode"]
+        return client.call(19, 7, creation(name, partitions=1))["topics"][0]["errorCode"]
 
 
 @pytest.fixture
@@ -76,7 +68,7 @@ def test_a_request_decided_while_the_gateway_stops_is_carried_out(prepared, tmp_
     with StandIn(prepared) as job:
         job.silent = True
         with running_gateway(prepared, tmp_path / "gateway.log") as gateway, connected(gateway.port) as client:
-            client.write(client.frame(19, 7, creation("drained")))
+            client.write(client.frame(19, 7, creation("drained", partitions=1)))
             until(lambda: job.taken == 1)
             gateway.process.send_signal(signal.SIGTERM)
             until(lambda: is_refused(gateway.port))

@@ -14,25 +14,12 @@ from quota.wire.headers import RequestHeader, write_request
 from tests.integration.gateway.fuzz import Fuzz
 from tests.support.gateway import is_closed, protocol, settled
 from tests.support.waiting import until
+from tests.support.wire.requests import creation, metadata
 from tests.support.wire_client import WireClient
 
 OPTIONS = ("gateway.max_connections=1500", "gateway.decision_timeout_seconds=4")
 CONSTANTS = {"jobs.gateway.server._MAX_IDLE_SECONDS": 2.0}
 MEBIBYTE = 1024 * 1024
-
-CREATION = {"timeoutMs": 30_000, "validateOnly": False}
-
-
-def creation(*names, partitions=1):
-    topics = [
-        {"name": name, "numPartitions": partitions, "replicationFactor": 1, "assignments": [], "configs": []}
-        for name in names
-    ]
-    return {"topics": topics, **CREATION}
-
-
-def metadata(*names):
-    return {"topics": [{"name": name, "topicId": bytes(16)} for name in names], "allowAutoTopicCreation": False}
 
 
 def errors(answer, field="topics"):
@@ -145,7 +132,7 @@ def test_half_open_connections_are_bounded_by_the_settings(plain):
 
 def test_a_produce_of_90_mb_is_forwarded_unbuffered_while_others_are_served(plain, client):
     """The broker rejects it, since it is not a valid batch; that does not matter here."""
-    client.call(19, 7, creation("large"))
+    client.call(19, 7, creation("large", partitions=1))
     records = bytes(90 * MEBIBYTE)
     partition = {"index": 0, "records": records}
     message = {"transactionalId": None, "acks": 1, "timeoutMs": 1000}
@@ -170,14 +157,14 @@ def test_a_client_that_disconnects_before_its_decision_leaves_no_topic(plain):
     try:
         before = plain.gateway.descriptors()
         with WireClient(("127.0.0.1", plain.gateway.port), protocol(), "leaver") as leaver:
-            leaver.write(leaver.frame(19, 7, creation("left-behind")))
+            leaver.write(leaver.frame(19, 7, creation("left-behind", partitions=1)))
             until(lambda: plain.job.taken > taken)
         settled(plain.gateway, before)
     finally:
         plain.job.silent = False
     until(lambda: len(plain.job.requests) > decided)
     with WireClient(("127.0.0.1", plain.gateway.port), protocol(), "good") as other:
-        assert errors(other.call(19, 7, creation("after"))) == [0]
+        assert errors(other.call(19, 7, creation("after", partitions=1))) == [0]
         assert errors(other.call(3, 12, metadata("left-behind"))) == [3]
 
 

@@ -27,6 +27,7 @@ from tests.support.deployment import make_deployment
 from tests.support.gateway import StandIn, is_closed, protocol, running_gateway
 from tests.support.users import add_scram_users
 from tests.support.waiting import until
+from tests.support.wire.requests import creation, deletion, growth
 from tests.support.wire_client import WireClient
 
 DECISION_MS = 1500
@@ -83,24 +84,10 @@ def connected(port, user=None, client_id="app"):
     return client
 
 
-def creation(*names, partitions=1, timeout_ms=30_000):
-    ordered = {"numPartitions": partitions, "replicationFactor": 1, "assignments": [], "configs": []}
-    return {"topics": [{"name": name, **ordered} for name in names], "timeoutMs": timeout_ms, "validateOnly": False}
-
-
-def growth(**counts):
-    topics = [{"name": name.replace("_", "-"), "count": count, "assignments": None} for name, count in counts.items()]
-    return {"topics": topics, "timeoutMs": 30_000, "validateOnly": False}
-
-
-def deletion(*names):
-    return {"topics": [{"name": name, "topicId": bytes(16)} for name in names], "timeoutMs": 30_000}
-
-
 def test_operations_that_an_acl_denies_are_denied_through_the_gateway(sasl):
     """Each kind of mutation fails with the broker's own error and message, without a decision or a charge."""
     calls = [
-        (19, 7, creation("bob-new", "free", "alice-stolen")),
+        (19, 7, creation("bob-new", "free", "alice-stolen", partitions=1)),
         (37, 3, growth(bob_old=5, alice_old=5, nowhere=5)),
         (20, 6, deletion("bob-old", "alice-old", "nowhere", "bob-nowhere")),
         (3, 12, {"topics": [{"name": name, "topicId": bytes(16)} for name in ("bob-old", "alice-old", "new")]}),
@@ -195,7 +182,7 @@ def test_a_rejected_token_gives_no_client_its_name(sasl):
         assert (refused["errorCode"], refused["authBytes"]) == (0, b'{"status":"invalid_token"}')
         accepted = client.call(36, 2, {"authBytes": bearer(jwt("alice"))})
         assert (accepted["errorCode"], accepted["authBytes"]) == (0, b"")
-        assert client.call(19, 7, creation("alice-not-victim"))["topics"][0]["errorCode"] == 0
+        assert client.call(19, 7, creation("alice-not-victim", partitions=1))["topics"][0]["errorCode"] == 0
     assert sasl.job.requests[-1].user == "alice"
 
 
@@ -210,7 +197,7 @@ def test_a_second_token_in_a_message_gives_no_client_its_name(sasl, before):
             assert is_closed(client.socket)
             return
         name = f"alice-and-{len(before)}-{before[:1].decode()}"
-        assert client.call(19, 7, creation(name))["topics"][0]["errorCode"] == 0
+        assert client.call(19, 7, creation(name, partitions=1))["topics"][0]["errorCode"] == 0
     assert sasl.job.requests[-1].user == "alice"
 
 
@@ -272,7 +259,7 @@ def test_a_session_outlasts_its_decisions(sasl):
                 assert lifetime_ms == SESSION_MS - DECISION_MS
                 again_at = now_ms() + lifetime_ms
                 while now_ms() < again_at:
-                    answer = alice.call(19, 7, creation(f"alice-session-{created}"))
+                    answer = alice.call(19, 7, creation(f"alice-session-{created}", partitions=1))
                     assert answer["topics"][0]["errorCode"] == 0
                     created += 1
     finally:
@@ -289,7 +276,7 @@ def test_a_decision_that_would_outlast_the_session_ends_before_it(sasl):
             running_gateway(sasl.settings, sasl.folder / "long.log", *long) as gateway,
             connected(gateway.port, "alice") as alice,
         ):
-            answer = alice.call(19, 7, creation("alice-outlasting"))
+            answer = alice.call(19, 7, creation("alice-outlasting", partitions=1))
             assert answer["topics"][0]["errorCode"] == 7
             assert "so nothing was changed" in answer["topics"][0]["errorMessage"]
             alice.authenticate("alice", "alice-secret")

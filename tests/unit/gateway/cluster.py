@@ -1,6 +1,7 @@
 """A broker in a few lines: it answers as Kafka 4.2.1 was seen to answer."""
 
-NO_ID = bytes(16)
+from tests.support.wire.requests import NO_ID
+
 DELETE_ALLOWED = 1 << 6
 EVERYTHING = 3576
 """Authorized operations, as a broker without an authorizer tells them."""

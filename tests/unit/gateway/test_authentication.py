@@ -3,8 +3,8 @@
 import pytest
 
 from quota.gateway.context import ChannelError
+from tests.support.wire.requests import creation
 from tests.unit.gateway.cluster import Cluster
-from tests.unit.gateway.messages import creation
 
 ALICE, BOB, WRONG = b"\0alice\0secret", b"\0bob\0secret", b"\0alice\0wrong"
 FIRST, FINAL = b"n,,n=carol,r=abc", b"c=biws,r=abcdef,p=cHJvb2Y="

@@ -5,8 +5,8 @@ import struct
 import pytest
 
 from quota.gateway.context import ChannelError
+from tests.support.wire.requests import creation, deletion, metadata
 from tests.unit.gateway.cluster import Cluster
-from tests.unit.gateway.messages import creation, deletion, metadata
 from tests.unit.gateway.play import take_frames
 
 

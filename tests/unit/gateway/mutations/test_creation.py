@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.support.wire.requests import creation, topic
 from tests.unit.gateway.cluster import Cluster
-from tests.unit.gateway.messages import creation, topic
 
 
 def errors(answer):

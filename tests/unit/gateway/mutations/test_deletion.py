@@ -5,8 +5,8 @@ from itertools import product
 import pytest
 
 from quota.gateway.mutations.recent import ExistingTopic
+from tests.support.wire.requests import deletion
 from tests.unit.gateway.cluster import NO_ID, NOT_THERE, Cluster, topic_id
-from tests.unit.gateway.messages import deletion
 
 
 def errors(answer):

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.support.wire.requests import growth
 from tests.unit.gateway.cluster import Cluster
-from tests.unit.gateway.messages import growth
 
 
 def errors(answer):

@@ -3,8 +3,8 @@
 import pytest
 
 from quota.gateway.mutations.recent import NO_ID, ExistingTopic, RecentTopics
+from tests.support.wire.requests import creation, deletion, growth, topic
 from tests.unit.gateway.cluster import Cluster, topic_id
-from tests.unit.gateway.messages import creation, deletion, growth, topic
 
 MINUTE_MS = 60_000
 

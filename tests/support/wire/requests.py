@@ -1,15 +1,16 @@
 """Requests of a client, as messages of Kafka's protocol."""
 
-from tests.unit.gateway.cluster import NO_ID
+NO_ID = bytes(16)
+"""The id of a topic that is named."""
 
 
 def topic(name, partitions=3, **more):
     return {"name": name, "numPartitions": partitions, "replicationFactor": 1, "assignments": [], "configs": [], **more}
 
 
-def creation(*topics, **more):
+def creation(*topics, partitions=3, **more):
     """Return a CreateTopics request for topics, or for their names."""
-    created = [topic(each) if isinstance(each, str) else each for each in topics]
+    created = [topic(each, partitions) if isinstance(each, str) else each for each in topics]
     return {"topics": created, "timeoutMs": 30_000, "validateOnly": False, **more}
 
 
@@ -23,7 +24,8 @@ def deletion(*topics, **more):
 
 
 def growth(*, validate_only=False, **counts):
-    topics = [{"name": name, "count": count, "assignments": None} for name, count in counts.items()]
+    """Return a CreatePartitions request; an underscore in a keyword is a hyphen in the topic's name."""
+    topics = [{"name": name.replace("_", "-"), "count": count, "assignments": None} for name, count in counts.items()]
     return {"topics": topics, "timeoutMs": 30_000, "validateOnly": validate_only}
 
 
