@@ -84,7 +84,7 @@ class GatewaySettings(Section):
         return [(int(each["port"]), (each["host"].strip("[]"), int(each["broker_port"]))) for each in found]
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _check_listeners_and_certificate(self) -> Self:
         if bool(self.ssl_certificate_location) != bool(self.ssl_key_location):
             raise ValueError("set ssl_certificate_location and ssl_key_location together")
         if self.advertised_by == "brokers" and not self.listeners:

@@ -139,7 +139,7 @@ class DashboardSettings(Section):
         return ipaddress.ip_address(self.address).is_loopback
 
     @model_validator(mode="after")
-    def _is_guarded(self) -> Self:
+    def _check_token(self) -> Self:
         try:
             local = self.is_local
         except ValueError:

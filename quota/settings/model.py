@@ -84,7 +84,7 @@ class Settings(BaseModel):
 
     @field_validator("target")
     @classmethod
-    def _fits_together(cls, target: TargetSettings, info: ValidationInfo) -> TargetSettings:
+    def _check_target(cls, target: TargetSettings, info: ValidationInfo) -> TargetSettings:
         kafka = info.data.get("kafka")  # absent if it is invalid itself
         for problem in target.problems_with(kafka) if kafka else ():
             raise ValueError(problem)

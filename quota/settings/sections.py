@@ -56,7 +56,7 @@ class KafkaSettings(SecuritySettings):
         return as_pairs(self.java)
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _check_security(self) -> Self:
         for problem in self.problems():
             raise ValueError(problem)
         return self
@@ -118,7 +118,7 @@ class TopicSettings(Section):
         return [self.requests, self.decisions, self.dead_letters, self.quotas, self.results, self.positions]
 
     @model_validator(mode="after")
-    def _names_differ(self) -> Self:
+    def _check_names(self) -> Self:
         names = self.names
         for name in names:
             if name in {".", ".."}:

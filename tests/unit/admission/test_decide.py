@@ -10,7 +10,6 @@ from quota.admission.decide import Position, decide, in_order
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS, Bucket, TokenBucket
 from quota.records.decision import Outcome
 from quota.records.quota import Quota, Window
-from quota.records.request import Mode
 from tests.support.factories import KIP, PERMISSIVE, STRICT, decide_all, resolved
 
 
@@ -68,9 +67,47 @@ def test_kafkas_own_cases(window, requests, steps):
     assert [(each.outcome.value, each.tokens, each.throttle_time_ms) for each in decisions] == steps
 
 
-def test_a_bucket_at_zero_admits():
-    _, (decision,) = decide_all(resolved(1), bucket=Bucket(0, 0, Quota(5)))
-    assert decision.outcome is Outcome.ADMITTED
+FIVE = Quota(5)
+DEBT = Bucket(-60, 0, FIVE)
+OLD, CHECK = {"api_version": PERMISSIVE}, {"at": 2000, "validate_only": True}
+STEPS = {
+    "a bucket at zero admits": (Bucket(0, 0, FIVE), resolved(1), ("ADMITTED", -1, 0), Bucket(-1, 0, FIVE)),
+    "who overdraws is not throttled": (None, resolved(10_000), ("ADMITTED", -9500, 0), Bucket(-9500, 0, FIVE)),
+    "an old client is charged and throttled": (
+        DEBT,
+        resolved(5, 5, **OLD),
+        ("ADMITTED", -70, 14_000),
+        Bucket(-70, 0, FIVE),
+    ),
+    # Neither charged nor refused nor throttled: K is -50 after 2 s.
+    "validate-only": (DEBT, resolved(80, **CHECK), ("ADMITTED", -50, 0), DEBT),
+    "validate-only by an old client": (DEBT, resolved(80, **CHECK, **OLD), ("ADMITTED", -50, 0), DEBT),
+    "validate-only leaves a bucket unseen": (None, resolved(80, **CHECK), ("ADMITTED", 500, 0), None),
+    "a refused request leaves the bucket": (DEBT, resolved(1, at=3000), ("REJECTED", -45, 9000), DEBT),
+    # Or the next change would take the time at this rate for time at the one before it.
+    "a refused request at a new rate is stored": (
+        DEBT,
+        resolved(1, at=3000, rate=10.0, since=2000),
+        ("REJECTED", -40, 4000),
+        Bucket(-40, 3000, Quota(10)),
+    ),
+    # Nothing is gained, and the clock does not go back.
+    "a step back in time": (
+        Bucket(100, 1000, FIVE),
+        resolved(10, at=500),
+        ("ADMITTED", 90, 0),
+        Bucket(90, 1000, FIVE),
+    ),
+}
+"""A bucket, a request, the outcome, the tokens after it and the throttle time, and the bucket after it."""
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_one_request(step):
+    before, request, expected, after = STEPS[step]
+    bucket, (decision,) = decide_all(request, bucket=before)
+    assert (decision.outcome.value, decision.tokens, decision.controller_throttle_ms) == expected
+    assert bucket == after
 
 
 def test_topics_are_admitted_one_by_one_in_the_requests_order():
@@ -87,33 +124,6 @@ def test_a_refused_topic_says_so():
     (topic,) = decision.topics
     assert (topic.error_code, topic.error) == (89, "THROTTLING_QUOTA_EXCEEDED")
     assert topic.error_message == "The throttling quota has been exceeded."
-
-
-def test_a_strict_request_that_overdraws_is_not_throttled_itself():
-    _, (decision,) = decide_all(resolved(10_000))
-    assert (decision.tokens, decision.controller_throttle_ms) == (-9500, 0)
-
-
-def test_a_permissive_request_in_debt_is_admitted_charged_and_throttled():
-    bucket, (decision,) = decide_all(resolved(5, 5, api_version=PERMISSIVE), bucket=Bucket(-60, 0, Quota(5)))
-    assert decision.mode is Mode.PERMISSIVE
-    assert decision.outcome is Outcome.ADMITTED
-    assert (decision.tokens, decision.controller_throttle_ms) == (-70, 14_000)
-    assert bucket == Bucket(-70, 0, Quota(5))
-
-
-@pytest.mark.parametrize("api_version", [STRICT, PERMISSIVE])
-def test_validate_only_is_never_charged_nor_refused_nor_throttled(api_version):
-    before = Bucket(-60, 0, Quota(5))
-    bucket, (decision,) = decide_all(resolved(80, at=2000, api_version=api_version, validate_only=True), bucket=before)
-    assert bucket == before
-    assert decision.outcome is Outcome.ADMITTED
-    assert (decision.tokens_before, decision.tokens, decision.throttle_time_ms) == (-50, -50, 0)
-
-
-def test_validate_only_leaves_a_bucket_unseen():
-    bucket, _ = decide_all(resolved(80, validate_only=True))
-    assert bucket is None
 
 
 def test_without_a_quota_everything_is_admitted_and_nothing_touched():
@@ -133,25 +143,6 @@ def test_the_throttle_time_is_the_longest_one_less_the_time_in_purgatory(request
     _, (decision,) = decide_all(refused, bucket=Bucket(-60, 100, Quota(5)))
     assert decision.controller_throttle_ms == 12_000
     assert (decision.throttle_time_ms, decision.retry_at) == (throttle, 100 + throttle)
-
-
-def test_a_refused_request_leaves_the_bucket_unchanged_but_reports_its_current_tokens():
-    before = Bucket(-60, 0, Quota(5))
-    bucket, (decision,) = decide_all(resolved(1, at=3000), bucket=before)
-    assert bucket == before
-    assert (decision.tokens_before, decision.tokens) == (-45, -45)
-
-
-def test_a_refused_request_at_a_new_rate_is_stored():
-    """Or the next change would take the time at this rate for time at the one before it."""
-    bucket, _ = decide_all(resolved(1, at=3000, rate=10.0, since=2000), bucket=Bucket(-60, 0, Quota(5)))
-    assert bucket == Bucket(-40, 3000, Quota(10))
-
-
-def test_a_step_back_in_time_charges_but_neither_gains_nor_turns_the_clock_back():
-    bucket, (decision,) = decide_all(resolved(10, at=500), bucket=Bucket(100, 1000, Quota(5)))
-    assert decision.tokens == 90
-    assert bucket == Bucket(90, 1000, Quota(5))
 
 
 def test_requests_of_one_bucket_go_by_time_then_partition_then_offset():
