@@ -29,14 +29,14 @@ class Connection:
     @property
     def addresses(self) -> list[tuple[str, int]]:
         """Host and port of each server; a server without a port has Kafka's usual one."""
-        found = []
+        addresses = []
         for server in self.servers.split(","):
             host, separator, port = server.strip().rpartition(":")
             if separator and port.isdigit():
-                found.append((host.strip("[]"), int(port)))
+                addresses.append((host.strip("[]"), int(port)))
             else:
-                found.append((server.strip(), _PORT))
-        return found
+                addresses.append((server.strip(), _PORT))
+        return addresses
 
     @property
     def advice(self) -> str:

@@ -13,11 +13,11 @@ Port = Annotated[int, Field(ge=1, le=MAX_PORT)]
 
 
 def _check_listeners(listeners: list[str]) -> list[str]:
-    for each in listeners:
-        found = _LISTENER.fullmatch(each)
-        if found is None or not all(1 <= int(found[part]) <= MAX_PORT for part in ("port", "broker_port")):
-            raise ValueError(f"{each!r} is not PORT=HOST:PORT, such as 19092=kafka-1:9094")
-    ports = [each.partition("=")[0] for each in listeners]
+    for listener in listeners:
+        match = _LISTENER.fullmatch(listener)
+        if match is None or not all(1 <= int(match[part]) <= MAX_PORT for part in ("port", "broker_port")):
+            raise ValueError(f"{listener!r} is not PORT=HOST:PORT, such as 19092=kafka-1:9094")
+    ports = [listener.partition("=")[0] for listener in listeners]
     for port in ports:
         if ports.count(port) > 1:
             raise ValueError(f"port {port} is given to two brokers")
@@ -80,8 +80,8 @@ class GatewaySettings(Section):
     @property
     def ports(self) -> list[tuple[int, tuple[str, int]]]:
         """Each listener's port, and host and port of its broker."""
-        found = [match for each in self.listeners if (match := _LISTENER.fullmatch(each))]
-        return [(int(each["port"]), (each["host"].strip("[]"), int(each["broker_port"]))) for each in found]
+        matches = [match for listener in self.listeners if (match := _LISTENER.fullmatch(listener))]
+        return [(int(match["port"]), (match["host"].strip("[]"), int(match["broker_port"]))) for match in matches]
 
     @model_validator(mode="after")
     def _check_listeners_and_certificate(self) -> Self:

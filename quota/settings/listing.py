@@ -42,12 +42,12 @@ def listed_settings(loaded: LoadedSettings) -> Iterator[ListedSetting]:
         values = loaded.settings.kafka if inherits else getattr(loaded.settings, section)
         for key, is_table in keys.items():
             value, default = getattr(values, key), getattr(getattr(defaults, section), key)
-            entries = {(section, key, name): entry for name, entry in value.items()} if is_table else {}
-            for path, shown in entries.items() if is_table else [((section, key), value)]:
+            entries = {(section, key, name): item for name, item in value.items()} if is_table else {}
+            for path, entry in entries.items() if is_table else [((section, key), value)]:
                 origin, source = ("kafka", None) if inherits else _origin(loaded.origins.get(path))
                 name = ".".join(path)
-                found, expected = _shown(name, shown), None if is_table else _shown(name, default)
-                yield ListedSetting(name, found, expected, found != expected, origin, source)
+                value_shown, default_shown = _shown(name, entry), None if is_table else _shown(name, default)
+                yield ListedSetting(name, value_shown, default_shown, value_shown != default_shown, origin, source)
 
 
 def _shown(name: str, value: object) -> Value:

@@ -125,7 +125,7 @@ def load_with_origins(
 def _from_file(file: Path | None) -> Iterator[_Entry]:
     path = file or DEFAULT_FILE
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        tables = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         if file is None:
             return
@@ -134,7 +134,7 @@ def _from_file(file: Path | None) -> Iterator[_Entry]:
         raise BadInput(f"{path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadInput(f"{path}: not TOML: {error}") from None
-    for section, keys in found.items():
+    for section, keys in tables.items():
         if not isinstance(keys, dict):
             raise BadInput(f"{path}: {section} is not a [section]")
         _check_known((section,), str(path))
@@ -157,8 +157,8 @@ def _from_environment(environment: Mapping[str, str]) -> Iterator[_Entry]:
 
 
 def _from_options(overrides: Iterable[str | Override]) -> Iterator[_Entry]:
-    for each in overrides:
-        override = each.text if isinstance(each, Override) else each
+    for given in overrides:
+        override = given.text if isinstance(given, Override) else given
         name, equals, value = override.partition("=")
         section, dot, key = name.strip().partition(".")
         if not (equals and dot and key):
@@ -166,7 +166,7 @@ def _from_options(overrides: Iterable[str | Override]) -> Iterator[_Entry]:
         table, dot, entry = key.partition(".")
         entry = _QUOTED.sub(r"\2", entry)
         path = (section, table, entry) if dot and _is_table(section, table) else (section, key)
-        yield each.option if isinstance(each, Override) else f"--set {_masked(override)}", path, value
+        yield given.option if isinstance(given, Override) else f"--set {_masked(override)}", path, value
 
 
 def _masked(override: str) -> str:

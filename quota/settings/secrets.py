@@ -32,7 +32,7 @@ def is_secret(name: str) -> bool:
 def mask_secrets(name: str, value: object) -> object:
     """Return the value of a setting with its secrets masked."""
     if isinstance(value, dict):
-        return {key: mask_secrets(f"{name}.{key}", each) for key, each in value.items()}
+        return {key: mask_secrets(f"{name}.{key}", entry) for key, entry in value.items()}
     if is_secret(name):
         return MASK
     return mask_logins(value) if isinstance(value, str) else value

@@ -40,12 +40,12 @@ _HOST = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?")
 
 
 def _check_servers(servers: str) -> str:
-    for each in servers.split(",") if servers else ():
-        found = _SERVER.fullmatch(each.strip())
-        if found is None or not _is_host(found["host"].strip("[]")):
-            raise ValueError(f"{each!r} is not HOST:PORT, such as kafka-1:9092 or [::1]:9092")
-        if found["port"] and not 1 <= int(found["port"]) <= MAX_PORT:
-            raise ValueError(f"{each!r} has no port from 1 to {MAX_PORT:,}")
+    for server in servers.split(",") if servers else ():
+        match = _SERVER.fullmatch(server.strip())
+        if match is None or not _is_host(match["host"].strip("[]")):
+            raise ValueError(f"{server!r} is not HOST:PORT, such as kafka-1:9092 or [::1]:9092")
+        if match["port"] and not 1 <= int(match["port"]) <= MAX_PORT:
+            raise ValueError(f"{server!r} has no port from 1 to {MAX_PORT:,}")
     return servers
 
 

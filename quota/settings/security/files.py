@@ -36,7 +36,7 @@ def read_certificates(path: str) -> str:
     Raises:
         ValueError: the file cannot be read.
     """
-    return "".join(f"{each}\n" for each in _CERTIFICATE.findall(read_text(path)))
+    return "".join(f"{certificate}\n" for certificate in _CERTIFICATE.findall(read_text(path)))
 
 
 def _check_certificate(path: str) -> str:

@@ -77,7 +77,7 @@ def extension_pairs(text: str) -> Mapping[str, str]:
     Raises:
         ValueError: one is not `name=value`.
     """
-    pairs = [each.strip().partition("=") for each in text.split(",") if each.strip()]
+    pairs = [pair.strip().partition("=") for pair in text.split(",") if pair.strip()]
     for name, equals, value in pairs:
         if not (name.isascii() and name.isalpha() and equals and value):
             raise ValueError(f"{EXTENSIONS}: expected name=value,name=value with letters as names")
