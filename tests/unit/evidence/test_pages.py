@@ -10,6 +10,8 @@ from tests.support.checkout import CHECKOUT
 TEMPLATES = {
     "bench/performance": "performance",
     "chaos": "chaos",
+    "gateway/cost": "gateway/gateway-cost",
+    "gateway/kills": "gateway/gateway-kills",
 }
 
 

@@ -1,23 +1,35 @@
-"""Forwarded calls: one at a time, and many at once."""
+"""Forwarded calls: one at a time, many at once, and a large Metadata response."""
 
 import selectors
 import struct
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
+from quota.errors import MutationQuotaError
 from quota.wire.api_keys import ApiKey
-from tests.evidence.gateway.cost.ground import Ground
+from tests.evidence.gateway.cost.routes import DIRECT, Route
+from tests.evidence.gateway.cost.size import Size
 from tests.evidence.percentiles import percentile
+from tests.support.waiting import until
 from tests.support.wire_client import WireClient
 
 CONNECTIONS = 4
 """Number of connections of `throughput`."""
+IN_FLIGHT = (1, 64)
+"""Numbers of calls at once on each of them."""
+PARTITIONS = 12
+"""Partitions of each topic of the large response."""
 
 _LENGTH = struct.Struct(">i")
 _CHUNK = 1 << 18
-_WARM_UP = 200
+_METADATA_VERSION, _CREATE_VERSION = 12, 7
+_TIMEOUT_MS = 120_000
+_AT_ONCE = 50
+
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,67 +41,69 @@ class Request:
     version: int
     message: Mapping[str, Any]
 
-
-@dataclass(frozen=True, slots=True)
-class Latency:
-    """Percentiles of the times of a call over one route, in seconds."""
-
-    p50: float
-    p99: float
-
-
-@dataclass(frozen=True, slots=True)
-class Throughput:
-    """Calls per second over one route."""
-
-    per_second: float
-    cpu_seconds: float | None
-    """Processor time of the gateway for one call; None for a direct connection."""
+    def frame(self, client: WireClient) -> bytes:
+        """Return the frame of the request."""
+        return client.request(self.key, self.version, self.message)
 
 
 def requests(topic: str) -> tuple[Request, ...]:
     """Return the requests whose calls are measured, for a topic that exists."""
     asked = {"name": topic, "partitions": [{"partitionIndex": 0, "currentLeaderEpoch": -1, "timestamp": -1}]}
+    topics = [{"name": topic, "topicId": bytes(16)}]
     return (
         Request("ApiVersions", ApiKey.API_VERSIONS, 4, {"clientSoftwareName": "c", "clientSoftwareVersion": "1"}),
-        Request("Metadata of a topic", ApiKey.METADATA, 12, {"topics": [{"name": topic, "topicId": bytes(16)}]}),
+        Request("Metadata of a topic", ApiKey.METADATA, _METADATA_VERSION, {"topics": topics}),
         Request("ListOffsets", ApiKey.LIST_OFFSETS, 7, {"replicaId": -1, "topics": [asked]}),
     )
 
 
-def latencies(ground: Ground, request: Request, calls: int) -> dict[str, Latency]:
+def latencies(routes: Sequence[Route], request: Request, size: Size) -> list[Row]:
     """Measure a call over each route, one call at a time and the routes in turns."""
-    clients = {route: ground.connect(port) for route, port in ground.routes.items()}
-    frames = {route: client.request(request.key, request.version, request.message) for route, client in clients.items()}
-    times: dict[str, list[float]] = {route: [] for route in clients}
-    for route, client in clients.items():
-        for _ in range(_WARM_UP):
-            client.seconds(frames[route])
-    for _ in range(calls):
-        for route, client in clients.items():
-            times[route].append(client.seconds(frames[route]))
-    for client in clients.values():
+    clients = [route.connect() for route in routes]
+    frames = [request.frame(client) for client in clients]
+    times: list[list[float]] = [[] for _ in routes]
+    for number in range(size.warm_up + size.calls):
+        for client, frame, own in zip(clients, frames, times, strict=True):
+            took = client.seconds(frame)
+            if number >= size.warm_up:
+                own.append(took * 1e3)
+    for client in clients:
         client.close()
-    return {route: Latency(percentile(each, 0.5), percentile(each, 0.99)) for route, each in times.items()}
+    p50 = [percentile(own, 0.5) for own in times]
+    return [
+        {
+            "call": request.name,
+            "route": route.name,
+            "p50_ms": middle,
+            "p99_ms": percentile(own, 0.99),
+            "above_ms": None if route.name == DIRECT else middle - p50[0],
+        }
+        for route, own, middle in zip(routes, times, p50, strict=True)
+    ]
 
 
-def throughput(ground: Ground, request: Request, in_flight: int, rounds: int, seconds: float) -> dict[str, Throughput]:
-    """Measure the calls per second over each route, on `CONNECTIONS` connections with `in_flight` calls each."""
-    done = dict.fromkeys(ground.routes, 0)
-    cpu = dict.fromkeys(ground.routes, 0.0)
-    elapsed = dict.fromkeys(ground.routes, 0.0)
-    for _ in range(rounds):
-        for route, port in ground.routes.items():
-            gateway = ground.gateways.get(route)
-            before = gateway.cpu_seconds() if gateway else 0.0
-            count, took = _rush([ground.connect(port) for _ in range(CONNECTIONS)], request, in_flight, seconds)
-            done[route] += count
-            elapsed[route] += took
-            cpu[route] += (gateway.cpu_seconds() if gateway else 0.0) - before
-    return {
-        route: Throughput(done[route] / elapsed[route], cpu[route] / done[route] if route in ground.gateways else None)
-        for route in ground.routes
-    }
+def throughput(routes: Sequence[Route], request: Request, size: Size) -> list[Row]:
+    """Measure the calls per second over each route, on `CONNECTIONS` connections with calls in flight on each."""
+    rows = []
+    for in_flight in IN_FLIGHT:
+        totals = [[0.0, 0.0, 0.0] for _ in routes]
+        for _ in range(size.rounds):
+            for route, total in zip(routes, totals, strict=True):
+                before = route.cpu_seconds()
+                count, took = _rush([route.connect() for _ in range(CONNECTIONS)], request, in_flight, size.seconds)
+                measured = (count, took, route.cpu_seconds() - before)
+                total[:] = (sum(pair) for pair in zip(total, measured, strict=True))
+        rows += [
+            {
+                "call": request.name,
+                "route": route.name,
+                "in_flight": in_flight,
+                "per_second": count / took,
+                "cpu_us": cpu / count * 1e6 if route.meter else None,
+            }
+            for route, (count, took, cpu) in zip(routes, totals, strict=True)
+        ]
+    return rows
 
 
 def _rush(clients: list[WireClient], request: Request, in_flight: int, seconds: float) -> tuple[int, float]:
@@ -98,7 +112,7 @@ def _rush(clients: list[WireClient], request: Request, in_flight: int, seconds: 
     for client in clients:
         client.socket.settimeout(None)
         selector.register(client.socket, selectors.EVENT_READ, _Answers())
-    frame = clients[0].request(request.key, request.version, request.message)
+    frame = request.frame(clients[0])
     begun = now = time.perf_counter()
     for client in clients:
         client.socket.sendall(frame * in_flight)
@@ -126,10 +140,10 @@ class _Answers:
         """Add received bytes; return the number of answers that end in them.
 
         Raises:
-            ConnectionError: There are none: the connection was closed.
+            MutationQuotaError: There are none: the connection was closed.
         """
         if not data:
-            raise ConnectionError("the connection was closed")
+            raise MutationQuotaError("the connection was closed")
         data = self._rest + data
         at = count = 0
         while len(data) >= at + _LENGTH.size:
@@ -139,3 +153,40 @@ class _Answers:
             at, count = end, count + 1
         self._rest = data[at:]
         return count
+
+
+def listings(routes: Sequence[Route], size: Size) -> list[Row]:
+    """Measure a call for all topics over each route in turns; they are made before."""
+    request = Request("Metadata", ApiKey.METADATA, _METADATA_VERSION, {"topics": None})
+    with routes[0].connect() as client:
+        for first in range(0, size.topics, _AT_ONCE):
+            made = [
+                {"name": f"listed-{number}", "numPartitions": PARTITIONS, "replicationFactor": 1}
+                for number in range(first, min(first + _AT_ONCE, size.topics))
+            ]
+            client.call(ApiKey.CREATE_TOPICS, _CREATE_VERSION, {"topics": made, "timeoutMs": _TIMEOUT_MS})
+
+        def listed() -> bool:
+            known = client.call(request.key, request.version, request.message)["topics"]
+            return sum(topic["name"].startswith("listed-") for topic in known) == size.topics
+
+        until(listed, _TIMEOUT_MS / 1000)
+    clients = [route.connect() for route in routes]
+    runs: list[list[tuple[int, float, float]]] = [[] for _ in routes]
+    for _ in range(size.listings):
+        for route, client, own in zip(routes, clients, runs, strict=True):
+            frame, cpu, begun = request.frame(client), route.cpu_seconds(), time.perf_counter()
+            client.socket.sendall(frame)
+            answer = len(client.receive())
+            own.append((answer, time.perf_counter() - begun, route.cpu_seconds() - cpu))
+    for client in clients:
+        client.close()
+    return [
+        {
+            "route": route.name,
+            "answer_kb": own[-1][0] / 1e3,
+            "p50_ms": median(took for _, took, _ in own) * 1e3,
+            "cpu_ms": median(cpu for *_, cpu in own) * 1e3 if route.meter else None,
+        }
+        for route, own in zip(routes, runs, strict=True)
+    ]

@@ -1,106 +1,90 @@
-"""A produce and a fetch of 90 MB: one request, one answer."""
+"""A large produce and a large fetch: one request, one answer."""
 
 import struct
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import reduce
 from statistics import median
+from typing import Any
 
+from quota.errors import MutationQuotaError
 from quota.wire.api_keys import ApiKey
-from tests.evidence.gateway.cost.ground import Ground
+from tests.evidence.gateway.cost.calls import Request, Row
+from tests.evidence.gateway.cost.routes import Route
+from tests.evidence.gateway.cost.size import Size
 
-BATCHES = 90
-"""Partitions, each with one batch of 1 MB in the request: below Kafka's limit of 100 MB."""
+BATCH_BYTES = 1_000_000
+"""Size of the batch of each partition; 90 of them are below Kafka's limit of 100 MB for a request."""
 
-_BATCH_BYTES = 1_000_000
 _PRODUCE_VERSION, _FETCH_VERSION = 9, 12
 _TIMEOUT_MS = 60_000
 _POLYNOMIAL = 0x82F63B78  # CRC-32C
 
 
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """A transfer over one route."""
-
-    bytes: int
-    seconds: float
-    """Median time from the first byte of the request to the last one of the answer."""
-    cpu_seconds: float | None
-    """Processor time of the gateway for one transfer; None for a direct connection."""
-    peak: int | None
-    """The largest increase of the gateway's resident memory in bytes; None for a direct connection."""
-
-    @property
-    def megabytes_per_second(self) -> float:
-        """MB/s, with 10^6 bytes in a MB."""
-        return self.bytes / self.seconds / 1e6
+def transfers(routes: Sequence[Route], topic: str, size: Size) -> list[Row]:
+    """Measure the produce and the fetch over each route in turns; `topic` has a partition for each batch."""
+    produce = Request("produce", ApiKey.PRODUCE, _PRODUCE_VERSION, _produce(topic, size.batches))
+    fetch = Request("fetch", ApiKey.FETCH, _FETCH_VERSION, _fetch(topic, size.batches))
+    moved = size.batches * BATCH_BYTES
+    return [row for request in (produce, fetch) for row in _transfers(routes, request, moved, size.transfers)]
 
 
-def transfers(ground: Ground, topic: str, rounds: int) -> dict[str, dict[str, Transfer]]:
-    """Measure the produce and the fetch over each route in turns; `topic` has `BATCHES` partitions."""
-    return {
-        "produce": _transfers(ground, rounds, ApiKey.PRODUCE, _PRODUCE_VERSION, _produce(topic)),
-        "fetch": _transfers(ground, rounds, ApiKey.FETCH, _FETCH_VERSION, _fetch(topic)),
-    }
-
-
-def _transfers(ground: Ground, rounds: int, key: int, version: int, message: dict) -> dict[str, Transfer]:
-    times: dict[str, list[float]] = {route: [] for route in ground.routes}
-    cpu: dict[str, list[float]] = {route: [] for route in ground.routes}
-    peaks: dict[str, list[int]] = {route: [] for route in ground.routes}
-    size = BATCHES * _BATCH_BYTES
-    for number in range(rounds + 1):  # the first one warms up
-        for route, port in ground.routes.items():
-            gateway = ground.gateways.get(route)
-            with ground.connect(port) as client:
-                frame = client.request(key, version, message)
-                before = (gateway.cpu_seconds(), gateway.memory()) if gateway else (0.0, 0)
-                if gateway:
-                    gateway.forget_peak()
-                begun = time.perf_counter()
-                client.socket.sendall(frame)
-                answer = client.receive()
-                took = time.perf_counter() - begun
-                if len(frame) < size and len(answer) < size:
-                    raise ConnectionError(f"{route}: only {len(answer):,} bytes came")
-            if number:
-                times[route].append(took)
-                if gateway:
-                    cpu[route].append(gateway.cpu_seconds() - before[0])
-                    peaks[route].append(gateway.peak() - before[1])
-    return {
-        route: Transfer(size, median(each), median(cpu[route]) if cpu[route] else None, max(peaks[route], default=None))
-        for route, each in times.items()
-    }
-
-
-def _produce(topic: str) -> dict:
-    batch = _batch()
-    partitions = [{"index": number, "records": batch} for number in range(BATCHES)]
-    return {
-        "transactionalId": None,
-        "acks": 1,
-        "timeoutMs": _TIMEOUT_MS,
-        "topicData": [{"name": topic, "partitionData": partitions}],
-    }
-
-
-def _fetch(topic: str) -> dict:
-    partitions = [
-        {"partition": number, "fetchOffset": 0, "partitionMaxBytes": _BATCH_BYTES + 100} for number in range(BATCHES)
+def _transfers(routes: Sequence[Route], request: Request, size: int, rounds: int) -> list[Row]:
+    runs: list[list[tuple[float, float, int]]] = [[] for _ in routes]
+    for number in range(rounds + 1):
+        for route, own in zip(routes, runs, strict=True):
+            run = _transfer(route, request, size)
+            if number:  # the first one warms up
+                own.append(run)
+    return [
+        {
+            "transfer": request.name,
+            "megabytes": size / 1e6,
+            "route": route.name,
+            "megabytes_per_second": size / median(took for took, _, _ in own) / 1e6,
+            "cpu_ms_per_megabyte": median(cpu for _, cpu, _ in own) / size * 1e9 if route.meter else None,
+            "memory_growth_mb": max(grown for *_, grown in own) / 1e6 if route.meter else None,
+        }
+        for route, own in zip(routes, runs, strict=True)
     ]
-    return {
-        "maxWaitMs": 0,
-        "minBytes": 0,
-        "maxBytes": 2 * BATCHES * _BATCH_BYTES,
-        "topics": [{"topic": topic, "partitions": partitions}],
-    }
+
+
+def _transfer(route: Route, request: Request, size: int) -> tuple[float, float, int]:
+    """Return the time, the gateway's processor time and the increase of its memory."""
+    memory = 0
+    with route.connect() as client:
+        frame = request.frame(client)
+        if route.meter:
+            memory = route.meter.memory()
+            route.meter.forget_peak()
+        cpu, begun = route.cpu_seconds(), time.perf_counter()
+        client.socket.sendall(frame)
+        answer = client.receive()
+        took = time.perf_counter() - begun
+    if max(len(frame), len(answer)) < size:
+        raise MutationQuotaError(f"{route.name}: {request.name} has moved only {len(answer):,} bytes")
+    return took, route.cpu_seconds() - cpu, route.meter.peak() - memory if route.meter else 0
+
+
+def _produce(topic: str, batches: int) -> dict[str, Any]:
+    batch = _batch()
+    partitions = [{"index": number, "records": batch} for number in range(batches)]
+    topics = [{"name": topic, "partitionData": partitions}]
+    return {"transactionalId": None, "acks": 1, "timeoutMs": _TIMEOUT_MS, "topicData": topics}
+
+
+def _fetch(topic: str, batches: int) -> dict[str, Any]:
+    partitions = [
+        {"partition": number, "fetchOffset": 0, "partitionMaxBytes": BATCH_BYTES + 100} for number in range(batches)
+    ]
+    topics = [{"topic": topic, "partitions": partitions}]
+    return {"maxWaitMs": 0, "minBytes": 0, "maxBytes": 2 * batches * BATCH_BYTES, "topics": topics}
 
 
 def _batch() -> bytes:
-    """Return a batch (version 2) of one record of `_BATCH_BYTES` of zeros."""
+    """Return a batch (version 2) of one record of `BATCH_BYTES` of zeros."""
     # attributes, timestamp, offset, key, value, headers
-    body = b"\0" + b"".join(map(_varint, (0, 0, -1, _BATCH_BYTES))) + bytes(_BATCH_BYTES) + _varint(0)
+    body = b"\0" + b"".join(map(_varint, (0, 0, -1, BATCH_BYTES))) + bytes(BATCH_BYTES) + _varint(0)
     record = _varint(len(body)) + body
     # attributes, last offset delta, two timestamps, producer id, epoch and sequence, number of records
     checked = struct.pack(">hiqqqhii", 0, 0, 0, 0, -1, -1, -1, 1) + record

@@ -25,7 +25,6 @@ _OPERATIONS = {
 class Report:
     """The figures; `wrong` is empty if all checks pass."""
 
-    kills: int
     tallies: list[Tally]
     decisions: int = 0
     repeats: Counter[str] = field(default_factory=Counter)
@@ -44,9 +43,9 @@ class Report:
         return sum(getattr(each, name) for each in self.tallies)
 
 
-def check(settings: Settings, kills: int, tallies: list[Tally]) -> Report:
+def check(settings: Settings, tallies: list[Tally]) -> Report:
     """Compare the topics of the cluster and the clients' answers with the decisions, and return the report."""
-    report = Report(kills, tallies, wrong=[each for tally in tallies for each in tally.wrong])
+    report = Report(tallies, wrong=[each for tally in tallies for each in tally.wrong])
     admitted = _admitted(settings, report)
     check_charges(report, admitted)
     found = (

@@ -1,0 +1,146 @@
+"""Compares unmodified clients at the gateway with the same clients at a broker that enforces the quota itself."""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import OffsetSpec
+
+from quota.errors import MutationQuotaError
+from quota.settings import Settings
+from tests.evidence.gateway.conformance.comparison import compare
+from tests.evidence.gateway.conformance.executables import (
+    ADMIN_CLIENT,
+    CONNECT_WORKER,
+    FRANZ_GO,
+    STREAMS,
+    TOPIC_COMMAND,
+    has_streams,
+    played_in_java,
+)
+from tests.evidence.gateway.conformance.hand_made import HAND_MADE
+from tests.evidence.gateway.conformance.observation import Observation
+from tests.evidence.gateway.conformance.program import Observations, Program, Unavailable
+from tests.evidence.gateway.conformance.python_clients import KAFKA_PYTHON, LIBRDKAFKA
+from tests.evidence.gateway.conformance.results import results
+from tests.evidence.gateway.conformance.sides import USERS, Side, Sides, conformance_settings, sides
+from tests.evidence.gateway.ground import base_settings, enforcing, ground
+from tests.evidence.progress import progress
+from tests.evidence.report import publish
+from tests.support.gateway import protocol
+from tests.support.waiting import until
+
+PAGE = Path(__file__).with_name("page.md.in")
+PROGRAMS = (ADMIN_CLIENT, HAND_MADE, TOPIC_COMMAND, LIBRDKAFKA, KAFKA_PYTHON, FRANZ_GO, STREAMS, CONNECT_WORKER)
+SMOKE_SLOW = 3.0
+"""Factor of the time tolerances for a busy machine: the debts of 8 s are still seen to be waited for."""
+
+_ALL = Program("all programs", users=0)
+_SETTLE_SECONDS = 20
+_SECONDS = 30
+
+
+def main() -> None:
+    """Run the programs; exit 1 if there are differences that are not listed."""
+    options = _options()
+    notify = progress()
+    try:
+        with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder:
+            notify("starting the broker, the job and the gateway")
+            with ground(base_settings(Path(folder)), Path(folder), USERS) as where:
+                settings = conformance_settings(where)
+                with enforcing(settings) as query, sides(where, settings, query) as pair:
+                    found = play_all(pair, PROGRAMS, settings, notify, SMOKE_SLOW if options.smoke else 1.0)
+    except MutationQuotaError as error:
+        sys.exit(f"gateway-conformance: {error}")
+    except KeyboardInterrupt:
+        sys.exit("gateway-conformance: interrupted; nothing was written")
+    wrong = [*found["mismatches"], *found["missing"]] if options.out else found["mismatches"]
+    publish(found, PAGE, options.out and not wrong and options.out / "gateway-conformance.md")
+    if wrong:
+        sys.exit("\n".join(["gateway-conformance:", *wrong]))
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.evidence.gateway.conformance", description=__doc__)
+    parser.add_argument("--smoke", action="store_true", help="with time tolerances for a busy machine")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for the page and the JSON of a whole run")
+    options = parser.parse_args()
+    if options.out and options.smoke:
+        parser.error("--out writes the page of a whole run: without --smoke")
+    return options
+
+
+def play_all(
+    pair: Sides, programs: Sequence[Program], settings: Settings, notify: Callable[[str], None], slow: float
+) -> dict[str, Any]:
+    """Play programs at once, each on both sides, and return the results; those in Java share a JVM.
+
+    Args:
+        pair: The sides.
+        programs: The programs.
+        settings: The deployment of the job.
+        notify: Takes a line of progress.
+        slow: Factor for the tolerances of time.
+
+    Raises:
+        MutationQuotaError: A program failed, or the job or the gateway did.
+    """
+    missing = {STREAMS.name: "kafka-streams is not installed; `make clients` does it"} if not has_streams() else {}
+    playing = [program for program in programs if program.name not in missing]
+    pair.create_topics({name: count for program in playing for name, count in program.topics.items()})
+    firsts = {program.name: sum(each.users for each in playing[:number]) for number, program in enumerate(playing)}
+    notify(f"playing {', '.join(firsts)}")
+    found: dict[str, Observations] = {}
+    with ThreadPoolExecutor(len(playing) + 1) as pool:
+        mains = {program.main: firsts[program.name] for program in playing if program.main}
+        in_java = pool.submit(played_in_java, pair, mains)
+        others = {each.name: pool.submit(each.play, pair, firsts[each.name]) for each in playing if each.play}
+        for name, future in others.items():
+            try:
+                found[name] = future.result()
+            except Unavailable as error:
+                missing[name] = str(error)
+        found |= {each.name: in_java.result()[each.main] for each in playing if each.main}
+    pair.check()
+    played = [program for program in playing if program.name in found]
+    rows = [(program, list(compare(program, *found[program.name], slow))) for program in played]
+    notify("comparing the topics")
+    rows.append((_ALL, list(compare(_ALL, *_topics_at_the_end(pair, played)))))
+    return results(rows, missing, _decisions(pair, settings), protocol().version)
+
+
+def _topics_at_the_end(pair: Sides, programs: Sequence[Program]) -> Observations:
+    """Return the topics of both sides; for a while they may differ, because metadata arrives late."""
+    listed = {name for program in programs for name in program.differing_topics}
+
+    def topics(side: Side) -> dict[str, int]:
+        return {name: count for name, count in pair.topics_of(side).items() if name not in listed}
+
+    with suppress(AssertionError):  # the comparison reports it
+        until(lambda: topics(pair.direct) == topics(pair.gateway), _SETTLE_SECONDS)
+    direct, gateway = ([_listed(topics(side))] for side in pair.both)
+    return direct, gateway
+
+
+def _listed(topics: dict[str, int]) -> Observation:
+    named = ", ".join(f"{name} {count}" for name, count in topics.items())
+    return Observation("the end", "topics and their partitions", f"{len(topics)} topics", 0.0, 0.0, detail=named)
+
+
+def _decisions(pair: Sides, settings: Settings) -> int:
+    """Return the number of decisions that the job has made."""
+    topic = settings.topics.decisions
+    partitions = pair.admin.list_topics(topic, _SECONDS).topics[topic].partitions
+    ends = pair.admin.list_offsets({TopicPartition(topic, number): OffsetSpec.latest() for number in partitions})
+    return sum(future.result(_SECONDS).offset for future in ends.values())
+
+
+if __name__ == "__main__":
+    main()

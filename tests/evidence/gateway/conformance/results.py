@@ -1,0 +1,78 @@
+"""What was observed, as it is printed and stored."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tests.evidence.gateway.conformance.comparison import Row
+from tests.evidence.gateway.conformance.observation import Observation
+from tests.evidence.gateway.conformance.program import Program
+from tests.evidence.gateway.conformance.sides import RATE
+from tests.evidence.gateway.ground import WINDOW_NUM
+from tests.evidence.machine import load, machine
+
+_LONGEST = 150
+
+
+def results(
+    rows: Sequence[tuple[Program, Sequence[Row]]], missing: Mapping[str, str], decisions: int, kafka: str
+) -> dict[str, Any]:
+    """Return the observations of programs, and which ones could not be run.
+
+    Args:
+        rows: The programs with their rows.
+        missing: Why a program was not run, by its name.
+        decisions: Number of decisions of the job.
+        kafka: Version of the broker and of its classes.
+    """
+    every = [row for _, own in rows for row in own]
+    return {
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "observations": len(every),
+        "decisions": decisions,
+        "rate": RATE,
+        "window_num": WINDOW_NUM,
+        "mismatches": [f"{row.program}: {row.case}: {row.step}: {row.mismatch}" for row in every if row.mismatch],
+        "differences": [_difference(row) for row in every if row.difference and not row.mismatch],
+        "programs": {
+            _key(program): {"version": program.version() or f"Kafka {kafka}", "observations": len(own)}
+            for program, own in rows
+        },
+        "missing": dict(missing),
+        "kafka": kafka,
+        "observed": {_key(program): [_row(row) for row in own] for program, own in rows},
+        "on": machine() | {"load": load()},
+    }
+
+
+def _key(program: Program) -> str:
+    """Return the key of a program, which the path of a field can contain."""
+    return program.name.replace(".", "-")
+
+
+def _difference(row: Row) -> dict[str, Any]:
+    return {
+        "difference": row.difference.name,
+        "request": f"{row.program}: {row.case}: {row.step}",
+        "broker": _seen(row.direct),
+        "broker_throttle_ms": row.direct.throttle_ms or None,
+        "gateway": _seen(row.gateway),
+    }
+
+
+def _row(row: Row) -> dict[str, Any]:
+    seen = row.mismatch and f"**differs**: {row.mismatch}"
+    return {
+        "case": row.case,
+        "request": row.step,
+        "seen": seen or (f"differs: {row.difference.name}" if row.difference else _seen(row.direct)),
+        "broker_throttle_ms": row.direct and row.direct.throttle_ms,
+        "gateway_throttle_ms": row.gateway and row.gateway.throttle_ms,
+        "broker_end": row.direct_ended / 1000,
+        "gateway_end": row.gateway_ended / 1000,
+    }
+
+
+def _seen(observation: Observation) -> str:
+    text = " ".join(observation.seen.split())
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
