@@ -15,7 +15,8 @@ from jobs.services.session import deployment_session
 from jobs.spark.installation import jars_folder
 from jobs.spark.queries import stop_after_batch
 from quota.kafka.topics.preparation import prepare_topics
-from quota.settings import Settings, load_settings
+from quota.settings import Settings
+from quota.wire.api_keys import ApiKey
 from tests.support.clients import QUIET
 from tests.support.deployment import make_deployment
 from tests.support.gateway import Gateway, protocol, running_gateway
@@ -40,6 +41,8 @@ controller.quota.window.num={window_num}
 auto.create.topics.enable=true
 fetch.max.bytes=104857600
 """
+
+_FETCH_VERSION = 12
 
 WINDOW_NUM = 3
 """`controller.quota.window.num` of the broker."""
@@ -82,6 +85,14 @@ class Ground:
         """Connect to a port."""
         return WireClient((HOST, port), protocol(), "evidence")
 
+    def stored_records(self, topic: str, max_bytes: int = 1 << 20) -> bytes:
+        """Return the first batch or batches of a topic's partition 0, as they are stored."""
+        partition = {"partition": 0, "fetchOffset": 0, "partitionMaxBytes": max_bytes}
+        topics = [{"topic": topic, "partitions": [partition]}]
+        with self.connect(self.port) as client:
+            answer = client.call(ApiKey.FETCH, _FETCH_VERSION, {"maxWaitMs": 1000, "minBytes": 1, "topics": topics})
+        return answer["responses"][0]["partitions"][0]["records"]
+
     @contextmanager
     def gateway(self, settings: Settings, name: str, *given: str, port: int = 0) -> Iterator[Gateway]:
         """Run a gateway of a deployment inside the block, in front of the broker's own listener if nothing is given."""
@@ -120,11 +131,6 @@ def ground(
     with Broker(folder / "broker", jars, extra_properties=properties, java_options=[*java_options]) as broker:
         named = with_plaintext_cluster(settings, broker.address)
         yield Ground(folder, named, jars, broker.port, sasl, ahead, ahead_gateway)
-
-
-def base_settings(folder: Path) -> Settings:
-    """Return the settings of a program that makes its own deployment in a folder."""
-    return load_settings([f"storage.root={folder}", "spark.master=local[2]"], environment={})
 
 
 @contextmanager

@@ -1,9 +1,7 @@
 """Compares unmodified clients at the gateway with the same clients at a broker that enforces the quota itself."""
 
-import argparse
-import sys
-import tempfile
-from collections.abc import Callable, Sequence
+from argparse import Namespace
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -12,8 +10,8 @@ from typing import Any
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
-from quota.errors import MutationQuotaError
 from quota.settings import Settings
+from tests.evidence.gateway.command import Notify, run
 from tests.evidence.gateway.conformance.comparison import compare
 from tests.evidence.gateway.conformance.executables import (
     ADMIN_CLIENT,
@@ -30,9 +28,7 @@ from tests.evidence.gateway.conformance.program import Observations, Program, Un
 from tests.evidence.gateway.conformance.python_clients import KAFKA_PYTHON, LIBRDKAFKA
 from tests.evidence.gateway.conformance.results import results
 from tests.evidence.gateway.conformance.sides import USERS, Side, Sides, conformance_settings, sides
-from tests.evidence.gateway.ground import base_settings, enforcing, ground
-from tests.evidence.progress import progress
-from tests.evidence.report import publish
+from tests.evidence.gateway.ground import Ground, enforcing
 from tests.support.gateway import protocol
 from tests.support.waiting import until
 
@@ -46,48 +42,21 @@ _SETTLE_SECONDS = 20
 _SECONDS = 30
 
 
-def main() -> None:
-    """Run the programs; exit 1 if there are differences that are not listed."""
-    options = _options()
-    notify = progress()
-    try:
-        with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder:
-            notify("starting the broker, the job and the gateway")
-            with ground(base_settings(Path(folder)), Path(folder), USERS) as where:
-                settings = conformance_settings(where)
-                with enforcing(settings) as query, sides(where, settings, query) as pair:
-                    found = play_all(pair, PROGRAMS, settings, notify, SMOKE_SLOW if options.smoke else 1.0)
-    except MutationQuotaError as error:
-        sys.exit(f"gateway-conformance: {error}")
-    except KeyboardInterrupt:
-        sys.exit("gateway-conformance: interrupted; nothing was written")
-    wrong = [*found["mismatches"], *found["missing"]] if options.out else found["mismatches"]
-    publish(found, PAGE, options.out and not wrong and options.out / "gateway-conformance.md")
-    if wrong:
-        sys.exit("\n".join(["gateway-conformance:", *wrong]))
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.evidence.gateway.conformance", description=__doc__)
-    parser.add_argument("--smoke", action="store_true", help="with time tolerances for a busy machine")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for the page and the JSON of a whole run")
-    options = parser.parse_args()
-    if options.out and options.smoke:
-        parser.error("--out writes the page of a whole run: without --smoke")
-    return options
+def _play(where: Ground, options: Namespace, notify: Notify) -> dict[str, Any]:
+    settings = conformance_settings(where)
+    with enforcing(settings) as query, sides(where, settings, query) as pair:
+        found = play_all(pair, PROGRAMS, settings, notify, SMOKE_SLOW if options.smoke else 1.0)
+    if options.out:
+        found["wrong"] += [f"{name}: {why}" for name, why in found["missing"].items()]
+    return found
 
 
 def play_all(
-    pair: Sides, programs: Sequence[Program], settings: Settings, notify: Callable[[str], None], slow: float
+    pair: Sides, programs: Sequence[Program], settings: Settings, notify: Notify, slow: float
 ) -> dict[str, Any]:
     """Play programs at once, each on both sides, and return the results; those in Java share a JVM.
 
-    Args:
-        pair: The sides.
-        programs: The programs.
-        settings: The deployment of the job.
-        notify: Takes a line of progress.
-        slow: Factor for the tolerances of time.
+    `slow` is a factor for the tolerances of time.
 
     Raises:
         MutationQuotaError: A program failed, or the job or the gateway did.
@@ -143,4 +112,4 @@ def _decisions(pair: Sides, settings: Settings) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    run("gateway-conformance", _play, PAGE, USERS)

@@ -39,11 +39,7 @@ def compare(
 ) -> Iterator[Row]:
     """Yield a row for each request; observations without a counterpart are mismatches.
 
-    Args:
-        program: The program.
-        direct: Its observations at the broker.
-        gateway: Its observations at the gateway.
-        slow: Factor for the program's tolerances, for a busy machine.
+    `slow` is a factor for the program's tolerances, for a busy machine.
     """
     theirs = {(each.case, each.step): each for each in direct}
     ours = {(each.case, each.step): each for each in gateway}

@@ -23,7 +23,6 @@ _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 """Compression codecs, by their numbers in a batch's attributes."""
 _CODEC_BITS = 7
 _ATTRIBUTES = slice(21, 23)
-_FETCH, _FETCH_VERSION = 1, 12
 _RECORDS = 100
 _OVERDRAWN, _IN_DEBT, _READY = "overdrawn by 8 s", "in debt", "when the client is ready again"
 
@@ -114,17 +113,8 @@ def _compressed(pair: Sides, side: Side, user: str) -> Iterator[Observation]:
             producer.produce(topic, b"x" * 100, partition=0)
         left = producer.flush(_SECONDS)
         received = time.monotonic() * 1000
-        stored = _CODECS[_stored_attributes(pair, topic) & _CODEC_BITS]
+        stored = _CODECS[int.from_bytes(pair.ground.stored_records(topic)[_ATTRIBUTES]) & _CODEC_BITS]
         yield Observation("produce", codec, f"{left} not delivered, stored as {stored}", sent, received)
-
-
-def _stored_attributes(pair: Sides, topic: str) -> int:
-    """Return the attributes of the first batch of a topic's partition 0."""
-    partition = {"partition": 0, "fetchOffset": 0, "partitionMaxBytes": 1 << 20}
-    topics = [{"topic": topic, "partitions": [partition]}]
-    with pair.ground.connect(pair.ground.port) as client:
-        answer = client.call(_FETCH, _FETCH_VERSION, {"maxWaitMs": 1000, "minBytes": 1, "topics": topics})
-    return int.from_bytes(answer["responses"][0]["partitions"][0]["records"][_ATTRIBUTES])
 
 
 def _kafka_python(_: Sides, side: Side) -> list[Callable[[str], list[Observation]]]:

@@ -65,9 +65,8 @@ def metadata(step: str, *names: str, auto_create: bool = False) -> Request:
 
 def ask(client: WireClient, side: Side, case: str, request: Request) -> Observation:
     """Send a request, and return the observation of its answer."""
-    sent = client.write(client.frame(request.key, request.version, request.message))
-    answer, received = client.read()
-    return observed(side, case, request, answer, (sent, received))
+    (seen,) = ask_at_once(client, side, case, [request])
+    return seen
 
 
 def ask_at_once(client: WireClient, side: Side, case: str, requests: Sequence[Request]) -> list[Observation]:

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.evidence.gateway.conformance.comparison import Row
-from tests.evidence.gateway.conformance.observation import Observation
 from tests.evidence.gateway.conformance.program import Program
 from tests.evidence.gateway.conformance.sides import RATE
 from tests.evidence.gateway.ground import WINDOW_NUM
@@ -17,14 +16,7 @@ _LONGEST = 150
 def results(
     rows: Sequence[tuple[Program, Sequence[Row]]], missing: Mapping[str, str], decisions: int, kafka: str
 ) -> dict[str, Any]:
-    """Return the observations of programs, and which ones could not be run.
-
-    Args:
-        rows: The programs with their rows.
-        missing: Why a program was not run, by its name.
-        decisions: Number of decisions of the job.
-        kafka: Version of the broker and of its classes.
-    """
+    """Return the programs' observations, why others were not run, the job's number of decisions, and versions."""
     every = [row for _, own in rows for row in own]
     return {
         "date": time.strftime("%Y-%m-%d", time.gmtime()),
@@ -32,7 +24,7 @@ def results(
         "decisions": decisions,
         "rate": RATE,
         "window_num": WINDOW_NUM,
-        "mismatches": [f"{row.program}: {row.case}: {row.step}: {row.mismatch}" for row in every if row.mismatch],
+        "wrong": [_mismatch(row) for row in every if row.mismatch],
         "differences": [_difference(row) for row in every if row.difference and not row.mismatch],
         "programs": {
             _key(program): {"version": program.version() or f"Kafka {kafka}", "observations": len(own)}
@@ -50,13 +42,18 @@ def _key(program: Program) -> str:
     return program.name.replace(".", "-")
 
 
+def _mismatch(row: Row) -> str:
+    both = (side and (_short(side.seen), side.throttle_ms) for side in (row.direct, row.gateway))
+    return f"{row.program}: {row.case}: {row.step}: {row.mismatch}: {' / '.join(map(str, both))}"
+
+
 def _difference(row: Row) -> dict[str, Any]:
     return {
         "difference": row.difference.name,
         "request": f"{row.program}: {row.case}: {row.step}",
-        "broker": _seen(row.direct),
+        "broker": _short(row.direct.seen),
         "broker_throttle_ms": row.direct.throttle_ms or None,
-        "gateway": _seen(row.gateway),
+        "gateway": _short(row.gateway.seen),
     }
 
 
@@ -65,7 +62,7 @@ def _row(row: Row) -> dict[str, Any]:
     return {
         "case": row.case,
         "request": row.step,
-        "seen": seen or (f"differs: {row.difference.name}" if row.difference else _seen(row.direct)),
+        "seen": seen or (f"differs: {row.difference.name}" if row.difference else _short(row.direct.seen)),
         "broker_throttle_ms": row.direct and row.direct.throttle_ms,
         "gateway_throttle_ms": row.gateway and row.gateway.throttle_ms,
         "broker_end": row.direct_ended / 1000,
@@ -73,6 +70,6 @@ def _row(row: Row) -> dict[str, Any]:
     }
 
 
-def _seen(observation: Observation) -> str:
-    text = " ".join(observation.seen.split())
+def _short(text: str) -> str:
+    text = " ".join(text.split())
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

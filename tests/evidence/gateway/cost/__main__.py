@@ -1,60 +1,27 @@
 """Measures the cost of the gateway, compared with a direct connection: `make gateway-cost`."""
 
-import argparse
-import signal
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from confluent_kafka.admin import NewTopic
 
-from quota.errors import MutationQuotaError
-from tests.evidence.gateway.cost.calls import CONNECTIONS, PARTITIONS, Row, latencies, listings, requests, throughput
+from tests.evidence.gateway.command import Notify, run
+from tests.evidence.gateway.cost.calls import CONNECTIONS, PARTITIONS, latencies, listings, requests, throughput
 from tests.evidence.gateway.cost.connections import idle_connections
 from tests.evidence.gateway.cost.mutations import mutations
-from tests.evidence.gateway.cost.routes import DIRECT, routes
+from tests.evidence.gateway.cost.routes import DIRECT, Row, routes
 from tests.evidence.gateway.cost.size import FULL, SMOKE, Size
 from tests.evidence.gateway.cost.transfer import transfers
-from tests.evidence.gateway.ground import Ground, base_settings, ground
+from tests.evidence.gateway.ground import Ground
 from tests.evidence.machine import load, machine
-from tests.evidence.progress import progress
-from tests.evidence.report import publish
 
 PAGE = Path(__file__).with_name("page.md.in")
 _TOPIC, _LARGE = "called", "transferred"
 
 
-def main() -> None:
-    """Run the program; an error is one line on standard error."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    options = _options()
-    try:
-        with (
-            TemporaryDirectory(prefix="mutation-quota-") as folder,
-            ground(base_settings(Path(folder)), Path(folder)) as where,
-        ):
-            results = measure(where, SMOKE if options.smoke else FULL, progress())
-        publish(results, PAGE, options.out and options.out / "gateway-cost.md")
-    except (MutationQuotaError, AssertionError) as error:
-        sys.exit(f"gateway-cost: {error}")
-    except KeyboardInterrupt:
-        sys.exit("gateway-cost: interrupted; nothing was written")
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.evidence.gateway.cost", description=__doc__)
-    parser.add_argument("--smoke", action="store_true", help="each section with a tiny load; its figures mean nothing")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for the page and the JSON of a whole run")
-    options = parser.parse_args()
-    if options.out and options.smoke:
-        parser.error("--out writes the page of a whole run: without --smoke")
-    return options
-
-
-def measure(where: Ground, size: Size, notify: Callable[[str], None]) -> dict[str, Any]:
+def measure(where: Ground, size: Size, notify: Notify) -> dict[str, Any]:
     """Measure all figures, and return them.
 
     Raises:
@@ -72,7 +39,7 @@ def measure(where: Ground, size: Size, notify: Callable[[str], None]) -> dict[st
         notify("calls, many at once")
         many = [row for each in calls for row in throughput(ways.plain, each, size)]
         notify("produce and fetch")
-        moved = transfers(ways.plain, _LARGE, size)
+        moved = list(transfers(ways.plain, _LARGE, size))
         notify("idle connections")
         idle = {
             "plain": idle_connections(ways.rewriting, calls[1], size),
@@ -115,4 +82,8 @@ def goals(
 
 
 if __name__ == "__main__":
-    main()
+    run(
+        "gateway-cost",
+        lambda where, options, notify: measure(where, SMOKE if options.smoke else FULL, notify),
+        PAGE,
+    )

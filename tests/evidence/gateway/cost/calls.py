@@ -1,16 +1,13 @@
 """Forwarded calls: one at a time, many at once, and a large Metadata response."""
 
 import selectors
-import struct
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from statistics import median
-from typing import Any
 
 from quota.errors import MutationQuotaError
 from quota.wire.api_keys import ApiKey
-from tests.evidence.gateway.cost.routes import DIRECT, Route
+from tests.evidence.gateway.cost.routes import DIRECT, Request, Route, Row, take_turns
 from tests.evidence.gateway.cost.size import Size
 from tests.evidence.percentiles import percentile
 from tests.support.waiting import until
@@ -23,27 +20,12 @@ IN_FLIGHT = (1, 64)
 PARTITIONS = 12
 """Partitions of each topic of the large response."""
 
-_LENGTH = struct.Struct(">i")
+_LENGTH = 4
+"""Bytes before a response with its length."""
 _CHUNK = 1 << 18
 _METADATA_VERSION, _CREATE_VERSION = 12, 7
 _TIMEOUT_MS = 120_000
 _AT_ONCE = 50
-
-Row = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A request whose call is measured."""
-
-    name: str
-    key: int
-    version: int
-    message: Mapping[str, Any]
-
-    def frame(self, client: WireClient) -> bytes:
-        """Return the frame of the request."""
-        return client.request(self.key, self.version, self.message)
 
 
 def requests(topic: str) -> tuple[Request, ...]:
@@ -106,87 +88,57 @@ def throughput(routes: Sequence[Route], request: Request, size: Size) -> list[Ro
     return rows
 
 
-def _rush(clients: list[WireClient], request: Request, in_flight: int, seconds: float) -> tuple[int, float]:
+def _rush(clients: list[WireClient], request: Request, in_flight: int, seconds: float) -> tuple[float, float]:
     """Keep `in_flight` calls on each connection for `seconds`; return the number of answers, and the time taken."""
     selector = selectors.DefaultSelector()
-    for client in clients:
-        client.socket.settimeout(None)
-        selector.register(client.socket, selectors.EVENT_READ, _Answers())
     frame = request.frame(clients[0])
+    for client in clients:
+        client.socket.sendall(frame)
+        size = _LENGTH + len(client.receive())  # all answers have this size
+        client.socket.settimeout(None)
+        selector.register(client.socket, selectors.EVENT_READ)
+    received = dict.fromkeys((client.socket for client in clients), 0)
     begun = now = time.perf_counter()
     for client in clients:
         client.socket.sendall(frame * in_flight)
-    done = 0
     while now < begun + seconds:
         for key, _ in selector.select():
-            count = key.data.add(key.fileobj.recv(_CHUNK))
-            if count:
-                done += count
-                key.fileobj.sendall(frame * count)
+            data = key.fileobj.recv(_CHUNK)
+            if not data:
+                raise MutationQuotaError(f"{request.name}: the connection was closed")
+            before = received[key.fileobj] // size
+            received[key.fileobj] += len(data)
+            key.fileobj.sendall(frame * (received[key.fileobj] // size - before))
         now = time.perf_counter()
     for client in clients:
         client.close()
     selector.close()
-    return done, now - begun
-
-
-class _Answers:
-    """Counts the answers in a stream of bytes."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-
-    def add(self, data: bytes) -> int:
-        """Add received bytes; return the number of answers that end in them.
-
-        Raises:
-            MutationQuotaError: There are none: the connection was closed.
-        """
-        if not data:
-            raise MutationQuotaError("the connection was closed")
-        data = self._rest + data
-        at = count = 0
-        while len(data) >= at + _LENGTH.size:
-            end = at + _LENGTH.size + _LENGTH.unpack_from(data, at)[0]
-            if end > len(data):
-                break
-            at, count = end, count + 1
-        self._rest = data[at:]
-        return count
+    return sum(count // size for count in received.values()), now - begun
 
 
 def listings(routes: Sequence[Route], size: Size) -> list[Row]:
     """Measure a call for all topics over each route in turns; they are made before."""
     request = Request("Metadata", ApiKey.METADATA, _METADATA_VERSION, {"topics": None})
+    names = [f"listed-{number}" for number in range(size.topics)]
     with routes[0].connect() as client:
         for first in range(0, size.topics, _AT_ONCE):
-            made = [
-                {"name": f"listed-{number}", "numPartitions": PARTITIONS, "replicationFactor": 1}
-                for number in range(first, min(first + _AT_ONCE, size.topics))
+            topics = [
+                {"name": name, "numPartitions": PARTITIONS, "replicationFactor": 1}
+                for name in names[first : first + _AT_ONCE]
             ]
-            client.call(ApiKey.CREATE_TOPICS, _CREATE_VERSION, {"topics": made, "timeoutMs": _TIMEOUT_MS})
+            client.call(ApiKey.CREATE_TOPICS, _CREATE_VERSION, {"topics": topics, "timeoutMs": _TIMEOUT_MS})
 
-        def listed() -> bool:
-            known = client.call(request.key, request.version, request.message)["topics"]
-            return sum(topic["name"].startswith("listed-") for topic in known) == size.topics
+        def are_listed() -> bool:
+            answer = client.call(request.key, request.version, request.message)
+            return {*names} <= {topic["name"] for topic in answer["topics"]}
 
-        until(listed, _TIMEOUT_MS / 1000)
-    clients = [route.connect() for route in routes]
-    runs: list[list[tuple[int, float, float]]] = [[] for _ in routes]
-    for _ in range(size.listings):
-        for route, client, own in zip(routes, clients, runs, strict=True):
-            frame, cpu, begun = request.frame(client), route.cpu_seconds(), time.perf_counter()
-            client.socket.sendall(frame)
-            answer = len(client.receive())
-            own.append((answer, time.perf_counter() - begun, route.cpu_seconds() - cpu))
-    for client in clients:
-        client.close()
+        until(are_listed, _TIMEOUT_MS / 1000)
     return [
         {
             "route": route.name,
-            "answer_kb": own[-1][0] / 1e3,
-            "p50_ms": median(took for _, took, _ in own) * 1e3,
-            "cpu_ms": median(cpu for *_, cpu in own) * 1e3 if route.meter else None,
+            "answer_kb": turns[-1].moved / 1e3,
+            "p50_ms": median(turn.took for turn in turns) * 1e3,
+            "cpu_ms": median(turn.cpu for turn in turns) * 1e3 if route.meter else None,
         }
-        for route, own in zip(routes, runs, strict=True)
+        for route, turns in take_turns(routes, request, size.listings, 0)
     ]

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from statistics import median
 
-from tests.evidence.gateway.cost.calls import Request, Row
-from tests.evidence.gateway.cost.routes import Meter, Route
+from tests.evidence.gateway.cost.routes import Meter, Request, Route, Row
 from tests.evidence.gateway.cost.size import Size
 from tests.evidence.gateway.ground import ADMIN, password_of
 from tests.support.wire_client import WireClient

@@ -16,8 +16,7 @@ from quota.errors import MutationQuotaError
 from quota.kafka.reading import make_consumer, offset_range, topic_partitions
 from quota.settings import Settings
 from quota.wire.api_keys import ApiKey
-from tests.evidence.gateway.cost.calls import Row
-from tests.evidence.gateway.cost.routes import Routes
+from tests.evidence.gateway.cost.routes import Routes, Row
 from tests.evidence.gateway.cost.size import Size
 from tests.support.gateway import StandIn
 from tests.support.waiting import until

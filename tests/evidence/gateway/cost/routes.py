@@ -1,9 +1,11 @@
 """The routes of a measurement: to the broker, and through gateways whose processor time and memory are measured."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from jobs.sandbox.broker import HOST
 from quota.settings import Settings
@@ -11,6 +13,9 @@ from tests.evidence.gateway.ground import Ground
 from tests.support.wire_client import WireClient
 
 DIRECT = "direct"
+
+Row = dict[str, Any]
+"""A row of a table of results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +48,20 @@ class Meter:
 
 
 @dataclass(frozen=True, slots=True)
+class Request:
+    """A request whose call is measured."""
+
+    name: str
+    key: int
+    version: int
+    message: Mapping[str, Any]
+
+    def frame(self, client: WireClient) -> bytes:
+        """Return the frame of the request."""
+        return client.request(self.key, self.version, self.message)
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
     """A way to the broker."""
 
@@ -59,6 +78,47 @@ class Route:
     def cpu_seconds(self) -> float:
         """Return the processor time that the gateway has taken; 0 for a direct connection."""
         return self.meter.cpu_seconds() if self.meter else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One request and its response over a route; in seconds and bytes."""
+
+    took: float
+    cpu: float
+    """Processor time of the gateway; 0 for a direct connection, as `grown`."""
+    grown: int
+    """The largest increase of the gateway's resident memory meanwhile."""
+    moved: int
+    """Size of the request or the response, whichever is larger."""
+
+
+def take_turns(
+    routes: Sequence[Route], request: Request, rounds: int, warm_up: int
+) -> Iterator[tuple[Route, Sequence[Turn]]]:
+    """Send a request over each route in turns, on a connection of its own; the first rounds do not count."""
+    turns: list[list[Turn]] = [[] for _ in routes]
+    for number in range(warm_up + rounds):
+        for route, own in zip(routes, turns, strict=True):
+            turn = _turn(route, request)
+            if number >= warm_up:
+                own.append(turn)
+    yield from zip(routes, turns, strict=True)
+
+
+def _turn(route: Route, request: Request) -> Turn:
+    memory = 0
+    with route.connect() as client:
+        frame = request.frame(client)
+        if route.meter:
+            memory = route.meter.memory()
+            route.meter.forget_peak()
+        cpu, begun = route.cpu_seconds(), time.perf_counter()
+        client.socket.sendall(frame)
+        answer = client.receive()
+        took = time.perf_counter() - begun
+    grown = route.meter.peak() - memory if route.meter else 0
+    return Turn(took, route.cpu_seconds() - cpu, grown, max(len(frame), len(answer)))
 
 
 @dataclass(frozen=True, slots=True)

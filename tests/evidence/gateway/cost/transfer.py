@@ -1,73 +1,61 @@
 """A large produce and a large fetch: one request, one answer."""
 
-import struct
-import time
-from collections.abc import Sequence
-from functools import reduce
+from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any
 
+from confluent_kafka import Producer
+
+from jobs.sandbox.broker import HOST
 from quota.errors import MutationQuotaError
 from quota.wire.api_keys import ApiKey
-from tests.evidence.gateway.cost.calls import Request, Row
-from tests.evidence.gateway.cost.routes import Route
+from tests.evidence.gateway.cost.routes import Request, Route, Row, take_turns
 from tests.evidence.gateway.cost.size import Size
+from tests.evidence.gateway.ground import Ground
+from tests.support.clients import QUIET
 
 BATCH_BYTES = 1_000_000
 """Size of the batch of each partition; 90 of them are below Kafka's limit of 100 MB for a request."""
 
 _PRODUCE_VERSION, _FETCH_VERSION = 9, 12
 _TIMEOUT_MS = 60_000
-_POLYNOMIAL = 0x82F63B78  # CRC-32C
+_SAMPLE = "transferred-sample"
 
 
-def transfers(routes: Sequence[Route], topic: str, size: Size) -> list[Row]:
-    """Measure the produce and the fetch over each route in turns; `topic` has a partition for each batch."""
-    produce = Request("produce", ApiKey.PRODUCE, _PRODUCE_VERSION, _produce(topic, size.batches))
+def transfers(routes: Sequence[Route], topic: str, size: Size) -> Iterator[Row]:
+    """Measure the produce and the fetch over each route in turns; `topic` has a partition for each batch.
+
+    Raises:
+        MutationQuotaError: Less than all batches arrived.
+    """
+    produce = Request(
+        "produce", ApiKey.PRODUCE, _PRODUCE_VERSION, _produce(topic, size.batches, _batch(routes[0].ground))
+    )
     fetch = Request("fetch", ApiKey.FETCH, _FETCH_VERSION, _fetch(topic, size.batches))
-    moved = size.batches * BATCH_BYTES
-    return [row for request in (produce, fetch) for row in _transfers(routes, request, moved, size.transfers)]
+    megabytes = size.batches * BATCH_BYTES / 1e6
+    for request in (produce, fetch):
+        for route, turns in take_turns(routes, request, size.transfers, 1):
+            if min(turn.moved for turn in turns) < size.batches * BATCH_BYTES:
+                raise MutationQuotaError(f"{route.name}: a {request.name} did not move {megabytes:.0f} MB")
+            yield {
+                "transfer": request.name,
+                "megabytes": megabytes,
+                "route": route.name,
+                "megabytes_per_second": megabytes / median(turn.took for turn in turns),
+                "cpu_ms_per_megabyte": median(turn.cpu for turn in turns) / megabytes * 1e3 if route.meter else None,
+                "memory_growth_mb": max(turn.grown for turn in turns) / 1e6 if route.meter else None,
+            }
 
 
-def _transfers(routes: Sequence[Route], request: Request, size: int, rounds: int) -> list[Row]:
-    runs: list[list[tuple[float, float, int]]] = [[] for _ in routes]
-    for number in range(rounds + 1):
-        for route, own in zip(routes, runs, strict=True):
-            run = _transfer(route, request, size)
-            if number:  # the first one warms up
-                own.append(run)
-    return [
-        {
-            "transfer": request.name,
-            "megabytes": size / 1e6,
-            "route": route.name,
-            "megabytes_per_second": size / median(took for took, _, _ in own) / 1e6,
-            "cpu_ms_per_megabyte": median(cpu for _, cpu, _ in own) / size * 1e9 if route.meter else None,
-            "memory_growth_mb": max(grown for *_, grown in own) / 1e6 if route.meter else None,
-        }
-        for route, own in zip(routes, runs, strict=True)
-    ]
+def _batch(where: Ground) -> bytes:
+    """Return a batch of one record of `BATCH_BYTES` of zeros, as a client writes it."""
+    producer = Producer({**QUIET, "bootstrap.servers": f"{HOST}:{where.port}", "message.max.bytes": 2 * BATCH_BYTES})
+    producer.produce(_SAMPLE, bytes(BATCH_BYTES), partition=0)
+    producer.flush()
+    return where.stored_records(_SAMPLE, 2 * BATCH_BYTES)
 
 
-def _transfer(route: Route, request: Request, size: int) -> tuple[float, float, int]:
-    """Return the time, the gateway's processor time and the increase of its memory."""
-    memory = 0
-    with route.connect() as client:
-        frame = request.frame(client)
-        if route.meter:
-            memory = route.meter.memory()
-            route.meter.forget_peak()
-        cpu, begun = route.cpu_seconds(), time.perf_counter()
-        client.socket.sendall(frame)
-        answer = client.receive()
-        took = time.perf_counter() - begun
-    if max(len(frame), len(answer)) < size:
-        raise MutationQuotaError(f"{route.name}: {request.name} has moved only {len(answer):,} bytes")
-    return took, route.cpu_seconds() - cpu, route.meter.peak() - memory if route.meter else 0
-
-
-def _produce(topic: str, batches: int) -> dict[str, Any]:
-    batch = _batch()
+def _produce(topic: str, batches: int, batch: bytes) -> dict[str, Any]:
     partitions = [{"index": number, "records": batch} for number in range(batches)]
     topics = [{"name": topic, "partitionData": partitions}]
     return {"transactionalId": None, "acks": 1, "timeoutMs": _TIMEOUT_MS, "topicData": topics}
@@ -79,27 +67,3 @@ def _fetch(topic: str, batches: int) -> dict[str, Any]:
     ]
     topics = [{"topic": topic, "partitions": partitions}]
     return {"maxWaitMs": 0, "minBytes": 0, "maxBytes": 2 * batches * BATCH_BYTES, "topics": topics}
-
-
-def _batch() -> bytes:
-    """Return a batch (version 2) of one record of `BATCH_BYTES` of zeros."""
-    # attributes, timestamp, offset, key, value, headers
-    body = b"\0" + b"".join(map(_varint, (0, 0, -1, BATCH_BYTES))) + bytes(BATCH_BYTES) + _varint(0)
-    record = _varint(len(body)) + body
-    # attributes, last offset delta, two timestamps, producer id, epoch and sequence, number of records
-    checked = struct.pack(">hiqqqhii", 0, 0, 0, 0, -1, -1, -1, 1) + record
-    return struct.pack(">qiibI", 0, len(checked) + 9, -1, 2, _crc32c(checked)) + checked
-
-
-def _varint(value: int) -> bytes:
-    """Return a number in zigzag encoding."""
-    rest, written = (value << 1) ^ (value >> 63), bytearray()
-    while rest > 0x7F:
-        written.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    return bytes([*written, rest])
-
-
-def _crc32c(data: bytes) -> int:
-    table = [reduce(lambda crc, _: crc >> 1 ^ (_POLYNOMIAL if crc & 1 else 0), range(8), byte) for byte in range(256)]
-    return reduce(lambda crc, byte: crc >> 8 ^ table[(crc ^ byte) & 0xFF], data, 0xFFFFFFFF) ^ 0xFFFFFFFF

@@ -1,28 +1,22 @@
 """Kills a gateway under load many times, with the complete job: `make gateway-kills`."""
 
-import argparse
 import random
-import signal
-import sys
 import time
-from collections.abc import Callable
+from argparse import Namespace
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from quota.errors import MutationQuotaError
 from quota.kafka.quotas.writer import write_record
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.records.request import Operation
 from quota.settings import Settings
-from tests.evidence.gateway.ground import Ground, base_settings, enforcing, ground
+from tests.evidence.gateway.command import Notify, run
+from tests.evidence.gateway.ground import Ground, enforcing
 from tests.evidence.gateway.kills.clients import LIMIT_MS, Client
 from tests.evidence.gateway.kills.verdict import Report, check
-from tests.evidence.progress import progress
-from tests.evidence.report import publish
 from tests.support.gateway import protocol, start_gateway
 
 PAGE = Path(__file__).with_name("page.md.in")
@@ -49,37 +43,10 @@ FULL = Size(50)
 SMOKE = Size(4, (0.3, 1.5))
 
 
-def main() -> None:
-    """Run the experiment; exit 1 if a check fails."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    options = _options()
-    size, notify = SMOKE if options.smoke else FULL, progress()
-    try:
-        with (
-            TemporaryDirectory(prefix="mutation-quota-") as folder,
-            ground(base_settings(Path(folder)), Path(folder)) as where,
-        ):
-            settings = kills_settings(where)
-            with enforcing(settings):
-                results = under_kills(where, settings, size, options.seed, notify)
-    except (MutationQuotaError, AssertionError) as error:
-        sys.exit(f"gateway-kills: {error}")
-    except KeyboardInterrupt:
-        sys.exit("gateway-kills: interrupted; nothing was written")
-    publish(results, PAGE, options.out and not results["wrong"] and options.out / "gateway-kills.md")
-    if results["wrong"]:
-        sys.exit("\n".join(["gateway-kills:", *results["wrong"]]))
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.evidence.gateway.kills", description=__doc__)
-    parser.add_argument("--smoke", action="store_true", help=f"{SMOKE.kills} kills")
-    parser.add_argument("--seed", type=int, default=int(time.time()), help="of the times and steps (default: the time)")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for the page and the JSON of a whole run")
-    options = parser.parse_args()
-    if options.out and options.smoke:
-        parser.error("--out writes the page of a whole run: without --smoke")
-    return options
+def _play(where: Ground, options: Namespace, notify: Notify) -> dict[str, Any]:
+    settings = kills_settings(where)
+    with enforcing(settings):
+        return under_kills(where, settings, SMOKE if options.smoke else FULL, options.seed, notify)
 
 
 def kills_settings(where: Ground) -> Settings:
@@ -89,17 +56,10 @@ def kills_settings(where: Ground) -> Settings:
     return settings.model_copy(update={"repeats": repeats})
 
 
-def under_kills(
-    where: Ground, settings: Settings, size: Size, seed: int, notify: Callable[[str], None]
-) -> dict[str, Any]:
+def under_kills(where: Ground, settings: Settings, size: Size, seed: int, notify: Notify) -> dict[str, Any]:
     """Kill and restart a gateway while clients change topics through it, and return what happened and what is wrong.
 
-    Args:
-        where: The broker.
-        settings: A deployment whose job is running.
-        size: The kills.
-        seed: The seed of their times, and of the clients' steps.
-        notify: Takes a line of progress.
+    The job of the deployment is running; `seed` is that of the kills' times, and of the clients' steps.
     """
     write_record(settings, QuotaRecord(QuotaEntity(None), _RATE))
     chance, log = random.Random(seed), where.folder / "killed-gateway.log"
@@ -153,4 +113,4 @@ def _results(report: Report, size: Size, seed: int) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main()
+    run("gateway-kills", _play, PAGE, has_seed=True)

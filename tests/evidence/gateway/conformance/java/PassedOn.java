@@ -52,7 +52,7 @@ final class PassedOn {
     }
 
     void run(Observer observer) throws Exception {
-        String group = side.topic("group");
+        String group = side.topic("passed-on-group");
         ConfigResource config = new ConfigResource(ConfigResource.Type.TOPIC, topic);
         AclBinding acl = new AclBinding(new ResourcePattern(ResourceType.TOPIC, topic, PatternType.LITERAL),
             new AccessControlEntry("User:nobody", "*", AclOperation.READ, AclPermissionType.ALLOW));
@@ -133,7 +133,7 @@ final class PassedOn {
     }
 
     private Collection<String> own(Collection<String> names) {
-        return new TreeSet<>(names.stream().filter(each -> each.startsWith(side.topic(""))).toList());
+        return new TreeSet<>(names.stream().filter(each -> each.startsWith(topic)).toList());
     }
 
     private String produced(Map<String, String> more) throws Exception {
