@@ -2,29 +2,27 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 
 from quota.wire.api_keys import ApiKey
+from tests.evidence.gateway.conformance.answers import ask, ask_at_once
 from tests.evidence.gateway.conformance.observation import Observation
 from tests.evidence.gateway.conformance.program import Difference, Program, on_both
-from tests.evidence.gateway.conformance.requests import (
+from tests.evidence.gateway.conformance.sides import Side, Sides
+from tests.evidence.gateway.ground import password_of
+from tests.evidence.gateway.requests import (
     CREATE,
     DELETE,
     GROW,
-    METADATA,
-    METADATA_VERSION,
     NO_ID,
     Request,
-    ask,
-    ask_at_once,
     create,
     delete,
     grow,
     metadata,
     new_topic,
 )
-from tests.evidence.gateway.conformance.sides import Side, Sides
-from tests.evidence.gateway.ground import password_of
 from tests.support.wire_client import WireClient
 
 Case = Callable[[WireClient, Side], list[Observation]]
@@ -72,9 +70,7 @@ def _cases(pair: Sides, side: Side) -> list[Callable[[str], list[Observation]]]:
     """Return the cases, each of which authenticates its user."""
     versions = [lambda client, side, each=each: _one_version(client, side, *each) for each in _VERSIONS]
     odd = [
-        lambda client, side, each=each: [
-            ask(client, side, each.step, Request(_ALONE, each.key, each.version, each.message))
-        ]
+        lambda client, side, each=each: [ask(client, side, each.name, replace(each, name=_ALONE))]
         for each in _odd(side)
     ]
 
@@ -119,7 +115,7 @@ def _one_version(client: WireClient, side: Side, key: int, version: int) -> list
 
 def _by_id(client: WireClient, side: Side) -> list[Observation]:
     a, b = side.topic("raw-by-id-a"), side.topic("raw-by-id-b")
-    known = client.call(METADATA, METADATA_VERSION, metadata("", a, b).message)
+    known = metadata("", a, b).call(client)
     ids = {topic["name"]: topic["topicId"] for topic in known["topics"]}
     requests = (
         delete(_OVERDRAWN, 6, ids=[ids[a]]),

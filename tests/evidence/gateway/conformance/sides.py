@@ -25,8 +25,9 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.settings import Settings
 from tests.evidence.gateway.ground import WINDOW_NUM, Ground, password_of
+from tests.evidence.gateway.requests import new_topic
 from tests.support.gateway import Gateway
-from tests.support.users import add_scram_users
+from tests.support.users import add_scram_users, allow
 from tests.support.waiting import until
 
 RATE = 1.0
@@ -37,11 +38,13 @@ NUMBERED = 100
 CLIENT_IDS = ("one", "two")
 """Clients of the user `clients`, who has a quota for each of them."""
 
+_ALLOWED = {"TOPIC": "*", "GROUP": "*", "TRANSACTIONAL_ID": "*", "BROKER": "kafka-cluster"}
+"""What everyone may use, by kind."""
 _DIRECT, _GATEWAY = "direct", "gateway"
 _SECONDS = 30
 _WARM_SECONDS = 120
 _WARM_UPS = 4
-_ALTER_CLIENT_QUOTAS, _CREATE_TOPICS = 49, 19
+_ALTER_CLIENT_QUOTAS = 49
 _TIMED_OUT = 7
 
 
@@ -138,21 +141,14 @@ def _check(query: StreamingQuery, gateway: Gateway) -> None:
 
 def _add_users(pair: Sides) -> None:
     """Grant all users everything except what the denied one must not do, and create the users for SCRAM."""
-    cluster = (ResourceType.BROKER, "kafka-cluster")
-    kinds = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID)
-    allowed = [
-        (resource, "*", AclOperation.ALL, AclPermissionType.ALLOW) for resource in (*((k, "*") for k in kinds), cluster)
-    ]
+    allow(pair.admin, "*", [(kind, name, "LITERAL", "ALL") for kind, name in _ALLOWED.items()])
     denied = [
-        (resource, side.user("denied"), AclOperation.CREATE, AclPermissionType.DENY)
+        AclBinding(ResourceType[kind], _ALLOWED[kind], ResourcePatternType.LITERAL, *rest)
         for side in pair.both
-        for resource in ((ResourceType.TOPIC, "*"), cluster)
+        for kind in ("TOPIC", "BROKER")
+        for rest in [(f"User:{side.user('denied')}", "*", AclOperation.CREATE, AclPermissionType.DENY)]
     ]
-    bindings = [
-        AclBinding(*resource, ResourcePatternType.LITERAL, f"User:{user}", "*", operation, permission)
-        for resource, user, operation, permission in (*allowed, *denied)
-    ]
-    for future in pair.admin.create_acls(bindings).values():
+    for future in pair.admin.create_acls(denied).values():
         future.result(_SECONDS)
     scram = [side.user("scram") for side in pair.both]
     add_scram_users(pair.admin, ScramMechanism.SCRAM_SHA_256, {user: f"{user}-scram" for user in scram})
@@ -192,8 +188,8 @@ def _warm_up(pair: Sides) -> None:
         with pair.ground.connect(side.port) as client:
             client.authenticate(user, password_of(user))
             while decided < WINDOW_NUM:
-                topic = {"name": side.topic(f"warm-{number}-{decided}"), "numPartitions": 1, "replicationFactor": 1}
-                answer = client.call(_CREATE_TOPICS, 5, {"topics": [topic], "timeoutMs": 30_000, "validateOnly": False})
+                topic = new_topic(side.topic(f"warm-{number}-{decided}"), 1)
+                answer = create("warm-up", 5, topic).call(client)
                 (result,) = answer["topics"]
                 decided += not result["errorCode"]
                 if result["errorCode"] and (result["errorCode"] != _TIMED_OUT or time.monotonic() > deadline):

@@ -7,8 +7,9 @@ from statistics import median
 
 from quota.errors import MutationQuotaError
 from quota.wire.api_keys import ApiKey
-from tests.evidence.gateway.cost.routes import DIRECT, Request, Route, Row, take_turns
+from tests.evidence.gateway.cost.routes import DIRECT, Route, Row, take_turns
 from tests.evidence.gateway.cost.size import Size
+from tests.evidence.gateway.requests import METADATA, METADATA_VERSION, Request, create, metadata, new_topic
 from tests.evidence.percentiles import percentile
 from tests.support.waiting import until
 from tests.support.wire_client import WireClient
@@ -23,7 +24,6 @@ PARTITIONS = 12
 _LENGTH = 4
 """Bytes before a response with its length."""
 _CHUNK = 1 << 18
-_METADATA_VERSION, _CREATE_VERSION = 12, 7
 _TIMEOUT_MS = 120_000
 _AT_ONCE = 50
 
@@ -31,10 +31,9 @@ _AT_ONCE = 50
 def requests(topic: str) -> tuple[Request, ...]:
     """Return the requests whose calls are measured, for a topic that exists."""
     asked = {"name": topic, "partitions": [{"partitionIndex": 0, "currentLeaderEpoch": -1, "timestamp": -1}]}
-    topics = [{"name": topic, "topicId": bytes(16)}]
     return (
         Request("ApiVersions", ApiKey.API_VERSIONS, 4, {"clientSoftwareName": "c", "clientSoftwareVersion": "1"}),
-        Request("Metadata of a topic", ApiKey.METADATA, _METADATA_VERSION, {"topics": topics}),
+        metadata("Metadata of a topic", topic),
         Request("ListOffsets", ApiKey.LIST_OFFSETS, 7, {"replicaId": -1, "topics": [asked]}),
     )
 
@@ -118,19 +117,15 @@ def _rush(clients: list[WireClient], request: Request, in_flight: int, seconds: 
 
 def listings(routes: Sequence[Route], size: Size) -> list[Row]:
     """Measure a call for all topics over each route in turns; they are made before."""
-    request = Request("Metadata", ApiKey.METADATA, _METADATA_VERSION, {"topics": None})
+    request = Request("Metadata", METADATA, METADATA_VERSION, {"topics": None})
     names = [f"listed-{number}" for number in range(size.topics)]
     with routes[0].connect() as client:
         for first in range(0, size.topics, _AT_ONCE):
-            topics = [
-                {"name": name, "numPartitions": PARTITIONS, "replicationFactor": 1}
-                for name in names[first : first + _AT_ONCE]
-            ]
-            client.call(ApiKey.CREATE_TOPICS, _CREATE_VERSION, {"topics": topics, "timeoutMs": _TIMEOUT_MS})
+            topics = [new_topic(name, PARTITIONS) for name in names[first : first + _AT_ONCE]]
+            create("listed", 7, *topics).with_fields(timeoutMs=_TIMEOUT_MS).call(client)
 
         def are_listed() -> bool:
-            answer = client.call(request.key, request.version, request.message)
-            return {*names} <= {topic["name"] for topic in answer["topics"]}
+            return {*names} <= {topic["name"] for topic in request.call(client)["topics"]}
 
         until(are_listed, _TIMEOUT_MS / 1000)
     return [

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from statistics import median
 
-from tests.evidence.gateway.cost.routes import Meter, Request, Route, Row
+from tests.evidence.gateway.cost.routes import Meter, Route, Row
 from tests.evidence.gateway.cost.size import Size
 from tests.evidence.gateway.ground import ADMIN, password_of
+from tests.evidence.gateway.requests import Request
 from tests.support.wire_client import WireClient
 
 _AT_ONCE = 50
@@ -26,7 +27,7 @@ def idle_connections(route: Route, request: Request, size: Size, *, authenticate
         memory_before, cpu, begun = meter.memory(), meter.cpu_seconds(), time.monotonic()
         with _opened(route, count, authenticates=authenticates) as clients:
             for client in clients:
-                client.call(request.key, request.version, request.message)
+                request.call(client)
             opened_in = time.monotonic() - begun
             opening_cpu = meter.cpu_seconds() - cpu
             _settle(meter)

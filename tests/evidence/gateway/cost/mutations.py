@@ -15,20 +15,17 @@ from jobs.background import background
 from quota.errors import MutationQuotaError
 from quota.kafka.reading import make_consumer, offset_range, topic_partitions
 from quota.settings import Settings
-from quota.wire.api_keys import ApiKey
 from tests.evidence.gateway.cost.routes import Routes, Row
 from tests.evidence.gateway.cost.size import Size
+from tests.evidence.gateway.requests import Request, create, delete, metadata, new_topic
 from tests.support.gateway import StandIn
 from tests.support.waiting import until
-from tests.support.wire_client import Message, WireClient
+from tests.support.wire_client import WireClient
 
 COUNTS = (1, 50)
 """Numbers of topics of a request, each of one partition."""
 
-_CREATE_VERSION, _DELETE_VERSION, _METADATA_VERSION = 7, 6, 12
 _SECONDS = 60.0
-_TIMEOUT_MS = 30_000
-_NO_ID = bytes(16)
 
 
 def mutations(routes: Routes, settings: Settings, size: Size) -> list[Row]:
@@ -42,10 +39,10 @@ def _of_topics(routes: Routes, decisions: "_Decisions", count: int, size: Size) 
     with routes.direct.connect() as direct, routes.rewriting.connect() as through:
         for number in range(size.mutations_warm_up + size.mutations):
             own, other = ([f"{way}-{count}-{number}-{each}" for each in range(count)] for way in ("direct", "through"))
-            for kind, call in (("create", _create), ("delete", _delete)):
-                alone = call(direct, own)
+            for kind, request in (("create", _create), ("delete", _delete)):
+                alone = _seconds(direct, request(own))
                 cpu = routes.rewriting.cpu_seconds()
-                whole = call(through, other)
+                whole = _seconds(through, request(other))
                 cpu = routes.rewriting.cpu_seconds() - cpu
                 decision = decisions.next_seconds()
                 if number >= size.mutations_warm_up:
@@ -65,30 +62,26 @@ def _of_topics(routes: Routes, decisions: "_Decisions", count: int, size: Size) 
         }
 
 
-def _create(client: WireClient, names: list[str]) -> float:
-    topics = [{"name": name, "numPartitions": 1, "replicationFactor": 1} for name in names]
-    return _timed(client, ApiKey.CREATE_TOPICS, _CREATE_VERSION, {"topics": topics, "timeoutMs": _TIMEOUT_MS})
+def _create(names: list[str]) -> Request:
+    return create("create", 7, *(new_topic(name, 1) for name in names))
 
 
-def _delete(client: WireClient, names: list[str]) -> float:
-    topics = [{"name": name, "topicId": _NO_ID} for name in names]
-    return _timed(client, ApiKey.DELETE_TOPICS, _DELETE_VERSION, {"topics": topics, "timeoutMs": _TIMEOUT_MS})
+def _delete(names: list[str]) -> Request:
+    return delete("delete", 6, *names)
 
 
 def _are_listed(client: WireClient, names: list[str]) -> bool:
     """Return whether the broker lists topics that were created, so that deletes find them as on a quiet cluster."""
-    topics = [{"name": name, "topicId": _NO_ID} for name in names]
-    listed = client.call(ApiKey.METADATA, _METADATA_VERSION, {"topics": topics})["topics"]
-    return not any(topic["errorCode"] for topic in listed)
+    return not any(topic["errorCode"] for topic in metadata("", *names).call(client)["topics"])
 
 
-def _timed(client: WireClient, key: ApiKey, version: int, message: Message) -> float:
+def _seconds(client: WireClient, request: Request) -> float:
     begun = time.perf_counter()
-    answer = client.call(key, version, message)
+    answer = request.call(client)
     took = time.perf_counter() - begun
     failed = [each for each in answer.get("topics", answer.get("responses")) if each["errorCode"]]
     if failed:
-        raise MutationQuotaError(f"{key.name}: {failed[0]}")
+        raise MutationQuotaError(f"{request.name}: {failed[0]}")
     return took
 
 

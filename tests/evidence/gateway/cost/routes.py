@@ -1,7 +1,7 @@
 """The routes of a measurement: to the broker, and through gateways whose processor time and memory are measured."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 from jobs.sandbox.broker import HOST
 from quota.settings import Settings
 from tests.evidence.gateway.ground import Ground
+from tests.evidence.gateway.requests import Request
 from tests.support.wire_client import WireClient
 
 DIRECT = "direct"
@@ -45,20 +46,6 @@ class Meter:
         lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
         (found,) = [line.split()[1] for line in lines if line.startswith(f"{name}:")]
         return int(found) * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A request whose call is measured."""
-
-    name: str
-    key: int
-    version: int
-    message: Mapping[str, Any]
-
-    def frame(self, client: WireClient) -> bytes:
-        """Return the frame of the request."""
-        return client.request(self.key, self.version, self.message)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ from confluent_kafka import Producer
 from jobs.sandbox.broker import HOST
 from quota.errors import MutationQuotaError
 from quota.wire.api_keys import ApiKey
-from tests.evidence.gateway.cost.routes import Request, Route, Row, take_turns
+from tests.evidence.gateway.cost.routes import Route, Row, take_turns
 from tests.evidence.gateway.cost.size import Size
 from tests.evidence.gateway.ground import Ground
+from tests.evidence.gateway.requests import Request
 from tests.support.clients import QUIET
 
 BATCH_BYTES = 1_000_000
