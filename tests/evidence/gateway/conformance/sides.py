@@ -142,11 +142,11 @@ def _check(query: StreamingQuery, gateway: Gateway) -> None:
 def _add_users(pair: Sides) -> None:
     """Grant all users everything except what the denied one must not do, and create the users for SCRAM."""
     allow(pair.admin, "*", [(kind, name, "LITERAL", "ALL") for kind, name in _ALLOWED.items()])
+    creation = AclOperation.CREATE, AclPermissionType.DENY
     denied = [
-        AclBinding(ResourceType[kind], _ALLOWED[kind], ResourcePatternType.LITERAL, *rest)
-        for side in pair.both
+        AclBinding(ResourceType[kind], _ALLOWED[kind], ResourcePatternType.LITERAL, f"User:{user}", "*", *creation)
+        for user in (side.user("denied") for side in pair.both)
         for kind in ("TOPIC", "BROKER")
-        for rest in [(f"User:{side.user('denied')}", "*", AclOperation.CREATE, AclPermissionType.DENY)]
     ]
     for future in pair.admin.create_acls(denied).values():
         future.result(_SECONDS)
