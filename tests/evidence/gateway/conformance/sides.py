@@ -183,7 +183,7 @@ def _warm_up(pair: Sides) -> None:
     """
     deadline = time.monotonic() + _WARM_SECONDS
 
-    def create(side: Side, number: int) -> None:
+    def warm(side: Side, number: int) -> None:
         user, decided = side.user(NUMBERED - 1 - number), 0
         with pair.ground.connect(side.port) as client:
             client.authenticate(user, password_of(user))
@@ -197,4 +197,4 @@ def _warm_up(pair: Sides) -> None:
                 pair.check()
 
     with ThreadPoolExecutor(2 * _WARM_UPS) as pool:
-        list(pool.map(create, pair.both * _WARM_UPS, [number // 2 for number in range(2 * _WARM_UPS)]))
+        list(pool.map(warm, pair.both * _WARM_UPS, [number // 2 for number in range(2 * _WARM_UPS)]))

@@ -30,8 +30,9 @@ def measure(where: Ground, size: Size, notify: Notify) -> dict[str, Any]:
     before = load()
     notify("starting three gateways")
     settings = where.deployment("cost")
+    admin = where.admin
     with routes(where, settings) as ways:
-        for future in where.admin.create_topics([NewTopic(_TOPIC, 1), NewTopic(_LARGE, size.batches)]).values():
+        for future in admin.create_topics([NewTopic(_TOPIC, 1), NewTopic(_LARGE, size.batches)]).values():
             future.result()
         calls = requests(_TOPIC)
         notify("calls, one at a time")

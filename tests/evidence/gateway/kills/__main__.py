@@ -18,6 +18,7 @@ from tests.evidence.gateway.ground import Ground, enforcing
 from tests.evidence.gateway.kills.clients import LIMIT_MS, Client
 from tests.evidence.gateway.kills.verdict import Report, check
 from tests.support.gateway import protocol, start_gateway
+from tests.support.waiting import until
 
 PAGE = Path(__file__).with_name("page.md.in")
 REPEATS_SECONDS = 600.0
@@ -26,6 +27,8 @@ REPEATS_SECONDS = 600.0
 _RATE = 8.0
 _CLIENTS = 6
 _CLIENT_SECONDS = 120
+_FIRST_SECONDS = 120
+"""Time for the job's first decision."""
 _PACKAGES = ("pyspark", "delta-spark", "confluent-kafka")
 
 
@@ -40,7 +43,7 @@ class Size:
 
 
 FULL = Size(50)
-SMOKE = Size(4, (0.3, 1.5))
+SMOKE = Size(4, (0.5, 2.0))
 
 
 def _play(where: Ground, options: Namespace, notify: Notify) -> dict[str, Any]:
@@ -69,6 +72,7 @@ def under_kills(where: Ground, settings: Settings, size: Size, seed: int, notify
     try:
         for client in clients:
             client.start()
+        until(lambda: any(client.tally.steps for client in clients), _FIRST_SECONDS)
         for number in range(size.kills):
             time.sleep(chance.uniform(*size.between))
             gateway.process.kill()
