@@ -25,7 +25,7 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.settings import Settings
 from tests.evidence.gateway.ground import WINDOW_NUM, Ground, password_of
-from tests.evidence.gateway.requests import new_topic
+from tests.evidence.gateway.requests import create, new_topic
 from tests.support.gateway import Gateway
 from tests.support.users import add_scram_users, allow
 from tests.support.waiting import until
