@@ -32,9 +32,15 @@ def results(
         },
         "missing": dict(missing),
         "kafka": kafka,
-        "observed": {_key(program): [_row(row) for row in own] for program, own in rows},
+        "observed": {_key(program): [_row(row) for row in _by_case(own)] for program, own in rows},
         "on": machine() | {"load": load()},
     }
+
+
+def _by_case(rows: Sequence[Row]) -> list[Row]:
+    """Return rows with those of a case together; a program may play several at once."""
+    cases = [row.case for row in rows]
+    return sorted(rows, key=lambda row: cases.index(row.case))
 
 
 def _key(program: Program) -> str:

@@ -13,6 +13,8 @@ final class TopicCommandCases {
     /** {} is the prefix of the side. A bucket holds 3, so 11 partitions overdraw it by 8 s. */
     private static final Map<String, List<String>> CASES = new LinkedHashMap<>();
 
+    private static final ThreadLocal<Result> RESULT = new ThreadLocal<>();
+
     static {
         CASES.put("create", List.of(
             "--create --topic {}sh-a --partitions 11",
@@ -39,7 +41,8 @@ final class TopicCommandCases {
         System.setOut(Output.OUT.shared());
         System.setErr(Output.ERRORS.shared());
         Exit.setExitProcedure((code, message) -> {
-            throw new Exited(code);
+            RESULT.get().end(code);
+            throw new Exited();
         });
     }
 
@@ -60,18 +63,38 @@ final class TopicCommandCases {
         String words = command.replace("{}", side.topic(""));
         String all = "--bootstrap-server " + side.address() + " --command-config " + config + " " + words;
         double sent = Observer.now();
-        Output.OUT.begin();
-        Output.ERRORS.begin();
-        int code = 0;
+        Result result = new Result();
+        RESULT.set(result);
         try {
             TopicCommand.main(all.split(" "));
         } catch (Exited exited) {
-            code = exited.code;
+            // as each command does
         }
-        String output = Output.OUT.end();
-        String errors = Output.ERRORS.end();
-        String first = (output.isEmpty() ? errors : output).lines().findFirst().orElse("nothing");
-        observer.add(command.replace("{}", ""), "exit " + code + ": " + first, sent, null, output + "\n" + errors);
+        Output.OUT.leave();
+        Output.ERRORS.leave();
+        String first = (result.output.isEmpty() ? result.errors : result.output).lines().findFirst().orElse("nothing");
+        observer.add(command.replace("{}", ""), "exit " + result.code + ": " + first, sent, null,
+            result.output + "\n" + result.errors);
+    }
+
+    /** The exit code of a command and its output until then: it catches the error by which it is ended here. */
+    private static final class Result {
+        private Integer code;
+        private String output;
+        private String errors;
+
+        Result() {
+            Output.OUT.begin();
+            Output.ERRORS.begin();
+        }
+
+        void end(int exitCode) {
+            if (code == null) {
+                code = exitCode;
+                output = Output.OUT.written();
+                errors = Output.ERRORS.written();
+            }
+        }
     }
 
     /** A stream of which each case, with the threads that it starts, has its own. */
@@ -109,19 +132,16 @@ final class TopicCommandCases {
         }
 
         /** What was written since the beginning, without ids and times. */
-        String end() {
-            String text = own.get().toString();
+        String written() {
+            return own.get().toString().replaceAll("TopicId: \\S+", "TopicId: ID").replaceAll("[0-9]{8,}", "N").strip();
+        }
+
+        void leave() {
             own.remove();
-            return text.replaceAll("TopicId: \\S+", "TopicId: ID").replaceAll("[0-9]{8,}", "N").strip();
         }
     }
 
     private static final class Exited extends Error {
         private static final long serialVersionUID = 1L;
-        private final int code;
-
-        Exited(int code) {
-            this.code = code;
-        }
     }
 }
