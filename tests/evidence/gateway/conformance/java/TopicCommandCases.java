@@ -41,7 +41,9 @@ final class TopicCommandCases {
         System.setOut(Output.OUT.shared());
         System.setErr(Output.ERRORS.shared());
         Exit.setExitProcedure((code, message) -> {
-            RESULT.get().end(code);
+            if (RESULT.get() != null) {
+                RESULT.get().end(code);
+            }
             throw new Exited();
         });
     }
