@@ -40,6 +40,8 @@ def requests(topic: str) -> tuple[Request, ...]:
 
 def latencies(routes: Sequence[Route], request: Request, size: Size) -> list[Row]:
     """Measure a call over each route, one call at a time and the routes in turns."""
+    for route in routes:
+        route.check(request)
     clients = [route.connect() for route in routes]
     frames = [request.frame(client) for client in clients]
     times: list[list[float]] = [[] for _ in routes]
@@ -135,5 +137,5 @@ def listings(routes: Sequence[Route], size: Size) -> list[Row]:
             "p50_ms": median(turn.took for turn in turns) * 1e3,
             "cpu_ms": median(turn.cpu for turn in turns) * 1e3 if route.meter else None,
         }
-        for route, turns in take_turns(routes, request, size.listings, 0)
+        for route, turns in take_turns(routes, request, size.listings)
     ]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.sandbox.broker import HOST
+from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from tests.evidence.gateway.ground import Ground
 from tests.evidence.gateway.requests import Request
@@ -62,6 +63,16 @@ class Route:
         """Connect to the broker."""
         return self.ground.connect(self.port)
 
+    def check(self, request: Request) -> None:
+        """Send a request, whose response must not have an error: otherwise there is nothing to measure.
+
+        Raises:
+            MutationQuotaError: It has.
+        """
+        with self.connect() as client:
+            if failed := set(_error_codes(request.call(client))) - {0}:
+                raise MutationQuotaError(f"{request.name}, {self.name}: {failed}")
+
     def cpu_seconds(self) -> float:
         """Return the processor time that the gateway has taken; 0 for a direct connection."""
         return self.meter.cpu_seconds() if self.meter else 0.0
@@ -80,16 +91,24 @@ class Turn:
     """Size of the request or the response, whichever is larger."""
 
 
-def take_turns(
-    routes: Sequence[Route], request: Request, rounds: int, warm_up: int
-) -> Iterator[tuple[Route, Sequence[Turn]]]:
-    """Send a request over each route in turns, on a connection of its own; the first rounds do not count."""
+def _error_codes(message: object) -> Iterator[int]:
+    if isinstance(message, dict):
+        if "errorCode" in message:
+            yield message["errorCode"]
+        message = list(message.values())
+    if isinstance(message, list):
+        for part in message:
+            yield from _error_codes(part)
+
+
+def take_turns(routes: Sequence[Route], request: Request, rounds: int) -> Iterator[tuple[Route, Sequence[Turn]]]:
+    """Send a request over each route in turns, on a connection of its own; the first one checks and does not count."""
+    for route in routes:
+        route.check(request)
     turns: list[list[Turn]] = [[] for _ in routes]
-    for number in range(warm_up + rounds):
+    for _ in range(rounds):
         for route, own in zip(routes, turns, strict=True):
-            turn = _turn(route, request)
-            if number >= warm_up:
-                own.append(turn)
+            own.append(_turn(route, request))
     yield from zip(routes, turns, strict=True)
 
 

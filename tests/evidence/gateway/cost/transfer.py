@@ -35,7 +35,7 @@ def transfers(routes: Sequence[Route], topic: str, size: Size) -> Iterator[Row]:
     fetch = Request("fetch", ApiKey.FETCH, _FETCH_VERSION, _fetch(topic, size.batches))
     megabytes = size.batches * BATCH_BYTES / 1e6
     for request in (produce, fetch):
-        for route, turns in take_turns(routes, request, size.transfers, 1):
+        for route, turns in take_turns(routes, request, size.transfers):
             if min(turn.moved for turn in turns) < size.batches * BATCH_BYTES:
                 raise MutationQuotaError(f"{route.name}: a {request.name} did not move {megabytes:.0f} MB")
             yield {
