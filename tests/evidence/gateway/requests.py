@@ -58,11 +58,13 @@ def delete(name: str, version: int, *names: str, ids: Sequence[bytes] = ()) -> R
     """Return a DeleteTopics request, by names and, in version 6, by ids."""
     if version <= _LAST_BY_NAMES:
         return Request(name, DELETE, version, {"topicNames": list(names), "timeoutMs": TIMEOUT_MS})
-    topics = [{"name": each, "topicId": NO_ID} for each in names] + [{"name": None, "topicId": each} for each in ids]
+    topics = [{"name": topic, "topicId": NO_ID} for topic in names] + [
+        {"name": None, "topicId": topic_id} for topic_id in ids
+    ]
     return Request(name, DELETE, version, {"topics": topics, "timeoutMs": TIMEOUT_MS})
 
 
 def metadata(name: str, *names: str, auto_create: bool = False) -> Request:
     """Return a Metadata request; without names it requests no topic."""
-    topics = [{"name": each, "topicId": NO_ID} for each in names]
+    topics = [{"name": topic, "topicId": NO_ID} for topic in names]
     return Request(name, METADATA, METADATA_VERSION, {"topics": topics, "allowAutoTopicCreation": auto_create})

@@ -45,10 +45,10 @@ _SECONDS = 30
 def _play(where: Ground, options: Namespace, notify: Notify) -> dict[str, Any]:
     settings = conformance_settings(where)
     with enforcing(settings) as query, sides(where, settings, query) as pair:
-        found = play_all(pair, PROGRAMS, settings, notify, SMOKE_SLOW if options.smoke else 1.0)
+        outcome = play_all(pair, PROGRAMS, settings, notify, SMOKE_SLOW if options.smoke else 1.0)
     if options.out:
-        found["wrong"] += [f"{name}: {why}" for name, why in found["missing"].items()]
-    return found
+        outcome["wrong"] += [f"{name}: {why}" for name, why in outcome["missing"].items()]
+    return outcome
 
 
 def play_all(
@@ -64,22 +64,26 @@ def play_all(
     missing = {STREAMS.name: "kafka-streams is not installed; `make clients` does it"} if not has_streams() else {}
     playing = [program for program in programs if program.name not in missing]
     pair.create_topics({name: count for program in playing for name, count in program.topics.items()})
-    firsts = {program.name: sum(each.users for each in playing[:number]) for number, program in enumerate(playing)}
+    firsts = {
+        program.name: sum(earlier.users for earlier in playing[:number]) for number, program in enumerate(playing)
+    }
     notify(f"playing {', '.join(firsts)}")
-    found: dict[str, Observations] = {}
+    observations: dict[str, Observations] = {}
     with ThreadPoolExecutor(len(playing) + 1) as pool:
         mains = {program.main: firsts[program.name] for program in playing if program.main}
         in_java = pool.submit(played_in_java, pair, mains)
-        others = {each.name: pool.submit(each.play, pair, firsts[each.name]) for each in playing if each.play}
+        others = {
+            program.name: pool.submit(program.play, pair, firsts[program.name]) for program in playing if program.play
+        }
         for name, future in others.items():
             try:
-                found[name] = future.result()
+                observations[name] = future.result()
             except Unavailable as error:
                 missing[name] = str(error)
-        found |= {each.name: in_java.result()[each.main] for each in playing if each.main}
+        observations |= {program.name: in_java.result()[program.main] for program in playing if program.main}
     pair.check()
-    played = [program for program in playing if program.name in found]
-    rows = [(program, list(compare(program, *found[program.name], slow))) for program in played]
+    played = [program for program in playing if program.name in observations]
+    rows = [(program, list(compare(program, *observations[program.name], slow))) for program in played]
     notify("comparing the topics")
     rows.append((_ALL, list(compare(_ALL, *_topics_at_the_end(pair, played)))))
     return results(rows, missing, _decisions(pair, settings), protocol().version)

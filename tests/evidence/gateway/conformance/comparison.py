@@ -41,8 +41,8 @@ def compare(
 
     `slow` is a factor for the program's tolerances, for a busy machine.
     """
-    theirs = {(each.case, each.step): each for each in direct}
-    ours = {(each.case, each.step): each for each in gateway}
+    theirs = {(observation.case, observation.step): observation for observation in direct}
+    ours = {(observation.case, observation.step): observation for observation in gateway}
     for key in dict.fromkeys([*theirs, *ours]):
         one, other = theirs.get(key), ours.get(key)
         difference = program.differences.get(key)
@@ -52,7 +52,7 @@ def compare(
             )
             continue
         first, first_other = _first(direct, key[0]), _first(gateway, key[0])
-        number = [each.step for each in direct if each.case == key[0]].index(key[1])
+        number = [observation.step for observation in direct if observation.case == key[0]].index(key[1])
         ended, ended_other = (max(0.0, end) for end in (one.received - first.sent, other.received - first_other.sent))
         mismatch = _seen(one, other, difference)
         if difference is None and not mismatch:
@@ -64,8 +64,8 @@ def compare(
 
 def _first(observations: Sequence[Observation], case: str) -> Observation:
     """Return a case's first observation that may be charged."""
-    found = [each for each in observations if each.case == case]
-    return min(found, key=lambda each: (each.step == CONNECT, each.sent))
+    observed = [observation for observation in observations if observation.case == case]
+    return min(observed, key=lambda observation: (observation.step == CONNECT, observation.sent))
 
 
 def _seen(direct: Observation, gateway: Observation, difference: Difference | None) -> str:

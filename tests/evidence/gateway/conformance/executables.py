@@ -52,10 +52,10 @@ def played_in_java(pair: Sides, firsts: Mapping[str, int]) -> dict[str, Observat
     java = ["java", *JVM_OPTIONS.split(), "-Xmx256m", f"-Dlog4j2.configurationFile={folder}/log4j2.properties"]
     addresses = (pair.direct.address, pair.gateway.address)
     programs = [f"{main}={first}" for main, first in firsts.items()]
-    found = observed("java", [*java, "-cp", f"{folder}:{jars}", "Clients", str(folder), *addresses, *programs])
+    lines = observed("java", [*java, "-cp", f"{folder}:{jars}", "Clients", str(folder), *addresses, *programs])
     return {
         main: tuple(
-            [_observation(side, line) for line in found if (line["program"], line["side"]) == (main, side.name)]
+            [_observation(side, line) for line in lines if (line["program"], line["side"]) == (main, side.name)]
             for side in pair.both
         )
         for main in firsts

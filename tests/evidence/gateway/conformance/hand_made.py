@@ -68,10 +68,10 @@ DIFFERENCES = {
 
 def _cases(pair: Sides, side: Side) -> list[Callable[[str], list[Observation]]]:
     """Return the cases, each of which authenticates its user."""
-    versions = [lambda client, side, each=each: _one_version(client, side, *each) for each in _VERSIONS]
+    versions = [lambda client, side, request=request: _one_version(client, side, *request) for request in _VERSIONS]
     odd = [
-        lambda client, side, each=each: [ask(client, side, each.name, replace(each, name=_ALONE))]
-        for each in _odd(side)
+        lambda client, side, request=request: [ask(client, side, request.name, replace(request, name=_ALONE))]
+        for request in _odd(side)
     ]
 
     def authenticated(case: Case) -> Callable[[str], list[Observation]]:
@@ -195,11 +195,11 @@ def _offered(client: WireClient, _: Side) -> list[Observation]:
     sent = time.monotonic() * 1000
     answer = client.call(ApiKey.API_VERSIONS, 4, {"clientSoftwareName": "proof", "clientSoftwareVersion": "1"})
     received = time.monotonic() * 1000
-    offered = {each["apiKey"]: f"{each['minVersion']} to {each['maxVersion']}" for each in answer["apiKeys"]}
+    offered = {api["apiKey"]: f"{api['minVersion']} to {api['maxVersion']}" for api in answer["apiKeys"]}
     seen = {name: (offered.pop(key, "not offered"), "") for key, name in _OFFERS.items()}
     others = ", ".join(f"{key}: {versions}" for key, versions in sorted(offered.items()))
     seen["all others"] = f"{len(offered)} APIs", others
-    features = {each["name"]: each["maxVersionLevel"] for each in answer["finalizedFeatures"]}
+    features = {feature["name"]: feature["maxVersionLevel"] for feature in answer["finalizedFeatures"]}
     seen["transaction.version"] = str(features.pop("transaction.version", None)), ""
     seen["other features"] = ", ".join(f"{name} {level}" for name, level in sorted(features.items())), ""
     return [Observation(_OFFERED, name, text, sent, received, None, detail) for name, (text, detail) in seen.items()]

@@ -63,11 +63,11 @@ def on_both(
     """Return a program's `play` that runs all cases of both sides at once, each with the name of its own user."""
 
     def play(pair: Sides, first: int) -> Observations:
-        found = [cases(pair, side) for side in pair.both]
-        with ThreadPoolExecutor(sum(map(len, found))) as pool:
+        played = [cases(pair, side) for side in pair.both]
+        with ThreadPoolExecutor(sum(map(len, played))) as pool:
             running = [
                 [pool.submit(case, side.user(first + number)) for number, case in enumerate(own)]
-                for side, own in zip(pair.both, found, strict=True)
+                for side, own in zip(pair.both, played, strict=True)
             ]
             direct, gateway = ([seen for case in own for seen in case.result()] for own in running)
         return direct, gateway

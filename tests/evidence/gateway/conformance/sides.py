@@ -101,14 +101,14 @@ class Sides:
     def create_topics(self, topics: dict[str, int]) -> None:
         """Create topics on both sides, given their numbers of partitions; return once brokers know them."""
         wanted = {side.topic(name): count for side in self.both for name, count in topics.items()}
-        for future in self.admin.create_topics([NewTopic(*each) for each in wanted.items()]).values():
+        for future in self.admin.create_topics([NewTopic(*topic) for topic in wanted.items()]).values():
             future.result(_SECONDS)
         until(lambda: wanted.keys() <= self.admin.list_topics(timeout=_SECONDS).topics.keys(), _SECONDS)
 
     def topics_of(self, side: Side) -> dict[str, int]:
         """Return the partitions of a side's topics, by their names without the side's prefix."""
-        found = self.admin.list_topics(timeout=_SECONDS).topics
-        own = {name: len(topic.partitions) for name, topic in found.items() if name.startswith(side.topic(""))}
+        topics = self.admin.list_topics(timeout=_SECONDS).topics
+        own = {name: len(topic.partitions) for name, topic in topics.items() if name.startswith(side.topic(""))}
         return {side.plain(name): own[name] for name in sorted(own)}
 
 

@@ -36,9 +36,9 @@ def measure(where: Ground, size: Size, notify: Notify) -> dict[str, Any]:
             future.result()
         calls = requests(_TOPIC)
         notify("calls, one at a time")
-        single = [row for each in calls for row in latencies(ways.plain, each, size)]
+        single = [row for request in calls for row in latencies(ways.plain, request, size)]
         notify("calls, many at once")
-        many = [row for each in calls for row in throughput(ways.plain, each, size)]
+        many = [row for request in calls for row in throughput(ways.plain, request, size)]
         notify("produce and fetch")
         moved = list(transfers(ways.plain, _LARGE, size))
         notify("idle connections")

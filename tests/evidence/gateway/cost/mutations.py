@@ -79,7 +79,7 @@ def _seconds(client: WireClient, request: Request) -> float:
     begun = time.perf_counter()
     answer = request.call(client)
     took = time.perf_counter() - begun
-    failed = [each for each in answer.get("topics", answer.get("responses")) if each["errorCode"]]
+    failed = [topic for topic in answer.get("topics", answer.get("responses")) if topic["errorCode"]]
     if failed:
         raise MutationQuotaError(f"{request.name}: {failed[0]}")
     return took

@@ -45,8 +45,8 @@ class Meter:
 
     def _status(self, name: str) -> int:
         lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
-        (found,) = [line.split()[1] for line in lines if line.startswith(f"{name}:")]
-        return int(found) * 1024
+        (kibibytes,) = [line.split()[1] for line in lines if line.startswith(f"{name}:")]
+        return int(kibibytes) * 1024
 
 
 @dataclass(frozen=True, slots=True)
