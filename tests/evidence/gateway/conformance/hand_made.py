@@ -133,7 +133,7 @@ def _pipelined(client: WireClient, side: Side) -> list[Observation]:
         metadata("3 Metadata"),
         create("4 CreateTopics in debt", 7, new_topic(b, 1)),
         metadata("5 Metadata, muted"),
-        grow("6 CreatePartitions, overdrawn by about 6 s", 3, (grown, 7)),
+        grow("6 CreatePartitions, overdrawn by about 4 s", 3, (grown, 5)),
         delete("7 DeleteTopics in debt", 6, deleted),
         metadata("8 Metadata, muted"),
     )
