@@ -128,7 +128,12 @@ STREAMS = Program(
     late_ms=10_000,  # includes the start of the application
 )
 
-CONNECT_WORKER = Program("Kafka Connect", users=1, main="ConnectCase")
+CONNECT_WORKER = Program(
+    "Kafka Connect",
+    users=1,
+    main="ConnectCase",
+    early_ms=3000,  # the first record arrives when the worker's producer has started
+)
 
 FRANZ_GO = Program(
     "franz-go",
