@@ -71,16 +71,10 @@ class Decisions:
         on_decision: Callable[[Decision, float | None], None],
         on_result: Callable[[MutationResult], None] = lambda _: None,
     ) -> None:
-        """Prepare for requests; answers are read after `start`.
+        """Prepare for requests, whose ids get the prefix; answers are read after `start`.
 
-        Args:
-            writer: writes the requests.
-            reader: reads the answers, of which some may be for other programs.
-            topics: the names of the topics.
-            prefix: the prefix of the request ids.
-            on_decision: called once for each decision, with the time that it took [s], or None if nobody waits for it
-                any longer.
-            on_result: called for each result of an applier, which may be for another client.
+        `on_decision` is called once for each decision, with the time that it took [s], or None if nobody waits for it
+        any longer; `on_result` is called for each result of an applier, which may be for another client.
         """
         self._writer = writer
         self._reader = reader

@@ -70,14 +70,7 @@ class Dispatcher:
         self._thread.start()
 
     def call(self, options: CallOptions, names: Sequence[str], find: FindMutations, seconds: float | None) -> Futures:
-        """Start a call, and return a future for each topic.
-
-        Args:
-            options: the operation and its options.
-            names: the names of the topics.
-            find: returns the mutation of each topic; runs on a separate thread.
-            seconds: the time limit; None for that of the settings.
-        """
+        """Start a call, and return a future for each topic; `find` runs on a separate thread."""
         limit = self._time_limit if seconds is None else seconds
         if not 0 < limit <= _MAX_SECONDS:
             raise ValueError(f"request_timeout is {seconds}: expected more than 0 and at most {_MAX_SECONDS} seconds")
