@@ -23,8 +23,7 @@ _MANY_ANSWERS = 1000
 class Work(ABC):
     """The metrics of a job's own work."""
 
-    @abstractmethod
-    def poll(self) -> None:
+    def poll(self) -> None:  # noqa: B027 most have nothing to fetch
         """Update the metrics; called a few times per second on a separate thread."""
 
     @abstractmethod

@@ -11,9 +11,10 @@ from jobs.gateway.encryption import make_encryption
 from jobs.gateway.listeners import plan_listeners
 from jobs.gateway.probe import advertised_addresses
 from jobs.gateway.server import GatewayServer
-from jobs.metrics.gateway import NAME, GatewayMetrics
+from jobs.metrics.families import gateway_families
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.health.gateway import GatewayHealth
+from jobs.metrics.services import ServiceMetrics
 from jobs.services.progress import log_progress
 from jobs.services.stopping import stop_signals
 from jobs.spark.installation import jars_folder
@@ -29,6 +30,8 @@ from quota.wire.protocol import Protocol
 
 _log = logging.getLogger(__name__)
 
+_NAME = "gateway"
+"""The name of the service in the label `query` of the start time."""
 _ID_PREFIX = "gateway-"
 """The prefix of the request ids of all gateways."""
 _LINGER_MS = 1
@@ -41,7 +44,7 @@ def run_gateway(settings: Settings) -> None:
         BadInput: the settings do not fit the cluster; for example, its addresses bypass the gateway.
         ClusterError: a cluster does not respond, or topics do not have the configs that the gateway needs.
     """
-    with stop_signals() as stop, ServiceEndpoint(settings.metrics, NAME) as endpoint:
+    with stop_signals() as stop, ServiceEndpoint(settings.metrics, _NAME) as endpoint:
         serve_gateway(settings, stop, endpoint)
 
 
@@ -93,7 +96,9 @@ async def _serve(settings: Settings, stop: threading.Event, endpoint: ServiceEnd
         with (
             background(lambda end: log_progress(context.stats, end), "progress"),
             endpoint.following(
-                settings, GatewayMetrics(context.stats, lambda: len(decisions)), GatewayHealth(context.stats)
+                settings,
+                ServiceMetrics(_NAME, lambda: gateway_families(context.stats, len(decisions))),
+                GatewayHealth(context.stats),
             ),
         ):
             contact = asyncio.create_task(

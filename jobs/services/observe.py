@@ -6,9 +6,10 @@ from functools import partial
 from pathlib import Path
 
 from jobs.background import background
+from jobs.metrics.families import observer_families
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.health.loops import LoopHealth
-from jobs.metrics.observer import NAME, ObserverMetrics
+from jobs.metrics.services import ServiceMetrics
 from jobs.metrics.stats import FollowStats
 from jobs.observe.following import Follower
 from jobs.observe.tail import check_log
@@ -20,6 +21,9 @@ from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
+
+_NAME = "observe"
+"""The name of the service in the label `query` of the start time."""
 
 
 def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool, once: bool) -> None:
@@ -45,13 +49,13 @@ def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool
     stats = FollowStats()
     # The loop runs only after the positions are read and written.
     health = LoopHealth(stats, lambda: "")
-    with stop_signals() as stop, ServiceEndpoint(settings.metrics, NAME, once=once) as endpoint:
+    with stop_signals() as stop, ServiceEndpoint(settings.metrics, _NAME, once=once) as endpoint:
         prepare_topics(settings, [settings.topics.requests, settings.topics.positions])
         follower = Follower(settings, logs, stats, from_beginning=from_beginning)
         _log.info("running: observe, %s", ", ".join(map(str, logs)))
         with (
             background(lambda end: log_progress(stats, end), "progress"),
-            endpoint.following(settings, ObserverMetrics(stats), health),
+            endpoint.following(settings, ServiceMetrics(_NAME, partial(observer_families, stats)), health),
         ):
             # A log without a position by then was empty at the start.
             again = partial(Follower, settings, logs, stats, from_beginning=True)

@@ -5,11 +5,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import partial
 
 from jobs.background import background
+from jobs.metrics.families import push_families
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.health.loops import LoopHealth
-from jobs.metrics.push import NAME, PushMetrics
+from jobs.metrics.services import ServiceMetrics
 from jobs.metrics.stats import PushStats
 from jobs.services.progress import log_progress
 from jobs.services.stopping import stop_signals
@@ -22,6 +24,9 @@ from quota.timeline.cluster_plan import RateDifference, Wanted, differences, wan
 from quota.timeline.plan import Step
 
 _log = logging.getLogger(__name__)
+
+_NAME = "push"
+"""The name of the service in the label `query` of the start time."""
 
 
 class Repair(Enum):
@@ -60,12 +65,12 @@ def run_push(settings: Settings, cluster: ClusterQuotas, first: Callable[[], Wan
         stats,
         lambda: "" if stats.compared_at is not None else "it has not compared the cluster with the quota log yet",
     )
-    with ServiceEndpoint(settings.metrics, NAME) as endpoint:
+    with ServiceEndpoint(settings.metrics, _NAME) as endpoint:
         follower = QuotaPusher(settings, cluster, first(), stats, repair)
         with (
             stop_signals() as stop,
             background(lambda end: log_progress(stats, end), "progress"),
-            endpoint.following(settings, PushMetrics(stats), health),
+            endpoint.following(settings, ServiceMetrics(_NAME, partial(push_families, stats)), health),
         ):
             _log.info("running: push, to %s", cluster.connection)
             follower.run(stop)

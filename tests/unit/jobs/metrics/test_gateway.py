@@ -2,12 +2,11 @@
 
 import subprocess
 import sys
-import time
 from collections import Counter
 
 import pytest
 
-from jobs.metrics.gateway import GatewayMetrics
+from jobs.metrics.families import gateway_families
 from quota.gateway.mutations.operations import MutationResponse
 from quota.gateway.stats import GatewayStats
 from quota.wire.api_keys import ApiKey
@@ -16,7 +15,7 @@ from tests.support.monitoring import samples
 
 
 def metrics_of(stats, awaited=0):
-    return samples(GatewayMetrics(stats, lambda: awaited).families())
+    return samples(gateway_families(stats, awaited))
 
 
 def test_connections_and_relayed_bytes_are_counted():
@@ -78,12 +77,6 @@ def test_errors_and_pending_decisions_are_reported():
     assert found[("mutation_quota_gateway_undecided_requests_total",)] == 5
     assert found[("mutation_quota_gateway_late_decisions_total",)] == 2
     assert found[("mutation_quota_gateway_foreign_addresses_total",)] == 2
-
-
-def test_it_reports_its_start_time_as_queries_do():
-    before = time.time()
-    found = metrics_of(GatewayStats())
-    assert before <= found["mutation_quota_query_start_timestamp_seconds", ("query", "gateway")] <= time.time()
 
 
 def test_its_process_has_no_spark_pandas_or_arrow():

@@ -2,7 +2,8 @@
 
 import time
 
-from jobs.metrics.push import PushMetrics
+from jobs.metrics.families import push_families
+from jobs.metrics.services import ServiceMetrics
 from jobs.metrics.stats import PushStats
 from quota.records.entity import QuotaEntity
 from quota.timeline.cluster_plan import differences
@@ -12,7 +13,7 @@ ALICE, BOB = QuotaEntity("alice"), QuotaEntity("bob")
 
 
 def metrics_of(stats):
-    return samples(PushMetrics(stats).families())
+    return samples(push_families(stats))
 
 
 def test_differences_are_reported_by_kind_with_the_time_of_the_comparison():
@@ -34,7 +35,7 @@ def test_differences_are_reported_by_kind_with_the_time_of_the_comparison():
 def test_nothing_is_reported_for_a_cluster_that_was_not_compared_yet():
     """There is no zero, which would mean no drift."""
     before = time.time()
-    metrics = PushMetrics(PushStats())
+    metrics = ServiceMetrics("push", lambda: push_families(PushStats()))
     found = samples(metrics.families())
     assert list(found) == [("mutation_quota_query_start_timestamp_seconds", ("query", "push"))]
     assert before <= found["mutation_quota_query_start_timestamp_seconds", ("query", "push")] <= time.time()
