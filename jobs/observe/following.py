@@ -48,9 +48,6 @@ class Follower:
             logs: the log files, to which brokers append.
             stats: the counts, which are updated.
             from_beginning: whether a log without a position is read from its first line.
-
-        Raises:
-            ClusterError: a cluster does not respond. BadInput: a log cannot be read.
         """
         self._settings, self._stats = settings, stats
         own = settings.observe

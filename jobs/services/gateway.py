@@ -13,11 +13,10 @@ from jobs.gateway.probe import advertised_addresses
 from jobs.gateway.server import GatewayServer
 from jobs.metrics.families import gateway_families
 from jobs.metrics.health.endpoint import ServiceEndpoint
-from jobs.metrics.health.gateway import GatewayHealth
-from jobs.metrics.services import ServiceMetrics
+from jobs.metrics.loops import GATEWAY, LoopMetrics, gateway_health
 from jobs.services.progress import log_progress
-from jobs.services.stopping import stop_signals
 from jobs.spark.installation import jars_folder
+from jobs.stopping import stop_signals
 from quota.gateway.context import GatewayContext
 from quota.gateway.mutations.mutate import Rules
 from quota.gateway.mutes import Mutes
@@ -30,31 +29,19 @@ from quota.wire.protocol import Protocol
 
 _log = logging.getLogger(__name__)
 
-_NAME = "gateway"
-"""The name of the service in the label `query` of the start time."""
 _ID_PREFIX = "gateway-"
 """The prefix of the request ids of all gateways."""
 _LINGER_MS = 1
 
 
 def run_gateway(settings: Settings) -> None:
-    """Serve clients until stopped.
-
-    Raises:
-        BadInput: the settings do not fit the cluster; for example, its addresses bypass the gateway.
-        ClusterError: a cluster does not respond, or topics do not have the configs that the gateway needs.
-    """
-    with stop_signals() as stop, ServiceEndpoint(settings.metrics, _NAME) as endpoint:
+    """Serve clients until stopped."""
+    with stop_signals() as stop, ServiceEndpoint(settings.metrics, GATEWAY) as endpoint:
         serve_gateway(settings, stop, endpoint)
 
 
 def serve_gateway(settings: Settings, stop: threading.Event, endpoint: ServiceEndpoint) -> None:
-    """Serve clients on the calling thread until `stop` is set.
-
-    Raises:
-        BadInput: as `run_gateway`.
-        ClusterError: as `run_gateway`.
-    """
+    """Serve clients on the calling thread until `stop` is set."""
     asyncio.run(_serve(settings, stop, endpoint))
 
 
@@ -97,8 +84,8 @@ async def _serve(settings: Settings, stop: threading.Event, endpoint: ServiceEnd
             background(lambda end: log_progress(context.stats, end), "progress"),
             endpoint.following(
                 settings,
-                ServiceMetrics(_NAME, lambda: gateway_families(context.stats, len(decisions))),
-                GatewayHealth(context.stats),
+                LoopMetrics(GATEWAY, lambda: gateway_families(context.stats, len(decisions))),
+                gateway_health(context.stats),
             ),
         ):
             contact = asyncio.create_task(

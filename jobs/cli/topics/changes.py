@@ -36,11 +36,7 @@ class TopicChanges:
     """A connection that changes topics, and reports the outcomes."""
 
     def __init__(self, settings: Settings, output: OutputOptions) -> None:
-        """Connect to both clusters.
-
-        Raises:
-            ClusterError: a cluster cannot be reached, or does not have the topics.
-        """
+        """Connect to both clusters."""
         self._settings = settings
         self._output = output
         self.admin = QuotaAdminClient(ClientOptions.from_settings(settings))
@@ -54,11 +50,7 @@ class TopicChanges:
         self.admin.close(wait=False)
 
     def partition_counts(self) -> dict[str, int]:
-        """Return the number of partitions of each topic, by name.
-
-        Raises:
-            ClusterError: the cluster cannot be reached.
-        """
+        """Return the number of partitions of each topic, by name."""
         target = self._settings.target_connection
         with cluster_errors(f"reach Kafka at {target}", client_config(target), connection=target):
             topics = self.admin.list_topics(timeout=self._settings.kafka.timeout_seconds).topics
@@ -80,12 +72,7 @@ class TopicChanges:
         return found
 
     def preview(self, done: str, names: Sequence[str]) -> None:
-        """Print the changes that would be made.
-
-        Args:
-            done: the outcome of a change that succeeds, such as `deleted`.
-            names: the topics.
-        """
+        """Print the changes that would be made."""
         self._print([TopicChange(name, f"would be {done}") for name in names])
 
     def _print(self, results: Sequence[TopicChange]) -> None:
@@ -100,12 +87,7 @@ class TopicChanges:
         self._output.print(documents.TopicChanges(list(results)), table, items="topics")
 
     def report(self, done: str, futures: Futures) -> None:
-        """Wait for the changes, print the result of each, and exit with their common exit code.
-
-        Args:
-            done: the outcome of a change that succeeds, such as `created`.
-            futures: the changes, by topic.
-        """
+        """Wait for the changes, print the result of each, and exit with their common exit code."""
         _, waiting = wait(futures.values(), _SILENT_SECONDS)
         if waiting:
             names = [name for name, future in futures.items() if future in waiting]

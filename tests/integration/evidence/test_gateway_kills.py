@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from jobs.enforce.query import start_enforce
+from jobs.storage.run import Run
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.request import Operation
 from tests.evidence.gateway.kills.clients import Tally
@@ -22,7 +23,7 @@ def test_a_killed_gateway_forwards_nothing_undecided_and_charges_recognizable_re
     """The real job decides; the clients retry, and none waits longer than its own time limit."""
     settings = prepared(deployment)
     prepare_topics(settings)
-    query = start_enforce(spark, settings)
+    query = start_enforce(Run.on(spark, settings))
     try:
         report = under_kills(settings, tmp_path / "gateway.log", Plan(KILLS))
     finally:

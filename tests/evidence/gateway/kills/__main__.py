@@ -34,8 +34,8 @@ def main() -> None:
             named = make_deployment(with_plaintext_cluster(base, broker.address), "kills", Path(folder))
             settings = prepared(named)
             prepare_topics(settings)
-            with deployment_session(settings, "kills", Path(folder, "spark.log")) as spark:
-                query = start_enforce(spark, settings)
+            with deployment_session(settings, "kills", Path(folder, "spark.log")) as run:
+                query = start_enforce(run)
                 report = under_kills(settings, Path(folder, "gateway.log"), plan, progress(console))
                 stop_after_batch([query])
     console.print(figures(report).drawn())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs.spark.jvm.class_archive import ClassArchive
+from jobs.spark.class_archive import ClassArchive
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def folder(tmp_path):
 
 def written_by(archive):
     """Return the file into which the JVM is to write the archive."""
-    (option,) = [each for each in shlex.split(archive.options) if "ArchiveClassesAtExit=" in each]
+    (option,) = [each for each in shlex.split(archive.options()) if "ArchiveClassesAtExit=" in each]
     return Path(option.partition("=")[2])
 
 
@@ -38,8 +38,8 @@ def test_the_next_run_uses_the_archive_of_the_last_one(folder, jars):
     assert list(folder.glob("*.jsa")) == []  # a run that begins meanwhile uses no half of it
     first.save(ended=True)
     (kept,) = folder.iterdir()
-    assert f"-XX:SharedArchiveFile={kept}" in shlex.split(ClassArchive(folder, "enforce", jars).options)
-    assert "ArchiveClassesAtExit" not in ClassArchive(folder, "enforce", jars).options
+    assert f"-XX:SharedArchiveFile={kept}" in shlex.split(ClassArchive(folder, "enforce", jars).options())
+    assert "ArchiveClassesAtExit" not in ClassArchive(folder, "enforce", jars).options()
 
 
 def test_leftovers_of_a_killed_jvm_are_removed(folder, jars):
@@ -51,7 +51,7 @@ def test_leftovers_of_a_killed_jvm_are_removed(folder, jars):
 
 def test_a_jvm_that_wrote_nothing_is_not_an_error(folder, jars):
     archive = ClassArchive(folder, "enforce", jars)
-    assert archive.options
+    assert archive.options()
     archive.save(ended=True)
     assert list(folder.iterdir()) == []
 
@@ -75,5 +75,5 @@ def test_an_archive_of_different_jars_replaces_the_old_one(folder, jars):
 
 def test_a_folder_that_cannot_be_created_costs_only_the_archive(tmp_path, jars, caplog):
     (tmp_path / "file").touch()
-    assert ClassArchive(tmp_path / "file" / "archives", "enforce", jars).options == ""
+    assert ClassArchive(tmp_path / "file" / "archives", "enforce", jars).options() == ""
     assert "no class archive" in caplog.text

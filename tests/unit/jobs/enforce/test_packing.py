@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.enforce.packed_request import pack_request, unpack_requests
+from jobs.enforce.packing import pack_request, unpack_requests
 from quota.admission.policy import Policy
 from quota.admission.resolve import resolve
 from quota.records.entity import QuotaEntity

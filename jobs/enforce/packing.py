@@ -1,4 +1,4 @@
-"""Packed requests: the only input column of the stateful stage, which is binary.
+"""The bytes of the stateful stage: a packed request as its input, a packed answer as its output, and a bucket's state.
 
 PySpark converts structs value by value, in Python, but does not convert bytes, which halves the cost of a key
 (docs/decisions/programs/0003-one-stream-through-one-waist.md).
@@ -9,12 +9,18 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
+from pyspark.sql import Column
+from pyspark.sql import functions as F
 
 from quota.admission.decide import Position, in_order
 from quota.admission.policy import Policy
 from quota.admission.validation import parse_valid
+from quota.algorithms.deduplication import AdmittedRequest
+from quota.algorithms.token_bucket import Bucket
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter, make_dead_letter
+from quota.records.decision import Decision
+from quota.records.quota import Quota
 from quota.records.record import Record, Source
 from quota.timeline.resolution import Resolution, ResolvedRequest
 
@@ -22,6 +28,12 @@ _BUCKET_PREFIX = '["'
 """The beginning of a bucket's key, which is JSON; the key of records without a bucket is their partition: [3]."""
 
 _CACHED_BYTES = 4096
+
+_DECISION, _DEAD_LETTER = b"d", b"l"
+_LENGTH = b"%08d"
+_NO_KEY = -1
+_HEAD = 1 + 8
+_TO_THE_END = 2**31 - 1
 
 
 class _Position(msgspec.Struct, array_like=True):
@@ -40,10 +52,17 @@ class _Request(_Position, array_like=True):
     resolution: bytes | None
 
 
+class _More(msgspec.Struct, omit_defaults=True):
+    """The rest of a bucket in addition to its numbers. Names and defaults make it readable for other versions."""
+
+    remembered: dict[bytes, AdmittedRequest] = {}
+
+
 _encode = msgspec.msgpack.Encoder().encode
 _request_decoder = msgspec.msgpack.Decoder(_Request)
 _position_decoder = msgspec.msgpack.Decoder(_Position)
 _resolution_decoder = msgspec.json.Decoder(Resolution)
+_more_decoder = msgspec.msgpack.Decoder(_More)
 
 
 def pack_request(record: Record, resolved: ResolvedRequest | DeadLetter) -> dict[str, Any]:
@@ -66,24 +85,19 @@ def pack_request(record: Record, resolved: ResolvedRequest | DeadLetter) -> dict
 def unpack_requests(
     key: str, packed: Iterable[bytes], policy: Policy
 ) -> Iterator[tuple[bytes | None, ResolvedRequest | DeadLetter]]:
-    """Unpack the requests of one key.
+    """Unpack the requests of one key (`schemas.buckets.RESOLVED`), in any order.
 
     Each is parsed again from its bytes, which is cheaper than transferring it decoded. The requests of a bucket are
     sorted, while they are packed, which takes a fraction of the memory of decoded ones. Records without a bucket are
     not sorted.
 
-    Args:
-        key: the key in the stateful stage (`schemas.buckets.RESOLVED`).
-        packed: its requests, in any order.
-        policy: the policy with which they were validated.
-
     Yields:
         The record key, and the request with its quota or the dead letter.
     """
     if key.startswith(_BUCKET_PREFIX):
-        packed = in_order([(_position(each), each) for each in packed])
-    for each in packed:
-        yield _unpack(each, policy)
+        packed = in_order([(_position(request), request) for request in packed])
+    for request in packed:
+        yield _unpack(request, policy)
 
 
 def _position(packed: bytes) -> Position:
@@ -109,3 +123,31 @@ def _resolution(encoded: bytes) -> Resolution:
 @lru_cache(maxsize=10_000)
 def _cached_resolution(encoded: bytes) -> Resolution:
     return _resolution_decoder.decode(encoded)
+
+
+def pack_answer(answer: Decision | DeadLetter, key: bytes | None) -> bytes:
+    """Return an answer: one byte for its topic, eight digits for the length of the record key, the key, the value."""
+    topic = _DECISION if isinstance(answer, Decision) else _DEAD_LETTER
+    return topic + _LENGTH % (_NO_KEY if key is None else len(key)) + (key or b"") + codec.encode(answer)
+
+
+def unpack_answer(answer: Column, decisions: str, dead_letters: str) -> list[Column]:
+    """Return the columns of `schemas.kafka.ANSWER` from a packed answer, for these two topics."""
+    length = F.substring(answer, 2, _HEAD - 1).cast("string").cast("int")
+    topic = F.when(F.substring(answer, 1, 1) == F.lit(_DECISION), decisions).otherwise(dead_letters)
+    key = F.when(length >= 0, F.substring(answer, F.lit(_HEAD + 1), length))
+    value = F.substring(answer, F.lit(_HEAD + 1) + F.greatest(length, F.lit(0)), F.lit(_TO_THE_END))
+    return [topic.alias("topic"), key.alias("key"), value.alias("value")]
+
+
+def encode_bucket(bucket: Bucket) -> tuple[Any, ...]:
+    """Return the row of a bucket (`schemas.buckets.STATE`); `more` is null if there are no requests to remember."""
+    more = _encode(_More(dict(bucket.admitted_requests))) if bucket.admitted_requests else None
+    return bucket.tokens, bucket.updated_at, *bucket.quota.bounds, bucket.reset_at, more
+
+
+def decode_bucket(state: tuple[Any, ...]) -> Bucket:
+    """Return the bucket in a row of the state store."""
+    tokens, updated_at, rate, burst, max_debt_ms, reset_at, more = state
+    admitted = _more_decoder.decode(more).remembered if more else {}
+    return Bucket(tokens, updated_at, Quota(rate, burst, max_debt_ms), reset_at, admitted)

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 IMPORTING = """
-import jobs.services.stopping
+import jobs.stopping
 import slow_module
 """
 SLOW_MODULE = """
@@ -17,7 +17,7 @@ time.sleep(60)
 """
 WORKING = """
 import time
-from jobs.services.stopping import exit_interrupted
+from jobs.stopping import exit_interrupted
 try:
     print("ready", flush=True)
     time.sleep(60)
@@ -29,7 +29,7 @@ ENDING = """
 import os
 import signal
 import time
-from jobs.services.stopping import exit_interrupted
+from jobs.stopping import exit_interrupted
 try:
     print("ready", flush=True)
     time.sleep(60)
@@ -40,7 +40,7 @@ except KeyboardInterrupt:
         os.kill(os.getpid(), signal.SIGINT)
 """
 STUCK = """
-from jobs.services.stopping import exit_interrupted, watch_interrupts
+from jobs.stopping import exit_interrupted, watch_interrupts
 from confluent_kafka.admin import AdminClient
 watch_interrupts()
 client = AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": 2})
@@ -53,7 +53,7 @@ except KeyboardInterrupt:  # the signal came before the call
 HANDLING = """
 import signal
 import time
-from jobs.services.stopping import stop_signals, watch_interrupts
+from jobs.stopping import stop_signals, watch_interrupts
 watch_interrupts()
 with stop_signals() as stop:
     print("ready", flush=True)
@@ -65,7 +65,7 @@ print("done", flush=True)
 WAITING = """
 import os
 import signal
-from jobs.services.stopping import stop_signals
+from jobs.stopping import stop_signals
 with stop_signals() as stop:
     with stop._cond:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -74,7 +74,7 @@ with stop_signals() as stop:
 """A service that gets the signal while `wait` holds the lock of its event."""
 SWALLOWING = """
 import time
-from jobs.services.stopping import exit_interrupted, watch_interrupts
+from jobs.stopping import exit_interrupted, watch_interrupts
 
 class Held:
     def __del__(self):
@@ -103,23 +103,26 @@ def interrupt(tmp_path, code, how):
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_an_import_is_interrupted_silently(tmp_path, how):
-    assert interrupt(tmp_path, IMPORTING, how) == (130, "", "")
+@pytest.mark.parametrize(
+    ("code", "printed"),
+    [(IMPORTING, ""), (WORKING, "cleaned up\n"), (STUCK, "")],
+    ids=["an import", "a command cleans up", "a call into a library, which does not return for a minute"],
+)
+def test_a_signal_ends_a_command_silently(tmp_path, code, printed, how):
+    assert interrupt(tmp_path, code, how) == (130, printed, "")
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_a_command_cleans_up(tmp_path, how):
-    assert interrupt(tmp_path, WORKING, how) == (130, "cleaned up\n", "")
-
-
-def test_a_second_signal_does_not_disturb_the_end(tmp_path):
-    assert interrupt(tmp_path, ENDING, signal.SIGINT) == (130, "", "")
-
-
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_a_call_into_a_library_does_not_delay_the_end(tmp_path, how):
-    """The call waits a minute for a broker, and Python's handler has no turn before."""
-    assert interrupt(tmp_path, STUCK, how) == (130, "", "")
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param(ENDING, id="a second signal at the end"),
+        pytest.param(
+            SWALLOWING, id="a destructor or a hook of a fork, where Python prints the exception and continues"
+        ),
+    ],
+)
+def test_a_command_ends_silently_whenever_it_is_interrupted(tmp_path, code):
+    assert interrupt(tmp_path, code, signal.SIGINT) == (130, "", "")
 
 
 def test_a_handler_of_a_service_is_unchanged(tmp_path):
@@ -129,8 +132,3 @@ def test_a_handler_of_a_service_is_unchanged(tmp_path):
 def test_a_signal_at_any_time_of_a_wait_stops_a_service():
     done = subprocess.run([sys.executable, "-c", WAITING], capture_output=True, text=True, timeout=40, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
-
-
-def test_a_swallowed_interrupt_is_raised_again(tmp_path):
-    """In a destructor or a hook of a fork, Python prints such an exception and continues."""
-    assert interrupt(tmp_path, SWALLOWING, signal.SIGINT) == (130, "", "")

@@ -1,6 +1,8 @@
 """`mutation-quota observe`: the requests of clients to a cluster, from the request logs of its brokers."""
 
 import sys
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -8,9 +10,20 @@ import typer
 
 from jobs.cli.options import FileOptions, KafkaOptions, SettingsOptions, TargetOptions
 from jobs.cli.output import OutputOptions, print_text
+from quota.observation.observer import ASSUMED_PARTITIONS
+from quota.settings.jobs import ObserveSettings
 from quota.settings.loading import Override
-from quota.text import plural
-from schemas.documents.observation import WrittenSnapshot
+from quota.text import format_time, plural, printable
+from schemas.documents.observation import LogSummary, WrittenSnapshot
+
+_CLOCK_MS = 1000
+"""The smallest difference between clocks that is printed [ms]."""
+
+_VERBS = {
+    "CREATE_TOPICS": "create topics",
+    "CREATE_PARTITIONS": "add partitions",
+    "DELETE_TOPICS": "delete topics",
+}
 
 Logs = Annotated[
     list[Path], typer.Argument(metavar="FILE", help="Request logs of all brokers, with their rotated copies.")
@@ -53,7 +66,6 @@ def import_(
       mutation-quota observe import request.log* --output-file requests.jsonl
       mutation-quota observe import kafka-request.log --time-zone Europe/Berlin
     """
-    from jobs.cli.observe.summary_text import log_summary, print_summary
     from jobs.observe.importing import import_logs
     from jobs.observe.snapshot import read_snapshot
 
@@ -63,8 +75,8 @@ def import_(
         summary = import_logs(logs, settings.observe, known, out)
     name = "-" if file.output_file is None else str(file.output_file)
     output.print(
-        log_summary(summary),
-        lambda: print_summary(summary, settings.observe, name),
+        summary,
+        lambda: _print_summary(summary, settings.observe, name),
         file=sys.stderr if file.to_stdout else sys.stdout,
     )
 
@@ -130,3 +142,68 @@ def _short_settings(time_zone: str | None, principal_rules: str | None) -> list[
         ("principal_mapping_rules", principal_rules, "--principal-rules"),
     )
     return [Override(f"observe.{key}={value}", option) for key, value, option in given if value is not None]
+
+
+def _print_summary(summary: LogSummary, settings: ObserveSettings, output: str) -> None:
+    """Print the summary to standard error."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    for line in chain(_requests(summary, settings), _answers(summary), _assumed(summary), _doubts(summary)):
+        console.print(Text(line))
+    if output != "-":
+        console.print(Text(f"Wrote {output}; size quotas with: mutation-quota recommend --requests {output}"))
+
+
+def _requests(summary: LogSummary, settings: ObserveSettings) -> Iterator[str]:
+    for operation, count in summary.requests_by_operation.items():
+        if count:
+            mutations = summary.mutations_by_operation[operation]
+            yield f"{plural(count, 'request')} to {_VERBS[operation]}: {plural(mutations, 'mutation')}"
+    if summary.first_at is None or summary.last_at is None:
+        yield "the logs have no mutations"
+        return
+    yield (
+        f"from {format_time(summary.first_at)} to {format_time(summary.last_at)} "
+        f"(times without a zone were read as {settings.time_zone})"
+    )
+
+
+def _answers(summary: LogSummary) -> Iterator[str]:
+    if summary.refused_topics or summary.throttled_requests:
+        yield (
+            f"refused by the cluster's own quotas: {plural(summary.refused_topics, 'topic')}; "
+            f"throttled: {plural(summary.throttled_requests, 'request')}"
+        )
+    if failed := summary.failed_topics_by_error:
+        codes = ", ".join(f"{count:,} with error {code}" for code, count in failed.items())
+        yield f"topics that failed for other reasons, and were not charged: {codes}"
+    if summary.validate_only:
+        yield f"validate-only requests, not charged: {summary.validate_only:,}"
+    if summary.forwarded:
+        yield f"in the logs of a broker and of the controller, counted once: {plural(summary.forwarded, 'request')}"
+    if summary.copies:
+        yield f"duplicate lines, counted once: {summary.copies:,}"
+
+
+def _assumed(summary: LogSummary) -> Iterator[str]:
+    assumed = summary.assumed_topics_by_operation
+    if any(assumed.values()):
+        parts = ", ".join(f"{count:,} to {_VERBS[operation]}" for operation, count in assumed.items() if count)
+        yield (
+            f"topics whose cost is not in the logs, assumed to be {ASSUMED_PARTITIONS}: {parts} "
+            "(observe snapshot saves existing topics; observe.default_partitions sets the default)"
+        )
+
+
+def _doubts(summary: LogSummary) -> Iterator[str]:
+    for clocks in summary.clock_differences_ms:
+        if abs(clocks.ahead_ms) > _CLOCK_MS:
+            seconds = f"{abs(clocks.ahead_ms) / 1000:,.1f} s"
+            way = "ahead of" if clocks.ahead_ms > 0 else "behind"
+            yield f"clocks differ: {clocks.log} is {seconds} {way} {clocks.other}; times are not corrected"
+    for name, log in summary.logs.items():
+        if log.invalid_lines:
+            first = printable(log.first_invalid or "")
+            yield f"{name}: cannot read {plural(log.invalid_lines, 'line')}; the first: {first}"

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark import SparkConf
 
-from jobs.spark.jvm.process import Jvm
+from jobs.spark.jvm import Jvm
+from jobs.stopping import killing_on_signal
 from quota.errors import MutationQuotaError
 from tests.support.programs import process_state
 from tests.support.waiting import until
@@ -37,8 +38,15 @@ def spark_home(tmp_path, monkeypatch):
     return _set
 
 
-def conf():
-    return SparkConf(loadDefaults=False).set("spark.master", "local[1]")
+CONF = SparkConf(loadDefaults=False).set("spark.master", "local[1]")
+
+
+@pytest.fixture
+def jvm():
+    """Return a JVM, which ends with the test as with a session."""
+    prepared = Jvm()
+    yield prepared
+    prepared.end()
 
 
 def started(home):
@@ -48,10 +56,9 @@ def started(home):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_while_the_jvm_starts_kills_it_with_its_worker_and_removes_its_files(spark_home, number):
+def test_a_signal_while_the_jvm_starts_kills_it_with_its_worker_and_removes_its_files(spark_home, jvm, number):
     home = spark_home(SLEEPING)
     before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
-    jvm = Jvm()
 
     def interrupt():
         until((home / "started").exists, poll_seconds=0.01)
@@ -59,44 +66,43 @@ def test_a_signal_while_the_jvm_starts_kills_it_with_its_worker_and_removes_its_
 
     thread = threading.Thread(target=interrupt)
     thread.start()
-    with pytest.raises(KeyboardInterrupt), jvm.interruptible():
-        jvm.start(conf(), home / "spark.log")
+    with pytest.raises(KeyboardInterrupt), killing_on_signal(jvm):
+        jvm.start(CONF, home / "spark.log")
+    jvm.end()
     thread.join()
     process, worker, folder = started(home)
-    assert jvm.interrupted
     until(lambda: {process_state(process), process_state(worker)} <= ENDED)
     assert not folder.exists()
     assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
 
 
-def test_a_signal_before_the_jvm_starts_no_jvm(spark_home):
+def test_a_signal_before_the_jvm_starts_no_jvm(spark_home, jvm):
     home = spark_home(SLEEPING)
-    jvm = Jvm()
 
     def interrupt_and_start():
-        with jvm.interruptible():
+        with killing_on_signal(jvm):
             os.kill(os.getpid(), signal.SIGINT)
-            jvm.start(conf(), home / "spark.log")
+            jvm.start(CONF, home / "spark.log")
 
     with pytest.raises(KeyboardInterrupt):
         interrupt_and_start()
     assert not (home / "started").exists()
 
 
-def test_a_jvm_that_exits_during_its_start_is_an_error_with_its_exit_code(spark_home):
+def test_a_jvm_that_exits_during_its_start_is_an_error_with_its_exit_code_and_what_it_needs(spark_home, jvm):
     home = spark_home("echo no memory; builtin exit 7")
-    with pytest.raises(MutationQuotaError, match=r"Spark's JVM has exited during its start \(exit 7\)"):
-        Jvm().start(conf(), home / "spark.log")
+    error = r"Spark's JVM has exited during its start \(exit 7\); it needs Java 17 or newer, and uses .*java$"
+    with pytest.raises(MutationQuotaError, match=error):
+        jvm.start(CONF, home / "spark.log")
     assert (home / "spark.log").read_text() == "no memory\n"
 
 
-def test_outside_the_main_thread_signals_are_not_handled(spark_home):
-    spark_home(SLEEPING)
+def test_outside_the_main_thread_signals_are_not_handled(jvm):
     before = signal.getsignal(signal.SIGINT)
     seen = []
 
     def look():
-        with Jvm().interruptible():
+        with killing_on_signal(jvm):
             seen.append(signal.getsignal(signal.SIGINT))
 
     thread = threading.Thread(target=look)

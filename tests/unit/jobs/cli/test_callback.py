@@ -4,7 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.__main__ import app
-from jobs.cli import callback_metadata as command
+from jobs.cli import callback as command
 from quota.kafka.quotas import writer
 from quota.kafka.topics import topic_admin
 from quota.records.quota_log import Cluster
