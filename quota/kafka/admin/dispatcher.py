@@ -87,7 +87,8 @@ class Dispatcher:
                 future.set_running_or_notify_cancel()  # it cannot be cancelled
                 self._unfinished.add(future)
                 future.add_done_callback(self._unfinished.discard)
-            self._loop.call_soon_threadsafe(self._start, call, find)
+            if pending:
+                self._loop.call_soon_threadsafe(self._start, call, find)
         return futures
 
     def close(self, *, wait_for_calls: bool) -> None:

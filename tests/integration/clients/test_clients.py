@@ -114,10 +114,11 @@ def test_topics_are_created_grown_and_deleted(job, applied_by):
         assert (job.partitions(made), job.partitions(other)) == (2, 1)
         assert admin.create_partitions([NewPartitions(made, 5)])[made].result(60) is None
         assert job.partitions(made) == 5
-        futures = admin.delete_topics([made, other, "never-was"])
+        futures = admin.delete_topics([made, other, "never-was", "twice", "twice"])
         assert futures[made].result(60) is None
         assert futures[other].result(60) is None
         assert error_of(futures["never-was"])[0] == "UNKNOWN_TOPIC_OR_PART"
+        assert error_of(futures["twice"]) == ("INVALID_REQUEST", "Duplicate topic name.")
         assert (job.partitions(made), job.partitions(other)) == (None, None)
 
 
@@ -140,6 +141,7 @@ def test_the_future_has_the_clusters_own_error(job, applied_by):
         assert error_of(twice["same"]) == ("INVALID_REQUEST", "Duplicate topic name.")
         grown = admin.create_partitions([NewPartitions("never-was", 3)])
         assert error_of(grown["never-was"])[0] == "UNKNOWN_TOPIC_OR_PART"
+        assert job.partitions("same") is None
 
 
 def test_an_invalid_request_fails_with_the_reason_of_its_dead_letter(job):
