@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -243,14 +244,9 @@ def _answer(future: asyncio.Future[DecisionReply], reply: DecisionReply) -> None
 
 def _is_on(decision: Decision, request: MutationRequest) -> bool:
     """Return whether a decision is on this request: others may choose the same id for a request that costs less."""
-    requested = (request.user, request.client_id, request.operation, request.mode, request.validate_only, request.apply)
-    decided = (
-        decision.user,
-        decision.client_id,
-        decision.operation,
-        decision.mode,
-        decision.validate_only,
-        decision.apply,
-    )
-    topics = [(topic.name, topic.partitions) for topic in request.topics]
-    return requested == decided and topics == [(topic.name, topic.partitions) for topic in decision.topics]
+    requested = [(topic.name, topic.partitions) for topic in request.topics]
+    decided = [(topic.name, topic.partitions) for topic in decision.topics]
+    return _identity(request) == _identity(decision) and requested == decided
+
+
+_identity = attrgetter("user", "client_id", "operation", "mode", "validate_only", "apply")

@@ -55,7 +55,10 @@ class Dispatcher:
         writer.check_topic(options.user)
         prefix = f"{uuid.uuid4().hex}-"
         reader = AnswerReader(
-            settings, results=settings.client.applied_by == "applier", only=prefix, overrides=options.control
+            settings,
+            results=settings.client.applied_by == "applier",
+            request_id_prefix=prefix,
+            overrides=options.control,
         )
         self._decisions = Decisions(
             writer, reader, settings.topics, prefix, self._calls.on_decision, self._calls.on_result

@@ -182,19 +182,6 @@ def test_with_retries_refused_topics_are_created_after_the_throttle_time(job):
         until(lambda: job.partitions("patient-second") == 1)  # a broker may learn of it later than the client
 
 
-def test_at_the_time_limit_refused_topics_fail_with_the_remaining_throttle_time(job):
-    job.limit("late")
-    with QuotaAdminClient(job.config("late")) as admin:
-        admin.create_topics([NewTopic("late-first", BURST + 100)])["late-first"].result(60)
-        began = time.monotonic()
-        future = admin.create_topics([NewTopic("late-second", 1)], request_timeout=4.0)["late-second"]
-        error = future.exception(60)
-        assert isinstance(error, ThrottlingQuotaExceededError)
-        assert 3.9 <= time.monotonic() - began < 6.0
-        assert 0 < error.throttle_time_ms < 10_000
-        assert job.partitions("late-second") is None
-
-
 def test_validate_only_costs_nothing_and_creates_nothing(job):
     job.limit("checker")
     with QuotaAdminClient(job.config("checker")) as admin:
