@@ -116,6 +116,7 @@ class Dispatcher:
     async def _serve(self) -> None:
         self._decisions.start()
         await self._ended.wait()
+        await asyncio.sleep(0)  # a call that has just been started must run before it can be cancelled
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
