@@ -4,6 +4,7 @@ import queue
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import msgspec
@@ -15,14 +16,15 @@ from quota.kafka.admin.dispatcher import Dispatcher
 from quota.kafka.requests import ReceivedAnswer
 from quota.records.request import Operation, TopicMutation
 from quota.records.result import TopicResult
+from tests.support.waiting import until
 from tests.unit.gateway.play import decision_on
 
 
 class Job:
-    """What stands in for Kafka and the job: it admits each request, unless it is silent."""
+    """What stands in for Kafka and the job: it admits each request, except for the topic `silent`."""
 
     def __init__(self):
-        self.requested, self.is_silent, self.carried = queue.Queue(), False, []
+        self.requested, self.carried = queue.Queue(), []
 
     def check_topic(self, _user):
         pass
@@ -38,7 +40,7 @@ class Job:
             request = self.requested.get(timeout=seconds)
         except queue.Empty:
             return
-        if not self.is_silent:
+        if request.topics[0].name != "silent":
             yield ReceivedAnswer(msgspec.structs.replace(decision_on(request), request_id=request.request_id), 1)
 
     def close(self):
@@ -59,14 +61,20 @@ def job(monkeypatch):
     return job
 
 
+def make_client(settings):
+    return Dispatcher(SimpleNamespace(settings=settings, target={}, control={}, user="alice", client_id="app"))
+
+
+def threads():
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("mutation-quota")]
+
+
 @pytest.fixture
 def client(job, base_settings):  # noqa: ARG001 it stands in for Kafka
-    options = SimpleNamespace(settings=base_settings, target={}, control={}, user="alice", client_id="app")
-    client = Dispatcher(options)
+    client = make_client(base_settings)
     yield client
     client.close(wait_for_calls=False)
-    client._thread.join(10)  # noqa: SLF001
-    assert not client._thread.is_alive()  # noqa: SLF001
+    until(lambda: not threads(), seconds=10, poll_seconds=0.01)
 
 
 def call(client, *names, seconds=None, find=None):
@@ -80,11 +88,9 @@ def error_of(future):
 
 def test_calls_of_many_threads_are_carried_out(client):
     futures = []
-    threads = [threading.Thread(target=lambda n=n: futures.append(call(client, f"t{n}")[f"t{n}"])) for n in range(20)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(20) as pool:
+        for number in range(20):
+            pool.submit(lambda name=f"t{number}": futures.append(call(client, name)[name]))
     assert [future.result(10) for future in futures] == [None] * 20
     assert {future.decision_id for future in futures} == {"mutation-requests-1-7"}
 
@@ -93,13 +99,15 @@ def test_a_name_that_is_given_twice_is_not_requested(client, job):
     futures = call(client, "a", "b", "a")
     assert error_of(futures["a"]) == "INVALID_REQUEST"
     assert (futures["b"].result(10), job.carried) == (None, ["b"])
-    assert list(call(client, "c", "c")) == ["c"]
+    found = []
+    assert error_of(call(client, "c", "c", find=found.append)["c"]) == "INVALID_REQUEST"
+    client.close(wait_for_calls=True)
+    assert found == []
 
 
-def test_a_time_limit_without_a_decision(client, job):
-    job.is_silent = True
+def test_a_time_limit_without_a_decision(client):
     began = time.monotonic()
-    assert error_of(call(client, "a", seconds=0.2)["a"]) == "_TIMED_OUT"
+    assert error_of(call(client, "silent", seconds=0.2)["silent"]) == "_TIMED_OUT"
     assert 0.2 <= time.monotonic() - began < 5
 
 
@@ -119,10 +127,9 @@ def test_closing_waits_for_calls(client):
 
 @pytest.mark.parametrize("pause", [0, 0.1])
 @pytest.mark.parametrize("find", [None, lambda _: time.sleep(1)], ids=["decision", "topics"])
-def test_closing_without_waiting_fails_calls_at_once(client, job, pause, find):
+def test_closing_without_waiting_fails_calls_at_once(client, pause, find):
     """Whether they have just been started, or wait for a decision or the target cluster."""
-    job.is_silent = True
-    future = call(client, "a", find=find)["a"]
+    future = call(client, "silent", find=find)["silent"]
     time.sleep(pause)
     began = time.monotonic()
     client.close(wait_for_calls=False)
@@ -130,8 +137,19 @@ def test_closing_without_waiting_fails_calls_at_once(client, job, pause, find):
     assert time.monotonic() - began < 0.9
 
 
+def test_a_client_may_be_closed_before_its_threads_run(job, base_settings, monkeypatch):  # noqa: ARG001
+    run, may_run = Dispatcher._run, threading.Event()  # noqa: SLF001
+    monkeypatch.setattr(Dispatcher, "_run", lambda self: may_run.wait(10) and run(self))
+    client = make_client(base_settings)
+    future = call(client, "a")["a"]
+    threading.Timer(0.1, may_run.set).start()
+    client.close(wait_for_calls=False)
+    assert future.exception(0).args[0].name() == "_DESTROY"
+
+
 def test_callbacks_may_fail_or_make_requests_or_close_the_client(client, caplog):
-    """They run on a thread of the client, which has to live on."""
+    """They run on the thread of the client, which has to live on, and cannot wait for the other calls."""
+    call(client, "silent")
     second_calls, closed = [], threading.Event()
 
     def ask(_):
