@@ -131,7 +131,7 @@ class AnswerReader:
         from_beginning: bool = False,
         since: int | None = None,
         results: bool = False,
-        only: str = "",
+        request_id_prefix: str = "",
         overrides: Mapping[str, str | float] | None = None,
     ) -> None:
         """Find the partitions of the topics; records are read from their current ends on.
@@ -141,8 +141,8 @@ class AnswerReader:
             from_beginning: whether to read existing records, too.
             since: the time from which on existing records are also read [epoch ms].
             results: whether to read results, too.
-            only: the prefix of the request ids whose decisions and results are read; others are skipped without
-                being parsed.
+            request_id_prefix: the prefix of the request ids whose decisions and results are read; others are skipped
+                without being parsed.
             overrides: librdkafka's settings, which take precedence over `settings`.
         """
         topics = settings.topics
@@ -153,7 +153,7 @@ class AnswerReader:
         if results:
             self._readers[topics.results] = read_result
         self._dead_letters = topics.dead_letters
-        self._only = f'"request_id":"{only}'.encode() if only else b""
+        self._id_start = f'"request_id":"{request_id_prefix}'.encode() if request_id_prefix else b""
         self._consumer = make_consumer(settings.kafka.connection, "mutation-quota-answers", overrides)
         self._assigned: set[tuple[str, int]] = set()
         self._forbidden: set[str] = set()
@@ -174,7 +174,7 @@ class AnswerReader:
             if (failure := message.error()) is not None:
                 self._warn_if_forbidden(message.topic() or "", failure)
                 continue  # the consumer recovers by itself
-            if self._only and self._is_for_others(message):
+            if self._id_start and self._is_for_others(message):
                 continue
             source = message_source(message)
             try:
@@ -190,7 +190,7 @@ class AnswerReader:
 
     def _is_for_others(self, message: Message) -> bool:
         """Return whether the first bytes of a decision or a result show a request id with another prefix."""
-        return message.topic() != self._dead_letters and self._only not in (message.value() or b"")[:_ANSWER_HEAD]
+        return message.topic() != self._dead_letters and self._id_start not in (message.value() or b"")[:_ANSWER_HEAD]
 
     def _warn_if_forbidden(self, topic: str, error: KafkaError) -> None:
         """Warn once per topic: there is no other sign that its answers are missed."""
