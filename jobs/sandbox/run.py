@@ -128,6 +128,6 @@ def _follow(
 
 def totals_line(totals: DecisionTotals) -> str:
     """Return the totals of all answers in one line."""
-    mutations = f"{totals.mutations_admitted:,} admitted, {totals.mutations_refused:,} refused"
+    mutations = f"{totals.counts.mutations_admitted:,} admitted, {totals.counts.mutations_refused:,} refused"
     decisions = plural(totals.decisions.total(), "decision")
     return f"{decisions}; mutations: {mutations}; dead letters: {totals.dead_letters:,}"

@@ -4,9 +4,8 @@ import logging
 from functools import partial
 
 from jobs.background import background
-from jobs.metrics.applier import NAME, ApplierMetrics
 from jobs.metrics.health.endpoint import ServiceEndpoint
-from jobs.metrics.health.loops import LoopHealth
+from jobs.metrics.loops import APPLIER, ApplierMetrics, LoopHealth
 from jobs.services.progress import log_progress
 from jobs.services.reopening import run_reopening
 from jobs.stopping import stop_signals
@@ -28,8 +27,8 @@ def run_apply(settings: Settings, *, once: bool) -> None:
         once: carry out all available mutations, then exit.
     """
     stats = ApplierStats()
-    health = LoopHealth(stats, lambda: "" if stats.positions else "it has no positions yet")
-    with stop_signals() as stop, ServiceEndpoint(settings.metrics, NAME, once=once) as endpoint:
+    health = LoopHealth(stats, lambda: "" if stats.positions else "it has no positions yet", lambda: stats.waits_for)
+    with stop_signals() as stop, ServiceEndpoint(settings.metrics, APPLIER, once=once) as endpoint:
         prepare_topics(settings, [settings.topics.decisions, settings.topics.results, settings.topics.positions])
         if (
             settings.target_connection != settings.kafka.connection

@@ -12,9 +12,9 @@ from jobs.gateway.listeners import plan_listeners
 from jobs.gateway.pending_decisions import ID_PREFIX, PendingDecisions
 from jobs.gateway.probe import advertised_addresses
 from jobs.gateway.server import GatewayServer
-from jobs.metrics.gateway import NAME, GatewayMetrics
+from jobs.metrics.families import gateway_families
 from jobs.metrics.health.endpoint import ServiceEndpoint
-from jobs.metrics.health.gateway import GatewayHealth
+from jobs.metrics.loops import GATEWAY, LoopMetrics, gateway_health
 from jobs.services.progress import log_progress
 from jobs.spark.installation import jars_folder
 from jobs.stopping import stop_signals
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 def run_gateway(settings: Settings) -> None:
     """Serve clients until stopped."""
-    with stop_signals() as stop, ServiceEndpoint(settings.metrics, NAME) as endpoint:
+    with stop_signals() as stop, ServiceEndpoint(settings.metrics, GATEWAY) as endpoint:
         serve_gateway(settings, stop, endpoint)
 
 
@@ -78,7 +78,9 @@ async def _serve(settings: Settings, stop: threading.Event, endpoint: ServiceEnd
         with (
             background(lambda end: log_progress(context.stats, end), "progress"),
             endpoint.following(
-                settings, GatewayMetrics(context.stats, lambda: len(decisions)), GatewayHealth(context.stats)
+                settings,
+                LoopMetrics(GATEWAY, lambda: gateway_families(context.stats, len(decisions))),
+                gateway_health(context.stats),
             ),
         ):
             contact = asyncio.create_task(

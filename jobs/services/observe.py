@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 
 from jobs.background import background
+from jobs.metrics.families import observer_families
 from jobs.metrics.health.endpoint import ServiceEndpoint
-from jobs.metrics.health.loops import LoopHealth
-from jobs.metrics.observer import NAME, ObserverMetrics
+from jobs.metrics.loops import OBSERVER, LoopHealth, LoopMetrics
 from jobs.observe.following import Follower
 from jobs.observe.tail import check_log
 from jobs.services.progress import log_progress
@@ -38,14 +38,14 @@ def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool
         check_log(log)  # before Kafka is contacted
     stats = FollowStats()
     # The loop runs only after the positions are read and written.
-    health = LoopHealth(stats, lambda: "")
-    with stop_signals() as stop, ServiceEndpoint(settings.metrics, NAME, once=once) as endpoint:
+    health = LoopHealth(stats, waits_for=lambda: stats.waits_for)
+    with stop_signals() as stop, ServiceEndpoint(settings.metrics, OBSERVER, once=once) as endpoint:
         prepare_topics(settings, [settings.topics.requests, settings.topics.positions])
         follower = Follower(settings, logs, stats, from_beginning=from_beginning)
         _log.info("running: observe, %s", ", ".join(map(str, logs)))
         with (
             background(lambda end: log_progress(stats, end), "progress"),
-            endpoint.following(settings, ObserverMetrics(stats), health),
+            endpoint.following(settings, LoopMetrics(OBSERVER, partial(observer_families, stats)), health),
         ):
             # A log without a position by then was empty at the start.
             again = partial(Follower, settings, logs, stats, from_beginning=True)

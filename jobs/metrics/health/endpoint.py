@@ -36,13 +36,7 @@ class ServiceEndpoint:
     def __init__(self, settings: MetricsSettings, service: str, *, once: bool = False) -> None:
         """Listen before anything runs, so that a port in use is reported before Spark starts.
 
-        Args:
-            settings: the address and the port.
-            service: the name of the service.
-            once: whether the service exits by itself. Nothing is served then, as a running service may use the port.
-
-        Raises:
-            BadInput: the server cannot listen there.
+        With `once` nothing is served, as a running service may use the port.
         """
         self._service = service
         self._registry = CollectorRegistry()
@@ -69,12 +63,8 @@ class ServiceEndpoint:
     def following(self, settings: Settings, work: Work, health: Health, *, decides: bool = False) -> Iterator[None]:
         """Serve the metrics and the health of a service that runs inside the block; its topics must exist.
 
-        Args:
-            settings: the settings of the service.
-            work: its metrics.
-            health: its responses to probes. Before the block the service is starting, and after the block it is
-                stopping: it is live and not ready.
-            decides: whether it decides requests, and so reports the metrics of decisions.
+        Before the block the service is starting, and after the block it is stopping: it is live and not ready. A
+        service that `decides` requests also reports the metrics of decisions.
         """
         if self._server is None:
             yield

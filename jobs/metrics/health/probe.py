@@ -47,18 +47,5 @@ class Health(ABC):
         """Return whether the service can do its work; never waits."""
 
 
-def unless_stalled(silence: float, stalled: str, going: str) -> Answer:
-    """Return whether a service makes progress.
-
-    Args:
-        silence: the time since its last observed progress [s].
-        stalled: the reason if it makes none: "`stalled` for 700 s".
-        going: the reason if it makes progress.
-    """
-    if silence <= STALLED_SECONDS:
-        return Answer(True, going)
-    return Answer(False, f"{stalled} for {silence:.0f} s; the limit is {STALLED_SECONDS:.0f} s")
-
-
 STARTING: Final = "it is starting"
 STOPPING: Final = "it is stopping"

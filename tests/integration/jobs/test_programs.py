@@ -15,7 +15,7 @@ from urllib.request import urlopen
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from jobs.metrics.definitions import APPLIED, REOPENED
+from jobs.metrics.families import METRICS
 from jobs.sandbox.broker import free_port, is_listening, with_plaintext_cluster
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
@@ -24,7 +24,6 @@ from quota.records.quota_log import QuotaRecord
 from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options, make_deployment
 from tests.support.factories import request_json
-from tests.support.monitoring import METRICS
 from tests.support.operator import HARDLY_ANY
 from tests.support.programs import JVM_OPTIONS, child_processes, run
 from tests.support.topics import produce
@@ -183,9 +182,8 @@ def test_a_job_serves_metrics_until_it_is_stopped(ended):
     assert found["mutation_quota_state_rows", ("query", "enforce")] == 1
     assert found["mutation_quota_query_batch_seconds", ("phase", "triggerExecution"), ("query", "audit")] > 0
     assert found["mutation_quota_metrics_failures_total",] == 0
-    names = {metric.name for metric in METRICS} - {APPLIED.name, REOPENED.name}
-    others = tuple(f"mutation_quota_{program}_" for program in ("gateway", "observed", "push"))
-    of_the_job = {name for name in names if not name.startswith(others)}
+    others = tuple(f"mutation_quota_{program}_" for program in ("applied", "applier", "gateway", "observed", "push"))
+    of_the_job = {metric.name for metric in METRICS if not metric.name.startswith(others)}
     assert {name.removesuffix("_count") for name, *_ in found} >= of_the_job
     assert (ended.readiness, ended.exit_code) == (200, 0)
     assert not is_listening(ended.port)

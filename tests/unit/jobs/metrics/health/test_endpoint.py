@@ -8,10 +8,10 @@ from urllib.request import urlopen
 
 import pytest
 
-from jobs.metrics.applier import ApplierMetrics
 from jobs.metrics.collector import JobMetrics, Work
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.health.probe import Answer, Health
+from jobs.metrics.loops import ApplierMetrics
 from jobs.metrics.queries import QueryMetrics
 from jobs.metrics.query_observer import QueryObserver
 from jobs.sandbox.broker import free_port
@@ -144,9 +144,6 @@ def test_a_failure_is_counted_and_logged_once_and_the_rest_continues(settings, m
 
 class Job(Work):
     """A job without metrics."""
-
-    def poll(self):
-        pass
 
     def families(self):
         return iter(())
