@@ -90,6 +90,9 @@ class Jvm(Killable):
             "PYTHONHASHSEED": "0",
             "SPARK_SUBMIT_OPTS": f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} -Djava.io.tmpdir={self._folder}",
         }
+        options.pop(
+            "preexec_fn", None
+        )  # it ignores Ctrl-C, which does not reach another session; threads may hold locks
         self._process = subprocess.Popen([*_COMMAND, *arguments], env={**env, **variables}, **options)
         if self.has_killed:  # by a signal that arrived before there was a process
             self.kill()
