@@ -9,6 +9,7 @@ from jobs.background import background
 from jobs.metrics.families import observer_families
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.loops import OBSERVER, LoopHealth, LoopMetrics
+from jobs.metrics.stats import FollowStats
 from jobs.observe.following import Follower
 from jobs.observe.tail import check_log
 from jobs.services.progress import log_progress
@@ -16,7 +17,6 @@ from jobs.services.reopening import run_reopening
 from jobs.stopping import stop_signals
 from quota.errors import BadInput
 from quota.kafka.topics.preparation import prepare_topics
-from quota.observation.stats import FollowStats
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)

@@ -10,11 +10,11 @@ from jobs.background import background
 from jobs.metrics.families import push_families
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.loops import PUSH, LoopHealth, LoopMetrics
+from jobs.metrics.stats import PushStats
 from jobs.services.progress import log_progress
 from jobs.stopping import stop_signals
 from quota.errors import ClusterError
 from quota.kafka.brokers.client_quotas import ClusterQuotas
-from quota.kafka.brokers.stats import PushStats
 from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
 from quota.kafka.timing import Every, now_ms
 from quota.settings import Settings

@@ -4,30 +4,20 @@ import logging
 import math
 import threading
 from collections.abc import Callable
-from typing import Protocol
 
 from quota.errors import ClusterError
 from quota.kafka.positions import TakenOver
-from quota.kafka.timing import Deadline
+from quota.kafka.timing import Deadline, LoopStats
 
 _log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 1.0
 
 
-class ReopenedStats(Protocol):
-    """The counts of work that is resumed."""
-
-    reopened: int
-    """The number of times that it was resumed."""
-    waits_for: str
-    """The reason why it waits for a cluster; empty if it does not wait."""
-
-
 def run_reopening(
     run: Callable[[], None],
     reopen: Callable[[], Callable[[], None]],
-    stats: ReopenedStats,
+    stats: LoopStats,
     stop: threading.Event,
     seconds: float = math.inf,
 ) -> None:

@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
+from jobs.metrics.stats import FollowStats
 from jobs.observe.following import Follower
 from jobs.storage.run import Run
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
-from quota.observation.stats import FollowStats
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from tests.support.request_log import created

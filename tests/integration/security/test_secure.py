@@ -13,6 +13,7 @@ from jobs.audit.query import start_audit
 from jobs.background import background
 from jobs.dashboard.feed import Feed
 from jobs.enforce.query import start_enforce
+from jobs.metrics.stats import FollowStats
 from jobs.observe.following import Follower
 from jobs.spark.queries import run_until
 from jobs.storage.run import Run
@@ -24,7 +25,6 @@ from quota.kafka.quotas.writer import write_record
 from quota.kafka.reading import read_topic
 from quota.kafka.requests import RequestWriter
 from quota.kafka.topics.preparation import prepare_topics
-from quota.observation.stats import FollowStats
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.settings import load_settings

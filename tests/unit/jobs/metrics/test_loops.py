@@ -7,10 +7,9 @@ import time
 import pytest
 
 from jobs.metrics.loops import LoopHealth, LoopMetrics, gateway_health
+from jobs.metrics.stats import FollowStats, PushStats
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier.stats import ApplierStats
-from quota.kafka.brokers.stats import PushStats
-from quota.observation.stats import FollowStats
 from tests.support.monitoring import samples
 
 STALLED = "it has made no progress"
