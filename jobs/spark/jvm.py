@@ -62,7 +62,7 @@ class Jvm(Killable):
         self._folder = Path(tempfile.mkdtemp(prefix="spark-", dir=_TEMPORARY))
         if log is not None:
             log.parent.mkdir(parents=True, exist_ok=True)
-        vars(java_gateway)["Popen"] = self._launch
+        popen, vars(java_gateway)["Popen"] = vars(java_gateway)["Popen"], self._launch
         try:
             with nullcontext() if log is None else log.open("ab") as output:
                 return java_gateway.launch_gateway(  # type: ignore[no-untyped-call]
@@ -75,7 +75,7 @@ class Jvm(Killable):
                 f"{java_program()}"
             ) from None
         finally:
-            vars(java_gateway)["Popen"] = subprocess.Popen
+            vars(java_gateway)["Popen"] = popen
 
     def _launch(
         self,
