@@ -99,13 +99,10 @@ class Jvm(Killable):
         return self._process
 
     def end(self, seconds: float = 0.0) -> bool:
-        """Wait for the end of the JVM, kill what is left of it and its processes, and remove its temporary files.
+        """Kill the JVM and its processes, and remove its temporary files; return whether it exited by itself.
 
         Args:
             seconds: the time in which it may exit by itself, after its gateway was shut down.
-
-        Returns:
-            Whether it exited by itself.
         """
         process, ended = self._process, False
         try:
