@@ -31,14 +31,7 @@ def check_gaps(settings: Settings, query: str, positions: list[TopicPartition]) 
     """Check that all records that a query has not read yet still exist.
 
     Args:
-        settings: the settings of the deployment.
         query: the query's name, for the message.
-        positions: the next offsets to read.
-
-    Raises:
-        MutationQuotaError: records are missing, and `spark.fail_on_data_loss` is set; the message names them, and how
-            to continue without them.
-        ClusterError: the cluster does not respond in time.
     """
     gaps = _gaps(settings, query, positions)
     if not gaps:
