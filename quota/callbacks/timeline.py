@@ -22,8 +22,7 @@ from quota.timeline.change import (
     QuotaCancellation,
     QuotaChange,
 )
-from quota.timeline.levels import levels
-from quota.timeline.resolution import Resolution
+from quota.timeline.resolution import Resolution, levels
 from quota.timeline.timeline import QuotaTimeline
 
 _cluster_decoder = msgspec.json.Decoder(Cluster)

@@ -12,8 +12,7 @@ from quota.records.entity import QuotaEntity, Tags
 from quota.records.fields import BEGINNING
 from quota.records.quota import Limit, Quota
 from quota.timeline.change import BucketReset, Change, QuotaCancellation, QuotaChange
-from quota.timeline.levels import levels
-from quota.timeline.resolution import UNLIMITED, Resolution
+from quota.timeline.resolution import UNLIMITED, Resolution, levels
 
 _END = 2**63
 _MAX_CACHED = 100_000  # resolutions, of a few hundred bytes each; a change empties the cache

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.whatif import backtest, recommend
+from jobs.whatif import backtest, recommend, recorded
 from quota.errors import MutationQuotaError
 from quota.settings import load_settings
 from quota.whatif.recommendation import SizingInput
@@ -12,8 +12,7 @@ from tests.support.object_store import store_settings
 
 @pytest.fixture(autouse=True)
 def _no_spark(monkeypatch):
-    for module in (backtest, recommend):
-        monkeypatch.setattr(module, "what_if_session", lambda *_: pytest.fail("Spark was started"))
+    monkeypatch.setattr(recorded, "command_session", lambda *_, **__: pytest.fail("Spark was started"))
 
 
 @pytest.fixture
