@@ -18,6 +18,7 @@ from quota.timeline.timeline import QuotaTimeline
 from tests.support.programs import run
 
 ALTER = ["quotas", "alter"]
+SCHEDULE = [*ALTER, "--user", "alice", "--add-config", "controller_mutation_rate=5", "--effective-at"]
 
 
 @pytest.mark.parametrize(
@@ -106,6 +107,11 @@ ALTER = ["quotas", "alter"]
             "are mutually exclusive",
         ),
         ([*ALTER, "--frobnicate"], "No such option: --frobnicate"),
+        *[
+            ([*SCHEDULE, text], f"--effective-at '{text}': expected a time")
+            for text in ("20270101", "1798761600", "tomorrow")
+        ],
+        ([*SCHEDULE, "-1h"], "is in the past; a change can take effect now or later"),
     ],
 )
 def test_a_malformed_argument_is_one_line_with_exit_code_2_and_contacts_no_cluster(args, error):
