@@ -201,10 +201,6 @@ def test_a_callback_that_cannot_work_is_named_before_the_job_starts(deployment, 
     assert "callback tests.support.callbacks.Failing: ValueError: bad is bad" in command(
         "enforce", *options, exit_code=2
     )
-    options = ["--set", "quota.callback_classes=nowhere.Callback"]
-    assert "callback nowhere.Callback: ModuleNotFoundError" in command("enforce", *options, exit_code=2)
-    options = ["--set", "quota.callback_configs.typo=1"]
-    assert "DefaultQuotaCallback: takes no configs, got typo" in command("enforce", *options, exit_code=2)
 
 
 def test_callbacks_are_scheduled_and_cancelled(deployment, command):

@@ -220,11 +220,3 @@ def test_a_line_names_its_topic_if_topics_identify_users(simulate):
     assert [(each["user"], each["tokens"]) for each in decided] == [("alice", 54), ("alice", 53)]
     assert [each["source"]["topic"] for each in decided] == ["mutation-requests.alice"] * 2
     assert nobodys["error"].startswith("user: this topic belongs to no user")
-
-
-def test_limits_apply_to_lines_too(simulate):
-    options = ("--set", "limits.max_topics=1", "--set", "limits.max_name_chars=7")
-    many, long, fits = simulate([at(0, 1, 1), at(0, 1, user="eightxxx"), at(0, 1)], (ALICE,), *options)
-    assert many["error"] == "topics: more than the 1 that limits.max_topics allows (2)"
-    assert long["error"].startswith("user: longer than the 7 characters that limits.max_name_chars allows")
-    assert fits["outcome"] == "ADMITTED"

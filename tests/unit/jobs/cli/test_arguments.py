@@ -78,12 +78,6 @@ SCHEDULE = [*ALTER, "--user", "alice", "--add-config", "controller_mutation_rate
         ),
         (["quotas", "pull", "--comment", "why"], "only with --apply"),
         (["quotas", "pull", "--output", "json"], "the content goes to standard output: add --output-file FILE"),
-        (["quotas", "export", "--output", "json"], "the content goes to standard output: add --output-file FILE"),
-        (
-            ["quotas", "pull", "--output-file", "/nowhere/quotas.yaml"],
-            "--output-file /nowhere/quotas.yaml: the folder /nowhere does not exist",
-        ),
-        (["quotas", "pull", "--output-file", __file__], "the file exists; add --force to replace it"),
         (["quotas", "drift", "--prune"], "No such option: --prune"),
         (["quotas", "drift", "--set", "gateway.kafka_clients=/nowhere/kafka.jar"], "/nowhere/kafka.jar cannot be read"),
         *[
