@@ -75,7 +75,7 @@ class QuotaTimeline:
         del versions[position:]
         for change in self._changes[entity][position:]:
             quota = change.applied_to(versions[-1] if versions else None)
-            versions.append(replace(change, quota=quota))
+            versions.append(change if quota is change.quota else replace(change, quota=quota))
 
     def configured(self, at: int) -> list[QuotaChange]:
         """Return the changes that set the quotas in force as of `at` (epoch ms), in a stable order."""

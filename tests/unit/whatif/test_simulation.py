@@ -220,3 +220,15 @@ def test_a_line_names_its_topic_if_topics_identify_users(simulate):
     assert [(each["user"], each["tokens"]) for each in decided] == [("alice", 54), ("alice", 53)]
     assert [each["source"]["topic"] for each in decided] == ["mutation-requests.alice"] * 2
     assert nobodys["error"].startswith("user: this topic belongs to no user")
+
+
+def test_an_empty_client_id_does_not_bypass_a_default(simulate):
+    """An absent or empty client-id is a separate client; each has its burst of 55 once."""
+    quotas = [{"entity": {"client-id": None}, "controller_mutation_rate": 5}]
+    answers = simulate([at(0, 60), at(0, 60, client_id=""), at(0, 1, client_id="<none>"), at(0, 1)], quotas)
+    assert [(each["client_id"], each["outcome"]) for each in answers] == [
+        ("<none>", "ADMITTED"),
+        ("<none>", "REJECTED"),
+        ("<none>", "REJECTED"),
+        ("<none>", "REJECTED"),
+    ]
