@@ -1,6 +1,6 @@
 """The command line `mutation-quota`: all commands by name, and errors as one line."""
 
-from jobs.services.stopping import (
+from jobs.stopping import (
     exit_interrupted,
     watch_interrupts,
 )  # the first import: it handles Ctrl-C during the others

@@ -166,7 +166,7 @@ def publish_metadata(
         raise BadInput("--source-server is empty: expected HOST:PORT")
     settings = kafka.read()
     from quota.kafka.quotas.writer import publish_cluster
-    from quota.kafka.reading import read_cluster
+    from quota.kafka.topics.topic_admin import read_cluster
 
     prepare_quota_topic(settings)
     connection = settings.target_connection

@@ -11,8 +11,8 @@ import typer
 from jobs.cli.options import FileOptions, KafkaOptions, SettingsOptions, TargetOptions
 from jobs.cli.output import OutputOptions, print_text
 from quota.observation.observer import ASSUMED_PARTITIONS
+from quota.settings.jobs import ObserveSettings
 from quota.settings.loading import Override
-from quota.settings.observe import ObserveSettings
 from quota.text import format_time, plural, printable
 from schemas.documents.observation import LogSummary, WrittenSnapshot
 

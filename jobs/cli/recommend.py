@@ -11,7 +11,7 @@ from jobs.cli.output import OutputOptions, print_table
 from quota.errors import BadInput
 from quota.text import plural
 from quota.whatif.advice import Advice, TenantAdvice
-from quota.whatif.tenancy import Tenancy
+from quota.whatif.recommendation import Tenancy
 
 _MIN_WHOLE = 100
 """The lowest number that is printed without decimals."""

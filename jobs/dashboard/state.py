@@ -42,7 +42,7 @@ class LiveState:
         self._lock = threading.Lock()
         self._seq = 0
         self._load = Load()
-        self._decisions = RecentDecisions(settings.dashboard.max_decisions)
+        self._decisions = RecentDecisions()
         self._tenants = Tenants(settings.quota.window, settings.policy, self._load, now)
         self._changes = QuotaChanges(_MAX_CHANGES)
         self._entries: list[QuotaLogEntry] = []
@@ -71,13 +71,7 @@ class LiveState:
             self._entries = [*self._entries, *entries]
 
     def refresh(self, now: int, quotas: Quotas | None, *, changed: bool) -> None:
-        """Update everything to the current time.
-
-        Args:
-            now: the current time [epoch ms].
-            quotas: the quotas; None if they are unknown.
-            changed: whether a quota has changed since the last call.
-        """
+        """Update everything to `now` (epoch ms); `changed` says whether a quota has changed since the last call."""
         with self._lock:
             self._seq += 1
             self._tenants.refresh(now, quotas, self._seq, changed=changed)

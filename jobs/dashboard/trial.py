@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from quota.admission.decide import decide
 from quota.admission.policy import Policy
 from quota.algorithms.token_bucket import Bucket, TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
@@ -17,7 +18,7 @@ from quota.settings import Settings
 from quota.text import legible
 from quota.timeline.change import QuotaCancellation, QuotaChange, to_change
 from quota.timeline.resolution import Resolution
-from quota.whatif.backtest import Effect, decide_again
+from quota.whatif.backtest import Effect
 from quota.whatif.recorded import resolve_again, resolved_to
 from quota.whatif.result import Sender, Totals
 
@@ -51,13 +52,6 @@ def try_quota(
     A bucket starts with the tokens before its first decision. Requests to which a different quota applies, with or
     without the change, are skipped, because nothing changes for them. The requests themselves are not changed, although
     clients that are refused more or less often might have sent different ones.
-
-    Args:
-        records: the decisions, in the order of their requests.
-        entries: the records of the quota log, in its order.
-        settings: the window, the exempt users and the callback.
-        entity: the entity.
-        quota: its quota; None for no quota.
     """
     quotas = _with_quota(entries, settings, entity, quota)
     algorithm = TokenBucket(settings.quota.window, settings.policy.deduplication)
@@ -72,7 +66,7 @@ def try_quota(
             continue
         tags = resolution.tags
         state = states[tags] if tags in states else _first_state(decision.tags == tags, decision, settings.quota.window)
-        states[tags], again = decide_again(state, resolved_to(decision, resolution), algorithm)
+        states[tags], (again,) = decide(state, [resolved_to(decision, resolution)], algorithm)
         recorded_effects.append(Effect.of(decision, decision))
         effects.append(Effect.of(again, decision))
     quotas.close()

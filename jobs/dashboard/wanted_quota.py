@@ -45,11 +45,7 @@ _decoder = msgspec.json.Decoder(WantedQuota)
 
 
 def read_wanted_quota(body: bytes) -> WantedQuota:
-    """Parse the body of a request.
-
-    Raises:
-        BadRecord: it is invalid; the message names the field and the value.
-    """
+    """Parse the body of a request."""
     return codec.decode(body, _decoder)
 
 

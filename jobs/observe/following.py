@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from jobs.metrics.stats import FollowStats
 from jobs.observe.snapshot import take_snapshot
 from jobs.observe.tail import LogPosition, LogTail
 from quota.errors import BadRecord
@@ -17,7 +18,6 @@ from quota.observation.log_time import LogTime
 from quota.observation.observer import Observer
 from quota.observation.principals import PrincipalRules
 from quota.observation.request_log import mutation_lines, read_line
-from quota.observation.stats import FollowStats
 from quota.observation.topic_sizes import TopicSizes
 from quota.records import codec
 from quota.records.request import MutationRequest

@@ -25,7 +25,7 @@ from quota.observation.request_log import MARK, mutation_lines, read_line
 from quota.observation.topic_sizes import TopicSizes
 from quota.records import codec
 from quota.records.request import Operation
-from quota.settings.observe import ObserveSettings
+from quota.settings.jobs import ObserveSettings
 from schemas.documents.observation import LogSummary, ReadLog
 
 _JSON, _OLD = MARK + b"{", MARK + b"RequestHeader("

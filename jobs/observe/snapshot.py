@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 
 from quota.errors import BadInput, BadRecord
-from quota.kafka.reading import read_cluster
 from quota.kafka.timing import now_ms
+from quota.kafka.topics.topic_admin import read_cluster
 from quota.records import codec
 from quota.records.fields import EpochMs
 from quota.settings import Settings

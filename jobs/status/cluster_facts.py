@@ -9,8 +9,9 @@ from quota.kafka.clients import client_config, cluster_errors
 from quota.kafka.positions import read_positions
 from quota.kafka.reading import EndOffsets, Partition
 from quota.kafka.timing import now_ms
-from quota.kafka.topics.layouts import ClusterLayout, LayoutReader, TopicConfig
+from quota.kafka.topics.layouts import ClusterLayout
 from quota.kafka.topics.specs import user_topic_names
+from quota.kafka.topics.topic_admin import TopicAdmin, TopicConfig
 from quota.settings import Settings
 
 OVERDUE_MS = 60_000
@@ -42,14 +43,10 @@ class ClusterFacts:
 
 
 def read_cluster_facts(settings: Settings) -> ClusterFacts:
-    """Read the facts about the deployment from the cluster.
-
-    Raises:
-        ClusterError: the cluster cannot be reached.
-    """
+    """Read the facts about the deployment from the cluster."""
     connection, timeout = settings.kafka.connection, settings.kafka.timeout_seconds
-    reader = LayoutReader(connection, timeout)
-    layout = reader.cluster()
+    reader = TopicAdmin(connection, timeout)
+    layout = reader.layout()
     names = [name for name in deployment_topics(settings, layout.topics) if name in layout.topics]
     errors: list[str] = []
     configs, refused = reader.configs(names)
@@ -87,11 +84,7 @@ def deployment_topics(settings: Settings, existing: Iterable[str]) -> list[str]:
 
 
 def _read_applied(settings: Settings) -> AppliedFacts | None:
-    """Return the position of the applier; None if none has run.
-
-    Raises:
-        ClusterError: the positions topic cannot be read.
-    """
+    """Return the position of the applier; None if none has run."""
     connection, topic = settings.kafka.connection, settings.topics.positions
     with cluster_errors(f"read topic {topic}", client_config(connection)):
         positions = read_positions(connection, topic, settings.applier.group, settings.kafka.timeout_seconds)

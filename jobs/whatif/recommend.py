@@ -8,13 +8,12 @@ from jobs.whatif.demands import measure_demands
 from jobs.whatif.effects import Candidate
 from jobs.whatif.recorded import RecordedRequests, open_requests
 from jobs.whatif.simulate import make_quotas
-from quota.algorithms.registry import AlgorithmName, make_algorithm
 from quota.callbacks.loading import check_callbacks
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from quota.whatif.advice import Advice, make_advice, quota_records
-from quota.whatif.recommendation import SizingInput, divide_capacity
-from quota.whatif.tenancy import Tenancy
+from quota.whatif.rates import AlgorithmName, make_algorithm
+from quota.whatif.recommendation import SizingInput, Tenancy, divide_capacity
 
 
 @dataclass(frozen=True, slots=True)

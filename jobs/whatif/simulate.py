@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from jobs.storage.whole_file import read_whole
-from quota.algorithms.registry import AlgorithmName, make_algorithm
 from quota.callbacks.loading import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput, BadRecord
@@ -19,6 +18,7 @@ from quota.records.quota_log import QuotaRecord
 from quota.settings import Settings
 from quota.timeline.change import to_change
 from quota.timeline.quota_file import is_json_lines, read_quota_file
+from quota.whatif.rates import AlgorithmName, make_algorithm
 from quota.whatif.simulation import read_quotas, simulate
 
 

@@ -38,12 +38,6 @@ def test_each_record_finds_its_bucket_and_quota_as_of_its_timestamp(spark):
     assert_df_equality(actual, expected, ignore_row_order=True)
 
 
-def test_the_stateful_stage_has_two_input_columns(spark):
-    """Each further column costs about as much per key as the whole stage."""
-    resolved = resolve_requests(frame(spark, []), FixedQuotas(timeline()), Policy(1024))
-    assert resolved.columns == ["bucket", "request"]
-
-
 def test_a_record_without_a_broker_timestamp_is_a_dead_letter_and_affects_no_other(spark):
     """It goes through the same two columns, by no bucket; the requests around it are as they would be without it."""
     quotas = FixedQuotas(timeline((QuotaEntity("alice"), 5.0, BEGINNING)))

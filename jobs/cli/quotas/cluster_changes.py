@@ -8,11 +8,11 @@ from jobs.cli.options import ConfirmOptions
 from jobs.cli.output import OutputOptions, print_text
 from jobs.cli.quotas.log import change_log, prepare_quota_topic, print_count, print_steps
 from jobs.cli.quotas.text import planned_change
-from jobs.spark.installation import clients_jar
+from jobs.spark.installation import jars_folder
 from quota.errors import ClusterError
 from quota.kafka.brokers.client_quotas import ClusterQuotas
-from quota.kafka.brokers.window import read_window
 from quota.kafka.quotas.log import QuotaLog, read_log
+from quota.kafka.reading import read_window
 from quota.records.quota import RATE_CONFIG
 from quota.records.quota_log import QuotaRecord
 from quota.settings import Settings
@@ -29,7 +29,7 @@ _MAX_PRINTED = 20
 
 def target_quotas(settings: Settings) -> ClusterQuotas:
     """Return the quotas of the target cluster. The first access connects to it."""
-    protocol = Protocol.of_jar(clients_jar(settings.gateway.kafka_clients, settings.broker.jars))
+    protocol = Protocol.of_jar(jars_folder(settings.broker.jars))
     return ClusterQuotas(settings.target_connection, protocol, settings.kafka.timeout_seconds)
 
 
@@ -132,7 +132,7 @@ def _notes(settings: Settings, cluster: ClusterQuotas, log: QuotaLog, wanted: Wa
     """Yield notes on how the cluster enforces the quotas differently."""
     own = settings.quota.window
     try:
-        brokers = read_window(cluster)
+        brokers = read_window(cluster.connection, settings.kafka.timeout_seconds)
     except ClusterError as error:
         brokers = own
         yield Note("window", f"the brokers' window is unknown, and assumed to be the same as here: {error}")

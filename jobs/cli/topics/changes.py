@@ -12,11 +12,10 @@ from confluent_kafka import KafkaException
 from jobs.cli.options import TopicPattern
 from jobs.cli.output import OutputOptions, print_text
 from quota.errors import NotFound
+from quota.kafka.admin.calls import Futures, TopicFuture
 from quota.kafka.admin.client import QuotaAdminClient
-from quota.kafka.admin.dispatcher import Futures
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
 from quota.kafka.admin.options import ClientOptions
-from quota.kafka.admin.outcomes import TopicFuture
 from quota.kafka.clients import client_config, cluster_errors, reason
 from quota.kafka.timing import now_ms
 from quota.settings import Settings

@@ -66,9 +66,9 @@ def list_topics(topic: OptionalPattern = None, *, output: OutputOptions, kafka: 
     """
     pattern = TopicPattern.parse(".*" if topic is None else topic)
     settings = kafka.read()
-    from quota.kafka.topics.layouts import LayoutReader
+    from quota.kafka.topics.topic_admin import TopicAdmin
 
-    found = LayoutReader(settings.target_connection, settings.kafka.timeout_seconds).cluster().topics.values()
+    found = TopicAdmin(settings.target_connection, settings.kafka.timeout_seconds).layout().topics.values()
     topics = [
         ListedTopic(each.name, len(each.partitions), each.replication_factor, each.leaderless, each.under_replicated)
         for each in found

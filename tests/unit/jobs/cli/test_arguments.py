@@ -79,7 +79,10 @@ SCHEDULE = [*ALTER, "--user", "alice", "--add-config", "controller_mutation_rate
         (["quotas", "pull", "--comment", "why"], "only with --apply"),
         (["quotas", "pull", "--output", "json"], "the content goes to standard output: add --output-file FILE"),
         (["quotas", "drift", "--prune"], "No such option: --prune"),
-        (["quotas", "drift", "--set", "gateway.kafka_clients=/nowhere/kafka.jar"], "/nowhere/kafka.jar cannot be read"),
+        (
+            ["quotas", "drift", "--set", "broker.jars=/nowhere"],
+            "no jars in /nowhere; run make jars, or set broker.jars",
+        ),
         *[
             (
                 [*ALTER, "--user", "alice", "--add-config", f"controller_mutation_rate={value}"],

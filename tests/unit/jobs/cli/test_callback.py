@@ -5,8 +5,8 @@ from typer.testing import CliRunner
 
 from jobs.__main__ import app
 from jobs.cli import callback as command
-from quota.kafka import reading
 from quota.kafka.quotas import writer
+from quota.kafka.topics import topic_admin
 from quota.records.quota_log import Cluster
 
 
@@ -21,7 +21,7 @@ def requested_servers(monkeypatch):
         return Cluster({"clicks": [1]})
 
     monkeypatch.setattr(command, "prepare_quota_topic", lambda _: None)
-    monkeypatch.setattr(reading, "read_cluster", read_cluster)
+    monkeypatch.setattr(topic_admin, "read_cluster", read_cluster)
     monkeypatch.setattr(writer, "publish_cluster", lambda *_: None)
     return servers
 
