@@ -267,13 +267,6 @@ def test_a_different_window_of_the_brokers_is_reported(wrote, quotas):
     assert warning.endswith("bursts are 11 s of a quota there, and 100 s here")
 
 
-def test_without_a_terminal_nothing_is_confirmed_or_changed(broker, wrote, quotas):
-    wrote(QuotaRecord(ALICE, 5.0))
-    _, (line,) = quotas("push", exit_code=2)
-    assert "--yes" in line
-    assert rates(broker.address) == {}
-
-
 @contextmanager
 def following(deployment, *args, options=()):
     """Run the service inside the block, and end it by Ctrl-C; its lines are in what is yielded."""
@@ -339,17 +332,6 @@ def test_a_service_reports_drift_and_leaves_it(broker, wrote, deployment):
         each.partition(": ")[2] for each in lines if each.startswith("changed on the cluster, and not in the log")
     ]
     assert reported == [f"~ user-principal 'alice': {RATE}=5.0 -> {RATE}=9.0", f"+ user-principal 'theirs': {RATE}=3.0"]
-
-
-def test_a_service_repairs_drift_if_configured(broker, wrote, deployment):
-    """It repairs quotas that the log has; others stay without --prune."""
-    wrote(QuotaRecord(ALICE, 5.0))
-    with following(deployment, "--repair") as lines:
-        set_quotas(broker.address, protocol(), {"users": "theirs"}, controller_mutation_rate=3)
-        set_quotas(broker.address, protocol(), {"users": "alice"}, controller_mutation_rate=9, producer_byte_rate=10)
-        until(lambda: rates(broker.address)["user-principal 'alice'"] == 5.0)
-    assert f"repaired: ~ user-principal 'alice': {RATE}=9.0 -> {RATE}=5.0" in lines
-    assert rates(broker.address)["user-principal 'theirs'"] == 3.0
 
 
 def test_a_service_waits_for_an_unavailable_cluster(wrote, deployment, another_broker):
