@@ -88,7 +88,7 @@ SCHEDULE = [*ALTER, "--user", "alice", "--add-config", "controller_mutation_rate
                 [*ALTER, "--user", "alice", "--add-config", f"controller_mutation_rate={value}"],
                 f"above 0, got {value!r}",
             )
-            for value in ("nan", "inf", "-inf", "0", "-1", "fast", "1_000", "1e_5", "1e999", "\uff11\uff10", "")
+            for value in ("nan", "inf", "-inf", "0", "-1", ".5", "fast", "1_000", "1e_5", "1e999", "\uff11\uff10", "")
         ],
         ([*ALTER, "--user", "alice", "--add-config", "producer_byte_rate=5"], "unknown config 'producer_byte_rate'"),
         ([*ALTER, "--user", "alice", "--delete-config", "producer_byte_rate"], "unknown config 'producer_byte_rate'"),
