@@ -12,7 +12,7 @@ from quota.callbacks.loading import check_callbacks
 from quota.errors import NotFound
 from quota.settings.listing import ListedSetting, Value, listed_settings, table_names
 from quota.settings.loading import LoadedSettings
-from schemas.documents.settings import SettingInForce, SettingsInForce
+from schemas.documents.settings import SettingsInForce
 
 Names = Annotated[
     list[str] | None,
@@ -43,7 +43,7 @@ def show(names: Names = None, changed: Changed = False, *, output: OutputOptions
     loaded = kafka.read_with_origins()
     _check_code(loaded)
     found = list(_selected(list(listed_settings(loaded)), names))
-    shown = [each for each in found if each.is_changed or not changed]
+    shown = [each for each in found if each.changed or not changed]
 
     def table() -> None:
         print_text("No settings file." if loaded.file is None else f"Settings file: {_file(loaded)}")
@@ -56,7 +56,7 @@ def show(names: Names = None, changed: Changed = False, *, output: OutputOptions
         else:
             print("None of these settings differs from its default." if changed else "This table has no entries.")
 
-    output.print(SettingsInForce(_file(loaded), [_document(each) for each in shown]), table, items="settings")
+    output.print(SettingsInForce(_file(loaded), shown), table, items="settings")
 
 
 def _check_code(loaded: LoadedSettings) -> None:
@@ -99,9 +99,3 @@ def _text(value: Value | None) -> str:
 
 def _origin(setting: ListedSetting) -> str:
     return setting.source or _ORIGINS[setting.origin]
-
-
-def _document(setting: ListedSetting) -> SettingInForce:
-    return SettingInForce(
-        setting.name, setting.value, setting.default, setting.is_changed, setting.origin, setting.source
-    )

@@ -1,9 +1,9 @@
 """The settings in force, one by one, with their origins; secrets are masked."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import msgspec
 from pydantic import SecretStr
 
 from quota.settings.loading import ENV_BOOTSTRAP_SERVERS, ENV_PREFIX, LoadedSettings
@@ -17,24 +17,21 @@ Origin: TypeAlias = Literal["default", "file", "environment", "option", "kafka"]
 _TARGET = "target"
 
 
-@dataclass(frozen=True, slots=True)
-class ListedSetting:
+class ListedSetting(msgspec.Struct, frozen=True):
     """A setting in force."""
 
     name: str
-    """Section and key; for a table also the name of the entry."""
+    """Section and key, as in `--set`; of a table also the name of the entry."""
     value: Value
+    """The value; `********` instead of a secret."""
     default: Value | None
-    """None for an entry of a table, which has no default."""
+    """The default; null for an entry of a table, which has none."""
+    changed: bool
+    """Whether the value is not the default."""
     origin: Origin
     """`kafka` for a key of `[target]` if none of them is set: it has its value in `[kafka]`."""
     source: str | None
-    """The file, the variable of the environment, or the option; None for `--set` and other origins."""
-
-    @property
-    def is_changed(self) -> bool:
-        """Whether the value is not the default."""
-        return self.value != self.default
+    """The file, the variable of the environment, or the option with its file; null for `--set` and other origins."""
 
 
 def listed_settings(loaded: LoadedSettings) -> Iterator[ListedSetting]:
@@ -49,8 +46,8 @@ def listed_settings(loaded: LoadedSettings) -> Iterator[ListedSetting]:
             for path, shown in entries.items() if is_table else [((section, key), value)]:
                 origin, source = ("kafka", None) if inherits else _origin(loaded.origins.get(path))
                 name = ".".join(path)
-                default_shown = None if is_table else _shown(name, default)
-                yield ListedSetting(name, _shown(name, shown), default_shown, origin, source)
+                listed, by_default = _shown(name, shown), None if is_table else _shown(name, default)
+                yield ListedSetting(name, listed, by_default, listed != by_default, origin, source)
 
 
 def _shown(name: str, value: object) -> Value:

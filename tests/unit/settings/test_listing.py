@@ -36,7 +36,7 @@ def test_every_setting_has_its_default_if_it_is_not_set():
     found = list(listed_settings(load_with_origins([], None, {}, with_default_file=False)))
 
     assert {each.origin for each in found} == {"default", "kafka"}
-    assert not [each.name for each in found if each.is_changed]
+    assert not [each.name for each in found if each.changed]
     assert found[0].name == "kafka.security_protocol"
     assert {"quota.window_num", "metrics.port", "topics.retired_users"} <= {each.name for each in found}
 
@@ -103,13 +103,13 @@ def test_an_option_other_than_set_is_shown(listed):
 def test_the_nearer_origin_is_shown(listed):
     found = listed("quota.shadow=false", MUTATION_QUOTA__QUOTA__SHADOW="true")["quota.shadow"]
 
-    assert (found.value, found.origin, found.is_changed) == (False, "option", False)
+    assert (found.value, found.origin, found.changed) == (False, "option", False)
 
 
 def test_entries_of_a_table_are_separate_settings(listed):
     found = listed()["quota.callback_configs.group.payments.users"]
 
-    assert (found.value, found.default, found.is_changed, found.origin) == ("alice", None, True, "file")
+    assert (found.value, found.default, found.changed, found.origin) == ("alice", None, True, "file")
 
 
 def test_secrets_are_masked_and_their_files_are_not(listed, tmp_path):
