@@ -74,10 +74,6 @@ class Ground:
         asked = {TopicPartition(topic, number): OffsetSpec.latest() for number in partitions}
         return sum(future.result(_SECONDS).offset for future in self.admin.list_offsets(asked).values())
 
-    def gateway_log(self) -> str:
-        """Return the gateway's log."""
-        return (self.folder / "gateway.log").read_text(errors="replace")
-
 
 @contextmanager
 def ground(folder: Path) -> Iterator[Ground]:
