@@ -21,7 +21,7 @@ from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, TABLES, TableSpec
 from jobs.spark.worker import prepare_worker
 from quota.settings import Settings
-from schemas.source import SOURCE
+from schemas.kafka import SOURCE
 
 _COMMITTED_BYTES = 32 * 1024 * 1024
 """The size of the rows that one commit appends [bytes]; deltalake needs eight times as much memory."""

@@ -148,7 +148,7 @@ def _ordered_ids(of_day: ds.Dataset, more_tags: Mapping[str, str]) -> list[str]:
     positions = of_day.to_table(columns=_POSITION)
     same_tags = [dict(tags or ()) == more_tags for tags in positions[_TAGS].to_pylist()]
     frame = positions.filter(pa.array(same_tags, pa.bool_())).drop_columns([_TAGS]).to_pandas()
-    # In a partition the offset decides, even where a clock stepped back (`quota.admission.order.in_order`).
+    # In a partition the offset decides, even where a clock stepped back (`quota.admission.decide.in_order`).
     frame = frame.sort_values("offset")
     frame["timestamp"] = frame.groupby(["topic", "partition"])["timestamp"].cummax()
     return list(frame.sort_values(_ORDER)["decision_id"])

@@ -32,20 +32,13 @@ def start_audit(
     files = Files(spark, settings)
     checkpoint = check_stateless_checkpoint(files, NAME, VERSION, missing_tables(settings))
     prepare_tables(settings, files.names)
-    fail = settings.audit.fail_on_data_loss
-    check_gaps(settings, NAME, checkpoint.positions(files), fail=fail)
+    check_gaps(settings, NAME, checkpoint.positions(files))
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", NAME)
     upkeep = Upkeep(settings, settings.audit.upkeep_seconds, once=once, failures=failures)
     spark.sparkContext.setLocalProperty(QUERY_PROPERTY, NAME)
     topics = (settings.topics.decisions, settings.topics.dead_letters, settings.topics.quotas)
     return (
-        read_topics(
-            spark,
-            settings,
-            topics,
-            settings.audit.max_records_per_batch,
-            fail_on_data_loss=fail,
-        )
+        read_topics(spark, settings, topics, settings.audit.max_records_per_batch)
         .writeStream.queryName(NAME)
         .foreachBatch(partial(write_batch, settings, upkeep))
         .option("checkpointLocation", f"{files.root}/{checkpoint.folder}")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from quota.errors import BadInput
 from quota.settings.loading import Override
-from quota.settings.security.oauth import OIDC_HANDLER
+from quota.settings.security.oauth import EXTENSIONS, OIDC_HANDLER
 from quota.settings.security.settings import SecuritySettings
 
 _log = logging.getLogger(__name__)
@@ -198,7 +198,7 @@ def _login(text: str, option: str) -> dict[str, str]:
     ):
         pairs = ",".join(f"{name.removeprefix(_EXTENSION)}={value}" for name, value in extensions.items())
         given = {_TOKEN_OPTIONS[name]: value for name, value in options.items()}
-        return {**given, "sasl_oauthbearer_extensions": pairs}
+        return given | ({f"librdkafka.{EXTENSIONS}": pairs} if pairs else {})
     # the text itself is a secret
     raise BadInput(
         f"{option}: {_JAAS} is not supported; use PlainLoginModule or ScramLoginModule with a username and a "

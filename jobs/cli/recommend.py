@@ -9,7 +9,7 @@ from jobs.cli.options import FileOptions, From, Requests, SettingsOptions, To
 from jobs.cli.output import OutputOptions
 from jobs.cli.times import parse_period
 from quota.errors import BadInput
-from quota.whatif.tenancy import Tenancy
+from quota.whatif.recommendation import Tenancy
 
 
 def recommend(

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from jobs.cli.output import print_table
 from quota.text import plural
 from quota.whatif.advice import Advice, TenantAdvice
-from quota.whatif.tenancy import Tenancy
+from quota.whatif.recommendation import Tenancy
 
 _MIN_WHOLE = 100
 """The lowest number that is printed without decimals."""

@@ -13,7 +13,7 @@ from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput
 from quota.settings import Settings
 from quota.text import plural
-from schemas.documents.report import WrittenReport
+from schemas.documents.decisions import WrittenReport
 
 _DEFAULT_FILE = Path("report.html")
 

@@ -56,7 +56,7 @@ class Dashboard:
         self._feed = feed
         self._session = session
         self._stop = stop
-        self._health = FeedHealth(feed, settings.health.stalled_seconds)
+        self._health = FeedHealth(feed)
         self._assets = Assets(settings, session)
         self._streams = 0
         self._trying = asyncio.Lock()

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from quota.admission.decide import decide
 from quota.admission.policy import Policy
 from quota.algorithms.token_bucket import Bucket, TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
@@ -17,7 +18,7 @@ from quota.settings import Settings
 from quota.text import legible
 from quota.timeline.change import QuotaCancellation, QuotaChange, to_change
 from quota.timeline.resolution import Resolution
-from quota.whatif.backtest import Effect, decide_again
+from quota.whatif.backtest import Effect
 from quota.whatif.recorded import resolve_again, resolved_to
 from quota.whatif.result import Sender, Totals
 
@@ -72,7 +73,7 @@ def try_quota(
             continue
         tags = resolution.tags
         state = states[tags] if tags in states else _first_state(decision.tags == tags, decision, settings.quota.window)
-        states[tags], again = decide_again(state, resolved_to(decision, resolution), algorithm)
+        states[tags], (again,) = decide(state, [resolved_to(decision, resolution)], algorithm)
         recorded_effects.append(Effect.of(decision, decision))
         effects.append(Effect.of(again, decision))
     quotas.close()

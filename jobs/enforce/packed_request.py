@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from quota.admission.order import Position, in_order
+from quota.admission.decide import Position, in_order
 from quota.admission.policy import Policy
 from quota.admission.validation import parse_valid
 from quota.records import codec

@@ -21,6 +21,10 @@ from schemas.buckets import STATE_VERSION
 NAME = "enforce"
 
 _PRODUCER_BYTES = 16 * 1024 * 1024
+_QUOTA_TIMEOUT_SECONDS = 60.0
+"""The time that the quota topic may be unreachable before the query fails [s]."""
+_COMPRESSION = {"kafka.compression.type": "zstd"}
+"""The compression of answers, unless `[kafka.java]` has another, for a cluster or a reader that lacks the codec."""
 
 
 @query_errors(NAME)
@@ -33,11 +37,11 @@ def start_enforce(spark: SparkSession, settings: Settings, *, once: bool = False
     files = Files(spark, settings)
     checkpoint = check_stateful_checkpoint(files, NAME, STATE_VERSION)
     checkpoint.forget_topics(files, Deployment.read(files).retired)
-    check_gaps(settings, NAME, checkpoint.positions(files), fail=settings.enforce.fail_on_data_loss)
+    check_gaps(settings, NAME, checkpoint.positions(files))
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", NAME)
     spark.sparkContext.setLocalProperty(QUERY_PROPERTY, NAME)
     records = read_requests(spark, settings)
-    quotas = KafkaQuotas.from_settings(settings, settings.enforce.quota_timeout_seconds)
+    quotas = KafkaQuotas.from_settings(settings, _QUOTA_TIMEOUT_SECONDS)
     answers = enforce(records, quotas, enforce_config(settings))
     return (
         answers.writeStream.queryName(NAME)
@@ -73,6 +77,5 @@ def sink_options(settings: Settings) -> dict[str, str]:
         "buffer.memory": _PRODUCER_BYTES + 2 * largest,
         "acks": "all",
         "enable.idempotence": "true",  # a producer's retry does not write an answer twice
-        "compression.type": settings.enforce.compression,
     }
-    return kafka_options(settings) | {f"kafka.{name}": str(value) for name, value in own.items()}
+    return _COMPRESSION | kafka_options(settings, {f"kafka.{name}": str(value) for name, value in own.items()})

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from quota.gateway.stats import GatewayStats
 from quota.kafka.brokers.connection import FAILURES, connected, failure_reason
-from quota.wire.address import Address
-from quota.wire.protocol import Protocol
+from quota.wire.protocol import Address, Protocol
 
 _CHECK_SECONDS = 10.0
 _ANSWER_SECONDS = 5.0

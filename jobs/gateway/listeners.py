@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from quota.errors import BadInput
 from quota.gateway.addresses import Addresses
-from quota.settings.gateway import MAX_PORT, GatewaySettings
+from quota.settings.gateway import GatewaySettings
+from quota.settings.types import MAX_PORT
 from quota.text import plural
-from quota.wire.address import Address
+from quota.wire.protocol import Address
 
 _ANY_ADDRESS = frozenset({"0.0.0.0", "::", "*"})  # noqa: S104 these are rejected
 

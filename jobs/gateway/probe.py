@@ -13,9 +13,8 @@ from quota.errors import BadInput, ClusterError, MutationQuotaError
 from quota.gateway.mutations.existing import METADATA_VERSION
 from quota.kafka.brokers.connection import FAILURES, connected, failure_reason, log_in
 from quota.settings.security.clients import Security
-from quota.wire.address import Address
 from quota.wire.api_keys import ApiKey
-from quota.wire.protocol import Protocol
+from quota.wire.protocol import Address, Protocol
 
 _log = logging.getLogger(__name__)
 

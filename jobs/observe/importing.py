@@ -23,7 +23,7 @@ from quota.observation.principals import PrincipalRules
 from quota.observation.request_log import MARK, mutation_lines, read_line
 from quota.observation.topic_sizes import TopicSizes
 from quota.records import codec
-from quota.settings.observe import ObserveSettings
+from quota.settings.jobs import ObserveSettings
 
 _JSON, _OLD = MARK + b"{", MARK + b"RequestHeader("
 """The beginning of a message, as JSON, and as written by brokers before Kafka 2.8."""

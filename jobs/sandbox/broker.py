@@ -27,7 +27,7 @@ from quota.kafka.timing import Deadline
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import Settings
 from quota.settings.sections import KafkaSettings
-from quota.settings.security.target import TargetSettings
+from quota.settings.security.settings import TargetSettings
 
 _log = logging.getLogger(__name__)
 
@@ -297,10 +297,12 @@ def _last_line(text: str) -> str:
 
 
 @contextmanager
-def embedded_broker(settings: Settings, port: int, data: Path | None = None) -> Iterator[Broker]:
-    """Run a broker inside the block, with the topics prepared; port 0 is any free one."""
+def embedded_broker(
+    settings: Settings, port: int, data: Path | None = None, *, memory: str = "256m"
+) -> Iterator[Broker]:
+    """Run a broker with this heap inside the block, with the topics prepared; port 0 is any free one."""
     folder = data or settings.storage.local_folder("broker")
-    broker = Broker(folder, jars_folder(settings.broker.jars), port, java_options=[f"-Xmx{settings.broker.memory}"])
+    broker = Broker(folder, jars_folder(settings.broker.jars), port, java_options=[f"-Xmx{memory}"])
     with broker:
         prepare_topics(with_plaintext_cluster(settings, broker.address))
         yield broker

@@ -141,6 +141,6 @@ def _free_ports(count: int) -> list[int]:
 def embedded_cluster(settings: Settings, nodes: int, port: int, data: Path | None = None) -> Iterator[Cluster]:
     """Run a cluster inside the block, with the topics prepared; the nodes have ports from `port` on, 0 for any."""
     folder = data or settings.storage.local_folder("brokers")
-    with Cluster(folder, jars_folder(settings.broker.jars), nodes, port, memory=settings.broker.memory) as cluster:
+    with Cluster(folder, jars_folder(settings.broker.jars), nodes, port) as cluster:
         prepare_topics(with_plaintext_cluster(settings, cluster.address))
         yield cluster

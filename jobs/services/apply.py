@@ -31,9 +31,7 @@ def run_apply(settings: Settings, *, once: bool) -> None:
         ClusterError: a cluster does not respond, or another applier has taken over.
     """
     stats = ApplierStats()
-    health = LoopHealth(
-        stats, settings.health.stalled_seconds, lambda: "" if stats.positions else "it has no positions yet"
-    )
+    health = LoopHealth(stats, lambda: "" if stats.positions else "it has no positions yet")
     with stop_signals() as stop, ServiceEndpoint(settings.metrics, NAME, once=once) as endpoint:
         prepare_topics(settings, [settings.topics.decisions, settings.topics.results, settings.topics.positions])
         if (

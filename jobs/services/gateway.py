@@ -17,7 +17,7 @@ from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.health.gateway import GatewayHealth
 from jobs.services.progress import log_progress
 from jobs.services.stopping import stop_signals
-from jobs.spark.installation import clients_jar
+from jobs.spark.installation import jars_folder
 from quota.gateway.context import GatewayContext
 from quota.gateway.mutations.mutate import Rules
 from quota.gateway.mutes import Mutes
@@ -54,7 +54,7 @@ def serve_gateway(settings: Settings, stop: threading.Event, endpoint: ServiceEn
 async def _serve(settings: Settings, stop: threading.Event, endpoint: ServiceEndpoint) -> None:
     own, target = settings.gateway, settings.target_connection
     encryption = make_encryption(own, target.security)
-    protocol = Protocol.of_jar(clients_jar(own.kafka_clients, settings.broker.jars))
+    protocol = Protocol.of_jar(jars_folder(settings.broker.jars))
     brokers = [broker for _, broker in own.ports] or target.addresses
     advertised = await advertised_addresses(
         brokers, target.security, encryption.brokers, protocol, settings.kafka.timeout_seconds

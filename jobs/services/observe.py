@@ -44,7 +44,7 @@ def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool
         check_log(log)  # before Kafka is contacted
     stats = FollowStats()
     # The loop runs only after the positions are read and written.
-    health = LoopHealth(stats, settings.health.stalled_seconds, lambda: "")
+    health = LoopHealth(stats, lambda: "")
     with stop_signals() as stop, ServiceEndpoint(settings.metrics, NAME, once=once) as endpoint:
         prepare_topics(settings, [settings.topics.requests, settings.topics.positions])
         follower = Follower(settings, logs, stats, from_beginning=from_beginning)

@@ -35,6 +35,8 @@ class Repair(Enum):
 
 
 _TICK_SECONDS = 1.0
+_COMPARE_SECONDS = 30.0
+"""The time between comparisons of the cluster's quotas with the log [s]."""
 _MAX_LOGGED = 20
 """The largest number of changes that are logged individually."""
 
@@ -56,7 +58,6 @@ def run_push(settings: Settings, cluster: ClusterQuotas, first: Callable[[], Wan
     stats = PushStats()
     health = LoopHealth(
         stats,
-        settings.health.stalled_seconds,
         lambda: "" if stats.compared_at is not None else "it has not compared the cluster with the quota log yet",
     )
     with ServiceEndpoint(settings.metrics, NAME) as endpoint:
@@ -85,7 +86,7 @@ class QuotaPusher:
         self._log: QuotaLog | None = None
         self._compared_position = -1
         self._next_moment: float = 0
-        self._compare = Every(settings.push.compare_seconds)
+        self._compare = Every(_COMPARE_SECONDS)
         self._logged: frozenset[RateDifference] = frozenset()
         self._failure = ""
 

@@ -28,19 +28,6 @@ def java_program() -> Path:
     return Path(home, "bin", "java") if home else Path(str(found))
 
 
-def clients_jar(own: str, broker_jars: str) -> Path:
-    """Return the jar of Kafka's clients that defines the protocol, or the folder that contains it.
-
-    Args:
-        own: the setting `gateway.kafka_clients`; empty for the broker's.
-        broker_jars: the setting `broker.jars`.
-
-    Raises:
-        BadInput: that folder contains no jars.
-    """
-    return Path(own) if own else jars_folder(broker_jars)
-
-
 def spark_jars(folder: str) -> list[Path]:
     """Return the jars of Spark's Kafka connector, in class path order.
 

@@ -6,11 +6,11 @@ from pathlib import Path
 from jobs.whatif.effects import Candidate
 from jobs.whatif.quotas import read_quotas_of_file
 from quota.algorithms.deduplication import NO_DEDUPLICATION
-from quota.algorithms.registry import AlgorithmName, make_algorithm
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput
 from quota.records.quota import Window
 from quota.settings import Settings
+from quota.whatif.rates import AlgorithmName, make_algorithm
 
 _RECORDED_QUOTAS = "recorded quotas"
 

@@ -14,10 +14,9 @@ from jobs.spark.worker import prepare_worker
 from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
-from quota.whatif.recommendation import Demand
+from quota.whatif.recommendation import Demand, Tenancy
 from quota.whatif.required_quota import RequiredQuota
-from quota.whatif.tenancy import Tenancy
-from schemas.source import SOURCE
+from schemas.kafka import SOURCE
 
 _ALL_TENANTS = ""
 """The key of all tenants together; the key of an entity is never empty."""

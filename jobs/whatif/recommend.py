@@ -11,13 +11,12 @@ from jobs.whatif.effects import Candidate
 from jobs.whatif.quotas import make_quotas
 from jobs.whatif.recorded import RecordedRequests, load_file_requests, read_audited_requests
 from jobs.whatif.requests import read_requests
-from quota.algorithms.registry import AlgorithmName, make_algorithm
 from quota.callbacks.loading import check_callbacks
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from quota.whatif.advice import Advice, make_advice, quota_records
-from quota.whatif.recommendation import SizingInput, divide_capacity
-from quota.whatif.tenancy import Tenancy
+from quota.whatif.rates import AlgorithmName, make_algorithm
+from quota.whatif.recommendation import SizingInput, Tenancy, divide_capacity
 
 NAME = "recommend"
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from jobs.whatif.quotas import read_quotas_of_file
-from quota.algorithms.registry import AlgorithmName, make_algorithm
 from quota.callbacks.loading import check_callbacks
 from quota.errors import BadInput
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision
 from quota.settings import Settings
+from quota.whatif.rates import AlgorithmName, make_algorithm
 from quota.whatif.simulation import simulate
 
 

@@ -15,7 +15,8 @@ from functools import partial
 
 from quota.client.call import Call, NoAnswer, Refusal, Throttled, TopicOutcome, Wait
 from quota.client.task import Task
-from quota.records.decision import Decision, ErrorCode
+from quota.errors import ErrorCode
+from quota.records.decision import Decision
 from quota.records.request import STRICT_SINCE, MutationRequest, TopicMutation
 from quota.records.result import MutationResult, TopicResult
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Sized
 from dataclasses import dataclass
 
-from quota.records.decision import ErrorCode, TopicDecision
+from quota.errors import ErrorCode
+from quota.records.decision import TopicDecision
 from quota.records.request import Operation, TopicMutation
 from quota.text import plural
 

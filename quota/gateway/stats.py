@@ -7,13 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from quota.gateway.limited import OPERATIONS
 from quota.gateway.mutations.operations import MutationResponse
-from quota.records.request import STRICT_SINCE
+from quota.records.request import OPERATIONS, STRICT_SINCE
 from quota.text import plural
-from quota.wire.address import Address
 from quota.wire.api_keys import ApiKey
 from quota.wire.headers import RequestHeader
+from quota.wire.protocol import Address
 
 _log = logging.getLogger(__name__)
 

@@ -16,6 +16,7 @@ from quota.kafka.brokers.tokens import credentials_in, fetch_token
 from quota.kafka.timing import Deadline
 from quota.settings.connection import Connection
 from quota.settings.secrets import mask_values
+from quota.settings.security.properties import check_not_owned
 
 T = TypeVar("T")
 
@@ -40,9 +41,11 @@ def client_config(connection: Connection, overrides: Mapping[str, str | float] |
 
     librdkafka's own log stays quiet: errors that matter reach the caller as exceptions.
     """
-    if connection.security.more_librdkafka:
+    own = {"log_level": 2, **(overrides or {})}
+    if more := connection.security.more_librdkafka:
+        check_not_owned(more, ("bootstrap.servers", "metadata.broker.list", *own))
         _check_properties(connection)
-    return {**login_config(connection), "log_level": 2, **(overrides or {})}
+    return {**login_config(connection), **own}
 
 
 def login_config(connection: Connection) -> dict[str, Any]:
@@ -59,8 +62,9 @@ def _check_properties(connection: Connection) -> None:
     del config["bootstrap.servers"]
     try:
         AdminClient(config)
-    except KafkaException as error:
-        raise BadInput(f"librdkafka refuses a property: {mask_values(reason(error), more.values())}") from None
+    except (KafkaException, TypeError) as error:  # a TypeError for a property that is a function
+        text = reason(error) if isinstance(error, KafkaException) else str(error)
+        raise BadInput(f"librdkafka refuses a property: {mask_values(text, more.values())}") from None
 
 
 def reason(error: KafkaException | KafkaError) -> str:

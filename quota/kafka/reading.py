@@ -17,7 +17,7 @@ from quota.kafka.timing import Deadline
 from quota.records.quota import Window
 from quota.records.record import Source
 from quota.settings.connection import Connection
-from quota.wire.address import Address
+from quota.wire.protocol import Address
 
 Partition = tuple[str, int]
 """A topic, and the number of a partition."""
@@ -38,17 +38,33 @@ _POLL_SECONDS = 1.0
 _MAX_MESSAGES = 10_000
 
 
+def read_broker_configs(client: AdminClient, timeout_seconds: float) -> dict[str, str]:
+    """Return the configs of one broker by their names; all brokers should have the same.
+
+    Raises:
+        KafkaException: no broker answers in time, or it does not return its configs.
+        ClusterError: the metadata contain no brokers.
+    """
+    nodes = client.list_topics(timeout=timeout_seconds).brokers
+    if not nodes:
+        raise ClusterError("the cluster's metadata contain no brokers")
+    resource = ConfigResource(ResourceType.BROKER, str(min(nodes)))
+    (found,) = client.describe_configs([resource], request_timeout=timeout_seconds).values()
+    return {name: entry.value for name, entry in found.result().items() if entry.value is not None}
+
+
 def read_window(connection: Connection, timeout_seconds: float) -> Window:
-    """Read the window of a broker's controller quotas; all brokers and controllers should have the same."""
+    """Return the window of a broker's controller quotas, which determines the bursts there.
+
+    Raises:
+        ClusterError: no broker can be reached, or it does not return its configs.
+    """
     config = client_config(connection)
-    action = f"read the window of Kafka at {connection}"
-    with cluster_errors(action, config, connection=connection):
-        admin = AdminClient(config)
-        broker = ConfigResource(ResourceType.BROKER, str(min(admin.list_topics(timeout=timeout_seconds).brokers)))
-        found = admin.describe_configs([broker], request_timeout=timeout_seconds)[broker].result()
-    if _WINDOW_NUM not in found:
-        raise ClusterError(f"cannot {action}: it has no {_WINDOW_NUM}, which requires Kafka 2.7")
-    return Window(int(found[_WINDOW_NUM].value), int(found[_WINDOW_SIZE].value))
+    with cluster_errors(f"read the window of Kafka at {connection}", config, connection=connection):
+        configs = read_broker_configs(AdminClient(config), timeout_seconds)
+    if _WINDOW_NUM not in configs:
+        raise ClusterError(f"the brokers of {connection} have no {_WINDOW_NUM}, which requires Kafka 2.7")
+    return Window(int(configs[_WINDOW_NUM]), int(configs[_WINDOW_SIZE]))
 
 
 def topic_partitions(client: Consumer | Producer, topic: str, timeout_seconds: float) -> list[int]:

@@ -30,7 +30,7 @@ class Scene:
         self._folder, self.now = folder, 0.0
         (folder / "records").mkdir()
         (folder / "released").mkdir()
-        self.health = QueryHealth(load_settings([f"health.stalled_seconds={LIMIT}"], environment={}), lambda: self.now)
+        self.health = QueryHealth(load_settings(environment={}), lambda: self.now)
         self.query = (
             spark.readStream.schema("value string")
             .text(str(folder / "records"))

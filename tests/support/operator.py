@@ -42,9 +42,9 @@ class Operator:
         """Produce requests for 60 partitions each, with these ids."""
         produce(self.settings, self.settings.topics.requests, *[request_json(60, request_id=name) for name in names])
 
-    def enforce(self, **changed):
+    def enforce(self, spark=(), **changed):
         """Decide the waiting requests, as the program does with `--once`."""
-        settings = self._changed(enforce=changed)
+        settings = self._changed(enforce=changed, spark=dict(spark))
         with with_operator_advice(settings):
             query = start_enforce(self._spark, settings, once=True)
             run_until(threading.Event(), [query], CheckpointMonitor(self.files, query, STATE_VERSION).poll)

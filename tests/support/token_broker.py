@@ -64,7 +64,7 @@ class TokenBroker:
             "sasl_mechanism": "OAUTHBEARER",
             "sasl_oauthbearer_token_endpoint_url": used.url,
             "sasl_oauthbearer_client_id": user,
-            "sasl_oauthbearer_client_secret_file": secret,
+            "sasl_oauthbearer_client_secret": f"file:{secret}",
             "sasl_oauthbearer_scope": SCOPE,
             "ssl_ca_location": self.authority.path,
             **({"sasl_oauthbearer_ca_location": self.authority.path} if used is self.tls else {}),

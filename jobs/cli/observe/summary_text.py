@@ -10,7 +10,7 @@ from rich.text import Text
 from jobs.observe.importing import Summary
 from quota.observation.observer import ASSUMED_PARTITIONS
 from quota.records.request import Operation
-from quota.settings.observe import ObserveSettings
+from quota.settings.jobs import ObserveSettings
 from quota.text import format_time, plural, printable
 from schemas.documents.observation import ClockDifference, LogSummary, ReadLog
 

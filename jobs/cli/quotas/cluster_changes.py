@@ -9,7 +9,7 @@ from jobs.cli.output import OutputOptions, print_text
 from jobs.cli.quotas.log import prepare_quota_topic
 from jobs.cli.quotas.plans import change_log, print_count, print_steps
 from jobs.cli.quotas.text import planned_change, quota_configs
-from jobs.spark.installation import clients_jar
+from jobs.spark.installation import jars_folder
 from quota.errors import ClusterError
 from quota.kafka.brokers.client_quotas import ClusterQuotas
 from quota.kafka.quotas.log import QuotaLog, read_log
@@ -33,7 +33,7 @@ def target_quotas(settings: Settings) -> ClusterQuotas:
     Raises:
         BadInput: there is no jar with Kafka's protocol.
     """
-    protocol = Protocol.of_jar(clients_jar(settings.gateway.kafka_clients, settings.broker.jars))
+    protocol = Protocol.of_jar(jars_folder(settings.broker.jars))
     return ClusterQuotas(settings.target_connection, protocol, settings.kafka.timeout_seconds)
 
 

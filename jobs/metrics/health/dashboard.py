@@ -29,24 +29,15 @@ class Feed(Protocol):
 class FeedHealth(Health):
     """Checks the thread that reads the topics. The server itself is live if it responds."""
 
-    def __init__(self, feed: Feed, stalled_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """Start checking.
-
-        Args:
-            feed: the thread that reads the topics.
-            stalled_seconds: the longest time without progress.
-            clock: the clock of `Feed.looped_at`.
-        """
+    def __init__(self, feed: Feed, clock: Callable[[], float] = time.monotonic) -> None:
+        """Start checking the thread that reads the topics, by the clock of its `looped_at`."""
         self._feed = feed
-        self._stalled_seconds = stalled_seconds
         self._clock = clock
 
     def live(self) -> Answer:
         """Return whether the thread makes progress, which includes attempts to reach Kafka."""
         silence = self._clock() - self._feed.looped_at
-        return unless_stalled(
-            silence, self._stalled_seconds, "the topics have not been read", "the topics are followed"
-        )
+        return unless_stalled(silence, "the topics have not been read", "the topics are followed")
 
     def ready(self) -> Answer:
         """Return whether the page is up to date: the topics were read, and Kafka responds."""

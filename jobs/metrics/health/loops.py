@@ -20,22 +20,16 @@ class LoopHealth(Health):
     """Checks the loop of a service. Waiting for a cluster counts as progress, because a restart would not help."""
 
     def __init__(
-        self,
-        stats: LoopStats,
-        stalled_seconds: float,
-        missing: Callable[[], str],
-        clock: Callable[[], float] = time.monotonic,
+        self, stats: LoopStats, missing: Callable[[], str], clock: Callable[[], float] = time.monotonic
     ) -> None:
         """Start checking.
 
         Args:
             stats: the counts of the service.
-            stalled_seconds: the longest time for one run of the loop.
             missing: returns what the service needs and does not have; empty if nothing is missing.
             clock: the clock of `looped_at`.
         """
         self._stats = stats
-        self._stalled_seconds = stalled_seconds
         self._missing = missing
         self._clock = clock
 
@@ -46,7 +40,7 @@ class LoopHealth(Health):
         if self._stats.waits_for:
             return Answer(True, f"it waits: {self._stats.waits_for}")
         silence = self._clock() - self._stats.looped_at
-        return unless_stalled(silence, self._stalled_seconds, "it has made no progress", "it makes progress")
+        return unless_stalled(silence, "it has made no progress", "it makes progress")
 
     def ready(self) -> Answer:
         """Return whether nothing is missing and the service's cluster responds."""

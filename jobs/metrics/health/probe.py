@@ -12,6 +12,11 @@ READINESS_PATH: Final = "/readyz"
 """The path of the readiness probe."""
 
 
+STALLED_SECONDS: Final = 600.0
+"""The time without progress after which a service is not healthy [s]. It is longer than what delays a healthy one: the
+upkeep of the tables, and a request to a cluster that does not answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The answer to a probe, with its reason in one line."""
@@ -45,19 +50,17 @@ class Health(ABC):
         """Return whether the service can do its work; never waits."""
 
 
-def unless_stalled(silence: float, limit_seconds: float, stalled: str, going: str) -> Answer:
+def unless_stalled(silence: float, stalled: str, going: str) -> Answer:
     """Return whether a service makes progress.
 
     Args:
         silence: the time since its last observed progress [s].
-        limit_seconds: the longest time without progress [s].
         stalled: the reason if it makes none: "`stalled` for 700 s".
         going: the reason if it makes progress.
     """
-    if silence <= limit_seconds:
+    if silence <= STALLED_SECONDS:
         return Answer(True, going)
-    limit = f"the limit is {limit_seconds:.0f} s (health.stalled_seconds)"
-    return Answer(False, f"{stalled} for {silence:.0f} s; {limit}")
+    return Answer(False, f"{stalled} for {silence:.0f} s; the limit is {STALLED_SECONDS:.0f} s")
 
 
 STARTING: Final = "it is starting"

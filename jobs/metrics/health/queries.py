@@ -9,7 +9,7 @@ from typing import Any
 from pyspark import SparkContext
 from pyspark.sql.streaming.query import StreamingQuery
 
-from jobs.metrics.health.probe import STARTING, STOPPING, Answer, Health
+from jobs.metrics.health.probe import STALLED_SECONDS, STARTING, STOPPING, Answer, Health
 from quota.settings import Settings
 
 _INITIALIZING = "Initializing sources"
@@ -64,8 +64,7 @@ class QueryWatch:
             return Answer(
                 False,
                 f"the query {self.name} has made no progress for {silence:.0f} s, in {after} "
-                f"({self.observation.message}); the limit is {self.limit_seconds:.0f} s "
-                "(health.stalled_seconds and the trigger)",
+                f"({self.observation.message}); the limit is {self.limit_seconds:.0f} s and the trigger",
             )
         return Answer(True, f"the query {self.name} makes progress")
 
@@ -110,10 +109,11 @@ class QueryHealth(Health):
             stop: set before they are stopped.
         """
         now, unseen = self._clock(), QueryObservation(is_active=True, message=_INITIALIZING)
-        limit = self._settings.health.stalled_seconds
         self._watches = {
-            each.name: QueryWatch(each.name, limit + getattr(self._settings, each.name).trigger_seconds, unseen, now)
-            for each in queries
+            query.name: QueryWatch(
+                query.name, STALLED_SECONDS + getattr(self._settings, query.name).trigger_seconds, unseen, now
+            )
+            for query in queries
         }
         self._context, self._stop = context, stop
         self._queries = queries

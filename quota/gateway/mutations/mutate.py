@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from quota.gateway.limited import OPERATIONS
+from quota.errors import ErrorCode
 from quota.gateway.mutations.creation import check_creation
 from quota.gateway.mutations.deletion import check_deletion
 from quota.gateway.mutations.growth import check_growth
@@ -25,8 +25,8 @@ from quota.gateway.mutations.operations import (
 )
 from quota.gateway.mutations.recent import NO_ID, RecentTopics
 from quota.records.decision import Decision
-from quota.records.request import NO_CLIENT_ID, MutationRequest
-from quota.wire.api_keys import ApiKey, KafkaErrorCode
+from quota.records.request import NO_CLIENT_ID, OPERATIONS, MutationRequest
+from quota.wire.api_keys import ApiKey
 
 WhenSilent = Literal["closed", "open"]
 """The behaviour without a decision: `closed` returns an error, `open` proceeds without one."""
@@ -193,13 +193,13 @@ def _outcome(reply: DecisionReply, topics: int, rules: Rules) -> _Outcome:
     if decision is not None:
         admitted = frozenset(index for index, topic in enumerate(decision.topics) if not topic.error_code)
         # Kafka's error has no message.
-        return _Outcome(admitted, reply.throttle_ms, KafkaErrorCode.THROTTLING_QUOTA_EXCEEDED)
+        return _Outcome(admitted, reply.throttle_ms, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
     if reply.invalid:
-        return _Outcome(frozenset(), 0, KafkaErrorCode.INVALID_REQUEST, reply.invalid, ("admitted", "invalid"))
+        return _Outcome(frozenset(), 0, ErrorCode.INVALID_REQUEST, reply.invalid, ("admitted", "invalid"))
     if rules.when_silent == "open":
         return _Outcome(frozenset(range(topics)), counted=_SILENT)
     sentence = (
         f"no decision on this mutation in {reply.waited_ms} ms, so nothing was changed; "
         f"is mutation-quota enforce running on {rules.enforced_by}?"
     )
-    return _Outcome(frozenset(), 0, KafkaErrorCode.REQUEST_TIMED_OUT, sentence, _SILENT)
+    return _Outcome(frozenset(), 0, ErrorCode.REQUEST_TIMED_OUT, sentence, _SILENT)

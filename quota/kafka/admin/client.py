@@ -3,12 +3,13 @@
 from types import TracebackType
 from typing import Any, Self
 
-from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from quota.client.call import CallOptions
 from quota.kafka.admin.costs import creation, deletion, growth, has_default_partitions
 from quota.kafka.admin.dispatcher import Dispatcher, Futures
 from quota.kafka.admin.options import ClientOptions
+from quota.kafka.reading import read_broker_configs
 from quota.records.request import Operation, TopicMutation
 
 
@@ -178,8 +179,5 @@ class QuotaAdminClient(AdminClient):
             seconds: the time limit of each of the two calls [s].
         """
         if self._default is None:
-            broker = next(iter(self.list_topics(timeout=seconds).brokers))
-            resource = ConfigResource(ResourceType.BROKER, str(broker))
-            (found,) = self.describe_configs([resource], request_timeout=seconds).values()
-            self._default = int(found.result()["num.partitions"].value)
+            self._default = int(read_broker_configs(self, seconds)["num.partitions"])
         return self._default

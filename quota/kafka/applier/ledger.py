@@ -102,9 +102,7 @@ class Ledger:
         """Return the position from which to continue."""
         stored = self._offsets.get(partition)
         if stored is None:
-            # If the group has positions in other partitions, this one was added since: all of it is to be applied.
-            start = first if self._offsets or self._settings.applier.auto_offset_reset == "earliest" else end
-            return AppliedOffset(start, start)
+            return AppliedOffset(first, first)
         if not first <= stored.offset <= end:
             lost = "decisions of partition %d from %d on were deleted: continuing at %d"
             _log.warning(lost, partition, stored.offset, first)

@@ -10,13 +10,13 @@ from typing import Any, TypeAlias, TypeVar
 from confluent_kafka import KafkaError
 from msgspec import UNSET
 
-from quota.errors import ClusterError, MutationQuotaError
+from quota.errors import ClusterError, ErrorCode, MutationQuotaError
 from quota.kafka.brokers.connection import FAILURES, BrokerCalls, connected, failure_reason, log_in, tls_context
 from quota.kafka.timing import Deadline
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import RATE_CONFIG
 from quota.settings.connection import Connection
-from quota.wire.api_keys import ApiKey, KafkaErrorCode
+from quota.wire.api_keys import ApiKey
 from quota.wire.protocol import Protocol
 
 T = TypeVar("T")
@@ -129,7 +129,7 @@ class ClusterQuotas:
             )
             refused = {}
             for entry in response["entries"]:
-                if entry["errorCode"] == KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                if entry["errorCode"] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
                     _check_response(entry, "AlterConfigs")
                 entity = _entity(entry["entity"])
                 if entry["errorCode"] and entity is not None:
@@ -141,7 +141,7 @@ class ClusterQuotas:
 
 def _check_response(response: Mapping[str, Any], operation: str) -> None:
     """Check that a response, or a part of one, is not an error; `operation` is the ACL operation that it needs."""
-    if response["errorCode"] == KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+    if response["errorCode"] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
         raise ClusterError(
             f"CLUSTER_AUTHORIZATION_FAILED; allow this principal {operation} on the cluster "
             "(docs/explanation/security.md)"

@@ -13,11 +13,10 @@ from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.brokers.token_function import TokenFunction, to_token
 from quota.kafka.brokers.tokens import Token, bearer_message, fetch_token
 from quota.settings.security.clients import Security
-from quota.wire.address import Address
 from quota.wire.api_keys import ApiKey
 from quota.wire.codec import MAX_ELEMENTS, Message
 from quota.wire.headers import RequestHeader, read_response_header, write_request
-from quota.wire.protocol import Protocol
+from quota.wire.protocol import Address, Protocol
 
 _LENGTH_BYTES = 4
 _MAX_RESPONSE_BYTES = 256 * 1024 * 1024

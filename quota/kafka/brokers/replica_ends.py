@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaError
 
-from quota.errors import ClusterError
+from quota.errors import ClusterError, ErrorCode
 from quota.kafka.brokers.connection import FAILURES, BrokerCalls, connected, failure_reason, log_in, tls_context
 from quota.kafka.timing import Deadline, Every
 from quota.settings.connection import Connection
 from quota.settings.security.clients import Security
-from quota.wire.address import Address
-from quota.wire.api_keys import ApiKey, KafkaErrorCode
+from quota.wire.api_keys import ApiKey
 from quota.wire.builtin import BUILTIN
+from quota.wire.protocol import Address
 
 _log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ _ANY_REPLICA = -2
 """The replica id of a debugging client: each replica returns its log end offset to it instead of the high watermark."""
 _LATEST = -1
 _NO_EPOCH = -1
-_NO_REPLICA = frozenset({KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION, KafkaErrorCode.NOT_LEADER_OR_FOLLOWER})
+_NO_REPLICA = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER})
 
 _CONNECT_SECONDS = 8.0
 """How long a connection may take, with the login and the token for it."""
@@ -149,6 +149,6 @@ async def _ends(calls: BrokerCalls, topic: str, partitions: list[int]) -> dict[i
     async with asyncio.timeout(_RESPONSE_SECONDS):
         response = await calls.call(ApiKey.LIST_OFFSETS, _VERSION, message)
     found = [each for of_topic in response["topics"] for each in of_topic["partitions"]]
-    for code in {each["errorCode"] for each in found} - {KafkaErrorCode.NONE} - _NO_REPLICA:
+    for code in {each["errorCode"] for each in found} - {ErrorCode.NONE} - _NO_REPLICA:
         raise ClusterError(str(KafkaError(code).str()))
     return {each["partitionIndex"]: each["offset"] for each in found if not each["errorCode"]}

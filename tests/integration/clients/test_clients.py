@@ -149,7 +149,7 @@ def test_an_invalid_request_fails_with_the_reason_of_its_dead_letter(job):
         name, message = error_of(future)
         assert (name, message.split("(")[0]) == (
             "INVALID_REQUEST",
-            "topics[0].name: longer than the 1024 characters that limits.max_name_chars allows ",
+            "topics[0].name: longer than the 1024 characters that a name may have ",
         )
 
 

@@ -275,8 +275,9 @@ def test_without_a_terminal_nothing_is_confirmed_or_changed(broker, wrote, quota
 @contextmanager
 def following(deployment, *args, options=()):
     """Run the service inside the block, and end it by Ctrl-C; its lines are in what is yielded."""
-    given = ["--set", "push.compare_seconds=1", "--set", "kafka.timeout_seconds=3", *options]
-    command = command_line(*as_options(deployment), *given, "quotas", "push", "--yes", "--follow", *args)
+    given = [*as_options(deployment), "--set", "kafka.timeout_seconds=3", *options]
+    constants = {"jobs.services.push._COMPARE_SECONDS": 1.0}
+    command = command_line(*given, "quotas", "push", "--yes", "--follow", *args, constants=constants)
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     lines = []
 

@@ -157,22 +157,23 @@ def test_requests_removed_by_retention_are_reported_and_skipped_only_if_configur
     lost = f"3 records were removed before enforce read them: {topic}-0 from offset 1 to 3"
     line = refusal(operator.enforce)
     assert line.startswith(lost)
-    assert "--set enforce.fail_on_data_loss=false" in line
+    assert "--set spark.fail_on_data_loss=false" in line
     assert operator.decided == {"a": 40.0}
-    operator.enforce(fail_on_data_loss=False)
+    operator.enforce(spark={"fail_on_data_loss": False})
     assert lost in caplog.text
     assert operator.decided == {"a": 40.0, "e": -20.0}
     operator.enforce()
 
 
-def test_without_the_quotas_nothing_is_decided(operator):
+def test_without_the_quotas_nothing_is_decided(operator, monkeypatch):
     """Their topic is deleted while a request waits: a guess would be worse than an error."""
     operator.request("a")
     operator.enforce()
     operator.request("b")
     quotas = operator.settings.topics.quotas
     operator.delete_topic(quotas)
-    line = refusal(operator.enforce, quota_timeout_seconds=1.0)
+    monkeypatch.setattr("jobs.enforce.query._QUOTA_TIMEOUT_SECONDS", 1.0)
+    line = refusal(operator.enforce)
     assert f"cannot read the quotas in topic {quotas}" in line
     assert "make all brokers of the quota topic available, then start it again" in line
     assert operator.decided == {"a": 40.0}

@@ -80,7 +80,7 @@ def cluster(base_settings, tmp_path_factory):
             secure.add_user(user, PASSWORD)
             secure.allow(user, allowed)
         cluster = Cluster(secure, folder)
-        admin = {"sasl_mechanism": "PLAIN", "sasl_password_file": "", "sasl_password": ADMIN_PASSWORD}
+        admin = {"sasl_mechanism": "PLAIN", "sasl_password": ADMIN_PASSWORD}
         prepare_topics(cluster.settings(ADMIN, **admin))
         yield cluster
 
@@ -225,8 +225,8 @@ def test_a_query_without_permission_to_write_decisions_says_so(cluster, spark):
 
 def test_an_error_is_one_line_without_the_secret(cluster):
     """Each error comes within the time limit; the commands run concurrently, since each waits for it."""
-    wrong = {"sasl_password_file": "", "sasl_password": "wrong-xyzzy"}
-    named = ("sasl_mechanism", "sasl_username", "sasl_password_file", "ssl_ca_location")
+    wrong = {"sasl_password": "wrong-xyzzy"}
+    named = ("sasl_mechanism", "sasl_username", "sasl_password", "ssl_ca_location")
     plain = {"security_protocol": "PLAINTEXT", **dict.fromkeys(named, "")}
     elsewhere = {"bootstrap_servers": cluster.secure.address.replace("127.0.0.1", "localhost")}
     cases = [

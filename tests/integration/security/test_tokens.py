@@ -221,7 +221,10 @@ def test_an_error_is_one_line_with_the_token_servers_message(cluster, tmp_path):
     down = cluster.plain.url.replace(cluster.plain.url.rpartition(":")[2], "1/token")
     known = "cannot get a token for client operator from"
     cases = [
-        ({"sasl_oauthbearer_client_secret_file": wrong}, f"{known} {cluster.tls.url}: 401 invalid_client: the client"),
+        (
+            {"sasl_oauthbearer_client_secret": f"file:{wrong}"},
+            f"{known} {cluster.tls.url}: 401 invalid_client: the client",
+        ),
         ({"sasl_oauthbearer_client_id": "nobody"}, "401 invalid_client: client nobody is not known"),
         ({"sasl_oauthbearer_scope": "other"}, "400 invalid_scope: no scope other"),
         ({"sasl_oauthbearer_ca_location": ""}, "certificate verify failed: "),

@@ -63,6 +63,13 @@ def test_a_large_record_of_invalid_utf_8_is_base64_of_its_beginning():
     assert (found.error, found.value) == ("value: not UTF-8 (byte 0xff at 0)", codec.text(b"\xff" * LIMIT))
 
 
+def test_a_large_record_whose_kept_beginning_is_text_can_be_shown_and_sent_again():
+    """The invalid byte is among the bytes that the key takes from the limit."""
+    found = letter(b"x" * 950 + b"\xff" + b"y" * 49, key=b"k" * 100)
+    assert "limits.max_request_bytes" in found.error
+    assert found.original_value == b"x" * 924
+
+
 @pytest.mark.parametrize(
     ("value", "key"),
     [

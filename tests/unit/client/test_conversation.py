@@ -12,9 +12,10 @@ from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
 from quota.client.call import Call, CallOptions, NoAnswer, Refusal, Throttled, Wait
 from quota.client.conversation import AppliedBy, Conversation, Effects
+from quota.errors import ErrorCode
 from quota.kafka.requests import rejected_id
 from quota.records.dead_letter import DeadLetter
-from quota.records.decision import ErrorCode, Outcome
+from quota.records.decision import Outcome
 from quota.records.entity import QuotaEntity, Tags
 from quota.records.fields import BEGINNING
 from quota.records.quota import Limit, Quota, Window

@@ -110,14 +110,12 @@ def uncut(protocol):
 
 
 def test_chunks_arrive_one_byte_at_a_time(protocol, uncut):
-    """Both sides do so."""
     assert outcome(protocol, lambda data: [data[at : at + 1] for at in range(len(data))]) == uncut
 
 
 @settings(max_examples=60)
 @given(data=st.data())
 def test_chunks_may_have_any_sizes(protocol, uncut, data):
-    """Both sides are cut at any positions."""
 
     def cut(whole):
         return cuts(whole, data.draw(st.lists(st.integers(0, len(whole)), max_size=6)))

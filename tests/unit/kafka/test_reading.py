@@ -1,5 +1,6 @@
-"""Reads that cannot succeed end with an error, and do not wait for ever."""
+"""Reads that cannot succeed end with an error, and do not wait for ever; and the window of a cluster."""
 
+from concurrent.futures import Future
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,7 @@ from quota.records.quota import Window
 from quota.settings.connection import Connection
 
 KAFKA = Connection("kafka:9092")
+NUM, SIZE = "controller.quota.window.num", "controller.quota.window.size.seconds"
 
 
 class Unresponsive:
@@ -54,27 +56,42 @@ def test_a_topic_whose_end_is_never_reached_is_an_error(monkeypatch, codes, seco
     assert raised.value.args[0].code() == expected
 
 
-class Brokers:
-    """An admin client of a cluster whose brokers have these configs."""
+def window_of(monkeypatch, nodes, answer):
+    """Return the window that is read from a cluster with these nodes, whose brokers answer with configs or an error."""
 
-    def __init__(self, configs):
-        self._configs = {name: SimpleNamespace(value=value) for name, value in configs.items()}
+    class Admin:
+        def __init__(self, _config):
+            pass
 
-    def list_topics(self, **_):
-        return SimpleNamespace(brokers={7: None, 8: None})
+        def list_topics(self, timeout):
+            return SimpleNamespace(brokers=dict.fromkeys(nodes), timeout=timeout)
 
-    def describe_configs(self, resources, **_):
-        assert [resource.name for resource in resources] == ["7"]
-        return dict.fromkeys(resources, SimpleNamespace(result=lambda: self._configs))
+        def describe_configs(self, resources, request_timeout):
+            (resource,) = resources
+            assert (resource.name, request_timeout) == ("7", 5)
+            future = Future()
+            if isinstance(answer, Exception):
+                future.set_exception(answer)
+            else:
+                future.set_result({name: SimpleNamespace(value=value) for name, value in answer.items()})
+            return {resource: future}
+
+    monkeypatch.setattr(reading, "AdminClient", Admin)
+    return reading.read_window(KAFKA, 5)
 
 
 def test_the_window_is_that_of_a_broker(monkeypatch):
-    configs = {"controller.quota.window.num": "100", "controller.quota.window.size.seconds": "2"}
-    monkeypatch.setattr(reading, "AdminClient", lambda _: Brokers(configs))
-    assert reading.read_window(KAFKA, 5.0) == Window(100, 2)
+    assert window_of(monkeypatch, [9, 7], {NUM: "100", SIZE: "2", "password": None}) == Window(100, 2)
 
 
-def test_a_broker_without_the_window_is_too_old(monkeypatch):
-    monkeypatch.setattr(reading, "AdminClient", lambda _: Brokers({}))
-    with pytest.raises(ClusterError, match=r"cannot read the window of Kafka at kafka:9092: .* requires Kafka 2\.7"):
-        reading.read_window(KAFKA, 5.0)
+@pytest.mark.parametrize(
+    ("nodes", "answer", "reason"),
+    [
+        ([7], KafkaException(KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)), "cannot read the window of Kafka"),
+        ([7], {"log.dirs": "/"}, "requires Kafka 2.7"),
+        ([], {}, "the cluster's metadata contain no brokers"),
+    ],
+)
+def test_a_cluster_that_does_not_tell_its_window_is_an_error(monkeypatch, nodes, answer, reason):
+    with pytest.raises(ClusterError, match=reason):
+        window_of(monkeypatch, nodes, answer)

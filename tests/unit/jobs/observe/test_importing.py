@@ -12,7 +12,7 @@ import pytest
 from jobs.observe import segments
 from jobs.observe.importing import import_logs
 from quota.errors import BadInput
-from quota.settings.observe import ObserveSettings
+from quota.settings.jobs import ObserveSettings
 from tests.support.request_log import created, deleted, fetched, grown
 
 

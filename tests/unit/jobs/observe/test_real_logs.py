@@ -8,7 +8,7 @@ import pytest
 
 from jobs.observe.importing import import_logs
 from quota.errors import BadInput
-from quota.settings.observe import ObserveSettings
+from quota.settings.jobs import ObserveSettings
 from tests.support.checkout import CHECKOUT
 
 FOLDER = CHECKOUT / "tests" / "data" / "request_logs"

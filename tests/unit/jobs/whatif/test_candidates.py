@@ -6,12 +6,12 @@ import pytest
 
 from jobs.whatif.candidates import parse_candidates
 from quota.algorithms.deduplication import Deduplication
-from quota.algorithms.rate_quota import RateQuota
 from quota.algorithms.token_bucket import TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput
 from quota.records.quota import Window
 from quota.settings import load_settings
+from quota.whatif.rates import RateQuota
 
 RECORDED = CallbackTimeline()
 YAML = b"quotas:\n- {user: alice, controller_mutation_rate: 7}\n"

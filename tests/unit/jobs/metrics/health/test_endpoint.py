@@ -111,18 +111,6 @@ def test_a_poll_that_hangs_delays_neither_responses_nor_the_end(settings):
     health.end.set()
 
 
-def test_without_metrics_the_port_serves_probes_alone():
-    settings = load_settings([f"metrics.port={free_port()}", "metrics.enabled=false"], environment={})
-    with (
-        ServiceEndpoint(settings.metrics, "enforce") as endpoint,
-        endpoint.following(settings, Job(), Well(), decides=True),
-    ):
-        assert probed(settings.metrics, "readyz") == says(True, "it works")
-        with pytest.raises(HTTPError, match="404"):
-            page(settings.metrics)
-        assert not [each for each in threading.enumerate() if each.name == "metrics"]
-
-
 def test_a_job_with_once_leaves_the_port_to_running_services(settings):
     with ServiceEndpoint(settings.metrics, "enforce"), ServiceEndpoint(settings.metrics, "enforce", once=True):
         assert page(settings.metrics) == ""

@@ -8,7 +8,6 @@ from quota.kafka.brokers.stats import PushStats
 from quota.observation.stats import FollowStats
 
 NOW = 5000.0
-LIMIT = 600
 
 
 @pytest.fixture(params=[ApplierStats, FollowStats, PushStats])
@@ -17,7 +16,7 @@ def stats(request):
 
 
 def health(stats, missing=""):
-    return LoopHealth(stats, LIMIT, lambda: missing, lambda: NOW)
+    return LoopHealth(stats, lambda: missing, lambda: NOW)
 
 
 def answers(stats, missing=""):

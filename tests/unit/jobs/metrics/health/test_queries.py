@@ -7,7 +7,7 @@ import pytest
 from jobs.metrics.health.queries import QueryHealth
 from quota.settings import load_settings
 
-SETTINGS = load_settings(["health.stalled_seconds=600", "audit.trigger_seconds=10"], environment={})
+SETTINGS = load_settings(["audit.trigger_seconds=10"], environment={})
 
 
 class Progress:
@@ -121,7 +121,7 @@ def test_a_batch_without_progress_is_unhealthy_after_the_limit_and_not_before(sc
     assert not found.ok
     assert found.reason == (
         "the query enforce has made no progress for 660 s, in the batch after 7 (Processing new data); "
-        "the limit is 600 s (health.stalled_seconds and the trigger)"
+        "the limit is 600 s and the trigger"
     )
     assert not scene.health.ready().ok
 

@@ -1,34 +1,36 @@
 """The algorithms that KIP-599 rejected for the token bucket: a quota on the average rate of the last S * W seconds.
 
-They exist for comparison; the token bucket is what is enforced.
+They exist for comparison, in simulations and backtests; the token bucket is what is enforced.
 """
 
+import enum
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, NamedTuple, TypeAlias
 
-import msgspec
-
-from quota.algorithms.interface import Admission, is_reset
-from quota.algorithms.kafka_rate import Samples
-from quota.algorithms.spread_windows import SpreadWindows
-from quota.algorithms.token_bucket import charge, in_debt, throttle_ms
+from quota.admission.decide import decision_of
+from quota.algorithms.deduplication import NO_DEDUPLICATION, Deduplication
+from quota.algorithms.kafka_rate import NO_SAMPLES, Samples
+from quota.algorithms.token_bucket import Admission, TokenBucket, charge, in_debt, is_reset, throttle_ms
+from quota.errors import BadInput
+from quota.records.decision import Decision
 from quota.records.quota import Quota, Window
 from quota.records.request import Mode
 from quota.timeline.resolution import ResolvedRequest
+from quota.whatif.spread_windows import NO_SPREAD, SpreadWindows
 
-C = TypeVar("C", Samples, SpreadWindows)
-"""The way in which charges are stored."""
+Charges: TypeAlias = Samples | SpreadWindows
+"""The charges of a bucket, as one of the two algorithms stores them."""
 
 
-class RateState(msgspec.Struct, Generic[C], frozen=True):
+class RateState(NamedTuple):
     """The state of a bucket: its charges, and the latest reset by an operator that it has seen (epoch ms)."""
 
-    charges: C
+    charges: Charges
     reset_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class RateQuota(Generic[C]):
+class RateQuota:
     """A topic is admitted if R <= Q, where R is the charges that count / (S * W); the throttle is (R - Q) / Q * S * W.
 
     Let room be Q * S * W minus the charges that count. Then a topic is admitted if room >= 0, and the throttle time is
@@ -58,11 +60,11 @@ class RateQuota(Generic[C]):
     """
 
     window: Window
-    empty: C
+    empty: Charges
     """The initial charges: none."""
 
-    def admit(self, state: RateState[C] | None, resolved: ResolvedRequest) -> tuple[RateState[C] | None, Admission]:
-        """Charge one request (`quota.algorithms.interface.Algorithm`)."""
+    def admit(self, state: RateState | None, resolved: ResolvedRequest) -> tuple[RateState | None, Admission]:
+        """Charge one request, as `TokenBucket.admit` does."""
         resolution, request, now = resolved.resolution, resolved.request, resolved.record.timestamp
         limit = resolution.limit
         if limit is None:
@@ -85,7 +87,54 @@ class RateQuota(Generic[C]):
         throttle = throttle_ms(room, counted, quota.rate) if throttled else 0
         return state, Admission(admitted, throttle, quota, burst)
 
-    def _with_charge(self, charges: C, cost: int, now: int, quota: Quota) -> C:
+    def _with_charge(self, charges: Charges, cost: int, now: int, quota: Quota) -> Charges:
         if isinstance(charges, SpreadWindows):
             return charges.add(cost, now, self.window, quota.rate)
         return charges.record(cost, now, self.window)
+
+
+Algorithm: TypeAlias = TokenBucket | RateQuota
+"""A way to enforce a quota."""
+
+
+class AlgorithmName(enum.Enum):
+    """The algorithms of KIP-599: the chosen one, Kafka's former one, and that of an earlier version of the KIP."""
+
+    TOKEN_BUCKET = "token-bucket"  # noqa: S105 no secret
+    SAMPLED_RATE = "sampled-rate"
+    SPREAD_RATE = "spread-rate"
+
+
+def make_algorithm(name: AlgorithmName, window: Window, deduplication: Deduplication = NO_DEDUPLICATION) -> Algorithm:
+    """Return the algorithm of this name.
+
+    Raises:
+        BadInput: deduplication is requested of an algorithm that does not support it.
+    """
+    if name is AlgorithmName.TOKEN_BUCKET:
+        return TokenBucket(window, deduplication)
+    if deduplication.window_ms:
+        raise BadInput(
+            f"repeats.window_seconds={deduplication.window_ms / 1000:g}: {name.value} does not support deduplication; "
+            "set it to 0, or use token-bucket"
+        )
+    return RateQuota(window, NO_SAMPLES if name is AlgorithmName.SAMPLED_RATE else NO_SPREAD)
+
+
+def decide_next(
+    state: Any,  # noqa: ANN401 that of the algorithm
+    resolved: ResolvedRequest,
+    algorithm: Algorithm,
+) -> tuple[Any, Decision]:
+    """Decide the next request of a bucket by any of the algorithms.
+
+    Args:
+        state: the state of the bucket, as the algorithm returned it; None if it was never charged.
+        resolved: the request with its quota.
+        algorithm: the algorithm.
+
+    Returns:
+        The state afterwards, and the decision.
+    """
+    state, admission = algorithm.admit(state, resolved)
+    return state, decision_of(resolved, admission)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quota.algorithms.spread_windows import NO_SPREAD, SpreadWindows
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records.quota import Window
+from quota.whatif.spread_windows import NO_SPREAD, SpreadWindows
 from tests.support.factories import resolved
 
 KIP = Window(num=100)
@@ -49,30 +49,25 @@ def test_a_steady_rate_leaves_nearly_empty_windows():
     assert spread.total / 100 == 0.05
 
 
-def test_an_excess_of_the_current_window_stays_until_the_window_expires():
-    """30 at Q = 5: four of 5 and one of 10; a second later the window before has capacity for 5, the current has 1."""
-    assert of((4000, 30), (5000, 6), window=FIVE, rate=5) == SpreadWindows(1000, (5, 5, 5, 10, 6))
-    assert of((4000, 30), (6000, 6), window=FIVE, rate=5) == SpreadWindows(2000, (5, 5, 10, 5, 1))
+STEPS = {
+    # Four windows of 5 and one of 10; a second later the window before has capacity for 5, the current has 1.
+    "an excess stays until its window expires": ([(4000, 30), (5000, 6)], 1000, (5, 5, 5, 10, 6)),
+    "later it is in an earlier window": ([(4000, 30), (6000, 6)], 2000, (5, 5, 10, 5, 1)),
+    "a late charge counts as of the newest window": ([(4000, 30), (1000, 2)], 0, (5, 5, 5, 5, 12)),
+    "after all windows a charge starts new ones": ([(4000, 30), (9300, 2)], 5300, (2,)),
+}
 
 
-def test_a_raised_quota_raises_the_capacity_of_the_same_windows():
-    spread = of((4000, 12), window=FIVE, rate=5).add(6, 4000, FIVE, 7)
-    assert spread.levels == (7, 7, 4)
+@pytest.mark.parametrize("step", STEPS)
+def test_charges_at_five_a_second_in_five_windows(step):
+    given, begins_at, levels = STEPS[step]
+    assert of(*given, window=FIVE, rate=5) == SpreadWindows(begins_at, levels)
 
 
-def test_a_lowered_quota_takes_nothing_out_of_a_window():
-    spread = of((4000, 12), window=FIVE, rate=5).add(6, 4000, FIVE, 3)
-    assert spread.levels == (5, 5, 3, 3, 2)
-
-
-def test_a_late_charge_counts_as_of_the_newest_window():
-    spread = of((4000, 30), (1000, 2), window=FIVE, rate=5)
-    assert spread == SpreadWindows(0, (5, 5, 5, 5, 12))
-
-
-def test_after_all_windows_have_passed_a_charge_starts_new_ones():
-    spread = of((4000, 30), (9300, 2), window=FIVE, rate=5)
-    assert spread == SpreadWindows(5300, (2,))
+@pytest.mark.parametrize(("rate", "levels"), [(7, (7, 7, 4)), (3, (5, 5, 3, 3, 2))])
+def test_a_changed_quota_changes_the_capacity_and_takes_nothing_out_of_a_window(rate, levels):
+    """From 12 charged at 5 a second."""
+    assert of((4000, 12), window=FIVE, rate=5).add(6, 4000, FIVE, rate).levels == levels
 
 
 def test_a_quota_of_one_window_has_no_earlier_ones():

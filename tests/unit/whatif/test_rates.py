@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from quota.admission.decide import decide
 from quota.algorithms.deduplication import Deduplication
-from quota.algorithms.registry import AlgorithmName, make_algorithm
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.errors import BadInput
 from quota.records.decision import Outcome
 from quota.records.quota import Window
+from quota.whatif.rates import AlgorithmName, make_algorithm
 from tests.support.factories import PERMISSIVE, STRICT, resolved
 
 KIP = Window(num=100)
@@ -24,12 +24,6 @@ def outcomes(algorithm, *requests):
     """Outcome and controller throttle time of each."""
     _, decisions = decide(None, requests, algorithm)
     return [(each.outcome.value, each.controller_throttle_ms) for each in decisions]
-
-
-def test_the_worked_example_by_the_token_bucket():
-    """560 of 500: K = -60, so 60 / 5 = 12 s."""
-    requests = [resolved(*BURST), resolved(80), resolved(80, at=11_999), resolved(80, at=12_000)]
-    assert outcomes(BUCKET, *requests) == [("ADMITTED", 0), ("REJECTED", 12_000), ("REJECTED", 1), ("ADMITTED", 0)]
 
 
 def test_the_worked_example_by_the_sampled_rate():
@@ -90,32 +84,27 @@ def test_an_old_client_is_admitted_charged_and_throttled(algorithm):
     assert outcomes(algorithm, *old) == [("ADMITTED", 12_000), ("ADMITTED", 28_000)]
 
 
-@ALL
-@pytest.mark.parametrize("api_version", [STRICT, PERMISSIVE])
-def test_validate_only_is_never_charged_nor_refused(algorithm, api_version):
+@RATES
+@pytest.mark.parametrize(
+    ("unthrottled", "shadow"),
+    [
+        ({"validate_only": True}, None),
+        ({"validate_only": True, "api_version": PERMISSIVE}, None),
+        ({"shadow": True}, 12_000),
+    ],
+)
+def test_what_is_only_validated_or_in_shadow_is_admitted_and_not_charged(algorithm, unthrottled, shadow):
     state, _ = decide(None, [resolved(*BURST)], algorithm)
-    after, (decision,) = decide(state, [resolved(80, validate_only=True, api_version=api_version)], algorithm)
+    after, (decision,) = decide(state, [resolved(80, **unthrottled)], algorithm)
     assert after == state
     assert (decision.outcome, decision.throttle_time_ms) == (Outcome.ADMITTED, 0)
+    assert (decision.shadow and decision.shadow.throttle_time_ms) == shadow
 
 
-@ALL
+@RATES
 def test_without_a_quota_everything_is_admitted_and_no_state_is_touched(algorithm):
     state, (decision,) = decide(None, [resolved(10**9, rate=None)], algorithm)
-    assert state is None
-    assert (decision.outcome, decision.quota, decision.burst, decision.max_debt_ms) == (
-        Outcome.ADMITTED,
-        None,
-        None,
-        None,
-    )
-
-
-@ALL
-def test_a_quota_in_shadow_reports_and_admits(algorithm):
-    _, (_, decision) = decide(None, [resolved(*BURST), resolved(80, shadow=True)], algorithm)
-    assert (decision.outcome, decision.throttle_time_ms) == (Outcome.ADMITTED, 0)
-    assert (decision.shadow.outcome, decision.shadow.throttle_time_ms) == (Outcome.REJECTED, 12_000)
+    assert (state, decision.outcome, decision.quota, decision.burst) == (None, Outcome.ADMITTED, None, None)
 
 
 @ALL
@@ -142,19 +131,12 @@ def test_a_refused_request_leaves_the_state_unchanged(algorithm):
 
 
 @RATES
-def test_a_raised_quota_is_retroactive(algorithm):
-    """560 / 100 is above 5 and below 6."""
-    requests = [resolved(*BURST), resolved(1), resolved(1, rate=6.0, since=0)]
-    assert outcomes(algorithm, *requests) == [("ADMITTED", 0), ("REJECTED", 12_000), ("ADMITTED", 0)]
-
-
-@RATES
-def test_a_lowered_quota_is_retroactive(algorithm):
-    """400 / 100 is above 2, and (4 - 2) / 2 * 100 = 100 s."""
-    assert outcomes(algorithm, resolved(400), resolved(1, rate=2.0, since=0)) == [
-        ("ADMITTED", 0),
-        ("REJECTED", 100_000),
-    ]
+def test_a_changed_quota_is_retroactive(algorithm):
+    """560 / 100 is above 5 and below 6; 400 / 100 is above 2, and (4 - 2) / 2 * 100 = 100 s."""
+    raised = [resolved(*BURST), resolved(1), resolved(1, rate=6.0, since=0)]
+    assert outcomes(algorithm, *raised) == [("ADMITTED", 0), ("REJECTED", 12_000), ("ADMITTED", 0)]
+    lowered = [resolved(400), resolved(1, rate=2.0, since=0)]
+    assert outcomes(algorithm, *lowered) == [("ADMITTED", 0), ("REJECTED", 100_000)]
 
 
 @ALL
