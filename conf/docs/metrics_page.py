@@ -3,16 +3,14 @@
 from collections.abc import Iterator
 
 from conf.docs.markdown import code, table
-from jobs.metrics import definitions
-from jobs.metrics.definitions import Metric
+from jobs.metrics.families import METRICS
 
 _HEAD = ("metric", "kind", "unit", "labels", "meaning")
 
 
 def metric_table() -> Iterator[str]:
     """Yield a table of all metrics, in the order of their definitions."""
-    metrics = [each for each in vars(definitions).values() if isinstance(each, Metric)]
     rows = (
-        (code(each.name), each.kind, each.unit, ", ".join(map(code, each.labels)), each.meaning) for each in metrics
+        (code(each.name), each.kind, each.unit, ", ".join(map(code, each.labels)), each.meaning) for each in METRICS
     )
     return table(_HEAD, rows)

@@ -3,7 +3,7 @@
 from collections import Counter
 from functools import partial
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
@@ -14,8 +14,8 @@ from jobs.spark.failures import query_errors
 from jobs.spark.kafka_source import read_topics
 from jobs.spark.log_lines import QUERY_PROPERTY, batch_in_log
 from jobs.spark.queries import trigger
-from jobs.storage.files import Files
 from jobs.storage.retention import check_gaps
+from jobs.storage.run import Run
 from jobs.storage.starting import check_stateless_checkpoint
 from quota.settings import Settings
 
@@ -25,11 +25,9 @@ VERSION = 1
 
 
 @query_errors(NAME)
-def start_audit(
-    spark: SparkSession, settings: Settings, *, once: bool = False, failures: Counter[str] | None = None
-) -> StreamingQuery:
+def start_audit(run: Run, *, once: bool = False, failures: Counter[str] | None = None) -> StreamingQuery:
     """Start the query on prepared topics (`quota.kafka.topics.preparation`)."""
-    files = Files(spark, settings)
+    spark, settings, files = run.spark, run.settings, run.files
     checkpoint = check_stateless_checkpoint(files, NAME, VERSION, missing_tables(settings))
     prepare_tables(settings, files.names)
     check_gaps(settings, NAME, checkpoint.positions(files))

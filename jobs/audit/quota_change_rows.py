@@ -8,8 +8,8 @@ import msgspec
 from quota.records import codec
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
+from quota.records.quota import QUOTA_CONFIGS
 from quota.records.quota_log import (
-    QUOTA_CONFIGS,
     CallbackRecord,
     Cluster,
     ClusterRecord,

@@ -14,13 +14,7 @@ _COLUMNS = ("REQUESTED", "NEED/S", "QUOTA/S", "REFUSED", "BEFORE", "THROTTLED S"
 
 
 def print_advice(advice: Advice, tenancy: Tenancy, tenants: int) -> None:
-    """Print the rules with their numbers, the busiest tenants, and the effects.
-
-    Args:
-        advice: the recommendation and its effects.
-        tenancy: what a tenant is.
-        tenants: the number of tenants to print.
-    """
+    """Print the rules with their numbers, the busiest tenants, and the effects."""
     for line in rule_lines(advice):
         print(line)
     if tenants:

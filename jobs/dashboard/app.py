@@ -20,8 +20,8 @@ from jobs.dashboard.page import Assets
 from jobs.dashboard.state import Cursor
 from jobs.dashboard.trial import try_quota
 from jobs.dashboard.wanted_quota import WantedQuota, read_wanted_quota
-from jobs.metrics.health.dashboard import FeedHealth
 from jobs.metrics.health.probe import HEALTH_PATH, READINESS_PATH, Answer
+from jobs.metrics.loops import LoopHealth
 from quota.errors import BadRecord
 from quota.kafka.timing import now_ms
 from quota.records import codec
@@ -41,22 +41,12 @@ class Dashboard:
     """Serves the requests of browsers."""
 
     def __init__(self, settings: Settings, feed: Feed, session: Session, stop: threading.Event) -> None:
-        """Load the files of the page.
-
-        Args:
-            settings: the settings of the deployment.
-            feed: the data that the page shows.
-            session: the secrets of this process.
-            stop: the streams end when it is set.
-
-        Raises:
-            MutationQuotaError: the library that draws charts is not installed.
-        """
+        """Load the files of the page; the streams end when `stop` is set."""
         self._settings = settings
         self._feed = feed
         self._session = session
         self._stop = stop
-        self._health = FeedHealth(feed)
+        self._health = LoopHealth(feed, feed.missing)
         self._assets = Assets(settings, session)
         self._streams = 0
         self._trying = asyncio.Lock()

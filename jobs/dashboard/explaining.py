@@ -21,8 +21,6 @@ class ExplanationLine(msgspec.Struct, frozen=True):
 class ShownExplanation(msgspec.Struct, frozen=True):
     """An explanation as the page shows it."""
 
-    id: str
-    outcome: str
     title: str
     lines: list[ExplanationLine]
     before: list[Neighbour]
@@ -42,8 +40,6 @@ def explain_recent(state: LiveState, settings: Settings, decision_id: str) -> Sh
     explanation = explain(decision, neighbours, history, settings.quota.window)
     is_first = explanation.refill is not None and explanation.refill.written_by is None
     return ShownExplanation(
-        decision.decision_id,
-        (decision.shadow or decision).outcome.value,
         explanation_title(decision),
         [ExplanationLine(*row) for row in explanation_rows(explanation)],
         explanation.before,

@@ -4,12 +4,12 @@ import logging
 import threading
 import time
 from contextlib import closing
-from typing import Any
 
 import msgspec
 
 from jobs.dashboard.decisions import KEPT_MS
 from jobs.dashboard.state import LiveState
+from jobs.metrics.health.probe import STARTING
 from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
 from quota.kafka.requests import AnswerReader
@@ -69,17 +69,15 @@ class Feed:
                 self.contact = msgspec.structs.replace(self.contact, state="unreachable", message=message)
                 stop.wait(_RETRY_SECONDS)
 
-    def describe(self) -> dict[str, Any]:
-        """Return `contact` in the form for the page."""
-        return msgspec.to_builtins(self.contact)  # type: ignore[no-any-return]
+    def missing(self) -> str:
+        """Return why the page is not up to date; empty if it is. Probes need no token, so there is no address in it."""
+        reasons = {"live": "", "starting": STARTING}
+        return reasons.get(self.contact.state, "Kafka cannot be reached; the page shows the reason")
 
     def _follow_until_failure(self, stop: threading.Event) -> None:
         """Read the last hour into a new state, then follow the topics; the old state is shown meanwhile.
 
         Returns if a topic was recreated, because it has different records at the same offsets.
-
-        Raises:
-            ClusterError: Kafka cannot be reached, or a topic is missing.
         """
         settings = self._settings
         names = [settings.topics.decisions, settings.topics.dead_letters, settings.topics.quotas]

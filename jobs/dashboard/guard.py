@@ -1,7 +1,7 @@
-"""Controls access to the dashboard: other sites cannot read anything.
+"""Controls access to the dashboard, which can only be read.
 
-- The Host header must be a known name. Otherwise a foreign name could resolve to this machine.
-- Requests from pages of another origin are rejected, except for opening the page itself.
+- The Host header must be a known name. Otherwise a foreign name could resolve to this machine, and its pages read ours.
+- Browsers hide all responses from pages of other origins, because no response permits them to read it (CORS).
 - If there is a token, it has to be presented once; a cookie replaces it until the dashboard is restarted.
 """
 
@@ -17,15 +17,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from jobs.metrics.health.probe import HEALTH_PATH, READINESS_PATH
 
 _LOGIN = "/login"
-_OPEN_TO_ALL = ("/login", "/assets/dashboard.css", HEALTH_PATH, READINESS_PATH)
-_READS = ("GET", "HEAD")
+_OPEN_TO_ALL = (_LOGIN, "/assets/dashboard.css", HEALTH_PATH, READINESS_PATH)
 
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "same-origin",  # without it, browsers do not send the Origin header of a form
+    "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
@@ -42,18 +41,13 @@ class Session:
         self.start = secrets.token_hex(8)
         """The id of this process, by which a page notices that the dashboard was restarted."""
 
-    @property
-    def is_open(self) -> bool:
-        """Whether no token is required."""
-        return not self._token
-
     def accepts_token(self, token: str) -> bool:
         """Return whether a token is correct."""
         return bool(self._token) and secrets.compare_digest(token.encode(), self._token.encode())
 
     def admits(self, scope: Scope, headers: Headers) -> bool:
         """Return whether the browser or program has presented the token."""
-        if self.is_open:
+        if not self._token:
             return True
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
         cookie = cookie_parser(headers.get("cookie", "")).get(self._cookie_name(scope), "")
@@ -75,13 +69,7 @@ class Guard:
     """An ASGI middleware that rejects forbidden requests."""
 
     def __init__(self, app: ASGIApp, session: Session, hosts: Collection[str]) -> None:
-        """Wrap an application.
-
-        Args:
-            app: the application.
-            session: the secrets of this process.
-            hosts: the host names with which browsers may reach it, in addition to the address of the connection.
-        """
+        """Wrap an application; browsers may reach it by these host names and by the address of the connection."""
         self._app = app
         self._session = session
         self._hosts = frozenset(each.lower() for each in hosts)
@@ -100,15 +88,11 @@ class Guard:
         await answer(scope, receive, send_with_headers)
 
     def _refusal(self, scope: Scope) -> Response | None:
-        headers, path, reads = Headers(scope=scope), scope["path"], scope["method"] in _READS
+        headers, path = Headers(scope=scope), scope["path"]
         if not self._is_ours(headers.get("host", ""), scope):
             return PlainTextResponse(
                 "Unknown host name; add it to dashboard.hosts if browsers may use it for the dashboard.\n", 421
             )
-        if _is_foreign(headers) and not (reads and path in {"/", _LOGIN} and _opens_a_page(headers)):
-            return PlainTextResponse("Requests from other sites are rejected.\n", 403)
-        if not reads and "origin" not in headers:
-            return PlainTextResponse("The Origin header is missing.\n", 403)
         if path not in _OPEN_TO_ALL and not self._session.admits(scope, headers):
             return RedirectResponse(_LOGIN, 303) if path == "/" else PlainTextResponse("The token is required.\n", 401)
         return None
@@ -123,19 +107,6 @@ class Guard:
             return ipaddress.ip_address(name) == (getattr(here, "ipv4_mapped", None) or here)
         except ValueError:
             return False
-
-
-def _is_foreign(headers: Headers) -> bool:
-    """Return whether a page of another origin sends the request, as indicated by the browser's headers."""
-    origin, site = headers.get("origin"), headers.get("sec-fetch-site")
-    own = headers.get("host", "")
-    return (origin is not None and origin not in {f"http://{own}", f"https://{own}"}) or (
-        site is not None and site not in {"same-origin", "none"}
-    )
-
-
-def _opens_a_page(headers: Headers) -> bool:
-    return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
 
 
 def _without_port(host: str) -> str:

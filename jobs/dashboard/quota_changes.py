@@ -8,9 +8,8 @@ from quota.records.quota_log import (
     QuotaLogEntry,
     QuotaRecord,
     ResetRecord,
-    to_configs,
 )
-from quota.text import format_configs, format_tags, format_time, printable
+from quota.text import format_tags, format_time, printable
 from quota.timeline.change import CallbackCancellation, Change, QuotaCancellation, QuotaChange, to_change
 from quota.timeline.timeline import QuotaTimeline
 
@@ -67,8 +66,7 @@ def _describe(entry: QuotaLogEntry, change: Change, timeline: QuotaTimeline) -> 
             before = timeline.latest(entity, change.moment)
             old = before.quota if before else None
             new = change.applied_to(before) if isinstance(change, QuotaChange) else record.quota
-            values = [format_configs(None if each is None else to_configs(each)) for each in (old, new)]
-            what = f"{entity}: {' → '.join(values)}"
+            what = f"{entity}: {old or 'none'} → {new or 'none'}"
         case ResetRecord(bucket):
             what = f"buckets with {format_tags(bucket)}: reset"
         case CallbackRecord(setting):

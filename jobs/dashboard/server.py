@@ -25,15 +25,10 @@ _MIN_TOKEN_CHARS = 16
 
 @contextmanager
 def serve_dashboard(settings: Settings, *, any_port: bool = False, feed: Feed | None = None) -> Iterator[str]:
-    """Serve the page inside the block.
+    """Serve the page inside the block, and yield its URL; the topics need not exist yet.
 
-    Args:
-        settings: the settings of the deployment, whose topics need not exist yet.
-        any_port: whether to take any free port if that of the settings is in use.
-        feed: the data that the page shows; by default read from the topics.
-
-    Yields:
-        The page's URL.
+    With `any_port` it takes any free port if that of the settings is in use. The data is read from the topics, unless a
+    `feed` is given.
 
     Raises:
         BadInput: the server cannot listen there, or the token's file cannot be read or has too short a token.

@@ -71,13 +71,7 @@ class LiveState:
             self._entries = [*self._entries, *entries]
 
     def refresh(self, now: int, quotas: Quotas | None, *, changed: bool) -> None:
-        """Update everything to the current time.
-
-        Args:
-            now: the current time [epoch ms].
-            quotas: the quotas; None if they are unknown.
-            changed: whether a quota has changed since the last call.
-        """
+        """Update everything to `now` (epoch ms); `changed` says whether a quota has changed since the last call."""
         with self._lock:
             self._seq += 1
             self._tenants.refresh(now, quotas, self._seq, changed=changed)

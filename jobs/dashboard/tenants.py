@@ -84,14 +84,7 @@ class Tenants:
     """A bounded number of tenants by the keys of their buckets, because clients can make up client-ids."""
 
     def __init__(self, window: Window, policy: Policy, load: Load, now: int) -> None:
-        """Start without tenants.
-
-        Args:
-            window: the window of a quota whose burst was not recorded.
-            policy: the exempt users, and whether all quotas are in shadow.
-            load: counts throttled tenants.
-            now: the current time [epoch ms].
-        """
+        """Start without tenants at `now` (epoch ms); `load` counts the throttled ones."""
         self._window = window
         self._policy = policy
         self._load = load
@@ -125,14 +118,7 @@ class Tenants:
             self._count_throttled(tenant, decision.timestamp, min(decision.retry_at, self._counted_until), seq)
 
     def refresh(self, now: int, quotas: Quotas | None, seq: int, *, changed: bool) -> None:
-        """Compute the rows that decisions or a quota change affect, and drop tenants without requests for an hour.
-
-        Args:
-            now: the current time [epoch ms].
-            quotas: the quotas; None if they are unknown.
-            seq: the number of this state change.
-            changed: whether a quota has changed since the last call.
-        """
+        """Compute the rows that decisions or a quota change affect, and drop tenants without requests for an hour."""
         self._count_until(now, seq)
         oldest = now - _KEPT_MINUTES * _MINUTE_MS
         quiet = [key for key, each in self._tenants.items() if max(each.last.timestamp, each.retry_at) < oldest]

@@ -52,13 +52,6 @@ def try_quota(
     A bucket starts with the tokens before its first decision. Requests to which a different quota applies, with or
     without the change, are skipped, because nothing changes for them. The requests themselves are not changed, although
     clients that are refused more or less often might have sent different ones.
-
-    Args:
-        records: the decisions, in the order of their requests.
-        entries: the records of the quota log, in its order.
-        settings: the window, the exempt users and the callback.
-        entity: the entity.
-        quota: its quota; None for no quota.
     """
     quotas = _with_quota(entries, settings, entity, quota)
     algorithm = TokenBucket(settings.quota.window, settings.policy.deduplication)

@@ -1,18 +1,15 @@
 """A quota that a page tries out."""
 
 import shlex
-from dataclasses import replace
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from quota.records import codec
 from quota.records.entity import QuotaEntity
 from quota.records.fields import Positive
-from quota.records.quota import Quota
-from quota.records.quota_log import RATE_CONFIG
-
-_BURST_CONFIG = "controller_mutation_burst"
+from quota.records.quota import BURST_CONFIG, RATE_CONFIG, Quota
 
 
 class WantedQuota(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,10 +34,10 @@ class WantedQuota(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         words = ["mutation-quota", "quotas", "alter", *_entity_options(self.entity)]
         if rate is None:
             return shlex.join([*words, "--delete-config", RATE_CONFIG]) if present else None
-        added = f"{RATE_CONFIG}={rate}" if burst is None else f"{RATE_CONFIG}={rate},{_BURST_CONFIG}={burst}"
+        added = f"{RATE_CONFIG}={rate}" if burst is None else f"{RATE_CONFIG}={rate},{BURST_CONFIG}={burst}"
         words += ["--add-config", added]
         if burst is None and present and present.burst is not None:
-            words += ["--delete-config", _BURST_CONFIG]
+            words += ["--delete-config", BURST_CONFIG]
         return shlex.join(words)
 
 
@@ -48,11 +45,7 @@ _decoder = msgspec.json.Decoder(WantedQuota)
 
 
 def read_wanted_quota(body: bytes) -> WantedQuota:
-    """Parse the body of a request.
-
-    Raises:
-        BadRecord: it is invalid; the message names the field and the value.
-    """
+    """Parse the body of a request."""
     return codec.decode(body, _decoder)
 
 

@@ -1,6 +1,6 @@
 """The enforcing query: reads requests from Kafka, and writes decisions and dead letters to Kafka."""
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.enforce.decide import EnforceConfig, decide_requests
@@ -10,8 +10,8 @@ from jobs.spark.kafka_source import kafka_options, read_requests
 from jobs.spark.log_lines import QUERY_PROPERTY
 from jobs.spark.queries import trigger
 from jobs.storage.deployment import Deployment
-from jobs.storage.files import Files
 from jobs.storage.retention import check_gaps
+from jobs.storage.run import Run
 from jobs.storage.starting import check_stateful_checkpoint
 from quota.kafka.quotas.log import KafkaQuotas
 from quota.kafka.topics.specs import max_answer_bytes
@@ -28,13 +28,9 @@ _COMPRESSION = {"kafka.compression.type": "zstd"}
 
 
 @query_errors(NAME)
-def start_enforce(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
-    """Start the query; its topics must be prepared (`quota.kafka.topics.preparation`).
-
-    Raises:
-        MutationQuotaError: it cannot continue from the checkpoint, or a checkpoint is missing.
-    """
-    files = Files(spark, settings)
+def start_enforce(run: Run, *, once: bool = False) -> StreamingQuery:
+    """Start the query; its topics must be prepared (`quota.kafka.topics.preparation`)."""
+    spark, settings, files = run.spark, run.settings, run.files
     checkpoint = check_stateful_checkpoint(files, NAME, STATE_VERSION)
     checkpoint.forget_topics(files, Deployment.read(files).retired)
     check_gaps(settings, NAME, checkpoint.positions(files))

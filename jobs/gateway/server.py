@@ -11,9 +11,9 @@ from functools import partial
 from jobs.gateway.connection import BrokerConnection, ClientConnection, now_monotonic_ms
 from jobs.gateway.encryption import Encryption
 from jobs.gateway.listeners import Listener
-from jobs.gateway.pending_decisions import PendingDecisions
 from quota.errors import BadInput
 from quota.gateway.context import GatewayContext
+from quota.kafka.decisions import Decisions
 from quota.kafka.timing import Deadline, Every
 from quota.settings.gateway import GatewaySettings
 
@@ -37,7 +37,7 @@ class GatewayServer:
     """Serves clients on all listeners until it is stopped; used on one event loop."""
 
     def __init__(
-        self, context: GatewayContext, decisions: PendingDecisions, settings: GatewaySettings, encryption: Encryption
+        self, context: GatewayContext, decisions: Decisions, settings: GatewaySettings, encryption: Encryption
     ) -> None:
         self.context = context
         self.decisions = decisions

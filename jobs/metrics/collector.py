@@ -1,4 +1,4 @@
-"""The collector of a running job's metrics."""
+"""The collector of a running job's metrics: those of its own work, and those of the answers that arrive."""
 
 import logging
 import threading
@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 from prometheus_client.metrics_core import Metric as Family
 
-from jobs.metrics import definitions as metric
-from jobs.metrics.answers import AnswerMetrics
-from jobs.metrics.families import number_family
+from jobs.metrics.families import decision_families, family
+from jobs.metrics.totals import DecisionTotals
+from quota.kafka.reading import EndOffsets
+from quota.kafka.requests import AnswerReader
+from quota.kafka.timing import Every, now_ms
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -19,12 +21,15 @@ _RETRY_SECONDS = 2.0
 _MANY_ANSWERS = 1000
 """If one poll returns this number of answers, more are probably waiting."""
 
+_ENDS_SECONDS = 5.0
+_FETCH = {"fetch.wait.max.ms": 500, "queued.max.messages.kbytes": 4096}
+"""Few requests to the broker and a small queue, because no client waits for these answers."""
+
 
 class Work(ABC):
     """The metrics of a job's own work."""
 
-    @abstractmethod
-    def poll(self) -> None:
+    def poll(self) -> None:  # noqa: B027 the counts of some jobs are always up to date
         """Update the metrics; called a few times per second on a separate thread."""
 
     @abstractmethod
@@ -32,17 +37,46 @@ class Work(ABC):
         """Return the metrics as of now."""
 
 
+class AnswerMetrics:
+    """Totals of the answers that arrive after the start, and the length of the quota topic. Thread-safe."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Start at the current ends of the topics."""
+        self._max_tenants = settings.metrics.max_tenants
+        self._totals = DecisionTotals(settings.quota.window, self._max_tenants)
+        self._quota_log = (settings.topics.quotas, 0)
+        self._quota_records = 0
+        self._ends = EndOffsets(settings.kafka.connection, settings.kafka.timeout_seconds)
+        self._fetch_ends = Every(_ENDS_SECONDS)
+        self._lock = threading.Lock()
+        self._reader = AnswerReader(settings, overrides=_FETCH)
+
+    def poll(self) -> int:
+        """Record the answers that have arrived, and return their number."""
+        received = list(self._reader.read(0))
+        with self._lock:
+            for answer in received:
+                self._totals.record(answer.answer, answer.at)
+        if self._fetch_ends.is_due():
+            self._quota_records = self._ends.fetch([self._quota_log])[self._quota_log]
+        return len(received)
+
+    def families(self) -> Iterator[Family]:
+        """Return the metrics as of now."""
+        with self._lock:
+            families = list(decision_families(self._totals, now_ms(), self._max_tenants))
+        return iter([*families, family("mutation_quota_quota_records_total", self._quota_records)])
+
+    def close(self) -> None:
+        """Close the connections to Kafka."""
+        self._reader.close()
+
+
 class JobMetrics:
     """A collector of prometheus-client that follows a job on its own thread; its errors do not affect the job."""
 
     def __init__(self, settings: Settings, work: Work, *, decides: bool) -> None:
-        """Start without metrics.
-
-        Args:
-            settings: the settings of the job.
-            work: the metrics of the job's own work.
-            decides: whether the job decides requests, and so reports the metrics of decisions.
-        """
+        """Start without metrics; a job that `decides` requests also reports the metrics of decisions."""
         self._settings = settings
         self._work = work
         self._decides = decides
@@ -55,7 +89,7 @@ class JobMetrics:
         if self._answers is not None:
             yield from self._answers.families()
         yield from self._work.families()
-        yield number_family(metric.FAILURES, self._failures)
+        yield family("mutation_quota_metrics_failures_total", self._failures)
 
     def follow(self, stop: threading.Event) -> None:
         """Follow the job until `stop` is set."""

@@ -1,4 +1,4 @@
-"""Counts the effective topics and mutations of a decision."""
+"""Counts the effective topics and mutations of decisions."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -8,7 +8,7 @@ from quota.records.decision import Decision
 
 @dataclass(frozen=True, slots=True)
 class MutationCounts:
-    """The effective topics of one decision, and their mutations (the partitions that they cost)."""
+    """The effective topics of decisions, and their mutations (the partitions that they cost)."""
 
     topics_admitted: int = 0
     topics_refused: int = 0
@@ -33,6 +33,10 @@ class MutationCounts:
             charged=sum(decision.charged),
             shadow_refused=sum(map(bool, decision.error_codes[free:])) if decision.shadow else 0,
         )
+
+    def __add__(self, other: "MutationCounts") -> "MutationCounts":
+        """Return the sums."""
+        return MutationCounts(*(getattr(self, name) + getattr(other, name) for name in MutationCounts.__slots__))
 
     @property
     def mutations(self) -> int:

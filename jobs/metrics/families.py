@@ -1,163 +1,403 @@
-"""Metric families for prometheus-client: the metrics of `jobs.metrics.definitions` with their samples."""
+"""The metrics for Prometheus: their definitions, in the order of the reference page, and their values."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import product
+from typing import Any, Final, Literal
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 
-from jobs.metrics import definitions as metric
-from jobs.metrics.definitions import Metric
 from jobs.metrics.query_progress import QueryView
+from jobs.metrics.stats import FollowStats, PushStats
 from jobs.metrics.tenants import TenantMetrics
 from jobs.metrics.totals import DecisionTotals
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier.stats import ApplierStats
-from quota.kafka.brokers.stats import PushStats
-from quota.observation.stats import FollowStats
 from quota.records.decision import Outcome
 from quota.records.request import Operation
 from quota.timeline.cluster_plan import KINDS
 
-_Samples = Iterable[tuple[tuple[str, ...], float]]
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric of Prometheus; the name of a counter ends with `_total`."""
+
+    name: str
+    unit: str
+    meaning: str
+    labels: tuple[str, ...] = ()
+    is_histogram: bool = False
+
+    @property
+    def kind(self) -> Literal["gauge", "counter", "histogram"]:
+        """The type."""
+        return "histogram" if self.is_histogram else "counter" if self.name.endswith("_total") else "gauge"
+
+
+STARTED: Final = "mutation_quota_query_start_timestamp_seconds"
+
+_TENANT = ("user", "client_id", "tags")
+_QUERY = ("query",)
+
+METRICS: Final = (
+    Metric(
+        "kafka_server_controllermutation_rate",
+        "mutations/s",
+        "mutations charged to the tenant's bucket per second, over the last S * W seconds, by Kafka's samples",
+        _TENANT,
+    ),
+    Metric(
+        "kafka_server_controllermutation_tokens",
+        "mutations",
+        "K, the tokens in the tenant's bucket now; a value below 0 is debt",
+        _TENANT,
+    ),
+    Metric(
+        "kafka_server_controllermutation_throttle_time",
+        "ms",
+        "mean throttle time of the bucket in the last minute; 0 if no request was throttled",
+        _TENANT,
+    ),
+    Metric("mutation_quota_tenant_quota", "mutations/s", "Q at the tenant's last decision", _TENANT),
+    Metric("mutation_quota_tenant_burst", "mutations", "B at the tenant's last decision", _TENANT),
+    Metric(
+        "mutation_quota_tenant_topics_total",
+        "topics",
+        "topics of the tenant's effective mutations, `admitted` or `refused`",
+        (*_TENANT, "outcome"),
+    ),
+    Metric(
+        "mutation_quota_tenants_near_limit",
+        "tenants",
+        "tenants that have less than a fifth of their burst now, including those without their own series",
+    ),
+    Metric(
+        "mutation_quota_tenants_hidden",
+        "tenants",
+        "tenants active in the last hour without their own series: only the `metrics.max_tenants` busiest have them",
+    ),
+    Metric(
+        "mutation_quota_tenants_forgotten_total",
+        "tenants",
+        "active tenants that were dropped, because there were twice as many as `metrics.max_tenants`",
+    ),
+    Metric(
+        "mutation_quota_decisions_total",
+        "decisions",
+        "decisions that admitted all topics (`admitted`), some (`partial`), or none (`rejected`)",
+        ("outcome",),
+    ),
+    Metric(
+        "mutation_quota_topics_total", "topics", "topics of effective mutations, `admitted` or `refused`", ("outcome",)
+    ),
+    Metric(
+        "mutation_quota_mutations_total",
+        "mutations",
+        "effective mutations (partitions), `admitted` or `refused`",
+        ("outcome",),
+    ),
+    Metric(
+        "mutation_quota_shadow_refused_topics_total", "topics", "topics admitted only because their quota is in shadow"
+    ),
+    Metric("mutation_quota_repeats_total", "decisions", "decisions on repeated requests, which are charged once"),
+    Metric("mutation_quota_dead_letters_total", "records", "invalid records of the request topic"),
+    Metric(
+        "mutation_quota_decision_latency_seconds",
+        "s",
+        "time from the request's timestamp to its decision's timestamp, by the brokers' clocks",
+        is_histogram=True,
+    ),
+    Metric(
+        "mutation_quota_quota_records_total",
+        "records",
+        "log end offset of the quota topic, which rises with each quota change",
+    ),
+    Metric(
+        "mutation_quota_query_lag_records",
+        "records",
+        "records between the query's last batch and the log end offsets of its topics",
+        _QUERY,
+    ),
+    Metric(
+        "mutation_quota_query_batches_total",
+        "batches",
+        "batches finished since the checkpoint was created (`applier`: since its start)",
+        _QUERY,
+    ),
+    Metric(
+        STARTED,
+        "s since the epoch",
+        "start time of the job; also reported by `gateway`, `applier`, `observe` and `push`",
+        _QUERY,
+    ),
+    Metric(
+        "mutation_quota_query_last_batch_timestamp_seconds",
+        "s since the epoch",
+        "time at which the last batch ended, or at first the start time of the job",
+        _QUERY,
+    ),
+    Metric(
+        "mutation_quota_query_batch_under_way",
+        "batches",
+        "1 while a batch with records is processed, including the first one after a start",
+        _QUERY,
+    ),
+    Metric(
+        "mutation_quota_query_batch_seconds",
+        "s",
+        "duration of the last batch, for each of Spark's phases; `triggerExecution` is the total",
+        (*_QUERY, "phase"),
+    ),
+    Metric(
+        "mutation_quota_query_trigger_seconds",
+        "s",
+        "configured time between batches; 0 if the next batch starts immediately",
+        _QUERY,
+    ),
+    Metric("mutation_quota_state_rows", "rows", "rows of the query's state, one per bucket", _QUERY),
+    Metric("mutation_quota_state_bytes", "bytes", "memory used by the query's state", _QUERY),
+    Metric(
+        "mutation_quota_upkeep_failures_total",
+        "failures",
+        "parts of the upkeep of a Delta table (the daily part, compaction) that failed or took too long; "
+        "they are tried again an hour later",
+        ("table",),
+    ),
+    Metric(
+        "mutation_quota_applied_topics_total",
+        "topics",
+        "admitted topics that were `carried_out`, `found_done` (by an earlier applier), or `failed`",
+        ("outcome",),
+    ),
+    Metric(
+        "mutation_quota_applier_reopened_total",
+        "times",
+        "restarts of the applier from its position, for example after a cluster did not respond",
+    ),
+    Metric(
+        "mutation_quota_observed_requests_total",
+        "requests",
+        "requests with a mutation that were read from the request logs",
+    ),
+    Metric(
+        "mutation_quota_observed_mutations_total",
+        "mutations",
+        "mutations in requests that were read from the request logs",
+    ),
+    Metric(
+        "mutation_quota_observed_refused_topics_total",
+        "topics",
+        "topics that the cluster itself refused because of a quota",
+    ),
+    Metric(
+        "mutation_quota_observed_assumed_topics_total",
+        "topics",
+        "topics whose cost is not in the logs, and is assumed to be 1",
+    ),
+    Metric("mutation_quota_observed_invalid_lines_total", "lines", "lines with a mutation that cannot be parsed"),
+    Metric("mutation_quota_observed_behind_bytes", "bytes", "bytes of the request logs that are not read yet"),
+    Metric(
+        "mutation_quota_push_differing_quotas",
+        "quotas",
+        "quotas of the cluster that differ from the quota log: `changed`, `missing`, `not_removed`, or `only_there`",
+        ("difference",),
+    ),
+    Metric(
+        "mutation_quota_push_last_comparison_timestamp_seconds",
+        "s since the epoch",
+        "time at which the cluster's quotas were last compared with the quota log",
+    ),
+    Metric(
+        "mutation_quota_gateway_connections", "connections", "open connections of clients; each has one to a broker"
+    ),
+    Metric(
+        "mutation_quota_gateway_accepted_connections_total", "connections", "connections of clients that were accepted"
+    ),
+    Metric(
+        "mutation_quota_gateway_closed_connections_total",
+        "connections",
+        "connections of clients that the gateway itself closed, by reason",
+        ("reason",),
+    ),
+    Metric("mutation_quota_gateway_relayed_requests_total", "requests", "requests forwarded to brokers unchanged"),
+    Metric("mutation_quota_gateway_bytes_total", "bytes", "bytes received from `clients` or `brokers`", ("sender",)),
+    Metric(
+        "mutation_quota_gateway_topics_total",
+        "topics",
+        "topics of intercepted requests: `admitted` or `refused` by a decision, `failed` by the "
+        "cluster's validation, `invalid` by a dead letter; without a decision `undecided`, or `proceeded` if the "
+        "gateway fails open",
+        ("operation", "mode", "outcome"),
+    ),
+    Metric(
+        "mutation_quota_gateway_decision_seconds",
+        "s",
+        "time from the request for a decision to the decision, by the gateway's clock",
+        is_histogram=True,
+    ),
+    Metric("mutation_quota_gateway_awaited_decisions", "decisions", "decisions that are awaited now"),
+    Metric(
+        "mutation_quota_gateway_undecided_requests_total",
+        "requests",
+        "requests without a decision in time; `gateway.when_silent` determines their outcome",
+    ),
+    Metric(
+        "mutation_quota_gateway_late_decisions_total",
+        "decisions",
+        "decisions that arrived too late: charged, and not carried out unless the client retries",
+    ),
+    Metric("mutation_quota_gateway_mutes_total", "times", "times that a client was muted (KIP-219)"),
+    Metric(
+        "mutation_quota_gateway_muted_seconds_total",
+        "s",
+        "sum of all throttle times; its rate is about the number of clients that are muted at the same time",
+    ),
+    Metric(
+        "mutation_quota_gateway_foreign_addresses_total",
+        "addresses",
+        "addresses in brokers' responses that would bypass the gateway, and are removed",
+    ),
+    Metric(
+        "mutation_quota_metrics_failures_total",
+        "failures",
+        "failures to read decisions or query progress for the metrics; the job continues",
+    ),
+)
+"""All metrics, in the order of the reference page."""
+
+_METRICS = {metric.name: metric for metric in METRICS}
 
 _MODES = ("strict", "permissive")
 _OUTCOMES = ("admitted", "refused", "failed", "invalid", "undecided", "proceeded")
 """The outcomes of topics at a gateway (`quota.gateway.mutations.operations.MutationResponse`)."""
 
 
+def family(name: str, value: float | Mapping[Any, float]) -> Family:
+    """Return a metric with its number, or with its numbers by the value of its label, or the values of its labels."""
+    metric = _METRICS[name]
+    kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
+    made = kind(name, metric.meaning, labels=metric.labels)
+    for labels, number in value.items() if isinstance(value, Mapping) else [((), value)]:
+        made.add_metric((labels,) if isinstance(labels, str) else labels, number)
+    return made
+
+
 def decision_families(totals: DecisionTotals, now: int, max_tenants: int) -> Iterator[Family]:
     """Yield the metrics of answers as of `now` (epoch ms), with separate series for the busiest tenants."""
     tenants = totals.tenants.busiest(now)
-    yield from _tenant_families(tenants[:max_tenants], now)
-    near = sum(each.is_near_limit(now) for each in tenants)
-    yield _family(metric.TENANTS_NEAR_LIMIT, [((), near)])
-    yield _family(metric.TENANTS_HIDDEN, [((), max(0, len(tenants) - max_tenants))])
-    yield _family(metric.TENANTS_FORGOTTEN, [((), totals.tenants.forgotten)])
-    decisions = [((outcome.value.lower(),), totals.decisions[outcome]) for outcome in Outcome]
-    yield _family(metric.DECISIONS, decisions)
-    yield _family(metric.TOPICS, _outcomes(totals.topics_admitted, totals.topics_refused))
-    yield _family(metric.MUTATIONS, _outcomes(totals.mutations_admitted, totals.mutations_refused))
-    yield _family(metric.SHADOW_REFUSED, [((), totals.shadow_refused)])
-    yield _family(metric.REPEATS, [((), totals.repeats)])
-    yield _family(metric.DEAD_LETTERS, [((), totals.dead_letters)])
-    buckets = [(_le(bound_ms / 1000), count) for bound_ms, count in totals.latencies.cumulative()]
-    yield HistogramMetricFamily(metric.LATENCY.name, metric.LATENCY.meaning, buckets, totals.latencies.total_ms / 1000)
+    yield from _tenant_families({_labels(tenant): tenant for tenant in tenants[:max_tenants]}, now)
+    yield family("mutation_quota_tenants_near_limit", sum(tenant.is_near_limit(now) for tenant in tenants))
+    yield family("mutation_quota_tenants_hidden", max(0, len(tenants) - max_tenants))
+    yield family("mutation_quota_tenants_forgotten_total", totals.tenants.forgotten)
+    decisions = {outcome.value.lower(): totals.decisions[outcome] for outcome in Outcome}
+    yield family("mutation_quota_decisions_total", decisions)
+    counts = totals.counts
+    topics = {"admitted": counts.topics_admitted, "refused": counts.topics_refused}
+    yield family("mutation_quota_topics_total", topics)
+    mutations = {"admitted": counts.mutations_admitted, "refused": counts.mutations_refused}
+    yield family("mutation_quota_mutations_total", mutations)
+    yield family("mutation_quota_shadow_refused_topics_total", counts.shadow_refused)
+    yield family("mutation_quota_repeats_total", totals.repeats)
+    yield family("mutation_quota_dead_letters_total", totals.dead_letters)
+    buckets = [(bound_ms / 1000, count) for bound_ms, count in totals.latencies.cumulative()]
+    yield _histogram("mutation_quota_decision_latency_seconds", buckets, totals.latencies.total_ms / 1000)
 
 
 def query_families(queries: Mapping[str, QueryView]) -> Iterator[Family]:
     """Yield the metrics of queries by their names."""
-    finished = {(name,): query.last for name, query in queries.items() if query.last is not None}
-    lags = [((name,), view.last.lag(view.ends)) for name, view in queries.items() if view.last and view.ends]
-    yield _family(metric.LAG, lags)
-    yield _family(metric.BATCHES, [(name, last.batch + 1) for name, last in finished.items()])
-    yield _family(metric.STARTED, [((name,), view.started_at) for name, view in queries.items()])
-    ended = [((name,), view.last.ended_at if view.last else view.started_at) for name, view in queries.items()]
-    yield _family(metric.LAST_BATCH, ended)
-    yield _family(metric.UNDER_WAY, [((name,), float(view.under_way)) for name, view in queries.items()])
-    phases = [((*name, phase), seconds) for name, last in finished.items() for phase, seconds in last.phases.items()]
-    yield _family(metric.BATCH_TIME, phases)
-    yield _family(metric.TRIGGER, [((name,), view.trigger_seconds) for name, view in queries.items()])
-    states = [(name, last.state_rows, last.state_bytes) for name, last in finished.items()]
-    yield _family(metric.STATE_ROWS, [(name, rows) for name, rows, _ in states if rows is not None])
-    yield _family(metric.STATE_BYTES, [(name, size) for name, _, size in states if size is not None])
+    last = {name: query.last for name, query in queries.items() if query.last is not None}
+    lags = {name: batch.lag(queries[name].ends) for name, batch in last.items() if queries[name].ends}
+    yield family("mutation_quota_query_lag_records", lags)
+    yield family("mutation_quota_query_batches_total", {name: batch.batch + 1 for name, batch in last.items()})
+    yield family(STARTED, {name: query.started_at for name, query in queries.items()})
+    ended = {name: query.last.ended_at if query.last else query.started_at for name, query in queries.items()}
+    yield family("mutation_quota_query_last_batch_timestamp_seconds", ended)
+    under_way = {name: float(query.under_way) for name, query in queries.items()}
+    yield family("mutation_quota_query_batch_under_way", under_way)
+    phases = {(name, phase): seconds for name, batch in last.items() for phase, seconds in batch.phases.items()}
+    yield family("mutation_quota_query_batch_seconds", phases)
+    yield family("mutation_quota_query_trigger_seconds", {name: each.trigger_seconds for name, each in queries.items()})
+    rows = {name: batch.state_rows for name, batch in last.items() if batch.state_rows is not None}
+    yield family("mutation_quota_state_rows", rows)
+    sizes = {name: batch.state_bytes for name, batch in last.items() if batch.state_bytes is not None}
+    yield family("mutation_quota_state_bytes", sizes)
 
 
 def upkeep_family(failures: Mapping[str, int]) -> Family:
     """Return the failures of the upkeep by the names of tables."""
-    return _family(metric.UPKEEP_FAILURES, [((table,), count) for table, count in dict(failures).items()])
+    return family("mutation_quota_upkeep_failures_total", dict(failures))
 
 
 def applier_families(stats: ApplierStats) -> Iterator[Family]:
     """Yield the metrics of an applier."""
     topics = {"carried_out": stats.topics, "found_done": stats.found_done, "failed": stats.failed}
-    yield _family(metric.APPLIED, [((outcome,), count) for outcome, count in topics.items()])
-    yield number_family(metric.REOPENED, stats.reopened)
+    yield family("mutation_quota_applied_topics_total", topics)
+    yield family("mutation_quota_applier_reopened_total", stats.reopened)
 
 
 def observer_families(stats: FollowStats) -> Iterator[Family]:
     """Yield the metrics of an observer of request logs."""
-    yield number_family(metric.OBSERVED_REQUESTS, stats.requests)
-    yield number_family(metric.OBSERVED_MUTATIONS, stats.mutations)
-    yield number_family(metric.OBSERVED_REFUSED, stats.refused_topics)
-    yield number_family(metric.OBSERVED_ASSUMED, stats.assumed_topics)
-    yield number_family(metric.OBSERVED_INVALID, stats.invalid_lines)
-    yield number_family(metric.OBSERVED_BEHIND, stats.behind_bytes)
+    yield family("mutation_quota_observed_requests_total", stats.requests)
+    yield family("mutation_quota_observed_mutations_total", stats.mutations)
+    yield family("mutation_quota_observed_refused_topics_total", stats.refused_topics)
+    yield family("mutation_quota_observed_assumed_topics_total", stats.assumed_topics)
+    yield family("mutation_quota_observed_invalid_lines_total", stats.invalid_lines)
+    yield family("mutation_quota_observed_behind_bytes", stats.behind_bytes)
 
 
 def push_families(stats: PushStats) -> Iterator[Family]:
     """Yield the metrics of a service that pushes quotas; none before its first comparison."""
     if stats.compared_at is not None:
-        differing = [((kind,), stats.differing.get(kind, 0)) for kind in KINDS]
-        yield _family(metric.PUSH_DIFFERING, differing)
-        yield number_family(metric.PUSH_COMPARED, stats.compared_at)
-
-
-def start_family(name: str, started_at: float) -> Family:
-    """Return the metric of the start time of a job without queries [s since the epoch]."""
-    return _family(metric.STARTED, [((name,), started_at)])
+        yield family("mutation_quota_push_differing_quotas", {kind: stats.differing.get(kind, 0) for kind in KINDS})
+        yield family("mutation_quota_push_last_comparison_timestamp_seconds", stats.compared_at)
 
 
 def gateway_families(stats: GatewayStats, awaited: int) -> Iterator[Family]:
     """Yield the metrics of a gateway that waits for this number of decisions."""
-    yield number_family(metric.GATEWAY_CONNECTIONS, stats.connections)
-    yield number_family(metric.GATEWAY_ACCEPTED, stats.accepted)
-    yield _family(metric.GATEWAY_CLOSED, [((reason,), count) for reason, count in dict(stats.closed).items()])
-    yield number_family(metric.GATEWAY_RELAYED, stats.relayed)
-    yield _family(metric.GATEWAY_BYTES, [(("clients",), stats.client_bytes), (("brokers",), stats.broker_bytes)])
-    labels = product((each.value.lower() for each in Operation), _MODES, _OUTCOMES)
-    yield _family(metric.GATEWAY_TOPICS, [(each, stats.mutations[each]) for each in labels])
-    buckets = [(_le(bound), count) for bound, count in stats.decisions()]
-    name, meaning = metric.GATEWAY_DECISION.name, metric.GATEWAY_DECISION.meaning
-    yield HistogramMetricFamily(name, meaning, buckets, stats.decision_seconds)
-    yield number_family(metric.GATEWAY_AWAITED, awaited)
-    yield number_family(metric.GATEWAY_UNDECIDED, stats.undecided)
-    yield number_family(metric.GATEWAY_LATE, stats.late)
-    yield number_family(metric.GATEWAY_MUTES, stats.muted)
-    yield number_family(metric.GATEWAY_MUTED, stats.muted_ms / 1000)
-    yield number_family(metric.GATEWAY_FOREIGN, stats.foreign_addresses)
+    yield family("mutation_quota_gateway_connections", stats.connections)
+    yield family("mutation_quota_gateway_accepted_connections_total", stats.accepted)
+    yield family("mutation_quota_gateway_closed_connections_total", dict(stats.closed))
+    yield family("mutation_quota_gateway_relayed_requests_total", stats.relayed)
+    received = {"clients": stats.client_bytes, "brokers": stats.broker_bytes}
+    yield family("mutation_quota_gateway_bytes_total", received)
+    labels = product((operation.value.lower() for operation in Operation), _MODES, _OUTCOMES)
+    yield family("mutation_quota_gateway_topics_total", {each: stats.mutations[each] for each in labels})
+    yield _histogram("mutation_quota_gateway_decision_seconds", stats.decisions(), stats.decision_seconds)
+    yield family("mutation_quota_gateway_awaited_decisions", awaited)
+    yield family("mutation_quota_gateway_undecided_requests_total", stats.undecided)
+    yield family("mutation_quota_gateway_late_decisions_total", stats.late)
+    yield family("mutation_quota_gateway_mutes_total", stats.muted)
+    yield family("mutation_quota_gateway_muted_seconds_total", stats.muted_ms / 1000)
+    yield family("mutation_quota_gateway_foreign_addresses_total", stats.foreign_addresses)
 
 
-def number_family(definition: Metric, number: float) -> Family:
-    """Return a metric without labels."""
-    return _family(definition, [((), number)])
+def _tenant_families(tenants: Mapping[tuple[str, ...], TenantMetrics], now: int) -> Iterator[Family]:
+    def of_each(name: str, value: Callable[[TenantMetrics], float]) -> Family:
+        return family(name, {labels: value(tenant) for labels, tenant in tenants.items()})
+
+    yield of_each("kafka_server_controllermutation_rate", lambda tenant: tenant.rate(now))
+    yield of_each("kafka_server_controllermutation_tokens", lambda tenant: tenant.tokens(now))
+    yield of_each("kafka_server_controllermutation_throttle_time", lambda tenant: tenant.throttle_ms(now))
+    yield of_each("mutation_quota_tenant_quota", lambda tenant: tenant.last.quota or 0.0)
+    yield of_each("mutation_quota_tenant_burst", lambda tenant: tenant.burst)
+    topics = {
+        (*labels, outcome): count
+        for labels, tenant in tenants.items()
+        for outcome, count in (("admitted", tenant.topics_admitted), ("refused", tenant.topics_refused))
+    }
+    yield family("mutation_quota_tenant_topics_total", topics)
 
 
-def _tenant_families(tenants: list[TenantMetrics], now: int) -> Iterator[Family]:
-    labelled = [(_labels(each), each) for each in tenants]
-    yield _family(metric.RATE, [(labels, each.rate(now)) for labels, each in labelled])
-    yield _family(metric.TOKENS, [(labels, each.tokens(now)) for labels, each in labelled])
-    yield _family(metric.THROTTLE_TIME, [(labels, each.throttle_ms(now)) for labels, each in labelled])
-    yield _family(metric.TENANT_QUOTA, [(labels, each.last.quota or 0.0) for labels, each in labelled])
-    yield _family(metric.TENANT_BURST, [(labels, each.burst) for labels, each in labelled])
-    topics = [
-        ((*labels, *outcome), count)
-        for labels, each in labelled
-        for outcome, count in _outcomes(each.topics_admitted, each.topics_refused)
-    ]
-    yield _family(metric.TENANT_TOPICS, topics)
-
-
-def _labels(tenant: TenantMetrics) -> tuple[str, str, str]:
+def _labels(tenant: TenantMetrics) -> tuple[str, ...]:
     """Return Kafka's tags, and other tags of a callback as JSON, because the names of labels are restricted."""
     last = tenant.last
     more = json.dumps(last.more_tags, ensure_ascii=False, sort_keys=True) if last.more_tags else ""
     return last.user_tag, last.client_tag, more
 
 
-def _outcomes(admitted: float, refused: float) -> list[tuple[tuple[str, ...], float]]:
-    return [(("admitted",), admitted), (("refused",), refused)]
-
-
-def _le(bound: float) -> str:
-    """Return the label `le` of a histogram's bucket [s]."""
-    return "+Inf" if bound == float("inf") else str(bound)
-
-
-def _family(definition: Metric, samples: _Samples) -> Family:
-    kind = CounterMetricFamily if definition.kind == "counter" else GaugeMetricFamily
-    family = kind(definition.name, definition.meaning, labels=definition.labels)
-    for labels, number in samples:
-        family.add_metric(labels, number)
-    return family
+def _histogram(name: str, buckets: Iterable[tuple[float, int]], total: float) -> Family:
+    """Return a histogram with the number of values up to each bound, the last one infinite, and their sum."""
+    labelled = [("+Inf" if bound == float("inf") else str(bound), count) for bound, count in buckets]
+    return HistogramMetricFamily(name, _METRICS[name].meaning, labelled, total)

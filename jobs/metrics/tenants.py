@@ -28,8 +28,6 @@ class TenantMetrics:
     """Admitted and refused mutations, by which tenants are ranked."""
     topics_admitted: int = 0
     topics_refused: int = 0
-    mutations_admitted: int = 0
-    mutations_refused: int = 0
     _throttles: Samples = NO_SAMPLES
     _throttled_ms: Samples = NO_SAMPLES
 
@@ -43,8 +41,6 @@ class TenantMetrics:
             self.last = decision
         self.topics_admitted += counts.topics_admitted
         self.topics_refused += counts.topics_refused
-        self.mutations_admitted += counts.mutations_admitted
-        self.mutations_refused += counts.mutations_refused
         if counts.charged:
             self.charged = self.charged.record(counts.charged, now)
         if counts.mutations:
@@ -94,17 +90,16 @@ class TenantRegistry:
     """The metrics of a bounded number of tenants by their tags, because clients can make up client-ids."""
 
     def __init__(self, window: Window, max_tenants: int) -> None:
-        """Start without tenants.
-
-        Args:
-            window: the sample windows of rates.
-            max_tenants: when there are twice as many tenants, all but this number of the busiest are dropped.
-        """
+        """Start without tenants; when there are 2 * `max_tenants`, all but `max_tenants` of the busiest are dropped."""
         self._window = window
         self._max_tenants = max_tenants
         self._tenants: dict[Tags, TenantMetrics] = {}
         self.forgotten = 0
         """The number of tenants ever dropped while they were active."""
+
+    def __len__(self) -> int:
+        """Return the number of tenants."""
+        return len(self._tenants)
 
     def record(self, decision: Decision, counts: MutationCounts) -> None:
         """Add a decision to the metrics of its tenant."""
@@ -115,11 +110,6 @@ class TenantRegistry:
                 self._drop_tenants(decision.timestamp)
             tenant = self._tenants[tags] = TenantMetrics(decision, self._window)
         tenant.record(decision, counts)
-
-    @property
-    def known(self) -> list[TenantMetrics]:
-        """All tenants, in the order of their first decisions."""
-        return list(self._tenants.values())
 
     def busiest(self, now: int) -> list[TenantMetrics]:
         """Return the tenants that have a quota and decisions in the hour before `now` (epoch ms).

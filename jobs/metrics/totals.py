@@ -40,11 +40,7 @@ class DecisionTotals:
         self.tenants = TenantRegistry(window, max_tenants)
         self.latencies = Latencies()
         self.decisions: Counter[Outcome] = Counter()
-        self.topics_admitted = 0
-        self.topics_refused = 0
-        self.mutations_admitted = 0
-        self.mutations_refused = 0
-        self.shadow_refused = 0
+        self.counts = MutationCounts()
         self.repeats = 0
         self.dead_letters = 0
 
@@ -59,9 +55,5 @@ class DecisionTotals:
         if answer.observed is None:  # otherwise no client waits for it, and the log may be read much later
             self.latencies.add(at - answer.timestamp)
         self.decisions[answer.outcome] += 1
-        self.topics_admitted += counts.topics_admitted
-        self.topics_refused += counts.topics_refused
-        self.mutations_admitted += counts.mutations_admitted
-        self.mutations_refused += counts.mutations_refused
-        self.shadow_refused += counts.shadow_refused
+        self.counts += counts
         self.repeats += answer.repeats is not None

@@ -64,16 +64,7 @@ class ReportScope:
 
 
 def compute_figures(tables: Mapping[str, ds.Dataset], scope: ReportScope) -> Figures:
-    """Compute the figures of a report.
-
-    Args:
-        tables: `decisions`, `dead_letters` and `quota_changes`.
-        scope: the period and the user.
-
-    Raises:
-        BadInput: the tables have no decisions in this scope.
-        NotFound: they have no decisions of the user at any time.
-    """
+    """Compute the figures of a report from the tables `decisions`, `dead_letters` and `quota_changes`."""
     with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder, duckdb.connect() as db:
         db.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
         db.execute(f"SET memory_limit = '{_MEMORY}'")

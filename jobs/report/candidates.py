@@ -29,11 +29,7 @@ class Candidates(msgspec.Struct, frozen=True):
 
 
 def read_candidates(file: Path) -> Candidates:
-    """Read the output of `backtest --output json`.
-
-    Raises:
-        BadInput: the file cannot be read, or contains something else.
-    """
+    """Read the output of `backtest --output json`."""
     try:
         outcomes = msgspec.json.decode(file.read_bytes(), type=Result).outcomes
     except OSError as error:

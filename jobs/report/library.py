@@ -28,11 +28,7 @@ class Library:
 
 
 def load_library() -> Library:
-    """Read uPlot.
-
-    Raises:
-        MutationQuotaError: it is not installed, or differs from the published version.
-    """
+    """Read uPlot."""
     licence = (files("jobs.report") / "assets" / "uplot-licence.txt").read_text(encoding="utf-8")
     return Library(_text(*_SCRIPT), _text(*_STYLE), licence)
 

@@ -22,19 +22,7 @@ def make_report(
     comparison: Path | None = None,
     tables: Mapping[str, ds.Dataset] | None = None,
 ) -> tuple[str, Figures]:
-    """Return the page, and its figures.
-
-    Args:
-        settings: the deployment whose tables are read.
-        scope: the period and the user.
-        comparison: a file of what-if comparisons to show.
-        tables: rows that replace the audit's tables.
-
-    Raises:
-        BadInput: the tables have no decisions in this scope.
-        NotFound: they have no decisions of the user at any time.
-        MutationQuotaError: the tables cannot be read.
-    """
+    """Return the page, and its figures; `comparison` is a file of what-if comparisons to show."""
     candidates = None if comparison is None else read_candidates(comparison)
     library = load_library()
     if tables is None:

@@ -7,14 +7,14 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 
 from jobs.background import background
+from jobs.metrics.families import push_families
 from jobs.metrics.health.endpoint import ServiceEndpoint
-from jobs.metrics.health.loops import LoopHealth
-from jobs.metrics.push import NAME, PushMetrics
+from jobs.metrics.loops import PUSH, LoopHealth, LoopMetrics
+from jobs.metrics.stats import PushStats
 from jobs.services.progress import log_progress
-from jobs.services.stopping import stop_signals
+from jobs.stopping import stop_signals
 from quota.errors import ClusterError
 from quota.kafka.brokers.client_quotas import ClusterQuotas
-from quota.kafka.brokers.stats import PushStats
 from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
 from quota.kafka.timing import Every, now_ms
 from quota.settings import Settings
@@ -47,25 +47,20 @@ def run_push(settings: Settings, cluster: ClusterQuotas, first: Callable[[], Wan
     If a cluster stops responding, the service waits for it.
 
     Args:
-        settings: the settings of the deployment.
-        cluster: the cluster whose brokers enforce.
-        first: pushes the quotas of the log, and returns them.
         repair: the changes on the cluster that are reverted.
-
-    Raises:
-        ClusterError: a cluster does not respond at the start.
     """
     stats = PushStats()
     health = LoopHealth(
         stats,
         lambda: "" if stats.compared_at is not None else "it has not compared the cluster with the quota log yet",
+        lambda: stats.waits_for,
     )
-    with ServiceEndpoint(settings.metrics, NAME) as endpoint:
+    with ServiceEndpoint(settings.metrics, PUSH) as endpoint:
         follower = QuotaPusher(settings, cluster, first(), stats, repair)
         with (
             stop_signals() as stop,
             background(lambda end: log_progress(stats, end), "progress"),
-            endpoint.following(settings, PushMetrics(stats), health),
+            endpoint.following(settings, LoopMetrics(PUSH, lambda: push_families(stats)), health),
         ):
             _log.info("running: push, to %s", cluster.connection)
             follower.run(stop)

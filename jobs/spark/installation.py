@@ -17,11 +17,7 @@ def conf_file(name: str) -> Path:
 
 
 def java_program() -> Path:
-    """Return Java's launcher.
-
-    Raises:
-        BadInput: Java is not installed.
-    """
+    """Return Java's launcher."""
     home, found = os.environ.get("JAVA_HOME"), shutil.which("java")
     if not (home or found):
         raise BadInput("no java found; install a JDK 17 or newer")
@@ -29,14 +25,7 @@ def java_program() -> Path:
 
 
 def spark_jars(folder: str) -> list[Path]:
-    """Return the jars of Spark's Kafka connector, in class path order.
-
-    Args:
-        folder: the setting `spark.jars`.
-
-    Raises:
-        BadInput: the folder contains no jars.
-    """
+    """Return the jars of Spark's Kafka connector, in class path order."""
     return sorted(jars_folder(folder, "spark.jars").glob("*.jar"))
 
 
@@ -46,10 +35,6 @@ def jars_folder(folder: str, setting: str = "broker.jars") -> Path:
     Args:
         folder: the value of the setting. A relative path is relative to the checkout, or to the current folder if the
             package is installed without a checkout.
-        setting: its name, for the error message.
-
-    Raises:
-        BadInput: the folder contains no jars.
     """
     root = _ROOT if (_ROOT / "pyproject.toml").exists() else Path.cwd()
     path = root / folder

@@ -82,11 +82,7 @@ _DAMAGED_ADVICE = {
 
 @contextmanager
 def with_operator_advice(settings: Settings) -> Iterator[None]:
-    """Add advice to the error of a query that fails inside the block for a reason that an operator can fix.
-
-    Raises:
-        MutationQuotaError: a query failed; the message is one line with the query, the reason and the advice.
-    """
+    """Add advice to the error of a query that fails inside the block for a reason that an operator can fix."""
     try:
         yield
     except QueryFailed as failure:

@@ -43,11 +43,7 @@ class ClusterFacts:
 
 
 def read_cluster_facts(settings: Settings) -> ClusterFacts:
-    """Read the facts about the deployment from the cluster.
-
-    Raises:
-        ClusterError: the cluster cannot be reached.
-    """
+    """Read the facts about the deployment from the cluster."""
     connection, timeout = settings.kafka.connection, settings.kafka.timeout_seconds
     reader = TopicAdmin(connection, timeout)
     layout = reader.layout()
@@ -88,11 +84,7 @@ def deployment_topics(settings: Settings, existing: Iterable[str]) -> list[str]:
 
 
 def _read_applied(settings: Settings) -> AppliedFacts | None:
-    """Return the position of the applier; None if none has run.
-
-    Raises:
-        ClusterError: the positions topic cannot be read.
-    """
+    """Return the position of the applier; None if none has run."""
     connection, topic = settings.kafka.connection, settings.topics.positions
     with cluster_errors(f"read topic {topic}", client_config(connection)):
         positions = read_positions(connection, topic, settings.applier.group, settings.kafka.timeout_seconds)

@@ -8,7 +8,7 @@ from urllib.request import ProxyHandler, build_opener
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from jobs.metrics.definitions import STARTED
+from jobs.metrics.families import STARTED
 from jobs.metrics.health.probe import READINESS_PATH
 from schemas.documents.status import EndpointStatus
 
@@ -20,11 +20,7 @@ _ALL_ADDRESSES = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 an endp
 
 
 def read_endpoint(address: str) -> EndpointStatus:
-    """Return the state of an endpoint, with the jobs that it serves.
-
-    Args:
-        address: its `host:port`.
-    """
+    """Return the state of an endpoint (`host:port`), with the jobs that it serves."""
     host, _, port = address.rpartition(":")
     url = f"http://{_ALL_ADDRESSES.get(host, host)}:{port}"
     try:
@@ -50,4 +46,4 @@ def _read_jobs(url: str) -> list[str]:
     with _open(f"{url}/metrics", timeout=_TIMEOUT_SECONDS) as answer:
         text = answer.read().decode()
     families = text_string_to_metric_families(text)
-    return sorted({sample.labels["query"] for each in families if each.name == STARTED.name for sample in each.samples})
+    return sorted({sample.labels["query"] for each in families if each.name == STARTED for sample in each.samples})

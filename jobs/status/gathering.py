@@ -30,11 +30,7 @@ class _Part(Generic[T]):
         self._thread.start()
 
     def result(self, deadline: Deadline, seconds: float) -> tuple[T | None, str | None]:
-        """Wait for the part until a deadline, which is `seconds` after its start.
-
-        Returns:
-            The value, or None and the reason why it cannot be read.
-        """
+        """Return the value, or the reason why it cannot be read; wait until a deadline, `seconds` after the start."""
         self._thread.join(deadline.left())
         if self._thread.is_alive():
             return None, f"{self._name} does not respond within {seconds:g} s"
@@ -50,13 +46,7 @@ class _Part(Generic[T]):
 
 
 def read_status(settings: Settings, endpoints: Sequence[str], seconds: float) -> Status:
-    """Return the state of a deployment.
-
-    Args:
-        settings: the settings of the deployment.
-        endpoints: the metrics endpoints, as `host:port`.
-        seconds: the time after which a part that has not responded counts as unreachable [s].
-    """
+    """Return the state of a deployment; a part that has not responded after `seconds` counts as unreachable."""
     at, deadline = now_ms(), Deadline(seconds)
     cluster = _Part(f"Kafka at {settings.kafka.bootstrap_servers}", lambda: read_cluster_facts(settings))
     storage = _Part(f"the storage root {settings.storage.root}", lambda: read_storage(settings))

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from jobs.audit import query
-from jobs.metrics.applier import NAME as APPLY
+from jobs.metrics.loops import APPLIER
 from jobs.status.cluster_facts import ClusterFacts, deployment_topics
 from jobs.status.storage_facts import CHECKPOINT_VERSIONS, ENFORCE, StorageFacts
 from quota.admission.identity import user_of
@@ -27,19 +27,11 @@ def query_rows(
     storage: StorageFacts | None,
     endpoints: Sequence[EndpointStatus],
 ) -> list[QueryStatus]:
-    """Return the queries, and the applier if one has run; fields that cannot be read are null.
-
-    Args:
-        settings: the settings of the deployment.
-        at: the current time [epoch ms].
-        cluster: the facts from the cluster; None if it cannot be reached.
-        storage: the facts from the storage root; None if it cannot be reached.
-        endpoints: the state of the metrics endpoints.
-    """
+    """Return the queries, and the applier if one has run; fields that cannot be read are null."""
     served = {job: each.address for each in endpoints for job in each.jobs or ()}
     rows = [_query_row(settings, name, cluster, storage, served.get(name)) for name in _QUERIES]
-    if APPLY in served or (cluster is not None and cluster.applied is not None):
-        rows.append(_applier_row(settings, at, cluster, served.get(APPLY)))
+    if APPLIER in served or (cluster is not None and cluster.applied is not None):
+        rows.append(_applier_row(settings, at, cluster, served.get(APPLIER)))
     return rows
 
 
@@ -55,7 +47,7 @@ def query_problems(settings: Settings, rows: Sequence[QueryStatus], storage: Sto
                 "spark.fail_on_data_loss in docs/reference/errors.md"
             )
         if row.overdue:
-            what = "decision" if row.name == APPLY else "record"
+            what = "decision" if row.name == APPLIER else "record"
             waiting = f"{plural(row.overdue, what)} {'has' if row.overdue == 1 else 'have'}"
             yield (f"{row.name}: {waiting} waited for more than a minute: check that it is running and fast enough")
 

@@ -52,11 +52,7 @@ class StorageFacts:
 
 
 def read_storage(settings: Settings) -> StorageFacts:
-    """Read the storage root of a deployment.
-
-    Raises:
-        MutationQuotaError: it cannot be reached, or its `deployment.json` is damaged.
-    """
+    """Read the storage root of a deployment."""
     files = stored_files(settings, QUICK)
     deployment = Deployment.read(files)
     checkpoints = {name: read_checkpoint(files, name, version) for name, version in CHECKPOINT_VERSIONS.items()}
@@ -65,11 +61,7 @@ def read_storage(settings: Settings) -> StorageFacts:
 
 
 def read_checkpoint(files: ReadableFiles, name: str, version: int) -> CheckpointFacts:
-    """Read the checkpoint of a query.
-
-    Raises:
-        MutationQuotaError: the files cannot be reached.
-    """
+    """Read the checkpoint of a query."""
     found = Checkpoint.read(files, name, version)
     facts = CheckpointFacts(found.folder, version, found.exists)
     if not found.exists:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from jobs.storage.checkpoint import Checkpoint, current_folder, new_folder, switch_folder
 from jobs.storage.deployment import Deployment, forget_checkpoint, record_checkpoint
-from jobs.storage.files import Files
+from jobs.storage.stored_files import Files
 from quota.errors import MutationQuotaError
 
 _log = logging.getLogger(__name__)
@@ -23,9 +23,6 @@ def check_stateless_checkpoint(files: Files, query: str, version: int, missing_t
 
     Returns:
         The checkpoint, which is complete or does not exist.
-
-    Raises:
-        MutationQuotaError: the checkpoint is incomplete; the message names the missing part and contains advice.
     """
     found = Checkpoint.read(files, query, version)
     if not found.exists:
@@ -46,10 +43,6 @@ def check_stateful_checkpoint(files: Files, query: str, version: int) -> Checkpo
 
     Returns:
         The checkpoint, which is complete or has never existed.
-
-    Raises:
-        MutationQuotaError: the checkpoint is incomplete, missing or of a different version; the message contains
-        advice.
     """
     found = Checkpoint.read(files, query, version)
     known = Deployment.read(files).checkpoints.get(query)
@@ -97,9 +90,6 @@ def replace_checkpoint(files: Files, query: str, version: int, prepared: str) ->
     """Make a query start from a prepared checkpoint; its existing checkpoints are not removed.
 
     Args:
-        files: the files of the storage root.
-        query: the query's name.
-        version: the version of the prepared checkpoint.
         prepared: the name of a `new_folder` that contains the prepared checkpoint in a subfolder for its version.
     """
     record_checkpoint(files, query, version)  # first: after a kill here, the query must not start with full buckets

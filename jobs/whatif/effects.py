@@ -49,11 +49,7 @@ class Candidate:
     """Whether quotas in shadow are enforced, so that a candidate shows their effect; otherwise they stay in shadow."""
 
     def resolve(self, decision: Decision) -> Resolution:
-        """Return the quota of a recorded request.
-
-        Raises:
-            BadRecord: a callback failed.
-        """
+        """Return the quota of a recorded request."""
         resolution = resolve_again(decision, self.quotas, self.policy)
         return resolution._replace(shadow=False) if self.enforces_shadow else resolution
 

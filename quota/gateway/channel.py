@@ -7,11 +7,12 @@ from quota.gateway.addresses import NAMING_BROKERS
 from quota.gateway.authentication import Authentication, refusal
 from quota.gateway.context import ChannelError, ChannelIO, GatewayContext
 from quota.gateway.mutations.growth import excess
-from quota.gateway.mutations.mutate import DecisionReply, DecisionRequest, Steps, mutate
+from quota.gateway.mutations.mutate import Steps, mutate
 from quota.gateway.mutations.operations import BrokerCall, ClientRequest, MutationResponse, Pause
 from quota.gateway.pipeline import Pipeline
 from quota.gateway.requests import RequestStream
 from quota.gateway.sasl import AuthenticationRefused
+from quota.records.decision_request import DecisionReply, DecisionRequest
 from quota.records.request import ANONYMOUS, OPERATIONS
 from quota.wire.api_keys import ApiKey
 from quota.wire.codec import Message

@@ -33,11 +33,6 @@ _REFRESH_TIMEOUT_SECONDS = 1.0
 _REQUEST_ID = re.compile(r'\{"request_id":"([^"]*)"')
 """The start of each of our requests, by which even a dead letter that is cut off is recognized."""
 
-UNDELIVERED = frozenset(
-    {KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}  # noqa: SLF001
-)
-"""Errors of requests that are valid but could not be delivered: such a request may still be answered."""
-
 DeliveryCallback = Callable[[KafkaError | None, Message], None]
 """Called by `poll` or `flush` when a request is in its topic, or could not be delivered."""
 

@@ -129,9 +129,14 @@ def _table(rows: Sequence[Mapping[str, Any]], columns: Sequence[_Column]) -> str
     lines = [
         [column.heading for column in columns],
         ["---" if has_text else "---:" for has_text in texts],
-        *([shown(row[column.key], column.form) for column in columns] for row in rows),
+        *([_cell(shown(row[column.key], column.form)) for column in columns] for row in rows),
     ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    """Return a text that Markdown shows as it is, but for its emphasis, code and links."""
+    return text.replace("|", "\\|").replace("{", "\\{").replace("<", "&lt;")
 
 
 def main() -> None:

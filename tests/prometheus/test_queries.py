@@ -8,31 +8,30 @@ import pytest
 import yaml
 from prometheus_client import CollectorRegistry, start_http_server
 
-from jobs.metrics import definitions as metric
 from jobs.metrics.families import (
+    METRICS,
     applier_families,
     decision_families,
+    family,
     gateway_families,
-    number_family,
     observer_families,
     push_families,
     query_families,
     upkeep_family,
 )
 from jobs.metrics.query_progress import QueryProgress, QueryView
+from jobs.metrics.stats import FollowStats, PushStats
 from jobs.metrics.totals import DecisionTotals
 from jobs.sandbox.broker import free_port
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier.stats import ApplierStats
-from quota.kafka.brokers.stats import PushStats
-from quota.observation.stats import FollowStats
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Repeat
 from quota.records.quota import Window
 from quota.records.record import Source
 from tests.support.checkout import CHECKOUT
 from tests.support.factories import decided
-from tests.support.monitoring import DASHBOARD, METRICS, PANELS, RULES, RULES_FILE
+from tests.support.monitoring import DASHBOARD, PANELS, RULES, RULES_FILE
 from tests.support.waiting import until
 
 
@@ -58,8 +57,8 @@ class Job:
         yield from observer_families(self._observed)
         yield from push_families(PushStats(differing={"changed": 1}, compared_at=time.time()))
         yield upkeep_family({"decisions": self._scrapes})
-        yield number_family(metric.QUOTA_RECORDS, self._scrapes)
-        yield number_family(metric.FAILURES, self._scrapes)
+        yield family("mutation_quota_quota_records_total", self._scrapes)
+        yield family("mutation_quota_metrics_failures_total", self._scrapes)
 
     def _add_decisions(self):
         now = round(time.time() * 1000)

@@ -8,12 +8,7 @@ import yaml
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from jobs.metrics import definitions
-from jobs.metrics.definitions import Metric
 from tests.support.checkout import CHECKOUT
-
-METRICS = tuple(each for each in vars(definitions).values() if isinstance(each, Metric))
-"""All metrics in the order of their definitions."""
 
 RULES_FILE = CHECKOUT / "conf/prometheus/alerts.yaml"
 RULES = [rule for group in yaml.safe_load(RULES_FILE.read_text())["groups"] for rule in group["rules"]]

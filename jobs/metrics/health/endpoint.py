@@ -23,7 +23,6 @@ from quota.settings.sections import MetricsSettings
 _log = logging.getLogger(__name__)
 
 _JOIN_SECONDS = 10.0
-_POLL_SECONDS = 1.0
 _REQUEST_SECONDS = 10.0
 
 
@@ -37,13 +36,7 @@ class ServiceEndpoint:
     def __init__(self, settings: MetricsSettings, service: str, *, once: bool = False) -> None:
         """Listen before anything runs, so that a port in use is reported before Spark starts.
 
-        Args:
-            settings: the address and the port.
-            service: the name of the service.
-            once: whether the service exits by itself. Nothing is served then, as a running service may use the port.
-
-        Raises:
-            BadInput: the server cannot listen there.
+        With `once` nothing is served, as a running service may use the port.
         """
         self._service = service
         self._registry = CollectorRegistry()
@@ -70,12 +63,8 @@ class ServiceEndpoint:
     def following(self, settings: Settings, work: Work, health: Health, *, decides: bool = False) -> Iterator[None]:
         """Serve the metrics and the health of a service that runs inside the block; its topics must exist.
 
-        Args:
-            settings: the settings of the service.
-            work: its metrics.
-            health: its responses to probes. Before the block the service is starting, and after the block it is
-                stopping: it is live and not ready.
-            decides: whether it decides requests, and so reports the metrics of decisions.
+        Before the block the service is starting, and after the block it is stopping: it is live and not ready. A
+        service that `decides` requests also reports the metrics of decisions.
         """
         if self._server is None:
             yield
@@ -85,8 +74,6 @@ class ServiceEndpoint:
             self._registry.register(metrics)
             stack.callback(self._registry.unregister, metrics)
             stack.enter_context(background(metrics.follow, "metrics", _JOIN_SECONDS))
-            # Joined only briefly: the thread may hang, and the service must exit nevertheless.
-            stack.enter_context(background(lambda stop: _poll(health, stop), "health", _POLL_SECONDS))
             self._health = health
             try:
                 yield
@@ -124,17 +111,6 @@ class _RequestHandler(WSGIRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the server names it
         del format, args
-
-
-def _poll(health: Health, stop: threading.Event) -> None:
-    """Poll the health of a service until `stop` is set; a failed poll changes nothing."""
-    while True:
-        try:
-            health.poll()
-        except Exception as error:  # noqa: BLE001 the service must not depend on its probes
-            _log.debug("health: %s: %s", type(error).__name__, error)
-        if stop.wait(_POLL_SECONDS):
-            break
 
 
 def _listen(settings: MetricsSettings, registry: CollectorRegistry) -> tuple[WSGIServer, threading.Thread]:

@@ -38,9 +38,6 @@ class Answer:
 class Health(ABC):
     """The liveness and readiness of a service."""
 
-    def poll(self) -> None:  # noqa: B027 most services keep their counts themselves
-        """Observe the service; called about once per second on a separate thread, so it may wait."""
-
     @abstractmethod
     def live(self) -> Answer:
         """Return whether the service makes progress; never waits."""
@@ -48,19 +45,6 @@ class Health(ABC):
     @abstractmethod
     def ready(self) -> Answer:
         """Return whether the service can do its work; never waits."""
-
-
-def unless_stalled(silence: float, stalled: str, going: str) -> Answer:
-    """Return whether a service makes progress.
-
-    Args:
-        silence: the time since its last observed progress [s].
-        stalled: the reason if it makes none: "`stalled` for 700 s".
-        going: the reason if it makes progress.
-    """
-    if silence <= STALLED_SECONDS:
-        return Answer(True, going)
-    return Answer(False, f"{stalled} for {silence:.0f} s; the limit is {STALLED_SECONDS:.0f} s")
 
 
 STARTING: Final = "it is starting"

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from quota.client.task import Task, admitted_topics
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.applier.ledger import AppliedOffset, Ledger
 from quota.kafka.applier.permissions import TopicPermissions
@@ -18,6 +17,7 @@ from quota.kafka.clients import client_config, cluster_errors
 from quota.kafka.reading import make_consumer, message_source, offset_range, poll_batch, topic_partitions
 from quota.kafka.target.results import failure
 from quota.kafka.target.target import Stopped, Target
+from quota.kafka.target.task import Task, admitted_topics
 from quota.kafka.timing import Every
 from quota.records.decision import Decision, TopicDecision, read_decision
 from quota.records.record import Source

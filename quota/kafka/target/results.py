@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from confluent_kafka import KafkaError
 
-from quota.client.task import Task, cost_error
+from quota.kafka.target.task import Task, cost_error
 from quota.records.request import Operation
 from quota.records.result import TopicResult
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.spark.installation import jars_folder
-from jobs.spark.session import start_session, stop_session
+from jobs.spark.session import session
 from quota.errors import MutationQuotaError
 from quota.settings import Settings, load_settings
 from quota.wire.schemas import read_schemas
@@ -123,13 +123,12 @@ def compare_with_broker(spark: SparkSession, address: str, settings: Settings, s
 
 
 def _compare_on_own_broker(settings: Settings, folder: Path, size: Size) -> dict[str, Any]:
-    with embedded_broker(settings, port=0) as broker:
-        spark = start_session(settings, "conformance", folder / "spark.log")
-        try:
-            deployment = make_deployment(with_plaintext_cluster(settings, broker.address), "conformance", folder)
-            return compare_with_broker(spark, broker.address, deployment, size)
-        finally:
-            stop_session(spark)
+    with (
+        embedded_broker(settings, port=0) as broker,
+        session(settings, "conformance", folder / "spark.log") as spark,
+    ):
+        deployment = make_deployment(with_plaintext_cluster(settings, broker.address), "conformance", folder)
+        return compare_with_broker(spark, broker.address, deployment, size)
 
 
 if __name__ == "__main__":

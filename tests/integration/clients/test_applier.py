@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from jobs.metrics.applier import ApplierMetrics
+from jobs.metrics.loops import ApplierMetrics
 from jobs.sandbox.broker import free_port, with_plaintext_cluster
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
@@ -428,7 +428,7 @@ def test_a_request_that_was_sent_twice_is_carried_out_once(bench):
 
 def test_it_reports_outcomes_by_topic_and_its_lag(bench, monkeypatch):
     """One topic is created and one exists already; then two decisions come that no applier processes."""
-    monkeypatch.setattr("jobs.metrics.applier._ENDS_SECONDS", 0.0)
+    monkeypatch.setattr("jobs.metrics.loops._ENDS_SECONDS", 0.0)
     tally = ApplierStats()
     metrics = ApplierMetrics(bench.settings, tally)
     for _ in range(2):

@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import free_port, with_plaintext_cluster
+from jobs.storage.run import Run
 from quota.errors import BadInput, ClusterError
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
@@ -39,7 +40,7 @@ class Job:
         self._query = None
 
     def start(self):
-        self._query = start_enforce(self._spark, self.settings)
+        self._query = start_enforce(Run.on(self._spark, self.settings))
 
     def stop(self):
         self._query.stop()

@@ -3,6 +3,7 @@
 import pytest
 
 from jobs.enforce.query import start_enforce
+from jobs.storage.run import Run
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
@@ -18,7 +19,7 @@ def enforcing(spark, deployment):
     settings = deployment.model_copy(update={"client": client})
     prepare_topics(settings)
     write_record(settings, QuotaRecord(QuotaEntity(None), 3.0))
-    query = start_enforce(spark, settings)
+    query = start_enforce(Run.on(spark, settings))
     yield settings
     query.stop()
 

@@ -9,7 +9,7 @@ import pytest
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import with_plaintext_cluster
 from jobs.spark.queries import stop_after_batch
-from jobs.storage.starting import reset_checkpoint
+from jobs.storage.run import Run
 from quota.errors import MutationQuotaError
 from schemas.buckets import STATE_VERSION
 from tests.support.deployment import make_deployment
@@ -79,48 +79,6 @@ def test_removed_batches_are_replayed_with_the_same_decisions(operator):
     remove(operator.checkpoint, "commits/1")
     operator.enforce()
     assert operator.decided == {"a": 40.0, "b": -20.0, "c": -20.0}
-
-
-def test_buckets_are_full_again_only_if_requested(operator):
-    """A first start needs no option; later, a missing checkpoint does, and nothing is deleted."""
-    operator.request("a")
-    operator.enforce()
-    old = operator.checkpoint
-    shutil.rmtree(old / "state")
-    refusal(operator.enforce)
-    operator.delete_before(1)
-    reset_checkpoint(operator.files, "enforce")
-    operator.request("b")
-    operator.enforce()
-    assert operator.decided == {"a": 40.0, "b": 40.0}
-    assert operator.checkpoint != old
-    assert (old / "metadata").exists()
-    operator.enforce()
-
-
-def test_buckets_of_another_version_are_not_forgotten(operator):
-    """An older state cannot be read by this version; a newer one may contain later decisions."""
-    operator.request("a")
-    operator.enforce()
-    older = operator.checkpoint.with_name(f"v{STATE_VERSION - 1}")
-    operator.checkpoint.rename(older)
-    (operator.root / "deployment.json").unlink()  # as a program without it left the root
-    line = refusal(operator.enforce)
-    assert f"have version {STATE_VERSION - 1}, and this program needs version {STATE_VERSION}, which is missing" in line
-    assert "--reset-state" in line
-    older.rename(operator.checkpoint)
-    operator.enforce()
-    note = operator.root / "deployment.json"
-    known = json.loads(note.read_text())
-    assert known["checkpoints"] == {"enforce": STATE_VERSION}
-    note.write_text(json.dumps(known | {"checkpoints": {"enforce": STATE_VERSION + 1}}))  # as a person repairs it
-    assert f"written by a newer program, as version {STATE_VERSION + 1}" in refusal(operator.enforce)
-    note.write_text("{")
-    assert "deployment.json is damaged; restore it, or remove it" in refusal(operator.enforce)
-    note.write_text(json.dumps(known))
-    operator.request("b")
-    operator.enforce()
-    assert operator.decided == {"a": 40.0, "b": -20.0}
 
 
 def test_the_audit_loses_nothing_after_its_checkpoint_was_damaged_or_is_old(operator):
@@ -226,7 +184,7 @@ def test_a_restart_of_the_broker_does_not_stop_the_job(spark, base_settings, ano
     """The broker is stopped during the query; later requests are decided by the same query."""
     settings = with_plaintext_cluster(base_settings, another_broker.address)
     operator = Operator(spark, make_deployment(settings, "restarted", tmp_path / "root"))
-    query = start_enforce(spark, operator.settings)
+    query = start_enforce(Run.on(spark, operator.settings))
     try:
         operator.request("a")
         until(lambda: sum(each["numInputRows"] for each in query.recentProgress) == 1)
@@ -240,7 +198,9 @@ def test_a_restart_of_the_broker_does_not_stop_the_job(spark, base_settings, ano
     assert operator.decided == {"a": 40.0, "b": -20.0}
 
 
-def test_the_programs_last_line_names_the_error_and_the_option_to_start_over(spark, operator, command):
+def test_the_programs_last_line_names_the_error_and_the_option_to_start_over_with_full_buckets(
+    spark, operator, command
+):
     """The command runs as by an operator, after the checkpoint was lost."""
     operator.request("a")
     operator.enforce()
@@ -248,7 +208,10 @@ def test_the_programs_last_line_names_the_error_and_the_option_to_start_over(spa
     once = ("enforce", "--once", "--set", f"storage.root={operator.root}")
     *_, last = command(*once, exit_code=1, spark=spark).splitlines()
     assert last.startswith(f"mutation-quota: the checkpoint {operator.checkpoint} is missing")
+    operator.delete_before(1)
+    operator.request("b")
     command(*once, "--reset-state", "--yes", spark=spark)
+    assert operator.decided == {"a": 40.0, "b": 40.0}
     assert json.loads((operator.root / "deployment.json").read_text())["checkpoints"] == {"enforce": STATE_VERSION}
     shutil.rmtree(operator.checkpoint)
     assert "is missing" in refusal(operator.enforce)

@@ -3,6 +3,7 @@
 from confluent_kafka import Producer
 
 from jobs.enforce.query import start_enforce
+from jobs.storage.run import Run
 from quota.kafka.topics.preparation import prepare_topics
 from tests.support.clients import QUIET
 from tests.support.factories import request_json
@@ -40,7 +41,7 @@ def test_a_flood_of_invalid_records_loses_and_duplicates_nothing(spark, deployme
         pour(deployment.kafka.bootstrap_servers, deployment.topics.requests, flood)
         bad += flood.count
         good |= send_good(deployment, 10 * number, 10)
-    query = start_enforce(spark, deployment, once=True)
+    query = start_enforce(Run.on(spark, deployment), once=True)
     assert query.awaitTermination(240)
     assert query.exception() is None
 

@@ -8,6 +8,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from jobs.audit.explain import explain_decision
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
+from jobs.storage.run import Run
 from quota.errors import ClusterError, NotFound
 from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import write_record
@@ -42,7 +43,7 @@ def test_every_record_is_a_decision_or_a_dead_letter_and_stored_in_delta_once(sp
     produce(deployment, topics.quotas, b'{"entity": {"user": "alice"}, "controller_mutation_rate": -5}')
     produce(deployment, topics.requests, request_json(60), request_json(1, client_id=None), None, *BAD_RECORDS)
 
-    finish(start_enforce(spark, deployment, once=True))
+    finish(start_enforce(Run.on(spark, deployment), once=True))
     decided = consume(deployment, topics.decisions, 2)
     letters = consume(deployment, topics.dead_letters, len(BAD_RECORDS) + 1)
 
@@ -58,7 +59,7 @@ def test_every_record_is_a_decision_or_a_dead_letter_and_stored_in_delta_once(sp
         assert by_offset[offset]["value"] == ("//4=" if value == b"\xff\xfe" else value.decode())
 
     for _ in range(2):  # a second time finds nothing new
-        finish(start_audit(spark, deployment, once=True))
+        finish(start_audit(Run.on(spark, deployment), once=True))
     assert {(row["decision_id"], row["outcome"], row["tokens"]) for row in read_table(deployment, "decisions")} == {
         (f"{topics.requests}-0-0", "ADMITTED", -5.0),
         (f"{topics.requests}-0-1", "REJECTED", -5.0),
@@ -87,7 +88,7 @@ def test_decisions_take_a_fraction_of_their_bytes_in_the_topic(spark, deployment
     prepare_topics(deployment)
     topics = deployment.topics
     produce(deployment, topics.requests, *[request_json(1, request_id=f"r-{number}") for number in range(500)])
-    finish(start_enforce(spark, deployment, once=True))
+    finish(start_enforce(Run.on(spark, deployment), once=True))
     json_bytes = sum(len(json.dumps(decision)) for _, decision in consume(deployment, topics.decisions, 500))
     logs = base_settings.storage.local_folder("cluster").glob(f"**/{topics.decisions}-*/*.log")
     assert 0 < sum(log.stat().st_size for log in logs) < json_bytes / 4
@@ -97,7 +98,7 @@ def test_a_quota_takes_effect_while_the_query_runs(spark, deployment):
     """A user is unlimited, then limited, then at another limit; each request has the quota at its timestamp."""
     prepare_topics(deployment)
     topics = deployment.topics
-    query = start_enforce(spark, deployment)
+    query = start_enforce(Run.on(spark, deployment))
     try:
         produce(deployment, topics.requests, request_json(1))
         consume(deployment, topics.decisions, 1)
@@ -109,14 +110,6 @@ def test_a_quota_takes_effect_while_the_query_runs(spark, deployment):
         query.stop()
     decided = [decision for _, decision in consume(deployment, topics.decisions, 4)]
     assert [each["quota"] for each in sorted(decided, key=lambda each: each["source"]["offset"])] == [None, 5, 7, None]
-
-
-def test_a_topic_stamped_by_producers_is_rejected(deployment):
-    admin = AdminClient({**QUIET, "bootstrap.servers": deployment.kafka.bootstrap_servers})
-    name = deployment.topics.requests
-    admin.create_topics([NewTopic(name, 1, 1, config={"message.timestamp.type": "CreateTime"})])[name].result()
-    with pytest.raises(ClusterError, match=rf"topic {name} is stamped by producers"):
-        prepare_topics(deployment)
 
 
 def test_missing_topics_are_named_where_they_may_not_be_created(deployment):

@@ -15,11 +15,8 @@ from urllib.request import urlopen
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from jobs.metrics.definitions import APPLIED, REOPENED
+from jobs.metrics.families import METRICS
 from jobs.sandbox.broker import free_port, is_listening, with_plaintext_cluster
-from jobs.storage.deployment import claim_storage
-from jobs.storage.files import Files
-from quota.errors import MutationQuotaError
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
@@ -27,7 +24,6 @@ from quota.records.quota_log import QuotaRecord
 from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options, make_deployment
 from tests.support.factories import request_json
-from tests.support.monitoring import METRICS
 from tests.support.operator import HARDLY_ANY
 from tests.support.programs import JVM_OPTIONS, child_processes, run
 from tests.support.topics import produce
@@ -186,9 +182,8 @@ def test_a_job_serves_metrics_until_it_is_stopped(ended):
     assert found["mutation_quota_state_rows", ("query", "enforce")] == 1
     assert found["mutation_quota_query_batch_seconds", ("phase", "triggerExecution"), ("query", "audit")] > 0
     assert found["mutation_quota_metrics_failures_total",] == 0
-    names = {metric.name for metric in METRICS} - {APPLIED.name, REOPENED.name}
-    others = tuple(f"mutation_quota_{program}_" for program in ("gateway", "observed", "push"))
-    of_the_job = {name for name in names if not name.startswith(others)}
+    others = tuple(f"mutation_quota_{program}_" for program in ("applied", "applier", "gateway", "observed", "push"))
+    of_the_job = {metric.name for metric in METRICS if not metric.name.startswith(others)}
     assert {name.removesuffix("_count") for name, *_ in found} >= of_the_job
     assert (ended.readiness, ended.exit_code) == (200, 0)
     assert not is_listening(ended.port)
@@ -233,25 +228,3 @@ def samples(port):
     return {
         (sample.name, *sorted(sample.labels.items())): sample.value for family in families for sample in family.samples
     }
-
-
-def test_a_storage_root_belongs_to_its_topics(spark, deployment):
-    """Checkpoints and tables of another log of the same name would lose requests."""
-    files = Files(spark, deployment)
-    claim_storage(files, deployment, {"requests": "A"})
-    claim_storage(files, deployment, {"requests": "A", "decisions": "B"})
-    claim_storage(files, deployment, {"decisions": "B"})
-    with pytest.raises(MutationQuotaError, match=r"topic decisions is not the topic that .* belongs to"):
-        claim_storage(files, deployment, {"requests": "A", "decisions": "C"})
-
-
-def test_a_storage_root_is_claimed_atomically(spark, deployment, tmp_path):
-    """A kill in between must leave what was there, for the next start to read: the file is replaced, not rewritten."""
-    files = Files(spark, deployment)
-    claim_storage(files, deployment, {"requests": "A"})
-    claimed, first = tmp_path / "deployment.json", tmp_path / "first.json"
-    first.hardlink_to(claimed)
-    before = first.read_bytes()
-    claim_storage(files, deployment, {"decisions": "B"})
-    assert first.read_bytes() == before
-    assert json.loads(claimed.read_text())["topics"] == {"requests": "A", "decisions": "B"}

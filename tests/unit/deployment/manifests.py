@@ -20,10 +20,10 @@ def _probed_services():
     found = set()
     for module in pkgutil.iter_modules(services.__path__):
         code = import_module(f"{services.__name__}.{module.name}")
-        for literal, _ in re.findall(
-            r'ServiceEndpoint\(settings\.metrics, (?:"(\w+)"|(NAME))', inspect.getsource(code)
+        for literal, constant in re.findall(
+            r'ServiceEndpoint\(settings\.metrics, (?:"(\w+)"|([A-Z]+))', inspect.getsource(code)
         ):
-            found.add(literal or code.NAME)
+            found.add(literal or getattr(code, constant))
         if hasattr(code, "serve_dashboard"):
             found.add("dashboard")
     return tuple(sorted(found))

@@ -3,8 +3,7 @@
 import kubernetes_validate
 import pytest
 
-from jobs.spark import queries
-from jobs.spark.jvm import process
+from jobs.spark import queries, session
 from tests.support.checkout import CHECKOUT
 from tests.unit.deployment.manifests import (
     COMMANDS,
@@ -144,7 +143,7 @@ def test_the_gateway_is_not_killed_while_mutations_are_pending(settings):
 @pytest.mark.parametrize("name", ["enforce", "audit"])
 def test_a_job_is_not_killed_before_its_batch_and_its_jvm_have_ended(name):
     grace = pod_template(name)["spec"]["terminationGracePeriodSeconds"]
-    assert grace > queries._BATCH_SECONDS + process._END_SECONDS + 15  # noqa: SLF001 15 s for Spark to stop
+    assert grace > queries._BATCH_SECONDS + session._END_SECONDS + 15  # noqa: SLF001 15 s for Spark to stop
 
 
 def test_the_applier_is_not_killed_while_a_mutation_is_pending(settings):

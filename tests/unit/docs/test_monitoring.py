@@ -4,7 +4,8 @@ import re
 
 import pytest
 
-from tests.support.monitoring import DASHBOARD, METRICS, PANELS, RULES, metrics_and_labels
+from jobs.metrics.families import METRICS
+from tests.support.monitoring import DASHBOARD, PANELS, RULES, metrics_and_labels
 
 LABELS = {metric.name: set(metric.labels) for metric in METRICS}
 LABELS |= {f"{each.name}_bucket": {*each.labels, "le"} for each in METRICS if each.kind == "histogram"}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quota.gateway.mutations.mutate import DecisionReply
+from quota.records.decision_request import DecisionReply
 from tests.unit.gateway.cluster import NO_ID, Cluster
 from tests.unit.gateway.play import Play, decision_on
 

@@ -42,7 +42,6 @@ class Page:
             await app(scope | {"server": ("127.0.0.1", 8599)}, receive, send)
 
         self.client = TestClient(at_its_address, base_url="http://127.0.0.1:8599", follow_redirects=False)
-        self.own = {"Origin": "http://127.0.0.1:8599"}
 
     @property
     def state(self):

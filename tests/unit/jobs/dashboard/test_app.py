@@ -53,7 +53,6 @@ def test_a_decision_is_explained_by_its_bucket_and_the_quota_log(page):
     shown = page()
     fill(shown, DEBT, REFUSED)
     found = shown.client.get(f"/api/decisions/{REFUSED.decision_id}").json()
-    assert found["outcome"] == "REJECTED"
     lines = [(each["part"], each["text"]) for each in found["lines"]]
     assert ("K before", "-2.5: the bucket was written last by mutation-requests-0-0") in lines
     assert ("", "since 2026-11-21T12:59:59.000Z by ann  # as agreed") in lines
@@ -119,16 +118,12 @@ def test_no_other_files_are_served(page, name):
     assert page().client.get(f"/assets/{name}").status_code == 404
 
 
-def post(page, path, value, **headers):
-    return page.client.post(path, json=value, headers=page.own | headers)
-
-
 def test_a_quota_is_tried_out_on_what_was_decided(page):
     """60 at once, then 30 at K = -2.5. With a burst of 20 all the 60 are admitted, as they were, and then K = -37.5."""
     shown = page()
     fill(shown, DEBT, REFUSED)
     wanted = {"entity": {"user": "alice"}, "controller_mutation_rate": 5, "controller_mutation_burst": 20}
-    found = post(shown, "/api/trials", wanted).json()
+    found = shown.client.post("/api/trials", json=wanted).json()
     assert found["entity"] == "user-principal 'alice'"
     assert found["command"] == (
         "mutation-quota quotas alter --user=alice "
@@ -153,25 +148,29 @@ def test_a_quota_is_tried_out_on_what_was_decided(page):
     ],
 )
 def test_an_invalid_quota_is_rejected_with_its_field(page, wanted, error):
-    answer = post(page(), "/api/trials", wanted)
+    answer = page().client.post("/api/trials", json=wanted)
     assert answer.status_code == 400
     assert error in answer.json()["error"]
 
 
-def test_a_form_of_another_content_type_is_rejected(page):
-    shown = page()
-    answer = shown.client.post("/api/trials", content="{}", headers=shown.own | {"Content-Type": "text/plain"})
-    assert answer.status_code == 415
+def test_a_body_of_another_content_type_is_rejected(page):
+    """For JSON a browser first asks whether another site may send it, and gets no permission."""
+    assert page().client.post("/api/trials", content="{}", headers={"Content-Type": "text/plain"}).status_code == 415
 
 
 def test_a_body_that_is_too_large_is_rejected(page):
-    assert post(page(), "/api/trials", {"comment": "x" * 70_000}).status_code == 413
+    assert page().client.post("/api/trials", json={"comment": "x" * 70_000}).status_code == 413
+
+
+@pytest.mark.parametrize("path", ["/api/quotas", "/api/settings"])
+def test_nothing_can_be_changed(page, path):
+    assert page().client.post(path, json={}).status_code == 404
 
 
 @pytest.mark.parametrize(
     ("state", "ready", "reason"),
     [
-        ("live", 200, "the topics are read to their ends"),
+        ("live", 200, "it is ready"),
         ("starting", 503, "it is starting"),
         ("unreachable", 503, "Kafka cannot be reached; the page shows the reason"),
     ],

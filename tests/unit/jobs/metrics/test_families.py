@@ -1,8 +1,12 @@
 """The metrics as Prometheus' own parser reads them."""
 
+from collections import Counter
+
 import msgspec
+import pytest
 
 from jobs.metrics.families import (
+    METRICS,
     applier_families,
     decision_families,
     gateway_families,
@@ -12,14 +16,18 @@ from jobs.metrics.families import (
     upkeep_family,
 )
 from jobs.metrics.query_progress import QueryProgress, QueryView
+from jobs.metrics.stats import FollowStats, PushStats
 from jobs.metrics.totals import DecisionTotals
+from quota.gateway.mutations.operations import MutationResponse
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier.stats import ApplierStats
-from quota.kafka.brokers.stats import PushStats
-from quota.observation.stats import FollowStats
+from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
+from quota.timeline.cluster_plan import differences
+from quota.wire.api_keys import ApiKey
+from quota.wire.headers import RequestHeader
 from tests.support.factories import decided
-from tests.support.monitoring import METRICS, samples
+from tests.support.monitoring import samples
 
 PROGRESS = QueryProgress(
     batch=6,
@@ -29,6 +37,7 @@ PROGRESS = QueryProgress(
     state_rows=3,
     state_bytes=4096,
 )
+ENFORCE = ("query", "enforce")
 
 
 def account(*decisions):
@@ -42,32 +51,47 @@ def alice(name, *labels):
     return (name, *sorted([("client_id", ""), ("tags", ""), ("user", "alice"), *labels]))
 
 
+def values(families, name, label):
+    """Return the values of a metric by one of its labels."""
+    return {dict(labels)[label]: value for (found, *labels), value in samples(families).items() if found == name}
+
+
 def test_a_tenants_series_bear_kafkas_names_and_numbers():
     """A second after 60 of 55: K is -5 + 5, the rate 60 by ten windows."""
     found = samples(decision_families(account(decided(60), decided(2, 1, state=-5.0)), 1000, 10))
-    assert found[alice("kafka_server_controllermutation_rate")] == 6
-    assert found[alice("kafka_server_controllermutation_tokens")] == 0
-    assert found[alice("kafka_server_controllermutation_throttle_time")] == 1000
-    assert found[alice("mutation_quota_tenant_quota")] == 5
-    assert found[alice("mutation_quota_tenant_burst")] == 55
-    assert found[alice("mutation_quota_tenant_topics_total", ("outcome", "admitted"))] == 1
-    assert found[alice("mutation_quota_tenant_topics_total", ("outcome", "refused"))] == 2
+    assert (
+        found.items()
+        >= {
+            alice("kafka_server_controllermutation_rate"): 6,
+            alice("kafka_server_controllermutation_tokens"): 0,
+            alice("kafka_server_controllermutation_throttle_time"): 1000,
+            alice("mutation_quota_tenant_quota"): 5,
+            alice("mutation_quota_tenant_burst"): 55,
+            alice("mutation_quota_tenant_topics_total", ("outcome", "admitted")): 1,
+            alice("mutation_quota_tenant_topics_total", ("outcome", "refused")): 2,
+        }.items()
+    )
 
 
 def test_sums_include_all_tenants():
     found = samples(decision_families(account(decided(60), decided(2, 1, state=-5.0), decided(7, rate=None)), 1000, 10))
-    assert found["mutation_quota_decisions_total", ("outcome", "admitted")] == 2
-    assert found["mutation_quota_decisions_total", ("outcome", "partial")] == 0
-    assert found["mutation_quota_decisions_total", ("outcome", "rejected")] == 1
-    assert found["mutation_quota_topics_total", ("outcome", "refused")] == 2
-    assert found["mutation_quota_mutations_total", ("outcome", "admitted")] == 67
-    assert found["mutation_quota_mutations_total", ("outcome", "refused")] == 3
-    assert found[("mutation_quota_tenants_near_limit",)] == 1
-    assert found["mutation_quota_decision_latency_seconds_bucket", ("le", "0.2")] == 0
-    assert found["mutation_quota_decision_latency_seconds_bucket", ("le", "0.3")] == 3
-    assert found["mutation_quota_decision_latency_seconds_bucket", ("le", "+Inf")] == 3
-    assert found[("mutation_quota_decision_latency_seconds_count",)] == 3
-    assert round(found[("mutation_quota_decision_latency_seconds_sum",)], 9) == 0.9
+    assert (
+        found.items()
+        >= {
+            ("mutation_quota_decisions_total", ("outcome", "admitted")): 2,
+            ("mutation_quota_decisions_total", ("outcome", "partial")): 0,
+            ("mutation_quota_decisions_total", ("outcome", "rejected")): 1,
+            ("mutation_quota_topics_total", ("outcome", "refused")): 2,
+            ("mutation_quota_mutations_total", ("outcome", "admitted")): 67,
+            ("mutation_quota_mutations_total", ("outcome", "refused")): 3,
+            ("mutation_quota_tenants_near_limit",): 1,
+            ("mutation_quota_decision_latency_seconds_bucket", ("le", "0.2")): 0,
+            ("mutation_quota_decision_latency_seconds_bucket", ("le", "0.3")): 3,
+            ("mutation_quota_decision_latency_seconds_bucket", ("le", "+Inf")): 3,
+            ("mutation_quota_decision_latency_seconds_count",): 3,
+            ("mutation_quota_decision_latency_seconds_sum",): 0.9,
+        }.items()
+    )
 
 
 def test_only_the_busiest_tenants_have_their_own_series():
@@ -89,27 +113,101 @@ def test_any_name_can_be_a_label():
 
 def test_a_query_reports_its_last_batch_and_its_lag():
     ends = {("requests", 0): 15, ("requests", 1): 20}
-    found = samples(query_families({"enforce": QueryView(90.0, 2.5, PROGRESS, ends)}))
-    query = ("query", "enforce")
-    assert found["mutation_quota_query_lag_records", query] == 5
-    assert found["mutation_quota_query_batches_total", query] == 7
-    assert found["mutation_quota_query_start_timestamp_seconds", query] == 90.0
-    assert found["mutation_quota_query_last_batch_timestamp_seconds", query] == 100.5
-    assert found["mutation_quota_query_batch_seconds", ("phase", "addBatch"), query] == 0.25
-    assert found["mutation_quota_query_batch_seconds", ("phase", "triggerExecution"), query] == 0.5
-    assert found["mutation_quota_query_trigger_seconds", query] == 2.5
-    assert found["mutation_quota_state_rows", query] == 3
-    assert found["mutation_quota_state_bytes", query] == 4096
+    assert samples(query_families({"enforce": QueryView(90.0, 2.5, PROGRESS, ends)})) == {
+        ("mutation_quota_query_lag_records", ENFORCE): 5,
+        ("mutation_quota_query_batches_total", ENFORCE): 7,
+        ("mutation_quota_query_start_timestamp_seconds", ENFORCE): 90.0,
+        ("mutation_quota_query_last_batch_timestamp_seconds", ENFORCE): 100.5,
+        ("mutation_quota_query_batch_under_way", ENFORCE): 0.0,
+        ("mutation_quota_query_batch_seconds", ("phase", "addBatch"), ENFORCE): 0.25,
+        ("mutation_quota_query_batch_seconds", ("phase", "triggerExecution"), ENFORCE): 0.5,
+        ("mutation_quota_query_trigger_seconds", ENFORCE): 2.5,
+        ("mutation_quota_state_rows", ENFORCE): 3,
+        ("mutation_quota_state_bytes", ENFORCE): 4096,
+    }
 
 
 def test_in_its_first_batch_a_query_reports_its_start_and_no_lag():
-    found = samples(query_families({"audit": QueryView(90.0, 10.0, under_way=True)}))
-    assert found == {
-        ("mutation_quota_query_start_timestamp_seconds", ("query", "audit")): 90.0,
-        ("mutation_quota_query_last_batch_timestamp_seconds", ("query", "audit")): 90.0,
-        ("mutation_quota_query_batch_under_way", ("query", "audit")): 1.0,
-        ("mutation_quota_query_trigger_seconds", ("query", "audit")): 10.0,
+    assert samples(query_families({"enforce": QueryView(90.0, 10.0, under_way=True)})) == {
+        ("mutation_quota_query_start_timestamp_seconds", ENFORCE): 90.0,
+        ("mutation_quota_query_last_batch_timestamp_seconds", ENFORCE): 90.0,
+        ("mutation_quota_query_batch_under_way", ENFORCE): 1.0,
+        ("mutation_quota_query_trigger_seconds", ENFORCE): 10.0,
     }
+
+
+def test_a_gateway_reports_its_connections_and_what_went_wrong():
+    stats = GatewayStats(connections=2, accepted=7, relayed=30, client_bytes=400, broker_bytes=5000)
+    stats.undecided, stats.late = 5, 2
+    stats.closed = Counter({"malformed": 3, "idle": 1})
+    stats.add_foreign([("kafka-1", 9092), ("kafka-1", 9092)])
+    assert (
+        samples(gateway_families(stats, awaited=3)).items()
+        >= {
+            ("mutation_quota_gateway_connections",): 2,
+            ("mutation_quota_gateway_accepted_connections_total",): 7,
+            ("mutation_quota_gateway_closed_connections_total", ("reason", "malformed")): 3,
+            ("mutation_quota_gateway_closed_connections_total", ("reason", "idle")): 1,
+            ("mutation_quota_gateway_relayed_requests_total",): 30,
+            ("mutation_quota_gateway_bytes_total", ("sender", "clients")): 400,
+            ("mutation_quota_gateway_bytes_total", ("sender", "brokers")): 5000,
+            ("mutation_quota_gateway_awaited_decisions",): 3,
+            ("mutation_quota_gateway_undecided_requests_total",): 5,
+            ("mutation_quota_gateway_late_decisions_total",): 2,
+            ("mutation_quota_gateway_foreign_addresses_total",): 2,
+        }.items()
+    )
+
+
+@pytest.mark.parametrize(("version", "mode"), [(5, "permissive"), (6, "strict")])
+def test_topics_of_a_gateway_are_reported_by_operation_mode_and_outcome(version, mode):
+    stats = GatewayStats()
+    request = RequestHeader(ApiKey.CREATE_TOPICS, version, 1, "app")
+    stats.add_mutation(
+        request, MutationResponse({}, mute_ms=2500, topics={"admitted": 4, "refused": 3, "failed": 2, "proceeded": 1})
+    )
+    found = samples(gateway_families(stats, 0))
+    topics = {
+        tuple(dict(labels)[key] for key in ("operation", "mode", "outcome")): count
+        for (name, *labels), count in found.items()
+        if name == "mutation_quota_gateway_topics_total" and count
+    }
+    assert topics == {
+        ("create_topics", mode, "admitted"): 4,
+        ("create_topics", mode, "refused"): 3,
+        ("create_topics", mode, "failed"): 2,
+        ("create_topics", mode, "proceeded"): 1,
+    }
+    assert found[("mutation_quota_gateway_mutes_total",)] == 1
+    assert found[("mutation_quota_gateway_muted_seconds_total",)] == 2.5
+
+
+def test_the_time_until_a_decision_is_a_histogram():
+    stats = GatewayStats()
+    for seconds in (0.05, 0.06, 0.4, 31.0):
+        stats.add_decision(seconds)
+    name = "mutation_quota_gateway_decision_seconds"
+    buckets = values(gateway_families(stats, 0), f"{name}_bucket", "le")
+    assert [buckets[bound] for bound in ("0.05", "0.1", "0.3", "0.5", "30.0", "+Inf")] == [1, 2, 2, 3, 3, 4]
+    found = samples(gateway_families(stats, 0))
+    assert (found[f"{name}_count",], round(found[f"{name}_sum",], 9)) == (4, 31.51)
+
+
+def test_drift_is_reported_by_kind_once_the_cluster_was_compared():
+    """Before that there is no zero, which would mean no drift."""
+    alice, bob, name = QuotaEntity("alice"), QuotaEntity("bob"), "mutation_quota_push_differing_quotas"
+    stats = PushStats()
+    assert list(push_families(stats)) == []
+    stats.compare(differences({alice: 5.0, bob: None}, {alice: 9.0, bob: 1.0, QuotaEntity(None): 2.0}), 1234.5)
+    assert values(push_families(stats), name, "difference") == {
+        "changed": 1,
+        "missing": 0,
+        "not_removed": 1,
+        "only_there": 1,
+    }
+    assert samples(push_families(stats))["mutation_quota_push_last_comparison_timestamp_seconds",] == 1234.5
+    stats.compare([], 1300.0)
+    assert values(push_families(stats), name, "difference")["changed"] == 0
 
 
 def test_every_family_is_one_of_the_registry_with_its_labels_and_kind():

@@ -1,11 +1,14 @@
-"""The state of a tenant: a quota of 5 mutations a second, and so a burst of 55."""
+"""The state of a tenant, with a quota of 5 mutations a second and so a burst of 55, and of all tenants."""
 
+import msgspec
 import pytest
 
 from jobs.metrics.counts import MutationCounts
-from jobs.metrics.tenants import TenantMetrics
+from jobs.metrics.tenants import TenantMetrics, TenantRegistry
 from quota.records.quota import Window
 from tests.support.factories import decided
+
+HOUR_MS = 3_600_000
 
 
 def tenant_of(*decisions):
@@ -41,7 +44,6 @@ def test_a_refused_request_is_not_charged_and_counts_as_activity():
     tenant = tenant_of(BURST, decided(30, at=0, state=-5.0))
     assert (tenant.rate(0), tenant.requested.measure(0)) == (6, 9)
     assert (tenant.topics_admitted, tenant.topics_refused) == (1, 1)
-    assert (tenant.mutations_admitted, tenant.mutations_refused) == (60, 30)
 
 
 def test_the_throttle_time_is_the_mean_of_the_last_minute():
@@ -72,3 +74,52 @@ def test_without_a_quota_no_tenant_is_near_its_limit():
     tenant = tenant_of(decided(60, rate=None))
     assert not tenant.is_limited
     assert (tenant.burst, tenant.tokens(0), tenant.is_near_limit(0)) == (0, 0, False)
+
+
+def registry_of(most, *decisions):
+    tenants = TenantRegistry(Window(), most)
+    for decision in decisions:
+        tenants.record(decision, MutationCounts.of(decision))
+    return tenants
+
+
+def of(user, partitions=1, at=0, **tags):
+    """Return a decision on a user's request for so many partitions."""
+    return msgspec.structs.replace(decided(partitions, at=at), user_tag=user, **tags)
+
+
+def busiest(tenants, now=0):
+    return [tenant.last.user_tag for tenant in tenants.busiest(now)]
+
+
+def test_decisions_of_the_same_tags_belong_to_one_tenant():
+    tenants = registry_of(10, of("alice"), of("bob"), of("alice"))
+    assert [tenant.topics_admitted for tenant in tenants.busiest(0)] == [2, 1]
+    assert len(registry_of(10, of("", more_tags={"group": "a"}), of("", more_tags={"group": "b"}))) == 2
+
+
+def test_the_busiest_come_first_and_the_latest_among_equals():
+    tenants = registry_of(10, of("small", 1), of("large", 9), of("old", 4), of("new", 4, at=1))
+    assert busiest(tenants, 1) == ["large", "new", "old", "small"]
+    assert busiest(tenants, 20_000)[0] == "new"  # there were no requests in the last 11 s
+
+
+def test_tenants_without_a_request_for_an_hour_or_without_a_quota_have_no_series():
+    tenants = registry_of(10, of("alice"), of("bob", at=1), decided(1, rate=None))
+    assert (len(tenants), busiest(tenants, HOUR_MS)) == (3, ["bob"])
+
+
+def test_invented_names_displace_the_least_busy_and_are_bounded():
+    """Four are stored; at the fifth the two busiest of them stay, and so on."""
+    tenants = registry_of(2, of("a", 4), of("b", 3), of("c", 2), of("d", 1), of("e", 1))
+    assert (busiest(tenants), tenants.forgotten) == (["a", "b", "e"], 2)
+    for number in range(1000):
+        decision = of(f"made up {number}")
+        tenants.record(decision, MutationCounts.of(decision))
+        assert len(tenants) <= 4
+    assert busiest(tenants)[:2] == ["a", "b"]
+
+
+def test_expired_tenants_are_displaced_first_and_do_not_count_as_forgotten():
+    tenants = registry_of(1, of("a", 4), of("b", 3), of("c", 2, at=HOUR_MS))
+    assert (len(tenants), busiest(tenants, HOUR_MS), tenants.forgotten) == (1, ["c"], 0)

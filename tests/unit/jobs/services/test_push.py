@@ -5,10 +5,10 @@ import threading
 
 import pytest
 
+from jobs.metrics.stats import PushStats
 from jobs.services import push
 from jobs.services.push import QuotaPusher, Repair
 from quota.errors import ClusterError
-from quota.kafka.brokers.stats import PushStats
 from quota.records.entity import QuotaEntity
 from quota.settings import load_settings
 from tests.support.factories import timeline

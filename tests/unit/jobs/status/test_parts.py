@@ -6,9 +6,8 @@ import time
 
 import pytest
 
-from jobs.metrics.applier import ApplierMetrics
 from jobs.metrics.health.endpoint import ServiceEndpoint
-from jobs.metrics.health.loops import LoopHealth
+from jobs.metrics.loops import ApplierMetrics, LoopHealth
 from jobs.sandbox.broker import free_port
 from jobs.status import gathering
 from jobs.status.endpoints import read_endpoint
@@ -74,7 +73,7 @@ def test_an_endpoint_reports_its_jobs_and_their_readiness():
     stats = ApplierStats(looped_at=time.monotonic())
     with ServiceEndpoint(settings.metrics, "applier") as endpoint:
         starting = read_endpoint(address)
-        with endpoint.following(settings, ApplierMetrics(settings, stats), LoopHealth(stats, lambda: "")):
+        with endpoint.following(settings, ApplierMetrics(settings, stats), LoopHealth(stats)):
             running = read_endpoint(address.replace("127.0.0.1", "0.0.0.0"))  # noqa: S104 as a job may listen
     stopped = read_endpoint(address)
 

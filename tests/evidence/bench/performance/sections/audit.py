@@ -12,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from jobs.audit.query import start_audit
 from jobs.audit.tables.specs import DECISIONS
 from jobs.enforce.query import start_enforce
+from jobs.storage.run import Run
 from quota.settings import Settings
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure, Goal
@@ -49,7 +50,7 @@ def _drained(ground: Ground, backlog: int, count: int, rounds: int) -> Iterator[
     waiting, decided = (_with_batches(ground.deployment(name), backlog // count) for name in ("waiting", "decided"))
     for settings in (waiting, decided):
         fill(settings, backlog, USERS)
-    start_enforce(ground.spark, decided, once=True).awaitTermination()
+    start_enforce(Run.on(ground.spark, decided), once=True).awaitTermination()
     rates: dict[str, list[float]] = {"enforce": [], "audit": []}
     for turn in range(rounds + 1):
         audited = elsewhere(decided, ground)

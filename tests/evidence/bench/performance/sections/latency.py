@@ -10,6 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
+from jobs.storage.run import Run
 from quota.settings import Settings
 from tests.evidence.bench.performance.figure import Figure, Goal
 from tests.evidence.bench.performance.ground import Ground, start_pass_through
@@ -78,7 +79,7 @@ def _auditing_always(ground: Ground) -> Ground:
 
 
 def _enforce_and_audit(ground: Ground, settings: Settings) -> list[StreamingQuery]:
-    return [start_enforce(ground.spark, settings), start_audit(ground.spark, settings)]
+    return [start_enforce(Run.on(ground.spark, settings)), start_audit(Run.on(ground.spark, settings))]
 
 
 _SIDES: dict[str, Callable[[Ground, Settings], list[StreamingQuery]]] = {

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from jobs.enforce.query import start_enforce
+from jobs.storage.run import Run
 from quota.settings import Settings
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure, Goal
@@ -49,7 +50,7 @@ def _measured(ground: Ground, settings: Settings, size: int, active: int, count:
     step = max(size // active, 1)
     for _ in range(WARM + count):
         fill(settings, active, active, every=step)
-    query = start_enforce(ground.spark, with_batches(settings, active), once=True)
+    query = start_enforce(Run.on(ground.spark, with_batches(settings, active)), once=True)
     query.awaitTermination()
     return [seconds * 1000 for _, seconds in batches(query)[WARM:]]
 

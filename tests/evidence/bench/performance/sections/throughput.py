@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from jobs.enforce.packed_answer import unpack_answer
+from jobs.enforce.packing import unpack_answer
 from jobs.enforce.query import start_enforce
 from jobs.spark.kafka_source import read_requests
 from jobs.spark.worker import prepare_worker

@@ -1,0 +1,142 @@
+"""The metrics and the health of services that are a loop: the applier, the gateway, `observe follow`, `quotas push`.
+
+The health of the dashboard, which serves no metrics, is of the same kind.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, Protocol
+
+from prometheus_client.metrics_core import Metric as Family
+
+from jobs.metrics.collector import Work
+from jobs.metrics.families import STARTED, applier_families, family, query_families
+from jobs.metrics.health.probe import STALLED_SECONDS, STARTING, STOPPING, Answer, Health
+from jobs.metrics.query_progress import QueryProgress, QueryView
+from quota.gateway.stats import GatewayStats
+from quota.kafka.applier.stats import ApplierStats
+from quota.kafka.reading import EndOffsets, Partition
+from quota.kafka.timing import Every
+from quota.settings import Settings
+
+APPLIER: Final = "applier"
+"""The name in the label `query`, as are the others."""
+
+GATEWAY: Final = "gateway"
+OBSERVER: Final = "observe"
+PUSH: Final = "push"
+
+_ENDS_SECONDS = 5.0
+
+_MAX_EVENT_LOOP_SECONDS = 10.0
+"""A gateway's event loop runs five times per second; after this time without a run it counts as hanging [s]."""
+
+
+class LoopMetrics(Work):
+    """The start time of a service, and the metrics of its counts, which are always up to date."""
+
+    def __init__(self, name: str, read: Callable[[], Iterator[Family]]) -> None:
+        """Start now; `read` returns the metrics of the counts, and `name` is the label `query` of the start time."""
+        self._name = name
+        self._read = read
+        self._started_at = time.time()
+
+    def families(self) -> Iterator[Family]:
+        """Return the metrics as of now."""
+        yield family(STARTED, {self._name: self._started_at})
+        yield from self._read()
+
+
+class ApplierMetrics(Work):
+    """The results of an applier, and its batches and its lag in the decisions topic as those of a query."""
+
+    def __init__(self, settings: Settings, stats: ApplierStats) -> None:
+        self._stats = stats
+        self._started_at = time.time()
+        self._end_offsets = EndOffsets(settings.kafka.connection, settings.kafka.timeout_seconds)
+        self._ends: Mapping[Partition, int] = {}
+        self._fetch_ends = Every(_ENDS_SECONDS)
+
+    def poll(self) -> None:
+        """Fetch the log end offsets of the decisions topic if they are due."""
+        if self._stats.positions and self._fetch_ends.is_due():
+            self._ends = self._end_offsets.fetch(self._stats.positions.keys())
+
+    def families(self) -> Iterator[Family]:
+        """Return the metrics as of now."""
+        stats = self._stats
+        last = QueryProgress(
+            batch=stats.batches - 1,
+            ended_at=stats.ended_at or self._started_at,
+            phases={},
+            positions=stats.positions,
+            state_rows=None,
+            state_bytes=None,
+        )
+        yield from query_families({APPLIER: QueryView(self._started_at, 0.0, last, self._ends)})
+        yield from applier_families(stats)
+
+
+class Loop(Protocol):
+    """A loop that says when it last ran."""
+
+    looped_at: float
+    """The time when it last ran, on the monotonic clock [s]; 0 before the first time."""
+
+
+class LoopHealth(Health):
+    """Checks the loop of a service. Waiting for a cluster counts as progress, because a restart would not help."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        missing: Callable[[], str] = lambda: "",
+        waits_for: Callable[[], str] = lambda: "",
+        *,
+        limit_seconds: float = STALLED_SECONDS,
+    ) -> None:
+        """Start checking; one run of the loop may take `limit_seconds`.
+
+        `missing` returns what the service needs and does not have, and `waits_for` why it waits for a cluster that does
+        not respond; both are empty otherwise.
+        """
+        self._loop = loop
+        self._limit_seconds = limit_seconds
+        self._missing = missing
+        self._waits_for = waits_for
+
+    def live(self) -> Answer:
+        """Return whether the loop makes progress."""
+        if not self._loop.looped_at:
+            return Answer(True, STARTING)
+        if reason := self._waits_for():
+            return Answer(True, f"it waits: {reason}")
+        silence = time.monotonic() - self._loop.looped_at
+        if silence <= self._limit_seconds:
+            return Answer(True, "it makes progress")
+        limit = f"the limit is {self._limit_seconds:.0f} s"
+        return Answer(False, f"it has made no progress for {silence:.0f} s; {limit}")
+
+    def ready(self) -> Answer:
+        """Return whether nothing is missing and the service's cluster responds."""
+        alive = self.live()
+        if not alive.ok:
+            return alive
+        if reason := self._waits_for():
+            return Answer(False, f"it waits: {reason}")
+        missing = self._missing() if self._loop.looped_at else STARTING
+        return Answer(not missing, missing or "it is ready")
+
+
+def gateway_health(stats: GatewayStats) -> LoopHealth:
+    """Return the health of a gateway: it is ready while it accepts connections and a broker responds.
+
+    It is ready without decisions, too, because it still forwards everything except mutations.
+    """
+
+    def missing() -> str:
+        if not stats.is_serving:
+            return STOPPING
+        return f"no broker responds: {stats.broker_failure}" if stats.broker_failure else ""
+
+    return LoopHealth(stats, missing, limit_seconds=_MAX_EVENT_LOOP_SECONDS)
