@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from quota.errors import ClusterError
 from quota.kafka.applier.ledger import AppliedOffset, read_offsets
-from quota.kafka.clients import client_config, cluster_errors
+from quota.kafka.clients import cluster_errors
 from quota.kafka.positions import read_positions
 from quota.kafka.reading import EndOffsets, Partition
 from quota.kafka.timing import now_ms
@@ -86,7 +86,7 @@ def deployment_topics(settings: Settings, existing: Iterable[str]) -> list[str]:
 def _read_applied(settings: Settings) -> AppliedFacts | None:
     """Return the position of the applier; None if none has run."""
     connection, topic = settings.kafka.connection, settings.topics.positions
-    with cluster_errors(f"read topic {topic}", client_config(connection)):
+    with cluster_errors(f"read topic {topic}", connection):
         positions = read_positions(connection, topic, settings.applier.group, settings.kafka.timeout_seconds)
     for message in reversed(positions):
         offsets = read_offsets(message)

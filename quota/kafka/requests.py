@@ -52,22 +52,23 @@ class RequestWriter:
         """
         self._topics = settings.topics
         self._kafka = settings.kafka
+        self._action = f"send requests to Kafka at {settings.kafka.bootstrap_servers}"
         own: dict[str, str | float] = {
             "linger.ms": linger_ms,
             "enable.idempotence": True,  # librdkafka's retries write a request once
             "message.max.bytes": settings.limits.max_request_bytes * 2,
         }
-        self._config = client_config(settings.kafka.connection, {**own, **(overrides or {})})
-        self._records = RecordProducer(self._config)
+        self._overrides = overrides
+        self._records = RecordProducer(client_config(settings.kafka.connection, {**own, **(overrides or {})}))
         self._producer = self._records.producer
 
     def check_topic(self, user: str) -> None:
         """Check that the topic for a user's requests exists."""
-        topic, action = self._topics.requests_of(user), f"send requests to Kafka at {self._kafka.bootstrap_servers}"
-        with cluster_errors(action, self._config):  # all topics: a broker may create one that is named
+        topic = self._topics.requests_of(user)
+        with self._errors():  # all topics: a broker may create one that is named
             existing = self._producer.list_topics(timeout=self._kafka.timeout_seconds).topics
         if topic not in existing:
-            problem = f"cannot {action}: topic {topic} does not exist, or this principal may not describe it"
+            problem = f"cannot {self._action}: topic {topic} does not exist, or this principal may not describe it"
             if self._topics.user_topic_prefix:
                 problem += f"; mutation-quota user-topics prepare --user {user} creates it"
             raise ClusterError(problem)
@@ -107,7 +108,7 @@ class RequestWriter:
             self._records.flush(seconds)
 
     def _errors(self) -> AbstractContextManager[None]:
-        return cluster_errors(f"send requests to Kafka at {self._kafka.bootstrap_servers}", self._config)
+        return cluster_errors(self._action, self._kafka.connection, overrides=self._overrides)
 
 
 Answer = Decision | DeadLetter | MutationResult
@@ -159,7 +160,7 @@ class AnswerReader:
         self._forbidden: set[str] = set()
         self._refresh = Every(_REFRESH_SECONDS, at_once=False)
         action = f"read answers from Kafka at {settings.kafka.bootstrap_servers}"
-        with cluster_errors(action, client_config(settings.kafka.connection, overrides)):
+        with cluster_errors(action, settings.kafka.connection, overrides=overrides):
             seconds = settings.kafka.timeout_seconds
             self._assign_new_partitions(seconds, from_beginning=from_beginning, since=since)
 

@@ -5,7 +5,6 @@ import re
 import pytest
 
 from jobs.metrics.families import METRICS
-from tests.support.checkout import CHECKOUT
 from tests.support.monitoring import DASHBOARD, PANELS, RULES, metrics_and_labels
 
 LABELS = {metric.name: set(metric.labels) for metric in METRICS}
@@ -60,18 +59,6 @@ def test_every_metric_is_on_the_dashboard_or_in_an_alert():
     assert used == {metric.name for metric in METRICS}
 
 
-def test_panels_do_not_overlap():
-    places = [
-        (x, y)
-        for panel in DASHBOARD["panels"]
-        for x in range(panel["gridPos"]["x"], panel["gridPos"]["x"] + panel["gridPos"]["w"])
-        for y in range(panel["gridPos"]["y"], panel["gridPos"]["y"] + panel["gridPos"]["h"])
-    ]
-    assert len(places) == len(set(places))
-    assert max(x for x, _ in places) < 24
-    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
-
-
 @pytest.mark.parametrize(
     ("query", "metrics", "labels"),
     [
@@ -88,9 +75,3 @@ def test_the_metrics_and_labels_of_a_query_are_found(query, metrics, labels):
 def test_an_invalid_query_is_reported(query):
     with pytest.raises(ValueError, match=r"PromQL|brackets|too many"):
         metrics_and_labels(query)
-
-
-def test_the_how_to_names_each_severity_of_the_alerts():
-    page = (CHECKOUT / "docs/how-to/operations/monitoring.md").read_text()
-    (named,) = re.findall(r"label `severity` \((.*?)\)", page)
-    assert set(re.findall(r"`(\w+)`", named)) == {rule["labels"]["severity"] for rule in RULES}
