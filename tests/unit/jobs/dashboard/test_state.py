@@ -158,9 +158,9 @@ def test_changes_have_the_previous_value():
     raised = QuotaLogEntry(1, START, QuotaRecord(ALICE, 10.0, altered_by="ben\n"))
     newest, oldest = page_data(filled(entries=(FIVE, raised)))["changes"]
     assert oldest.what == "user-principal 'alice': none → controller_mutation_rate=5.0"
-    assert (oldest.by, oldest.comment) == ("ann", "as agreed")
+    assert (oldest.altered_by, oldest.comment) == ("ann", "as agreed")
     assert newest.what == "user-principal 'alice': controller_mutation_rate=5.0 → controller_mutation_rate=10.0"
-    assert newest.by == "'ben\\n'"
+    assert newest.altered_by == "'ben\\n'"
 
 
 def test_a_scheduled_change_has_the_time_of_its_record():

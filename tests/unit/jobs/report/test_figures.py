@@ -143,9 +143,9 @@ def test_quota_changes_are_at_the_time_they_took_effect():
         ],
     )
     assert [(each.at - NOON, each.what) for each in found.changes] == [
-        (1000, "user-principal 'alice': 7.5 mutations/s"),
-        (2000, "user-principal 'alice': removed"),
-        (3000, "buckets with user 'alice' reset"),
+        (1000, "user-principal 'alice': controller_mutation_rate=1.0 → controller_mutation_rate=7.5"),
+        (2000, "user-principal 'alice': controller_mutation_rate=7.5 → none"),
+        (3000, "buckets with user 'alice': reset"),
     ]
     assert (found.changes[0].altered_by, found.changes[0].comment, found.changes[0].user) == ("ann", "why", "alice")
 
@@ -216,9 +216,9 @@ def test_changes_cancelled_in_time_are_marked_and_late_cancellations_have_no_eff
         ],
     )
     assert [each.what for each in found.changes] == [
-        "user-principal 'alice': 7 mutations/s",
-        "user-principal 'alice': the change for 2026-11-21T12:00:00.900Z cancelled",
-        "callback: the change for 2026-11-21T12:00:00.950Z cancelled",
+        "user-principal 'alice': none → controller_mutation_rate=7.0",
+        "user-principal 'alice': the change scheduled for 2026-11-21T12:00:00.900Z cancelled",
+        "callback: the change scheduled for 2026-11-21T12:00:00.950Z cancelled",
     ]
 
 
