@@ -1,6 +1,7 @@
 """Tries a quota: replays the requests of the last hour as if it had been in force."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -115,22 +116,14 @@ def _by_sender(effects: Iterable[Effect]) -> dict[tuple[str, str], list[Effect]]
 
 
 def _totals(effects: Sequence[Effect]) -> Totals:
-    def total(value: Callable[[Effect], int]) -> int:
-        return sum(map(value, effects))
-
-    seconds: dict[int, int] = {}
-    for each in effects:
-        seconds[each.timestamp // 1000] = seconds.get(each.timestamp // 1000, 0) + each.admitted
-    throttled_ms = sum(_throttled_ms(each) for each in _by_sender(effects).values())
+    counts = ("requests", "refused_requests", "admitted", "refused", "newly_admitted", "newly_refused")
+    seconds: Counter[int] = Counter()
+    for effect in effects:
+        seconds[effect.timestamp // 1000] += effect.admitted
     return Totals(
-        total(lambda each: each.requests),
-        total(lambda each: each.refused_requests),
-        total(lambda each: each.admitted),
-        total(lambda each: each.refused),
-        throttled_ms / 1000,
-        total(lambda each: each.newly_admitted),
-        total(lambda each: each.newly_refused),
-        max(seconds.values(), default=0),
+        **{name: sum(getattr(effect, name) for effect in effects) for name in counts},
+        throttled_seconds=sum(map(_throttled_ms, _by_sender(effects).values())) / 1000,
+        peak=max(seconds.values(), default=0),
     )
 
 

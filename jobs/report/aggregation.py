@@ -42,6 +42,10 @@ _COLUMNS = {
 }
 """The columns of each query after rank and interval."""
 
+_COUNTS = ("requests", "admitted", "refused", "peak", "throttled")
+_UNKNOWN = ("tokens", "share", "p50", "p99")
+"""The columns that are 0, and those that are None, in an interval without decisions."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReportScope:
@@ -159,22 +163,10 @@ def _series(
 
 
 def _empty_series(period: Period, name: str, tags: Mapping[str, str]) -> Series:
-    zeros = [0] * period.count
-    unknown = [None] * period.count
-    return Series(
-        name=name,
-        user=tags.get("user"),
-        client_id=tags.get("client-id"),
-        requests=[*zeros],
-        admitted=[*zeros],
-        refused=[*zeros],
-        peak=[*zeros],
-        throttled=[*zeros],
-        tokens=[*unknown],
-        share=[*unknown],
-        p50=[*unknown],
-        p99=[*unknown],
-    )
+    columns: dict[str, Any] = {
+        column: [initial] * period.count for initial, names in ((0, _COUNTS), (None, _UNKNOWN)) for column in names
+    }
+    return Series(name=name, user=tags.get("user"), client_id=tags.get("client-id"), **columns)
 
 
 def _changes(table: ds.Dataset, user: str | None, start: int, end: int) -> list[DescribedChange]:
