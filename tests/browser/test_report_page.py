@@ -13,7 +13,7 @@ from jobs.report.candidates import Candidates, CandidateTotals
 from jobs.report.library import load_library
 from jobs.report.page import render_page
 from quota.whatif.result import Totals
-from tests.browser.window import breakable_units, console_messages, requested_urls, set_window
+from tests.browser.window import breakable_units, console_messages, painted, requested_urls, set_window
 from tests.support.tables import DAY, HOUR, arrow_tables, change, decision, letter
 from tests.support.waiting import until
 
@@ -58,14 +58,6 @@ def text(driver, selector):
     return driver.find_element(By.CSS_SELECTOR, selector).text
 
 
-def painted(driver):
-    """Return the number of charts that have visible content."""
-    return driver.execute_script(
-        "return [...document.querySelectorAll('canvas')].filter((canvas) => canvas.getContext('2d')"
-        ".getImageData(0, 0, canvas.width, canvas.height).data.some((byte) => byte)).length"
-    )
-
-
 def press(driver, *keys):
     for key in keys:
         driver.switch_to.active_element.send_keys(key)
@@ -75,10 +67,11 @@ def focused(driver):
     return driver.execute_script("return document.activeElement.id || document.activeElement.className")
 
 
-def test_it_draws_its_charts_without_errors(page):
+def test_it_draws_its_charts_without_errors_and_requests_nothing_but_itself(page, tmp_path):
     driver = page()
     assert painted(driver) == 4
     assert console_messages(driver) == []
+    assert requested_urls(driver) == [(tmp_path / "report.html").as_uri()]
     assert tiles(driver) == {
         "Requests": "5",
         "Mutations admitted": "48",
@@ -87,11 +80,6 @@ def test_it_draws_its_charts_without_errors(page):
         "Throttled": "1 min 31 s",
         "Worst p99": "200 ms",
     }
-
-
-def test_it_requests_nothing_but_itself(page, tmp_path):
-    driver = page()
-    assert requested_urls(driver) == [(tmp_path / "report.html").as_uri()]
 
 
 def test_its_own_policy_blocks_foreign_resources_and_scripts(page):
@@ -247,7 +235,7 @@ def test_an_axis_that_counts_tenants_has_no_fractions(page):
     assert [each[0] for each in drawn_texts(driver, "throttled", "right")] == ["0", "1"]
 
 
-def test_a_truncated_table_shows_its_number_of_rows_until_its_end_is_reached(page):
+def test_a_truncated_table_says_that_it_can_be_scrolled_until_its_end_is_reached(page):
     tenants = [decision(DAY + number, user=f"user-{number:02}", admitted=[number + 1]) for number in range(40)]
     driver = page({"decisions": tenants})
     frame = driver.find_element(By.CSS_SELECTOR, "#tenants-table > div")
@@ -256,12 +244,7 @@ def test_a_truncated_table_shows_its_number_of_rows_until_its_end_is_reached(pag
     assert frame.find_element(By.CSS_SELECTOR, ".rows").text == f"{rows} rows; scroll to see all"
     driver.execute_script("const s = document.querySelector('#tenants-table .scroll'); s.scrollTop = s.scrollHeight")
     until(lambda: frame.get_attribute("class") == "")
-
-
-def test_a_short_table_has_no_scroll_hint(page):
-    driver = page()
-    rows = until(lambda: text(driver, "#changes-table .rows"))
-    assert rows == "2 rows"
+    assert text(page(), "#changes-table .rows") == "2 rows"
 
 
 def test_a_legend_has_values_only_where_the_pointer_is(page):
