@@ -71,10 +71,6 @@ class RecentDecisions:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._bytes = 0
 
-    def __len__(self) -> int:
-        """Return the number of decisions."""
-        return len(self._kept)
-
     def __contains__(self, decision_id: str) -> bool:
         """Return whether a decision is stored."""
         return decision_id in self._kept
@@ -99,11 +95,6 @@ class RecentDecisions:
         """Drop the decisions that are older than an hour."""
         while self._kept and next(iter(self._kept.values())).timestamp < now - KEPT_MS:
             self._drop_oldest()
-
-    @property
-    def since(self) -> int | None:
-        """The time of the oldest decision [epoch ms]; None without decisions."""
-        return next((each.timestamp for each in self._kept.values()), None)
 
     def newest(self, count: int, after_seq: int = 0, bucket: str | None = None) -> list[Summary]:
         """Return at most `count` decisions, newest first, after a state change, and of one bucket if it is given."""

@@ -95,8 +95,6 @@ class LiveState:
                 "left_out": self._tenants.left_out,
                 "throttled": self._tenants.throttled(now),
                 "decisions": self._decisions.newest(_FIRST_DECISIONS if is_first else _MAX_DECISIONS, seq),
-                "kept": len(self._decisions),
-                "kept_since": self._decisions.since,
                 "changes": [change for changed, change in reversed(self._changes) if changed > seq],
                 "letter": self._letter,
             }

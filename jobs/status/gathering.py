@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -23,26 +24,25 @@ class _Part(Generic[T]):
     def __init__(self, name: str, read: Callable[[], T]) -> None:
         """Start to read the part; errors contain its name."""
         self._name = name
-        self._value: T | None = None
-        self._error: str | None = None
-        self._read = read
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
+        self._read: Future[T] = Future()
+        threading.Thread(target=self._run, args=(read,), daemon=True).start()
 
     def result(self, deadline: Deadline, seconds: float) -> tuple[T | None, str | None]:
         """Return the value, or the reason why it cannot be read; wait until a deadline, `seconds` after the start."""
-        self._thread.join(deadline.left())
-        if self._thread.is_alive():
-            return None, f"{self._name} does not respond within {seconds:g} s"
-        return self._value, self._error
-
-    def _run(self) -> None:
         try:
-            self._value = self._read()
+            return self._read.result(deadline.left()), None
+        except TimeoutError:
+            return None, f"{self._name} does not respond within {seconds:g} s"
         except MutationQuotaError as error:
-            self._error = str(error)
+            return None, str(error)
         except Exception as error:  # noqa: BLE001 the other parts are still shown
-            self._error = f"{self._name}: unexpected {type(error).__name__}: {error}"
+            return None, f"{self._name}: unexpected {type(error).__name__}: {error}"
+
+    def _run(self, read: Callable[[], T]) -> None:
+        try:
+            self._read.set_result(read())
+        except Exception as error:  # noqa: BLE001 it is raised again where the result is asked for
+            self._read.set_exception(error)
 
 
 def read_status(settings: Settings, endpoints: Sequence[str], seconds: float) -> Status:

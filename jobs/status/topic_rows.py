@@ -49,7 +49,10 @@ def topic_rows(settings: Settings, cluster: ClusterFacts | None) -> list[TopicSt
                 timestamp_type=_value(configs, "message.timestamp.type"),
                 differences=[
                     *_differences(specs.get(name) or requests_spec(settings, name), len(layout.partitions), configs),
-                    *_weaknesses(_described(cluster, name), cluster.layout.size),
+                    *(
+                        ConfigDifference(each.name, each.wanted, each.found)
+                        for each in weaknesses(_described(cluster, name), cluster.layout.size)
+                    ),
                 ],
             )
         )
@@ -97,10 +100,6 @@ def _described(cluster: ClusterFacts, name: str) -> DescribedTopic:
         {config: found.value or "" for config, found in configs.items()},
         layout.replication_factor,
     )
-
-
-def _weaknesses(topic: DescribedTopic, brokers: int) -> list[ConfigDifference]:
-    return [ConfigDifference(each.name, each.wanted, each.found) for each in weaknesses(topic, brokers)]
 
 
 def _differences(spec: TopicSpec, partitions: int, configs: Mapping[str, TopicConfig]) -> list[ConfigDifference]:
