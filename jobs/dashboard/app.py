@@ -18,8 +18,7 @@ from jobs.dashboard.feed import Feed
 from jobs.dashboard.guard import Guard, Session
 from jobs.dashboard.page import Assets
 from jobs.dashboard.state import Cursor
-from jobs.dashboard.trial import try_quota
-from jobs.dashboard.wanted_quota import WantedQuota, read_wanted_quota
+from jobs.dashboard.trial import WantedQuota, read_wanted_quota, try_quota
 from jobs.metrics.health.probe import HEALTH_PATH, READINESS_PATH, Answer
 from jobs.metrics.loops import LoopHealth
 from quota.errors import BadRecord

@@ -1,19 +1,23 @@
-"""Tries a quota: replays the requests of the last hour as if it had been in force."""
+"""Tries a quota: replays the requests of the last hour as if it had been in force, and names the command to set it."""
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import msgspec
+from msgspec import UNSET
 
 from quota.admission.policy import Policy
 from quota.algorithms.token_bucket import Bucket, TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
+from quota.records import codec
 from quota.records.decision import Decision, read_decision
 from quota.records.entity import QuotaEntity, Tags
-from quota.records.fields import BEGINNING
+from quota.records.fields import BEGINNING, Positive
 from quota.records.quota import Quota, Window
-from quota.records.quota_log import QuotaLogEntry
+from quota.records.quota_log import RATE_CONFIG, QuotaLogEntry
 from quota.settings import Settings
 from quota.text import legible
 from quota.timeline.change import QuotaCancellation, QuotaChange, to_change
@@ -22,6 +26,7 @@ from quota.whatif.backtest import Effect, decide_again
 from quota.whatif.recorded import resolve_again, resolved_to
 from quota.whatif.result import Sender, Totals
 
+_BURST_CONFIG = "controller_mutation_burst"
 _MAX_SENDERS = 20
 
 
@@ -38,6 +43,43 @@ class Trial(msgspec.Struct, frozen=True):
     """The decisions with the quota."""
     senders: list[Sender]
     """The senders with the most mutations, with the decisions that the quota leads to."""
+
+
+class WantedQuota(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The wanted quota of an entity; its other options stay unchanged."""
+
+    entity: QuotaEntity
+    controller_mutation_rate: Positive | None
+    """The rate in mutations/s; None for no quota."""
+    controller_mutation_burst: Positive | None = None
+    """The burst in mutations; None for the burst that follows from the rate."""
+
+    def applied_to(self, present: Quota | None) -> Quota | None:
+        """Return the quota that results from the current one."""
+        rate = self.controller_mutation_rate
+        if rate is None:
+            return None
+        return replace(present or Quota(rate), rate=rate, burst=self.controller_mutation_burst)
+
+    def command(self, present: Quota | None) -> str | None:
+        """Return the command that changes the current quota to this one; None if there is no quota to remove."""
+        rate, burst = self.controller_mutation_rate, self.controller_mutation_burst
+        words = ["mutation-quota", "quotas", "alter", *_entity_options(self.entity)]
+        if rate is None:
+            return shlex.join([*words, "--delete-config", RATE_CONFIG]) if present else None
+        added = f"{RATE_CONFIG}={rate}" if burst is None else f"{RATE_CONFIG}={rate},{_BURST_CONFIG}={burst}"
+        words += ["--add-config", added]
+        if burst is None and present and present.burst is not None:
+            words += ["--delete-config", _BURST_CONFIG]
+        return shlex.join(words)
+
+
+_decoder = msgspec.json.Decoder(WantedQuota)
+
+
+def read_wanted_quota(body: bytes) -> WantedQuota:
+    """Parse the body of a request."""
+    return codec.decode(body, _decoder)
 
 
 def try_quota(
@@ -134,3 +176,8 @@ def _throttled_ms(effects: Iterable[Effect]) -> int:
         total += max(0, each.retry_at - max(each.timestamp, until))
         until = max(until, each.retry_at)
     return total
+
+
+def _entity_options(entity: QuotaEntity) -> list[str]:
+    parts = (("user", entity.user), ("client", entity.client_id))
+    return [f"--{kind}-defaults" if name is None else f"--{kind}={name}" for kind, name in parts if name is not UNSET]
