@@ -72,6 +72,8 @@ def test_it_draws_its_charts_without_errors_and_requests_nothing_but_itself(page
     assert painted(driver) == 4
     assert console_messages(driver) == []
     assert requested_urls(driver) == [(tmp_path / "report.html").as_uri()]
+    value = driver.find_element(By.CSS_SELECTOR, "#load .u-legend .u-series:first-child")
+    assert value.value_of_css_property("visibility") == "hidden"  # a legend has values only where the pointer is
     assert tiles(driver) == {
         "Requests": "5",
         "Mutations admitted": "48",
@@ -153,14 +155,6 @@ def test_a_chart_has_a_sentence_and_a_table_that_say_the_same(page):
     assert focused(driver) == "scroll"  # so that it can be scrolled
 
 
-def test_a_tenants_longest_throttle_is_a_part_of_an_interval(page):
-    driver = page()
-    driver.find_element(By.XPATH, "//button[contains(., \"'alice'\")]").click()
-    assert text(driver, "#throttled .text") == (
-        "Throttled for 1 min 30 s in total; most at 2026-11-21 01:00 UTC: 1 min of 1 min."
-    )
-
-
 def test_no_line_breaks_between_a_number_and_its_unit(page):
     shown = page().execute_script(
         "return [...document.querySelectorAll('#tiles, .charts .text, .u-legend')]"
@@ -210,22 +204,22 @@ def test_on_a_narrow_screen_five_minutes_have_more_than_one_label(page):
     assert [each[0] for each in ticks] == ["21 Nov", "00:02", "00:04"]
 
 
-def test_labels_of_changes_that_lie_close_together_are_one(page):
-    """Ten changes are within a minute, and one is an hour later."""
-    close = [change(DAY + HOUR + 5000 * number, rate=float(number + 1)) for number in range(10)]
-    driver = page({"decisions": ROWS["decisions"], "changes": [*close, change(DAY + 2 * HOUR, rate=50.0)]})
-    labels = labels_above_lines(driver)
-    assert [each[0] for each in labels] == ["1\u201310", "11"]
-    assert labels[0][2] < labels[1][1]
+CLOSE = [change(DAY + HOUR + 5000 * number, rate=float(number + 1)) for number in range(10)]
+"""Ten changes within a minute."""
 
 
-def test_labels_of_changes_never_touch(page):
-    """There is one change every two minutes: closer than their numbers are wide."""
-    changes = [change(DAY + 120_000 * number, rate=float(number + 1)) for number in range(60)]
-    driver = page({"decisions": ROWS["decisions"], "changes": changes})
-    labels = labels_above_lines(driver)
-    assert labels[0][0].startswith("1")
-    assert labels[-1][0].endswith("60")
+@pytest.mark.parametrize(
+    ("changes", "first", "last"),
+    [
+        ([*CLOSE, change(DAY + 2 * HOUR, rate=50.0)], "1\u201310", "11"),
+        # one every two minutes: closer than their numbers are wide
+        ([change(DAY + 120_000 * number, rate=float(number + 1)) for number in range(60)], "1", "60"),
+    ],
+)
+def test_labels_of_changes_that_lie_close_together_are_one_and_never_touch(page, changes, first, last):
+    labels = labels_above_lines(page({"decisions": ROWS["decisions"], "changes": changes}))
+    assert labels[0][0].startswith(first)
+    assert labels[-1][0].endswith(last)
     assert all(left[2] < right[1] for left, right in pairwise(labels))
 
 
@@ -247,15 +241,14 @@ def test_a_truncated_table_says_that_it_can_be_scrolled_until_its_end_is_reached
     assert text(page(), "#changes-table .rows") == "2 rows"
 
 
-def test_a_legend_has_values_only_where_the_pointer_is(page):
+def test_a_chosen_tenant_has_its_own_changes_and_throttle_times(page):
+    """The longest throttle is a part of an interval."""
     driver = page()
-    value = driver.find_element(By.CSS_SELECTOR, "#load .u-legend .u-series:first-child")
-    assert value.value_of_css_property("visibility") == "hidden"
-
-
-def test_changes_that_do_not_concern_a_tenant_are_hidden(page):
-    driver = page()
-    assert len(driver.find_elements(By.CSS_SELECTOR, "#changes-table tbody tr")) == 2
+    driver.find_element(By.XPATH, "//button[contains(., \"'alice'\")]").click()
+    assert text(driver, "#throttled .text") == (
+        "Throttled for 1 min 30 s in total; most at 2026-11-21 01:00 UTC: 1 min of 1 min."
+    )
+    assert len(driver.find_elements(By.CSS_SELECTOR, "#changes-table tbody tr")) == 1
     driver.find_element(By.XPATH, "//button[contains(., \"'bob'\")]").click()
     (row,) = driver.find_elements(By.CSS_SELECTOR, "#changes-table tbody tr")
     assert "controller_mutation_rate=9.0" in row.text
