@@ -62,8 +62,8 @@ nightly: setup $(CLASSES) $(S3_JARS) $(S3_SERVER) $(CLIENTS) ## the long forms o
 	@GATEWAY_FUZZ_FRAMES=100000 $(BIN)/pytest tests/integration/gateway/test_hostile.py -k fuzzed -s --timeout 1800
 	@$(BIN)/python -m tests.evidence.conformance
 	@$(BIN)/python -m tests.evidence.chaos
-	@$(BIN)/python -m tests.evidence.gateway.kills --out "$$(mktemp -d)"
-	@$(BIN)/python -m tests.evidence.gateway --out "$$(mktemp -d)"
+	@$(BIN)/python -m tests.evidence.gateway.kills
+	@$(BIN)/python -m tests.evidence.gateway.conformance
 
 ##@ evidence
 
@@ -74,7 +74,7 @@ conformance: setup ## decisions and codec compared with Kafka, into docs; 5 min
 	@$(BIN)/python -m tests.evidence.conformance --out docs/evidence
 
 gateway-conformance: setup $(CLIENTS) ## clients at the gateway and at a broker, into docs; minutes
-	@$(BIN)/python -m tests.evidence.gateway --out docs/evidence/gateway
+	@$(BIN)/python -m tests.evidence.gateway.conformance --out docs/evidence/gateway
 
 gateway-cost: setup ## the gateway and a direct connection, into docs; 4 min
 	@$(BIN)/python -m tests.evidence.gateway.cost --out docs/evidence/gateway

@@ -1,6 +1,6 @@
 """The command line `mutation-quota`: all commands by name, and errors as one line."""
 
-from jobs.services.stopping import (
+from jobs.stopping import (
     exit_interrupted,
     watch_interrupts,
 )  # the first import: it handles Ctrl-C during the others
@@ -20,13 +20,13 @@ from jobs.cli import (
     backtest,
     buckets,
     callback,
-    callback_metadata,
     config,
     dashboard,
     dead_letters,
     decisions,
     explain,
     maintain,
+    observe,
     recommend,
     report,
     services,
@@ -37,7 +37,6 @@ from jobs.cli import (
 from jobs.cli.groups import with_groups
 from jobs.cli.help import COMMON_OPTIONS_HELP, EXIT_CODES_HELP, Command, Group, Sections, split_docstring
 from jobs.cli.log import LogLevelOption, Verbose, set_log_level, start_log
-from jobs.cli.observe import commands as observe
 from jobs.cli.options import Overrides, SettingsFile
 from jobs.cli.quotas import cluster as cluster_quotas
 from jobs.cli.quotas import commands as quotas
@@ -47,7 +46,6 @@ from jobs.cli.quotas import resolve as quota_resolve
 from jobs.cli.quotas.entities import EntityCommand
 from jobs.cli.single_values import SingleValuesCommand, SingleValuesGroup
 from jobs.cli.topics import commands as topics
-from jobs.cli.topics import listing as topic_overview
 from jobs.cli.usage_errors import usage_message
 from jobs.cli.versions import version_lines
 from jobs.spark.log_lines import logs_as_json
@@ -93,7 +91,7 @@ SECTIONS: Sections = {
                 "describe": callback.describe,
                 "alter": callback.alter,
                 "cancel": callback.cancel,
-                "publish-metadata": callback_metadata.publish_metadata,
+                "publish-metadata": callback.publish_metadata,
             },
         ),
     },
@@ -101,7 +99,7 @@ SECTIONS: Sections = {
         "topics": Group(
             "Create, alter, delete and list topics within quotas.",
             {
-                "list": topic_overview.list_topics,
+                "list": topics.list_topics,
                 "create": topics.create,
                 "alter": topics.alter,
                 "delete": topics.delete,

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 _PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None)
+"""Loaded here, because a process that was forked from one with several threads may not wait for locks."""
 
 
 @contextmanager
@@ -36,6 +38,6 @@ def end_with_parent(sent: signal.Signals, parent: int) -> None:
         sent: the signal.
         parent: the id of the parent, which may have ended already.
     """
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, sent)
+    _libc.prctl(_PR_SET_PDEATHSIG, sent)
     if os.getppid() != parent:
         os.kill(os.getpid(), sent)

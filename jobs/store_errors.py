@@ -64,7 +64,11 @@ _ORNAMENT = re.compile(r"\x1b\[[0-9;]*m|↳")
 _MAX_REASON = 200
 
 
-def store_error(root: str, path: str, problem: str, text: str, endpoint: str | None) -> MutationQuotaError:
+class StoreError(MutationQuotaError):
+    """A file or table of a storage root cannot be read or written."""
+
+
+def store_error(root: str, path: str, problem: str, text: str, endpoint: str | None) -> StoreError:
     """Return the error about a file or table of a storage root on a disk or in an object store.
 
     Args:
@@ -75,12 +79,10 @@ def store_error(root: str, path: str, problem: str, text: str, endpoint: str | N
         endpoint: the endpoint of the object store, if the settings name one.
     """
     if known := store_problem(root, text, endpoint):
-        return MutationQuotaError(known)
+        return StoreError(known)
     options = ", and storage.options" if "://" in root else ""
     check = f"; check that storage.root is reachable and complete{options}"
-    return MutationQuotaError(
-        f"{root}/{path} {problem}: {one_line(text)}{FREE_SPACE if re.search(NO_SPACE, text) else check}"
-    )
+    return StoreError(f"{root}/{path} {problem}: {one_line(text)}{FREE_SPACE if re.search(NO_SPACE, text) else check}")
 
 
 def one_line(text: str) -> str:

@@ -1,5 +1,7 @@
 """The errors of this project; the message of each is one line that says what to do."""
 
+import enum
+
 
 class MutationQuotaError(Exception):
     """The base of all errors; the command line prints the message and exits with `exit_code`."""
@@ -32,3 +34,22 @@ class BadRecord(MutationQuotaError):
 
 class ClusterError(MutationQuotaError):
     """A Kafka cluster that cannot be reached, or is not set up as the jobs need it."""
+
+
+class ErrorCode(enum.IntEnum):
+    """Error codes of Kafka's protocol that our programs read or return. A topic of a decision has 0 or 89."""
+
+    NONE = 0
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    NOT_LEADER_OR_FOLLOWER = 6
+    REQUEST_TIMED_OUT = 7
+    COORDINATOR_NOT_AVAILABLE = 15
+    TOPIC_AUTHORIZATION_FAILED = 29
+    CLUSTER_AUTHORIZATION_FAILED = 31
+    UNSUPPORTED_SASL_MECHANISM = 33
+    UNSUPPORTED_VERSION = 35
+    INVALID_PARTITIONS = 37
+    INVALID_REQUEST = 42
+    SASL_AUTHENTICATION_FAILED = 58
+    THROTTLING_QUOTA_EXCEEDED = 89
+    UNKNOWN_TOPIC_ID = 100

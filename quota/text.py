@@ -80,10 +80,8 @@ def format_seconds(milliseconds: int) -> str:
     return f"{milliseconds / 1000:.10g} s"
 
 
-def format_configs(configs: Mapping[str, float | None] | None) -> str:
+def format_configs(configs: Mapping[str, float | None]) -> str:
     """Format the configs of a quota as `--add-config` takes them, without those that are not set."""
-    if configs is None:
-        return "none"
     return ",".join(f"{name}={config_value(value)}" for name, value in configs.items() if value not in (None, False))
 
 

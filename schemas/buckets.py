@@ -13,7 +13,7 @@ STATE = StructType(
         StructField("burst", DoubleType()),  # its own burst, null for Q * S * W
         StructField("max_debt_ms", LongType()),  # its bound on debt, null for none
         StructField("reset_at", LongType()),  # the latest reset that the bucket has seen, epoch ms
-        StructField("more", BinaryType()),  # other fields (`jobs.enforce.state`), or null; room for later versions
+        StructField("more", BinaryType()),  # other fields (`jobs.enforce.packing`), or null; room for later versions
     ]
 )
 """One bucket, in KIP-599's names."""
@@ -21,7 +21,7 @@ STATE = StructType(
 RESOLVED = StructType(
     [
         StructField("bucket", StringType()),  # the tags of the bucket, or the partition of a request without one
-        StructField("request", BinaryType()),  # the record and its resolution, packed by `jobs.enforce.packed_request`
+        StructField("request", BinaryType()),  # the record and its resolution, packed by `jobs.enforce.packing`
     ]
 )
 """Two columns only: each further one costs about as much per key as the whole stage."""

@@ -4,7 +4,7 @@ from pyspark.sql.types import DateType, StructType, TimestampType
 
 from quota.records.dead_letter import DeadLetter
 from schemas.columns import chosen_columns, column
-from schemas.source import SOURCE
+from schemas.kafka import SOURCE
 
 VERSION = 1
 

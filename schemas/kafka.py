@@ -2,7 +2,11 @@
 
 from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
-from schemas.source import SOURCE
+from quota.records.record import Source
+from schemas.columns import columns
+
+SOURCE = StructType(columns(Source))
+"""The position of a record."""
 
 RECORD = StructType(
     [

@@ -4,7 +4,7 @@ from pyspark.sql.types import DateType, LongType, MapType, StringType, StructTyp
 
 from quota.records.quota_log import QuotaRecord
 from schemas.columns import chosen_columns, column
-from schemas.source import SOURCE
+from schemas.kafka import SOURCE
 
 VERSION = 3
 

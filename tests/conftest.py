@@ -9,7 +9,7 @@ import hypothesis
 import pytest
 
 from jobs.sandbox.broker import with_plaintext_cluster
-from jobs.spark.session import start_session, stop_session
+from jobs.spark.session import session
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import load_settings
 from tests.support.broker import secure_broker, small_broker
@@ -52,9 +52,8 @@ def base_settings(tmp_path_factory):
 @pytest.fixture(scope="session")
 def spark(base_settings, tmp_path_factory):
     """The session of the jobs, with its log in a file."""
-    session = start_session(base_settings, "tests", tmp_path_factory.mktemp("spark") / "spark.log", delta=True)
-    yield session
-    stop_session(session)
+    with session(base_settings, "tests", tmp_path_factory.mktemp("spark") / "spark.log", delta=True) as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

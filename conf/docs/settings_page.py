@@ -24,13 +24,11 @@ READ_BY = {
     "enforce": "`enforce`, `run`; `max_requests_per_batch` also `applier`",
     "audit": "`audit`, `enforce` with `enforce.with_audit`, `run`, `demo`, and `maintain`",
     "applier": "`applier`",
-    "push": "`quotas push --follow`",
-    "gateway": "`gateway`; `kafka_clients` also `quotas push|pull|drift`",
+    "gateway": "`gateway`",
     "observe": "`observe`",
     "client": "`QuotaAdminClient`, `topics`",
     "metrics": "the services: `enforce`, `audit`, `applier`, `gateway`, `observe follow`, "
     "`quotas push --follow`; and `run`",
-    "health": "the services, as `metrics`, and `dashboard`",
     "logging": "all programs",
     "dashboard": "`dashboard`, `run`",
     "spark": "the programs that start Spark: `enforce`, `audit`, `buckets list`, `buckets export`, "

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
+import duckdb
 import msgspec
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -77,11 +78,7 @@ class AuditedDecisions:
     """The decisions table, at the version that was current when it was opened."""
 
     def __init__(self, settings: Settings) -> None:
-        """Open the table.
-
-        Raises:
-            MutationQuotaError: it does not exist, was written by a newer program, or cannot be read.
-        """
+        """Open the table."""
         self._table = open_table(settings, DECISIONS)
 
     def newest_at(self) -> int | None:
@@ -102,12 +99,7 @@ class AuditedDecisions:
         return self._decisions_of_bucket(decision, backwards=False)
 
     def latest(self, selection: Selection, limit: int) -> list[Decision]:
-        """Return the newest decisions of a selection, in the order of their requests' times.
-
-        Args:
-            selection: which decisions.
-            limit: the largest number of decisions.
-        """
+        """Return the newest decisions of a selection, in the order of their requests' times."""
         found: list[Decision] = []
         for day in reversed(self._table.dates()):
             if len(found) == limit:
@@ -115,10 +107,7 @@ class AuditedDecisions:
             if not selection.includes(day):
                 continue
             of_day = self._table.dataset(day, day).filter(selection.condition())
-            # Read only the positions of a day first: it may have millions of decisions.
-            positions = of_day.to_table(columns=_POSITION).sort_by([(each, "ascending") for each in _ORDER])
-            ids = positions["decision_id"].to_pylist()[-(limit - len(found)) :]
-            if ids:
+            if ids := _newest_ids(of_day, limit - len(found)):
                 found = [*_read(of_day, ids), *found]
         return found
 
@@ -145,12 +134,21 @@ class AuditedDecisions:
                 return
 
 
+def _newest_ids(of_day: ds.Dataset, count: int) -> list[str]:
+    """Return the ids of the newest decisions of a day, in order; it may have millions, which are not held in memory."""
+    order = ", ".join(f'"{name}" DESC' for name in _ORDER)
+    with duckdb.connect() as db:
+        positions = db.from_arrow(of_day.scanner(columns=_POSITION).to_reader())
+        newest = positions.order(order).limit(count).project("decision_id").fetchall()
+    return [decision_id for (decision_id,) in reversed(newest)]
+
+
 def _ordered_ids(of_day: ds.Dataset, more_tags: Mapping[str, str]) -> list[str]:
     """Return the ids of decisions of one bucket in the order in which they were made."""
     positions = of_day.to_table(columns=_POSITION)
     same_tags = [dict(tags or ()) == more_tags for tags in positions[_TAGS].to_pylist()]
     frame = positions.filter(pa.array(same_tags, pa.bool_())).drop_columns([_TAGS]).to_pandas()
-    # In a partition the offset decides, even where a clock stepped back (`quota.admission.order.in_order`).
+    # In a partition the offset decides, even where a clock stepped back (`quota.admission.decide.in_order`).
     frame = frame.sort_values("offset")
     frame["timestamp"] = frame.groupby(["topic", "partition"])["timestamp"].cummax()
     return list(frame.sort_values(_ORDER)["decision_id"])

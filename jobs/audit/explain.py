@@ -21,12 +21,7 @@ _LATEST = 10_000
 
 
 def explain_decision(settings: Settings, decision_id: str, neighbours: int) -> Explanation:
-    """Explain a decision, with this number of decisions of its bucket before it and after it.
-
-    Raises:
-        BadInput: there is no such decision, or the id is invalid.
-        MutationQuotaError: a table cannot be read, or does not have the decision yet.
-    """
+    """Explain a decision, with this number of decisions of its bucket before it and after it."""
     source = parse_decision_id(decision_id)
     with read_errors(settings):
         decisions = AuditedDecisions(settings)
@@ -40,11 +35,7 @@ def explain_decision(settings: Settings, decision_id: str, neighbours: int) -> E
 
 
 def parse_decision_id(decision_id: str) -> Source:
-    """Return the position of the request that a decision's id names.
-
-    Raises:
-        BadInput: it is not the id of a decision.
-    """
+    """Return the position of the request that a decision's id names."""
     source = Source.parse(decision_id)
     if source is None:
         raise BadInput(

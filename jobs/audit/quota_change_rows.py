@@ -8,8 +8,8 @@ import msgspec
 from quota.records import codec
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
+from quota.records.quota import QUOTA_CONFIGS
 from quota.records.quota_log import (
-    QUOTA_CONFIGS,
     CallbackRecord,
     Cluster,
     ClusterRecord,
@@ -60,11 +60,7 @@ def record_to_row(record: QuotaLogRecord, timestamp: int) -> dict[str, Any]:
 
 
 def row_to_record(row: Mapping[str, Any]) -> QuotaLogRecord:
-    """Return the record of a row whose times are epoch ms; its `effective_at` is the time when it takes effect.
-
-    Raises:
-        ValueError: the kind is unknown to this program.
-    """
+    """Return the record of a row whose times are epoch ms; its `effective_at` is the time when it takes effect."""
     common = {name: row[name] for name in ("effective_at", "altered_by", "comment")}
     kind, altered = row["kind"], row.get("altered_configs")  # absent in tables of an older version
     if kind in ("quota", "cancel"):

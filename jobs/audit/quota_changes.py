@@ -17,13 +17,7 @@ _TIMES = ("timestamp", "effective_at")
 def read_quota_log(settings: Settings, until: int, *, with_clusters: bool) -> list[QuotaLogEntry]:
     """Read the changes up to a time, in the log's order.
 
-    Args:
-        settings: the deployment whose table is read.
-        until: the timestamp of the last change [epoch ms].
-        with_clusters: whether to read the cluster's metadata too, which callbacks need; a record may have megabytes.
-
-    Raises:
-        MutationQuotaError: the table does not exist, was written by a newer program, or cannot be read.
+    Only callbacks need the cluster's metadata, of which a record may have megabytes (`with_clusters`).
     """
     condition = ds.field("timestamp") <= to_timestamp(until)
     if not with_clusters:

@@ -21,7 +21,7 @@ from quota.records.fields import MAX_EPOCH_MS
 from quota.records.quota_log import read_quota_log_record
 from quota.records.record import Record
 from schemas import dead_letters, decisions, quota_changes
-from schemas.source import SOURCE
+from schemas.kafka import SOURCE
 
 _DECISIONS = to_arrow_schema(decisions.TABLE, timezone="UTC")
 _DEAD_LETTERS = to_arrow_schema(dead_letters.TABLE, timezone="UTC")

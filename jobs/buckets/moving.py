@@ -23,7 +23,7 @@ from jobs.spark.queries import check_queries
 from jobs.spark.worker import prepare_worker
 from jobs.storage.checkpoint import Checkpoint, new_folder, write_offsets
 from jobs.storage.deployment import Deployment
-from jobs.storage.files import Files
+from jobs.storage.run import Run, run_on
 from jobs.storage.starting import check_stateful_checkpoint, replace_checkpoint
 from jobs.storage.stored_files import ReadableFiles, check_store
 from quota.errors import MutationQuotaError
@@ -38,13 +38,9 @@ _SAVED = StructType([StructField("bucket", StringType()), *STATE.fields])
 
 
 @query_errors(NAME)
-def capture_buckets(spark: SparkSession, settings: Settings) -> SavedBuckets:
-    """Read the buckets of the enforcing query, which must not run, and the offsets up to which they are charged.
-
-    Raises:
-        MutationQuotaError: there is no checkpoint, it is incomplete, or its last batch is not finished.
-    """
-    files = Files(spark, settings)
+def capture_buckets(run: Run) -> SavedBuckets:
+    """Read the buckets of the enforcing query, which must not run, and the offsets up to which they are charged."""
+    files = run.files
     found = check_stateful_checkpoint(files, NAME, STATE_VERSION)
     folder = f"{files.root}/{found.folder}"
     if not found.commits:
@@ -54,31 +50,27 @@ def capture_buckets(spark: SparkSession, settings: Settings) -> SavedBuckets:
             f"batch {found.offsets[-1]} of {folder} is not finished; run {NAME} --once to finish it, or stop the "
             f"running {NAME}; then export again"
         )
-    buckets = list(read_state(spark, folder, found.commits[-1]))
-    positions = _positions(found, files)
+    buckets = list(read_state(run.spark, folder, found.commits[-1]))
+    positions = found.next_offset(files)
     known = Deployment.read(files).topics
     topics = {name: known[name] for name in positions if name in known}
     return SavedBuckets(BucketFileHeader(STATE_VERSION, len(buckets), topics, positions), buckets)
 
 
 @query_errors(NAME)
-def restore_buckets(spark: SparkSession, settings: Settings, saved: SavedBuckets) -> None:
+def restore_buckets(run: Run, saved: SavedBuckets) -> None:
     """Replace the enforcing query's checkpoint: it starts with these buckets, after the requests that they include.
 
     Args:
-        spark: a session with as many shuffle partitions as the state is to have.
-        settings: the settings of a deployment whose topics are claimed.
-        saved: the buckets.
-
-    Raises:
-        MutationQuotaError: the buckets belong to other topics, or the query has decided more since they were saved.
+        run: a session with as many shuffle partitions as the state is to have, on a deployment whose topics are
+            claimed.
     """
-    files = Files(spark, settings)
+    files = run.files
     check_restorable(saved.header, Deployment.read(files), files)
     prepared = new_folder(files, NAME)
     folder, rows = f"{query_folder(prepared)}/v{STATE_VERSION}", f"{query_folder(prepared)}-rows"
     try:
-        _write_checkpoint(spark, saved, checkpoint=f"{files.root}/{folder}", rows=f"{files.root}/{rows}")
+        _write_checkpoint(run.spark, saved, checkpoint=f"{files.root}/{folder}", rows=f"{files.root}/{rows}")
     finally:
         files.remove(rows)
     write_offsets(files, f"{folder}/offsets/0", saved.header.positions)
@@ -87,18 +79,19 @@ def restore_buckets(spark: SparkSession, settings: Settings, saved: SavedBuckets
 
 
 def check_restorable(header: BucketFileHeader, known: Deployment, files: ReadableFiles) -> None:
-    """Check that buckets can be restored in a deployment.
-
-    Args:
-        header: the header of their file.
-        known: the topics of the deployment.
-        files: the files of its storage root.
-
-    Raises:
-        MutationQuotaError: they belong to other topics, or the query has decided more since they were saved.
-    """
-    _check_topics(header, known, files.root)
-    _check_unchanged(header, Checkpoint.read(files, NAME, STATE_VERSION), files)
+    """Check that buckets belong to the topics of a deployment whose query has decided nothing since they were saved."""
+    for name, topic_id in header.topics.items():
+        if known.topics.get(name) != topic_id:
+            raise MutationQuotaError(
+                f"the buckets belong to a topic {name} with the id {topic_id}, but {files.root} belongs to "
+                f"{known.topics.get(name, 'no such topic')}; load them in a deployment with the original topics"
+            )
+    found = Checkpoint.read(files, NAME, STATE_VERSION)
+    if found.exists and (found.has_open_batch or found.next_offset(files) != header.positions):
+        raise MutationQuotaError(
+            f"{NAME} has decided requests since the buckets were exported, in {files.root}/{found.folder}; stop it, "
+            "export again, and load that file"
+        )
 
 
 def _write_checkpoint(spark: SparkSession, saved: SavedBuckets, checkpoint: str, rows: str) -> None:
@@ -129,37 +122,8 @@ def _fill(group: tuple[str], frames: Iterable["pd.DataFrame"], state: GroupState
     return iter(())
 
 
-def _positions(found: Checkpoint, files: ReadableFiles) -> dict[str, dict[str, int]]:
-    positions: dict[str, dict[str, int]] = {}
-    for each in found.positions(files):
-        positions.setdefault(each.topic, {})[str(each.partition)] = each.offset
-    return positions
-
-
-def _check_topics(header: BucketFileHeader, known: Deployment, root: str) -> None:
-    for name, topic_id in header.topics.items():
-        if known.topics.get(name) != topic_id:
-            raise MutationQuotaError(
-                f"the buckets belong to a topic {name} with the id {topic_id}, but {root} belongs to "
-                f"{known.topics.get(name, 'no such topic')}; load them in a deployment with the original topics"
-            )
-
-
-def _check_unchanged(header: BucketFileHeader, found: Checkpoint, files: ReadableFiles) -> None:
-    """Check that no request was decided since the export, if there is a checkpoint."""
-    if found.exists and (found.has_open_batch or _positions(found, files) != header.positions):
-        raise MutationQuotaError(
-            f"{NAME} has decided requests since the buckets were exported, in {files.root}/{found.folder}; stop it, "
-            "export again, and load that file"
-        )
-
-
 def export_buckets(settings: Settings) -> SavedBuckets:
-    """Return the buckets of the enforcing query, which must not run.
-
-    Raises:
-        MutationQuotaError: there are no buckets.
-    """
+    """Return the buckets of the enforcing query, which must not run."""
     check_store(settings)
-    with command_session(settings, "buckets export") as spark:
-        return with_progress(spark, "reading buckets", lambda: capture_buckets(spark, settings))
+    with command_session(settings, "buckets export") as spark, query_errors(NAME), run_on(spark, settings) as run:
+        return with_progress(spark, "reading buckets", lambda: capture_buckets(run))

@@ -54,11 +54,7 @@ class SavedBuckets:
 
 
 def read_buckets(file: Path) -> SavedBuckets:
-    """Read a file.
-
-    Raises:
-        BadInput: the file does not exist, has another version, is truncated, or is not from `buckets export`.
-    """
+    """Read a file that `buckets export` wrote."""
     content = read_whole(file)
     try:
         first, *lines = content.splitlines()

@@ -16,7 +16,7 @@ from jobs.enforce.query import NAME
 from jobs.spark.failures import QueryFailed, query_errors
 from jobs.spark.progress import command_session, with_progress
 from jobs.storage.checkpoint import Checkpoint
-from jobs.storage.files import Files
+from jobs.storage.run import Run, run_on
 from jobs.storage.stored_files import check_store
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
@@ -28,13 +28,7 @@ _MAX_ATTEMPTS = 5
 
 
 def read_state(spark: SparkSession, folder: str, batch: int) -> Iterator[SavedBucket]:
-    """Yield the buckets as of the end of a batch.
-
-    Args:
-        spark: any session.
-        folder: the path of the checkpoint.
-        batch: a finished batch.
-    """
+    """Yield the buckets as of the end of a batch."""
     _ = spark.streams.active  # starts the coordinator of state stores, which the reader needs
     state = spark.read.format("statestore").option("batchId", batch).load(folder)
     columns = [F.col("key.bucket"), *(F.col(f"value.groupState.{name}") for name in STATE.names)]
@@ -43,19 +37,13 @@ def read_state(spark: SparkSession, folder: str, batch: int) -> Iterator[SavedBu
         yield SavedBucket(*values)
 
 
-def newest_buckets(spark: SparkSession, files: Files, read: Callable[[Iterable[SavedBucket]], T]) -> T:
+def newest_buckets(run: Run, read: Callable[[Iterable[SavedBucket]], T]) -> T:
     """Return the result of `read` on the buckets as of the newest finished batch; nothing is written.
 
     Args:
-        spark: any session.
-        files: the files of the storage root.
         read: consumes the buckets; called again with a newer batch if the files of this one are gone.
-
-    Raises:
-        MutationQuotaError: no batch is finished.
-        QueryFailed: the state cannot be read.
     """
-    attempts = 0
+    files, attempts = run.files, 0
     while True:
         attempts += 1
         found = Checkpoint.read(files, NAME, STATE_VERSION)
@@ -65,7 +53,7 @@ def newest_buckets(spark: SparkSession, files: Files, read: Callable[[Iterable[S
         batch = found.commits[-1]
         try:
             with query_errors(NAME):
-                return read(read_state(spark, folder, batch))
+                return read(read_state(run.spark, folder, batch))
         except QueryFailed:
             newest = Checkpoint.read(files, NAME, STATE_VERSION).commits[-1:]
             if newest == [batch] or attempts == _MAX_ATTEMPTS:  # the files of the newest batch are never removed
@@ -81,18 +69,12 @@ def list_buckets(settings: Settings, query: BucketQuery, clock: Callable[[], int
     """Return the selected buckets as of the newest finished batch; the enforcing query may run at the same time.
 
     Args:
-        settings: the settings of the deployment.
-        query: the selection.
         clock: returns the current time [epoch ms].
-
-    Raises:
-        MutationQuotaError: no batch is finished, or the storage root cannot be read.
     """
     check_store(settings)
-    with command_session(settings, "buckets list") as spark, query_errors(NAME):
-        files, window = Files(spark, settings), settings.quota.window
+    with command_session(settings, "buckets list") as spark, query_errors(NAME), run_on(spark, settings) as run:
 
         def read() -> BucketList:
-            return newest_buckets(spark, files, lambda saved: select_buckets(saved, query, clock(), window))
+            return newest_buckets(run, lambda saved: select_buckets(saved, query, clock(), settings.quota.window))
 
         return with_progress(spark, "reading buckets", read)

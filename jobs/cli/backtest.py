@@ -4,9 +4,8 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.options import From, Requests, SettingsOptions, To
+from jobs.cli.options import PeriodOptions, Requests, SettingsOptions
 from jobs.cli.output import OutputOptions
-from jobs.cli.times import parse_period
 
 
 def backtest(
@@ -20,12 +19,11 @@ def backtest(
         ),
     ] = None,
     requests: Requests = None,
-    since: From = None,
-    until: To = None,
+    *,
+    period: PeriodOptions,
     limit: Annotated[
         int, typer.Option("--limit", min=0, metavar="N", help="Users and client-ids to print, the busiest first.")
     ] = 10,
-    *,
     output: OutputOptions,
     where: SettingsOptions,
 ) -> None:
@@ -40,7 +38,7 @@ def backtest(
       mutation-quota backtest --candidate quotas=tight.yaml --from -7d
       mutation-quota backtest --candidate window-num=100,name=long -o json
     """
-    first, last = parse_period(since, until)
+    first, last = period.parse()
     from jobs.cli.backtest_text import print_result
     from jobs.whatif.backtest import backtest as run_backtest
 

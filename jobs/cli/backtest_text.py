@@ -20,12 +20,7 @@ _COLUMNS = (
 
 
 def print_result(result: Result, limit: int) -> None:
-    """Print the totals of each candidate, and those of its busiest senders.
-
-    Args:
-        result: the result of the backtest.
-        limit: the number of senders to print.
-    """
+    """Print the totals of each candidate, and those of its busiest senders."""
     replay = result.replay
     if replay is None:
         print("The requests of a file have no decisions; each is compared with a cluster without quotas.")

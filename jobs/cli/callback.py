@@ -1,5 +1,6 @@
 """`mutation-quota callback`: the class that decides which requests share a quota, and how large it is (KIP-257)."""
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -9,6 +10,7 @@ from jobs.cli.options import (
     EffectiveAt,
     KafkaOptions,
     ScheduledAt,
+    TargetOptions,
     parse_pair,
     split_configs,
 )
@@ -18,10 +20,10 @@ from jobs.cli.times import parse_future_time, parse_time
 from quota.callbacks.loading import check_setting
 from quota.errors import BadInput, NotFound
 from quota.records.callback import CallbackSetting
-from quota.records.quota_log import CallbackRecord
+from quota.records.quota_log import CallbackRecord, ClusterRecord
 from quota.settings import Settings
-from quota.text import format_time
-from schemas.documents.cluster import Callback, CallbackChange, ScheduledCallback
+from quota.text import format_time, plural
+from schemas.documents.cluster import Callback, CallbackChange, PublishedCluster, ScheduledCallback
 from schemas.documents.quotas import CancelledChange
 
 
@@ -137,6 +139,45 @@ def cancel(effective_at: ScheduledAt, comment: Comment = None, *, output: Output
         CancelledChange(None, moment),
         lambda: print(f"Cancelled the change of the callback scheduled for {format_time(moment)}."),
     )
+
+
+def publish_metadata(
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--source-server", metavar="HOST:PORT", help="Cluster to describe. Default: kafka.target_servers."
+        ),
+    ] = None,
+    comment: Comment = None,
+    *,
+    output: OutputOptions,
+    kafka: TargetOptions,
+) -> None:
+    """Publish topics, partitions and leaders for callbacks.
+
+    Writes the metadata to the quota log if it has changed since the last time. Callbacks that depend on partitions use
+    it for requests from then on. The log keeps each record for a week: publish about every hour, not every second.
+
+    Examples:
+      mutation-quota callback publish-metadata
+      mutation-quota callback publish-metadata --source-server target:9092
+    """
+    if source == "":
+        raise BadInput("--source-server is empty: expected HOST:PORT")
+    settings = kafka.read()
+    from quota.kafka.quotas.writer import publish_cluster
+    from quota.kafka.topics.topic_admin import read_cluster
+
+    prepare_quota_topic(settings)
+    connection = settings.target_connection
+    if source is not None:
+        connection = replace(connection, servers=source, servers_from="--source-server")
+    cluster = read_cluster(connection, settings.kafka.timeout_seconds)
+    since = publish_cluster(settings, sign(ClusterRecord(cluster), settings, comment))
+    document = PublishedCluster(since is not None, since, len(cluster.topics), cluster.partitions)
+    what = f"{plural(document.topic_count, 'topic')} with {plural(document.partition_count, 'partition')}"
+    line = f"Nothing has changed: {what}." if since is None else f"Published {what}, from {format_time(since)} on."
+    output.print(document, lambda: print(line))
 
 
 def _check_allowed(class_name: str, settings: Settings) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from quota.errors import BadInput
 from quota.settings.loading import Override
-from quota.settings.security.oauth import OIDC_HANDLER
+from quota.settings.security.oauth import EXTENSIONS, OIDC_HANDLER
 from quota.settings.security.settings import SecuritySettings
 
 _log = logging.getLogger(__name__)
@@ -82,9 +82,6 @@ def read_command_config(file: Path) -> list[Override]:
 
     They replace all security settings of `[kafka]`, so a file without a login connects without one. A `client.id` is
     the client-id of requests.
-
-    Raises:
-        BadInput: the file cannot be read, or a property is not supported.
     """
     option = f"--command-config {file}"
     found = _read(file, option)
@@ -98,9 +95,6 @@ def read_target_command_config(file: Path) -> list[Override]:
     """Read a properties file, and return settings of the target cluster.
 
     They replace all settings of `[target]`, and none is inherited from `[kafka]`.
-
-    Raises:
-        BadInput: the file cannot be read, or a property is not supported.
     """
     option = f"--target-command-config {file}"
     settings = _connection(_read(file, option), option)
@@ -143,11 +137,7 @@ def _is_ignored(entry: _Entry) -> bool:
 
 
 def _connection(found: Mapping[str, str], option: str) -> dict[str, str]:
-    """Return all security settings, and the servers if the file has them.
-
-    Raises:
-        BadInput: a property cannot be carried over; `option` is named.
-    """
+    """Return all security settings, and the servers if the file has them."""
     if not _OIDC.fullmatch(handler := found.get(_HANDLER, OIDC_HANDLER)):
         raise BadInput(f"{option}: {_HANDLER}={handler} is not supported; librdkafka cannot run it")
     settings = dict.fromkeys(SecuritySettings.model_fields.keys() - {"librdkafka"}, "")
@@ -198,7 +188,7 @@ def _login(text: str, option: str) -> dict[str, str]:
     ):
         pairs = ",".join(f"{name.removeprefix(_EXTENSION)}={value}" for name, value in extensions.items())
         given = {_TOKEN_OPTIONS[name]: value for name, value in options.items()}
-        return {**given, "sasl_oauthbearer_extensions": pairs}
+        return given | ({f"librdkafka.{EXTENSIONS}": pairs} if pairs else {})
     # the text itself is a secret
     raise BadInput(
         f"{option}: {_JAAS} is not supported; use PlainLoginModule or ScramLoginModule with a username and a "

@@ -1,6 +1,6 @@
 """The values that shells complete; `--install-completion` is Typer's own."""
 
-from quota.records.quota_log import QUOTA_CONFIGS
+from quota.records.quota import QUOTA_CONFIGS
 from quota.settings.listing import setting_names
 
 

@@ -60,11 +60,7 @@ def show(names: Names = None, changed: Changed = False, *, output: OutputOptions
 
 
 def _check_code(loaded: LoadedSettings) -> None:
-    """Check settings that name code or are passed on to it, as the programs that use them do when they start.
-
-    Raises:
-        BadInput: a callback, a folder of jars or a property of librdkafka is invalid.
-    """
+    """Check settings that name code or are passed on to it, as the programs that use them do when they start."""
     from quota.kafka.clients import client_config
 
     settings = loaded.settings
@@ -82,11 +78,7 @@ def _file(loaded: LoadedSettings) -> str | None:
 
 
 def _selected(settings: list[ListedSetting], names: list[str] | None) -> list[ListedSetting]:
-    """Return the settings of these names or sections, all by default.
-
-    Raises:
-        NotFound: there is no such setting or section.
-    """
+    """Return the settings of these names or sections, all by default."""
     for name in names or ():
         if name not in table_names() and not any(_matches(each, name) for each in settings):
             raise NotFound(f"{name}: no such setting or section is in force; `config show` lists all")

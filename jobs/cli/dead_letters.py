@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jobs.cli.options import ConfirmOptions, From, KafkaOptions, To
+from jobs.cli.options import ConfirmOptions, KafkaOptions, PeriodOptions
 from jobs.cli.output import OutputOptions, print_table
-from jobs.cli.times import parse_period
 from jobs.storage.whole_file import read_whole
 from quota.errors import BadInput, NotFound
 from quota.records.record import Source
 from quota.settings import Settings
 from quota.text import format_time, plural, printable
-from schemas.documents.dead_letters import DeadLetters, ListedDeadLetter, ResentDeadLetters
+from schemas.documents.decisions import DeadLetters, ListedDeadLetter, ResentDeadLetters
 
 if TYPE_CHECKING:
     from quota.kafka.dead_letters import StoredDeadLetter
@@ -35,8 +34,7 @@ Containing = Annotated[
 
 
 def list_letters(
-    since: From = None,
-    until: To = None,
+    period: PeriodOptions,
     error: Containing = None,
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="Print at most the N newest.")] = 1000,
     *,
@@ -52,13 +50,13 @@ def list_letters(
       mutation-quota dead-letters list --from -1h
       mutation-quota dead-letters list --error operation: -o json
     """
-    period = parse_period(since, until)
+    span = period.parse()
     settings = kafka.read()
     matched = 0
 
     def counted() -> "Iterator[StoredDeadLetter]":
         nonlocal matched
-        for letter in _read_matching(settings, period, error):
+        for letter in _read_matching(settings, span, error):
             matched += 1
             yield letter
 
@@ -107,10 +105,9 @@ def resend(
         Path | None,
         typer.Option(metavar="FILE", help="Corrected record, for a single dead letter; - for standard input."),
     ] = None,
-    since: From = None,
-    until: To = None,
-    error: Containing = None,
     *,
+    period: PeriodOptions,
+    error: Containing = None,
     confirmation: ConfirmOptions,
     output: OutputOptions,
     kafka: KafkaOptions,
@@ -127,18 +124,18 @@ def resend(
     """
     ids = letter_ids or []
     _check_ids(ids)
-    if bool(ids) == (since is not None or until is not None or error is not None):
+    if bool(ids) == (period != PeriodOptions() or error is not None):
         raise BadInput("which dead letters? give their ids, or select them with --from TIME, --to TIME or --error TEXT")
     if value is not None and len(ids) != 1:
         raise BadInput("--value FILE replaces the record of one dead letter: give exactly one id")
-    period = parse_period(since, until)
+    span = period.parse()
     corrected = None if value is None else read_whole(value)
     if len(ids) != 1:
         confirmation.check(output)
     settings = kafka.read()
     from quota.kafka.dead_letters import send, valid_requests
 
-    found = _read_by_id(settings, ids) if ids else _read_matching(settings, period, error)
+    found = _read_by_id(settings, ids) if ids else _read_matching(settings, span, error)
     letters = [(each, each.letter.original_value if corrected is None else corrected) for each in found]
     requests = valid_requests(letters, settings.policy)
     if letters and not confirmation.dry_run:

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jobs.cli.options import Client, From, SettingsOptions, To, User
+from jobs.cli.options import Client, PeriodOptions, SettingsOptions, User
 from jobs.cli.output import OutputOptions, print_table, print_text
-from jobs.cli.times import parse_period
 from jobs.cli.wording import format_moment, format_outcome
 from quota.kafka.timing import now_ms
 from quota.text import format_seconds, format_time
@@ -26,10 +25,9 @@ def list_decisions(
     refused: Annotated[
         bool, typer.Option("--refused", help="Only decisions that refuse a topic, also in shadow mode.")
     ] = False,
-    since: From = None,
-    until: To = None,
-    limit: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="Print at most the N newest.")] = 20,
     *,
+    period: PeriodOptions,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="Print at most the N newest.")] = 20,
     output: OutputOptions,
     where: SettingsOptions,
 ) -> None:
@@ -43,7 +41,7 @@ def list_decisions(
       mutation-quota decisions list --from -1h --limit 1000 --output jsonl
     """
     settings = where.read()
-    start, end = parse_period(since, until)
+    start, end = period.parse()
     from jobs.audit.decisions import AuditedDecisions, Selection
     from jobs.audit.tables.reader import read_errors
 

@@ -10,7 +10,7 @@ import typer
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose groups of options are replaced by the options themselves, which come last in its help.
+    """Return a command whose groups of options are replaced by the options themselves.
 
     Args:
         command: a function for Typer. A parameter whose type is a dataclass is a group of options: each field is
@@ -39,7 +39,10 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
         }
         command(**{name: given[name] for name in own}, **made)
 
-    everything = [*own.values(), *shared.values()]
+    everything: list[inspect.Parameter] = []
+    for name in parameters:
+        options = _parameters(groups[name]) if name in groups else [own[name]]
+        everything += [option for option in options if option not in everything]
     run.__annotations__ = {each.name: each.annotation for each in everything}
     vars(run)["__signature__"] = inspect.Signature(everything)
     return run

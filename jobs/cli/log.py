@@ -71,12 +71,7 @@ def set_log_level(level: LogLevel | None, *, verbose: bool) -> None:
 
 
 def follow_settings(settings: LoggingSettings, service: str) -> None:
-    """Apply the settings of the log; an option that sets the level overrides them.
-
-    Args:
-        settings: the settings of the log.
-        service: the name of the command, a field of JSON lines.
-    """
+    """Apply the settings of the log; an option that sets the level overrides them."""
     if settings.as_json:
         log_as_json(service)
     if "level" in settings.model_fields_set and logging.getLogger(_OWN[0]).level == logging.NOTSET:

@@ -60,12 +60,7 @@ def maintain(
 
 
 def _find(settings: Settings, names: "Sequence[str]") -> "list[TableSpec]":
-    """Return the tables of these names; without names, those that exist.
-
-    Raises:
-        BadInput: there is no such table.
-        MutationQuotaError: the storage root cannot be read, or has no table.
-    """
+    """Return the tables of these names; without names, those that exist."""
     from jobs.audit.tables.opening import TableStore
     from jobs.audit.tables.specs import DECISIONS, TABLES, missing_error
     from jobs.storage.stored_files import check_store

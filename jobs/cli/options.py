@@ -15,6 +15,7 @@ from jobs.cli.completion import complete_setting
 from jobs.cli.help import COMMON_OPTIONS
 from jobs.cli.log import LogLevelOption, Verbose, follow_settings, set_log_level
 from jobs.cli.output import OutputOptions
+from jobs.cli.times import parse_time
 from jobs.storage.whole_file import whole_file
 from quota.errors import BadInput, MutationQuotaError
 from quota.settings import Settings, load_settings
@@ -66,13 +67,27 @@ At = Annotated[
     str | None,
     typer.Option(metavar="TIME", help="Point in time: ISO 8601 (UTC without a zone), epoch ms, -2h. Default: now."),
 ]
-From = Annotated[
-    str | None, typer.Option("--from", metavar="TIME", help="Start: ISO 8601 (UTC without a zone), epoch ms, -2h.")
-]
-To = Annotated[
-    str | None,
-    typer.Option("--to", metavar="TIME", help="End, not included: ISO 8601 (UTC without a zone), epoch ms, -2h."),
-]
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodOptions:
+    """The options that select a period."""
+
+    since: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="Start: ISO 8601 (UTC without a zone), epoch ms, -2h.")
+    ] = None
+    until: Annotated[
+        str | None,
+        typer.Option("--to", metavar="TIME", help="End, not included: ISO 8601 (UTC without a zone), epoch ms, -2h."),
+    ] = None
+
+    def parse(self) -> tuple[int | None, int | None]:
+        """Return the start and the end, epoch ms; None for one that is not given."""
+        start = None if self.since is None else parse_time("--from", self.since)
+        end = None if self.until is None else parse_time("--to", self.until)
+        if start is not None and end is not None and start >= end:
+            raise BadInput(f"--from {self.since} must be before --to {self.until}")
+        return start, end
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +103,7 @@ class SettingsOptions:
     def read(self, *more: Override) -> Settings:
         """Load the settings that the options before and after the command select, and set the log level.
 
-        Args:
-            more: settings given by other options, which override `--set`.
-
-        Raises:
-            BadInput: a setting or a file is invalid.
+        The settings `more`, given by other options, override `--set`.
         """
         set_log_level(self.log_level, verbose=self.verbose)
         settings = load_settings(*self._selected(*more))
@@ -100,11 +111,7 @@ class SettingsOptions:
         return settings
 
     def read_with_origins(self) -> LoadedSettings:
-        """Load the settings as `read` does, with the origin of each value.
-
-        Raises:
-            BadInput: a setting or a file is invalid.
-        """
+        """Load the settings as `read` does, with the origin of each value."""
         set_log_level(self.log_level, verbose=self.verbose)
         return load_with_origins(*self._selected())
 
@@ -199,11 +206,7 @@ class ConfirmOptions:
             )
 
     def confirm(self, question: str) -> None:
-        """Ask a question on the terminal, unless `--yes` is given.
-
-        Raises:
-            MutationQuotaError: the answer is no.
-        """
+        """Ask a question on the terminal, unless `--yes` is given."""
         if not self.yes and not typer.confirm(question, err=True):
             raise MutationQuotaError("nothing was changed")
 
@@ -250,11 +253,7 @@ class FileOptions:
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """Open the file, which appears only when it is complete, or standard output.
-
-        Raises:
-            BadInput: it cannot be written.
-        """
+        """Open the file, which appears only when it is complete, or standard output."""
         file = self.output_file
         if file is None or self.to_stdout:
             yield sys.stdout.buffer
@@ -268,11 +267,7 @@ class FileOptions:
             raise BadInput(f"--output-file {file}: {error.strerror}") from None
 
     def write(self, content: str) -> None:
-        """Write the content of the file, or print it to standard output.
-
-        Raises:
-            BadInput: it cannot be written.
-        """
+        """Write the content of the file, or print it to standard output."""
         with self.open() as out:
             out.write(content.encode())
 
@@ -286,11 +281,7 @@ class TopicPattern:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse the value.
-
-        Raises:
-            BadInput: a part of it is not a regular expression.
-        """
+        """Parse the value."""
         try:
             return cls(text, [re.compile(part.strip()) for part in text.split(",")])
         except re.error as error:
@@ -302,21 +293,13 @@ class TopicPattern:
 
 
 def check_one_stdin(*files: str | Path | None) -> None:
-    """Check that not more than one file is standard input (`-`), which can be read once.
-
-    Raises:
-        BadInput: several are.
-    """
+    """Check that not more than one file is standard input (`-`), which can be read once."""
     if [str(each) for each in files].count("-") > 1:
         raise BadInput("-: standard input can be only one of the files")
 
 
 def parse_pair(option: str, text: str) -> tuple[str, str]:
-    """Split an option's NAME=VALUE.
-
-    Raises:
-        BadInput: the name or the equals sign is missing.
-    """
+    """Split an option's NAME=VALUE."""
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise BadInput(f"--{option} {text}: expected NAME=VALUE")

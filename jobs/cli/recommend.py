@@ -5,11 +5,10 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.options import FileOptions, From, Requests, SettingsOptions, To
+from jobs.cli.options import FileOptions, PeriodOptions, Requests, SettingsOptions
 from jobs.cli.output import OutputOptions
-from jobs.cli.times import parse_period
 from quota.errors import BadInput
-from quota.whatif.tenancy import Tenancy
+from quota.whatif.recommendation import Tenancy
 
 
 def recommend(
@@ -24,12 +23,11 @@ def recommend(
     ] = None,
     tenancy: Annotated[Tenancy, typer.Option("--by", help="What counts as a tenant.")] = Tenancy.USER,
     requests: Requests = None,
-    since: From = None,
-    until: To = None,
+    *,
+    period: PeriodOptions,
     limit: Annotated[
         int, typer.Option("--limit", min=0, metavar="N", help="Tenants to print, the busiest first.")
     ] = 20,
-    *,
     file: FileOptions,
     output: OutputOptions,
     where: SettingsOptions,
@@ -49,7 +47,7 @@ def recommend(
     if over_allocation is not None:
         is_valid = 1 <= over_allocation < math.inf
         _check("--over-allocation", over_allocation, "a number of at least 1", is_valid=is_valid)
-    first, last = parse_period(since, until)
+    first, last = period.parse()
     file.check(None if file.output_file is None else output)  # a recommendation takes minutes
     settings = where.read()
     from jobs.cli.recommend_text import print_advice

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from jobs.cli.output import print_table
 from quota.text import plural
 from quota.whatif.advice import Advice, TenantAdvice
-from quota.whatif.tenancy import Tenancy
+from quota.whatif.recommendation import Tenancy
 
 _MIN_WHOLE = 100
 """The lowest number that is printed without decimals."""
@@ -14,13 +14,7 @@ _COLUMNS = ("REQUESTED", "NEED/S", "QUOTA/S", "REFUSED", "BEFORE", "THROTTLED S"
 
 
 def print_advice(advice: Advice, tenancy: Tenancy, tenants: int) -> None:
-    """Print the rules with their numbers, the busiest tenants, and the effects.
-
-    Args:
-        advice: the recommendation and its effects.
-        tenancy: what a tenant is.
-        tenants: the number of tenants to print.
-    """
+    """Print the rules with their numbers, the busiest tenants, and the effects."""
     for line in rule_lines(advice):
         print(line)
     if tenants:

@@ -6,21 +6,19 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.options import FileOptions, From, Requests, SettingsOptions, To, check_one_stdin
+from jobs.cli.options import FileOptions, PeriodOptions, Requests, SettingsOptions, check_one_stdin
 from jobs.cli.output import OutputOptions
-from jobs.cli.times import parse_period
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput
 from quota.settings import Settings
 from quota.text import plural
-from schemas.documents.report import WrittenReport
+from schemas.documents.decisions import WrittenReport
 
 _DEFAULT_FILE = Path("report.html")
 
 
 def report(
-    since: From = None,
-    until: To = None,
+    span: PeriodOptions,
     user: Annotated[str | None, typer.Option("--user", metavar="NAME", help="Only this user's requests.")] = None,
     backtest: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also show the output of backtest --output json.")
@@ -45,7 +43,7 @@ def report(
       mutation-quota report --from -24h
       mutation-quota report --user alice --output-file alice.html --force
     """
-    first, end = parse_period(since, until)
+    first, end = span.parse()
     last = None if end is None else end - 1
     if quotas is not None and requests is None:
         raise BadInput(f"--quotas {quotas}: only with --requests; use backtest to try quotas on the audit's tables")
@@ -74,6 +72,6 @@ def report(
 
 
 def _read_quotas(settings: Settings, file: Path | None) -> CallbackTimeline | None:
-    from jobs.whatif.quotas import read_quotas_of_file
+    from jobs.whatif.simulate import read_quotas_of_file
 
     return None if file is None else read_quotas_of_file(file, settings.quota.callbacks)

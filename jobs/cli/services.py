@@ -55,7 +55,7 @@ def broker(
     """
     from jobs.sandbox.broker import embedded_broker
     from jobs.sandbox.cluster import embedded_cluster
-    from jobs.services.stopping import stop_signals
+    from jobs.stopping import stop_signals
 
     settings = where.read()
     if nodes == 2:  # noqa: PLR2004 the majority of two is two

@@ -10,12 +10,12 @@ import typer
 from jobs.cli.options import SettingsOptions, check_one_stdin
 from jobs.cli.output import OutputFormat, RecordOutputOptions, print_table, print_text
 from jobs.cli.wording import format_outcome
-from quota.algorithms.registry import AlgorithmName
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision
 from quota.settings.loading import Override
 from quota.text import format_seconds, format_time, format_tokens, plural
+from quota.whatif.rates import AlgorithmName
 from schemas.documents.decisions import SimulatedDecisions
 
 _COLUMNS = ("LINE", "REQUESTED", "USER / CLIENT-ID", "OUTCOME", "TOKENS", "THROTTLED")

@@ -35,11 +35,7 @@ class SingleValuesGroup(_SingleValues, TyperGroup):
 
 
 def _check_repeats(given: list[Any]) -> None:
-    """Check the parameters in the order in which they are given.
-
-    Raises:
-        BadInput: one with a single value occurs twice.
-    """
+    """Check the parameters in the order in which they are given."""
     options = [each for each in given if each.param_type_name == "option"]
     single = Counter(each.opts[0] for each in options if not (each.multiple or each.is_flag))
     for name, count in single.items():

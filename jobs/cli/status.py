@@ -7,7 +7,7 @@ import typer
 
 from jobs.cli.options import KafkaOptions
 from jobs.cli.output import OutputOptions
-from quota.settings.gateway import MAX_PORT
+from quota.settings.types import MAX_PORT
 
 
 def _check_endpoints(endpoints: list[str] | None) -> list[str] | None:

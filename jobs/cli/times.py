@@ -19,9 +19,6 @@ def parse_time(option: str, text: str) -> int:
 
     Returns:
         The time, epoch ms.
-
-    Raises:
-        BadInput: the text is none of these.
     """
     try:
         if relative := _RELATIVE.fullmatch(text):
@@ -40,22 +37,6 @@ def parse_time(option: str, text: str) -> int:
             f"{option} {text!r}: expected a time: 2026-11-21T14:00 (UTC), epoch ms, or relative to now (-2h, +30m)"
         )
     return moment
-
-
-def parse_period(since: str | None, until: str | None) -> tuple[int | None, int | None]:
-    """Parse `--from` and `--to`.
-
-    Returns:
-        Both times, epoch ms; None for one that is not given.
-
-    Raises:
-        BadInput: one of them is not a time, or `--from` is not before `--to`.
-    """
-    start = None if since is None else parse_time("--from", since)
-    end = None if until is None else parse_time("--to", until)
-    if start is not None and end is not None and start >= end:
-        raise BadInput(f"--from {since} must be before --to {until}")
-    return start, end
 
 
 def parse_future_time(option: str, text: str | None) -> int | None:

@@ -45,7 +45,7 @@ class Dashboard:
         self._feed = feed
         self._session = session
         self._stop = stop
-        self._health = LoopHealth(feed, settings.health.stalled_seconds, feed.missing)
+        self._health = LoopHealth(feed, feed.missing)
         self._assets = Assets(settings, session)
         self._streams = 0
         self._trying = asyncio.Lock()

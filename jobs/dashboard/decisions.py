@@ -17,6 +17,7 @@ from quota.text import legible
 KEPT_MS = 3_600_000
 """The time for which a decision is stored [ms]."""
 
+_MAX_DECISIONS = 20_000
 _MAX_BYTES = 128 * 1024 * 1024
 _NAME_CHARS = 80
 
@@ -65,9 +66,8 @@ class _Kept(msgspec.Struct, frozen=True):
 class RecentDecisions:
     """The newest decisions by id. Copies, which a crash may leave in the topic, count once."""
 
-    def __init__(self, max_decisions: int) -> None:
-        """Start without decisions; beyond `max_decisions` the oldest are dropped."""
-        self._max_decisions = max_decisions
+    def __init__(self) -> None:
+        """Start without decisions."""
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._bytes = 0
 
@@ -88,7 +88,7 @@ class RecentDecisions:
         )
         self._kept[decision.decision_id] = kept
         self._bytes += len(record)
-        while len(self._kept) > self._max_decisions or self._bytes > _MAX_BYTES:
+        while len(self._kept) > _MAX_DECISIONS or self._bytes > _MAX_BYTES:
             self._drop_oldest()
 
     def expire(self, now: int) -> None:

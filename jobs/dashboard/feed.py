@@ -14,7 +14,7 @@ from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
 from quota.kafka.requests import AnswerReader
 from quota.kafka.timing import Every, now_ms
-from quota.kafka.topics.layouts import LayoutReader
+from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ class Feed:
         """
         settings = self._settings
         names = [settings.topics.decisions, settings.topics.dead_letters, settings.topics.quotas]
-        topics = LayoutReader(settings.kafka.connection, settings.kafka.timeout_seconds)
+        topics = TopicAdmin(settings.kafka.connection, settings.kafka.timeout_seconds)
         ids = topics.ids(names)
         now = now_ms()
         with closing(AnswerReader(settings, since=now - KEPT_MS)) as reader:

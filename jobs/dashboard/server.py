@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import uvicorn
 
@@ -19,6 +20,7 @@ from quota.settings import Settings
 _JOIN_SECONDS = 5.0
 _DRAIN_SECONDS = 2
 _MAX_CONNECTIONS = 200
+_MIN_TOKEN_CHARS = 16
 
 
 @contextmanager
@@ -29,16 +31,10 @@ def serve_dashboard(settings: Settings, *, any_port: bool = False, feed: Feed | 
     `feed` is given.
 
     Raises:
-        BadInput: the server cannot listen there, or the token's file can no longer be read.
+        BadInput: the server cannot listen there, or the token's file cannot be read or has too short a token.
     """
     own = settings.dashboard
-    try:
-        token = own.token
-    except OSError as error:
-        raise BadInput(f"dashboard.token_file {own.token_file}: {error.strerror}") from None
-    if own.token_file and not token:  # the file may be in the middle of a rewrite
-        raise BadInput(f"dashboard.token_file {own.token_file}: the file is empty")
-    session = Session(token)
+    session = Session(_read_token(own.token_file))
     feed, stop = feed or Feed(settings), threading.Event()
     app = Dashboard(settings, feed, session, stop).app()
     listening = _listen(own.address, own.port, any_port=any_port)
@@ -65,6 +61,21 @@ def serve_dashboard(settings: Settings, *, any_port: bool = False, feed: Feed | 
             stop.set()
             server.should_exit = True
             thread.join(_JOIN_SECONDS)
+
+
+def _read_token(file: str) -> str:
+    """Return the token in a file, without white space around it; empty if none is needed."""
+    if not file:
+        return ""
+    try:
+        token = Path(file).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise BadInput(f"dashboard.token_file {file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise BadInput(f"dashboard.token_file {file}: not UTF-8") from None
+    if len(token) < _MIN_TOKEN_CHARS:
+        raise BadInput(f"dashboard.token_file {file}: its token has fewer than {_MIN_TOKEN_CHARS} characters")
+    return token
 
 
 def _listen(address: str, port: int, *, any_port: bool) -> socket.socket:

@@ -42,7 +42,7 @@ class LiveState:
         self._lock = threading.Lock()
         self._seq = 0
         self._load = Load()
-        self._decisions = RecentDecisions(settings.dashboard.max_decisions)
+        self._decisions = RecentDecisions()
         self._tenants = Tenants(settings.quota.window, settings.policy, self._load, now)
         self._describer = ChangeDescriber()
         self._changes: list[tuple[int, DescribedChange]] = []

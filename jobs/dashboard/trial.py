@@ -3,11 +3,12 @@
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 import msgspec
 from msgspec import UNSET
+from msgspec.structs import replace
 
+from quota.admission.decide import decide
 from quota.admission.policy import Policy
 from quota.algorithms.token_bucket import Bucket, TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
@@ -16,17 +17,16 @@ from quota.records import codec
 from quota.records.decision import Decision, read_decision
 from quota.records.entity import QuotaEntity, Tags
 from quota.records.fields import BEGINNING, Positive
-from quota.records.quota import Quota, Window
-from quota.records.quota_log import RATE_CONFIG, QuotaLogEntry
+from quota.records.quota import BURST_CONFIG, RATE_CONFIG, Quota, Window
+from quota.records.quota_log import QuotaLogEntry
 from quota.settings import Settings
 from quota.text import legible
 from quota.timeline.change import QuotaCancellation, QuotaChange, to_change
 from quota.timeline.resolution import Resolution
-from quota.whatif.backtest import Effect, decide_again
+from quota.whatif.backtest import Effect
 from quota.whatif.recorded import resolve_again, resolved_to
 from quota.whatif.result import Sender, Totals
 
-_BURST_CONFIG = "controller_mutation_burst"
 _MAX_SENDERS = 20
 
 
@@ -67,10 +67,10 @@ class WantedQuota(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         words = ["mutation-quota", "quotas", "alter", *_entity_options(self.entity)]
         if rate is None:
             return shlex.join([*words, "--delete-config", RATE_CONFIG]) if present else None
-        added = f"{RATE_CONFIG}={rate}" if burst is None else f"{RATE_CONFIG}={rate},{_BURST_CONFIG}={burst}"
+        added = f"{RATE_CONFIG}={rate}" if burst is None else f"{RATE_CONFIG}={rate},{BURST_CONFIG}={burst}"
         words += ["--add-config", added]
         if burst is None and present and present.burst is not None:
-            words += ["--delete-config", _BURST_CONFIG]
+            words += ["--delete-config", BURST_CONFIG]
         return shlex.join(words)
 
 
@@ -108,7 +108,7 @@ def try_quota(
             continue
         tags = resolution.tags
         state = states[tags] if tags in states else _first_state(decision.tags == tags, decision, settings.quota.window)
-        states[tags], again = decide_again(state, resolved_to(decision, resolution), algorithm)
+        states[tags], (again,) = decide(state, [resolved_to(decision, resolution)], algorithm)
         recorded_effects.append(Effect.of(decision, decision))
         effects.append(Effect.of(again, decision))
     quotas.close()

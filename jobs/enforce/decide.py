@@ -8,9 +8,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupStateTimeout
 
-from jobs.enforce.packed_answer import pack_answer, unpack_answer
-from jobs.enforce.packed_request import unpack_requests
-from jobs.enforce.state import decode_bucket, encode_bucket
+from jobs.enforce.packing import decode_bucket, encode_bucket, pack_answer, unpack_answer, unpack_requests
 from jobs.spark.keyed.stage import KeyedStage
 from jobs.spark.keyed.state import KeyState
 from jobs.spark.worker import prepare_worker
@@ -60,10 +58,7 @@ def answer_requests(config: EnforceConfig, key: str, requests: Iterable[bytes], 
     """Answer the packed requests of one key.
 
     Args:
-        config: the rules.
         key: the key of a bucket, or of records that touch no bucket, whose state stays empty.
-        requests: the packed requests, in any order.
-        state: the state of the bucket.
 
     Yields:
         Packed answers.

@@ -1,6 +1,6 @@
 """The enforcing query: reads requests from Kafka, and writes decisions and dead letters to Kafka."""
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.enforce.decide import EnforceConfig, decide_requests
@@ -10,34 +10,34 @@ from jobs.spark.kafka_source import kafka_options, read_requests
 from jobs.spark.log_lines import QUERY_PROPERTY
 from jobs.spark.queries import trigger
 from jobs.storage.deployment import Deployment
-from jobs.storage.files import Files
 from jobs.storage.retention import check_gaps
+from jobs.storage.run import Run
 from jobs.storage.starting import check_stateful_checkpoint
 from quota.kafka.quotas.log import KafkaQuotas
-from quota.kafka.topics.record_sizes import max_answer_bytes
+from quota.kafka.topics.specs import max_answer_bytes
 from quota.settings import Settings
 from schemas.buckets import STATE_VERSION
 
 NAME = "enforce"
 
 _PRODUCER_BYTES = 16 * 1024 * 1024
+_QUOTA_TIMEOUT_SECONDS = 60.0
+"""The time that the quota topic may be unreachable before the query fails [s]."""
+_COMPRESSION = {"kafka.compression.type": "zstd"}
+"""The compression of answers, unless `[kafka.java]` has another, for a cluster or a reader that lacks the codec."""
 
 
 @query_errors(NAME)
-def start_enforce(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
-    """Start the query; its topics must be prepared (`quota.kafka.topics.preparation`).
-
-    Raises:
-        MutationQuotaError: it cannot continue from the checkpoint, or a checkpoint is missing.
-    """
-    files = Files(spark, settings)
+def start_enforce(run: Run, *, once: bool = False) -> StreamingQuery:
+    """Start the query; its topics must be prepared (`quota.kafka.topics.preparation`)."""
+    spark, settings, files = run.spark, run.settings, run.files
     checkpoint = check_stateful_checkpoint(files, NAME, STATE_VERSION)
     checkpoint.forget_topics(files, Deployment.read(files).retired)
-    check_gaps(settings, NAME, checkpoint.positions(files), fail=settings.enforce.fail_on_data_loss)
+    check_gaps(settings, NAME, checkpoint.positions(files))
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", NAME)
     spark.sparkContext.setLocalProperty(QUERY_PROPERTY, NAME)
     records = read_requests(spark, settings)
-    quotas = KafkaQuotas.from_settings(settings, settings.enforce.quota_timeout_seconds)
+    quotas = KafkaQuotas.from_settings(settings, _QUOTA_TIMEOUT_SECONDS)
     answers = enforce(records, quotas, enforce_config(settings))
     return (
         answers.writeStream.queryName(NAME)
@@ -73,6 +73,5 @@ def sink_options(settings: Settings) -> dict[str, str]:
         "buffer.memory": _PRODUCER_BYTES + 2 * largest,
         "acks": "all",
         "enable.idempotence": "true",  # a producer's retry does not write an answer twice
-        "compression.type": settings.enforce.compression,
     }
-    return kafka_options(settings) | {f"kafka.{name}": str(value) for name, value in own.items()}
+    return _COMPRESSION | kafka_options(settings, {f"kafka.{name}": str(value) for name, value in own.items()})

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType
 
-from jobs.enforce.packed_request import pack_request
+from jobs.enforce.packing import pack_request
 from jobs.spark.worker import prepare_worker
 from quota.admission.policy import Policy
 from quota.admission.resolve import resolve

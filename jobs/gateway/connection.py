@@ -8,11 +8,11 @@ from typing import Protocol as Interface
 from typing import cast
 
 from jobs.gateway.listeners import Listener
-from jobs.gateway.pending_decisions import PendingDecisions
 from quota.errors import MutationQuotaError
 from quota.gateway.channel import Channel
 from quota.gateway.context import ChannelError, GatewayContext
-from quota.gateway.mutations.mutate import DecisionReply, DecisionRequest
+from quota.kafka.decisions import Decisions
+from quota.records.decision_request import DecisionReply, DecisionRequest
 
 _log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ class ConnectionHost(Interface):
     """The interface of the server that a connection needs."""
 
     context: GatewayContext
-    decisions: PendingDecisions
+    decisions: Decisions
 
     def opened(self, connection: "ClientConnection") -> str | None:
         """Add a new connection; return the reason if it must be closed."""
@@ -58,6 +58,7 @@ class ClientConnection(asyncio.Protocol):
         "_listener",
         "_pending",
         "_reading",
+        "_reply",
         "_stopped",
         "_transport",
         "active_at",
@@ -78,6 +79,7 @@ class ClientConnection(asyncio.Protocol):
         self._broker_is_slow = False
         self._client_is_slow = False
         self._reading = True
+        self._reply: asyncio.Future[DecisionReply] | None = None
         self._stopped = False
         self.channel = Channel(host.context, self)
         self.started_at = self.active_at = time.monotonic()
@@ -108,8 +110,8 @@ class ClientConnection(asyncio.Protocol):
         self._host.closed(self)
         self._host.holds(-self._held)
         self._held = 0
-        if self.channel.is_mutating:
-            self._host.decisions.forget(self._decided)
+        if self._reply is not None:
+            self._reply.cancel()
         self.channel.close()
         if self._connecting is not None:
             self._connecting.cancel()
@@ -148,7 +150,8 @@ class ClientConnection(asyncio.Protocol):
 
     def request_decision(self, request: DecisionRequest) -> None:
         """Request a decision on mutations."""
-        self._host.decisions.request(request, self._decided)
+        self._reply = self._host.decisions.request(request).reply
+        self._reply.add_done_callback(self._decided)
 
     def pause(self, ms: int) -> None:
         """Resume the channel after this time."""
@@ -217,8 +220,10 @@ class ClientConnection(asyncio.Protocol):
         if held != self._held and self._host.holds(self._held - held) and self._held > _MAX_HELD_BYTES:
             self.close("memory", "all connections together buffer too much of incomplete requests")
 
-    def _decided(self, reply: DecisionReply) -> None:
-        self.run(self.channel.decided, reply)
+    def _decided(self, reply: asyncio.Future[DecisionReply]) -> None:
+        if not reply.cancelled():
+            self._host.context.stats.add_reply(reply.result())
+            self.run(self.channel.decided, reply.result())
 
     def _read_as_far_as_allowed(self) -> None:
         held = (self.channel.is_waiting or self.channel.is_full) and self.channel.held_bytes > _MAX_HELD_BYTES
@@ -235,7 +240,7 @@ class ClientConnection(asyncio.Protocol):
     async def _connect_to_broker(self) -> None:
         try:
             broker = await self._host.connect(self._listener, lambda: BrokerConnection(self))
-        except (OSError, TimeoutError) as error:
+        except (OSError, ValueError) as error:  # a host name may be invalid
             self.close("broker", f"the broker cannot be reached: {error}")
             return
         self._broker = broker

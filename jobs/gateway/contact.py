@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from quota.gateway.stats import GatewayStats
 from quota.kafka.brokers.connection import FAILURES, connected, failure_reason
-from quota.wire.address import Address
-from quota.wire.protocol import Protocol
+from quota.wire.protocol import Address, Protocol
 
 _CHECK_SECONDS = 10.0
 _ANSWER_SECONDS = 5.0
@@ -20,12 +19,6 @@ async def follow_brokers(
     """Regularly record in `stats` whether a broker responds, until cancelled.
 
     One broker that responds is enough: clients notice themselves which brokers are unavailable.
-
-    Args:
-        brokers: the brokers behind the listeners.
-        context: TLS, if they require it.
-        protocol: the codecs.
-        stats: the gateway's counts.
     """
     while True:
         stats.broker_failure = await broker_failure(brokers, context, protocol)
@@ -42,6 +35,6 @@ async def broker_failure(brokers: Sequence[Address], context: ssl.SSLContext | N
         try:
             async with asyncio.timeout(_ANSWER_SECONDS), connected(broker, context, protocol, _CLIENT_ID):
                 return ""
-        except FAILURES as error:
+        except (*FAILURES, ValueError) as error:  # a host name may be invalid
             failures.append(f"{broker[0]}:{broker[1]}: {failure_reason(error)}")
     return "; ".join(failures)

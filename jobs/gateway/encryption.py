@@ -9,6 +9,7 @@ from quota.errors import BadInput
 from quota.kafka.brokers.connection import tls_context
 from quota.settings.gateway import GatewaySettings
 from quota.settings.security.clients import Security
+from quota.settings.security.files import secret_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +21,7 @@ class Encryption:
 
 
 def make_encryption(settings: GatewaySettings, brokers: Security) -> Encryption:
-    """Read the certificates.
-
-    Raises:
-        BadInput: a certificate cannot be used, or clients would lose their identity.
-    """
+    """Read the certificates."""
     if brokers.has_tls and not brokers.has_sasl and brokers.ssl_certificate:
         raise BadInput(
             "gateway: all clients would become the principal of the gateway's own certificate, because client "
@@ -58,9 +55,9 @@ def _for_clients(settings: GatewaySettings) -> ssl.SSLContext | None:
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
-        password = settings.key_password
+        password = secret_value(settings.ssl_key_password)
     except ValueError as error:
-        raise BadInput(f"gateway.ssl_key_password_file {settings.ssl_key_password_file}: {error}") from None
+        raise BadInput(f"gateway.ssl_key_password: {error}") from None
     try:
         context.load_cert_chain(settings.ssl_certificate_location, settings.ssl_key_location, password)
     except (ssl.SSLError, OSError) as error:

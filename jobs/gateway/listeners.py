@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from quota.errors import BadInput
 from quota.gateway.addresses import Addresses
-from quota.settings.gateway import MAX_PORT, GatewaySettings
+from quota.settings.gateway import GatewaySettings
+from quota.settings.types import MAX_PORT
 from quota.text import plural
-from quota.wire.address import Address
+from quota.wire.protocol import Address
 
 _ANY_ADDRESS = frozenset({"0.0.0.0", "::", "*"})  # noqa: S104 these are rejected
 
@@ -21,15 +22,7 @@ class Listener:
 
 
 def plan_listeners(settings: GatewaySettings, advertised: Mapping[int, Address]) -> tuple[list[Listener], Addresses]:
-    """Return the listeners, and the rule for the addresses in responses.
-
-    Args:
-        settings: the gateway's settings.
-        advertised: the addresses that brokers advertise to clients, by node id.
-
-    Raises:
-        BadInput: clients would bypass the gateway, or there are not enough ports.
-    """
+    """Return the listeners, and the rule for the addresses in responses."""
     host = settings.advertised_host or settings.address
     if host in _ANY_ADDRESS:
         raise BadInput(

@@ -13,9 +13,8 @@ from quota.errors import BadInput, ClusterError, MutationQuotaError
 from quota.gateway.mutations.existing import METADATA_VERSION
 from quota.kafka.brokers.connection import FAILURES, connected, failure_reason, log_in
 from quota.settings.security.clients import Security
-from quota.wire.address import Address
 from quota.wire.api_keys import ApiKey
-from quota.wire.protocol import Protocol
+from quota.wire.protocol import Address, Protocol
 
 _log = logging.getLogger(__name__)
 
@@ -25,19 +24,7 @@ _CLIENT_ID = "mutation-quota-gateway"
 async def advertised_addresses(
     brokers: Sequence[Address], security: Security, context: ssl.SSLContext | None, protocol: Protocol, seconds: float
 ) -> dict[int, Address]:
-    """Return the addresses that brokers advertise, by node id.
-
-    Args:
-        brokers: the brokers; one response is enough.
-        security: the gateway's own credentials for them.
-        context: TLS, if they require it.
-        protocol: the codecs.
-        seconds: the time limit for each.
-
-    Raises:
-        ClusterError: no broker responds, or they do not accept the credentials.
-        BadInput: a broker is too old, or clients would lose their identity.
-    """
+    """Return the addresses that brokers advertise, by node id."""
     advertised: dict[int, Address] = {}
     failures = []
     for host, port in brokers:
@@ -74,11 +61,7 @@ async def _read(
 async def _read_if_without_certificates(
     broker: Address, security: Security, context: ssl.SSLContext, protocol: Protocol
 ) -> dict[int, Address]:
-    """Return the addresses from a listener with TLS and without SASL.
-
-    Raises:
-        BadInput: the listener requests clients' certificates, and would identify clients by them.
-    """
+    """Return the addresses from a listener with TLS and without SASL."""
     refused = BadInput(
         f"gateway: the listener at {broker[0]}:{broker[1]} requests client certificates (ssl.client.auth), which the "
         "gateway cannot forward; use a listener with SASL_SSL for the gateway, or set ssl.client.auth=none there if "

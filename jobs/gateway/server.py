@@ -5,16 +5,15 @@ import errno
 import logging
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 
 from jobs.gateway.connection import BrokerConnection, ClientConnection, now_monotonic_ms
 from jobs.gateway.encryption import Encryption
 from jobs.gateway.listeners import Listener
-from jobs.gateway.pending_decisions import PendingDecisions
 from quota.errors import BadInput
 from quota.gateway.context import GatewayContext
+from quota.kafka.decisions import Decisions
 from quota.kafka.timing import Deadline, Every
 from quota.settings.gateway import GatewaySettings
 
@@ -26,6 +25,10 @@ _DRAIN_TICK_SECONDS = 0.05
 _CONNECT_SECONDS = 10.0
 _CLOSE_SECONDS = 5.0
 _BACKLOG = 1024
+_AUTHENTICATION_SECONDS = 10.0
+"""The time that a client may take for its TLS handshake, and to authenticate [s]."""
+_MAX_IDLE_SECONDS = 600.0
+"""The time after which an idle connection is closed: Kafka's default of `connections.max.idle.ms` [s]."""
 _MAX_HELD_BYTES = 128 * 1024 * 1024
 """The limit of all connections together for incomplete and waiting requests."""
 
@@ -34,23 +37,18 @@ class GatewayServer:
     """Serves clients on all listeners until it is stopped; used on one event loop."""
 
     def __init__(
-        self, context: GatewayContext, decisions: PendingDecisions, settings: GatewaySettings, encryption: Encryption
+        self, context: GatewayContext, decisions: Decisions, settings: GatewaySettings, encryption: Encryption
     ) -> None:
         self.context = context
         self.decisions = decisions
         self._settings = settings
         self._encryption = encryption
         self._connections: dict[Hashable, ClientConnection] = {}
-        self._by_ip: Counter[str] = Counter()
         self._held_bytes = 0
         self._alarm: tuple[int, asyncio.TimerHandle] | None = None
 
     async def serve(self, listeners: Sequence[Listener], stop: threading.Event) -> None:
-        """Serve until `stop` is set; then finish the running mutations.
-
-        Raises:
-            BadInput: the gateway cannot listen on a port.
-        """
+        """Serve until `stop` is set; then finish the running mutations."""
         servers = [await self._listen(each) for each in listeners]
         for each in listeners:
             _log.info("gateway: %s:%d forwards to %s:%d", self._settings.address, each.port, *each.broker)
@@ -72,21 +70,15 @@ class GatewayServer:
     def opened(self, connection: ClientConnection) -> str | None:
         """Add a new connection; return the reason if there are too many."""
         self._connections[connection.channel] = connection
-        self._by_ip[connection.peer] += 1
         self.context.stats.accepted += 1
         self.context.stats.connections = len(self._connections)
         if len(self._connections) > self._settings.max_connections:
             return f"there are more than gateway.max_connections={self._settings.max_connections}"
-        if self._by_ip[connection.peer] > self._settings.max_connections_per_ip:
-            return f"this address has more than gateway.max_connections_per_ip={self._settings.max_connections_per_ip}"
         return None
 
     def closed(self, connection: ClientConnection) -> None:
         """Remove a connection."""
-        if self._connections.pop(connection.channel, None) is not None:
-            self._by_ip[connection.peer] -= 1
-            if not self._by_ip[connection.peer]:
-                del self._by_ip[connection.peer]
+        self._connections.pop(connection.channel, None)
         self.context.stats.connections = len(self._connections)
 
     def holds(self, more: int) -> bool:
@@ -117,7 +109,7 @@ class GatewayServer:
 
     async def _listen(self, listener: Listener) -> asyncio.Server:
         clients = self._encryption.clients
-        seconds = self._settings.authentication_timeout_seconds if clients else None
+        seconds = _AUTHENTICATION_SECONDS if clients else None
         loop = asyncio.get_running_loop()
         try:
             return await loop.create_server(
@@ -152,9 +144,9 @@ class GatewayServer:
             if each.closing_at is not None:
                 if now - each.closing_at > _CLOSE_SECONDS:  # the client does not read the sent data
                     each.abort()
-            elif not each.is_authenticated and now - each.started_at > self._settings.authentication_timeout_seconds:
+            elif not each.is_authenticated and now - each.started_at > _AUTHENTICATION_SECONDS:
                 each.close("authentication_timeout", "the client has not authenticated in time")
-            elif not each.channel.is_waiting and now - each.active_at > self._settings.connections_max_idle_seconds:
+            elif not each.channel.is_waiting and now - each.active_at > _MAX_IDLE_SECONDS:
                 each.close("idle")
 
     async def _drain(self) -> None:

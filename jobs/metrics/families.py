@@ -10,12 +10,11 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.metrics_core import Metric as Family
 
 from jobs.metrics.query_progress import QueryView
+from jobs.metrics.stats import FollowStats, PushStats
 from jobs.metrics.tenants import TenantMetrics
 from jobs.metrics.totals import DecisionTotals
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier.stats import ApplierStats
-from quota.kafka.brokers.stats import PushStats
-from quota.observation.stats import FollowStats
 from quota.records.decision import Outcome
 from quota.records.request import Operation
 from quota.timeline.cluster_plan import KINDS

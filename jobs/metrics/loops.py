@@ -11,7 +11,7 @@ from prometheus_client.metrics_core import Metric as Family
 
 from jobs.metrics.collector import Work
 from jobs.metrics.families import STARTED, applier_families, family, query_families
-from jobs.metrics.health.probe import STARTING, STOPPING, Answer, Health
+from jobs.metrics.health.probe import STALLED_SECONDS, STARTING, STOPPING, Answer, Health
 from jobs.metrics.query_progress import QueryProgress, QueryView
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier.stats import ApplierStats
@@ -90,13 +90,12 @@ class LoopHealth(Health):
     def __init__(
         self,
         loop: Loop,
-        limit_seconds: float,
         missing: Callable[[], str] = lambda: "",
         waits_for: Callable[[], str] = lambda: "",
         *,
-        setting: str = "health.stalled_seconds",
+        limit_seconds: float = STALLED_SECONDS,
     ) -> None:
-        """Start checking; one run of the loop may take `limit_seconds`, by this setting or by none.
+        """Start checking; one run of the loop may take `limit_seconds`.
 
         `missing` returns what the service needs and does not have, and `waits_for` why it waits for a cluster that does
         not respond; both are empty otherwise.
@@ -105,7 +104,6 @@ class LoopHealth(Health):
         self._limit_seconds = limit_seconds
         self._missing = missing
         self._waits_for = waits_for
-        self._setting = f" ({setting})" if setting else ""
 
     def live(self) -> Answer:
         """Return whether the loop makes progress."""
@@ -116,7 +114,7 @@ class LoopHealth(Health):
         silence = time.monotonic() - self._loop.looped_at
         if silence <= self._limit_seconds:
             return Answer(True, "it makes progress")
-        limit = f"the limit is {self._limit_seconds:.0f} s{self._setting}"
+        limit = f"the limit is {self._limit_seconds:.0f} s"
         return Answer(False, f"it has made no progress for {silence:.0f} s; {limit}")
 
     def ready(self) -> Answer:
@@ -141,4 +139,4 @@ def gateway_health(stats: GatewayStats) -> LoopHealth:
             return STOPPING
         return f"no broker responds: {stats.broker_failure}" if stats.broker_failure else ""
 
-    return LoopHealth(stats, _MAX_EVENT_LOOP_SECONDS, missing, setting="")
+    return LoopHealth(stats, missing, limit_seconds=_MAX_EVENT_LOOP_SECONDS)

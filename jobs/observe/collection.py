@@ -1,7 +1,6 @@
 """Merges the requests of several logs on disk: each once, ordered by time, in bounded memory."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from quota.observation.request_log import LoggedRequest
+from schemas.documents.observation import ClockDifference
 
 _MEMORY = "1GB"
 """The memory of DuckDB, above which it uses its folder."""
@@ -76,15 +76,6 @@ SELECT line, request FROM seen ANTI JOIN twins USING (line) ORDER BY received_at
 """The copies of a line are adjacent."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClockDifference:
-    """The smallest possible lead of the clock of a controller's log over a broker's [ms]; negative if it is behind."""
-
-    log: int
-    broker_log: int
-    ahead_ms: int
-
-
 class PartWriter:
     """Writes some of the requests into a file; several processes may write parts at once."""
 
@@ -138,10 +129,13 @@ class Collection:
         ((lines, once, self.forwarded),) = self._db.execute(_COUNTS).fetchall()
         self.copies = lines - once
 
-    def clock_differences(self) -> list[ClockDifference]:
-        """Return the clock differences between logs, from requests that are in two of them."""
+    def clock_differences(self, logs: Sequence[str]) -> list[ClockDifference]:
+        """Return the clock differences between logs of these names, from requests that are in two of them.
+
+        Each is the smallest possible lead of the clock of a controller's log over a broker's.
+        """
         rows = self._db.execute("SELECT log, broker_log, ahead FROM clocks ORDER BY ALL").fetchall()
-        return [ClockDifference(*row) for row in rows]
+        return [ClockDifference(logs[log], logs[other], ahead_ms) for log, other, ahead_ms in rows]
 
     def in_order(self) -> Iterator[LoggedRequest]:
         """Yield each request once, ordered by the time at which it was received."""

@@ -12,20 +12,12 @@ _MAGIC_BYTES = 6
 
 
 def is_compressed(file: Path) -> bool:
-    """Return whether a file is compressed.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """Return whether a file is compressed."""
     return _compression(file) is not None
 
 
 def open_log(file: Path) -> BinaryIO:
-    """Open a file, which may be compressed with gzip, bzip2, xz, zstd or lz4; the format is detected from its content.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """Open a file, which may be compressed with gzip, bzip2, xz, zstd or lz4, as its content says."""
     compression = _compression(file)
     if compression is None:
         return file.open("rb")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from jobs.metrics.stats import FollowStats
 from jobs.observe.snapshot import take_snapshot
 from jobs.observe.tail import LogPosition, LogTail
 from quota.errors import BadRecord
@@ -17,7 +18,6 @@ from quota.observation.log_time import LogTime
 from quota.observation.observer import Observer
 from quota.observation.principals import PrincipalRules
 from quota.observation.request_log import mutation_lines, read_line
-from quota.observation.stats import FollowStats
 from quota.observation.topic_sizes import TopicSizes
 from quota.records import codec
 from quota.records.request import MutationRequest
@@ -48,9 +48,6 @@ class Follower:
             logs: the log files, to which brokers append.
             stats: the counts, which are updated.
             from_beginning: whether a log without a position is read from its first line.
-
-        Raises:
-            ClusterError: a cluster does not respond. BadInput: a log cannot be read.
         """
         self._settings, self._stats = settings, stats
         own = settings.observe

@@ -1,6 +1,7 @@
 """`observe import`: converts request logs of any number of brokers to a file of mutation requests."""
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from contextlib import closing, contextmanager
@@ -14,7 +15,7 @@ from typing import BinaryIO
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from jobs.observe.collection import ClockDifference, Collection, PartWriter
+from jobs.observe.collection import Collection, PartWriter
 from jobs.observe.segments import Segment, read_blocks, segments
 from quota.errors import BadInput, BadRecord
 from quota.observation.log_time import LogTime
@@ -23,7 +24,9 @@ from quota.observation.principals import PrincipalRules
 from quota.observation.request_log import MARK, mutation_lines, read_line
 from quota.observation.topic_sizes import TopicSizes
 from quota.records import codec
-from quota.settings.observe import ObserveSettings
+from quota.records.request import Operation
+from quota.settings.jobs import ObserveSettings
+from schemas.documents.observation import LogSummary, ReadLog
 
 _JSON, _OLD = MARK + b"{", MARK + b"RequestHeader("
 """The beginning of a message, as JSON, and as written by brokers before Kafka 2.8."""
@@ -53,22 +56,9 @@ class Found:
         self.is_old |= other.is_old
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """The result of an import."""
-
-    logs: dict[str, Found]
-    forwarded: int
-    """Requests that are in the logs of both a broker and the controller; they count once."""
-    copies: int
-    """Duplicate lines."""
-    clocks: list[ClockDifference]
-    counts: Counts
-
-
 def import_logs(
     files: Sequence[Path], settings: ObserveSettings, snapshot: Mapping[str, int], out: BinaryIO
-) -> Summary:
+) -> LogSummary:
     """Write the mutation requests of logs as JSON lines, ordered by time.
 
     Args:
@@ -91,9 +81,32 @@ def import_logs(
                 if request is not None:
                     out.write(codec.encode(timed(request, logged.received_at)) + b"\n")
             out.flush()
-            logs = {str(file): of_file for file, of_file in zip(files, found, strict=True)}
-            clocks = collection.clock_differences()
-            return Summary(logs, collection.forwarded, collection.copies, clocks, observer.counts)
+            return _summary(list(map(str, files)), found, collection, observer.counts)
+
+
+def _summary(names: Sequence[str], logs: Sequence[Found], collection: Collection, counts: Counts) -> LogSummary:
+    return LogSummary(
+        logs={
+            name: ReadLog(log.bytes, log.requests, log.broken, log.first_broken)
+            for name, log in zip(names, logs, strict=True)
+        },
+        forwarded=collection.forwarded,
+        copies=collection.copies,
+        clock_differences_ms=collection.clock_differences(names),
+        requests_by_operation=_by_operation(counts.requests),
+        mutations_by_operation=_by_operation(counts.mutations),
+        assumed_topics_by_operation=_by_operation(counts.assumed_topics),
+        validate_only=counts.validate_only,
+        refused_topics=counts.refused_topics,
+        throttled_requests=counts.throttled_requests,
+        failed_topics_by_error={str(code): count for code, count in sorted(counts.failed_topics.items())},
+        first_at=counts.first_at,
+        last_at=counts.last_at,
+    )
+
+
+def _by_operation(counts: Counter[Operation]) -> dict[str, int]:
+    return {operation.value: counts[operation] for operation in Operation}
 
 
 def _read_all(files: Sequence[Path], zone: tzinfo, folder: Path) -> list[Found]:

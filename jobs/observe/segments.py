@@ -34,11 +34,7 @@ class Segment:
 
 
 def segments(log: int, file: Path) -> list[Segment]:
-    """Return the segments of a file.
-
-    Raises:
-        BadInput: the file cannot be read.
-    """
+    """Return the segments of a file."""
     try:
         size = file.stat().st_size
         step = max(size, 1) if is_compressed(file) else SEGMENT_BYTES
@@ -48,11 +44,7 @@ def segments(log: int, file: Path) -> list[Segment]:
 
 
 def read_blocks(segment: Segment) -> Iterator[bytes]:
-    """Yield the lines of a segment, in blocks of complete lines.
-
-    Raises:
-        BadInput: the file cannot be read, or is not a log.
-    """
+    """Yield the lines of a segment, in blocks of complete lines."""
     file = segment.file
     try:
         with open_log(file) as stream:

@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 
 from quota.errors import BadInput, BadRecord
-from quota.kafka.reading import read_cluster
 from quota.kafka.timing import now_ms
+from quota.kafka.topics.topic_admin import read_cluster
 from quota.records import codec
 from quota.records.fields import EpochMs
 from quota.settings import Settings
@@ -23,21 +23,13 @@ _decoder = msgspec.json.Decoder(Snapshot)
 
 
 def take_snapshot(settings: Settings) -> Snapshot:
-    """Return the topics of the target cluster.
-
-    Raises:
-        ClusterError: the cluster cannot be reached.
-    """
+    """Return the topics of the target cluster."""
     cluster = read_cluster(settings.target_connection, settings.kafka.timeout_seconds)
     return Snapshot(now_ms(), {topic: len(leaders) for topic, leaders in cluster.topics.items()})
 
 
 def read_snapshot(file: Path) -> Snapshot:
-    """Read a snapshot.
-
-    Raises:
-        BadInput: the file cannot be read, or is not a snapshot.
-    """
+    """Read a snapshot."""
     try:
         return codec.decode(file.read_bytes(), _decoder)
     except OSError as error:

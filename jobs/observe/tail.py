@@ -58,9 +58,6 @@ class LogTail:
             log: the file that is being written.
             place: the position of an earlier program; None if there is none.
             from_beginning: whether a log without a position is read from its first line instead of its end.
-
-        Raises:
-            BadInput: the log cannot be read.
         """
         self._path = log
         self._rest, self._offset, self._first_line = b"", 0, ""
@@ -90,11 +87,7 @@ class LogTail:
         return max(status.st_size - self._offset, 0) if self._is_open(status) else status.st_size
 
     def read(self) -> bytes:
-        """Return the next complete lines; empty if there are none yet.
-
-        Raises:
-            BadInput: the log cannot be read any more.
-        """
+        """Return the next complete lines; empty if there are none yet."""
         if self._is_cut_off():
             self._continue_in_copy()
         lines = self._read_lines()

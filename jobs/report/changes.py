@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from quota.records.quota_log import CallbackRecord, ClusterRecord, QuotaLogEntry, QuotaRecord, ResetRecord, to_configs
-from quota.text import format_configs, format_tags, format_time, printable
+from quota.records.quota_log import CallbackRecord, ClusterRecord, QuotaLogEntry, QuotaRecord, ResetRecord
+from quota.text import format_tags, format_time, printable
 from quota.timeline.change import CallbackCancellation, Change, QuotaCancellation, QuotaChange, to_change
 from quota.timeline.timeline import QuotaTimeline
 
@@ -61,8 +61,7 @@ class ChangeDescriber:
                 before = self._timeline.latest(entity, change.moment)
                 old = before.quota if before else None
                 new = change.applied_to(before) if isinstance(change, QuotaChange) else record.quota
-                values = [format_configs(None if quota is None else to_configs(quota)) for quota in (old, new)]
-                what = f"{entity}: {' → '.join(values)}"
+                what = f"{entity}: {old or 'none'} → {new or 'none'}"
             case ResetRecord(bucket):
                 what = f"buckets with {format_tags(bucket)}: reset"
             case CallbackRecord() if isinstance(change, CallbackCancellation):

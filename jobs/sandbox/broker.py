@@ -27,7 +27,7 @@ from quota.kafka.timing import Deadline
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import Settings
 from quota.settings.sections import KafkaSettings
-from quota.settings.security.target import TargetSettings
+from quota.settings.security.settings import TargetSettings
 
 _log = logging.getLogger(__name__)
 
@@ -131,11 +131,7 @@ class Broker:
 
     @property
     def pid(self) -> int:
-        """The process id of the running broker.
-
-        Raises:
-            ClusterError: it does not run.
-        """
+        """The process id of the running broker."""
         if self._process is None:
             raise ClusterError("the broker is not running")
         return self._process.pid
@@ -153,22 +149,13 @@ class Broker:
             self.stop()
 
     def start(self) -> None:
-        """Start the broker, and return when clients can connect.
-
-        Raises:
-            BadInput: the port is in use.
-            ClusterError: it does not start.
-        """
+        """Start the broker, and return when clients can connect."""
         self.prepare()
         self.launch()
         self.wait_until_listening()
 
     def prepare(self) -> None:
-        """Write the configuration, and prepare the folder of a new broker's data.
-
-        Raises:
-            BadInput: the port is in use.
-        """
+        """Write the configuration, and prepare the folder of a new broker's data."""
         if is_listening(self.port):
             raise BadInput(f"port {self.port} is in use; choose another with --port, or 0 for any free port")
         self._configure()
@@ -189,11 +176,7 @@ class Broker:
             )
 
     def wait_until_listening(self) -> None:
-        """Wait until clients can connect; kill a broker that does not start.
-
-        Raises:
-            ClusterError: it does not start.
-        """
+        """Wait until clients can connect; kill a broker that does not start."""
         try:
             self._wait_until_listening()
         except BaseException:
@@ -214,11 +197,7 @@ class Broker:
             stop_process(process, "broker")
 
     def check(self) -> None:
-        """Check that the broker still runs.
-
-        Raises:
-            ClusterError: it has ended; the message contains the last line of its log.
-        """
+        """Check that the broker still runs."""
         if not self.is_running:
             files = [self._output_file, self._log_file]
             output = "".join(file.read_text(errors="replace") for file in files if file.exists())
@@ -297,11 +276,7 @@ def stop_process(process: subprocess.Popen[bytes], name: str) -> None:
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 on which nothing listens now.
-
-    Raises:
-        ClusterError: no free port was found.
-    """
+    """Return a port of 127.0.0.1 on which nothing listens now."""
     for port in random.SystemRandom().sample(_PORTS, _PORTS_TRIED):
         with socket.socket() as probe, suppress(OSError):
             probe.bind((HOST, port))
@@ -322,16 +297,12 @@ def _last_line(text: str) -> str:
 
 
 @contextmanager
-def embedded_broker(settings: Settings, port: int, data: Path | None = None) -> Iterator[Broker]:
-    """Run a broker inside the block, with the topics prepared.
-
-    Args:
-        settings: the settings; their cluster is ignored.
-        port: the port to listen on; 0 for any free one.
-        data: the folder of its data, `<storage.root>/broker` by default.
-    """
+def embedded_broker(
+    settings: Settings, port: int, data: Path | None = None, *, memory: str = "256m"
+) -> Iterator[Broker]:
+    """Run a broker with this heap inside the block, with the topics prepared; port 0 is any free one."""
     folder = data or settings.storage.local_folder("broker")
-    broker = Broker(folder, jars_folder(settings.broker.jars), port, java_options=[f"-Xmx{settings.broker.memory}"])
+    broker = Broker(folder, jars_folder(settings.broker.jars), port, java_options=[f"-Xmx{memory}"])
     with broker:
         prepare_topics(with_plaintext_cluster(settings, broker.address))
         yield broker

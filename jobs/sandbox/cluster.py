@@ -14,8 +14,9 @@ from jobs.sandbox.broker import HOST, Broker, free_port, with_plaintext_cluster
 from jobs.spark.installation import jars_folder
 from quota.errors import BadInput, ClusterError
 from quota.kafka.timing import Deadline
-from quota.kafka.topics.layouts import ClusterLayout, LayoutReader
+from quota.kafka.topics.layouts import ClusterLayout
 from quota.kafka.topics.preparation import prepare_topics
+from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import Settings
 from quota.settings.connection import Connection
 
@@ -47,15 +48,8 @@ class Cluster:
     def __init__(self, data: Path, jars: Path, nodes: int, port: int = 0, *, memory: str = "256m") -> None:
         """Prepare a cluster with three replicas of each partition, two of which must be in sync.
 
-        Args:
-            data: the folder of its data, with a folder for each node; reused by the next start.
-            jars: the folder of Kafka's jars.
-            nodes: the number of nodes, at least three.
-            port: the port of the first node; the others have the following ports. 0 for any free ports.
-            memory: the maximum heap size of each JVM.
-
-        Raises:
-            BadInput: the folder contains a cluster with a different number of nodes, or the ports are too high.
+        The nodes, at least three, have ports from `port` on, 0 for any free ones. Each has a folder in `data`, which
+        the next start reuses.
         """
         existing = len(list(data.glob("node-*")))
         if existing not in (0, nodes):
@@ -96,12 +90,7 @@ class Cluster:
         self.kill()
 
     def start(self) -> None:
-        """Start all nodes, and return when all replicas are in sync.
-
-        Raises:
-            BadInput: a port is in use.
-            ClusterError: a node does not start.
-        """
+        """Start all nodes, and return when all replicas are in sync."""
         with ThreadPoolExecutor(len(self.nodes)) as pool:
             list(pool.map(Broker.prepare, self.nodes))
         with ExitStack() as started:
@@ -119,20 +108,12 @@ class Cluster:
             node.kill()
 
     def check(self) -> None:
-        """Check that all nodes still run.
-
-        Raises:
-            ClusterError: a node has ended.
-        """
+        """Check that all nodes still run."""
         for node in self.nodes:
             node.check()
 
     def wait_until_in_sync(self) -> None:
-        """Wait until each node knows all nodes, and all replicas are in sync.
-
-        Raises:
-            ClusterError: they are not in time.
-        """
+        """Wait until each node knows all nodes, and all replicas are in sync."""
         deadline = Deadline(_READY_SECONDS)
         while not self._is_in_sync():
             self.check()
@@ -150,22 +131,14 @@ class Cluster:
             os.kill(node.pid, signal.SIGCONT)
 
     def leader_of(self, topic: str, partition: int = 0) -> Broker:
-        """Return the leader of a partition according to the node that responds first.
-
-        Raises:
-            ClusterError: no node responds, or the partition has no leader.
-        """
+        """Return the leader of a partition according to the node that responds first."""
         leader = _layout(self.address).topics[topic].partitions[partition].leader
         if leader is None:
             raise ClusterError(f"partition {partition} of topic {topic} has no leader")
         return self.nodes[leader - 1]
 
     def leads_any(self, node: Broker, servers: str) -> bool:
-        """Return whether a node leads a partition, or one has no leader, according to other nodes (`host:port,...`).
-
-        Raises:
-            ClusterError: none of them responds.
-        """
+        """Return whether a node leads a partition, or one has no leader, according to other nodes (`host:port,...`)."""
         leaders = {each.leader for topic in _layout(servers).topics.values() for each in topic.partitions}
         return None in leaders or self.nodes.index(node) + 1 in leaders
 
@@ -181,7 +154,7 @@ class Cluster:
 
 
 def _layout(address: str) -> ClusterLayout:
-    return LayoutReader(Connection(address), _CALL_SECONDS).cluster()
+    return TopicAdmin(Connection(address), _CALL_SECONDS).layout()
 
 
 def _free_ports(count: int) -> list[int]:
@@ -194,15 +167,8 @@ def _free_ports(count: int) -> list[int]:
 
 @contextmanager
 def embedded_cluster(settings: Settings, nodes: int, port: int, data: Path | None = None) -> Iterator[Cluster]:
-    """Run a cluster inside the block, with the topics prepared.
-
-    Args:
-        settings: the settings; their cluster is ignored.
-        nodes: the number of nodes, at least three.
-        port: the port of the first node; the others have the following ports. 0 for any free ports.
-        data: the folder of its data, `<storage.root>/brokers` by default.
-    """
+    """Run a cluster inside the block, with the topics prepared; the nodes have ports from `port` on, 0 for any."""
     folder = data or settings.storage.local_folder("brokers")
-    with Cluster(folder, jars_folder(settings.broker.jars), nodes, port, memory=settings.broker.memory) as cluster:
+    with Cluster(folder, jars_folder(settings.broker.jars), nodes, port) as cluster:
         prepare_topics(with_plaintext_cluster(settings, cluster.address))
         yield cluster

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from rich import box
 from rich.console import Console
@@ -20,6 +19,7 @@ from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.services.session import deployment_session
 from jobs.spark.queries import check_queries, run_until, stop_after_batch
+from jobs.storage.run import Run
 from quota.errors import MutationQuotaError
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.requests import AnswerReader, RequestWriter
@@ -40,11 +40,7 @@ _NEW_API, _OLD_API = 7, 5
 
 
 def run_demo(settings: Settings) -> None:
-    """Run the example in a temporary folder.
-
-    Raises:
-        MutationQuotaError: a result differs from KIP-599.
-    """
+    """Run the example in a temporary folder."""
     console = Console()
     console.soft_wrap = not console.is_terminal  # a file has whole lines, and a terminal whole words
     with TemporaryDirectory(prefix="mutation-quota-") as folder:
@@ -56,17 +52,17 @@ def run_demo(settings: Settings) -> None:
         with console.status("starting a broker"), embedded_broker(settings, port=0) as broker:
             settings = with_plaintext_cluster(settings, broker.address)
             console.print(f"a real broker is up at {broker.address}")
-            with deployment_session(settings, "demo", Path(folder) / "spark.log") as spark:
-                deviations = _Example(spark, settings, console).run()
+            with deployment_session(settings, "demo", Path(folder) / "spark.log") as run:
+                deviations = _Example(run, console).run()
     if deviations:
         raise MutationQuotaError(f"results differ from KIP-599: {'; '.join(deviations)}")
     console.print("all results match KIP-599", style="bold green")
 
 
 class _Example:
-    def __init__(self, spark: SparkSession, settings: Settings, console: Console) -> None:
-        self._spark = spark
-        self._settings = settings
+    def __init__(self, run: Run, console: Console) -> None:
+        self._run = run
+        self._settings = run.settings
         self._console = console
         self._deviations: list[str] = []
         self._started_at = 0
@@ -77,7 +73,7 @@ class _Example:
             write_record(self._settings, QuotaRecord(QuotaEntity(user), _RATE, comment="KIP-599's example"))
         writer = RequestWriter(self._settings, _LINGER_MS)
         reader = AnswerReader(self._settings, from_beginning=True)
-        query = start_enforce(self._spark, self._settings)
+        query = start_enforce(self._run)
         try:
             decisions = self._decide(writer, reader, query)
         finally:
@@ -128,7 +124,7 @@ class _Example:
     def _check_tables(self, decisions: dict[str, Decision]) -> None:
         """Audit, and compare the Delta tables with the decisions received."""
         with self._console.status("auditing into Delta"):
-            query = start_audit(self._spark, self._settings, once=True)
+            query = start_audit(self._run, once=True)
             run_until(threading.Event(), [query])
             rows = open_table(self._settings, DECISIONS).dataset().to_table().to_pylist()
             stored = sorted(map(row_to_decision, rows), key=lambda each: (each.timestamp, each.source.offset))

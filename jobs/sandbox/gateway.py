@@ -26,25 +26,14 @@ class EmbeddedGateway:
         self._failures = failures
 
     def check(self) -> None:
-        """Check that it still runs.
-
-        Raises:
-            MutationQuotaError: it has ended; the error is the reason.
-        """
+        """Check that it still runs."""
         if self._failures:
             raise self._failures[0]
 
 
 @contextmanager
 def embedded_gateway(settings: Settings) -> Iterator[EmbeddedGateway]:
-    """Run a gateway inside the block, on `gateway.first_port` or, if that is in use, on any free port.
-
-    Args:
-        settings: the settings of a cluster whose only broker is on this machine.
-
-    Raises:
-        MutationQuotaError: the gateway cannot be started.
-    """
+    """Run a gateway inside the block, on `gateway.first_port` or, if that is in use, on any free port."""
     first = settings.gateway.first_port
     port = free_port() if is_listening(first) else first
     own = {"first_port": port, "address": HOST, "advertised_host": "", "advertised_by": "gateway", "listeners": []}

@@ -10,15 +10,16 @@ from jobs.dashboard.server import serve_dashboard
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.health.queries import QueryHealth
 from jobs.metrics.queries import QueryMetrics
+from jobs.metrics.query_observer import QueryObserver
 from jobs.metrics.totals import DecisionTotals
 from jobs.sandbox.broker import embedded_broker, free_port, is_listening, with_plaintext_cluster
 from jobs.sandbox.gateway import embedded_gateway
 from jobs.sandbox.traffic import Traffic, set_tenant_quotas, simulated_clients
 from jobs.sandbox.unmodified import UnmodifiedClient, unmodified_clients
-from jobs.services.queries import deployment_monitor, start_queries
+from jobs.services.queries import observing, start_queries
 from jobs.services.session import deployment_session
-from jobs.services.stopping import stop_signals
 from jobs.spark.queries import check_queries, stop_after_batch
+from jobs.stopping import stop_signals
 from quota.callbacks.loading import check_callbacks
 from quota.kafka.requests import AnswerReader, RequestWriter
 from quota.kafka.timing import Every
@@ -30,6 +31,7 @@ from quota.text import plural
 
 _PORT = 9092
 _POLL_SECONDS = 0.02
+_OBSERVE_SECONDS = 1.0
 _LINE_INTERVAL_SECONDS = 5.0
 _MAX_TENANTS = 5000
 
@@ -40,9 +42,6 @@ def run_everything(settings: Settings) -> None:
     The dashboard is served on the port of the settings, or on any free one if that is in use. If the settings name no
     cluster, an embedded broker and a gateway are started. Simulated tenants send requests to the broker, and unmodified
     clients use the gateway.
-
-    Raises:
-        MutationQuotaError: a query failed, or the broker or the gateway has ended.
     """
     check_callbacks(settings.quota.callbacks)
     embedded = "bootstrap_servers" not in settings.kafka.model_fields_set
@@ -65,17 +64,24 @@ def run_everything(settings: Settings) -> None:
         print(f"dashboard at {page}", flush=True)
         print("starting Spark", flush=True)
         log = settings.storage.local_folder("logs") / "spark.log"
-        spark = stack.enter_context(deployment_session(settings, "run", log))
+        run = stack.enter_context(deployment_session(settings, "run", log))
         reader = stack.enter_context(closing(AnswerReader(settings)))
-        metrics, health = QueryMetrics(settings), QueryHealth(settings)
+        observer = QueryObserver()
+        metrics, health = QueryMetrics(settings, observer), QueryHealth(settings, observer)
         stack.enter_context(endpoint.following(settings, metrics, health, decides=True))
-        queries = start_queries(spark, settings, metrics.upkeep_failures)
-        metrics.watch(queries)
+        queries = start_queries(run, metrics.upkeep_failures)
         stopping = threading.Event()
-        health.watch(spark.sparkContext, queries, stopping)
+        observer.watch(run.spark, queries, stopping)
         stack.callback(stop_after_batch, queries)
         stack.callback(stopping.set)
-        polled += [lambda: check_queries(queries), deployment_monitor(spark, settings, queries)]
+        observe, is_time = observing(run, observer), Every(_OBSERVE_SECONDS)
+
+        def check() -> None:
+            if is_time.is_due():
+                check_queries(queries)
+                observe()
+
+        polled.append(check)
         where = f"Kafka at {settings.kafka.bootstrap_servers}, tables in {settings.storage.root}/tables"
         totals = DecisionTotals(settings.quota.window, _MAX_TENANTS)
         if embedded:

@@ -52,14 +52,7 @@ class KafkaTopics:
     _TOPIC = "made-by-kafka-topics"
 
     def __init__(self, jars: Path, address: str, folder: Path, partitions: int) -> None:
-        """Write the tool's configuration.
-
-        Args:
-            jars: the folder of Kafka's jars.
-            address: the bootstrap server.
-            folder: the folder for its configuration; created if it does not exist.
-            partitions: the partitions of its topic.
-        """
+        """Write the tool's configuration."""
         folder.mkdir(parents=True, exist_ok=True)
         config = folder / "kafka-topics.properties"
         config.write_text(f"client.id={self.name}\n")

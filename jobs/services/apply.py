@@ -1,17 +1,18 @@
 """The service that carries out admitted mutations."""
 
 import logging
+from functools import partial
 
 from jobs.background import background
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.loops import APPLIER, ApplierMetrics, LoopHealth
 from jobs.services.progress import log_progress
-from jobs.services.reopening import open_again, run_reopening
-from jobs.services.stopping import stop_signals
+from jobs.services.reopening import run_reopening
+from jobs.stopping import stop_signals
 from quota.kafka.applier.applier import Applier
 from quota.kafka.applier.stats import ApplierStats
-from quota.kafka.reading import read_cluster
 from quota.kafka.topics.preparation import prepare_topics
+from quota.kafka.topics.topic_admin import read_cluster
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -23,19 +24,10 @@ def run_apply(settings: Settings, *, once: bool) -> None:
     If a cluster stops responding, the service waits for it, for the time in the settings.
 
     Args:
-        settings: the settings of the deployment.
         once: carry out all available mutations, then exit.
-
-    Raises:
-        ClusterError: a cluster does not respond, or another applier has taken over.
     """
     stats = ApplierStats()
-    health = LoopHealth(
-        stats,
-        settings.health.stalled_seconds,
-        lambda: "" if stats.positions else "it has no positions yet",
-        lambda: stats.waits_for,
-    )
+    health = LoopHealth(stats, lambda: "" if stats.positions else "it has no positions yet", lambda: stats.waits_for)
     with stop_signals() as stop, ServiceEndpoint(settings.metrics, APPLIER, once=once) as endpoint:
         prepare_topics(settings, [settings.topics.decisions, settings.topics.results, settings.topics.positions])
         if (
@@ -49,9 +41,10 @@ def run_apply(settings: Settings, *, once: bool) -> None:
             endpoint.following(settings, ApplierMetrics(settings, stats), health),
         ):
             run_reopening(
-                applier,
-                lambda opened: opened.run(once=once),
-                lambda: open_again(lambda: Applier(settings, stop, stats), stop, settings.applier.timeout_seconds),
+                partial(applier.run, once=once),
+                lambda: partial(Applier(settings, stop, stats).run, once=once),
                 stats,
+                stop,
+                settings.applier.timeout_seconds,
             )
     _log.info("%s", stats)

@@ -4,9 +4,10 @@ from jobs.audit.query import start_audit
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.health.queries import QueryHealth
 from jobs.metrics.queries import QueryMetrics
+from jobs.metrics.query_observer import QueryObserver
 from jobs.services.queries import run_queries
 from jobs.services.session import deployment_session
-from jobs.services.stopping import stop_signals
+from jobs.stopping import stop_signals
 from quota.settings import Settings
 
 
@@ -14,21 +15,17 @@ def run_audit(settings: Settings, *, once: bool, take_over: bool = False) -> Non
     """Audit until stopped.
 
     Args:
-        settings: the settings of the deployment.
         once: write all available records to the tables, then exit.
         take_over: do not wait for the lease of a process on another machine.
-
-    Raises:
-        MutationQuotaError: the query cannot start or has failed; the message contains the reason and advice.
     """
-    metrics, health = QueryMetrics(settings), QueryHealth(settings)
+    observer = QueryObserver()
+    metrics, health = QueryMetrics(settings, observer), QueryHealth(settings, observer)
     with (
         ServiceEndpoint(settings.metrics, "audit", once=once) as endpoint,
-        deployment_session(settings, "audit", enforcing=False, take_over=take_over) as spark,
+        deployment_session(settings, "audit", enforcing=False, take_over=take_over) as run,
         endpoint.following(settings, metrics, health),
         stop_signals() as stop,
     ):
-        query = start_audit(spark, settings, once=once, failures=metrics.upkeep_failures)
-        metrics.watch([query])
-        health.watch(spark.sparkContext, [query], stop)
-        run_queries(stop, query)
+        query = start_audit(run, once=once, failures=metrics.upkeep_failures)
+        observer.watch(run.spark, [query], stop)
+        run_queries(stop, query, poll=observer.poll)

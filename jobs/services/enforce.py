@@ -11,13 +11,13 @@ from jobs.enforce.query import NAME, start_enforce
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.health.queries import QueryHealth
 from jobs.metrics.queries import QueryMetrics
-from jobs.services.queries import deployment_monitor, run_queries, start_queries
+from jobs.metrics.query_observer import QueryObserver
+from jobs.services.queries import observing, run_queries, start_queries
 from jobs.services.session import check_root, deployment_session
-from jobs.services.stopping import stop_signals
 from jobs.spark.failures import query_errors
+from jobs.stopping import stop_signals
 from jobs.storage.checkpoint import current_folder
 from jobs.storage.deployment import Deployment
-from jobs.storage.files import Files
 from jobs.storage.starting import reset_checkpoint
 from jobs.storage.stored_files import QUICK, stored_files
 from quota.callbacks.loading import check_callbacks
@@ -38,40 +38,32 @@ def run_enforce(
     """Enforce until stopped, and audit if `enforce.with_audit` is set.
 
     Args:
-        settings: the settings of the deployment.
         once: decide all available requests, then audit all decisions, then exit.
         reset: start with full buckets and the oldest requests, regardless of the checkpoint.
         buckets: a file of buckets to start with instead, after the requests that they include.
         take_over: do not wait for the lease of a process on another machine.
-
-    Raises:
-        BadInput: the file of buckets or the callback is invalid.
-        MutationQuotaError: a query cannot start or has failed; the message contains the reason and advice.
     """
     check_callbacks(settings.quota.callbacks)
     saved = read_buckets(buckets) if buckets else None
-    metrics, health = QueryMetrics(settings), QueryHealth(settings)
+    observer = QueryObserver()
+    metrics, health = QueryMetrics(settings, observer), QueryHealth(settings, observer)
     with (
         ServiceEndpoint(settings.metrics, NAME, once=once) as endpoint,
-        deployment_session(settings, "enforce", take_over=take_over) as spark,
+        deployment_session(settings, NAME, take_over=take_over) as run,
         endpoint.following(settings, metrics, health, decides=True),
     ):
         _log_callback(settings)
         if saved:
-            restore_buckets(spark, settings, saved)
+            restore_buckets(run, saved)
         elif reset:
             with query_errors(NAME):
-                reset_checkpoint(Files(spark, settings), NAME)
+                reset_checkpoint(run.files, NAME)
         with stop_signals() as stop:
-            if once:
-                queries = [start_enforce(spark, settings, once=True)]
-            else:
-                queries = start_queries(spark, settings, metrics.upkeep_failures)
-            metrics.watch(queries)
-            health.watch(spark.sparkContext, queries, stop)
-            run_queries(stop, *queries, poll=deployment_monitor(spark, settings, queries))
+            queries = [start_enforce(run, once=True)] if once else start_queries(run, metrics.upkeep_failures)
+            observer.watch(run.spark, queries, stop)
+            run_queries(stop, *queries, poll=observing(run, observer))
             if once and settings.enforce.with_audit and not stop.is_set():
-                run_queries(stop, start_audit(spark, settings, once=True))
+                run_queries(stop, start_audit(run, once=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,16 +77,7 @@ class ResetPreview:
 
 
 def preview_reset(settings: Settings, buckets: Path | None) -> ResetPreview:
-    """Return what `run_enforce` would do with `reset`, without a JVM and without Kafka.
-
-    Args:
-        settings: the settings.
-        buckets: a file of buckets to start with.
-
-    Raises:
-        BadInput: the file of buckets or the callback is not valid.
-        MutationQuotaError: the storage root cannot be read or is in use, or the buckets do not belong to it.
-    """
+    """Return what `run_enforce` would do with `reset`, without a JVM and without Kafka."""
     check_callbacks(settings.quota.callbacks)
     saved = read_buckets(buckets) if buckets else None
     check_root(settings, [NAME])

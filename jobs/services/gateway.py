@@ -9,52 +9,46 @@ from jobs.background import background
 from jobs.gateway.contact import follow_brokers
 from jobs.gateway.encryption import make_encryption
 from jobs.gateway.listeners import plan_listeners
-from jobs.gateway.pending_decisions import ID_PREFIX, PendingDecisions
 from jobs.gateway.probe import advertised_addresses
 from jobs.gateway.server import GatewayServer
 from jobs.metrics.families import gateway_families
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.loops import GATEWAY, LoopMetrics, gateway_health
 from jobs.services.progress import log_progress
-from jobs.services.stopping import stop_signals
-from jobs.spark.installation import clients_jar
+from jobs.spark.installation import jars_folder
+from jobs.stopping import stop_signals
 from quota.gateway.context import GatewayContext
 from quota.gateway.mutations.mutate import Rules
 from quota.gateway.mutes import Mutes
 from quota.gateway.offered import OfferedApis
-from quota.kafka.decider import Decider
+from quota.kafka.decisions import Decisions
+from quota.kafka.requests import AnswerReader, RequestWriter
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import Settings
 from quota.wire.protocol import Protocol
 
 _log = logging.getLogger(__name__)
 
+_ID_PREFIX = "gateway-"
+"""The prefix of the request ids of all gateways."""
+_LINGER_MS = 1
+
 
 def run_gateway(settings: Settings) -> None:
-    """Serve clients until stopped.
-
-    Raises:
-        BadInput: the settings do not fit the cluster; for example, its addresses bypass the gateway.
-        ClusterError: a cluster does not respond, or topics do not have the configs that the gateway needs.
-    """
+    """Serve clients until stopped."""
     with stop_signals() as stop, ServiceEndpoint(settings.metrics, GATEWAY) as endpoint:
         serve_gateway(settings, stop, endpoint)
 
 
 def serve_gateway(settings: Settings, stop: threading.Event, endpoint: ServiceEndpoint) -> None:
-    """Serve clients on the calling thread until `stop` is set.
-
-    Raises:
-        BadInput: as `run_gateway`.
-        ClusterError: as `run_gateway`.
-    """
+    """Serve clients on the calling thread until `stop` is set."""
     asyncio.run(_serve(settings, stop, endpoint))
 
 
 async def _serve(settings: Settings, stop: threading.Event, endpoint: ServiceEndpoint) -> None:
     own, target = settings.gateway, settings.target_connection
     encryption = make_encryption(own, target.security)
-    protocol = Protocol.of_jar(clients_jar(own.kafka_clients, settings.broker.jars))
+    protocol = Protocol.of_jar(jars_folder(settings.broker.jars))
     brokers = [broker for _, broker in own.ports] or target.addresses
     advertised = await advertised_addresses(
         brokers, target.security, encryption.brokers, protocol, settings.kafka.timeout_seconds
@@ -76,13 +70,14 @@ async def _serve(settings: Settings, stop: threading.Event, endpoint: ServiceEnd
         subject_claim=own.oauth_subject_claim,
         max_request_bytes=own.max_request_bytes,
     )
-    decider = Decider(settings, ID_PREFIX)
-    decisions = PendingDecisions(decider.ask, settings.topics, context.stats)
-    loop = asyncio.get_running_loop()
-    decider.start(
-        lambda answer: loop.call_soon_threadsafe(decisions.answer, answer),
-        lambda request_id, reason: loop.call_soon_threadsafe(decisions.fail, request_id, reason),
+    decisions = Decisions(
+        RequestWriter(settings, linger_ms=_LINGER_MS),
+        AnswerReader(settings, only=_ID_PREFIX),
+        settings.topics,
+        _ID_PREFIX,
+        lambda _, seconds: context.stats.add_decision(seconds),
     )
+    decisions.start()
     _raise_file_limit(own.max_connections)
     try:
         with (
@@ -99,7 +94,7 @@ async def _serve(settings: Settings, stop: threading.Event, endpoint: ServiceEnd
             await GatewayServer(context, decisions, own, encryption).serve(listeners, stop)
         contact.cancel()
     finally:
-        decider.close()
+        decisions.close()
     _log.info("%s", context.stats)
 
 

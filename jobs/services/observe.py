@@ -9,14 +9,14 @@ from jobs.background import background
 from jobs.metrics.families import observer_families
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.loops import OBSERVER, LoopHealth, LoopMetrics
+from jobs.metrics.stats import FollowStats
 from jobs.observe.following import Follower
 from jobs.observe.tail import check_log
 from jobs.services.progress import log_progress
-from jobs.services.reopening import open_again, run_reopening
-from jobs.services.stopping import stop_signals
+from jobs.services.reopening import run_reopening
+from jobs.stopping import stop_signals
 from quota.errors import BadInput
 from quota.kafka.topics.preparation import prepare_topics
-from quota.observation.stats import FollowStats
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -26,14 +26,8 @@ def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool
     """Follow request logs until stopped; wait for a cluster that does not respond.
 
     Args:
-        settings: the settings of the deployment.
-        logs: the log files to follow.
         from_beginning: whether a log that was not followed before is read from its first line.
         once: stop at the current ends of the logs.
-
-    Raises:
-        BadInput: a log cannot be read, or users have their own topics.
-        ClusterError: the cluster does not respond at the start, or another observer of the group has taken over.
     """
     if settings.topics.user_topic_prefix:
         raise BadInput(
@@ -44,7 +38,7 @@ def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool
         check_log(log)  # before Kafka is contacted
     stats = FollowStats()
     # The loop runs only after the positions are read and written.
-    health = LoopHealth(stats, settings.health.stalled_seconds, waits_for=lambda: stats.waits_for)
+    health = LoopHealth(stats, waits_for=lambda: stats.waits_for)
     with stop_signals() as stop, ServiceEndpoint(settings.metrics, OBSERVER, once=once) as endpoint:
         prepare_topics(settings, [settings.topics.requests, settings.topics.positions])
         follower = Follower(settings, logs, stats, from_beginning=from_beginning)
@@ -56,9 +50,6 @@ def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool
             # A log without a position by then was empty at the start.
             again = partial(Follower, settings, logs, stats, from_beginning=True)
             run_reopening(
-                follower,
-                lambda opened: opened.run(stop, once=once),
-                lambda: open_again(again, stop, logged=True),
-                stats,
+                partial(follower.run, stop, once=once), lambda: partial(again().run, stop, once=once), stats, stop
             )
     _log.info("%s", stats)

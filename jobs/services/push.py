@@ -10,11 +10,11 @@ from jobs.background import background
 from jobs.metrics.families import push_families
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.loops import PUSH, LoopHealth, LoopMetrics
+from jobs.metrics.stats import PushStats
 from jobs.services.progress import log_progress
-from jobs.services.stopping import stop_signals
+from jobs.stopping import stop_signals
 from quota.errors import ClusterError
 from quota.kafka.brokers.client_quotas import ClusterQuotas
-from quota.kafka.brokers.stats import PushStats
 from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
 from quota.kafka.timing import Every, now_ms
 from quota.settings import Settings
@@ -35,6 +35,8 @@ class Repair(Enum):
 
 
 _TICK_SECONDS = 1.0
+_COMPARE_SECONDS = 30.0
+"""The time between comparisons of the cluster's quotas with the log [s]."""
 _MAX_LOGGED = 20
 """The largest number of changes that are logged individually."""
 
@@ -45,18 +47,11 @@ def run_push(settings: Settings, cluster: ClusterQuotas, first: Callable[[], Wan
     If a cluster stops responding, the service waits for it.
 
     Args:
-        settings: the settings of the deployment.
-        cluster: the cluster whose brokers enforce.
-        first: pushes the quotas of the log, and returns them.
         repair: the changes on the cluster that are reverted.
-
-    Raises:
-        ClusterError: a cluster does not respond at the start.
     """
     stats = PushStats()
     health = LoopHealth(
         stats,
-        settings.health.stalled_seconds,
         lambda: "" if stats.compared_at is not None else "it has not compared the cluster with the quota log yet",
         lambda: stats.waits_for,
     )
@@ -86,7 +81,7 @@ class QuotaPusher:
         self._log: QuotaLog | None = None
         self._compared_position = -1
         self._next_moment: float = 0
-        self._compare = Every(settings.push.compare_seconds)
+        self._compare = Every(_COMPARE_SECONDS)
         self._logged: frozenset[RateDifference] = frozenset()
         self._failure = ""
 

@@ -1,48 +1,38 @@
-"""Starts, monitors and runs the queries of a service."""
+"""Starts and runs the queries of a service."""
 
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.audit.query import start_audit
 from jobs.audit.upkeep.subprocess import stopping_upkeep
 from jobs.enforce.query import NAME, start_enforce
-from jobs.spark.failures import query_errors
+from jobs.metrics.query_observer import QueryObserver
 from jobs.spark.queries import run_until, stop_after_batch
-from jobs.storage.files import Files
 from jobs.storage.monitors import CheckpointMonitor, UserTopicsMonitor
-from quota.settings import Settings
+from jobs.storage.run import Run
 from schemas.buckets import STATE_VERSION
 
 _log = logging.getLogger(__name__)
 
 
-def start_queries(spark: SparkSession, settings: Settings, failures: Counter[str]) -> list[StreamingQuery]:
+def start_queries(run: Run, failures: Counter[str]) -> list[StreamingQuery]:
     """Start the enforcing query, and the audit if `enforce.with_audit` is set. `failures` counts failed upkeep."""
     # The audit starts first: it has more checks that may fail.
-    audits = [start_audit(spark, settings, failures=failures)] if settings.enforce.with_audit else []
-    return [start_enforce(spark, settings), *audits]
+    audits = [start_audit(run, failures=failures)] if run.settings.enforce.with_audit else []
+    return [start_enforce(run), *audits]
 
 
-def deployment_monitor(
-    spark: SparkSession, settings: Settings, queries: Sequence[StreamingQuery]
-) -> Callable[[], None]:
-    """Return a function to poll while these queries run, one of which is the enforcing query.
-
-    Raises:
-        QueryFailed: the storage root cannot be opened.
-    """
-    with query_errors(NAME):
-        files = Files(spark, settings)
-    (enforcing,) = [query for query in queries if query.name == NAME]
-    checkpoint = CheckpointMonitor(files, enforcing, STATE_VERSION)
-    user_topics = UserTopicsMonitor(files, settings)
+def observing(run: Run, observer: QueryObserver) -> Callable[[], None]:
+    """Return a function to poll once a second while observed queries run, one of which is the enforcing query."""
+    checkpoint = CheckpointMonitor(run.files, observer, NAME, STATE_VERSION)
+    user_topics = UserTopicsMonitor(run.files, run.settings)
 
     def poll() -> None:
+        observer.poll()
         checkpoint.poll()
         user_topics.poll()
 

@@ -4,85 +4,55 @@ import logging
 import math
 import threading
 from collections.abc import Callable
-from typing import Protocol, TypeVar
 
 from quota.errors import ClusterError
 from quota.kafka.positions import TakenOver
-from quota.kafka.timing import Deadline
-
-W = TypeVar("W")
+from quota.kafka.timing import Deadline, LoopStats
 
 _log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 1.0
 
 
-class ReopenedStats(Protocol):
-    """The counts of work that is resumed."""
-
-    reopened: int
-    """The number of times that it was resumed."""
-    waits_for: str
-    """The reason why it waits for a cluster; empty if it does not wait."""
-
-
-def run_reopening(opened: W, run: Callable[[W], None], reopen: Callable[[], W | None], stats: ReopenedStats) -> None:
-    """Run work to its end; resume it if a cluster stops responding.
+def run_reopening(
+    run: Callable[[], None],
+    reopen: Callable[[], Callable[[], None]],
+    stats: LoopStats,
+    stop: threading.Event,
+    seconds: float = math.inf,
+) -> None:
+    """Run work to its end; if a cluster stops responding, open the work again when it responds, as after a crash.
 
     Args:
-        opened: the opened work.
-        run: runs it.
-        reopen: opens it again, to resume as after a crash (`open_again`); returns None to stop.
-        stats: the counts, which are updated.
+        run: runs the opened work.
+        reopen: opens it again, and returns what runs it.
+        stop: ends the waiting for a cluster.
+        seconds: the longest time to wait for a cluster.
 
     Raises:
         TakenOver: another program has taken over the work.
-        ClusterError: it could not be resumed.
+        ClusterError: a cluster does not respond in time.
     """
-    work: W | None = opened
-    while work is not None and not _runs_to_end(run, work, stats):
-        stats.reopened += 1
-        work = reopen()
-        stats.waits_for = ""
-
-
-def open_again(
-    make: Callable[[], W], stop: threading.Event, seconds: float = math.inf, *, logged: bool = False
-) -> W | None:
-    """Return the result of `make` when the cluster responds again; None if `stop` is set first.
-
-    Args:
-        make: opens the work.
-        stop: ends the waiting.
-        seconds: the time limit.
-        logged: whether to log each failure.
-
-    Raises:
-        ClusterError: the cluster does not respond in time.
-    """
-    deadline = Deadline(seconds)
-    while not stop.wait(_RETRY_SECONDS):
+    while True:
         try:
-            return make()
+            run()
+        except TakenOver:
+            raise
         except ClusterError as error:
-            if deadline.has_passed:
-                raise
-            if logged:
-                _log_retry(error)
-    return None
-
-
-def _runs_to_end(run: Callable[[W], None], work: W, stats: ReopenedStats) -> bool:
-    try:
-        run(work)
-    except TakenOver:
-        raise
-    except ClusterError as error:
-        stats.waits_for = str(error)
-        _log_retry(error)
-        return False
-    return True
-
-
-def _log_retry(error: ClusterError) -> None:
-    _log.warning("%s: retrying", error)
+            stats.waits_for = str(error)
+            _log.warning("%s: retrying", error)
+        else:
+            return
+        stats.reopened += 1
+        deadline = Deadline(seconds)
+        while True:
+            if stop.wait(_RETRY_SECONDS):
+                return
+            try:
+                run = reopen()
+            except ClusterError:
+                if deadline.has_passed:
+                    raise
+            else:
+                break
+        stats.waits_for = ""

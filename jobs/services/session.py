@@ -7,18 +7,16 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-
 from jobs.audit.query import NAME as AUDIT
 from jobs.enforce.query import NAME as ENFORCE
 from jobs.spark.failures import query_errors
 from jobs.spark.queries import stop_all
 from jobs.spark.session import jvm_pid, kill_jvm, session
 from jobs.storage.deployment import TopicGone, claim_storage
-from jobs.storage.files import Files
 from jobs.storage.holder import Holder
 from jobs.storage.lease import Lease, hold_lease
 from jobs.storage.lease_view import check_free
+from jobs.storage.run import Run, run_on
 from jobs.storage.stored_files import QUICK, check_store, stored_files
 from quota.kafka.timing import Deadline
 from quota.kafka.topics.preparation import prepare_topics
@@ -30,12 +28,42 @@ _log = logging.getLogger(__name__)
 _RETRY_SECONDS = 0.2
 
 
+@contextmanager
+def deployment_session(
+    settings: Settings, name: str, log: Path | None = None, *, enforcing: bool = True, take_over: bool = False
+) -> Iterator[Run]:
+    """Provide a `session` for a deployment; its topics are prepared, and its storage root belongs to them.
+
+    What can be checked without a JVM is checked before one is started.
+
+    Args:
+        log: the file for the output of the JVM and the workers, standard error by default.
+        enforcing: whether the program reads requests; otherwise it needs no permission to describe their topics.
+
+    Raises:
+        LeaseError: another process runs the same queries on the root.
+    """
+    topics = settings.topics
+    needed = [topics.decisions, topics.dead_letters, topics.quotas, *([topics.requests] if enforcing else [])]
+    queries = [ENFORCE, *([AUDIT] if settings.enforce.with_audit else [])] if enforcing else [AUDIT]
+    settings.kafka.security.java()  # raises if Spark's own clients have no login
+    check_root(settings, queries)
+    topic_ids = prepare_topics(settings, needed)
+    with ExitStack() as stack:
+        spark = stack.enter_context(session(settings, name, log))
+        with query_errors(queries[0]):
+            run = stack.enter_context(run_on(spark, settings))
+        stack.enter_context(hold_leases(run, queries, take_over=take_over))
+        with query_errors(name):
+            _claim(run, topic_ids, needed, enforcing=enforcing)
+        yield run
+
+
 def check_root(settings: Settings, queries: Sequence[str]) -> None:
     """Check a storage root before Spark is started, as far as this is possible within a second.
 
     Raises:
         LeaseError: another process of this machine runs one of the queries there.
-        MutationQuotaError: the root cannot be reached; the message contains the reason and advice.
     """
     check_store(settings)
     if settings.storage.is_s3 or "://" not in settings.storage.root:  # only Hadoop may support other schemes
@@ -44,71 +72,33 @@ def check_root(settings: Settings, queries: Sequence[str]) -> None:
 
 
 @contextmanager
-def hold_leases(
-    spark: SparkSession, settings: Settings, queries: Sequence[str], *, take_over: bool = False
-) -> Iterator[None]:
+def hold_leases(run: Run, queries: Sequence[str], *, take_over: bool = False) -> Iterator[None]:
     """Hold the leases of queries inside the block, so that other processes cannot run them; stop them at its end.
 
+    The JVM is killed if another process acquires one of the leases.
+
     Args:
-        spark: the session that runs them; its JVM is killed if another process acquires one of the leases.
-        settings: the settings of the deployment.
-        queries: the names of the queries.
         take_over: whether the operator knows that the process on another machine that ran them has ended.
 
     Raises:
         LeaseError: another process runs one of them, or has started one inside the block.
-        QueryFailed: the storage root cannot be read or written.
     """
-    with query_errors(queries[0]):
-        files, me = Files(spark, settings), Holder.here(jvm_pid(spark))
-    on_loss, finish = partial(kill_jvm, spark, me.jvm.pid), partial(stop_all, spark)
+    me = Holder.here(jvm_pid(run.spark))
+    on_loss, finish = partial(kill_jvm, run.spark, me.jvm.pid), partial(stop_all, run.spark)
     with ExitStack() as leases:
         for query in queries:
-            lease = Lease(files, query, settings.storage.lease_seconds, me)
+            lease = Lease(run.files, query, run.settings.storage.lease_seconds, me)
             with query_errors(query):
                 leases.enter_context(hold_lease(lease, on_loss, finish, take_over=take_over))
         yield
 
 
-@contextmanager
-def deployment_session(
-    settings: Settings, name: str, log: Path | None = None, *, enforcing: bool = True, take_over: bool = False
-) -> Iterator[SparkSession]:
-    """Provide a `session` for a deployment; its topics are prepared, and its storage root belongs to them.
-
-    Args:
-        settings: the settings of the deployment.
-        name: the program's name.
-        log: the file for the output of the JVM and the workers, standard error by default.
-        enforcing: whether the program reads requests; otherwise it needs no permission to describe their topics.
-        take_over: as for `hold_leases`.
-
-    Raises:
-        BadInput: the settings contain no login for Spark's Kafka clients.
-        ClusterError: the cluster does not respond, or its topics do not have the configs that the jobs need.
-        LeaseError: another process runs the same queries on the root.
-        MutationQuotaError: the storage root belongs to other topics, or a query failed inside the block.
-    """
-    topics = settings.topics
-    needed = [topics.decisions, topics.dead_letters, topics.quotas, *([topics.requests] if enforcing else [])]
-    queries = [ENFORCE, *([AUDIT] if settings.enforce.with_audit else [])] if enforcing else [AUDIT]
-    settings.kafka.security.java()  # raises if Spark's own clients have no login
-    check_root(settings, queries)
-    topic_ids = prepare_topics(settings, needed)
-    with session(settings, name, log) as spark, hold_leases(spark, settings, queries, take_over=take_over):
-        with query_errors(name):
-            _claim(Files(spark, settings), settings, topic_ids, needed, enforcing=enforcing)
-        yield spark
-
-
-def _claim(
-    files: Files, settings: Settings, topic_ids: Mapping[str, str], needed: Sequence[str], *, enforcing: bool
-) -> None:
+def _claim(run: Run, topic_ids: Mapping[str, str], needed: Sequence[str], *, enforcing: bool) -> None:
     """Claim the storage root; retry while a topic is missing, which a broker that has just started may not know yet."""
-    deadline = Deadline(settings.kafka.timeout_seconds)
+    settings, deadline = run.settings, Deadline(run.settings.kafka.timeout_seconds)
     while True:
         try:
-            claim_storage(files, settings, topic_ids, all_there=enforcing)
+            claim_storage(run.files, settings, topic_ids, all_there=enforcing)
         except TopicGone:
             if deadline.has_passed:
                 raise

@@ -14,7 +14,7 @@ def in_bucket_order(rows: DataFrame, *bucket: str) -> DataFrame:
     """Return rows partitioned by bucket, in the order of each bucket.
 
     Args:
-        rows: rows with a `timestamp` and the fields of `schemas.source.SOURCE`.
+        rows: rows with a `timestamp` and the fields of `schemas.kafka.SOURCE`.
         bucket: the columns that identify a bucket.
     """
     partitions = _PARTITIONS_PER_CORE * rows.sparkSession.sparkContext.defaultParallelism
@@ -28,7 +28,7 @@ def in_bucket_order(rows: DataFrame, *bucket: str) -> DataFrame:
 def _newest_so_far(bucket: Sequence[str]) -> Column:
     """Return the sort key of a bucket's rows: the newest timestamp of their topic partition so far.
 
-    Within a partition the offset decides, even if a clock stepped back (`quota.admission.order.in_order`).
+    Within a partition the offset decides, even if a clock stepped back (`quota.admission.decide.in_order`).
     """
     return F.max("timestamp").over(Window.partitionBy(*bucket, "topic", "partition").orderBy("offset"))
 

@@ -21,13 +21,7 @@ class QueryFailed(MutationQuotaError):
     """A query has failed; the message is its reason in one line."""
 
     def __init__(self, name: str, text: str, batch: int | None = None) -> None:
-        """Extract the reason from Spark's error text.
-
-        Args:
-            name: the query's name.
-            text: the error text and stack trace from Spark.
-            batch: the number of the batch in which the query failed, if it is known.
-        """
+        """Extract the reason from Spark's error text."""
         super().__init__(f"{name} failed: {reason_in(text)}")
         self.name = self.query = name
         self.batch = batch
@@ -37,11 +31,7 @@ class QueryFailed(MutationQuotaError):
 
 @contextmanager
 def query_errors(name: str) -> Iterator[None]:
-    """Convert Spark's errors inside the block into failures of the named query.
-
-    Raises:
-        QueryFailed: Spark raised an error.
-    """
+    """Convert Spark's errors inside the block into failures of the named query."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:

@@ -17,39 +17,15 @@ def conf_file(name: str) -> Path:
 
 
 def java_program() -> Path:
-    """Return Java's launcher.
-
-    Raises:
-        BadInput: Java is not installed.
-    """
+    """Return Java's launcher."""
     home, found = os.environ.get("JAVA_HOME"), shutil.which("java")
     if not (home or found):
         raise BadInput("no java found; install a JDK 17 or newer")
     return Path(home, "bin", "java") if home else Path(str(found))
 
 
-def clients_jar(own: str, broker_jars: str) -> Path:
-    """Return the jar of Kafka's clients that defines the protocol, or the folder that contains it.
-
-    Args:
-        own: the setting `gateway.kafka_clients`; empty for the broker's.
-        broker_jars: the setting `broker.jars`.
-
-    Raises:
-        BadInput: that folder contains no jars.
-    """
-    return Path(own) if own else jars_folder(broker_jars)
-
-
 def spark_jars(folder: str) -> list[Path]:
-    """Return the jars of Spark's Kafka connector, in class path order.
-
-    Args:
-        folder: the setting `spark.jars`.
-
-    Raises:
-        BadInput: the folder contains no jars.
-    """
+    """Return the jars of Spark's Kafka connector, in class path order."""
     return sorted(jars_folder(folder, "spark.jars").glob("*.jar"))
 
 
@@ -59,10 +35,6 @@ def jars_folder(folder: str, setting: str = "broker.jars") -> Path:
     Args:
         folder: the value of the setting. A relative path is relative to the checkout, or to the current folder if the
             package is installed without a checkout.
-        setting: its name, for the error message.
-
-    Raises:
-        BadInput: the folder contains no jars.
     """
     root = _ROOT if (_ROOT / "pyproject.toml").exists() else Path.cwd()
     path = root / folder

@@ -1,13 +1,14 @@
 """Kafka topics as streams of `schemas.kafka.RECORD`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from quota.admission.identity import pattern_of
-from quota.kafka.topics.record_sizes import max_record_bytes
+from quota.kafka.topics.specs import max_record_bytes
 from quota.settings import Settings
+from quota.settings.security.properties import check_not_owned
 from schemas.kafka import RECORD
 
 _FETCH_WAIT_MS = 10
@@ -31,9 +32,18 @@ _LOG_APPEND_TIME = 1
 """Kafka's number for `LogAppendTime`: the broker set the record's timestamp."""
 
 
-def kafka_options(settings: Settings) -> dict[str, str]:
-    """Return the options with which Spark's Kafka clients connect to the cluster."""
-    return {f"kafka.{name}": value for name, value in settings.kafka.connection.java().items()}
+def kafka_options(settings: Settings, own: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return options of Spark's Kafka clients: those that connect them to the cluster, and a query's `own`.
+
+    Raises:
+        BadInput: the settings have a property of Kafka's client that is among the query's own.
+    """
+    own, connection = own or {}, settings.kafka.connection
+    check_not_owned(
+        connection.security.more_java,
+        ("bootstrap.servers", *(name.removeprefix("kafka.") for name in own if name.startswith("kafka."))),
+    )
+    return {f"kafka.{name}": value for name, value in connection.java().items()} | dict(own)
 
 
 def read_requests(spark: SparkSession, settings: Settings) -> DataFrame:
@@ -45,12 +55,10 @@ def read_requests(spark: SparkSession, settings: Settings) -> DataFrame:
         else {"subscribePattern": pattern_of(user_topic_prefix)}
     )
     bounds = request_bounds(enforce.max_requests_per_batch, max_record_bytes(settings))
-    return read_records(spark, settings, subscription | bounds, fail_on_data_loss=enforce.fail_on_data_loss)
+    return read_records(spark, settings, subscription | bounds)
 
 
-def read_topics(
-    spark: SparkSession, settings: Settings, topics: Iterable[str], max_records: int, *, fail_on_data_loss: bool
-) -> DataFrame:
+def read_topics(spark: SparkSession, settings: Settings, topics: Iterable[str], max_records: int) -> DataFrame:
     """Stream topics of the jobs' own records from the beginning.
 
     Args:
@@ -58,15 +66,13 @@ def read_topics(
         settings: the settings of the deployment.
         topics: the topics' names.
         max_records: the maximum number of records in a batch.
-        fail_on_data_loss: whether the query fails if records were removed before they were read; otherwise it continues
-            after them.
     """
     options = {
         "subscribe": ",".join(topics),
         "maxOffsetsPerTrigger": str(max_records),
         "kafka.max.partition.fetch.bytes": str(_OWN_FETCHED_BYTES),
     }
-    return read_records(spark, settings, options, fail_on_data_loss=fail_on_data_loss)
+    return read_records(spark, settings, options)
 
 
 def request_bounds(max_requests: int, largest_bytes: int) -> dict[str, str]:
@@ -80,17 +86,13 @@ def request_bounds(max_requests: int, largest_bytes: int) -> dict[str, str]:
     return {"maxOffsetsPerTrigger": str(max_requests), "kafka.max.poll.records": str(polled)}
 
 
-def read_records(
-    spark: SparkSession, settings: Settings, options: dict[str, str], *, fail_on_data_loss: bool
-) -> DataFrame:
+def read_records(spark: SparkSession, settings: Settings, options: dict[str, str]) -> DataFrame:
     """Stream records from the beginning.
 
     Args:
         spark: the session.
         settings: the settings of the deployment.
         options: options of Spark's Kafka source that select the topics and bound a batch.
-        fail_on_data_loss: whether the query fails if records were removed before they were read; otherwise it continues
-            after them.
 
     Returns:
         Rows of `schemas.kafka.RECORD`. `timestamp` is null if neither the broker nor the jobs have set it.
@@ -100,14 +102,15 @@ def read_records(
         topics.decisions,
         topics.dead_letters,  # only the jobs write there
     )
+    own = {
+        "kafka.isolation.level": "read_committed",
+        "kafka.fetch.max.wait.ms": str(_FETCH_WAIT_MS),
+        "startingOffsets": "earliest",
+        "failOnDataLoss": str(settings.spark.fail_on_data_loss).lower(),
+    }
     return (
         spark.readStream.format("kafka")
-        .options(**kafka_options(settings))
-        .option("kafka.isolation.level", "read_committed")
-        .option("kafka.fetch.max.wait.ms", _FETCH_WAIT_MS)
-        .options(**options)
-        .option("startingOffsets", "earliest")
-        .option("failOnDataLoss", str(fail_on_data_loss).lower())
+        .options(**kafka_options(settings, own | options))
         .load()
         .withColumn("timestamp", F.when(trusted, F.unix_millis("timestamp")))
         .select(*RECORD.names)

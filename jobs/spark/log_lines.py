@@ -46,12 +46,7 @@ class JsonFormatter(logging.Formatter):
     """
 
     def __init__(self, service: str, context: Context = dict) -> None:
-        """Create a formatter.
-
-        Args:
-            service: the name of the service.
-            context: returns the query and the batch of a record, if they are known.
-        """
+        """Create a formatter."""
         super().__init__()
         self._service = service
         self._context = context
@@ -80,7 +75,6 @@ def log_as_json(service: str, context: Context = _batch.get) -> None:
     This includes Python's warnings, exceptions that end a thread, and lines that libraries print to standard error.
 
     Args:
-        service: the name of the service.
         context: as for `JsonFormatter`; by default it knows what `batch_in_log` has added.
     """
     stream = sys.stderr.stream if isinstance(sys.stderr, _LoggedLines) else sys.stderr
@@ -119,7 +113,7 @@ class _LoggedLines(io.TextIOBase):
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
-        self._begun = ""
+        self._threads = threading.local()  # parts of a line that two threads print at a time are not mixed
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -132,10 +126,15 @@ class _LoggedLines(io.TextIOBase):
         return self.stream.fileno()
 
     def write(self, text: str) -> int:
-        *lines, self._begun = (self._begun + text).split("\n")
+        *lines, self._threads.begun = (self._begun + text).split("\n")
         for line in filter(str.strip, lines):
             logging.getLogger("stderr").warning("%s", line)
         return len(text)
+
+    @property
+    def _begun(self) -> str:
+        """The unfinished line of the current thread."""
+        return getattr(self._threads, "begun", "")
 
     def flush(self) -> None:
         if self._begun:  # for example a question, which would not be seen before its answer

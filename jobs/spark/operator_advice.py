@@ -40,12 +40,12 @@ _UNREADABLE = f"{{root}}/checkpoints could not be read; restore access to it, {_
 _ADVICE = {
     NO_SPACE: (f"no space is left in {{root}} or in Spark's working folder (spark.local.dir); free some, {_AGAIN}"),
     "cannot read the quotas in|no records of .* arrived for": (
-        "requests cannot be decided without the quotas (waited for enforce.quota_timeout_seconds); "
+        "requests cannot be decided without the quotas (waited for a minute); "
         f"make all brokers of the quota topic available, {_AGAIN}"
     ),
     "data may have been lost|data may have been missed|OffsetOutOfRangeException": (
         "records were removed before they were read; to continue after them, start it again with "
-        "--set {query}.fail_on_data_loss=false"
+        "--set spark.fail_on_data_loss=false"
     ),
     "CONCURRENT_STREAM_LOG_UPDATE|Concurrent transaction failed": (
         "another {query} is running on {root}; stop it first, or set a separate storage.root"
@@ -82,11 +82,7 @@ _DAMAGED_ADVICE = {
 
 @contextmanager
 def with_operator_advice(settings: Settings) -> Iterator[None]:
-    """Add advice to the error of a query that fails inside the block for a reason that an operator can fix.
-
-    Raises:
-        MutationQuotaError: a query failed; the message is one line with the query, the reason and the advice.
-    """
+    """Add advice to the error of a query that fails inside the block for a reason that an operator can fix."""
     try:
         yield
     except QueryFailed as failure:

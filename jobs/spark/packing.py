@@ -32,12 +32,8 @@ def pack(wheel: Path, archive: Path, interpreter: Path) -> None:
     """Write the archive.
 
     Args:
-        wheel: the project's wheel.
         archive: the .tar.gz to write; Spark loses links and permissions when it unpacks other formats.
         interpreter: the path of Python on the nodes, of the same version as this one.
-
-    Raises:
-        BadInput: the wheel is invalid, or a required distribution is not installed here.
     """
     version = ".".join(map(str, sys.version_info[:2]))
     packages = Path(f"lib/python{version}/site-packages")

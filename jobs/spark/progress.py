@@ -26,16 +26,6 @@ def command_session(
     """Provide a session as `session` does, for a command that prints a result: standard error shows the start.
 
     Nothing is shown if standard error is not a terminal.
-
-    Args:
-        settings: as for `session`.
-        name: as for `session`.
-        log: as for `session`.
-        delta: as for `session`.
-
-    Raises:
-        BadInput: there is no JVM, or there are no jars.
-        MutationQuotaError: a query failed inside the block.
     """
     with ExitStack() as stack:
         with Console(stderr=True).status("starting Spark"):

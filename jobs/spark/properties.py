@@ -69,13 +69,7 @@ def spark_properties(
     """Return all properties of a Spark that the jobs start themselves.
 
     Args:
-        settings: the settings of the deployment.
-        delta: whether Spark reads or writes Delta tables.
         java_options: the JVM's options, in addition to those of the settings.
-        service: the name of the service in its log.
-
-    Raises:
-        BadInput: the jars are missing, or those for the storage root.
     """
     spark = settings.spark
     started = {
@@ -110,13 +104,7 @@ def submitted_properties(
     Properties of spark-submit override `[spark]` and `[spark.conf]`, but not properties from other sections.
 
     Args:
-        settings: the settings of the deployment.
         given: the properties of spark-submit, from its files and options.
-        delta: whether Spark reads or writes Delta tables.
-        service: the name of the service in its log.
-
-    Raises:
-        BadInput: the storage root is relative to a folder that is removed with the driver.
     """
     root = settings.storage.root
     if given.get(_DEPLOY_MODE) == "cluster" and "://" not in root and not Path(root).is_absolute():

@@ -13,9 +13,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.background import background
 from jobs.spark.failures import QueryFailed
-from quota.kafka.timing import Deadline
+from quota.kafka.timing import Deadline, Every
 
-_POLL_SECONDS = 0.2
+_CHECK_SECONDS = 0.2
+_POLL_SECONDS = 1.0
 _BATCH_SECONDS = 30.0
 
 
@@ -23,7 +24,6 @@ def trigger(seconds: float, *, once: bool) -> dict[str, Any]:
     """Return the arguments of `DataStreamWriter.trigger`.
 
     Args:
-        seconds: the interval between two batches.
         once: process the available records, then end; `seconds` is ignored.
     """
     return {"availableNow": True} if once else {"processingTime": f"{round(seconds * 1000)} milliseconds"}
@@ -32,33 +32,25 @@ def trigger(seconds: float, *, once: bool) -> dict[str, Any]:
 def run_until(
     stop: threading.Event, queries: Sequence[StreamingQuery], poll: Callable[[], None] = lambda: None
 ) -> None:
-    """Wait until all queries have ended or `stop` is set, then stop those that still run, between two batches.
+    """Wait until a query ends or `stop` is set, then stop those that still run, between two batches.
 
     Args:
-        stop: ends the wait.
-        queries: the running queries.
-        poll: called several times a second, and once after the queries have ended; an exception ends the wait.
-
-    Raises:
-        QueryFailed: a query failed.
+        poll: called once a second, and once after the queries have ended; an exception ends the wait.
     """
+    poll_now = Every(_POLL_SECONDS)
     try:
-        while not stop.is_set() and any(query.isActive for query in queries):
-            check_queries(queries)
-            poll()
-            stop.wait(_POLL_SECONDS)
+        while not stop.is_set() and all(query.isActive for query in queries):
+            if poll_now.is_due():
+                poll()
+            stop.wait(_CHECK_SECONDS)
     finally:
         stop_after_batch(queries)
-        poll()
+    poll()
     check_queries(queries)
 
 
 def check_queries(queries: Sequence[StreamingQuery]) -> None:
-    """Raise the failure of the first query that has failed.
-
-    Raises:
-        QueryFailed: a query failed.
-    """
+    """Raise the failure of the first query that has failed."""
     for query in queries:
         failure = query.exception()
         if failure is not None:
@@ -71,9 +63,11 @@ def _failed_batch(query: StreamingQuery) -> int | None:
 
     The progress of a query does not have it: it describes batches that were finished.
     """
-    execution = query._jsq.streamingQuery()  # noqa: SLF001 PySpark has no other way to it
-    batch: int = execution.getLatestExecutionContext().batchId()
-    return batch if batch >= 0 else None
+    with suppress(Py4JError, OSError):  # the failure itself matters more
+        execution = query._jsq.streamingQuery()  # noqa: SLF001 PySpark has no other way to it
+        batch: int = execution.getLatestExecutionContext().batchId()
+        return batch if batch >= 0 else None
+    return None
 
 
 def stop_after_batch(queries: Sequence[StreamingQuery]) -> None:

@@ -28,9 +28,6 @@ def prepare_worker(stage: str) -> None:  # noqa: ARG001 the key of the cache
     The memory is limited, and callbacks are closed when the worker exits. The stage's modules are frozen, because
     PySpark's daemon collects garbage after every task: traversing pandas and pyarrow each time took three quarters of
     the workers' time.
-
-    Args:
-        stage: the module of the stage; a worker runs several stages, and each imports its own modules.
     """
     if MEMORY_VARIABLE not in os.environ:
         return

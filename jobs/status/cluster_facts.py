@@ -9,8 +9,9 @@ from quota.kafka.clients import client_config, cluster_errors
 from quota.kafka.positions import read_positions
 from quota.kafka.reading import EndOffsets, Partition
 from quota.kafka.timing import now_ms
-from quota.kafka.topics.layouts import ClusterLayout, LayoutReader, TopicConfig
+from quota.kafka.topics.layouts import ClusterLayout
 from quota.kafka.topics.specs import user_topic_names
+from quota.kafka.topics.topic_admin import TopicAdmin, TopicConfig
 from quota.settings import Settings
 
 OVERDUE_MS = 60_000
@@ -44,8 +45,8 @@ class ClusterFacts:
 def read_cluster_facts(settings: Settings) -> ClusterFacts:
     """Read the facts about the deployment from the cluster."""
     connection, timeout = settings.kafka.connection, settings.kafka.timeout_seconds
-    reader = LayoutReader(connection, timeout)
-    layout = reader.cluster()
+    reader = TopicAdmin(connection, timeout)
+    layout = reader.layout()
     names = [name for name in deployment_topics(settings, layout.topics) if name in layout.topics]
     errors: list[str] = []
     configs, refused = reader.configs(names)

@@ -1,7 +1,6 @@
 """Reads from metrics endpoints which jobs run."""
 
 import json
-from http import HTTPStatus
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
@@ -26,8 +25,7 @@ def read_endpoint(address: str) -> EndpointStatus:
     url = f"http://{_ALL_ADDRESSES.get(host, host)}:{port}"
     try:
         probed = _probe(url)
-        jobs = _read_jobs(url, otherwise=probed["service"])
-        return EndpointStatus(address, ready=probed["ok"], jobs=jobs, reason=probed["reason"])
+        return EndpointStatus(address, ready=probed["ok"], jobs=_read_jobs(url), reason=probed["reason"])
     except (OSError, HTTPException, ValueError, KeyError) as error:
         cause = getattr(error, "reason", None) or error
         return EndpointStatus(address, error=getattr(cause, "strerror", None) or str(cause))  # without [Errno -2]
@@ -43,15 +41,9 @@ def _probe(url: str) -> dict[str, Any]:
             return json.load(error)  # type: ignore[no-any-return]
 
 
-def _read_jobs(url: str, otherwise: str) -> list[str]:
-    """Return the names of the jobs in the metrics; `otherwise` if the service does not serve metrics."""
-    try:
-        with _open(f"{url}/metrics", timeout=_TIMEOUT_SECONDS) as answer:
-            text = answer.read().decode()
-    except HTTPError as error:
-        with error:
-            if error.code != HTTPStatus.NOT_FOUND:
-                raise
-            return [otherwise]
+def _read_jobs(url: str) -> list[str]:
+    """Return the names of the jobs in the metrics."""
+    with _open(f"{url}/metrics", timeout=_TIMEOUT_SECONDS) as answer:
+        text = answer.read().decode()
     families = text_string_to_metric_families(text)
     return sorted({sample.labels["query"] for each in families if each.name == STARTED for sample in each.samples})

@@ -49,7 +49,7 @@ def query_problems(settings: Settings, rows: Sequence[QueryStatus], storage: Sto
             were, them = ("was removed from its", "it") if lost == 1 else ("were removed from their", "them")
             yield (
                 f"{row.name}: {plural(lost, 'record')} {were} topic before it read {them}: see "
-                f"{row.name}.fail_on_data_loss in docs/reference/errors.md"
+                "spark.fail_on_data_loss in docs/reference/errors.md"
             )
         if row.overdue:
             what = "decision" if row.name == APPLIER else "record"

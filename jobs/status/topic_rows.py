@@ -8,9 +8,8 @@ from jobs.storage.deployment import Deployment
 from quota.admission.identity import user_of
 from quota.kafka.topics.checks import faults
 from quota.kafka.topics.durability import weaknesses
-from quota.kafka.topics.layouts import TopicConfig
 from quota.kafka.topics.specs import TopicSpec, requests_spec, topic_specs
-from quota.kafka.topics.topic_admin import DescribedTopic
+from quota.kafka.topics.topic_admin import DescribedTopic, TopicConfig
 from quota.settings import Settings
 from schemas.documents.status import ConfigDifference, TopicStatus
 

@@ -8,8 +8,7 @@ from typing import Any, Self
 
 from confluent_kafka import TopicPartition
 
-from jobs.storage.files import Files
-from jobs.storage.stored_files import ReadableFiles, numbered
+from jobs.storage.stored_files import Files, ReadableFiles, numbered
 from quota.errors import MutationQuotaError
 from quota.kafka.timing import now_ms
 from quota.settings.storage import query_folder
@@ -111,11 +110,7 @@ class Checkpoint:
 
 
 def current_folder(files: ReadableFiles, query: str) -> str:
-    """Return the folder of a query's checkpoints, one for each version, relative to the storage root.
-
-    Raises:
-        MutationQuotaError: the file that names it is damaged or missing.
-    """
+    """Return the folder of a query's checkpoints, one for each version, relative to the storage root."""
     text = files.read(_pointer(query))
     if text is None:
         others = [name for name in files.names(_CHECKPOINTS) if re.fullmatch(rf"{re.escape(query)}-\d+", name)]

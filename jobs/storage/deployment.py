@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Self
 
-from jobs.storage.files import Files
-from jobs.storage.stored_files import ReadableFiles
+from jobs.storage.stored_files import Files, ReadableFiles
 from quota.admission.identity import user_of
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
@@ -30,11 +29,7 @@ class Deployment:
 
     @classmethod
     def read(cls, files: ReadableFiles) -> Self:
-        """Read the file; return an empty deployment if it does not exist.
-
-        Raises:
-            MutationQuotaError: the file is damaged.
-        """
+        """Read the file; return an empty deployment if it does not exist."""
         text = files.read(DEPLOYMENT_FILE)
         if text is None:
             return cls()
@@ -49,19 +44,14 @@ class Deployment:
 
     def write(self, files: Files) -> None:
         """Replace the file."""
-        files.write(DEPLOYMENT_FILE, json.dumps(asdict(self)))
+        files.write(DEPLOYMENT_FILE, self.json())
+
+    def json(self) -> str:
+        """Return the content of the file."""
+        return json.dumps(asdict(self))
 
     def with_topics(self, found: Mapping[str, str], settings: Settings) -> Self:
-        """Return the deployment with more topics.
-
-        Args:
-            found: the id of each topic.
-            settings: the names of the topics.
-
-        Raises:
-            MutationQuotaError: the id of a topic has changed, or the root was used with a different
-                `topics.identity`.
-        """
+        """Return the deployment with more topics."""
         root = settings.storage.root
         for name, topic_id in found.items():
             if self.topics.get(name, topic_id) != topic_id:
@@ -79,13 +69,8 @@ class Deployment:
 
         Topics of `topics.retired_users` that no longer exist are retired.
 
-        Args:
-            found: the id of each topic.
-            settings: the settings of the deployment.
-
         Raises:
             TopicGone: a user's topic is missing and not retired.
-            MutationQuotaError: as for `with_topics`.
         """
         topics = settings.topics
         to_retire = {topics.requests_of(user) for user in topics.retired_users if topics.user_topic_prefix}
@@ -109,18 +94,20 @@ def claim_storage(files: Files, settings: Settings, topic_ids: Mapping[str, str]
     With the offsets of a deleted topic of the same name, requests would be skipped and decisions mistaken for copies.
 
     Args:
-        files: the files of the storage root.
-        settings: the settings of the deployment.
-        topic_ids: the id of each topic.
         all_there: whether `topic_ids` is complete, so that a missing user's topic no longer exists.
 
     Raises:
         TopicGone: a user's topic no longer exists.
-        MutationQuotaError: the id of a topic has changed.
     """
+
+    def claim(known: Deployment) -> Deployment:
+        return (known.with_all_topics if all_there else known.with_topics)(topic_ids, settings)
+
+    # Of two programs that start on a new root at the same time, one creates the file, and the other one adds to it.
+    if files.read(DEPLOYMENT_FILE) is None and files.create(DEPLOYMENT_FILE, claim(Deployment()).json()):
+        return
     known = Deployment.read(files)
-    claimed = (known.with_all_topics if all_there else known.with_topics)(topic_ids, settings)
-    if claimed != known:
+    if (claimed := claim(known)) != known:
         claimed.write(files)
 
 

@@ -1,12 +1,12 @@
-"""Files in a storage root, on any file system that Hadoop supports."""
+"""Files of a storage root that queries use: on a disk without Hadoop, and by Hadoop anywhere else."""
 
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
-from jobs.storage.whole_file import write_whole
+from jobs.storage.stored_files import Files, LocalFiles
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 
@@ -17,27 +17,37 @@ _EXISTS = (".FileAlreadyExistsException", ".RemoteFileChangedException")
 _MISSING = ".FileNotFoundException"
 
 
-class Files:
-    """The files of a deployment; paths are relative to its storage root."""
+def open_files(spark: SparkSession, settings: Settings) -> Files:
+    """Connect to the file system of a storage root; nothing is read yet.
 
-    def __init__(self, spark: SparkSession, settings: Settings) -> None:
-        """Connect to the file system of the root; nothing is read yet.
+    A folder is used without Hadoop, whose local file systems check before they write, or do not replace files.
+    """
+    jvm: Any = spark._jvm  # noqa: SLF001 PySpark has no other way to Hadoop
+    # With the properties of Spark, one of which determines how checkpoints are written.
+    conf = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001
+    url = settings.storage.url
+    if "://" in url:
+        return HadoopFiles(jvm, conf, url, is_s3=settings.storage.is_s3)
+    default = jvm.org.apache.hadoop.fs.FileSystem.getDefaultUri(conf).toString()
+    if not default.startswith("file:"):
+        raise MutationQuotaError(
+            f"storage.root={url} is a folder, but Hadoop's default file system here is {default}; set "
+            '"fs.defaultFS" = "file:///" in storage.options if the driver and all executors share this folder, or '
+            "set storage.root to a URL"
+        )
+    return LocalFiles(url)
 
-        Raises:
-            MutationQuotaError: the root is a folder, and Hadoop would use a different file system for it.
-        """
-        self.root = settings.storage.url
-        self._is_s3 = settings.storage.is_s3
-        jvm: Any = spark._jvm  # noqa: SLF001 PySpark has no other way to Hadoop
+
+class HadoopFiles:
+    """The files of a storage root that is a URL, on any file system that Hadoop supports."""
+
+    def __init__(self, jvm: Any, conf: Any, root: str, *, is_s3: bool) -> None:  # noqa: ANN401 Java objects
+        self.root = root
+        self._is_s3 = is_s3
         self._jvm = jvm
-        # With the properties of Spark, one of which determines how checkpoints are written.
-        self._conf = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001
-        if "://" not in self.root:
-            _check_local(self.root, jvm.org.apache.hadoop.fs.FileSystem.getDefaultUri(self._conf).toString())
-        self._files = jvm.org.apache.hadoop.fs.FileSystem.newInstance(
-            self._path("").toUri(), self._conf
-        )  # not the instance that Spark shares
-        self._files.setVerifyChecksum(False)  # an operator may have corrected a file by hand
+        self._conf = conf
+        # Not the instance that Spark shares, so that it can be closed.
+        self._files = jvm.org.apache.hadoop.fs.FileSystem.newInstance(self._path("").toUri(), conf)
 
     def read(self, path: str) -> str | None:
         """Return the text of a file; None if it does not exist."""
@@ -52,13 +62,20 @@ class Files:
         finally:
             stream.close()
 
+    def names(self, folder: str) -> list[str]:
+        """Return the sorted names in a folder; empty if it does not exist."""
+        try:
+            found = self._files.listStatus(self._path(folder))
+        except Py4JJavaError as error:
+            if _class_of(error).endswith(_MISSING):
+                return []
+            raise
+        return sorted(status.getPath().getName() for status in found)
+
     def write(self, path: str, text: str) -> None:
         """Write or replace a file atomically."""
         if self._is_s3:
             _write(self._s3_file(path).build(), text)
-            return
-        if "://" not in self.root:  # on a cluster, Hive's local file system silently does not replace files
-            _write_local(Path(self.root, path), text)
             return
         streaming = self._jvm.org.apache.spark.sql.execution.streaming
         manager = streaming.checkpointing.CheckpointFileManager.create(self._path(""), self._conf)
@@ -71,13 +88,7 @@ class Files:
             raise
 
     def create(self, path: str, text: str) -> bool:
-        """Create a file; of several concurrent attempts one succeeds.
-
-        Returns:
-            Whether it was created; false if it exists.
-        """
-        if "://" not in self.root:  # Hadoop's local file system checks first, and then writes
-            return _create_local(Path(self.root, path), text)
+        """Create a file, and return whether it did not exist; of several concurrent attempts one succeeds."""
         try:
             if self._is_s3:
                 _write(self._s3_file(path).must(_CONDITIONAL, True).build(), text)
@@ -89,19 +100,14 @@ class Files:
             raise
         return True
 
-    def names(self, folder: str) -> list[str]:
-        """Return the sorted names in a folder; empty if it does not exist."""
-        try:
-            found = self._files.listStatus(self._path(folder))
-        except Py4JJavaError as error:
-            if _class_of(error).endswith(_MISSING):
-                return []
-            raise
-        return sorted(status.getPath().getName() for status in found)
-
     def remove(self, path: str) -> None:
         """Remove a file, or a folder and its content, if it exists."""
         self._files.delete(self._path(path), True)
+
+    def close(self) -> None:
+        """Close the connection, unless the JVM has exited."""
+        with suppress(Py4JError, OSError):
+            self._files.close()
 
     def _s3_file(self, path: str) -> Any:  # noqa: ANN401 a Java object
         """Return the builder of a file that is written atomically, with one request."""
@@ -111,43 +117,9 @@ class Files:
         return self._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{path}" if path else self.root)
 
 
-def _check_local(folder: str, default: str) -> None:
-    """Check that Hadoop uses a folder of this machine, because leases and tables are written without Hadoop.
-
-    Args:
-        folder: an absolute path.
-        default: the URL of Hadoop's default file system.
-    """
-    if not default.startswith("file:"):
-        raise MutationQuotaError(
-            f"storage.root={folder} is a folder, but Hadoop's default file system here is {default}; set "
-            '"fs.defaultFS" = "file:///" in storage.options if the driver and all executors share this folder, or '
-            "set storage.root to a URL"
-        )
-
-
 def _write(stream: Any, text: str) -> None:  # noqa: ANN401 a Java object
     stream.write(text.encode())
     stream.close()
-
-
-def _write_local(file: Path, text: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # Hadoop's checksum of the previous text
-    write_whole(file, text)
-
-
-def _create_local(file: Path, text: str) -> bool:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with file.open("x", encoding="utf-8") as out:
-            out.write(text)
-    except FileExistsError:
-        return False
-    except OSError:  # a full disk: the holder of an empty lease file would be unknown
-        file.unlink(missing_ok=True)
-        raise
-    return True
 
 
 def _class_of(error: Py4JJavaError) -> str:

@@ -9,9 +9,9 @@ contains, and a holder that could not renew its lease stops itself earlier than 
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -20,59 +20,51 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from jobs.background import background
 from jobs.spark.failures import reason_in
 from jobs.storage.holder import Holder
-from jobs.storage.lease_view import CLOCK, RENEWALS, Clock, LeaseError, Others, lease_path, numbers
-from jobs.storage.stored_files import ReadableFiles
+from jobs.storage.lease_view import LeaseError, LeaseFile, held_by, lease_path, newest, numbers
+from jobs.storage.stored_files import Files
 from quota.errors import MutationQuotaError
 
 _log = logging.getLogger(__name__)
 
 _GIVES_UP = 2 / 3
 """The share of the lease's duration after which a holder that cannot renew it stops itself."""
+_RENEWALS = 6
+"""The number of renewals during the duration of a lease."""
 _POLL_SECONDS = 0.2
+_POLL_STORE_SECONDS = 1.0
 _JOIN_SECONDS = 5.0
+
+_BOOT_TIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 _STORE_ERRORS = (Py4JError, OSError, MutationQuotaError)
 
 
-class LeaseFiles(ReadableFiles, Protocol):
-    """The file operations that a lease needs."""
+class Clock:
+    """The clock of leases; it continues while the machine is suspended, if the system has such a clock."""
 
-    def write(self, path: str, text: str) -> None:
-        """Write or replace a file atomically."""
-        ...
+    def now(self) -> float:
+        """Return the time in seconds since an unspecified start."""
+        return time.clock_gettime(_BOOT_TIME)
 
-    def create(self, path: str, text: str) -> bool:
-        """Write a file, and return whether it did not exist."""
-        ...
-
-    def remove(self, path: str) -> None:
-        """Remove a file, if it exists."""
-        ...
+    def sleep(self, seconds: float) -> None:
+        """Sleep for a time [s]."""
+        time.sleep(seconds)
 
 
 class Lease:
     """The lease of one query, from the view of one process."""
 
-    def __init__(self, files: LeaseFiles, query: str, seconds: float, me: Holder, clock: Clock = CLOCK) -> None:
-        """Create a lease that is not held; `claim` acquires it.
-
-        Args:
-            files: the files of the storage root.
-            query: the query's name.
-            seconds: the duration of a lease that is not renewed.
-            me: this process.
-            clock: measures the time.
-        """
+    def __init__(self, files: Files, query: str, seconds: float, me: Holder, clock: Clock | None = None) -> None:
+        """Create a lease that is not held; `claim` acquires it."""
         self.lost: LeaseError | None = None
         """The reason why this process no longer holds the lease."""
-        self.renew_seconds = seconds / RENEWALS
+        self.renew_seconds = seconds / _RENEWALS
         """The time between two renewals."""
         self._files = files
         self._query = query
         self._seconds = seconds
         self._me = replace(me, lease_seconds=seconds)
-        self._clock = clock
-        self._others = Others(files, query, seconds, clock)
+        self._clock = clock or Clock()
         self._number = 0
         self._renewed_at = 0.0
         self._reason = "the store does not respond"
@@ -88,9 +80,9 @@ class Lease:
         """
         # The file is read back because its creation may have succeeded although it was reported as rejected: an S3
         # client that gets no response retries, and its second attempt conflicts with the first.
-        while not (found := self._others.newest).is_of(self._me):
+        while not (found := self._newest).is_of(self._me):
             if found.text is not None:
-                self._others.check_end(found, take_over=take_over)
+                self._await_end(found, take_over=take_over)
             self._renewed_at = self._clock.now()
             self._files.create(lease_path(self._query, found.number + 1), self._text())
         self._number = found.number
@@ -103,6 +95,35 @@ class Lease:
         for name in numbers(self._files, self._query):
             if name < self._number:
                 self._files.remove(lease_path(self._query, name))
+
+    def _await_end(self, found: LeaseFile, *, take_over: bool) -> None:
+        """Return when the holder of the newest file counts as dead or has released the lease.
+
+        Raises:
+            LeaseError: the holder runs.
+        """
+        began, holder, logged = self._clock.now(), found.holder, False
+        # The holder renews by its own setting, which may be longer than the one of this process.
+        seconds = (holder and holder.lease_seconds) or self._seconds
+        while self._clock.now() - began < seconds:
+            if holder is not None and (holder.ended or holder.runs is False or (take_over and holder.runs is None)):
+                return
+            now = self._newest
+            if now.text is None or (now.holder is not None and now.holder.ended):
+                return
+            if now != found or (holder is not None and holder.program_runs):
+                raise held_by(self._files, self._query, now.holder)
+            if not logged:
+                logged = True
+                _log.warning(
+                    "%s: %s may still run here; waiting until its lease is renewed or expires, at most %.0f s",
+                    self._query,
+                    holder or "another process",
+                    seconds,
+                )
+            self._clock.sleep(min(_POLL_STORE_SECONDS, seconds / _RENEWALS))
+        if holder is not None and holder.runs:  # its JVM still runs, without its program
+            raise held_by(self._files, self._query, holder)
 
     def renew(self) -> None:
         """Renew the lease, or detect that another process holds it."""
@@ -134,15 +155,19 @@ class Lease:
                 if self._is_mine():
                     self._files.write(lease_path(self._query, self._number), self._text(ended=True))
 
+    @property
+    def _newest(self) -> LeaseFile:
+        return newest(self._files, self._query)
+
     def _taken(self) -> str:
-        by = self._others.newest.holder
+        by = self._newest.holder
         return f"{self._query} has lost its lease on {self._files.root} to {by or 'an operator'}, and has stopped"
 
     def _lose(self, why: str) -> None:
         self.lost = self.lost or LeaseError(why)
 
     def _is_mine(self) -> bool:
-        found = self._others.newest
+        found = self._newest
         return found.number == self._number and found.is_of(self._me)
 
     def _text(self, *, ended: bool = False) -> str:
@@ -156,11 +181,9 @@ def hold_lease(
     """Hold a lease inside the block: renew it, and release it when all writers have stopped.
 
     Args:
-        lease: the lease.
         on_loss: called on another thread when the lease is lost; it must prevent all further writes.
         finish: called at the end of the block, also after an error, and before the last renewal. It stops all writers,
             and returns whether they have stopped; if they have not, the lease is not released, and expires.
-        take_over: as for `Lease.claim`.
 
     Raises:
         LeaseError: another process holds it, or it was lost inside the block.

@@ -4,11 +4,12 @@ import logging
 from collections.abc import Callable
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
-from pyspark.sql.streaming.query import StreamingQuery
 
+from jobs.metrics.query_observer import QueryObserver
 from jobs.spark.failures import reason_in
 from jobs.storage.deployment import claim_storage, record_checkpoint
-from jobs.storage.files import Files
+from jobs.storage.stored_files import Files
+from jobs.store_errors import StoreError
 from quota.errors import ClusterError
 from quota.kafka.timing import Every
 from quota.kafka.topics.user_topics import UserTopics
@@ -32,7 +33,7 @@ class _Writing:
             write()
         except ConnectionError:  # the JVM has exited
             raise
-        except (Py4JJavaError, OSError) as error:
+        except (Py4JJavaError, OSError, StoreError) as error:
             reason = reason_in(str(error) or type(error).__name__)
             if reason != self._logged:
                 _log.warning("cannot %s: %s: retrying", self._purpose, reason)
@@ -45,20 +46,20 @@ class _Writing:
 class CheckpointMonitor:
     """Records that a query has a checkpoint after its first finished batch, so that a later loss is noticed."""
 
-    def __init__(self, files: Files, query: StreamingQuery, version: int) -> None:
-        """Create the monitor; poll it once more after the query has ended."""
+    def __init__(self, files: Files, observer: QueryObserver, query: str, version: int) -> None:
+        """Create the monitor of an observed query; poll it once more after the query has ended."""
         self._files = files
+        self._observer = observer
         self._query = query
         self._version = version
         self._is_recorded = False
-        self._writing = _Writing(f"record the checkpoint of {query.name}")
+        self._writing = _Writing(f"record the checkpoint of {query}")
 
     def poll(self) -> None:
         """Check whether the query has finished a batch."""
-        progress = None if self._is_recorded else self._query.lastProgress
-        if progress and (progress["batchId"] or progress["numInputRows"]):
+        if not self._is_recorded and self._observer.observations[self._query].has_checkpoint:
             self._is_recorded = self._writing.attempt(
-                lambda: record_checkpoint(self._files, self._query.name, self._version)
+                lambda: record_checkpoint(self._files, self._query, self._version)
             )
 
 
@@ -74,11 +75,7 @@ class UserTopicsMonitor:
         self._writing = _Writing("claim the topics of users")
 
     def poll(self) -> None:
-        """Check the topics if a check is due.
-
-        Raises:
-            MutationQuotaError: a topic was recreated.
-        """
+        """Check the topics if a check is due."""
         if self._topics is None or not self._poll.is_due():
             return
         try:

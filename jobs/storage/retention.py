@@ -27,17 +27,17 @@ class Gap:
         return f"{self.topic}-{self.partition} from offset {self.first} to {self.end - 1}"
 
 
-def check_gaps(settings: Settings, query: str, positions: list[TopicPartition], *, fail: bool) -> None:
+def check_gaps(settings: Settings, query: str, positions: list[TopicPartition]) -> None:
     """Check that all records that a query has not read yet still exist.
 
     Args:
         settings: the settings of the deployment.
-        query: the query's name, which is also the name of its section in the settings.
+        query: the query's name, for the message.
         positions: the next offsets to read.
-        fail: whether missing records are an error instead of a warning.
 
     Raises:
-        MutationQuotaError: records are missing; the message names them, and how to continue without them.
+        MutationQuotaError: records are missing, and `spark.fail_on_data_loss` is set; the message names them, and how
+            to continue without them.
         ClusterError: the cluster does not respond in time.
     """
     gaps = _gaps(settings, query, positions)
@@ -46,9 +46,9 @@ def check_gaps(settings: Settings, query: str, positions: list[TopicPartition], 
     count = sum(gap.end - gap.first for gap in gaps)
     were, them = ("was", "it") if count == 1 else ("were", "them")
     lost = f"{plural(count, 'record')} {were} removed before {query} read {them}: {', '.join(map(str, gaps))}"
-    if fail:
+    if settings.spark.fail_on_data_loss:
         raise MutationQuotaError(
-            f"{lost}; to continue after {them}, start once with --set {query}.fail_on_data_loss=false; "
+            f"{lost}; to continue after {them}, start once with --set spark.fail_on_data_loss=false; "
             "to prevent this, raise retention.ms of the topic"
         )
     _log.warning("%s; continuing after %s", lost, them)

@@ -6,11 +6,11 @@ error without advice. The checks prevent both.
 
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from jobs.storage.checkpoint import Checkpoint, current_folder, new_folder, switch_folder
 from jobs.storage.deployment import Deployment, forget_checkpoint, record_checkpoint
-from jobs.storage.files import Files
+from jobs.storage.stored_files import Files
 from quota.errors import MutationQuotaError
 
 _log = logging.getLogger(__name__)
@@ -18,32 +18,16 @@ _log = logging.getLogger(__name__)
 _VERSION = re.compile(r"v(\d+)")
 
 
-def check_stateless_checkpoint(
-    files: Files, query: str, version: int, newest_batch: Callable[[str], int], missing_tables: Sequence[str]
-) -> Checkpoint:
+def check_stateless_checkpoint(files: Files, query: str, version: int, missing_tables: Sequence[str]) -> Checkpoint:
     """Check the checkpoint of a query without state, which may start from scratch, because its tables detect copies.
-
-    Args:
-        files: the files of the storage root.
-        query: the query's name.
-        version: the version of its checkpoint.
-        newest_batch: returns the newest batch that the query with an id wrote to its tables; -1 if it wrote none.
-        missing_tables: the tables that do not exist.
 
     Returns:
         The checkpoint, which is complete or does not exist.
-
-    Raises:
-        MutationQuotaError: the checkpoint is incomplete; the message names the missing part and contains advice.
     """
     found = Checkpoint.read(files, query, version)
-    newest = newest_batch(found.query_id) if found.query_id else -1
-    if not found.exists and newest < 0:
+    if not found.exists:
         return found
     missing = found.missing(stateful=False)
-    if missing is None and newest > found.offsets[-1]:
-        # Delta would mistake the next batches for those that the tables already contain, and skip them.
-        missing = f"it ends with batch {found.offsets[-1]}, but the tables contain batch {newest}"
     if missing is None and missing_tables and found.commits:
         missing = f"it is ahead of the tables, because {', '.join(missing_tables)} is missing"
     if missing is not None:
@@ -59,10 +43,6 @@ def check_stateful_checkpoint(files: Files, query: str, version: int) -> Checkpo
 
     Returns:
         The checkpoint, which is complete or has never existed.
-
-    Raises:
-        MutationQuotaError: the checkpoint is incomplete, missing or of a different version; the message contains
-        advice.
     """
     found = Checkpoint.read(files, query, version)
     known = Deployment.read(files).checkpoints.get(query)
@@ -110,9 +90,6 @@ def replace_checkpoint(files: Files, query: str, version: int, prepared: str) ->
     """Make a query start from a prepared checkpoint; its existing checkpoints are not removed.
 
     Args:
-        files: the files of the storage root.
-        query: the query's name.
-        version: the version of the prepared checkpoint.
         prepared: the name of a `new_folder` that contains the prepared checkpoint in a subfolder for its version.
     """
     record_checkpoint(files, query, version)  # first: after a kill here, the query must not start with full buckets

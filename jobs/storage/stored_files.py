@@ -1,5 +1,6 @@
-"""Reads files of a storage root without a JVM, from a local disk or an object store that deltalake supports."""
+"""Files of a storage root without a JVM, on a local disk or in an object store that deltalake supports."""
 
+import shutil
 from pathlib import Path
 from typing import Protocol
 
@@ -7,8 +8,8 @@ from deltalake.exceptions import DeltaError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileSelector, FileType
 
-from jobs.store_errors import store_error
-from quota.errors import MutationQuotaError
+from jobs.storage.whole_file import write_whole
+from jobs.store_errors import StoreError, store_error
 from quota.settings import Settings
 from quota.settings.storage import DEPLOYMENT_FILE, StorageSettings
 
@@ -32,43 +33,88 @@ class ReadableFiles(Protocol):
         ...
 
 
+class Files(ReadableFiles, Protocol):
+    """Files that can also be written."""
+
+    def write(self, path: str, text: str) -> None:
+        """Write or replace a file atomically."""
+        ...
+
+    def create(self, path: str, text: str) -> bool:
+        """Create a file, and return whether it did not exist; of several concurrent attempts one succeeds."""
+        ...
+
+    def remove(self, path: str) -> None:
+        """Remove a file, or a folder and its content, if it exists."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection."""
+        ...
+
+
 def numbered(files: ReadableFiles, folder: str) -> list[int]:
     """Return the names in a folder that are numbers, sorted."""
     return sorted(int(name) for name in files.names(folder) if name.isdecimal())
 
 
 class LocalFiles:
-    """The files of a storage root on a disk of this machine."""
+    """The files of a storage root on a disk of this machine, an absolute path."""
 
     def __init__(self, root: str) -> None:
-        """Store the root, an absolute path; nothing is read yet."""
         self.root = root
 
     def read(self, path: str) -> str | None:
-        """Return the text of a file; None if it does not exist.
-
-        Raises:
-            MutationQuotaError: it cannot be read.
-        """
+        """Return the text of a file; None if it does not exist."""
         try:
             return Path(self.root, path).read_text(encoding="utf-8", errors="replace")
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise _unreadable(self.root, path, str(error.strerror)) from None
+            raise self._unreadable(path, error) from None
 
     def names(self, folder: str) -> list[str]:
-        """Return the sorted names in a folder; empty if it does not exist.
-
-        Raises:
-            MutationQuotaError: it cannot be read.
-        """
+        """Return the sorted names in a folder; empty if it does not exist."""
         try:
-            return sorted(each.name for each in Path(self.root, folder).iterdir())
+            return sorted(file.name for file in Path(self.root, folder).iterdir())
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise _unreadable(self.root, folder, str(error.strerror)) from None
+            raise self._unreadable(folder, error) from None
+
+    def write(self, path: str, text: str) -> None:
+        """Write or replace a file atomically."""
+        file = self._with_folder(path)
+        file.with_name(f".{file.name}.crc").unlink(missing_ok=True)  # Hadoop's checksum of the previous text
+        write_whole(file, text)
+
+    def create(self, path: str, text: str) -> bool:
+        """Create a file, and return whether it did not exist; of several concurrent attempts one succeeds."""
+        try:
+            write_whole(self._with_folder(path), text, new=True)
+        except FileExistsError:
+            return False
+        return True
+
+    def remove(self, path: str) -> None:
+        """Remove a file, or a folder and its content, if it exists."""
+        file = Path(self.root, path)
+        if file.is_dir():
+            shutil.rmtree(file)
+        else:
+            file.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Do nothing: there is no connection."""
+
+    def _with_folder(self, path: str) -> Path:
+        """Return a file whose folder exists."""
+        file = Path(self.root, path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        return file
+
+    def _unreadable(self, path: str, error: OSError) -> StoreError:
+        return store_error(self.root, path, "cannot be read", str(error.strerror), endpoint=None)
 
 
 class ObjectStoreFiles:
@@ -78,11 +124,7 @@ class ObjectStoreFiles:
         """Connect to the store.
 
         Args:
-            storage: the settings of the storage, whose root is a URL.
             options: deltalake's `storage_options`, in addition to those of the settings.
-
-        Raises:
-            MutationQuotaError: deltalake does not support such a URL.
         """
         self.root = storage.url
         self._storage = storage
@@ -93,11 +135,7 @@ class ObjectStoreFiles:
             raise self._unreadable("", error) from None
 
     def read(self, path: str) -> str | None:
-        """Return the text of a file; None if it does not exist.
-
-        Raises:
-            MutationQuotaError: the store does not respond, or rejects the request.
-        """
+        """Return the text of a file; None if it does not exist."""
         try:
             (found,) = self._store.get_file_info([path])
             if found.type != FileType.File:
@@ -108,44 +146,24 @@ class ObjectStoreFiles:
             raise self._unreadable(path, error) from None
 
     def names(self, folder: str) -> list[str]:
-        """Return the sorted names in a folder; empty if it does not exist.
-
-        Raises:
-            MutationQuotaError: the store does not respond, or rejects the request.
-        """
+        """Return the sorted names in a folder; empty if it does not exist."""
         try:
             found = self._store.get_file_info_selector(FileSelector(folder, allow_not_found=True))
         except _STORE_ERRORS as error:
             raise self._unreadable(folder, error) from None
-        return sorted(each.base_name for each in found)
+        return sorted(file.base_name for file in found)
 
-    def _unreadable(self, path: str, error: Exception) -> MutationQuotaError:
+    def _unreadable(self, path: str, error: Exception) -> StoreError:
         return store_error(self.root, path, "cannot be read", str(error), self._storage.endpoint)
 
 
 def stored_files(settings: Settings, options: dict[str, str] | None = None) -> ReadableFiles:
-    """Return the files of a deployment's storage root.
-
-    Args:
-        settings: the settings of the deployment.
-        options: deltalake's options of the connection, in addition to those of the settings.
-
-    Raises:
-        MutationQuotaError: the root is a URL that deltalake does not support.
-    """
+    """Return the files of a deployment's storage root; `options` are deltalake's, in addition to the settings."""
     url = settings.storage.url
     return ObjectStoreFiles(settings.storage, options or {}) if "://" in url else LocalFiles(url)
 
 
 def check_store(settings: Settings) -> None:
-    """Check within seconds that a root in S3 can be reached; other roots are not checked.
-
-    Raises:
-        MutationQuotaError: it cannot be reached; the message contains the reason and advice.
-    """
+    """Check within seconds that a root in S3 can be reached; other roots are not checked."""
     if settings.storage.is_s3:
         stored_files(settings, QUICK).read(DEPLOYMENT_FILE)
-
-
-def _unreadable(root: str, path: str, reason: str) -> MutationQuotaError:
-    return store_error(root, path, "cannot be read", reason, endpoint=None)

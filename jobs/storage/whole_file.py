@@ -15,11 +15,7 @@ _NO_HARD_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLI
 
 
 def read_whole(file: Path) -> bytes:
-    """Return the content of a file that a person named, or of standard input (`-`).
-
-    Raises:
-        BadInput: it cannot be read.
-    """
+    """Return the content of a file that a person named, or of standard input (`-`)."""
     if str(file) == "-":
         return sys.stdin.buffer.read()
     try:
@@ -30,11 +26,6 @@ def read_whole(file: Path) -> bytes:
 
 def write_whole(file: Path, content: str | bytes, *, new: bool = False) -> None:
     """Write a file atomically, so that a full disk leaves no partial file.
-
-    Args:
-        file: the file; an existing one is replaced.
-        content: the content; text is written in UTF-8.
-        new: whether the file must not exist.
 
     Raises:
         FileExistsError: `new`, and it exists.
@@ -47,10 +38,6 @@ def write_whole(file: Path, content: str | bytes, *, new: bool = False) -> None:
 @contextmanager
 def whole_file(file: Path, *, new: bool = False) -> Iterator[BinaryIO]:
     """Provide a temporary file, which is renamed at the end of the block unless there is an error.
-
-    Args:
-        file: the file; an existing one is replaced.
-        new: whether the file must not exist.
 
     Raises:
         FileExistsError: `new`, and it exists.

@@ -84,9 +84,6 @@ def evaluate_candidates(
         since: the start of the counted period [epoch ms].
         until: the end of the counted period, at which throttle times are cut [epoch ms].
         replayed: the number of the candidate that should reproduce the recorded decisions; None if there is none.
-
-    Raises:
-        MutationQuotaError: there are no requests in this period.
     """
     effects = compute_effects(requests.decisions, candidates, since)
     names = [each.name for each in candidates]

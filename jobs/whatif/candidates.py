@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jobs.whatif.effects import Candidate
-from jobs.whatif.quotas import read_quotas_of_file
+from jobs.whatif.simulate import read_quotas_of_file
 from quota.algorithms.deduplication import NO_DEDUPLICATION
-from quota.algorithms.registry import AlgorithmName, make_algorithm
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput
 from quota.records.quota import Window
 from quota.settings import Settings
+from quota.whatif.rates import AlgorithmName, make_algorithm
 
 _RECORDED_QUOTAS = "recorded quotas"
 
@@ -19,16 +19,7 @@ _KEYS = ("name", "quotas", *_NUMBERS, "algorithm")
 
 
 def parse_candidates(texts: Sequence[str], recorded: CallbackTimeline | None, settings: Settings) -> list[Candidate]:
-    """Parse candidates.
-
-    Args:
-        texts: KEY=VALUE,... for each candidate; the rest is as recorded.
-        recorded: the recorded quotas, which are the first candidate; None for a file of requests.
-        settings: the settings, whose window and policy are the defaults.
-
-    Raises:
-        BadInput: a text is invalid or has no quotas, or two candidates have the same name.
-    """
+    """Parse candidates; the recorded quotas, which are the first one, are None for a file of requests."""
     candidates = [_parse_candidate(text, recorded, settings) for text in texts]
     names = [_RECORDED_QUOTAS, *(each.name for each in candidates)]
     for name in names:

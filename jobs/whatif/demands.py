@@ -14,10 +14,9 @@ from jobs.spark.worker import prepare_worker
 from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
-from quota.whatif.recommendation import Demand
+from quota.whatif.recommendation import Demand, Tenancy
 from quota.whatif.required_quota import RequiredQuota
-from quota.whatif.tenancy import Tenancy
-from schemas.source import SOURCE
+from schemas.kafka import SOURCE
 
 _ALL_TENANTS = ""
 """The key of all tenants together; the key of an entity is never empty."""
@@ -48,14 +47,7 @@ _decode = msgspec.json.Decoder(Decision).decode
 def measure_demands(
     decisions: DataFrame, tenancy: Tenancy, exempt_users: frozenset[str], window: Window
 ) -> tuple[list[Demand], float]:
-    """Return the demand of each tenant that was charged, and the load of all tenants together.
-
-    Args:
-        decisions: the recorded decisions (`jobs.whatif.recorded.RECORDED`).
-        tenancy: the tenants.
-        exempt_users: the users whose requests are ignored.
-        window: the window that turns a quota into a burst.
-    """
+    """Return the demand of each tenant that was charged, and the load of all tenants together."""
     costs = decisions.mapInArrow(partial(_read_costs, tenancy, exempt_users), _COSTS)
     rows = (
         in_bucket_order(costs, "tenant")

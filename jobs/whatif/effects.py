@@ -27,14 +27,14 @@ from jobs.spark.bucket_order import in_bucket_order, record_batch
 from jobs.spark.worker import prepare_worker
 from quota.admission.policy import Policy
 from quota.admission.resolve import Quotas
-from quota.algorithms.interface import Algorithm
 from quota.records import codec
 from quota.records.decision import Decision
 from quota.records.entity import Tags
 from quota.timeline.resolution import Resolution
-from quota.whatif.backtest import Effect, decide_again, differing_fields
+from quota.whatif.backtest import Effect, differing_fields
+from quota.whatif.rates import Algorithm, decide_next
 from quota.whatif.recorded import resolve_again, resolved_to
-from schemas.source import SOURCE
+from schemas.kafka import SOURCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +43,13 @@ class Candidate:
 
     name: str
     quotas: Quotas
-    algorithm: Algorithm[Any]
+    algorithm: Algorithm
     policy: Policy
     enforces_shadow: bool = True
     """Whether quotas in shadow are enforced, so that a candidate shows their effect; otherwise they stay in shadow."""
 
     def resolve(self, decision: Decision) -> Resolution:
-        """Return the quota of a recorded request.
-
-        Raises:
-            BadRecord: a callback failed.
-        """
+        """Return the quota of a recorded request."""
         resolution = resolve_again(decision, self.quotas, self.policy)
         return resolution._replace(shadow=False) if self.enforces_shadow else resolution
 
@@ -129,7 +125,7 @@ def _resolve_batches(candidates: Sequence[Candidate], batches: Iterator[pa.Recor
 
 
 def _decide_batches(
-    algorithms: Sequence[Algorithm[Any]], since: int | None, batches: Iterator[pa.RecordBatch]
+    algorithms: Sequence[Algorithm], since: int | None, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     prepare_worker(__name__)
     schema = to_arrow_schema(EFFECTS)
@@ -143,7 +139,7 @@ def _decide_batches(
             decision = recorded = _decode(text)
             if candidate != AS_RECORDED:
                 resolved = resolved_to(recorded, _decode_resolution(resolution))
-                state, decision = decide_again(state, resolved, algorithms[candidate])
+                state, decision = decide_next(state, resolved, algorithms[candidate])
             effect = Effect.of(decision, recorded)
             counted = effect if since is None else effect.counted_from(since)
             if counted is not None:

@@ -8,16 +8,15 @@ from jobs.spark.progress import with_progress
 from jobs.whatif.backtest import evaluate_candidates, what_if_session
 from jobs.whatif.demands import measure_demands
 from jobs.whatif.effects import Candidate
-from jobs.whatif.quotas import make_quotas
 from jobs.whatif.recorded import RecordedRequests, load_file_requests, read_audited_requests
 from jobs.whatif.requests import read_requests
-from quota.algorithms.registry import AlgorithmName, make_algorithm
+from jobs.whatif.simulate import make_quotas
 from quota.callbacks.loading import check_callbacks
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from quota.whatif.advice import Advice, make_advice, quota_records
-from quota.whatif.recommendation import SizingInput, divide_capacity
-from quota.whatif.tenancy import Tenancy
+from quota.whatif.rates import AlgorithmName, make_algorithm
+from quota.whatif.recommendation import SizingInput, Tenancy, divide_capacity
 
 NAME = "recommend"
 
@@ -57,11 +56,7 @@ def recommend(settings: Settings, options: RecommendOptions) -> Advice:
 
 
 def advise(settings: Settings, options: RecommendOptions, requests: RecordedRequests) -> Advice:
-    """Recommend quotas from these requests.
-
-    Raises:
-        MutationQuotaError: no request was charged.
-    """
+    """Recommend quotas from these requests."""
     policy, window = settings.policy, options.sizing.window
     decisions = requests.decisions
     demands, load_together = with_progress(

@@ -39,11 +39,7 @@ class RecordedRequests:
 def read_audited_requests(
     spark: SparkSession, settings: Settings, since: int | None = None, until: int | None = None
 ) -> RecordedRequests:
-    """Read the audited requests of a period: from `since` on and before `until` (epoch ms).
-
-    Raises:
-        MutationQuotaError: the table of decisions does not exist, or has an unsupported version.
-    """
+    """Read the audited requests of a period: from `since` on and before `until` (epoch ms)."""
     decisions = read_table(spark, settings, DECISIONS)
     if since is not None:
         decisions = decisions.where(F.col("timestamp") >= F.timestamp_millis(F.lit(since)))
@@ -64,11 +60,7 @@ def load_file_requests(
 
 
 def add_recorded_changes(quotas: CallbackTimeline, spark: SparkSession, settings: Settings) -> None:
-    """Add the audited quota changes to a timeline, in the log's order.
-
-    Raises:
-        MutationQuotaError: the table of quota changes does not exist, or has an unsupported version.
-    """
+    """Add the audited quota changes to a timeline, in the log's order."""
     changes = read_table(spark, settings, QUOTA_CHANGES).orderBy("source.partition", "source.offset")
     rows = (row.asDict(recursive=True) for row in _in_epoch_ms(changes).toLocalIterator())
     for row in rows:

@@ -39,9 +39,6 @@ def request_tables(
         settings: the settings, which limit requests.
         file: JSON lines of requests, each with a `timestamp`; `-` is standard input.
         quotas: the quotas that decide them; None for the cluster's responses in the output of `observe import`.
-
-    Raises:
-        BadInput: the file cannot be read, or no line is a request.
     """
     algorithm = TokenBucket(settings.quota.window, settings.policy.deduplication)
     with TemporaryDirectory(prefix="mutation-quota-") as name, open_lines(file) as lines:

@@ -7,7 +7,6 @@ from rich.console import Console
 from rich.text import Text
 
 from jobs.whatif.simulate import open_lines
-from quota.algorithms.registry import AlgorithmName, make_algorithm
 from quota.errors import BadInput, MutationQuotaError
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
@@ -15,6 +14,7 @@ from quota.records.decision import Decision
 from quota.settings import Settings
 from quota.text import plural
 from quota.timeline.timeline import QuotaTimeline
+from quota.whatif.rates import AlgorithmName, make_algorithm
 from quota.whatif.simulation import simulate
 
 _log = logging.getLogger(__name__)

@@ -1,18 +1,25 @@
 """`simulate`: decides the requests of a file."""
 
+import codecs
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from jobs.whatif.quotas import read_quotas_of_file
-from quota.algorithms.registry import AlgorithmName, make_algorithm
+from jobs.storage.whole_file import read_whole
 from quota.callbacks.loading import check_callbacks
-from quota.errors import BadInput
+from quota.callbacks.timeline import CallbackTimeline
+from quota.errors import BadInput, BadRecord
+from quota.records.callback import Callbacks
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision
+from quota.records.fields import BEGINNING
+from quota.records.quota_log import QuotaRecord
 from quota.settings import Settings
-from quota.whatif.simulation import simulate
+from quota.timeline.change import to_change
+from quota.timeline.quota_file import is_json_lines, read_quota_file
+from quota.whatif.rates import AlgorithmName, make_algorithm
+from quota.whatif.simulation import read_quotas, simulate
 
 
 def decide_file(
@@ -22,9 +29,6 @@ def decide_file(
 
     Yields:
         A decision or a dead letter for each line that is not blank, in the order of the lines.
-
-    Raises:
-        BadInput: a file cannot be read, or the algorithm does not support the settings.
     """
     algorithm = make_algorithm(name, settings.quota.window, settings.policy.deduplication)
     check_callbacks(settings.quota.callbacks)
@@ -33,12 +37,27 @@ def decide_file(
         yield from simulate(lines, quotas, algorithm, settings.topics.requests, settings.policy)
 
 
-def open_lines(path: str) -> BinaryIO:
-    """Open a file of lines, or standard input (`-`).
+def read_quotas_of_file(file: Path, callbacks: Callbacks) -> CallbackTimeline:
+    """Read quotas: a document for `quotas apply`, in force from the beginning, or the JSON lines of a quota log."""
+    content = read_whole(file)
+    if not is_json_lines(content, str(file)):
+        return make_quotas(read_quota_file(content, str(file)), callbacks)
+    try:
+        return read_quotas(content.removeprefix(codecs.BOM_UTF8).split(b"\n"), callbacks)
+    except BadRecord as error:
+        raise BadInput(f"{file}:{error}") from None
 
-    Raises:
-        BadInput: the file cannot be opened.
-    """
+
+def make_quotas(records: Iterable[QuotaRecord], callbacks: Callbacks) -> CallbackTimeline:
+    """Return a timeline in which these quotas are in force from the beginning, or from their `effective_at` on."""
+    quotas = CallbackTimeline(callbacks)
+    for record in records:
+        quotas.add(to_change(record, BEGINNING))
+    return quotas
+
+
+def open_lines(path: str) -> BinaryIO:
+    """Open a file of lines, or standard input (`-`)."""
     if path == "-":
         return sys.stdin.buffer
     try:

@@ -1,14 +1,17 @@
-"""The decision: a fold over the requests of one bucket, in order (KIP-599)."""
+"""The decision: a fold over the requests of one bucket, in order (KIP-599, ADR 0002)."""
 
 from collections.abc import Iterable, Sequence
-from typing import Self
+from typing import NamedTuple, Self, TypeVar
 
 import msgspec
 
-from quota.algorithms.interface import Admission, Algorithm, S
-from quota.records.decision import Decision, ErrorCode, Outcome, Repeat, Shadow, TopicDecision
+from quota.algorithms.token_bucket import Admission, Bucket, TokenBucket
+from quota.errors import ErrorCode
+from quota.records.decision import Decision, Outcome, Repeat, Shadow, TopicDecision
 from quota.records.request import MutationRequest, TopicMutation
 from quota.timeline.resolution import ResolvedRequest
+
+T = TypeVar("T")
 
 _ADMITTED = (ErrorCode.NONE.value, ErrorCode.NONE.name, None)
 _REFUSED = (
@@ -19,29 +22,55 @@ _REFUSED = (
 """`_ADMITTED`, `_REFUSED`: Kafka's error code, error name and message of a topic."""
 
 
+class Position(NamedTuple):
+    """The position of a record in its bucket: its timestamp (epoch ms), and where it is in Kafka."""
+
+    timestamp: int
+    topic: str
+    partition: int
+    offset: int
+
+
+def in_order(items: Iterable[tuple[Position, T]]) -> list[T]:
+    """Return the items of one bucket's records, sorted by (timestamp, topic, partition, offset).
+
+    Within a partition the offset takes precedence, even if a broker's clock stepped back, so the requests of one
+    partition are decided in the same order however the stream is cut into batches.
+    """
+    newest: dict[tuple[str, int], int] = {}
+    ordered = []
+    for position, item in sorted(items, key=lambda pair: pair[0].offset):
+        timestamp, topic, partition, offset = position
+        latest = newest[topic, partition] = max(timestamp, newest.get((topic, partition), timestamp))
+        ordered.append(((latest, topic, partition, offset), item))
+    ordered.sort(key=lambda pair: pair[0])
+    return [item for _, item in ordered]
+
+
 def decide(
-    state: S | None, requests: Iterable[ResolvedRequest], algorithm: Algorithm[S]
-) -> tuple[S | None, list[Decision]]:
+    bucket: Bucket | None, requests: Iterable[ResolvedRequest], algorithm: TokenBucket
+) -> tuple[Bucket | None, list[Decision]]:
     """Decide requests that share a bucket, in the order given.
 
-    Requests without a limit may be decided with a state of None: they touch no bucket.
+    Requests without a limit may be decided without a bucket: they touch none.
 
     Args:
-        state: the state of the bucket before, as the algorithm returned it; None if it was never charged.
+        bucket: the bucket before; None if it was never charged.
         requests: the requests.
-        algorithm: the algorithm; the jobs enforce `quota.algorithms.token_bucket.TokenBucket`.
+        algorithm: the window and the deduplication in force.
 
     Returns:
-        The state of the bucket afterwards, and one decision per request.
+        The bucket afterwards, and one decision per request.
     """
     decisions = []
     for resolved in requests:
-        state, admission = algorithm.admit(state, resolved)
-        decisions.append(_decision(resolved, admission))
-    return state, decisions
+        bucket, admission = algorithm.admit(bucket, resolved)
+        decisions.append(decision_of(resolved, admission))
+    return bucket, decisions
 
 
-def _decision(resolved: ResolvedRequest, admission: Admission) -> Decision:
+def decision_of(resolved: ResolvedRequest, admission: Admission) -> Decision:
+    """Return the decision on a request from the answer of its bucket."""
     record, request, resolution = resolved.record, resolved.request, resolved.resolution
     quota, repeats = admission.quota, admission.repeats
     verdict = _Answer.of(request, admission.admitted, admission.controller_throttle_ms)

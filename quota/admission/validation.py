@@ -23,7 +23,9 @@ def valid_request(record: Record, policy: Policy) -> MutationRequest:
         BadRecord: the record is invalid; the message names the field and the value.
     """
     if record.size > policy.max_bytes:
-        codec.check_text((record.value or b"")[: policy.max_bytes], whole=False)
+        # Of the part that the dead letter holds, so that its error tells whether that is text.
+        kept = max(0, policy.max_bytes - len(record.key or b""))
+        codec.check_text((record.value or b"")[:kept], whole=False)
         raise BadRecord(
             f"value: key and value together are larger than the {policy.max_bytes} bytes "
             "that limits.max_request_bytes allows"
@@ -49,9 +51,7 @@ def _check_limits(request: MutationRequest, policy: Policy) -> None:
         BadRecord: too many topics, or a name that is too long.
     """
     if len(request.topics) > policy.max_topics:
-        raise BadRecord(
-            f"topics: more than the {policy.max_topics} that limits.max_topics allows ({len(request.topics)})"
-        )
+        raise BadRecord(f"topics: more than the {policy.max_topics} that a request may have ({len(request.topics)})")
     limit = policy.max_name_chars
     of_topics = [len(topic.name) for topic in request.topics]
     if max(len(request.request_id), len(request.user), len(request.client_id), *of_topics) <= limit:
@@ -61,7 +61,7 @@ def _check_limits(request: MutationRequest, policy: Policy) -> None:
     for field, name in names.items():
         if len(name) > limit:
             raise BadRecord(
-                f"{field}: longer than the {limit} characters that limits.max_name_chars allows "
+                f"{field}: longer than the {limit} characters that a name may have "
                 f"({len(name)}, value: {_shortened(name)})"
             )
 

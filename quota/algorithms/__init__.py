@@ -1,1 +1,1 @@
-"""The enforced token bucket, its state and formulas, and the rate quotas that KIP-599 rejected, for comparison."""
+"""The token bucket that is enforced: its state, its formulas, repeated requests, and Kafka's metric of the rate."""

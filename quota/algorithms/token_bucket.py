@@ -12,7 +12,6 @@ from typing import Self
 import msgspec
 
 from quota.algorithms.deduplication import NO_DEDUPLICATION, AdmittedRequest, AdmittedRequests, Deduplication
-from quota.algorithms.interface import Admission, is_reset
 from quota.records.decision import Decision
 from quota.records.quota import Limit, Quota, Window
 from quota.records.request import Mode, TopicMutation
@@ -57,12 +56,29 @@ class Bucket(msgspec.Struct, frozen=True):  # a struct, because each charge make
         return self.quota is not quota and self.quota.bounds != quota.bounds
 
 
+class Admission(msgspec.Struct, frozen=True):
+    """The answer to one request."""
+
+    admitted: Sequence[bool]
+    """Whether each topic is admitted."""
+    controller_throttle_ms: int = 0
+    quota: Quota | None = None
+    """The quota that was applied; None if the request is unlimited."""
+    burst: float | None = None
+    """The burst B that follows from it [mutations]."""
+    tokens_before: float | None = None
+    """The tokens before the request; None for a quota without tokens, or an unlimited request."""
+    tokens: float | None = None
+    """The tokens after it."""
+    repeats: AdmittedRequest | None = None
+    """The same request as it was admitted before; its topics are not charged again."""
+
+
 @dataclass(frozen=True, slots=True)
 class TokenBucket:
     """The algorithm of KIP-599: a topic is admitted if K >= 0, and its partitions are subtracted from K.
 
-    The throttle time is -K / Q seconds. Only this algorithm supports a quota's own burst and maximum debt, and
-    deduplicates requests.
+    The throttle time is -K / Q seconds.
     """
 
     window: Window
@@ -71,7 +87,17 @@ class TokenBucket:
     """For how long, and how many, admitted requests are remembered, so that a repeat is not charged."""
 
     def admit(self, state: Bucket | None, resolved: ResolvedRequest) -> tuple[Bucket | None, Admission]:
-        """Charge one request to a bucket; see `Algorithm.admit`."""
+        """Charge one request to a bucket: a function of the bucket, the request, its quota and its timestamp alone.
+
+        An unlimited request touches no bucket, and a validate-only request is not charged; both are admitted.
+
+        Args:
+            state: the bucket; None if it was never charged.
+            resolved: the request with its quota.
+
+        Returns:
+            The bucket afterwards, and the answer.
+        """
         resolution, request, now = resolved.resolution, resolved.request, resolved.record.timestamp
         limit = resolution.limit
         if limit is None:
@@ -134,6 +160,11 @@ def charge(
             tokens = max(tokens - topic.partitions, min(tokens, least))
         admitted.append(admit)
     return admitted, tokens
+
+
+def is_reset(seen: int | None, reset_at: int | None) -> bool:
+    """Return whether an operator has reset a bucket since the last reset that it has `seen` (epoch ms)."""
+    return reset_at is not None and (seen is None or seen < reset_at)
 
 
 def tokens_at(now: int, bucket: Bucket | None, limit: Limit, window: Window) -> float:

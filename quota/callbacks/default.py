@@ -1,19 +1,17 @@
 """KIP-257's default callback: the eight levels.
 
 It is the base class to start a callback from. The jobs do not call it: `quota.timeline.timeline` resolves the eight
-levels at any time at the same cost. Tests compare the two, so the levels are written out here a second time, in
-KIP-257's types, and not taken from `quota.timeline.levels`: an error there would otherwise be in both.
+levels at any time at the same cost.
 """
 
 from collections.abc import Mapping
 
-from quota.callbacks.interface import ClientQuotaEntity, ClientQuotaType, ConfigEntity, ConfigEntityType, KafkaPrincipal
+from msgspec import UNSET
+
+from quota.callbacks.interface import ClientQuotaEntity, ClientQuotaType, KafkaPrincipal
+from quota.records.entity import NO_TAGS
 from quota.records.quota_log import Cluster
-
-_DEFAULT_USER = ConfigEntity("", ConfigEntityType.DEFAULT_USER)
-_DEFAULT_CLIENT = ConfigEntity("", ConfigEntityType.DEFAULT_CLIENT_ID)
-
-_NO_TAGS = {"user": "", "client-id": ""}
+from quota.timeline.levels import levels
 
 
 class DefaultQuotaCallback:
@@ -29,32 +27,19 @@ class DefaultQuotaCallback:
         self, quota_type: ClientQuotaType, principal: KafkaPrincipal, client_id: str
     ) -> Mapping[str, str]:
         """Return the tags of the most specific level that has a quota; empty tags if no level has one."""
-        user, client = ConfigEntity(principal.name, ConfigEntityType.USER), _client(client_id)
-        both = {"user": principal.name, "client-id": client_id}
-        per_user, per_client = both | {"client-id": ""}, both | {"user": ""}
-        levels = (
-            ((user, client), both),
-            ((user, _DEFAULT_CLIENT), both),
-            ((user,), per_user),
-            ((_DEFAULT_USER, client), both),
-            ((_DEFAULT_USER, _DEFAULT_CLIENT), both),
-            ((_DEFAULT_USER,), per_user),
-            ((client,), per_client),
-            ((_DEFAULT_CLIENT,), per_client),
-        )
-        return next((tags for level, tags in levels if ClientQuotaEntity(level) in self._quotas), _NO_TAGS)
+        candidates = levels(principal.name, client_id)
+        tags = next((tags for entity, tags in candidates if ClientQuotaEntity.of(entity) in self._quotas), NO_TAGS)
+        return {"user": tags.user, "client-id": tags.client_id}
 
     def quota_limit(self, quota_type: ClientQuotaType, metric_tags: Mapping[str, str]) -> float | None:
         """Return the quota of the most specific level that leads to these tags."""
         user, client_id = metric_tags.get("user", ""), metric_tags.get("client-id", "")
-        users = (ConfigEntity(user, ConfigEntityType.USER), _DEFAULT_USER)
-        clients = (_client(client_id), _DEFAULT_CLIENT)
-        levels: list[tuple[ConfigEntity, ...]]
-        if user and client_id:
-            levels = [(each, client) for each in users for client in clients]
-        else:
-            levels = [(each,) for each in (users if user else clients)]
-        return next((quota for level in levels if (quota := self._quotas.get(ClientQuotaEntity(level)))), None)
+        sharing = (
+            self._quotas.get(ClientQuotaEntity.of(entity))
+            for entity, _ in levels(user, client_id)
+            if (entity.user is not UNSET, entity.client_id is not UNSET) == (bool(user), bool(client_id))
+        )
+        return next((quota for quota in sharing if quota), None)
 
     def update_quota(self, quota_type: ClientQuotaType, quota_entity: ClientQuotaEntity, new_value: float) -> None:
         """Store a quota."""
@@ -74,7 +59,3 @@ class DefaultQuotaCallback:
 
     def close(self) -> None:
         """Do nothing: there are no resources to release."""
-
-
-def _client(client_id: str) -> ConfigEntity:
-    return ConfigEntity(client_id, ConfigEntityType.CLIENT_ID)

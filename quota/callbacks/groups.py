@@ -20,21 +20,16 @@ import msgspec
 
 from quota.callbacks.default import DefaultQuotaCallback
 from quota.callbacks.interface import ClientQuotaType, KafkaPrincipal, QuotaValue
-from quota.records.fields import DebtMs, Positive
 from quota.records.quota import Quota
 
 _PREFIX = "group."
 
 
-class _Group(msgspec.Struct, forbid_unknown_fields=True):
-    """The configs of a group."""
+class _Group(Quota, frozen=True, forbid_unknown_fields=True):
+    """The configs of a group: its quota, and its members."""
 
-    controller_mutation_rate: Positive
     users: str = ""
     clients: str = ""
-    controller_mutation_burst: Positive | None = None
-    max_debt_ms: DebtMs | None = None
-    shadow: bool = False
 
 
 class GroupQuotaCallback(DefaultQuotaCallback):
@@ -56,10 +51,7 @@ class GroupQuotaCallback(DefaultQuotaCallback):
         user_groups: dict[str, str] = {}
         client_groups: dict[str, str] = {}
         for name, group in _parse_groups(configs).items():
-            quota = Quota(
-                group.controller_mutation_rate, group.controller_mutation_burst, group.max_debt_ms, group.shadow
-            )
-            limits[name] = QuotaValue(quota)
+            limits[name] = QuotaValue(Quota(*group.bounds, group.shadow))
             for members, names in ((user_groups, group.users), (client_groups, group.clients)):
                 for member in filter(None, (each.strip() for each in names.split(";"))):
                     if members.setdefault(member, name) != name:

@@ -19,7 +19,6 @@ from quota.errors import BadRecord
 from quota.records import codec
 from quota.records.callback import CallbackSetting
 from quota.records.entity import NO_TAGS, QuotaEntity, Tags
-from quota.records.fields import DebtMs, Positive
 from quota.records.quota import Quota
 from quota.records.quota_log import Cluster
 from quota.timeline.levels import levels
@@ -50,15 +49,6 @@ class CallbackAnswer(NamedTuple):
     tags: Tags
     quota: Quota | None
     entity: QuotaEntity | None
-
-
-class _Limit(msgspec.Struct):
-    """The options of a limit, for validation."""
-
-    rate: Positive
-    burst: Positive | None
-    max_debt_ms: DebtMs | None
-    shadow: bool
 
 
 class CallbackInstance:
@@ -168,14 +158,14 @@ class CallbackInstance:
     def _valid_limit(self, result: object, max_bytes: int) -> tuple[Quota, QuotaEntity | None]:
         try:
             quota = result.quota if isinstance(result, QuotaValue) else Quota(result)  # type: ignore[arg-type]
-            limit = msgspec.convert(quota, _Limit, from_attributes=True)
+            quota = msgspec.convert(quota.configs, Quota)
             entity = result.entity if isinstance(result, QuotaValue) else None
             if entity is not None and len(entity.key) > max_bytes:
                 entity = None  # it would not fit into the decision
         except CALLBACK_EXCEPTIONS as error:
             expected = f"a number > 0, or None ({describe_error(error)})"
             raise self._invalid("quota_limit", result, expected) from None
-        return Quota(limit.rate, limit.burst, limit.max_debt_ms, limit.shadow), entity
+        return quota, entity
 
     def _call(self, method: str, *arguments: object) -> object:
         try:

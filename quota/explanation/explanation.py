@@ -8,11 +8,11 @@ from typing import Self
 
 import msgspec
 
-from quota.algorithms.interface import Admission
-from quota.algorithms.token_bucket import Bucket, TokenBucket, charge
+from quota.algorithms.token_bucket import Admission, Bucket, TokenBucket, charge
+from quota.errors import ErrorCode
 from quota.explanation.quota_history import QuotaHistory, QuotaOrigin
 from quota.explanation.refill import Refill, compute_refill, find_last_write
-from quota.records.decision import Decision, ErrorCode
+from quota.records.decision import Decision
 from quota.records.fields import BEGINNING
 from quota.records.quota import Limit, Quota, Window
 from quota.records.record import Record

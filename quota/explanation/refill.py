@@ -5,8 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from quota.algorithms.interface import is_reset
-from quota.algorithms.token_bucket import Bucket, tokens_at
+from quota.algorithms.token_bucket import Bucket, is_reset, tokens_at
 from quota.explanation.quota_history import QuotaHistory
 from quota.records.decision import Decision
 from quota.records.fields import BEGINNING

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from quota.wire.address import Address
-from quota.wire.api_keys import ApiKey, KafkaErrorCode
-from quota.wire.protocol import Protocol
+from quota.errors import ErrorCode
+from quota.wire.api_keys import ApiKey
+from quota.wire.protocol import Address, Protocol
 
 NAMING_BROKERS = frozenset({ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER, ApiKey.FIND_COORDINATOR})
 """The APIs whose responses contain broker addresses in every version."""
@@ -89,5 +89,5 @@ class Addresses:
                 each |= {"host": own[0], "port": own[1]}
             else:
                 foreign.append(advertised)
-                each |= {**_NO_NODE, "errorCode": int(KafkaErrorCode.COORDINATOR_NOT_AVAILABLE)}
+                each |= {**_NO_NODE, "errorCode": int(ErrorCode.COORDINATOR_NOT_AVAILABLE)}
         return changed, foreign

@@ -1,7 +1,7 @@
 """A client's authentication, in the messages of SaslHandshake and SaslAuthenticate that pass through the gateway."""
 
+from quota.errors import ErrorCode
 from quota.gateway.sasl import MECHANISMS, AuthenticationRefused, SaslExchange
-from quota.wire.api_keys import KafkaErrorCode
 from quota.wire.codec import Message
 
 
@@ -41,7 +41,7 @@ class Authentication:
         if response["errorCode"]:
             return {**response, "mechanisms": mechanisms}
         if self._mechanism not in MECHANISMS:
-            return {**response, "errorCode": int(KafkaErrorCode.UNSUPPORTED_SASL_MECHANISM), "mechanisms": mechanisms}
+            return {**response, "errorCode": int(ErrorCode.UNSUPPORTED_SASL_MECHANISM), "mechanisms": mechanisms}
         self._exchange = SaslExchange(self._mechanism, self._subject_claim)
         return {**response, "mechanisms": mechanisms}
 
@@ -79,4 +79,4 @@ class Authentication:
 
 def refusal(error: AuthenticationRefused) -> Message:
     """Return the response to a refused SaslAuthenticate request."""
-    return {"errorCode": int(KafkaErrorCode.SASL_AUTHENTICATION_FAILED), "errorMessage": str(error)}
+    return {"errorCode": int(ErrorCode.SASL_AUTHENTICATION_FAILED), "errorMessage": str(error)}

@@ -2,18 +2,19 @@
 
 import struct
 
+from quota.errors import ErrorCode
 from quota.gateway.addresses import NAMING_BROKERS
 from quota.gateway.authentication import Authentication, refusal
 from quota.gateway.context import ChannelError, ChannelIO, GatewayContext
-from quota.gateway.limited import OPERATIONS
 from quota.gateway.mutations.growth import excess
-from quota.gateway.mutations.mutate import DecisionReply, DecisionRequest, Steps, mutate
+from quota.gateway.mutations.mutate import Steps, mutate
 from quota.gateway.mutations.operations import BrokerCall, ClientRequest, MutationResponse, Pause
 from quota.gateway.pipeline import Pipeline
 from quota.gateway.requests import RequestStream
 from quota.gateway.sasl import AuthenticationRefused
-from quota.records.request import ANONYMOUS
-from quota.wire.api_keys import ApiKey, KafkaErrorCode
+from quota.records.decision_request import DecisionReply, DecisionRequest
+from quota.records.request import ANONYMOUS, OPERATIONS
+from quota.wire.api_keys import ApiKey
 from quota.wire.codec import Message
 from quota.wire.headers import RequestHeader
 from quota.wire.primitives import Malformed
@@ -227,7 +228,7 @@ class Channel:
             self._pipeline.forward(header, frame, self._on_api_versions_response)
         else:  # the response of a broker to an unsupported version
             known = [{"apiKey": int(ApiKey.API_VERSIONS), "minVersion": 0, "maxVersion": last}]
-            response = {"errorCode": int(KafkaErrorCode.UNSUPPORTED_VERSION), "apiKeys": known}
+            response = {"errorCode": int(ErrorCode.UNSUPPORTED_VERSION), "apiKeys": known}
             self._pipeline.respond(header._replace(api_version=0), response)
         self._end()
 
@@ -317,7 +318,7 @@ class Channel:
         if len(frame) < _CORRELATION_ID_BYTES + _ERROR_CODE.size:
             raise Malformed("the ApiVersions response is truncated")
         (error,) = _ERROR_CODE.unpack_from(frame, _CORRELATION_ID_BYTES)
-        if error == KafkaErrorCode.UNSUPPORTED_VERSION:  # always in version 0, whatever version was requested
+        if error == ErrorCode.UNSUPPORTED_VERSION:  # always in version 0, whatever version was requested
             request = request._replace(api_version=0)
         body = frame[self._pipeline.body_of(request, frame) :]
         self._pipeline.send_body(request, self._context.offered.rewrite(request.api_version, body))

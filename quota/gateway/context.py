@@ -5,11 +5,12 @@ from typing import Protocol as Interface
 
 from quota.errors import MutationQuotaError
 from quota.gateway.addresses import Addresses
-from quota.gateway.mutations.mutate import DecisionRequest, Rules
+from quota.gateway.mutations.mutate import Rules
 from quota.gateway.mutations.recent import RecentTopics
 from quota.gateway.mutes import Mutes
 from quota.gateway.offered import OfferedApis
 from quota.gateway.stats import GatewayStats
+from quota.records.decision_request import DecisionRequest
 from quota.wire.protocol import Protocol
 
 

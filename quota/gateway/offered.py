@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from quota.gateway.limited import OPERATIONS
-from quota.records.request import STRICT_SINCE
+from quota.records.request import OPERATIONS, STRICT_SINCE
 from quota.wire.api_keys import ApiKey
 from quota.wire.protocol import Protocol
 

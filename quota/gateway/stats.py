@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from quota.gateway.limited import OPERATIONS
 from quota.gateway.mutations.operations import MutationResponse
-from quota.records.request import STRICT_SINCE
+from quota.records.decision_request import DecisionReply
+from quota.records.request import OPERATIONS, STRICT_SINCE
 from quota.text import plural
-from quota.wire.address import Address
 from quota.wire.api_keys import ApiKey
 from quota.wire.headers import RequestHeader
+from quota.wire.protocol import Address
 
 _log = logging.getLogger(__name__)
 
@@ -59,6 +59,7 @@ class GatewayStats:
     """Why no broker responds, as of the last check; empty if one does."""
     _decisions: list[int] = field(default_factory=lambda: [0] * (len(_BOUNDS) + 1))
     _logged: set[Address] = field(default_factory=set)
+    _is_silent: bool = False
 
     def add_mutation(self, request: RequestHeader, response: MutationResponse) -> None:
         """Count the topics of a client's request."""
@@ -70,10 +71,24 @@ class GatewayStats:
             self.muted += 1
             self.muted_ms += response.mute_ms
 
-    def add_decision(self, seconds: float) -> None:
-        """Count a decision that came in time, and how long it took [s]."""
+    def add_decision(self, seconds: float | None) -> None:
+        """Count a decision, and how long it took [s]; None if it was too late."""
+        if seconds is None:
+            self.late += 1
+            return
+        if self._is_silent:
+            self._is_silent = False
+            _log.info("receiving decisions again")
         self._decisions[bisect_left(_BOUNDS, seconds)] += 1
         self.decision_seconds += seconds
+
+    def add_reply(self, reply: DecisionReply) -> None:
+        """Count a reply without a decision, unless the request is invalid; one that is not in time is logged."""
+        if reply.decision is None and not reply.is_invalid:
+            self.undecided += 1
+            if not reply.error_code and not self._is_silent:
+                self._is_silent = True
+                _log.warning("no decision in time; check that mutation-quota enforce is running")
 
     def decisions(self) -> Iterator[tuple[float, int]]:
         """Yield upper bounds [s], the last one infinite, with the number of decisions that took at most this time."""

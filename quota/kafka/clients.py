@@ -16,6 +16,7 @@ from quota.kafka.brokers.tokens import credentials_in, fetch_token
 from quota.kafka.timing import Deadline
 from quota.settings.connection import Connection
 from quota.settings.secrets import mask_values
+from quota.settings.security.properties import check_not_owned
 
 T = TypeVar("T")
 
@@ -39,23 +40,16 @@ def client_config(connection: Connection, overrides: Mapping[str, str | float] |
     """Return librdkafka's configuration for a cluster.
 
     librdkafka's own log stays quiet: errors that matter reach the caller as exceptions.
-
-    Raises:
-        BadInput: librdkafka rejects a property of the settings, or the token function cannot be loaded.
-        ClusterError: the token function returns no token.
     """
-    if connection.security.more_librdkafka:
+    own = {"log_level": 2, **(overrides or {})}
+    if more := connection.security.more_librdkafka:
+        check_not_owned(more, ("bootstrap.servers", "metadata.broker.list", *own))
         _check_properties(connection)
-    return {**login_config(connection), "log_level": 2, **(overrides or {})}
+    return {**login_config(connection), **own}
 
 
 def login_config(connection: Connection) -> dict[str, Any]:
-    """Return the servers and the security of librdkafka's configuration for a cluster.
-
-    Raises:
-        BadInput: the token function cannot be loaded.
-        ClusterError: the token function returns no token.
-    """
+    """Return the servers and the security of librdkafka's configuration for a cluster."""
     security = connection.security
     return connection.librdkafka() | ({_CALLBACK: TokenFunction(security)} if security.token_function else {})
 
@@ -68,8 +62,9 @@ def _check_properties(connection: Connection) -> None:
     del config["bootstrap.servers"]
     try:
         AdminClient(config)
-    except KafkaException as error:
-        raise BadInput(f"librdkafka refuses a property: {mask_values(reason(error), more.values())}") from None
+    except (KafkaException, TypeError) as error:  # a TypeError for a property that is a function
+        text = reason(error) if isinstance(error, KafkaException) else str(error)
+        raise BadInput(f"librdkafka refuses a property: {mask_values(text, more.values())}") from None
 
 
 def reason(error: KafkaException | KafkaError) -> str:
@@ -91,9 +86,6 @@ def cluster_errors(
         hint: advice to append to the reason. By default the one for a cluster that does not answer; with TLS or SASL
             there is none, as the reason is sufficient.
         connection: the connection, unless it is that of `[kafka]`: the default hint names its settings.
-
-    Raises:
-        ClusterError: a call to the cluster failed.
     """
     try:
         yield
@@ -111,9 +103,6 @@ def retry(call: Callable[[], T], deadline: Deadline, codes: Collection[int] | No
         call: the call to a cluster.
         deadline: the time limit of all attempts. There is at least one.
         codes: the error codes to retry; all by default.
-
-    Raises:
-        KafkaException: the last attempt failed, or one failed with another code.
     """
     while True:
         try:

@@ -9,6 +9,7 @@ from quota.errors import BadInput, BadRecord
 from quota.kafka.clients import client_config, cluster_errors
 from quota.kafka.reading import read_topic
 from quota.kafka.requests import RequestWriter
+from quota.kafka.timing import now_ms
 from quota.records.dead_letter import DeadLetter, read_dead_letter
 from quota.records.record import Record, Source
 from quota.records.request import MutationRequest
@@ -31,11 +32,7 @@ class StoredDeadLetter:
 
 
 def read_dead_letters(settings: Settings) -> Iterator[StoredDeadLetter]:
-    """Yield each dead letter that is still in its topic, once.
-
-    Raises:
-        ClusterError: the cluster does not answer.
-    """
+    """Yield each dead letter that is still in its topic, once."""
     connection, topic = settings.kafka.connection, settings.topics.dead_letters
     seen: set[Source] = set()
     with cluster_errors(f"read {topic} at {connection}", client_config(connection)):
@@ -51,15 +48,11 @@ def read_dead_letters(settings: Settings) -> Iterator[StoredDeadLetter]:
 
 
 def valid_requests(letters: Iterable[tuple[StoredDeadLetter, bytes]], policy: Policy) -> list[MutationRequest]:
-    """Return the requests in records, corrected or unchanged, which must be valid now.
-
-    Raises:
-        BadInput: one of them is invalid.
-    """
+    """Return the requests in records, corrected or unchanged, which must be valid now."""
     requests = []
     for letter, value in letters:
         try:
-            requests.append(valid_request(Record(letter.letter.source, 0, value, letter.key), policy))
+            requests.append(valid_request(Record(letter.letter.source, now_ms(), value, letter.key), policy))
         except BadRecord as error:
             raise BadInput(
                 f"{letter.letter_id} is still invalid: {error}; correct it in a file and use --value FILE"
@@ -68,11 +61,7 @@ def valid_requests(letters: Iterable[tuple[StoredDeadLetter, bytes]], policy: Po
 
 
 def send(settings: Settings, letters: Iterable[tuple[StoredDeadLetter, bytes]]) -> None:
-    """Send records again, with their own keys, as new records of their topics.
-
-    Raises:
-        ClusterError: one of them cannot be written, or the cluster does not acknowledge them in time.
-    """
+    """Send records again, with their own keys, as new records of their topics."""
     writer = RequestWriter(settings)
     for letter, value in letters:
         writer.send_bytes(letter.letter.source.topic, value, letter.key)

@@ -35,9 +35,6 @@ def read_positions(connection: Connection, topic: str, group: str, timeout_secon
     """Return the latest records with positions of a group, the oldest first; none if it has no position yet.
 
     The latest is among the topic's latest records unless another group is busy; then the whole topic is read.
-
-    Raises:
-        KafkaException: the cluster does not answer in time, or the topic does not exist.
     """
     for max_records in (_LATEST_POSITIONS, None):
         messages = read_topic(connection, topic, timeout_seconds, max_records)
@@ -70,9 +67,6 @@ class PositionWriter:
             max_bytes: the size of the largest batch of records.
             transaction_seconds: the broker aborts a transaction that is open for longer. If the program has died,
                 readers (read_committed) wait until then.
-
-        Raises:
-            ClusterError: the cluster does not answer in time.
         """
         self._connection, self._topic = settings.kafka.connection, settings.topics.positions
         self._timeout = settings.kafka.timeout_seconds
@@ -104,9 +98,6 @@ class PositionWriter:
         """Begin a transaction, with the position that applies once it is committed.
 
         The next `check_not_fenced` or `commit` waits for the broker and reports whether another program took over.
-
-        Raises:
-            ClusterError: the cluster does not answer.
         """
         with self.errors("begin a transaction"):
             self.producer.begin_transaction()
@@ -114,39 +105,23 @@ class PositionWriter:
             self._produce_position()
 
     def check_not_fenced(self) -> None:
-        """Check with the broker that no other program has taken over since `begin`.
-
-        Raises:
-            ClusterError: one has, or the cluster does not answer.
-        """
+        """Check with the broker that no other program has taken over since `begin`."""
         with self.errors("write"):
             self._produce_position()
             self._flush()
 
     def produce(self, topic: str, value: bytes, key: bytes | None) -> None:
-        """Add a record to the transaction.
-
-        Raises:
-            KafkaException: it is too large, or the producer failed; inside `errors`, a ClusterError.
-        """
+        """Add a record to the transaction."""
         produce(self.producer, topic, value, key)
 
     def commit(self) -> None:
-        """End the transaction: its records and its position appear together.
-
-        Raises:
-            ClusterError: another program has taken over, or the cluster does not answer.
-        """
+        """End the transaction: its records and its position appear together."""
         with self.errors("write"):
             self._flush()
             self.producer.commit_transaction(max(self._timeout, _MIN_TIMEOUT_SECONDS))
 
     def abort(self) -> None:
-        """Discard the transaction.
-
-        Raises:
-            ClusterError: another program has taken over, or the cluster does not answer.
-        """
+        """Discard the transaction."""
         with self.errors("abort a transaction"):
             self.producer.abort_transaction(self._timeout)
 

@@ -14,11 +14,7 @@ def produce(
     key: bytes | None,
     on_delivery: Callable[[KafkaError | None, Message], None] | None = None,
 ) -> None:
-    """Enqueue a record, waiting while the queue is full.
-
-    Raises:
-        KafkaException: the record is too large, or the producer failed.
-    """
+    """Enqueue a record, waiting while the queue is full."""
     while True:
         try:
             producer.produce(topic, value, key, on_delivery=on_delivery)
@@ -43,11 +39,7 @@ class RecordProducer:
         key: bytes | None = None,
         on_delivered: Callable[[Message], None] | None = None,
     ) -> None:
-        """Enqueue a record, waiting while the queue is full; `on_delivered` is called if it is acknowledged.
-
-        Raises:
-            KafkaException: this record is too large, or an earlier one could not be written.
-        """
+        """Enqueue a record, waiting while the queue is full; `on_delivered` is called if it is acknowledged."""
 
         def on_delivery(error: KafkaError | None, message: Message) -> None:
             if error is not None:
@@ -64,11 +56,7 @@ class RecordProducer:
         self.producer.poll(0)
 
     def flush(self, seconds: float) -> None:
-        """Wait until all records are acknowledged or have failed.
-
-        Raises:
-            KafkaException: one could not be written, or is not acknowledged in time.
-        """
+        """Wait until all records are acknowledged or have failed."""
         waiting = self.producer.flush(seconds)
         self._raise_error()
         if waiting:

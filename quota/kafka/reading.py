@@ -1,18 +1,23 @@
-"""Reads from a cluster: its metadata, the offsets of partitions, and the records of topics."""
+"""Reads from a cluster: its metadata, the offsets of partitions, and the records of topics.
+
+The functions raise KafkaException if the cluster does not answer in time, and those of topics also if there is no such
+topic; `read_window` and `EndOffsets` raise ClusterError.
+"""
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from typing import cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ClusterMetadata, OffsetSpec, TopicMetadata
+from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, OffsetSpec, ResourceType, TopicMetadata
 
+from quota.errors import ClusterError
 from quota.kafka.clients import client_config, cluster_errors, retry
 from quota.kafka.timing import Deadline
-from quota.records.quota_log import Cluster
+from quota.records.quota import Window
 from quota.records.record import Source
 from quota.settings.connection import Connection
-from quota.wire.address import Address
+from quota.wire.protocol import Address
 
 Partition = tuple[str, int]
 """A topic, and the number of a partition."""
@@ -23,35 +28,47 @@ _LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _FETCH_WAIT_MS = 50
 """How long a broker may delay an empty fetch, and with it the report that a partition's end is reached."""
 
+_WINDOW_NUM, _WINDOW_SIZE = "controller.quota.window.num", "controller.quota.window.size.seconds"
+
 _MIN_CALL_SECONDS = 0.1
 _GROUP = "mutation-quota-reader"
+_FINAL_ERRORS = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._AUTO_OFFSET_RESET})  # noqa: SLF001
+"""Errors of a partition that a retry does not change; the second is that of records that are deleted meanwhile."""
 _POLL_SECONDS = 1.0
 _MAX_MESSAGES = 10_000
 
 
-def read_cluster(connection: Connection, timeout_seconds: float) -> Cluster:
-    """Read the topics of a cluster and the leaders of their partitions.
+def read_broker_configs(client: AdminClient, timeout_seconds: float) -> dict[str, str]:
+    """Return the configs of one broker by their names; all brokers should have the same.
 
     Raises:
-        ClusterError: the cluster cannot be reached.
+        KafkaException: no broker answers in time, or it does not return its configs.
+        ClusterError: the metadata contain no brokers.
+    """
+    nodes = client.list_topics(timeout=timeout_seconds).brokers
+    if not nodes:
+        raise ClusterError("the cluster's metadata contain no brokers")
+    resource = ConfigResource(ResourceType.BROKER, str(min(nodes)))
+    (found,) = client.describe_configs([resource], request_timeout=timeout_seconds).values()
+    return {name: entry.value for name, entry in found.result().items() if entry.value is not None}
+
+
+def read_window(connection: Connection, timeout_seconds: float) -> Window:
+    """Return the window of a broker's controller quotas, which determines the bursts there.
+
+    Raises:
+        ClusterError: no broker can be reached, or it does not return its configs.
     """
     config = client_config(connection)
-    with cluster_errors(f"reach Kafka at {connection}", config, connection=connection):
-        topics = AdminClient(config).list_topics(timeout=timeout_seconds).topics
-    leaders = {
-        name: [topic.partitions[number].leader for number in sorted(topic.partitions)]
-        for name, topic in sorted(topics.items())
-        if topic.error is None
-    }
-    return Cluster({name: [each if each >= 0 else None for each in found] for name, found in leaders.items()})
+    with cluster_errors(f"read the window of Kafka at {connection}", config, connection=connection):
+        configs = read_broker_configs(AdminClient(config), timeout_seconds)
+    if _WINDOW_NUM not in configs:
+        raise ClusterError(f"the brokers of {connection} have no {_WINDOW_NUM}, which requires Kafka 2.7")
+    return Window(int(configs[_WINDOW_NUM]), int(configs[_WINDOW_SIZE]))
 
 
 def topic_partitions(client: Consumer | Producer, topic: str, timeout_seconds: float) -> list[int]:
-    """Return the partitions of a topic.
-
-    Raises:
-        KafkaException: the cluster does not answer in time, or the topic does not exist.
-    """
+    """Return the partitions of a topic."""
     return sorted(_topic_metadata(client.list_topics(topic, timeout_seconds), topic).partitions)
 
 
@@ -59,9 +76,6 @@ def in_sync_replicas(client: Consumer | Producer, topic: str, timeout_seconds: f
     """Return the brokers with replicas that are in sync, each with the partitions of these replicas.
 
     Empty if no partition has more than one replica, in sync or not.
-
-    Raises:
-        KafkaException: the cluster does not answer in time, or the topic does not exist.
     """
     cluster = client.list_topics(topic, timeout_seconds)
     partitions = _topic_metadata(cluster, topic).partitions.values()
@@ -82,11 +96,7 @@ def _topic_metadata(cluster: ClusterMetadata, topic: str) -> TopicMetadata:
 
 
 def offset_range(consumer: Consumer, partition: TopicPartition, timeout_seconds: float) -> tuple[int, int]:
-    """Return the first offset of a partition and its end offset. Retries while the leader moves.
-
-    Raises:
-        KafkaException: the cluster does not answer in time.
-    """
+    """Return the first offset of a partition and its end offset. Retries while the leader moves."""
     deadline = Deadline(timeout_seconds)
 
     def watermarks() -> tuple[int, int]:
@@ -105,27 +115,15 @@ class EndOffsets:
         self._timeout = timeout_seconds
 
     def fetch(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Return the offset after the last record of each partition.
-
-        Raises:
-            ClusterError: the cluster does not answer in time.
-        """
+        """Return the offset after the last record of each partition."""
         return self._offsets(partitions, _LATEST)
 
     def fetch_first(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Return the offset of the first record that each partition still holds; its end if it holds none.
-
-        Raises:
-            ClusterError: the cluster does not answer in time.
-        """
+        """Return the offset of the first record that each partition still holds; its end if it holds none."""
         return self._offsets(partitions, _EARLIEST)
 
     def fetch_at(self, partitions: Collection[Partition], epoch_ms: int) -> dict[Partition, int]:
-        """Return the offset of the first record of each partition with this timestamp or a later one; -1 for none.
-
-        Raises:
-            ClusterError: the cluster does not answer in time.
-        """
+        """Return the offset of the first record of each partition with this timestamp or a later one; -1 for none."""
         return self._offsets(partitions, OffsetSpec.for_timestamp(epoch_ms))
 
     def _offsets(self, partitions: Collection[Partition], spec: OffsetSpec) -> dict[Partition, int]:
@@ -169,16 +167,10 @@ def read_topic(
 ) -> Iterator[Message]:
     """Yield the records of a topic up to its current end, in order within a partition.
 
-    Args:
-        connection: the cluster.
-        topic: the name of the topic.
-        timeout_seconds: the time limit of each call for metadata and offsets.
-        max_per_partition: how many of the latest offsets of each partition to read; all by default.
-
-    Raises:
-        KafkaException: the cluster does not answer in time, or the topic does not exist or may not be read.
+    With `max_per_partition`, only the latest offsets of each partition are read. The time limit is that of each call
+    for metadata and offsets, and of the longest wait for a record.
     """
-    consumer = make_consumer(connection, _GROUP)
+    consumer = make_consumer(connection, _GROUP, {"auto.offset.reset": "error"})
     try:
         starts = []
         for partition in topic_partitions(consumer, topic, timeout_seconds):
@@ -187,6 +179,7 @@ def read_topic(
             starts.append(TopicPartition(topic, partition, start))
         consumer.assign(starts)
         unfinished = {each.partition for each in starts}
+        deadline = Deadline(timeout_seconds)
         while unfinished:
             for message in poll_batch(consumer, _MAX_MESSAGES, _POLL_SECONDS):
                 error = message.error()
@@ -194,7 +187,12 @@ def read_topic(
                     yield message
                 elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                     unfinished.discard(message.partition())
-                elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:  # a retry does not help
+                elif error.code() in _FINAL_ERRORS or deadline.has_passed:
                     raise KafkaException(error)
+                else:
+                    continue
+                deadline = Deadline(timeout_seconds)
+            if deadline.has_passed:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no records of topic {topic} arrive"))  # noqa: SLF001
     finally:
         consumer.close()

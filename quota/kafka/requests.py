@@ -33,11 +33,6 @@ _REFRESH_TIMEOUT_SECONDS = 1.0
 _REQUEST_ID = re.compile(r'\{"request_id":"([^"]*)"')
 """The start of each of our requests, by which even a dead letter that is cut off is recognized."""
 
-UNDELIVERED = frozenset(
-    {KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}  # noqa: SLF001
-)
-"""Errors of requests that are valid but could not be delivered: such a request may still be answered."""
-
 DeliveryCallback = Callable[[KafkaError | None, Message], None]
 """Called by `poll` or `flush` when a request is in its topic, or could not be delivered."""
 
@@ -67,11 +62,7 @@ class RequestWriter:
         self._producer = self._records.producer
 
     def check_topic(self, user: str) -> None:
-        """Check that the topic for a user's requests exists.
-
-        Raises:
-            ClusterError: it does not, or the cluster does not answer.
-        """
+        """Check that the topic for a user's requests exists."""
         topic, action = self._topics.requests_of(user), f"send requests to Kafka at {self._kafka.bootstrap_servers}"
         with cluster_errors(action, self._config):  # all topics: a broker may create one that is named
             existing = self._producer.list_topics(timeout=self._kafka.timeout_seconds).topics
@@ -82,11 +73,7 @@ class RequestWriter:
             raise ClusterError(problem)
 
     def send(self, *requests: MutationRequest, on_delivery: DeliveryCallback | None = None) -> None:
-        """Enqueue requests, in this order, as `send_bytes` does.
-
-        Raises:
-            BadInput: each user has a request topic, and this user's name cannot be part of a topic name.
-        """
+        """Enqueue requests, in this order, as `send_bytes` does."""
         for request in requests:
             topic = self._topics.requests_of(request.user)
             self.send_bytes(topic, codec.encode(request), request.user.encode(), on_delivery)
@@ -115,11 +102,7 @@ class RequestWriter:
         self._producer.poll(0)
 
     def flush(self, seconds: float) -> None:
-        """Wait until all requests are acknowledged.
-
-        Raises:
-            ClusterError: some could not be written, or are not acknowledged in time.
-        """
+        """Wait until all requests are acknowledged."""
         with self._errors():
             self._records.flush(seconds)
 
@@ -161,9 +144,6 @@ class AnswerReader:
             only: the prefix of the request ids whose decisions and results are read; others are skipped without
                 being parsed.
             overrides: librdkafka's settings, which take precedence over `settings`.
-
-        Raises:
-            ClusterError: the partitions cannot be found in time.
         """
         topics = settings.topics
         self._readers: dict[str, Callable[[bytes | None], Answer]] = {

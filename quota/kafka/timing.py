@@ -1,6 +1,7 @@
-"""The current time, and time limits and intervals by the monotonic clock."""
+"""The current time, time limits and intervals by the monotonic clock, and the heartbeat of a loop."""
 
 import time
+from dataclasses import dataclass
 
 
 def now_ms() -> int:
@@ -29,12 +30,7 @@ class Every:
     """A timer that is due once per interval."""
 
     def __init__(self, seconds: float, *, at_once: bool = True) -> None:
-        """Start the first interval.
-
-        Args:
-            seconds: the length of an interval.
-            at_once: whether the timer is due at once, and not only after `seconds`.
-        """
+        """Start the first interval; the timer is due at once or only at its end."""
         self._seconds = seconds
         self._due_at = float("-inf") if at_once else time.monotonic() + seconds
 
@@ -45,3 +41,15 @@ class Every:
             return False
         self._due_at = now + self._seconds
         return True
+
+
+@dataclass(slots=True)
+class LoopStats:
+    """The counts of a program that is a loop since it started; one thread writes them, and others may read."""
+
+    looped_at: float = 0.0
+    """The time at which its loop last ran, by the monotonic clock [s]; 0 before the first time."""
+    waits_for: str = ""
+    """Why it waits for a cluster that does not answer; empty if it does not wait."""
+    reopened: int = 0
+    """The number of times that it restarted from its positions because a cluster did not answer."""

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from quota.errors import ErrorCode
 from quota.observation.principals import PrincipalRules
 from quota.observation.request_log import LoggedRequest
-from quota.observation.topic_sizes import THROTTLING_QUOTA_EXCEEDED, TopicSizes, is_done
+from quota.observation.topic_sizes import TopicSizes, is_done
 from quota.records.fields import EpochMs
 from quota.records.request import MutationRequest, Observed, Operation, TopicMutation
 
@@ -60,13 +61,13 @@ class Observer:
         codes, assumed = [], []
         for topic in logged.topics:
             cost = self._sizes.cost(logged, topic)
-            if topic.error_code != THROTTLING_QUOTA_EXCEEDED and not is_done(logged, topic):
+            if topic.error_code != ErrorCode.THROTTLING_QUOTA_EXCEEDED and not is_done(logged, topic):
                 self.counts.failed_topics[topic.error_code] += 1
                 continue
             if cost is None:
                 assumed.append(len(topics))
             topics.append(TopicMutation(self._sizes.name(topic), ASSUMED_PARTITIONS if cost is None else cost))
-            codes.append(THROTTLING_QUOTA_EXCEEDED if topic.error_code == THROTTLING_QUOTA_EXCEEDED else 0)
+            codes.append(topic.error_code if topic.error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED else 0)
         if not topics:
             return None
         observed = Observed(

@@ -12,13 +12,10 @@ import msgspec
 
 from quota.errors import BadRecord
 from quota.observation.log_time import LogTime
-from quota.records.request import Operation
+from quota.records.request import OPERATIONS, Operation
 
 MARK = b"Completed request:"
 """The beginning of the message of a line."""
-
-_OPERATIONS = {19: Operation.CREATE_TOPICS, 20: Operation.DELETE_TOPICS, 37: Operation.CREATE_PARTITIONS}
-"""The operations by API key."""
 
 _NAMES = re.compile(rb'(?:TE_TOPICS|TE_PARTITIONS)"')
 """The ends of the names of the three APIs: twice as fast to look for as the names."""
@@ -162,7 +159,7 @@ def read_line(line: bytes, time: LogTime) -> LoggedRequest | None:
         raise BadRecord(f"a request log of another version: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRecord(f"a truncated line, or not JSON: {error}") from None
-    operation = _OPERATIONS.get(found.request_header.request_api_key)
+    operation = OPERATIONS.get(found.request_header.request_api_key)
     return None if operation is None else _logged(found, operation, at)
 
 
@@ -171,7 +168,7 @@ def _is_mutation(message: bytes) -> bool:
         header = _decode_head(message[: message.rfind(b"}") + 1]).request_header
     except msgspec.MsgspecError:
         return True
-    return header.request_api_key in _OPERATIONS
+    return header.request_api_key in OPERATIONS
 
 
 def _logged(line: _Line, operation: Operation, at: int) -> LoggedRequest:

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 
+from quota.errors import ErrorCode
 from quota.observation.request_log import LoggedRequest, LoggedTopic
 from quota.records.request import Operation
-
-NONE, REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED = 0, 7, 89
 
 _IDS_SINCE = 7
 """The first version of CREATE_TOPICS whose response has the ids of topics."""
@@ -16,10 +15,10 @@ def is_done(request: LoggedRequest, topic: LoggedTopic) -> bool:
 
     With ZooKeeper it continues, and the response to a creation has the topic's id; a KRaft controller aborts it.
     """
-    if topic.error_code == REQUEST_TIMED_OUT:
+    if topic.error_code == ErrorCode.REQUEST_TIMED_OUT:
         has_ids = request.operation is Operation.CREATE_TOPICS and request.api_version >= _IDS_SINCE
         return topic.topic_id is not None or not has_ids
-    return topic.error_code == NONE
+    return topic.error_code == ErrorCode.NONE
 
 
 class TopicSizes:

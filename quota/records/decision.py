@@ -4,19 +4,13 @@ import enum
 
 import msgspec
 
+from quota.errors import ErrorCode
 from quota.records import codec
 from quota.records.entity import QuotaEntity, Tags
 from quota.records.fields import Int
 from quota.records.quota import Quota
 from quota.records.record import Source
 from quota.records.request import Mode, Observed, Operation, TopicDetails
-
-
-class ErrorCode(enum.IntEnum):
-    """The error codes of Kafka that a topic of a decision can have."""
-
-    NONE = 0
-    THROTTLING_QUOTA_EXCEEDED = 89
 
 
 class Outcome(enum.Enum):

@@ -1,6 +1,6 @@
 """The records of the quota log and their reader."""
 
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
 
@@ -14,20 +14,6 @@ from quota.records.quota import Quota
 _Name = Annotated[str, msgspec.Meta(min_length=1)]
 _Broker = Annotated[int, msgspec.Meta(ge=0)]
 _Tags = Annotated[dict[_Name, _Name], msgspec.Meta(min_length=1)]
-
-RATE_CONFIG = "controller_mutation_rate"
-QUOTA_CONFIGS = {
-    RATE_CONFIG: "rate",
-    "controller_mutation_burst": "burst",
-    "max_debt_ms": "max_debt_ms",
-    "shadow": "shadow",
-}
-"""The configs of a quota, and the field of `Quota` that holds each."""
-
-
-def to_configs(quota: Quota) -> dict[str, Any]:
-    """Return a quota as configs."""
-    return {name: getattr(quota, field) for name, field in QUOTA_CONFIGS.items()}
 
 
 class Cluster(msgspec.Struct, frozen=True):

@@ -35,6 +35,9 @@ class Mode(enum.Enum):
     PERMISSIVE = "PERMISSIVE"
 
 
+OPERATIONS = {19: Operation.CREATE_TOPICS, 20: Operation.DELETE_TOPICS, 37: Operation.CREATE_PARTITIONS}
+"""The operations by the keys of their APIs in Kafka's protocol."""
+
 STRICT_SINCE = {Operation.CREATE_TOPICS: 6, Operation.CREATE_PARTITIONS: 3, Operation.DELETE_TOPICS: 5}
 """The first API version whose clients know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 

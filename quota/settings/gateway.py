@@ -5,11 +5,9 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from quota.settings.security.files import CertificateFile, KeyFile, Secret, SecretFile, secret_value
-from quota.settings.types import Address, AddressOrEmpty, Count, Name, NameList, Seconds, Section
+from quota.settings.types import MAX_PORT, Address, AddressOrEmpty, Count, Name, NameList, Seconds, Section
 
 _LISTENER = re.compile(r"(?P<port>[0-9]{1,5})=(?P<host>[^=\s]+):(?P<broker_port>[0-9]{1,5})")
-MAX_PORT = 65_535
 
 Port = Annotated[int, Field(ge=1, le=MAX_PORT)]
 
@@ -64,50 +62,26 @@ class GatewaySettings(Section):
     max_connections: Count = 10_000
     """Maximum number of connections. Each needs two file descriptors."""
 
-    max_connections_per_ip: Count = 2**31 - 1
-    """Maximum number of connections from one address, Kafka's `max.connections.per.ip`."""
-
     max_request_bytes: Count = 100 * 1024 * 1024
     """Maximum size of a request in bytes, Kafka's `socket.request.max.bytes`."""
-
-    authentication_timeout_seconds: Seconds = 10.0
-    """Time in seconds, above 0 and up to 86,400, that a client may take to authenticate."""
-
-    connections_max_idle_seconds: Seconds = 600.0
-    """Time in seconds, above 0 and up to 86,400, after which an idle connection is closed."""
 
     drain_seconds: Seconds = 30.0
     """Time in seconds, above 0 and up to 86,400, that mutations may take to finish when the gateway is stopped."""
 
-    ssl_certificate_location: CertificateFile = ""
+    ssl_certificate_location: str = ""
     """Path of the gateway's certificate with its chain (PEM). Empty for clients without TLS."""
 
-    ssl_key_location: KeyFile = ""
+    ssl_key_location: str = ""
     """Path of its private key (PEM, PKCS#8). Required with `ssl_certificate_location`."""
 
-    ssl_key_password: Secret = SecretStr("")
-    """Password of an encrypted private key."""
-
-    ssl_key_password_file: SecretFile = ""
-    """Path of a file with only the private key's password. A newline at its end is ignored."""
-
-    kafka_clients: str = ""
-    """Path of a kafka-clients jar, or its folder, with the protocol to use. Empty for that of `broker.jars`."""
+    ssl_key_password: SecretStr = SecretStr("")
+    """Password of an encrypted private key, or `file:` and the path of a file with only the password."""
 
     @property
     def ports(self) -> list[tuple[int, tuple[str, int]]]:
         """Each listener's port, and host and port of its broker."""
         found = [match for each in self.listeners if (match := _LISTENER.fullmatch(each))]
         return [(int(each["port"]), (each["host"].strip("[]"), int(each["broker_port"]))) for each in found]
-
-    @property
-    def key_password(self) -> str:
-        """The password of the private key.
-
-        Raises:
-            ValueError: its file cannot be read.
-        """
-        return secret_value(self.ssl_key_password, self.ssl_key_password_file)
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

@@ -1,12 +1,32 @@
-"""Sections of the settings that configure one job each."""
+"""Sections of the settings that configure one program each."""
 
-from typing import Annotated, Literal, TypeAlias
+import ipaddress
+import socket
+from collections.abc import Callable
+from datetime import tzinfo
+from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, model_validator
 
-from quota.settings.types import Count, Name, NameList, Pattern, Seconds, SecondsOrZero, Section
+from quota.errors import BadInput
+from quota.observation.log_time import parse_zone
+from quota.observation.principals import PrincipalRules
+from quota.settings.types import MAX_PORT, Count, Name, NameList, Pattern, Seconds, SecondsOrZero, Section
 
 ExpiringTable: TypeAlias = Literal["decisions", "dead_letters"]
+
+
+def _checked_by(parse: Callable[[str], object]) -> AfterValidator:
+    """Return a validator of texts that a function can parse."""
+
+    def check(text: str) -> str:
+        try:
+            parse(text)
+        except BadInput as error:
+            raise ValueError(str(error)) from None
+        return text
+
+    return AfterValidator(check)
 
 
 class EnforceSettings(Section):
@@ -18,17 +38,8 @@ class EnforceSettings(Section):
     max_requests_per_batch: Count = 50_000
     """Maximum number of requests in a micro-batch."""
 
-    compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "zstd"
-    """Compression of the decisions and dead letters written. Change it if the cluster or a reader lacks the codec."""
-
     state_partitions: Annotated[int, Field(ge=1, le=10_000)] = 2
     """Number of partitions of the bucket state, up to 10,000. Fixed by a checkpoint's first batch."""
-
-    quota_timeout_seconds: Seconds = 60.0
-    """Time in seconds, above 0 and up to 86,400, that the quota topic may be unreachable before the query fails."""
-
-    fail_on_data_loss: bool = True
-    """Whether the query fails if requests were removed from their topic undecided. Otherwise they are skipped."""
 
     with_audit: bool = False
     """Whether the audit runs in the same process."""
@@ -42,9 +53,6 @@ class AuditSettings(Section):
 
     max_records_per_batch: Count = 50_000
     """Maximum number of records in a micro-batch."""
-
-    fail_on_data_loss: bool = True
-    """Whether the query fails if records were removed from their topics unread. Otherwise they are skipped."""
 
     upkeep_seconds: SecondsOrZero = 300.0
     """Time between upkeeps of the tables in seconds, up to 86,400: files are compacted, old ones deleted.
@@ -82,12 +90,63 @@ class ApplierSettings(Section):
     group: Name = "mutation-quota-applier"
     """Consumer group that stores the applier's position. One applier of a group is active: the one started last."""
 
-    auto_offset_reset: Literal["earliest", "latest"] = "earliest"
-    """Position in the decisions topic at which a new group starts."""
+
+class ObserveSettings(Section):
+    """Reading the request logs of brokers."""
+
+    time_zone: Annotated[Name, _checked_by(parse_zone)] = "UTC"
+    """Time zone of the logs' times, where they name none: that of the brokers, such as `Europe/Berlin`."""
+
+    principal_mapping_rules: Annotated[Name, _checked_by(PrincipalRules)] = "DEFAULT"
+    """Rules from principals to users, as Kafka's `ssl.principal.mapping.rules`. By default, `User:alice` is `alice`."""
+
+    default_partitions: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    """`num.partitions` of the brokers, up to 1,000,000, for logs that do not contain it. 0: unknown."""
+
+    group: str = ""
+    """Name of this observer. One observer of a name is active: the one started last. Empty for `observe-` and the
+    host's name."""
+
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone."""
+        return parse_zone(self.time_zone)
+
+    @property
+    def group_name(self) -> str:
+        """The name of the observer."""
+        return self.group or f"observe-{socket.gethostname()}"
 
 
-class PushSettings(Section):
-    """The service that keeps a cluster's own quotas equal to the quota log (`quotas push --follow`)."""
+class DashboardSettings(Section):
+    """The dashboard: a page that shows requests, tenants and quotas as they change."""
 
-    compare_seconds: Seconds = 30.0
-    """Time in seconds, above 0 and up to 86,400, between comparisons of the cluster's quotas with the log."""
+    port: Annotated[int, Field(ge=0, le=MAX_PORT)] = 8599
+    """Port of the page, up to 65,535. 0 takes any free port."""
+
+    address: Name = "127.0.0.1"
+    """IP address to listen on. Any other than this machine's loopback addresses needs `token_file`."""
+
+    hosts: NameList = []
+    """Host names by which browsers may reach the page, besides its address and localhost. Separated by commas."""
+
+    token_file: str = ""
+    """Path of a file with only a token of 16 or more characters, which a browser must present."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only programs on this machine can reach the page."""
+        return ipaddress.ip_address(self.address).is_loopback
+
+    @model_validator(mode="after")
+    def _is_guarded(self) -> Self:
+        try:
+            local = self.is_local
+        except ValueError:
+            raise ValueError(f"address: {self.address!r} is not an IP address, such as 127.0.0.1 or 0.0.0.0") from None
+        if not (local or self.token_file):
+            raise ValueError(
+                f"address: {self.address} is reachable from other machines, which requires token_file; "
+                "dashboard --token-file FILE sets it, too"
+            )
+        return self

@@ -1,14 +1,15 @@
 """The settings in force, one by one, with their origins; secrets are masked."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from pydantic import SecretStr
 
 from quota.settings.loading import ENV_BOOTSTRAP_SERVERS, ENV_PREFIX, LoadedSettings
-from quota.settings.model import Settings
+from quota.settings.model import Settings, sections
 from quota.settings.secrets import MASK, is_secret, mask_logins
+from quota.settings.security.files import IN_FILE
 
 Value: TypeAlias = bool | int | float | str | list[str]
 Origin: TypeAlias = Literal["default", "file", "environment", "option", "kafka"]
@@ -39,40 +40,26 @@ class ListedSetting:
 def listed_settings(loaded: LoadedSettings) -> Iterator[ListedSetting]:
     """Yield all settings, in the order of the sections and their keys."""
     defaults = Settings()
-    inherits = not loaded.settings.target.is_own
-    for section, keys in loaded.settings:
-        for key in type(keys).model_fields:
-            default = getattr(getattr(defaults, section), key)
-            value = getattr(loaded.settings.kafka if section == _TARGET and inherits else keys, key)
-            if section == _TARGET and inherits:
-                entries = value.items() if isinstance(value, dict) else [(None, value)]
-                for name, entry in entries:
-                    path = (section, key) if name is None else (section, key, name)
-                    yield _listed(path, entry, None if name else default, "kafka", None)
-            elif isinstance(value, dict):
-                yield from _entries(loaded.origins, section, key, value)
-            else:
-                yield _listed((section, key), value, default, *_origin(loaded.origins.get((section, key))))
-
-
-def _entries(
-    origins: Mapping[tuple[str, ...], str], section: str, key: str, table: Mapping[str, object]
-) -> Iterator[ListedSetting]:
-    for name, value in table.items():
-        path = (section, key, name)
-        yield _listed(path, value, None, *_origin(origins.get(path)))
-
-
-def _listed(path: tuple[str, ...], value: object, default: object, origin: Origin, source: str | None) -> ListedSetting:
-    name = ".".join(path)
-    return ListedSetting(name, _shown(name, value), None if default is None else _shown(name, default), origin, source)
+    for section, keys in sections().items():
+        inherits = section == _TARGET and not loaded.settings.target.is_own
+        values = loaded.settings.kafka if inherits else getattr(loaded.settings, section)
+        for key, is_table in keys.items():
+            value, default = getattr(values, key), getattr(getattr(defaults, section), key)
+            entries = {(section, key, name): entry for name, entry in value.items()} if is_table else {}
+            for path, shown in entries.items() if is_table else [((section, key), value)]:
+                origin, source = ("kafka", None) if inherits else _origin(loaded.origins.get(path))
+                name = ".".join(path)
+                default_shown = None if is_table else _shown(name, default)
+                yield ListedSetting(name, _shown(name, shown), default_shown, origin, source)
 
 
 def _shown(name: str, value: object) -> Value:
     if isinstance(value, SecretStr):
-        return MASK if value.get_secret_value() else ""
+        text = value.get_secret_value()
+        is_file = text.startswith(IN_FILE) and name.count(".") == 1  # an entry of a table is passed on as it is
+        return text if is_file else MASK if text else ""
     if isinstance(value, list):
-        return [mask_logins(str(each)) for each in value]
+        return [mask_logins(str(item)) for item in value]
     if is_secret(name) and value:
         return MASK
     return value if isinstance(value, bool | int | float) else mask_logins(str(value))
@@ -92,14 +79,9 @@ def _origin(origin: str | None) -> tuple[Origin, str | None]:
 
 def setting_names() -> list[str]:
     """Return the names of all settings, as in `--set`, without the entries of tables."""
-    return [f"{section}.{key}" for section, keys in Settings() for key in type(keys).model_fields]
+    return [f"{section}.{key}" for section, keys in sections().items() for key in keys]
 
 
 def table_names() -> list[str]:
     """Return the names of the settings that are tables, which have entries of any name."""
-    return [
-        f"{section}.{key}"
-        for section, keys in Settings()
-        for key in type(keys).model_fields
-        if isinstance(getattr(keys, key), dict)
-    ]
+    return [f"{section}.{key}" for section, keys in sections().items() for key, is_table in keys.items() if is_table]

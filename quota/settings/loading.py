@@ -5,7 +5,6 @@ In order of precedence: `--set section.key=value`, `MUTATION_QUOTA__SECTION__KEY
 """
 
 import difflib
-import functools
 import os
 import re
 import tomllib
@@ -18,7 +17,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from quota.errors import BadInput
-from quota.settings.model import Settings
+from quota.settings.model import Settings, sections
 from quota.settings.secrets import MASK, is_secret, mask_logins, mask_secrets
 from quota.settings.types import EXPECTED
 
@@ -26,17 +25,6 @@ DEFAULT_FILE = Path("conf/mutation-quota.toml")
 ENV_PREFIX = "MUTATION_QUOTA__"
 ENV_BOOTSTRAP_SERVERS = "KAFKA_BOOTSTRAP_SERVERS"
 
-_TABLES = {
-    ("kafka", "librdkafka"),
-    ("kafka", "java"),
-    ("target", "librdkafka"),
-    ("spark", "conf"),
-    ("quota", "callback_configs"),
-    ("storage", "options"),
-    ("storage", "table_options"),
-    ("audit", "keep_days"),
-}
-"""Free-form tables: settings with arbitrary keys and string values."""
 _EXPECTED = {"int": "an integer", "float": "a number", "bool": "true or false", "string": "a string", "list": "a list"}
 """The expected value, by the first word of the type of pydantic's error."""
 
@@ -137,7 +125,7 @@ def load_with_origins(
 def _from_file(file: Path | None) -> Iterator[_Entry]:
     path = file or DEFAULT_FILE
     try:
-        sections = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         if file is None:
             return
@@ -146,13 +134,13 @@ def _from_file(file: Path | None) -> Iterator[_Entry]:
         raise BadInput(f"{path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadInput(f"{path}: not TOML: {error}") from None
-    for section, keys in sections.items():
+    for section, keys in found.items():
         if not isinstance(keys, dict):
             raise BadInput(f"{path}: {section} is not a [section]")
         _check_known((section,), str(path))
         for key, value in keys.items():
-            if (section, key) in _TABLES and isinstance(value, dict):
-                yield from ((str(path), (section, key, name), _to_text(each)) for name, each in value.items())
+            if _is_table(section, key) and isinstance(value, dict):
+                yield from ((str(path), (section, key, name), _to_text(entry)) for name, entry in value.items())
             else:
                 yield str(path), (section, key), value
 
@@ -177,7 +165,7 @@ def _from_options(overrides: Iterable[str | Override]) -> Iterator[_Entry]:
             raise BadInput(f"--set {_masked(override)}: expected section.key=value")
         table, dot, entry = key.partition(".")
         entry = _QUOTED.sub(r"\2", entry)
-        path = (section, table, entry) if dot and (section, table) in _TABLES else (section, key)
+        path = (section, table, entry) if dot and _is_table(section, table) else (section, key)
         yield each.option if isinstance(each, Override) else f"--set {_masked(override)}", path, value
 
 
@@ -194,47 +182,39 @@ def _to_text(value: object) -> object:
     return str(value).lower() if isinstance(value, bool | int | float) else value
 
 
-@functools.cache
-def _known_paths() -> frozenset[_Path]:
-    """Return the paths of all sections and their keys."""
-    sections = {name: type(section).model_fields for name, section in Settings()}
-    keys = {(section, key) for section, fields in sections.items() for key in fields}
-    return frozenset({(section,) for section in sections} | keys)
+def _is_table(section: str, key: str) -> bool:
+    return sections().get(section, {}).get(key, False)
 
 
 def _check_known(path: _Path, origin: str) -> None:
-    if path[:2] in _TABLES:
-        if not all(path[2:3]) or len(path) == 2:  # noqa: PLR2004 the table itself
+    section, keys, entry = path[0], path[1:2], path[2:]
+    if keys and _is_table(section, *keys):
+        if not entry or not entry[0]:
             name = ".".join(path[:2])
             raise BadInput(f"{name} must be set entry by entry, as in {name}.NAME=VALUE ({origin})")
-        return
-    if path not in _known_paths():
+    elif section not in sections() or not all(key in sections()[section] for key in keys):
         nearest = _nearest(path)
         # A misspelled secret may not look like one.
         if nearest is None or nearest.partition(".")[0] in _SECTIONS_WITH_SECRETS or is_secret(nearest):
             origin = origin.partition("=")[0]
-        raise BadInput(f"unknown setting {'.'.join(path)} ({origin}): {_hint(path[0], nearest)}")
+        raise BadInput(f"unknown setting {'.'.join(path)} ({origin}): {_hint(section, nearest)}")
 
 
 def _nearest(path: _Path) -> str | None:
     """Return the section, or the key of the section, that an unknown one resembles; None if there is none."""
-    known = _known_paths()
-    sections = sorted(each[0] for each in known if len(each) == 1)
-    found = difflib.get_close_matches(path[0], sections, n=1)
-    if not found or len(path) == 1:
-        return found[0] if found else None
-    keys = sorted(each[1] for each in known if each[0] == found[0] and len(each) > 1)
-    return next((f"{found[0]}.{key}" for key in difflib.get_close_matches(path[1], keys, n=1)), None)
+    section = next(iter(difflib.get_close_matches(path[0], sections(), n=1)), None)
+    if section is None or len(path) == 1:
+        return section
+    return next((f"{section}.{key}" for key in difflib.get_close_matches(path[1], sections()[section], n=1)), None)
 
 
 def _hint(section: str, nearest: str | None) -> str:
     """Return the suggestion for an unknown setting."""
     if nearest:
         return f"did you mean {nearest}?"
-    known = _known_paths()
-    if keys := sorted(path[1] for path in known if path[0] == section and len(path) > 1):
-        return f"the keys of [{section}] are {', '.join(keys)}"
-    return f"the sections are {', '.join(sorted(path[0] for path in known if len(path) == 1))}"
+    if keys := sections().get(section):
+        return f"the keys of [{section}] are {', '.join(sorted(keys))}"
+    return f"the sections are {', '.join(sorted(sections()))}"
 
 
 def _invalid(error: ValidationError, origins: Mapping[_Path, str]) -> BadInput:

@@ -1,18 +1,25 @@
-"""The settings as one value."""
+"""The settings as one value, and the names of all of them."""
+
+import functools
+from collections.abc import Mapping
+from typing import get_origin
 
 from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
 from quota.admission.policy import Policy
 from quota.algorithms.deduplication import Deduplication
 from quota.settings.connection import BOOTSTRAP_SERVERS, SECURITY_PROTOCOL, Connection
-from quota.settings.dashboard import DashboardSettings
 from quota.settings.gateway import GatewaySettings
-from quota.settings.jobs import ApplierSettings, AuditSettings, EnforceSettings, PushSettings
-from quota.settings.observe import ObserveSettings
+from quota.settings.jobs import (
+    ApplierSettings,
+    AuditSettings,
+    DashboardSettings,
+    EnforceSettings,
+    ObserveSettings,
+)
 from quota.settings.sections import (
     BrokerSettings,
     ClientSettings,
-    HealthSettings,
     KafkaSettings,
     LimitSettings,
     LoggingSettings,
@@ -22,7 +29,7 @@ from quota.settings.sections import (
     SparkSettings,
     TopicSettings,
 )
-from quota.settings.security.target import TargetSettings
+from quota.settings.security.settings import TargetSettings
 from quota.settings.storage import StorageSettings
 from quota.settings.types import Section
 
@@ -42,12 +49,10 @@ class Settings(BaseModel):
     enforce: EnforceSettings = Field(default_factory=EnforceSettings)
     audit: AuditSettings = Field(default_factory=AuditSettings)
     applier: ApplierSettings = Field(default_factory=ApplierSettings)
-    push: PushSettings = Field(default_factory=PushSettings)
     gateway: GatewaySettings = Field(default_factory=GatewaySettings)
     observe: ObserveSettings = Field(default_factory=ObserveSettings)
     client: ClientSettings = Field(default_factory=ClientSettings)
     metrics: MetricsSettings = Field(default_factory=MetricsSettings)
-    health: HealthSettings = Field(default_factory=HealthSettings)
     logging: LoggingSettings = Field(default_factory=LoggingSettings)
     dashboard: DashboardSettings = Field(default_factory=DashboardSettings)
     spark: SparkSettings = Field(default_factory=SparkSettings)
@@ -71,11 +76,9 @@ class Settings(BaseModel):
         """The rules that apply to all requests alike."""
         return Policy(
             max_bytes=self.limits.max_request_bytes,
-            max_topics=self.limits.max_topics,
-            max_name_chars=self.limits.max_name_chars,
             exempt_users=frozenset(self.quota.exempt_users),
             shadow=self.quota.shadow,
-            deduplication=Deduplication(round(self.repeats.window_seconds * 1000), self.repeats.max_per_bucket),
+            deduplication=Deduplication(round(self.repeats.window_seconds * 1000)),
             user_topic_prefix=self.topics.user_topic_prefix,
         )
 
@@ -86,3 +89,13 @@ class Settings(BaseModel):
         for problem in target.problems_with(kafka) if kafka else ():
             raise ValueError(problem)
         return target
+
+
+@functools.cache
+def sections() -> Mapping[str, Mapping[str, bool]]:
+    """Return the sections and their keys, and whether each key is a table, which has entries of any name."""
+    models = {section: type(keys).model_fields for section, keys in Settings()}
+    return {
+        section: {key: get_origin(field.annotation) is dict for key, field in fields.items()}
+        for section, fields in models.items()
+    }

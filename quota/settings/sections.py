@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from quota.admission.identity import topic_of
-from quota.admission.policy import DEFAULT_MAX_BYTES, DEFAULT_MAX_NAME_CHARS, DEFAULT_MAX_TOPICS
+from quota.admission.policy import DEFAULT_MAX_BYTES
 from quota.records.callback import DEFAULT_CLASS, Callbacks
 from quota.records.quota import Window
 from quota.settings.connection import Connection
@@ -175,9 +175,6 @@ class RepeatSettings(Section):
     window_seconds: SecondsOrZero = 0.0
     """Time in seconds, up to 86,400, that a bucket remembers admitted requests. 0 turns deduplication off."""
 
-    max_per_bucket: Count = 1000
-    """Maximum number of requests that a bucket remembers. The oldest are dropped first."""
-
 
 class LimitSettings(Section):
     """Limits of a single request. A record above them is a dead letter."""
@@ -185,12 +182,6 @@ class LimitSettings(Section):
     max_request_bytes: Annotated[int, Field(ge=1024, le=8 * 1024 * 1024)] = DEFAULT_MAX_BYTES
     """Maximum size of a request (key and value) in bytes, 1,024 to 8,388,608. Topics of answers need six times as
     much."""
-
-    max_topics: Count = DEFAULT_MAX_TOPICS
-    """Maximum number of topics in a request."""
-
-    max_name_chars: Count = DEFAULT_MAX_NAME_CHARS
-    """Maximum length of a user, client-id, request id or topic name in characters."""
 
 
 class ClientSettings(Section):
@@ -218,18 +209,8 @@ class MetricsSettings(Section):
     address: Address = "127.0.0.1"
     """Address to listen on. `0.0.0.0` serves all that reach this machine; metrics name users and client-ids."""
 
-    enabled: bool = True
-    """Whether `/metrics` is served. Otherwise the port serves probes alone, and no decisions are read for metrics."""
-
     max_tenants: Annotated[int, Field(ge=1, le=100_000)] = 500
     """Number of tenants with their own series, the busiest, up to 100,000. The others count in totals only."""
-
-
-class HealthSettings(Section):
-    """The health that services report at `/healthz`."""
-
-    stalled_seconds: Seconds = 600.0
-    """Time in seconds, above 0 and up to 86,400, without progress, after which a service is not healthy."""
 
 
 class LoggingSettings(Section):
@@ -268,6 +249,9 @@ class SparkSettings(Section):
     A job writes its archive (200 MB) when it is stopped and has none for these jars and this Java.
     """
 
+    fail_on_data_loss: bool = True
+    """Whether a query fails if records were removed from their topics unread. Otherwise they are skipped."""
+
     conf: dict[Name, str] = {}
     """Spark properties. They override the jobs' tuned values, but not properties that other settings determine."""
 
@@ -276,7 +260,5 @@ class BrokerSettings(Section):
     """The embedded Kafka broker."""
 
     jars: Name = ".jars/broker"
-    """Folder of the broker's jars, relative to the checkout."""
-
-    memory: Memory = "256m"
-    """Heap of the broker, in `m` or `g`."""
+    """Folder of the broker's jars, relative to the checkout. The jar of Kafka's clients in it defines the protocol that
+    the gateway and `quotas push` speak."""

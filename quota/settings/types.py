@@ -33,7 +33,7 @@ _MEMORY, _TOPIC = r"^[1-9][0-9]{0,5}[mg]$", r"^[a-zA-Z0-9._-]{1,249}$"
 EXPECTED = {_MEMORY: "a size such as 512m or 1g", _TOPIC: "1 to 249 letters, digits, dots, underscores and hyphens"}
 """The patterns of settings in words, for errors."""
 
-_MAX_PORT = 65_535
+MAX_PORT = 65_535
 _SERVER = re.compile(r"([A-Za-z_]+://)?(?P<host>\[[^\s\[\]/,]+\]|[^\s\[\]/,:=@]+)(:(?P<port>[0-9]{1,5}))?")
 _NUMERIC = re.compile(r"[0-9.]+|.*:.*")  # an IP address, and no host name
 _HOST = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?")
@@ -44,8 +44,8 @@ def _check_servers(servers: str) -> str:
         found = _SERVER.fullmatch(each.strip())
         if found is None or not _is_host(found["host"].strip("[]")):
             raise ValueError(f"{each!r} is not HOST:PORT, such as kafka-1:9092 or [::1]:9092")
-        if found["port"] and not 1 <= int(found["port"]) <= _MAX_PORT:
-            raise ValueError(f"{each!r} has no port from 1 to {_MAX_PORT:,}")
+        if found["port"] and not 1 <= int(found["port"]) <= MAX_PORT:
+            raise ValueError(f"{each!r} has no port from 1 to {MAX_PORT:,}")
     return servers
 
 

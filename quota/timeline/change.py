@@ -1,15 +1,15 @@
 """The changes that the records of the quota log make."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self, TypeAlias
+
+from msgspec.structs import replace
 
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota
+from quota.records.quota import QUOTA_CONFIGS, RATE_CONFIG, Quota
 from quota.records.quota_log import (
-    QUOTA_CONFIGS,
-    RATE_CONFIG,
     CallbackRecord,
     Cluster,
     ClusterRecord,

@@ -2,17 +2,16 @@
 
 import math
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from itertools import count
 
+import msgspec
 from msgspec import UNSET
 
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota, Window
-from quota.records.quota_log import to_configs
 from quota.records.request import NO_CLIENT_ID
-from quota.text import format_configs, format_time, printable, quoted
+from quota.text import format_time, printable, quoted
 from quota.timeline.cluster_plan import MAX_NAME_BYTES, Wanted, fits_protocol, wanted_rates
 from quota.timeline.levels import levels
 from quota.timeline.timeline import QuotaTimeline
@@ -23,16 +22,16 @@ MAX_THROTTLE_MS = 2**31 - 1
 _ZOOKEEPER_DEFAULT = "<default>"
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
-    """A difference between a quota in the log and its effect on the cluster."""
+class Note(msgspec.Struct, frozen=True):
+    """A difference between the enforcement of a quota here and on the cluster."""
 
     kind: str
     """`burst`, `max_debt_ms`, `shadow`, `scheduled`, `no_client_id`, `name`, `rate`, `callback`, `exempt_user` or
     `window`."""
     message: str
+    """The difference in a sentence."""
     entity: QuotaEntity | None = None
-    """The entity concerned; None for all."""
+    """The entity concerned; null for all."""
 
     def __str__(self) -> str:
         return self.message if self.entity is None else f"{self.entity}: {self.message}"
@@ -59,7 +58,7 @@ def quota_notes(timeline: QuotaTimeline, at: int, brokers: Window) -> Iterator[N
             for kind, message in _quota_notes(change.entity, change.quota, brokers):
                 yield Note(kind, message, change.entity)
     for change in timeline.scheduled(at):
-        new = "is removed" if change.quota is None else f"becomes {format_configs(to_configs(change.quota))}"
+        new = "is removed" if change.quota is None else f"becomes {change.quota}"
         yield Note("scheduled", f"{new} from {format_time(change.moment)} on, and not before", change.entity)
 
 

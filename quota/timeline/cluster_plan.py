@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias, get_args
 from msgspec.structs import replace
 
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota
-from quota.records.quota_log import RATE_CONFIG, QuotaRecord
+from quota.records.quota import RATE_CONFIG, Quota
+from quota.records.quota_log import QuotaRecord
 from quota.timeline.plan import Step, quota_record
 from quota.timeline.timeline import QuotaTimeline
 

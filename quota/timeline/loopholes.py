@@ -27,14 +27,14 @@ class Loophole:
         """Return the loophole, and the entry of a quota file that closes it."""
         named = self.user is not None
         who = f"user {quoted(self.user)}" if self.user is not None else "a user whom no quota names"
-        key = f"user: {self.user!r}" if named else "user-defaults: true"
+        entity = f"entity: {{user: {self.user!r}}}" if named else "entity: {user: null}"
         if self.by is not None:
             return (
                 f"{who} gets a full bucket with each new client-id, by the quota of {self.by}; "
-                f'replace that entry by one with "{key}" and no "client"'
+                f'replace that entry by one with "{entity}"'
             )
         which = " with any client-id that no quota names" if named else ""
-        return f'{who} is unlimited{which}; add an entry with "{key}" and no "client"'
+        return f'{who} is unlimited{which}; add an entry with "{entity}"'
 
 
 def loopholes(entities: Collection[QuotaEntity]) -> list[Loophole]:

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from quota.errors import BadInput
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
-from quota.records.quota_log import QuotaRecord, to_configs
-from quota.text import format_configs, format_time
+from quota.records.quota_log import QuotaRecord
+from quota.text import format_time
 from quota.timeline.change import QuotaChange
 from quota.timeline.timeline import QuotaTimeline
 
@@ -31,7 +31,7 @@ class Step:
 
     def __str__(self) -> str:
         """Return the step as a line of a diff."""
-        values = [format_configs(to_configs(each)) for each in (self.before, self.after) if each is not None]
+        values = [str(quota) for quota in (self.before, self.after) if quota]
         moment = self.record.effective_at
         later = "" if moment is None else f" (scheduled for {format_time(moment)})"
         return f"{self.sign} {self.record.entity}: {' -> '.join(values) or 'removed'}{later}"
@@ -60,11 +60,7 @@ def plan(desired: Iterable[QuotaRecord], timeline: QuotaTimeline, at: int) -> li
 
 
 def _split(desired: Iterable[QuotaRecord], at: int) -> tuple[list[QuotaRecord], list[QuotaChange]]:
-    """Return the records that take effect at `at`, and the changes scheduled for later.
-
-    Raises:
-        BadInput: a change is scheduled for a time that is not after `at`.
-    """
+    """Return the records that take effect at `at`, and the changes scheduled for later."""
     now: list[QuotaRecord] = []
     later: list[QuotaChange] = []
     for record in desired:
@@ -104,7 +100,8 @@ def quota_record(entity: QuotaEntity, quota: Quota | None) -> QuotaRecord:
 
 def cancellation_record(change: QuotaChange) -> QuotaRecord:
     """Return the record that cancels a scheduled change."""
-    return replace(_scheduling_record(change), cancelled=True)
+    altered = None if change.altered is None else list(change.altered)
+    return replace(_scheduling_record(change), altered_configs=altered, cancelled=True)
 
 
 def _schedule(desired: Iterable[QuotaChange], timeline: QuotaTimeline, at: int) -> list[Step]:

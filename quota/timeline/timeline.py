@@ -3,8 +3,10 @@
 import heapq
 from bisect import bisect_right, insort
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import combinations
-from typing import NamedTuple
+
+import msgspec
 
 from quota.records.entity import QuotaEntity, Tags
 from quota.records.fields import BEGINNING
@@ -20,20 +22,17 @@ MAX_CACHED_NAME = 1024
 """Longer names, which may be megabytes, are not cached [characters]."""
 
 
-class _Version(NamedTuple):
-    """The quota of an entity from `moment` on; `order` is the change's position in the log."""
+class Level(msgspec.Struct, frozen=True):
+    """One of the eight levels of quotas (KIP-257) at a given time."""
 
-    moment: int
-    order: int
-    quota: Quota | None
-
-
-class Level(NamedTuple):
-    """One of the eight levels at a given time: its entity and bucket, and the change that set its quota, if any."""
-
+    level: int
+    """The number of the level; 1 is the most specific."""
     entity: QuotaEntity
-    tags: Tags
-    change: QuotaChange | None
+    """The entity of the level."""
+    quota: Quota | None = None
+    """The entity's quota; null for none."""
+    since: int | None = None
+    """The time from which the quota has been in force, epoch ms; null for none."""
 
 
 class QuotaTimeline:
@@ -43,7 +42,8 @@ class QuotaTimeline:
     """
 
     def __init__(self) -> None:
-        self._versions: dict[QuotaEntity, list[_Version]] = {}
+        self._changes: dict[QuotaEntity, list[QuotaChange]] = {}
+        self._versions: dict[QuotaEntity, list[QuotaChange]] = {}  # each with the whole quota that results
         self._resets: dict[frozenset[tuple[str, str]], list[int]] = {}
         self._moments: list[int] = []
         self._cache: dict[tuple[str, str], tuple[int, int, Resolution]] = {}
@@ -52,18 +52,31 @@ class QuotaTimeline:
         """Add a change; the later of two at the same time wins. Changes of callbacks and clusters are ignored."""
         match change:
             case QuotaChange(entity, moment=moment):
-                quota = change.applied_to(self.latest(entity, moment))
-                version = _Version(moment, len(self._moments), quota)
-                insort(self._versions.setdefault(entity, []), version, key=_sort_key)
+                changes = self._changes.setdefault(entity, [])
+                position = _count_until(changes, moment)
+                changes.insert(position, change)
+                self._apply(entity, position)
             case BucketReset(tags, moment):
                 insort(self._resets.setdefault(frozenset(tags.items()), []), moment)
             case QuotaCancellation(entity, moment):
-                versions = self._versions.get(entity, [])
-                self._versions[entity] = [each for each in versions if each.moment != moment]
+                changes = self._changes.get(entity, [])
+                self._changes[entity] = [each for each in changes if each.moment != moment]
+                self._apply(entity, _count_until(changes, moment - 1))
             case _:
                 return
         insort(self._moments, change.moment)
         self._cache.clear()
+
+    def _apply(self, entity: QuotaEntity, position: int) -> None:
+        """Apply the changes of an entity from a position on, in the order of their times.
+
+        A change may name only some configs, so it depends on all that take effect before it, even those read later.
+        """
+        versions = self._versions.setdefault(entity, [])
+        del versions[position:]
+        for change in self._changes[entity][position:]:
+            quota = change.applied_to(versions[-1] if versions else None)
+            versions.append(replace(change, quota=quota))
 
     def configured(self, at: int) -> list[QuotaChange]:
         """Return the changes that set the quotas in force as of `at` (epoch ms), in a stable order."""
@@ -77,9 +90,9 @@ class QuotaTimeline:
     def scheduled(self, after: int) -> list[QuotaChange]:
         """Return the changes that take effect later than `after` (epoch ms), in the order of their times."""
         later = {
-            (entity, each.moment): QuotaChange(entity, each.quota, each.moment)  # of two at one moment, the later one
+            (entity, change.moment): change  # of two at one moment, the later one
             for entity, versions in self._versions.items()
-            for each in versions[_count_until(versions, after) :]
+            for change in versions[_count_until(versions, after) :]
         }
         return sorted(later.values(), key=lambda change: (change.moment, change.entity.key))
 
@@ -87,12 +100,15 @@ class QuotaTimeline:
         """Return the latest change of an entity as of `at` (epoch ms)."""
         versions = self._versions.get(entity, [])
         count = _count_until(versions, at)
-        return QuotaChange(entity, versions[count - 1].quota, versions[count - 1].moment) if count else None
+        return versions[count - 1] if count else None
 
     def levels(self, user: str, client_id: str, at: int) -> list[Level]:
         """Return the eight levels of a request as of `at` (epoch ms); the first one with a quota wins."""
-        latest = ((entity, tags, self.latest(entity, at)) for entity, tags in levels(user, client_id))
-        return [Level(entity, tags, change if change and change.quota else None) for entity, tags, change in latest]
+        latest = ((entity, self.latest(entity, at)) for entity, _ in levels(user, client_id))
+        return [
+            Level(number, entity, change.quota, change.moment) if change and change.quota else Level(number, entity)
+            for number, (entity, change) in enumerate(latest, start=1)
+        ]
 
     def resolve(self, user: str, client_id: str, at: int) -> Resolution:
         """Return the quota of a request with this user and client-id, as of `at` (epoch ms)."""
@@ -130,11 +146,8 @@ class QuotaTimeline:
         return max(latest, default=None)
 
     def _quota(self, entity: QuotaEntity, at: int) -> Quota | None:
-        versions = self._versions.get(entity)
-        if versions is None:
-            return None
-        count = _count_until(versions, at)
-        return versions[count - 1].quota if count else None
+        latest = self.latest(entity, at)
+        return latest.quota if latest else None
 
     def _since(self, sharing: list[QuotaEntity], quota: Quota, at: int) -> int:
         """Return the time (epoch ms) since which a bucket has had the bounds of this quota.
@@ -163,14 +176,10 @@ class QuotaTimeline:
         )
 
 
-def _sort_key(version: _Version) -> tuple[int, int]:
-    return version.moment, version.order
-
-
-def _count_until(versions: list[_Version], at: int) -> int:
+def _count_until(versions: list[QuotaChange], at: int) -> int:
     return bisect_right(versions, at, key=lambda version: version.moment)
 
 
-def _moments_backwards(versions: list[_Version], at: int) -> Iterator[int]:
+def _moments_backwards(versions: list[QuotaChange], at: int) -> Iterator[int]:
     """Yield the times of the versions up to `at`, newest first."""
     return (versions[index].moment for index in range(_count_until(versions, at) - 1, -1, -1))

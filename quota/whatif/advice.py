@@ -7,9 +7,8 @@ import msgspec
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
 from quota.records.quota_log import QuotaRecord
-from quota.whatif.recommendation import Recommendation, Rules, Share
+from quota.whatif.recommendation import Recommendation, Rules, Share, Tenancy
 from quota.whatif.result import CandidateOutcome, Result, Totals
-from quota.whatif.tenancy import Tenancy
 
 
 class Outlook(msgspec.Struct, frozen=True):

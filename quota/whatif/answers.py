@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from quota.records.decision import Decision, ErrorCode, Outcome
+from quota.errors import ErrorCode
+from quota.records.decision import Decision, Outcome
 
 _NAMES = {each.value: each.name for each in ErrorCode}
 

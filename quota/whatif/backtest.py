@@ -1,26 +1,8 @@
-"""The backtest of one bucket: recorded requests decided again by other quotas, windows or algorithms."""
+"""The effects of a recorded request that is decided again by other quotas, windows or algorithms."""
 
 from typing import NamedTuple
 
-from quota.admission.decide import decide
-from quota.algorithms.interface import Algorithm, S
 from quota.records.decision import Decision
-from quota.timeline.resolution import ResolvedRequest
-
-
-def decide_again(state: S | None, resolved: ResolvedRequest, algorithm: Algorithm[S]) -> tuple[S | None, Decision]:
-    """Decide the next request of a bucket with the code that the jobs run.
-
-    Args:
-        state: the state of the bucket; None if it was never charged.
-        resolved: the request with the quota to try.
-        algorithm: the algorithm to try.
-
-    Returns:
-        The state afterwards, and the decision.
-    """
-    after, (decision,) = decide(state, [resolved], algorithm)
-    return after, decision
 
 
 def differing_fields(decision: Decision, recorded: Decision) -> tuple[str, ...]:

@@ -3,12 +3,14 @@
 All rates are in partition mutations per second.
 """
 
+import enum
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 
 import msgspec
+from msgspec import UNSET
 
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
@@ -18,6 +20,25 @@ _DIGITS = 3
 
 _ROUND = Context(prec=_DIGITS, rounding=ROUND_CEILING)
 _EXACT = ".12g"  # the digits of a float beyond that are rounding errors
+
+
+class Tenancy(enum.Enum):
+    """The names of a request that identify its tenant, which has its own quota (KIP-257)."""
+
+    USER = "user"
+    CLIENT = "client"
+    USER_CLIENT = "user-client"
+
+    def entity(self, user: str, client_id: str) -> QuotaEntity:
+        """Return the entity whose quota applies to a request."""
+        by_user, by_client = self is not Tenancy.CLIENT, self is not Tenancy.USER
+        return QuotaEntity(user if by_user else UNSET, client_id if by_client else UNSET)
+
+    @property
+    def default(self) -> QuotaEntity:
+        """The entity of the default quota, for tenants without their own quota."""
+        by_user, by_client = self is not Tenancy.CLIENT, self is not Tenancy.USER
+        return QuotaEntity(None if by_user else UNSET, None if by_client else UNSET)
 
 
 @dataclass(frozen=True, slots=True)

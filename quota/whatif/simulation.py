@@ -1,13 +1,12 @@
 """The simulation: decisions on requests in a file, by the code that the job runs, without Spark or Kafka."""
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
 
-from quota.admission.decide import decide
 from quota.admission.policy import Policy
 from quota.admission.resolve import Quotas, resolve
-from quota.algorithms.interface import Algorithm, S
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
 from quota.records import codec
@@ -19,6 +18,7 @@ from quota.records.fields import BEGINNING, EpochMs
 from quota.records.quota_log import read_quota_log_record
 from quota.records.record import Record, Source
 from quota.timeline.change import to_change
+from quota.whatif.rates import Algorithm, decide_next
 
 
 class _Timestamp(msgspec.Struct):
@@ -36,7 +36,7 @@ _topic_decoder = msgspec.json.Decoder(_Topic)
 def simulate(
     lines: Iterable[bytes],
     quotas: Quotas,
-    algorithm: Algorithm[S],
+    algorithm: Algorithm,
     topic: str = "mutation-requests",
     policy: Policy = Policy(),  # noqa: B008 immutable
 ) -> Iterator[Decision | DeadLetter]:
@@ -47,7 +47,7 @@ def simulate(
     Yields:
         One answer per line that is not blank; an invalid line results in a dead letter.
     """
-    buckets: dict[Tags, S | None] = {}
+    buckets: dict[Tags, Any] = {}
     for number, line in enumerate(lines):
         value = line.rstrip(b"\r\n")
         if not value.strip():
@@ -62,8 +62,7 @@ def simulate(
             yield msgspec.structs.replace(make_dead_letter(record, error, policy.max_bytes), timestamp=None)
         else:
             tags = resolved.resolution.tags
-            after, (decision,) = decide(buckets.get(tags), [resolved], algorithm)
-            buckets[tags] = after
+            buckets[tags], decision = decide_next(buckets.get(tags), resolved, algorithm)
             yield decision
 
 

@@ -11,6 +11,9 @@ from quota.wire.primitives import Malformed
 from quota.wire.schemas import Schema, read_release, read_schemas
 from quota.wire.structs import Versions
 
+Address = tuple[str, int]
+"""Host and port of a broker."""
+
 
 @dataclass(frozen=True, slots=True)
 class Api:

@@ -59,7 +59,7 @@ def _find(path: Path) -> Path:
         return path
     jars = sorted(path.glob("kafka-clients-*.jar"))
     if len(jars) != 1:
-        raise BadInput(f"{path} has {len(jars)} jars kafka-clients-*.jar instead of one; name the jar")
+        raise BadInput(f"{path} has {len(jars)} jars kafka-clients-*.jar instead of one")
     return jars[0]
 
 

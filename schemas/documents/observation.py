@@ -12,6 +12,8 @@ class ReadLog(msgspec.Struct, frozen=True):
     """The number of mutation requests in it."""
     invalid_lines: int
     """The number of lines that could not be read."""
+    first_invalid: str | None
+    """The reason why the first of them could not be read; null for none."""
 
 
 class ClockDifference(msgspec.Struct, frozen=True):

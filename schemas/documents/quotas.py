@@ -4,45 +4,10 @@ import msgspec
 
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
-
-
-class ListedQuota(msgspec.Struct, frozen=True, kw_only=True):
-    """The quota of an entity, in force or scheduled."""
-
-    entity: QuotaEntity
-    """The entity whose quota it is."""
-    controller_mutation_rate: float | None
-    """Partition mutations per second; null for the scheduled removal of a quota."""
-    controller_mutation_burst: float | None
-    """Partition mutations; null for the default, rate * quota.window_num * quota.window_size_seconds."""
-    max_debt_ms: int | None
-    """The longest time in ms that a single request may throttle its tenant; null for no bound."""
-    shadow: bool
-    """Whether requests over the quota are only reported, and admitted."""
-    since: int | None
-    """The time from which the quota has been in force, epoch ms; null for a scheduled change."""
-    effective_at: int | None
-    """The time at which a scheduled change takes effect, epoch ms; null for a quota in force."""
-
-
-class Quotas(msgspec.Struct, frozen=True):
-    """The output of `quotas describe`."""
-
-    quotas: list[ListedQuota]
-    """The quotas in force, and after them the scheduled changes."""
-
-
-class QuotaConfigs(msgspec.Struct, frozen=True):
-    """The configs of a quota."""
-
-    controller_mutation_rate: float
-    """Partition mutations per second."""
-    controller_mutation_burst: float | None
-    """Partition mutations; null for the default, rate * quota.window_num * quota.window_size_seconds."""
-    max_debt_ms: int | None
-    """The longest time in ms that a single request may throttle its tenant; null for no bound."""
-    shadow: bool
-    """Whether requests over the quota are only reported, and admitted."""
+from quota.records.quota import Quota
+from quota.records.quota_log import QuotaRecord
+from quota.timeline.cluster_limits import Note
+from quota.timeline.timeline import Level
 
 
 class PlannedChange(msgspec.Struct, frozen=True):
@@ -50,9 +15,9 @@ class PlannedChange(msgspec.Struct, frozen=True):
 
     entity: QuotaEntity
     """The entity whose quota changes."""
-    before: QuotaConfigs | None
+    before: Quota | None
     """The quota before the change; null for none."""
-    after: QuotaConfigs | None
+    after: Quota | None
     """The quota after the change; null for none."""
     effective_at: int | None = None
     """The time at which the change takes effect, epoch ms; null in a plan for an immediate change."""
@@ -94,26 +59,6 @@ class CancelledChange(msgspec.Struct, frozen=True):
     """The time for which the change was scheduled, epoch ms."""
 
 
-class ClusterQuota(msgspec.Struct, frozen=True):
-    """The quota of an entity on a cluster."""
-
-    entity: QuotaEntity
-    """The entity."""
-    controller_mutation_rate: float | None
-    """Partition mutations per second."""
-
-
-class PushNote(msgspec.Struct, frozen=True):
-    """The differences between the enforcement of a cluster and of this project."""
-
-    kind: str
-    """The kind of difference, such as `window` or `shadow`."""
-    entity: QuotaEntity | None
-    """The entity concerned; null for all."""
-    message: str
-    """The difference in a sentence."""
-
-
 class PushedQuotas(msgspec.Struct, frozen=True):
     """The output of `quotas push`."""
 
@@ -121,9 +66,9 @@ class PushedQuotas(msgspec.Struct, frozen=True):
     """Whether the changes were made; false for a dry run."""
     changes: list[PlannedChange]
     """The changes of the cluster's quotas."""
-    only_there: list[ClusterQuota]
+    only_there: list[QuotaRecord]
     """Quotas of the cluster that the log never had; --prune removes them."""
-    notes: list[PushNote]
+    notes: list[Note]
     """The differences between the enforcement of the cluster and of this project."""
 
 
@@ -132,9 +77,9 @@ class QuotaDifference(msgspec.Struct, frozen=True):
 
     entity: QuotaEntity
     """The entity."""
-    before: QuotaConfigs | None
+    before: Quota | None
     """The quota in the log; null for none."""
-    after: QuotaConfigs | None
+    after: Quota | None
     """The quota on the cluster; null for none."""
     difference: str
     """The kind of difference, such as `only_there`."""
@@ -149,17 +94,6 @@ class QuotaDrift(msgspec.Struct, frozen=True):
     """The entities whose quotas differ."""
 
 
-class QuotaLevel(msgspec.Struct, frozen=True):
-    """One of the eight levels of quotas (KIP-257)."""
-
-    level: int
-    """The number of the level; 1 is the most specific."""
-    entity: QuotaEntity
-    """The entity of the level."""
-    quota: QuotaConfigs | None
-    """The entity's quota; null for none."""
-
-
 class ResolvedQuota(msgspec.Struct, frozen=True, kw_only=True):
     """The output of `quotas resolve`."""
 
@@ -171,7 +105,7 @@ class ResolvedQuota(msgspec.Struct, frozen=True, kw_only=True):
     """The level that won; null if no level has a quota, or a callback decides."""
     entity: QuotaEntity | None
     """The entity whose quota applies; null for none."""
-    quota: QuotaConfigs | None
+    quota: Quota | None
     """The quota that applies; null for unlimited."""
     burst: float | None
     """Partition mutations at once; null for unlimited."""
@@ -185,7 +119,7 @@ class ResolvedQuota(msgspec.Struct, frozen=True, kw_only=True):
     """The time of the bucket's last reset, epoch ms; null for none."""
     callback: str | None
     """The class that decided; null for the eight levels."""
-    levels: list[QuotaLevel]
+    levels: list[Level]
     """The levels, the most specific first."""
 
 
@@ -202,9 +136,9 @@ class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     """`quota`, `cancel`, `bucket_reset`, `callback`, `callback_cancel` or `cluster`."""
     entity: QuotaEntity | None = None
     """The entity whose quota changed."""
-    before: QuotaConfigs | None = None
+    before: Quota | None = None
     """The quota before the change."""
-    after: QuotaConfigs | None = None
+    after: Quota | None = None
     """The quota after the change."""
     bucket: dict[str, str] | None = None
     """The tags of the buckets that were reset."""

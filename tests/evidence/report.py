@@ -32,20 +32,12 @@ class TemplateError(Exception):
 
 
 def render(template: str, results: Mapping[str, Any]) -> str:
-    """Return a template with its fields replaced.
-
-    Raises:
-        TemplateError: The results lack a value, or it has another shape.
-    """
+    """Return a template with its fields replaced."""
     return _FIELD.sub(lambda field: _replaced(field[1].strip(), results), template)
 
 
 def write(results: Mapping[str, Any], template: Path, page: Path) -> None:
-    """Write the results as JSON, and the page next to them; both have the page's name.
-
-    Raises:
-        TemplateError: As for `render`; nothing is written.
-    """
+    """Write the results as JSON, and the page next to them; both have the page's name."""
     text = render(template.read_text(encoding="utf-8"), results)
     page.parent.mkdir(parents=True, exist_ok=True)
     page.with_suffix(".json").write_text(as_json(results), encoding="utf-8")
@@ -53,11 +45,7 @@ def write(results: Mapping[str, Any], template: Path, page: Path) -> None:
 
 
 def publish(results: Mapping[str, Any], template: Path, page: Path | None) -> None:
-    """Print the results, and write them with their page if there is a path for it.
-
-    Raises:
-        TemplateError: As for `render`; the results are printed before.
-    """
+    """Print the results, and write them with their page if there is a path for it."""
     sys.stdout.write(as_json(results))
     if page is not None:
         write(results, template, page)
@@ -141,9 +129,14 @@ def _table(rows: Sequence[Mapping[str, Any]], columns: Sequence[_Column]) -> str
     lines = [
         [column.heading for column in columns],
         ["---" if has_text else "---:" for has_text in texts],
-        *([shown(row[column.key], column.form) for column in columns] for row in rows),
+        *([_cell(shown(row[column.key], column.form)) for column in columns] for row in rows),
     ]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    """Return a text that Markdown shows as it is, but for its emphasis, code and links."""
+    return text.replace("|", "\\|").replace("{", "\\{").replace("<", "&lt;")
 
 
 def main() -> None:

@@ -20,12 +20,11 @@ from jobs.metrics.families import (
     upkeep_family,
 )
 from jobs.metrics.query_progress import QueryProgress, QueryView
+from jobs.metrics.stats import FollowStats, PushStats
 from jobs.metrics.totals import DecisionTotals
 from jobs.sandbox.broker import free_port
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier.stats import ApplierStats
-from quota.kafka.brokers.stats import PushStats
-from quota.observation.stats import FollowStats
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Repeat
 from quota.records.quota import Window

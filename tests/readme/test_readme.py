@@ -11,6 +11,7 @@ import msgspec
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import with_plaintext_cluster
 from jobs.sandbox.gateway import embedded_gateway
+from jobs.storage.run import Run
 from quota.callbacks.loading import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
 from quota.kafka.requests import AnswerReader, RequestWriter
@@ -60,7 +61,7 @@ def test_the_example_of_a_client_runs_as_printed(spark, base_settings, broker, t
     settings = with_plaintext_cluster(base_settings, broker.address).model_copy(update={"storage": storage})
     prepare_topics(settings)
     (block, *_) = re.findall(r"```python\n(.*?)```", (HOW_TO / "clients.md").read_text(), re.DOTALL)
-    query = start_enforce(spark, settings)
+    query = start_enforce(Run.on(spark, settings))
     exec(block.replace("127.0.0.1:9092", broker.address), {})  # noqa: S102 it is ours
     query.stop()
     assert capsys.readouterr().out == "orders is there\npayments is there\n"
@@ -73,7 +74,7 @@ def test_the_examples_of_refused_clients_run_as_printed(spark, base_settings, br
     prepare_topics(settings)
     commands, said = re.search(r"```sh\n([^`]*TopicCommand[^`]*)```\s+```text\n(.*?)```", README, re.DOTALL).groups()
     with closing(AnswerReader(settings)) as reader, embedded_gateway(settings) as gateway:
-        query = start_enforce(spark, settings)
+        query = start_enforce(Run.on(spark, settings))
         writer = RequestWriter(settings)
         writer.send(msgspec.json.decode(request_json(1), type=MutationRequest))
         writer.flush(30)

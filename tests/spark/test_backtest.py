@@ -104,7 +104,7 @@ def backtested(spark, settings):
 
 
 def test_recorded_quotas_reproduce_decisions_and_others_give_their_own(backtested, tmp_path):
-    (tmp_path / "plenty.yaml").write_text("quotas:\n- {user: alice, controller_mutation_rate: 1000}\n")
+    (tmp_path / "plenty.yaml").write_text("quotas:\n- {entity: {user: alice}, controller_mutation_rate: 1000}\n")
     result = backtested(f"name=plenty,quotas={tmp_path}/plenty.yaml", "algorithm=sampled-rate", "name=in earnest")
     assert (result.replay.decisions, result.replay.differing) == (14, 0)
     recorded, again, plenty, rate, in_earnest = result.outcomes
@@ -224,7 +224,7 @@ FILE = [
 
 def test_requests_of_a_file_are_compared_with_a_cluster_without_quotas(spark, settings, tmp_path):
     (tmp_path / "requests.jsonl").write_bytes(b"\n".join(FILE))
-    (tmp_path / "five.yaml").write_text("quotas:\n- {user: alice, controller_mutation_rate: 5}\n")
+    (tmp_path / "five.yaml").write_text("quotas:\n- {entity: {user: alice}, controller_mutation_rate: 5}\n")
     requests = read_requests(settings, str(tmp_path / "requests.jsonl"), until=START + 60_000)
     tried = parse_candidates([f"name=five,quotas={tmp_path}/five.yaml"], None, settings)
     result = evaluate_candidates(load_file_requests(spark, requests, "requests.jsonl"), tried, START + 500)

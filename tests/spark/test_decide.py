@@ -7,7 +7,7 @@ import msgspec
 from pyspark.sql import functions as F
 
 from jobs.enforce.decide import EnforceConfig, answer_requests
-from jobs.enforce.packed_answer import unpack_answer
+from jobs.enforce.packing import unpack_answer
 from quota.admission.policy import Policy
 from quota.algorithms.deduplication import Deduplication
 from quota.records.fields import BEGINNING
@@ -33,7 +33,7 @@ class State:
         self.get = value
 
 
-RESOLUTION = f'[["alice",""],{{"quota":{{"rate":5.0}},"since":{BEGINNING}}},{{"user":"alice"}}]'
+RESOLUTION = f'[["alice",""],{{"quota":{{"controller_mutation_rate":5.0}},"since":{BEGINNING}}},{{"user":"alice"}}]'
 UNLIMITED = '[["",""],null,null]'
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from jobs.metrics.health.queries import QueryHealth
+from jobs.metrics.query_observer import QueryObserver
 from quota.settings import load_settings
 from tests.support.waiting import until
 
@@ -30,7 +31,8 @@ class Scene:
         self._folder, self.now = folder, 0.0
         (folder / "records").mkdir()
         (folder / "released").mkdir()
-        self.health = QueryHealth(load_settings([f"health.stalled_seconds={LIMIT}"], environment={}), lambda: self.now)
+        self.observer = QueryObserver(lambda: self.now)
+        self.health = QueryHealth(load_settings(environment={}), self.observer)
         self.query = (
             spark.readStream.schema("value string")
             .text(str(folder / "records"))
@@ -40,7 +42,7 @@ class Scene:
             .option("checkpointLocation", str(folder / "checkpoint"))
             .start()
         )
-        self.health.watch(spark.sparkContext, [self.query], threading.Event())
+        self.observer.watch(spark, [self.query], threading.Event())
 
     def write(self, *names):
         for name in names:  # a file is seen when it is whole
@@ -52,11 +54,11 @@ class Scene:
         (self._folder / "released" / name).touch()
 
     def live(self):
-        self.health.poll()
+        self.observer.poll()
         return self.health.live().ok
 
     def ready(self):
-        self.health.poll()
+        self.observer.poll()
         return self.health.ready().ok
 
     def hangs(self):

@@ -17,9 +17,8 @@ from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
 from quota.timeline.quota_file import read_quota_file
-from quota.whatif.recommendation import SizingInput
+from quota.whatif.recommendation import SizingInput, Tenancy
 from quota.whatif.simulation import read_quotas, simulate
-from quota.whatif.tenancy import Tenancy
 from tests.support.checkout import CHECKOUT
 from tests.support.factories import PERMISSIVE, START
 from tests.support.factories import request_after as at

@@ -21,7 +21,7 @@ def test_each_record_finds_its_bucket_and_quota_as_of_its_timestamp(spark):
     actual = resolve_requests(frame(spark, rows), quotas, Policy(1024))
 
     def resolution(rate, since):
-        quota = f'{{"rate":{rate},"burst":null,"max_debt_ms":null,"shadow":false}}'
+        quota = f'{{"controller_mutation_rate":{rate}}}'
         return f'[["alice","",[]],{{"quota":{quota},"since":{since}}},{{"user":"alice"}},null,false,false,null]'
 
     unlimited = '[["","",[]],null,null,null,false,false,null]'
@@ -36,12 +36,6 @@ def test_each_record_finds_its_bucket_and_quota_as_of_its_timestamp(spark):
         RESOLVED,
     )
     assert_df_equality(actual, expected, ignore_row_order=True)
-
-
-def test_the_stateful_stage_has_two_input_columns(spark):
-    """Each further column costs about as much per key as the whole stage."""
-    resolved = resolve_requests(frame(spark, []), FixedQuotas(timeline()), Policy(1024))
-    assert resolved.columns == ["bucket", "request"]
 
 
 def test_a_record_without_a_broker_timestamp_is_a_dead_letter_and_affects_no_other(spark):

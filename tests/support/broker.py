@@ -94,7 +94,7 @@ class SecureBroker:
             "security_protocol": "SASL_SSL",
             "sasl_mechanism": "SCRAM-SHA-512",
             "sasl_username": user,
-            "sasl_password_file": password_file,
+            "sasl_password": f"file:{password_file}",
             "ssl_ca_location": self.authority.path,
             **more,
         }

@@ -172,13 +172,15 @@ class Gateway:
         return socket.create_connection((HOST, self.port), seconds)
 
 
-def start_gateway(settings, log, *given, port=0):
+def start_gateway(settings, log, *given, port=0, constants=None):
     """Start a gateway on a port, and return when it is ready; `given` are settings like `gateway.permissive=false`."""
     port = port or free_port()
     own = [f"gateway.first_port={port}", *given]
     options = [*as_options(settings), *(part for each in own for part in ("--set", each))]
     with log.open("ab") as output:
-        process = subprocess.Popen(command_line("gateway", *options), stdout=subprocess.PIPE, stderr=output)
+        process = subprocess.Popen(
+            command_line("gateway", *options, constants=constants), stdout=subprocess.PIPE, stderr=output
+        )
     with process.stdout as lines:  # it prints no more than one
         ready = lines.readline().decode()
     if not ready.startswith("ready "):
@@ -188,9 +190,9 @@ def start_gateway(settings, log, *given, port=0):
 
 
 @contextmanager
-def running_gateway(settings, log, *given, port=0):
+def running_gateway(settings, log, *given, port=0, constants=None):
     """Run a gateway inside the block; it must exit with 0 at SIGTERM, and must not have logged an error."""
-    gateway = start_gateway(settings, log, *given, port=port)
+    gateway = start_gateway(settings, log, *given, port=port, constants=constants)
     try:
         yield gateway
         assert gateway.process.poll() is None, log.read_text()

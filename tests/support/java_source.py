@@ -7,16 +7,7 @@ from quota.errors import BadInput
 
 
 def java_command(source: Path, jars: Path, *arguments: str) -> list[str]:
-    """Return the command that compiles and runs a source file.
-
-    Args:
-        source: the file.
-        jars: the folder of the broker's jars, with Kafka's own classes.
-        arguments: the program's arguments.
-
-    Raises:
-        BadInput: there is no java.
-    """
+    """Return the command that compiles and runs a source file."""
     java = shutil.which("java")
     if java is None:
         raise BadInput("no java found; install a JDK 17 or newer")

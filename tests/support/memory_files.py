@@ -6,7 +6,7 @@ from py4j.protocol import Py4JJavaError
 
 
 class StoreError(Py4JJavaError):
-    """An error of Hadoop as Files raises it, created without a JVM."""
+    """An error of Hadoop as HadoopFiles raises it, created without a JVM."""
 
     def __init__(self, text="java.net.ConnectException: open on s3a://bucket/root: Connection refused"):
         """Take the first lines of the error."""
@@ -20,7 +20,7 @@ class StoreError(Py4JJavaError):
 
 
 def refuse(*_):
-    """Replace Files, or one of its calls, while the store does not respond."""
+    """Replace open_files, or one of its calls, while the store does not respond."""
     raise StoreError
 
 
@@ -55,6 +55,9 @@ class MemoryFiles:
         self._check()
         inside = (path.removeprefix(f"{folder.rstrip('/')}/") for path in self.texts)
         return sorted({path.split("/")[0] for path in inside if path not in self.texts})
+
+    def close(self):
+        pass
 
     def remove(self, path):
         self._check()

@@ -8,11 +8,12 @@ from confluent_kafka.admin import AdminClient
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
+from jobs.metrics.query_observer import QueryObserver
+from jobs.services.queries import observing
 from jobs.spark.operator_advice import with_operator_advice
 from jobs.spark.queries import run_until
 from jobs.storage.checkpoint import current_folder
-from jobs.storage.files import Files
-from jobs.storage.monitors import CheckpointMonitor
+from jobs.storage.run import Run
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
@@ -25,6 +26,14 @@ from tests.support.topics import consume_all, produce
 
 HARDLY_ANY = 1e-6
 """A rate too low to pay back debt during a test, mutations/s."""
+
+
+def enforce_once(run):
+    """Decide the waiting requests, as the program does with `--once`."""
+    stop, observer = threading.Event(), QueryObserver()
+    query = start_enforce(run, once=True)
+    observer.watch(run.spark, [query], stop)
+    run_until(stop, [query], observing(run, observer))
 
 
 class Operator:
@@ -42,12 +51,11 @@ class Operator:
         """Produce requests for 60 partitions each, with these ids."""
         produce(self.settings, self.settings.topics.requests, *[request_json(60, request_id=name) for name in names])
 
-    def enforce(self, **changed):
+    def enforce(self, spark=(), **changed):
         """Decide the waiting requests, as the program does with `--once`."""
-        settings = self._changed(enforce=changed)
+        settings = self._changed(enforce=changed, spark=dict(spark))
         with with_operator_advice(settings):
-            query = start_enforce(self._spark, settings, once=True)
-            run_until(threading.Event(), [query], CheckpointMonitor(self.files, query, STATE_VERSION).poll)
+            enforce_once(Run.on(self._spark, settings))
 
     def delete_before(self, offset):
         """Remove the requests before an offset, as retention does."""
@@ -62,11 +70,15 @@ class Operator:
     def audit(self, **changed):
         settings = self._changed(audit=changed)
         with with_operator_advice(settings):
-            run_until(threading.Event(), [start_audit(self._spark, settings, once=True)])
+            run_until(threading.Event(), [start_audit(Run.on(self._spark, settings), once=True)])
+
+    @property
+    def run(self):
+        return Run.on(self._spark, self.settings)
 
     @property
     def files(self):
-        return Files(self._spark, self.settings)
+        return self.run.files
 
     @property
     def checkpoint(self):

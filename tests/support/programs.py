@@ -31,9 +31,18 @@ SPARK_ENVIRONMENT = {"SPARK_SUBMIT_OPTS": f"{JVM_OPTIONS}{_ARCHIVE_OPTIONS}"}
 """Environment of a process that starts Spark; unlike JAVA_TOOL_OPTIONS it is not reported on standard error."""
 
 
-def command_line(*args):
-    """Return the command line of `mutation-quota` with these arguments."""
-    return [sys.executable, "-m", "jobs", *args]
+def command_line(*args, constants=None):
+    """Return the command line of `mutation-quota` with these arguments.
+
+    Args:
+        args: The arguments.
+        constants: Values of constants of its modules, by their full names, for a test that cannot wait for its own.
+    """
+    if not constants:
+        return [sys.executable, "-m", "jobs", *args]
+    code = "import runpy, unittest.mock as mock\n"
+    code += "".join(f"mock.patch({name!r}, {value!r}).start()\n" for name, value in constants.items())
+    return [sys.executable, "-c", f"{code}runpy.run_module('jobs', run_name='__main__', alter_sys=True)", *args]
 
 
 def run(*args, cwd=None, spark=None):
@@ -129,14 +138,7 @@ def _program_state():
 
 @contextmanager
 def running_applier(settings, kills=0, between=(0.5, 2.5), seed=599):
-    """Run an applier inside the block, killed `kills` times at random moments; at the end it terminates cleanly.
-
-    Args:
-        settings: The deployment.
-        kills: Number of kills by SIGKILL, each followed by a new start.
-        between: Shortest and longest time from a start to its kill, seconds.
-        seed: Seed of these times.
-    """
+    """Run an applier inside the block, killed `kills` times at random moments; at the end it terminates cleanly."""
     rng = random.Random(seed)
     process = _start_applier(settings)
 

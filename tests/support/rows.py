@@ -31,13 +31,6 @@ def record_batch(rows):
     )
 
 
-def micro_batch(rows, *, parts=1):
-    """Return rows of `schemas.kafka.RECORD` and the end mark, in so many parts, as a worker of the audit gets them."""
-    marked = [*rows, (None,) * len(RECORD.names)]
-    size = -(-len(marked) // parts)
-    return [record_batch(marked[first : first + size]) for first in range(0, len(marked), size)]
-
-
 def frame(spark, rows):
     """Return a static frame of `schemas.kafka.RECORD`."""
     return spark.createDataFrame(rows, RECORD)

@@ -21,11 +21,7 @@ def command(settings: Settings, *args: str) -> list[str]:
 
 @contextmanager
 def running(settings: Settings, log: Path, *args: str) -> Iterator[subprocess.Popen]:
-    """Run a job inside the block, with its output in a file.
-
-    Raises:
-        MutationQuotaError: The job failed; the error has the end of its output.
-    """
+    """Run a job inside the block, with its output in a file."""
     with log.open("wb") as output:
         process = subprocess.Popen(command(settings, *args), stdout=output, stderr=subprocess.STDOUT)
     try:

@@ -40,11 +40,7 @@ class S3Server:
 
 @contextmanager
 def s3_server(log):
-    """Run a server with an empty bucket inside the block.
-
-    Args:
-        log: file for its log, a line for each request.
-    """
+    """Run a server with an empty bucket inside the block."""
     if not SERVER.exists():
         pytest.skip("no S3 server; make test-integration installs it")
     with log.open("wb") as output:

@@ -15,24 +15,13 @@ _NOT_OURS = ("PYTHON", "PYSPARK", "SPARK", "KAFKA", "HADOOP", "YARN", "MUTATION_
 
 
 def cluster_environment(configuration):
-    """Return the environment of a cluster's processes and of spark-submit.
-
-    Args:
-        configuration: Folder that Spark looks for its configuration in.
-    """
+    """Return the environment of a cluster's processes and of spark-submit."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_OURS)}
     return kept | {"SPARK_HOME": str(SPARK_HOME), "SPARK_CONF_DIR": str(configuration), "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 def spark_submit(*args, environment, log, cwd):
-    """Start a program by spark-submit, in a session of its own.
-
-    Args:
-        args: spark-submit's options, the program, and the program's options.
-        environment: Environment of the process.
-        log: File for its output.
-        cwd: Working directory.
-    """
+    """Start a program by spark-submit, in a session of its own."""
     quick = [f"spark.{each}.extraJavaOptions={JVM_OPTIONS}" for each in ("driver", "executor")]
     options = [part for each in quick for part in ("--conf", each)]
     with log.open("ab") as output:

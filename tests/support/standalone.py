@@ -17,12 +17,7 @@ class Standalone:
     """A master and workers of one core each, which run inside the block."""
 
     def __init__(self, folder, workers):
-        """Prepare a cluster.
-
-        Args:
-            folder: Folder for the logs and for the workers' files.
-            workers: Number of workers.
-        """
+        """Prepare a cluster."""
         self._folder = folder
         self._count = workers
         self._daemons = []
@@ -45,13 +40,7 @@ class Standalone:
             daemon.wait(_DEADLINE_SECONDS)
 
     def submit(self, *args, log, cwd):
-        """Start a program by spark-submit, in its own session.
-
-        Args:
-            args: spark-submit's options, the program, and the program's options.
-            log: File for its output.
-            cwd: Working directory.
-        """
+        """Start a program by spark-submit, in its own session."""
         return spark_submit("--master", self.url, *args, environment=self.environment, log=log, cwd=cwd)
 
     def executors(self, worker):

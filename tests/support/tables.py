@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from jobs.audit.append import AuditConfig, MicroBatch, append_records
+from jobs.audit.append import AuditConfig, append_records
 from jobs.audit.tables.preparation import prepare_tables
 from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, TABLES, VERSION_PROPERTY
 from quota.algorithms.token_bucket import TokenBucket
@@ -19,7 +19,7 @@ from quota.records.dead_letter import DeadLetter
 from quota.records.quota import Window
 from quota.whatif.simulation import read_quotas, simulate
 from tests.support.factories import PERMISSIVE, STRICT, request_json
-from tests.support.rows import micro_batch
+from tests.support.rows import record_batch
 
 DAY = int(datetime(2026, 11, 21, tzinfo=UTC).timestamp() * 1000)
 MINUTE, HOUR = 60_000, 3_600_000
@@ -109,14 +109,7 @@ def write_tables(settings, versions=(), **rows):
 
 
 def append_rows(settings, name, *rows, version=None):
-    """Append rows to a Delta table, which is created if it does not exist.
-
-    Args:
-        settings: The deployment.
-        name: Name of the table.
-        rows: Rows as their records have them, with times in epoch ms.
-        version: Version that a new table claims; None for the present one.
-    """
+    """Append rows to a Delta table, which is created if it does not exist."""
     (table,) = (each for each in TABLES if each.name == name)
     there = create_table(settings, table, str(version or table.version))
     write_deltalake(there, _arrow(table, map(_with_times, rows)), mode="append")
@@ -144,11 +137,10 @@ def names_in(settings):
     return names
 
 
-def audit_records(settings, rows, *, number=0, query_id="tests"):
-    """Audit rows of `schemas.kafka.RECORD` as a micro-batch, without Spark."""
+def audit_records(settings, *batches):
+    """Audit batches of rows of `schemas.kafka.RECORD` as a micro-batch, without Spark."""
     prepare_tables(settings, names_in(settings))
-    batch = MicroBatch(query_id, number)
-    assert list(append_records(AuditConfig.of(settings), batch, iter(micro_batch(rows)))) == []
+    assert list(append_records(AuditConfig.of(settings), map(record_batch, batches))) == []
 
 
 def read_table(settings, name):

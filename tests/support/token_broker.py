@@ -54,13 +54,7 @@ class TokenBroker:
     folder: Path
 
     def options(self, user: str, server: TokenServer | None = None, **more: object) -> list[str]:
-        """Return the settings by which a client connects; `more` are other keys of `kafka`.
-
-        Args:
-            user: the client id, and the principal.
-            server: the token server, that with TLS by default.
-            more: other keys of `kafka`.
-        """
+        """Return the settings by which a client connects; `more` are other keys of `kafka`."""
         secret = self.folder / f"secret-of-{user}"
         secret.write_text(f"{SECRETS[user]}\n")
         used = server or self.tls
@@ -70,7 +64,7 @@ class TokenBroker:
             "sasl_mechanism": "OAUTHBEARER",
             "sasl_oauthbearer_token_endpoint_url": used.url,
             "sasl_oauthbearer_client_id": user,
-            "sasl_oauthbearer_client_secret_file": secret,
+            "sasl_oauthbearer_client_secret": f"file:{secret}",
             "sasl_oauthbearer_scope": SCOPE,
             "ssl_ca_location": self.authority.path,
             **({"sasl_oauthbearer_ca_location": self.authority.path} if used is self.tls else {}),

@@ -73,13 +73,7 @@ class TokenServer:
     def __init__(
         self, signer: Signer, clients: Mapping[str, str], certificate: tuple[Path, Path] | None = None
     ) -> None:
-        """Prepare a server.
-
-        Args:
-            signer: signs the tokens.
-            clients: the secret of each client id. The subject of a token is the client id.
-            certificate: the files of the certificate and its key, to serve over TLS.
-        """
+        """Prepare a server."""
         self.signer = signer
         self.clients = dict(clients)
         self.lifetime_seconds: float = _HOUR

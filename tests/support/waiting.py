@@ -6,11 +6,7 @@ _QUERY_SECONDS = 60
 
 
 def until(condition, seconds=60, poll_seconds=0.1):
-    """Poll a condition until it is true, and return its value.
-
-    Raises:
-        AssertionError: The deadline has passed.
-    """
+    """Poll a condition until it is true, and return its value."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, f"not true within {seconds} s"

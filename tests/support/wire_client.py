@@ -48,11 +48,7 @@ class WireClient:
         return WireClient(self._address, self._protocol, self._client_id)
 
     def authenticate(self, user: str, password: str) -> None:
-        """Authenticate by PLAIN.
-
-        Raises:
-            MutationQuotaError: It was refused.
-        """
+        """Authenticate by PLAIN."""
         self.call(ApiKey.SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
         answer = self.call(ApiKey.SASL_AUTHENTICATE, 2, {"authBytes": f"\0{user}\0{password}".encode()})
         if answer["errorCode"]:
@@ -77,11 +73,7 @@ class WireClient:
         return at
 
     def read(self) -> tuple[Message, float]:
-        """Return the next response, and its time (ms).
-
-        Raises:
-            MutationQuotaError: The connection was closed, or the answer is that of another request.
-        """
+        """Return the next response, and its time (ms)."""
         request = self._sent.pop(0)
         frame = self.receive()
         at = time.monotonic() * 1000

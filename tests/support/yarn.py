@@ -25,12 +25,7 @@ class Yarn:
     """A cluster that runs inside the block."""
 
     def __init__(self, folder, nodes):
-        """Prepare a cluster.
-
-        Args:
-            folder: Folder for its configuration, its log and the containers' files.
-            nodes: Number of nodes.
-        """
+        """Prepare a cluster."""
         if not _JARS.exists():
             pytest.skip("no jars of YARN; make test-yarn copies them")
         self._folder = folder
@@ -66,13 +61,7 @@ class Yarn:
             raise
 
     def submit(self, *args, log, cwd):
-        """Start a program by spark-submit; its application's id is in the log.
-
-        Args:
-            args: spark-submit's options, the program, and the program's options.
-            log: File for the output of spark-submit.
-            cwd: Working directory.
-        """
+        """Start a program by spark-submit; its application's id is in the log."""
         ours = {
             "spark.yarn.jars": f"local:{SPARK_HOME}/jars/*",
             "spark.yarn.stagingDir": self._folder.as_uri(),

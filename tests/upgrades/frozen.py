@@ -10,12 +10,10 @@ import threading
 from pathlib import Path
 
 from jobs.audit.query import start_audit
-from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.spark.queries import run_until
-from jobs.spark.session import start_session, stop_session
-from jobs.storage.files import Files
-from jobs.storage.monitors import CheckpointMonitor
+from jobs.spark.session import session
+from jobs.storage.run import Run
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
@@ -24,6 +22,7 @@ from quota.settings import load_settings
 from schemas.buckets import STATE_VERSION
 from tests.support.deployment import make_deployment
 from tests.support.factories import request_json
+from tests.support.operator import enforce_once
 from tests.support.topics import end_offsets, produce
 
 FOLDER = Path(__file__).parent
@@ -53,9 +52,9 @@ def request(settings, *users):
 
 def process(spark, settings):
     """Decide the waiting requests, and audit the decisions."""
-    query = start_enforce(spark, settings, once=True)
-    run_until(threading.Event(), [query], CheckpointMonitor(Files(spark, settings), query, STATE_VERSION).poll)
-    run_until(threading.Event(), [start_audit(spark, settings, once=True)])
+    run = Run.on(spark, settings)
+    enforce_once(run)
+    run_until(threading.Event(), [start_audit(run, once=True)])
 
 
 def ends(settings):
@@ -104,14 +103,12 @@ def main():
     """Freeze a deployment of this version."""
     with tempfile.TemporaryDirectory() as folder:
         base = load_settings([f"storage.root={folder}/base", "spark.master=local[2]"], environment={})
-        with embedded_broker(base, port=0) as broker:
-            spark = start_session(base, "freeze", Path(folder) / "spark.log")
+        with embedded_broker(base, port=0) as broker, session(base, "freeze", Path(folder) / "spark.log") as spark:
             archive = archive_of(STATE_VERSION)
             settings = deployment_of(
                 with_plaintext_cluster(base, broker.address), STATE_VERSION, Path(folder) / "deployment"
             )
             freeze(spark, settings, archive)
-            stop_session(spark)
     print(f"{archive}: {archive.stat().st_size} bytes")  # noqa: T201 the result
 
 

@@ -9,11 +9,7 @@ from quota.settings import Settings
 
 
 def read_table(spark: SparkSession, settings: Settings, table: TableSpec) -> DataFrame:
-    """Return the rows of an existing table; columns that are missing in an older version are null.
-
-    Raises:
-        MutationQuotaError: it does not exist, is not a Delta table, or has an unsupported version.
-    """
+    """Return the rows of an existing table; columns that are missing in an older version are null."""
     path = _known_path(settings, table)
     return _with_all_columns(spark.read.format("delta").load(path), table)
 

@@ -52,15 +52,7 @@ class TableStore:
 
     @contextmanager
     def errors(self, table: TableSpec | None = None, others: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-        """Turn the errors of a table into one line.
-
-        Args:
-            table: the table; None for any of them.
-            others: the errors of the library that reads the table's rows.
-
-        Raises:
-            MutationQuotaError: the table does not exist, or cannot be read or written.
-        """
+        """Turn the errors of a table into one line."""
         root, _, folder = self.folder.rpartition("/")
         path = f"{folder}/{table.name}" if table else folder
         endpoint = self.options.get("aws_endpoint")
@@ -79,19 +71,11 @@ class TableStore:
             raise store_error(root, path, "cannot be read or written", text, endpoint) from None
 
     def has(self, table: TableSpec) -> bool:
-        """Return whether a table exists.
-
-        Raises:
-            MutationQuotaError: the store cannot be read.
-        """
+        """Return whether a table exists."""
         return self.find(table) is not None
 
     def find(self, table: TableSpec) -> DeltaTable | None:
-        """Open the current state of a table of any version; None if it does not exist.
-
-        Raises:
-            MutationQuotaError: it cannot be read.
-        """
+        """Open the current state of a table of any version; None if it does not exist."""
         with self.errors(table):
             try:
                 # Unlike DeltaTable.is_deltatable, this lets other threads run while a store does not respond.
@@ -100,11 +84,7 @@ class TableStore:
                 return None
 
     def open(self, table: TableSpec) -> DeltaTable:
-        """Open the current state of a table of any version.
-
-        Raises:
-            MutationQuotaError: it does not exist, or cannot be read.
-        """
+        """Open the current state of a table of any version."""
         found = self.find(table)
         if found is None:
             raise missing_error(self.path(table))
@@ -112,12 +92,7 @@ class TableStore:
 
 
 def open_known(settings: Settings, table: TableSpec) -> tuple[DeltaTable, int]:
-    """Open a deployment's table, and return it with its version.
-
-    Raises:
-        MutationQuotaError: it does not exist, cannot be read, is not a table of this project, or was written by a newer
-        program.
-    """
+    """Open a deployment's table, and return it with its version."""
     check_store(settings)  # deltalake retries for longer, and its error says little
     store = TableStore.of(settings)
     path, opened = store.path(table), store.open(table)
@@ -127,11 +102,7 @@ def open_known(settings: Settings, table: TableSpec) -> tuple[DeltaTable, int]:
 
 
 def check_writable(path: str, opened: DeltaTable) -> None:
-    """Check that deltalake can write a table with all of its features.
-
-    Raises:
-        MutationQuotaError: an operator has enabled a feature that it cannot write.
-    """
+    """Check that deltalake can write a table with all of its features."""
     _check_features(path, "write", opened.protocol().writer_features, _WRITER_FEATURES)
 
 

@@ -22,24 +22,12 @@ def missing_tables(settings: Settings, tables: Sequence[TableSpec] = TABLES) -> 
     return [table.name for table in tables if not store.has(table)]
 
 
-def newest_batch(settings: Settings, query_id: str) -> int:
-    """Return the newest batch of a query in the audit's tables; -1 if they contain none."""
-    store = TableStore.of(settings)
-    return max(_newest_batch(store, table, query_id) for table in TABLES)
-
-
 def prepare_tables(
     settings: Settings, names: Callable[[str], Sequence[str]], tables: Sequence[TableSpec] = TABLES
 ) -> None:
     """Create missing tables, check existing ones, and add the columns that are missing in older versions.
 
-    Args:
-        settings: the deployment whose tables are prepared.
-        names: returns the names in a folder of the storage root; empty if the folder does not exist.
-        tables: the tables to prepare.
-
-    Raises:
-        MutationQuotaError: a path contains something else, or a version that this program cannot continue.
+    `names` returns the names in a folder of the storage root; none if the folder does not exist.
     """
     store = TableStore.of(settings)
     for table in tables:
@@ -47,16 +35,6 @@ def prepare_tables(
             _check(settings, table)
         else:
             _create(store, names, table)
-
-
-def _newest_batch(store: TableStore, table: TableSpec, query_id: str) -> int:
-    opened = store.find(table)
-    if opened is None:
-        return -1
-    older_id = f"{query_id}:{store.path(table)}"  # as older programs wrote it
-    with store.errors(table):
-        found = [opened.transaction_version(each) for each in (query_id, older_id)]
-    return max(-1 if version is None else version for version in found)
 
 
 def _create(store: TableStore, names: Callable[[str], Sequence[str]], table: TableSpec) -> None:

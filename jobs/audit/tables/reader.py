@@ -71,11 +71,7 @@ class AuditTable:
 
 
 def open_table(settings: Settings, table: TableSpec) -> AuditTable:
-    """Open the current version of a table.
-
-    Raises:
-        MutationQuotaError: it does not exist, has an unsupported version, or cannot be read.
-    """
+    """Open the current version of a table."""
     path = settings.storage.table(table.name)
     stored, version = open_known(settings, table)
     if version < table.version:

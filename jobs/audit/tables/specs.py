@@ -37,11 +37,7 @@ class TableSpec:
     """Whether copies of a record have the same date; a record without its own timestamp gets that of its copy."""
 
     def read_version(self, path: str, properties: Mapping[str, str]) -> int:
-        """Return the version of a table from its properties.
-
-        Raises:
-            MutationQuotaError: it has no version, or that of a newer program.
-        """
+        """Return the version of a table from its properties."""
         version = properties.get(VERSION_PROPERTY, "")
         if not version.isdecimal():
             raise self.foreign_error(path, f"it has no {VERSION_PROPERTY}")

@@ -47,18 +47,7 @@ def maintain(
     now: datetime,
     after_step: Callable[[], None] = lambda: None,
 ) -> UpkeepResult:
-    """Carry out the upkeep of a table.
-
-    Args:
-        store: the location of the table.
-        table: the table to maintain.
-        plan: the steps.
-        now: the time that is recorded for the daily part (UTC).
-        after_step: called after each of `plan.steps`.
-
-    Raises:
-        MutationQuotaError: the table cannot be read or written, or others changed the same rows.
-    """
+    """Carry out the upkeep of a table, call `after_step` after each step, and record `now` for the daily part."""
     compacted, written, deleted, removed = 0, 0, 0, 0
     with store.errors(table):
         opened = store.open(table)
@@ -90,11 +79,7 @@ class PlannedUpkeep:
 
     @classmethod
     def of(cls, settings: Settings, tables: Iterable[TableSpec]) -> Self:
-        """Plan the upkeep of tables at the current time.
-
-        Raises:
-            MutationQuotaError: a table does not exist, cannot be read, or has an unsupported version.
-        """
+        """Plan the upkeep of tables at the current time."""
         store, now, plans = TableStore.of(settings), datetime.now(UTC), {}
         for table in tables:
             opened, _ = open_known(settings, table)
@@ -104,11 +89,7 @@ class PlannedUpkeep:
         return cls(store, now, plans)
 
     def preview(self) -> list[UpkeepResult]:
-        """Return what `maintain` would do.
-
-        Raises:
-            MutationQuotaError: a table cannot be read.
-        """
+        """Return what `maintain` would do."""
         return [self._preview(table, plan) for table, plan in self.plans.items()]
 
     def _preview(self, table: TableSpec, plan: UpkeepPlan) -> UpkeepResult:

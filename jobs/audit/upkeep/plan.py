@@ -74,15 +74,7 @@ def keep_days(settings: Settings) -> dict[TableSpec, int | None]:
 def plan_upkeep(
     table: DeltaTable, name: str, keep_days: int | None, now: datetime, limits: FileLimits = REGULAR
 ) -> UpkeepPlan:
-    """Plan the upkeep of a table.
-
-    Args:
-        table: the table at its current version.
-        name: its name.
-        keep_days: how many days of rows are retained in addition to the newest; None retains all.
-        now: the current time (UTC).
-        limits: the number of small files that may remain.
-    """
+    """Plan the upkeep of a table, which retains `keep_days` days of rows in addition to the newest; None for all."""
     files = live_files(table)
     dates = pc.unique(files["date"]).drop_null().to_pylist()
     newest = max(dates, default=None)

@@ -20,8 +20,8 @@ _log = logging.getLogger(__name__)
 _SECONDS_AFTER_FAILURE = 3600.0
 
 _SECONDS_IN_ALL = 300.0
-"""The maximum time for which the upkeep of all tables may delay its query. This is below the default of
-health.stalled_seconds, because a query makes no progress meanwhile. A part that might exceed it is not started."""
+"""The maximum time for which the upkeep of all tables may delay its query. This is below the time after which a probe
+takes a query for stalled. A part that might exceed it is not started."""
 
 
 class Upkeep:
@@ -43,13 +43,6 @@ class Upkeep:
             once: whether the query ends after the existing records; then the upkeep is due after the first batch.
             failures: counts failures by table.
         """
-        if seconds and settings.health.stalled_seconds < _SECONDS_IN_ALL:
-            _log.warning(
-                "health.stalled_seconds=%g: the upkeep of the tables may delay audit for up to %.0f s, and a probe "
-                "would restart it; set at least that many",
-                settings.health.stalled_seconds,
-                _SECONDS_IN_ALL,
-            )
         self._settings = settings
         self._store = TableStore.of(settings)
         self._tables = keep_days(settings)
@@ -77,11 +70,7 @@ class Upkeep:
             _log.info("%s; it continues after the next start", error)
 
     def _maintain(self, table: TableSpec, deadline: Deadline) -> float | None:
-        """Maintain a table, and return the time until its next upkeep [s]; None if a part has to wait.
-
-        Raises:
-            InterruptedUpkeep: the service stops.
-        """
+        """Maintain a table, and return the time until its next upkeep [s]; None if a part has to wait."""
         now = datetime.now(UTC)
         try:
             check_store(self._settings)  # deltalake would delay the query for longer

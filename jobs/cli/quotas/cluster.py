@@ -6,7 +6,7 @@ import typer
 
 from jobs.cli.options import Comment, ConfirmOptions, FileOptions, TargetOptions
 from jobs.cli.output import OutputOptions, print_text
-from jobs.cli.quotas.plans import DIFFERENCES
+from jobs.cli.quotas.log import DIFFERENCES
 from quota.errors import BadInput
 from quota.text import plural
 from schemas.documents.quotas import PulledQuotas

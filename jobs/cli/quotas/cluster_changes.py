@@ -6,34 +6,30 @@ from collections.abc import Iterator, Sequence
 
 from jobs.cli.options import ConfirmOptions
 from jobs.cli.output import OutputOptions, print_text
-from jobs.cli.quotas.log import prepare_quota_topic
-from jobs.cli.quotas.plans import change_log, print_count, print_steps
-from jobs.cli.quotas.text import planned_change, quota_configs
-from jobs.spark.installation import clients_jar
+from jobs.cli.quotas.log import change_log, prepare_quota_topic, print_count, print_steps
+from jobs.cli.quotas.text import planned_change
+from jobs.spark.installation import jars_folder
 from quota.errors import ClusterError
 from quota.kafka.brokers.client_quotas import ClusterQuotas
-from quota.kafka.brokers.window import read_window
 from quota.kafka.quotas.log import QuotaLog, read_log
-from quota.records.quota_log import RATE_CONFIG, QuotaRecord
+from quota.kafka.reading import read_window
+from quota.records.quota import RATE_CONFIG
+from quota.records.quota_log import QuotaRecord
 from quota.settings import Settings
 from quota.text import format_time, plural
 from quota.timeline.cluster_limits import Note, callback_note, exemption_notes, quota_notes, window_note
 from quota.timeline.cluster_plan import Rates, Wanted, differences, is_rate, pull_steps, wanted_rates
 from quota.timeline.quota_file import write_quota_file
 from quota.wire.protocol import Protocol
-from schemas.documents.quotas import ClusterQuota, PushedQuotas, PushNote, QuotaDifference, QuotaDrift
+from schemas.documents.quotas import PushedQuotas, QuotaDifference, QuotaDrift
 
 _MAX_PRINTED = 20
 """The largest number of notes of one kind that are printed."""
 
 
 def target_quotas(settings: Settings) -> ClusterQuotas:
-    """Return the quotas of the target cluster. The first access connects to it.
-
-    Raises:
-        BadInput: there is no jar with Kafka's protocol.
-    """
-    protocol = Protocol.of_jar(clients_jar(settings.gateway.kafka_clients, settings.broker.jars))
+    """Return the quotas of the target cluster. The first access connects to it."""
+    protocol = Protocol.of_jar(jars_folder(settings.broker.jars))
     return ClusterQuotas(settings.target_connection, protocol, settings.kafka.timeout_seconds)
 
 
@@ -42,18 +38,8 @@ def push_quotas(
 ) -> Wanted:
     """Show the plan, ask for confirmation, and make the changes, unless this is a dry run.
 
-    Args:
-        settings: the deployment whose quota log is read.
-        cluster: the cluster's quotas.
-        prune: whether to remove quotas that the log never had.
-        confirmation: whether to ask, and whether to make the changes.
-        output: the format of the output.
-
     Returns:
         The rates that the cluster should have.
-
-    Raises:
-        ClusterError: a cluster cannot be reached, or rejects a change. MutationQuotaError: the change is not confirmed.
     """
     log = read_log(settings)
     wanted = wanted_rates(log.timeline, log.now)
@@ -72,8 +58,8 @@ def push_quotas(
     document = PushedQuotas(
         applied=not confirmation.dry_run,
         changes=[planned_change(step) for step in steps],
-        only_there=[ClusterQuota(each.entity, each.present) for each in left],
-        notes=[PushNote(each.kind, each.entity, each.message) for each in notes],
+        only_there=[QuotaRecord(each.entity, each.present) for each in left],
+        notes=notes,
     )
     output.print(document, lambda: print_count(steps, dry_run=confirmation.dry_run), items="changes")
     sys.stdout.flush()
@@ -81,11 +67,7 @@ def push_quotas(
 
 
 def quota_file(cluster: ClusterQuotas) -> tuple[str, int]:
-    """Return the file for `quotas apply` with the quotas of a cluster, and their number.
-
-    Raises:
-        ClusterError: the cluster cannot be reached, or this principal is not authorized.
-    """
+    """Return the file for `quotas apply` with the quotas of a cluster, and their number."""
     rates = cluster.read()
     _warn_of_no_rates(rates)
     entities = sorted((entity for entity in rates if is_rate(rates[entity])), key=lambda entity: entity.key)
@@ -93,20 +75,13 @@ def quota_file(cluster: ClusterQuotas) -> tuple[str, int]:
 
 
 def find_drift(settings: Settings, cluster: ClusterQuotas, output: OutputOptions) -> bool:
-    """Print the differences between a cluster and the log, and return whether there are any.
-
-    Raises:
-        ClusterError: a cluster cannot be reached, or this principal is not authorized.
-    """
+    """Print the differences between a cluster and the log, and return whether there are any."""
     log = read_log(settings)
     found = differences(wanted_rates(log.timeline, log.now), cluster.read())
     print_steps([each.drift for each in found], output)
     document = QuotaDrift(
         bool(found),
-        [
-            QuotaDifference(each.entity, quota_configs(each.drift.before), quota_configs(each.drift.after), each.kind)
-            for each in found
-        ],
+        [QuotaDifference(each.entity, each.drift.before, each.drift.after, each.kind) for each in found],
     )
 
     def summary() -> None:
@@ -128,12 +103,7 @@ def pull_into_log(
     confirmation: ConfirmOptions,
     output: OutputOptions,
 ) -> None:
-    """Show the plan for importing a cluster's quotas, ask for confirmation, and write it unless this is a dry run.
-
-    Raises:
-        ClusterError: a cluster cannot be reached, or this principal is not authorized.
-        MutationQuotaError: the change is not confirmed.
-    """
+    """Show the plan for importing a cluster's quotas, ask for confirmation, and write it unless this is a dry run."""
     if not confirmation.dry_run:
         prepare_quota_topic(settings)
     rates = cluster.read()
@@ -162,7 +132,7 @@ def _notes(settings: Settings, cluster: ClusterQuotas, log: QuotaLog, wanted: Wa
     """Yield notes on how the cluster enforces the quotas differently."""
     own = settings.quota.window
     try:
-        brokers = read_window(cluster)
+        brokers = read_window(cluster.connection, settings.kafka.timeout_seconds)
     except ClusterError as error:
         brokers = own
         yield Note("window", f"the brokers' window is unknown, and assumed to be the same as here: {error}")

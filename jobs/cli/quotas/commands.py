@@ -6,25 +6,22 @@ import msgspec
 import typer
 
 from jobs.cli.completion import complete_config, complete_config_name
-from jobs.cli.options import Client, Comment, EffectiveAt, KafkaOptions, ScheduledAt, User, split_configs
+from jobs.cli.options import Comment, EffectiveAt, KafkaOptions, ScheduledAt, split_configs
 from jobs.cli.output import OutputOptions, print_text
-from jobs.cli.quotas.configs import ConfigChange, format_quota
-from jobs.cli.quotas.entities import AnyClient, AnyUser, ClientDefaults, EntityFilter, UserDefaults, parse_entity
+from jobs.cli.quotas.configs import ConfigChange
+from jobs.cli.quotas.entities import EntityFilterOptions, EntityOptions
 from jobs.cli.quotas.log import prepare_quota_topic, sign
 from jobs.cli.times import parse_future_time, parse_time
 from quota.errors import BadInput, NotFound
-from quota.records.quota import Quota
-from quota.records.quota_log import RATE_CONFIG, QuotaRecord
+from quota.records.quota import RATE_CONFIG, Quota
+from quota.records.quota_log import QuotaRecord
 from quota.text import format_time
 from quota.timeline.plan import cancellation_record, quota_record
-from schemas.documents.quotas import CancelledChange, PlannedChange, QuotaChanges, Quotas
+from schemas.documents.quotas import CancelledChange, PlannedChange, QuotaChanges
 
 
 def alter(
-    user: User = None,
-    user_defaults: UserDefaults = False,
-    client: Client = None,
-    client_defaults: ClientDefaults = False,
+    whose: EntityOptions,
     add_config: Annotated[
         list[str] | None,
         typer.Option(
@@ -57,11 +54,10 @@ def alter(
       mutation-quota quotas alter --user a --add-config controller_mutation_rate=5
       mutation-quota quotas alter --user a --delete-config max_debt_ms
     """
-    entity = parse_entity(user=user, user_defaults=user_defaults, client=client, client_defaults=client_defaults)
+    entity = whose.parse()
     change = ConfigChange.parse(split_configs(add_config), split_configs(delete_config))
     settings = kafka.read()
     moment = parse_future_time("--effective-at", effective_at)
-    from jobs.cli.quotas.text import quota_configs
     from quota.kafka.quotas.writer import alter_quota
 
     prepare_quota_topic(settings)
@@ -74,8 +70,8 @@ def alter(
         return msgspec.structs.replace(record, altered_configs=change.names)
 
     record, since = alter_quota(settings, entity, moment, make_record)
-    what = "removed" if record.quota is None else format_quota(record.quota)
-    changed = PlannedChange(entity, quota_configs(before), quota_configs(record.quota), since)
+    what = "removed" if record.quota is None else str(record.quota)
+    changed = PlannedChange(entity, before, record.quota, since)
     output.print(
         QuotaChanges(True, [changed]),
         lambda: print_text(f"Updated config for entity: {entity}: {what} from {format_time(since)} on."),
@@ -84,11 +80,8 @@ def alter(
 
 
 def cancel(
+    whose: EntityOptions,
     effective_at: ScheduledAt,
-    user: User = None,
-    user_defaults: UserDefaults = False,
-    client: Client = None,
-    client_defaults: ClientDefaults = False,
     comment: Comment = None,
     *,
     output: OutputOptions,
@@ -102,7 +95,7 @@ def cancel(
       mutation-quota quotas cancel --user alice --effective-at 2027-01-01
       mutation-quota quotas cancel --user-defaults --effective-at 1798761600000
     """
-    entity = parse_entity(user=user, user_defaults=user_defaults, client=client, client_defaults=client_defaults)
+    entity = whose.parse()
     moment = parse_time("--effective-at", effective_at)
     settings = kafka.read()
     from quota.kafka.quotas.log import read_log
@@ -121,21 +114,7 @@ def cancel(
     )
 
 
-def describe(
-    user: User = None,
-    user_defaults: UserDefaults = False,
-    any_user: AnyUser = False,
-    client: Client = None,
-    client_defaults: ClientDefaults = False,
-    any_client: AnyClient = False,
-    strict: Annotated[
-        bool,
-        typer.Option("--strict", help="Match exactly: skip quotas that also name the other entity type."),
-    ] = False,
-    *,
-    output: OutputOptions,
-    kafka: KafkaOptions,
-) -> None:
+def describe(whose: EntityFilterOptions, *, output: OutputOptions, kafka: KafkaOptions) -> None:
     """List quotas.
 
     Lists the quotas in force and the scheduled changes: all of them, or those that match the options (KIP-546).
@@ -144,26 +123,18 @@ def describe(
       mutation-quota quotas describe
       mutation-quota quotas describe --user alice --strict -o yaml
     """
-    entity_filter = EntityFilter.parse(
-        user=user,
-        user_defaults=user_defaults,
-        any_user=any_user,
-        client=client,
-        client_defaults=client_defaults,
-        any_client=any_client,
-        strict=strict,
-    )
+    matches = whose.parse_filter()
     settings = kafka.read()
-    from jobs.cli.quotas.text import listed_quotas, print_quotas
+    from jobs.cli.quotas.text import print_quotas, quota_file
     from quota.kafka.quotas.log import read_log
 
     log = read_log(settings)
-    configured = [each for each in log.timeline.configured(log.now) if entity_filter.matches(each.entity)]
-    scheduled = [each for each in log.timeline.scheduled(log.now) if entity_filter.matches(each.entity)]
+    configured = [each for each in log.timeline.configured(log.now) if matches is None or matches(each.entity)]
+    scheduled = [each for each in log.timeline.scheduled(log.now) if matches is None or matches(each.entity)]
 
     def table() -> None:
         if not configured:
-            print("No quotas are set." if entity_filter.is_open else "No matching quota is in force.")
+            print("No quotas are set." if matches is None else "No matching quota is in force.")
         print_quotas(configured, scheduled, settings.quota.window)
 
-    output.print(Quotas(listed_quotas(configured, scheduled)), table, items="quotas")
+    output.print(quota_file(configured, scheduled), table, items="quotas")

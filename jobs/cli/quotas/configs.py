@@ -4,17 +4,17 @@ import math
 import shlex
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 from msgspec import UNSET
+from msgspec.structs import fields, replace
 
 from quota.errors import BadInput, NotFound
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota, read_number
-from quota.records.quota_log import QUOTA_CONFIGS, RATE_CONFIG, to_configs
+from quota.records.quota import BURST_CONFIG, QUOTA_CONFIGS, RATE_CONFIG, Quota, read_number
 from quota.settings.sections import KafkaSettings
-from quota.text import config_value, format_configs
+from quota.text import config_value
 
 _OTHER_SPELLING = "controller_mutations_rate"
 """A spelling of the rate that KIP-599 uses too."""
@@ -31,15 +31,7 @@ class ConfigChange:
 
     @classmethod
     def parse(cls, added: list[str], deleted: list[str]) -> Self:
-        """Parse the two options.
-
-        Args:
-            added: configs as NAME=VALUE.
-            deleted: names of configs.
-
-        Raises:
-            BadInput: a config or its value is invalid, or the options contradict each other.
-        """
+        """Parse the two options."""
         change = cls(_parse_added(added), frozenset(map(_checked_name, deleted)))
         if not change.added and not change.deleted:
             raise BadInput(f"give --add-config {RATE_CONFIG}=X, or --delete-config {RATE_CONFIG}")
@@ -76,11 +68,6 @@ class ConfigChange:
         return Quota(**changes) if quota is None else replace(quota, **changes)
 
 
-def format_quota(quota: Quota | None) -> str:
-    """Format a quota for `--add-config`."""
-    return format_configs(None if quota is None else to_configs(quota))
-
-
 def connection_options(kafka: KafkaSettings) -> list[str]:
     """Return the options of Kafka's own tools that connect to the cluster of the settings."""
     secured = [] if kafka.security_protocol == "PLAINTEXT" else ["--command-config", "client.properties"]
@@ -98,7 +85,7 @@ def kafka_configs_command(entity: QuotaEntity, quota: Quota, kafka: KafkaSetting
     if quota.shadow:
         commented = shlex.join(parts).replace("\n", "\n# ")
         return f"# in shadow mode, which brokers do not have: {commented}"
-    more = format_quota(quota).partition(",")[2]
+    more = str(quota).partition(",")[2]
     return shlex.join(parts) + (f"  # brokers do not have {more}" if more else "")
 
 
@@ -144,7 +131,7 @@ def _parse_switch(name: str, value: str) -> bool:
 _DEFAULT = {field.name: field.default for field in fields(Quota)}
 _PARSERS: dict[str, Callable[[str, str], Any]] = {
     RATE_CONFIG: _parse_positive,
-    "controller_mutation_burst": _parse_positive,
+    BURST_CONFIG: _parse_positive,
     "max_debt_ms": _parse_milliseconds,
     "shadow": _parse_switch,
 }

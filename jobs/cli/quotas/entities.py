@@ -1,50 +1,46 @@
 """Entities on the command line: the options that name one, kafka-configs.sh's long form, and KIP-546's filter."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from enum import Enum
-from typing import Annotated, Any, Self, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 from msgspec import UNSET, UnsetType
 
+from jobs.cli.options import Client, User
 from jobs.cli.single_values import SingleValuesCommand
 from quota.errors import BadInput
 from quota.records.entity import QuotaEntity
-
-UserDefaults = Annotated[bool, typer.Option("--user-defaults", help="Default for users.")]
-AnyUser = Annotated[bool, typer.Option("--any-user", help="Match any user, including the default.")]
-ClientDefaults = Annotated[bool, typer.Option("--client-defaults", help="Default for client-ids.")]
-AnyClient = Annotated[bool, typer.Option("--any-client", help="Match any client-id, including the default.")]
 
 Part: TypeAlias = str | UnsetType | None
 """A part of an entity: a name, None for the default, UNSET for a part that the entity does not have."""
 
 
-def parse_entity(*, user: str | None, user_defaults: bool, client: str | None, client_defaults: bool) -> QuotaEntity:
-    """Return the entity that the options name.
+@dataclass(frozen=True, slots=True)
+class EntityOptions:
+    """The options that name an entity."""
 
-    Raises:
-        BadInput: the options name none, or contradict each other.
-    """
-    entity = parse_optional_entity(
-        user=user, user_defaults=user_defaults, client=client, client_defaults=client_defaults
-    )
-    if entity is None:
-        raise BadInput("whose quota? give --user, --user-defaults, --client, --client-defaults, or a user and a client")
-    return entity
+    user: User = None
+    user_defaults: Annotated[bool, typer.Option("--user-defaults", help="Default for users.")] = False
+    client: Client = None
+    client_defaults: Annotated[bool, typer.Option("--client-defaults", help="Default for client-ids.")] = False
 
+    def parse(self) -> QuotaEntity:
+        """Return the entity that the options name."""
+        entity = self.parse_optional()
+        if entity is None:
+            raise BadInput(
+                "whose quota? give --user, --user-defaults, --client, --client-defaults, or a user and a client"
+            )
+        return entity
 
-def parse_optional_entity(
-    *, user: str | None, user_defaults: bool, client: str | None, client_defaults: bool
-) -> QuotaEntity | None:
-    """Return the entity that the options name; None if they name none.
-
-    Raises:
-        BadInput: the options contradict each other.
-    """
-    parts = (_parse_part("user", user, default=user_defaults), _parse_part("client", client, default=client_defaults))
-    return None if parts == (UNSET, UNSET) else QuotaEntity(*parts)
+    def parse_optional(self) -> QuotaEntity | None:
+        """Return the entity that the options name; None if they name none."""
+        parts = (
+            _parse_part("user", self.user, default=self.user_defaults),
+            _parse_part("client", self.client, default=self.client_defaults),
+        )
+        return None if parts == (UNSET, UNSET) else QuotaEntity(*parts)
 
 
 def _parse_part(option: str, name: str | None, *, default: bool) -> Part:
@@ -74,15 +70,7 @@ class EntityCommand(SingleValuesCommand):
 
 
 def to_short_form(args: list[str], *, any_allowed: bool = False) -> list[str]:
-    """Replace each `--entity-type T` and its `--entity-name N` or `--entity-default` with one short option.
-
-    Args:
-        args: the arguments.
-        any_allowed: whether types without any name match any name.
-
-    Raises:
-        BadInput: types and names do not pair up.
-    """
+    """Replace each `--entity-type T` and its `--entity-name N` or `--entity-default` with one short option."""
     rest: list[str] = []
     types: list[str] = []
     names: list[str | None] = []
@@ -125,68 +113,42 @@ def _next_value(tokens: Iterator[str], option: str) -> str:
     return value
 
 
-class _AnyName(Enum):
-    ANY = "any"
-
-
-_PartFilter: TypeAlias = Part | _AnyName
-
-
 @dataclass(frozen=True, slots=True)
-class EntityFilter:
-    """A filter of entities by their parts (KIP-546).
+class EntityFilterOptions(EntityOptions):
+    """The options of a filter of entities."""
 
-    An unset part of the filter matches anything; if the filter is strict, only entities without the part.
-    """
+    any_user: Annotated[bool, typer.Option("--any-user", help="Match any user, including the default.")] = False
+    any_client: Annotated[bool, typer.Option("--any-client", help="Match any client-id, including the default.")] = (
+        False
+    )
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Match exactly: skip quotas that also name the other entity type.")
+    ] = False
 
-    user: _PartFilter
-    client: _PartFilter
-    strict: bool
-
-    @classmethod
-    def parse(
-        cls,
-        *,
-        user: str | None,
-        user_defaults: bool,
-        any_user: bool,
-        client: str | None,
-        client_defaults: bool,
-        any_client: bool,
-        strict: bool,
-    ) -> Self:
-        """Return the filter that the options describe.
-
-        Raises:
-            BadInput: the options contradict each other.
-        """
-        user_filter = _parse_filter("user", user, default=user_defaults, any_name=any_user)
-        client_filter = _parse_filter("client", client, default=client_defaults, any_name=any_client)
-        found = cls(user_filter, client_filter, strict)
-        if strict and found.is_open:
-            raise BadInput("--strict needs a filter: a user, a client-id, --any-user or --any-client")
-        return found
-
-    @property
-    def is_open(self) -> bool:
-        """Whether no part is set."""
-        return (self.user, self.client) == (UNSET, UNSET)
-
-    def matches(self, entity: QuotaEntity) -> bool:
-        """Return whether an entity matches."""
-        return self._matches(self.user, entity.user) and self._matches(self.client, entity.client_id)
-
-    def _matches(self, part_filter: _PartFilter, part: Part) -> bool:
-        if part_filter is UNSET:
-            return not self.strict or part is UNSET
-        if part_filter is _AnyName.ANY:
-            return part is not UNSET
-        return part_filter == part
+    def parse_filter(self) -> Callable[[QuotaEntity], bool] | None:
+        """Return the filter that the options describe (KIP-546); None if they describe none."""
+        user = _part_filter("user", self.user, default=self.user_defaults, any_name=self.any_user)
+        client = _part_filter("client", self.client, default=self.client_defaults, any_name=self.any_client)
+        if user is None and client is None:
+            if self.strict:
+                raise BadInput("--strict needs a filter: a user, a client-id, --any-user or --any-client")
+            return None
+        unset = _is_unset if self.strict else _is_anything
+        return lambda entity: (user or unset)(entity.user) and (client or unset)(entity.client_id)
 
 
-def _parse_filter(option: str, name: str | None, *, default: bool, any_name: bool) -> _PartFilter:
+def _part_filter(option: str, name: str | None, *, default: bool, any_name: bool) -> Callable[[Part], bool] | None:
     if any_name:
         if name is not None or default:
             raise BadInput(f"--any-{option} excludes --{option} and --{option}-defaults")
-        return _AnyName.ANY
-    return _parse_part(option, name, default=default)
+        return lambda part: part is not UNSET
+    expected = _parse_part(option, name, default=default)
+    return None if expected is UNSET else lambda part: part == expected
+
+
+def _is_unset(part: Part) -> bool:
+    return part is UNSET
+
+
+def _is_anything(_part: Part) -> bool:
+    return True

@@ -1,7 +1,7 @@
 """Commands on all quotas at once: `mutation-quota quotas validate`, `apply`, `rollback` and `export`."""
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -11,8 +11,7 @@ import typer
 from jobs.cli.options import At, Comment, ConfirmOptions, EffectiveAt, FileOptions, KafkaOptions, SettingsOptions
 from jobs.cli.output import OutputOptions, print_text
 from jobs.cli.quotas.configs import kafka_configs_command
-from jobs.cli.quotas.log import prepare_quota_topic
-from jobs.cli.quotas.plans import DIFFERENCES, change_log
+from jobs.cli.quotas.log import DIFFERENCES, change_log, prepare_quota_topic
 from jobs.cli.times import parse_future_time, parse_time
 from jobs.storage.whole_file import read_whole
 from quota.errors import BadInput
@@ -22,16 +21,13 @@ from quota.text import format_time, plural
 from quota.timeline.change import to_change
 from quota.timeline.loopholes import loopholes
 from quota.timeline.plan import plan, quota_record, rollback_plan
-from quota.timeline.quota_file import write_quota_file
-from quota.timeline.quota_lines import read_quotas_of_entities, unknown_keys
+from quota.timeline.quota_file import read_quota_file, write_quota_file
 from quota.timeline.timeline import QuotaTimeline
 from schemas.documents.quotas import ExportedQuotas, ValidatedQuotas
 
 QuotaFile = Annotated[
     Path,
-    typer.Argument(
-        metavar="FILE", help="File with all quotas: YAML as quotas export prints it, or JSON lines; - for stdin."
-    ),
+    typer.Argument(metavar="FILE", help="File with all quotas, as quotas export and describe print them; - for stdin."),
 ]
 
 
@@ -53,19 +49,19 @@ def validate(
 ) -> None:
     """Check a quota file offline.
 
-    Also warns about clients that could evade the quotas, and about unknown keys in JSON lines. Does not connect to a
-    cluster.
+    Also warns about clients that could evade the quotas. Does not connect to a cluster.
 
     Examples:
       mutation-quota quotas validate quotas.yaml
       mutation-quota quotas validate quotas.yaml --fail-on-warning
     """
     where.read()  # for the level of the log
-    records, unknown = _read(file)
+    records = _read(file)
     in_force = [record for record in records if record.effective_at is None]
     scheduled = len(records) - len(in_force)
-    warnings = [*unknown, *(str(each) for each in loopholes({record.entity for record in in_force}))]
-    _warn(warnings)
+    warnings = [str(loophole) for loophole in loopholes({record.entity for record in in_force})]
+    for warning in warnings:
+        print(f"warning: {warning}", file=sys.stderr)
     changes = f" and {plural(scheduled, 'scheduled change')}" if scheduled else ""
     output.print(
         ValidatedQuotas(str(file), len(in_force), scheduled, warnings),
@@ -88,7 +84,7 @@ def apply(
 
     Shows the changes as a diff and asks for confirmation: + for a quota to add, ~ for one to change and - for one to
     remove. Removes the quotas that are not in the file, and cancels scheduled changes that are not in it. The output of
-    quotas describe -o jsonl is such a file.
+    quotas describe as YAML, JSON or JSON lines is such a file.
 
     With --dry-run, exits with 3 if there are differences, as quotas drift does.
 
@@ -96,7 +92,7 @@ def apply(
       mutation-quota quotas apply quotas.yaml --dry-run
       mutation-quota quotas apply quotas.yaml --yes --comment 'after the review'
     """
-    records = read_quota_records(file)
+    records = _read(file)
     moment = parse_future_time("--effective-at", effective_at)
     confirmation.check(output)
     settings = kafka.read()
@@ -197,30 +193,11 @@ def export(
         )
 
 
-def read_quota_records(file: Path) -> list[QuotaRecord]:
-    """Read the quotas of a file, YAML or JSON lines. Unknown keys of JSON lines are warnings on standard error.
-
-    Raises:
-        BadInput: as `_read`.
-    """
-    records, warnings = _read(file)
-    _warn(warnings)
-    return records
-
-
-def _warn(warnings: Iterable[str]) -> None:
-    for each in warnings:
-        print(f"warning: {each}", file=sys.stderr)
-
-
-def _read(file: Path) -> tuple[list[QuotaRecord], list[str]]:
-    """Read the quotas of a file, and what is probably wrong with it.
+def _read(file: Path) -> list[QuotaRecord]:
+    """Read the quotas of a file.
 
     Raises:
         BadInput: it cannot be read, or is invalid or empty. An empty file, for which the program that wrote it may have
             failed, would remove all quotas.
     """
-    content = read_whole(file)
-    if not content.strip():
-        raise BadInput(f"{file}: empty; for no quotas, write 'quotas: []' to a YAML file")
-    return read_quotas_of_entities(content, str(file)), list(unknown_keys(content, str(file)))
+    return read_quota_file(read_whole(file), str(file))

@@ -6,14 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from jobs.cli.options import Client, From, KafkaOptions, To, User
+from jobs.cli.options import KafkaOptions, PeriodOptions
 from jobs.cli.output import OutputOptions, print_table
-from jobs.cli.quotas.entities import ClientDefaults, UserDefaults, parse_optional_entity
-from jobs.cli.quotas.text import entity_cells, format_callback, quota_configs
-from jobs.cli.times import parse_period
+from jobs.cli.quotas.entities import EntityOptions
+from jobs.cli.quotas.text import entity_cells, format_callback
 from quota.records.entity import QuotaEntity
+from quota.records.quota import QUOTA_CONFIGS, Quota
 from quota.records.quota_log import (
-    QUOTA_CONFIGS,
     CallbackRecord,
     ClusterRecord,
     QuotaLogEntry,
@@ -24,19 +23,15 @@ from quota.records.quota_log import (
 from quota.text import format_tags, format_time, plural
 from quota.timeline.change import CallbackCancellation, Change, QuotaChange, to_change
 from quota.timeline.timeline import QuotaTimeline
-from schemas.documents.quotas import HistoryEntry, QuotaConfigs, QuotaHistory
+from schemas.documents.quotas import HistoryEntry, QuotaHistory
 
 _COLUMNS = ("TIME", "BY", "USER / CLIENT-ID", "CHANGE", "COMMENT")
-_LABELS = dict(zip(QUOTA_CONFIGS, ("rate", "burst", "debt ms", "shadow"), strict=True))
+_LABELS = dict(zip(QUOTA_CONFIGS.values(), ("rate", "burst", "debt ms", "shadow"), strict=True))
 
 
 def history(
-    user: User = None,
-    user_defaults: UserDefaults = False,
-    client: Client = None,
-    client_defaults: ClientDefaults = False,
-    since: From = None,
-    until: To = None,
+    whose: EntityOptions,
+    period: PeriodOptions,
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="Print at most the N latest.")] = 1000,
     *,
     output: OutputOptions,
@@ -51,10 +46,8 @@ def history(
       mutation-quota quotas history --from -1d
       mutation-quota quotas history --user alice -o jsonl
     """
-    entity = parse_optional_entity(
-        user=user, user_defaults=user_defaults, client=client, client_defaults=client_defaults
-    )
-    start, end = parse_period(since, until)
+    entity = whose.parse_optional()
+    start, end = period.parse()
     settings = kafka.read()
     from quota.kafka.quotas.log import read_log
 
@@ -121,7 +114,7 @@ def _change_text(entry: HistoryEntry) -> str:
             return f"{', '.join(_differences(entry.before, entry.after))}{later}"
 
 
-def _differences(before: QuotaConfigs | None, after: QuotaConfigs | None) -> Iterator[str]:
+def _differences(before: Quota | None, after: Quota | None) -> Iterator[str]:
     """Yield the values of a quota that have changed: all of them if the quota is new."""
     if after is None:
         yield "removed"
@@ -165,7 +158,7 @@ def _change(record: QuotaLogRecord, change: Change, timeline: QuotaTimeline) -> 
             return {"kind": "cluster", "topic_count": len(cluster.topics), "partition_count": cluster.partitions}
         case QuotaRecord(entity):
             before = timeline.latest(entity, change.moment)
-            row = {"kind": "quota", "entity": entity, "before": quota_configs(before.quota if before else None)}
+            row = {"kind": "quota", "entity": entity, "before": before.quota if before else None}
             if isinstance(change, QuotaChange):
-                return row | {"after": quota_configs(change.applied_to(before))}
+                return row | {"after": change.applied_to(before)}
             return row | {"kind": "cancel"}

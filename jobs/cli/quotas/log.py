@@ -1,21 +1,31 @@
-"""Prepares a change of the quota log: creates its topic, and adds the author to the record."""
+"""Changes of the quota log: its topic, their author, and plans, which are shown as a diff and confirmed."""
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import TypeVar
 
 import msgspec
 
+from jobs.cli.options import ConfirmOptions
+from jobs.cli.output import OutputOptions, print_text
+from jobs.cli.quotas.text import planned_change
 from quota.records.quota_log import QuotaLogRecord
 from quota.settings import Settings
+from quota.text import plural
+from quota.timeline.plan import Step
+from schemas.documents.quotas import QuotaChanges
 
 R = TypeVar("R", bound=QuotaLogRecord)
 
+DIFFERENCES = 3
+"""The exit code of a comparison that has found differences."""
+
+_KINDS = ("added", "changed", "removed", "scheduled", "cancelled")
+"""The kinds of steps, in the order in which they are counted."""
+
 
 def prepare_quota_topic(settings: Settings) -> None:
-    """Create the quota topic if it is missing, and check its configs.
-
-    Raises:
-        MutationQuotaError: the cluster cannot be reached, or the topic's configs are invalid.
-    """
+    """Create the quota topic if it is missing, and check its configs."""
     from quota.kafka.topics.preparation import prepare_topics
 
     prepare_topics(settings, [settings.topics.quotas])
@@ -38,3 +48,51 @@ def sign(record: R, settings: Settings, comment: str | None, effective_at: int |
         altered_by=author(settings),
         comment=record.comment if comment is None else comment,
     )
+
+
+def print_steps(steps: Sequence[Step], output: OutputOptions) -> None:
+    """Print the steps as a diff, unless they are printed as data later."""
+    if output.for_people:
+        for step in steps:
+            print_text(str(step))
+
+
+def change_log(
+    settings: Settings,
+    steps: Sequence[Step],
+    effective_at: int | None,
+    comment: str | None,
+    *,
+    confirmation: ConfirmOptions,
+    output: OutputOptions,
+) -> None:
+    """Show a plan, ask for confirmation, and write its steps to the quota log, unless this is a dry run.
+
+    They take effect at `effective_at` (epoch ms); as soon as they are written if it is None.
+    """
+    print_steps(steps, output)
+    if steps and not confirmation.dry_run:
+        confirmation.confirm(f"Make {plural(len(steps), 'change')} in the quota log ({tally(steps)})?")
+        from quota.kafka.quotas.writer import write_records
+
+        write_records(settings, [sign(step.record, settings, comment, effective_at) for step in steps])
+    document = QuotaChanges(not confirmation.dry_run, [planned_change(step, effective_at) for step in steps])
+    output.print(document, lambda: print_count(steps, dry_run=confirmation.dry_run), items="changes")
+
+
+def print_count(steps: Sequence[Step], *, dry_run: bool) -> None:
+    """Print the number of changes, also by kind."""
+    done = "would be made" if dry_run else "made"
+    print(f"{plural(len(steps), 'change')} {done}: {tally(steps)}." if steps else "Nothing to change.")
+
+
+def tally(steps: Sequence[Step]) -> str:
+    """Return how many steps of each kind a plan has, as in `1 changed, 5 removed`."""
+    counts = Counter(map(_kind, steps))
+    return ", ".join(f"{counts[kind]:,} {kind}" for kind in _KINDS if counts[kind])
+
+
+def _kind(step: Step) -> str:
+    if step.record.effective_at is not None:
+        return "cancelled" if step.record.cancelled else "scheduled"
+    return {"+": "added", "~": "changed", "-": "removed"}[step.sign]

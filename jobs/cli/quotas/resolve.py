@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from jobs.cli.options import At, Client, KafkaOptions, User
 from jobs.cli.output import OutputOptions, print_table
-from jobs.cli.quotas.text import entity_cells, format_default_burst, limit_cells, quota_configs
+from jobs.cli.quotas.text import entity_cells, format_default_burst, limit_cells
 from jobs.cli.times import parse_time
 from jobs.cli.wording import labelled
 from quota.admission.resolve import resolve_quota
@@ -14,7 +14,7 @@ from quota.records.request import ANONYMOUS, NO_CLIENT_ID
 from quota.text import describe_sharing, format_seconds, format_time, quoted
 from quota.timeline.resolution import Resolution
 from quota.timeline.timeline import Level
-from schemas.documents.quotas import QuotaLevel, ResolvedQuota
+from schemas.documents.quotas import ResolvedQuota
 
 _COLUMNS = ("LEVEL", "USER", "CLIENT-ID", "RATE/S", "BURST", "DEBT MS", "SINCE")
 _NUMBERS = ("LEVEL", "RATE/S", "BURST", "DEBT MS")
@@ -66,7 +66,7 @@ def print_resolution(resolution: Resolution, levels: Sequence[Level], window: Wi
         print(labelled(label, text))
     if levels and not resolution.exempt:
         print()
-        print_table(_COLUMNS, map(_row, range(1, len(levels) + 1), levels), numbers=_NUMBERS, whole=_COLUMNS[3:])
+        print_table(_COLUMNS, map(_row, levels), numbers=_NUMBERS, whole=_COLUMNS[3:])
 
 
 def _facts(resolution: Resolution, winner: Level | None, window: Window) -> Iterator[tuple[str, str]]:
@@ -80,7 +80,7 @@ def _facts(resolution: Resolution, winner: Level | None, window: Window) -> Iter
         yield "Quota", f"unlimited{by or ': none of the eight levels has a quota'}"
         return
     whose = f", set for {resolution.entity}" if resolution.entity else ""
-    since = f" since {format_time(winner.change.moment)}" if winner and winner.change and not by else ""
+    since = f" since {format_time(winner.since)}" if winner and winner.since is not None and not by else ""
     yield "Quota", f"{quota.rate:.10g} mutations/s{whose}{by}{since}"
     own = "its own" if quota.burst is not None else format_default_burst(window)
     yield "Burst", f"{window.burst(quota.rate, quota.burst):.10g} mutations at once ({own})"
@@ -95,13 +95,13 @@ def _facts(resolution: Resolution, winner: Level | None, window: Window) -> Iter
 
 def _winner(levels: Sequence[Level]) -> Level | None:
     """Return the most specific level with a quota; None if no level has one."""
-    return next((level for level in levels if level.change), None)
+    return next((level for level in levels if level.quota), None)
 
 
-def _row(number: int, level: Level) -> list[str]:
-    quota = level.change.quota if level.change else None
-    cells = limit_cells(quota) if quota else ["-", "-", "-"]
-    return [str(number), *entity_cells(level.entity), *cells, format_time(level.change.moment) if level.change else "-"]
+def _row(level: Level) -> list[str]:
+    limits = limit_cells(level.quota) if level.quota else ["-", "-", "-"]
+    since = "-" if level.since is None else format_time(level.since)
+    return [str(level.level), *entity_cells(level.entity), *limits, since]
 
 
 def _document(resolution: Resolution, levels: Sequence[Level], window: Window, at: int) -> ResolvedQuota:
@@ -111,17 +111,14 @@ def _document(resolution: Resolution, levels: Sequence[Level], window: Window, a
     return ResolvedQuota(
         at=at,
         exempt=resolution.exempt,
-        level=levels.index(winner) + 1 if winner else None,
+        level=winner.level if winner else None,
         entity=resolution.entity,
-        quota=quota_configs(quota),
+        quota=quota,
         burst=window.burst(quota.rate, quota.burst) if quota else None,
-        since=winner.change.moment if winner and winner.change else None,
+        since=winner.since if winner else None,
         shadow=resolution.shadow,
         bucket=dict(resolution.tags.items()) if quota else None,
         reset_at=resolution.reset_at,
         callback=resolution.callback,
-        levels=[
-            QuotaLevel(number, each.entity, quota_configs(each.change.quota if each.change else None))
-            for number, each in enumerate(levels, start=1)
-        ],
+        levels=list(levels),
     )

@@ -5,39 +5,30 @@ from collections.abc import Iterable, Sequence
 from jobs.cli.output import print_table
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota, Window
-from quota.records.quota_log import to_configs
+from quota.records.quota import RATE_CONFIG, Quota, Window
 from quota.settings.secrets import mask_secrets
 from quota.text import display_name, format_time, printable
 from quota.timeline.change import QuotaChange
 from quota.timeline.plan import Step
-from schemas.documents.quotas import ListedQuota, PlannedChange, QuotaConfigs
+from quota.timeline.quota_file import QuotaEntry, QuotaFile
+from schemas.documents.quotas import PlannedChange
 
 _COLUMNS = ("USER", "CLIENT-ID", "RATE/S", "BURST", "DEBT MS", "SHADOW")
 _NUMBERS = ("RATE/S", "BURST", "DEBT MS")
 
 
-def quota_configs(quota: Quota | None) -> QuotaConfigs | None:
-    """Return a quota as data; None if there is no quota."""
-    return None if quota is None else QuotaConfigs(**to_configs(quota))
-
-
-def listed_quotas(configured: Iterable[QuotaChange], scheduled: Iterable[QuotaChange]) -> list[ListedQuota]:
+def quota_file(configured: Iterable[QuotaChange], scheduled: Iterable[QuotaChange]) -> QuotaFile:
     """Return the quotas in force, followed by the scheduled changes."""
-    return [
-        *(_listed(each, since=each.moment) for each in configured),
-        *(_listed(each, effective_at=each.moment) for each in scheduled),
-    ]
+    return QuotaFile(
+        [
+            *(_entry(change, since=change.moment) for change in configured),
+            *(_entry(change, effective_at=change.moment) for change in scheduled),
+        ]
+    )
 
 
 def print_quotas(configured: Sequence[QuotaChange], scheduled: Sequence[QuotaChange], window: Window) -> None:
-    """Print a table of the quotas in force, and one of the scheduled changes.
-
-    Args:
-        configured: the quotas in force.
-        scheduled: the scheduled changes.
-        window: the window, which determines the burst of quotas without their own.
-    """
+    """Print a table of the quotas in force, and one of the scheduled changes."""
     if configured:
         _print_table("SINCE", configured)
     if scheduled:
@@ -52,17 +43,9 @@ def _print_table(time: str, changes: Iterable[QuotaChange]) -> None:
     print_table(columns, map(_row, changes), numbers=_NUMBERS, whole=columns[2:])
 
 
-def _listed(change: QuotaChange, *, since: int | None = None, effective_at: int | None = None) -> ListedQuota:
-    quota = change.quota
-    return ListedQuota(
-        entity=change.entity,
-        controller_mutation_rate=quota.rate if quota else None,
-        controller_mutation_burst=quota.burst if quota else None,
-        max_debt_ms=quota.max_debt_ms if quota else None,
-        shadow=quota.shadow if quota else False,
-        since=since,
-        effective_at=effective_at,
-    )
+def _entry(change: QuotaChange, *, since: int | None = None, effective_at: int | None = None) -> QuotaEntry:
+    configs = change.quota.configs if change.quota else {RATE_CONFIG: None}
+    return QuotaEntry(change.entity, **configs, since=since, effective_at=effective_at)
 
 
 def entity_cells(entity: QuotaEntity) -> list[str]:
@@ -95,7 +78,7 @@ def planned_change(step: Step, effective_at: int | None = None) -> PlannedChange
         effective_at: the time when it takes effect unless it has its own, epoch ms; None for as soon as it is written.
     """
     moment = effective_at if step.record.effective_at is None else step.record.effective_at
-    return PlannedChange(step.record.entity, quota_configs(step.before), quota_configs(step.after), moment)
+    return PlannedChange(step.record.entity, step.before, step.after, moment)
 
 
 def format_callback(setting: CallbackSetting | None) -> str:

@@ -12,11 +12,10 @@ from confluent_kafka import KafkaException
 from jobs.cli.options import TopicPattern
 from jobs.cli.output import OutputOptions, print_text
 from quota.errors import NotFound
+from quota.kafka.admin.calls import Futures, TopicFuture
 from quota.kafka.admin.client import QuotaAdminClient
-from quota.kafka.admin.dispatcher import Futures
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
 from quota.kafka.admin.options import ClientOptions
-from quota.kafka.admin.outcomes import TopicFuture
 from quota.kafka.clients import client_config, cluster_errors, reason
 from quota.kafka.timing import now_ms
 from quota.settings import Settings
@@ -37,11 +36,7 @@ class TopicChanges:
     """A connection that changes topics, and reports the outcomes."""
 
     def __init__(self, settings: Settings, output: OutputOptions) -> None:
-        """Connect to both clusters.
-
-        Raises:
-            ClusterError: a cluster cannot be reached, or does not have the topics.
-        """
+        """Connect to both clusters."""
         self._settings = settings
         self._output = output
         self.admin = QuotaAdminClient(ClientOptions.from_settings(settings))
@@ -55,11 +50,7 @@ class TopicChanges:
         self.admin.close(wait=False)
 
     def partition_counts(self) -> dict[str, int]:
-        """Return the number of partitions of each topic, by name.
-
-        Raises:
-            ClusterError: the cluster cannot be reached.
-        """
+        """Return the number of partitions of each topic, by name."""
         target = self._settings.target_connection
         with cluster_errors(f"reach Kafka at {target}", client_config(target), connection=target):
             topics = self.admin.list_topics(timeout=self._settings.kafka.timeout_seconds).topics
@@ -81,12 +72,7 @@ class TopicChanges:
         return found
 
     def preview(self, done: str, names: Sequence[str]) -> None:
-        """Print the changes that would be made.
-
-        Args:
-            done: the outcome of a change that succeeds, such as `deleted`.
-            names: the topics.
-        """
+        """Print the changes that would be made."""
         self._print([TopicChange(name, f"would be {done}") for name in names])
 
     def _print(self, results: Sequence[TopicChange]) -> None:
@@ -101,12 +87,7 @@ class TopicChanges:
         self._output.print(documents.TopicChanges(list(results)), table, items="topics")
 
     def report(self, done: str, futures: Futures) -> None:
-        """Wait for the changes, print the result of each, and exit with their common exit code.
-
-        Args:
-            done: the outcome of a change that succeeds, such as `created`.
-            futures: the changes, by topic.
-        """
+        """Wait for the changes, print the result of each, and exit with their common exit code."""
         _, waiting = wait(futures.values(), _SILENT_SECONDS)
         if waiting:
             names = [name for name, future in futures.items() if future in waiting]

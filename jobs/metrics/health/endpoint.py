@@ -23,16 +23,14 @@ from quota.settings.sections import MetricsSettings
 _log = logging.getLogger(__name__)
 
 _JOIN_SECONDS = 10.0
-_POLL_SECONDS = 1.0
 _REQUEST_SECONDS = 10.0
 
 
 class ServiceEndpoint:
     """A server of `/healthz`, `/readyz` and `/metrics` that runs inside its block if a port is configured.
 
-    It serves all three, so that a service needs only one port; without metrics (`metrics.enabled=false`) it serves only
-    the probes. Its own threads respond to probes with the observations of other threads, so probes never wait for
-    Kafka, Spark or the metrics.
+    It serves all three, so that a service needs only one port. Its own threads respond to probes with the observations
+    of other threads, so probes never wait for Kafka, Spark or the metrics.
     """
 
     def __init__(self, settings: MetricsSettings, service: str, *, once: bool = False) -> None:
@@ -40,7 +38,6 @@ class ServiceEndpoint:
 
         With `once` nothing is served, as a running service may use the port.
         """
-        self._enabled = settings.enabled
         self._service = service
         self._registry = CollectorRegistry()
         self._health: Health | None = None
@@ -48,7 +45,7 @@ class ServiceEndpoint:
         self._server = _listen(settings, self._registry) if settings.port and not once else None
         if self._server is not None:
             server, _ = self._server
-            server.set_app(self._app(make_wsgi_app(self._registry) if settings.enabled else None))
+            server.set_app(self._app(make_wsgi_app(self._registry)))
 
     def __enter__(self) -> Self:
         return self
@@ -73,20 +70,17 @@ class ServiceEndpoint:
             yield
             return
         with ExitStack() as stack:
-            if self._enabled:
-                metrics = JobMetrics(settings, work, decides=decides)
-                self._registry.register(metrics)
-                stack.callback(self._registry.unregister, metrics)
-                stack.enter_context(background(metrics.follow, "metrics", _JOIN_SECONDS))
-            # Joined only briefly: the thread may hang, and the service must exit nevertheless.
-            stack.enter_context(background(lambda stop: _poll(health, stop), "health", _POLL_SECONDS))
+            metrics = JobMetrics(settings, work, decides=decides)
+            self._registry.register(metrics)
+            stack.callback(self._registry.unregister, metrics)
+            stack.enter_context(background(metrics.follow, "metrics", _JOIN_SECONDS))
             self._health = health
             try:
                 yield
             finally:
                 self._health, self._before = None, STOPPING
 
-    def _app(self, metrics: WSGIApplication | None) -> WSGIApplication:
+    def _app(self, metrics: WSGIApplication) -> WSGIApplication:
         def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
             health = self._health
             match environ["PATH_INFO"]:
@@ -94,11 +88,8 @@ class ServiceEndpoint:
                     answer = health.live() if health else Answer(True, self._before)
                 case path if path == READINESS_PATH:
                     answer = health.ready() if health else Answer(False, self._before)
-                case _ if metrics is not None:
-                    return metrics(environ, start_response)
                 case _:
-                    start_response("404 Not Found", [("Content-Type", "text/plain")])
-                    return [f"metrics.enabled is false; there are {HEALTH_PATH} and {READINESS_PATH}\n".encode()]
+                    return metrics(environ, start_response)
             status = HTTPStatus(answer.status)
             start_response(f"{status.value} {status.phrase}", [("Content-Type", "application/json")])
             return [answer.body(self._service)]
@@ -122,17 +113,6 @@ class _RequestHandler(WSGIRequestHandler):
         del format, args
 
 
-def _poll(health: Health, stop: threading.Event) -> None:
-    """Poll the health of a service until `stop` is set; a failed poll changes nothing."""
-    while True:
-        try:
-            health.poll()
-        except Exception as error:  # noqa: BLE001 the service must not depend on its probes
-            _log.debug("health: %s: %s", type(error).__name__, error)
-        if stop.wait(_POLL_SECONDS):
-            break
-
-
 def _listen(settings: MetricsSettings, registry: CollectorRegistry) -> tuple[WSGIServer, threading.Thread]:
     address = f"{settings.address}:{settings.port}"
     try:
@@ -144,6 +124,5 @@ def _listen(settings: MetricsSettings, registry: CollectorRegistry) -> tuple[WSG
             ) from None
         raise BadInput(f"metrics.address: cannot listen on {address}: {error.strerror}") from None
     server[0].RequestHandlerClass = _RequestHandler  # that of the library waits without end
-    served = [HEALTH_PATH, READINESS_PATH, *(["/metrics"] if settings.enabled else [])]
-    _log.info("serving %s at http://%s", ", ".join(served), address)
+    _log.info("serving %s, %s, /metrics at http://%s", HEALTH_PATH, READINESS_PATH, address)
     return server

@@ -12,6 +12,11 @@ READINESS_PATH: Final = "/readyz"
 """The path of the readiness probe."""
 
 
+STALLED_SECONDS: Final = 600.0
+"""The time without progress after which a service is not healthy [s]. It is longer than what delays a healthy one: the
+upkeep of the tables, and a request to a cluster that does not answer."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The answer to a probe, with its reason in one line."""
@@ -32,9 +37,6 @@ class Answer:
 
 class Health(ABC):
     """The liveness and readiness of a service."""
-
-    def poll(self) -> None:  # noqa: B027 most services keep their counts themselves
-        """Observe the service; called about once per second on a separate thread, so it may wait."""
 
     @abstractmethod
     def live(self) -> Answer:

@@ -1,11 +1,46 @@
-"""The function of a stage for `applyInPandasWithState`."""
+"""Stages for applyInPandasWithState that get Arrow data without PySpark's conversion to pandas.
+
+PySpark converts each key's rows, state and answers to pandas frames, which takes many times as long as the function
+itself (docs/decisions/programs/0019-keyed-stages-without-pandas.md). Here the rows of a key are a slice of Spark's
+record batch, and the answers and states of many keys are one record batch. The data from and to Spark stays the same.
+
+This replaces functions inside PySpark, in Python workers, for a `KeyedStage` only.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NoReturn
+from functools import cache
+from itertools import chain, groupby
+from operator import itemgetter
+from typing import IO, Any, NoReturn
 
-from jobs.spark.keyed.arrow import check_release, install
-from jobs.spark.keyed.state import KeyState
+import numpy as np
+import pyarrow as pa
+import pyspark
+from pyspark.sql.pandas.serializers import ApplyInPandasWithStateSerializer, ArrowStreamSerializer
+
+from jobs.spark.keyed.state import KeyState, SentState, StateRow
 from quota.errors import MutationQuotaError
+
+RELEASE = "4.2.0"
+"""The release of PySpark whose functions are replaced."""
+
+BATCH_BYTES = 4 * 1024 * 1024
+"""The size at which answers are sent [bytes]."""
+
+_STATE_TYPES = {
+    "properties": pa.string(),
+    "keyRowAsUnsafe": pa.binary(),
+    "object": pa.binary(),
+    "oldTimeoutTimestamp": pa.int64(),
+}
+_NO_STATE = (None,) * len(_STATE_TYPES)
+_COUNTS = ("dataCount", "stateCount")
+
+_Chunk = tuple[list[pa.Array], SentState]
+"""The columns of some rows of a key, and the key's state."""
+_Result = tuple[Iterable[bytes], SentState]
+"""The answers to a key, and its state, which may change until the last answer is consumed."""
+
 
 AnswerRows = Callable[[str, Iterable[bytes], KeyState], Iterator[bytes]]
 """Returns the answers to the rows of a key, and may update its state."""
@@ -22,14 +57,9 @@ class KeyedStage:
         """Create a stage.
 
         Args:
-            answer: returns the answers to the rows of a key.
-            output: the name of the output column.
             max_rows: `spark.sql.execution.arrow.maxRecordsPerBatch`; 0 for no limit.
-
-        Raises:
-            MutationQuotaError: PySpark has another release than the one whose functions are replaced.
         """
-        check_release()
+        _check_release()
         self.answer = answer
         self.output = output
         self.max_rows = max_rows
@@ -37,15 +67,11 @@ class KeyedStage:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the stage in a worker, right before PySpark wraps this function for its task."""
         self.__dict__.update(state)
-        check_release()
-        install(_wrapped_stage)
+        _check_release()
+        _replace_functions()
 
     def __call__(self, *_: object) -> NoReturn:
-        """Refuse to be called by PySpark itself, with pandas frames.
-
-        Raises:
-            MutationQuotaError: always.
-        """
+        """Refuse to be called by PySpark itself, with pandas frames."""
         raise MutationQuotaError(
             "PySpark has wrapped the stage in another function, so it cannot run: remove spark.python.profile, "
             "spark.sql.pyspark.udf.profiler and spark.python.use.daemon from the settings of Spark"
@@ -58,3 +84,114 @@ def _wrapped_stage(function: object) -> KeyedStage | None:
         if isinstance(cell.cell_contents, KeyedStage):
             return cell.cell_contents
     return None
+
+
+def _check_release() -> None:
+    """Check that the functions of PySpark are those that are replaced."""
+    if pyspark.__version__ != RELEASE:
+        raise MutationQuotaError(
+            f"PySpark {pyspark.__version__} is not supported, because this release replaces functions of PySpark "
+            f"{RELEASE}: install pyspark=={RELEASE}"
+        )
+
+
+@cache
+def _replace_functions() -> None:
+    """Replace PySpark's functions in this process; other stages still use the original functions."""
+    from pyspark import worker  # noqa: PLC0415 only available in workers
+
+    serializer: Any = ApplyInPandasWithStateSerializer
+    module: Any = worker
+    wrap, load, dump = module.wrap_grouped_map_pandas_udf_with_state, serializer.load_stream, serializer.dump_stream
+    current: KeyedStage | None = None  # a worker runs one task after another, and wraps before it loads
+
+    def wrap_stage(function: object, *more: object) -> object:
+        nonlocal current
+        current = stage = _wrapped_stage(function)
+        return wrap(function, *more) if stage is None else _answers_of(stage)
+
+    def load_stream(self: ArrowStreamSerializer, stream: IO[bytes]) -> object:
+        if current is None:
+            return load(self, stream)
+        return load_keys(ArrowStreamSerializer.load_stream(self, stream))
+
+    def dump_stream(self: ArrowStreamSerializer, results: Iterable[Any], stream: IO[bytes]) -> None:
+        if current is None:
+            dump(self, results, stream)
+        else:
+            batches = self._write_stream_start(record_batches(results, current.output, current.max_rows), stream)
+            ArrowStreamSerializer.dump_stream(self, batches, stream)
+
+    module.wrap_grouped_map_pandas_udf_with_state = wrap_stage
+    serializer.load_stream, serializer.dump_stream = load_stream, dump_stream
+
+
+def _answers_of(stage: KeyedStage) -> Callable[..., _Result]:
+    """Return the function that PySpark calls for each key with grouping columns, columns of chunks, and the state."""
+
+    def given(key: str, rows: Iterable[bytes], state: SentState) -> Iterator[bytes]:
+        yield from stage.answer(key, rows, state)  # in a generator, a StopIteration does not silently end the stream
+
+    def answers(group: list[pa.Array], chunks: Iterable[list[pa.Array]], state: SentState) -> _Result:
+        rows = chain.from_iterable(columns[-1].to_pylist() for columns in chunks)
+        return given(group[0][0].as_py(), rows, state), state
+
+    return answers
+
+
+def load_keys(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Iterator[_Chunk], SentState]]:
+    """Yield the chunks and the state of each key; the chunks of a key are consecutive."""
+    for state, chunks in groupby(_chunks(batches), itemgetter(1)):
+        yield chunks, state
+
+
+def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[_Chunk]:
+    unfinished: SentState | None = None
+    for batch in batches:
+        *columns, infos = batch.columns
+        properties, keys, values, starts, counts, ends = infos.flatten()
+        chunks = zip(*(each.to_pylist() for each in (properties, starts, counts, ends)), strict=True)
+        for index, (text, start, count, is_last) in enumerate(chunks):
+            if text is None:  # the record batch has more rows than chunks
+                break
+            state = unfinished or SentState(text, keys[index].as_py(), values[index].as_py())
+            unfinished = None if is_last else state
+            yield [column.slice(start, count) for column in columns], state
+
+
+def record_batches(results: Iterable[_Result], output: str, max_rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield the answers and the states of keys in the form that Spark expects.
+
+    Args:
+        max_rows: the maximum number of answers in a record batch; 0 for no limit.
+    """
+    answers: list[bytes] = []
+    states: list[StateRow] = []
+    size = 0
+    for given, state in results:
+        for answer in given:
+            answers.append(answer)
+            size += len(answer)
+            if size >= BATCH_BYTES or len(answers) == max_rows:
+                yield _record_batch(answers, states, output)
+                answers, states, size = [], [], 0
+        states.append(state.row())
+    if answers or states:
+        yield _record_batch(answers, states, output)
+
+
+def _record_batch(answers: list[bytes], states: list[StateRow], output: str) -> pa.RecordBatch:
+    """Return counts, answers and states, each padded to the same length."""
+    length = max(1, len(answers), len(states))
+    counts = [pa.array(np.full(length, len(each), np.int32)) for each in (answers, states)]
+    padded = pa.array([*answers, *[None] * (length - len(answers))], pa.binary())
+    rows = [*states, *[_NO_STATE] * (length - len(states))]
+    columns = [pa.array(each, kind) for each, kind in zip(zip(*rows, strict=True), _STATE_TYPES.values(), strict=True)]
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.StructArray.from_arrays(counts, _COUNTS),
+            pa.StructArray.from_arrays([padded], [output]),
+            pa.StructArray.from_arrays(columns, list(_STATE_TYPES)),
+        ],
+        ["_0", "_1", "_2"],
+    )

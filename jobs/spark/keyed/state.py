@@ -39,8 +39,6 @@ class SentState:
         """Wrap a state; nothing is decoded yet.
 
         Args:
-            properties: the fields of `GroupState`, as JSON.
-            key: the key as a Spark row.
             sent: the pickled value; None if the key has no state.
         """
         self._properties = properties

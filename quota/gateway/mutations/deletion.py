@@ -5,6 +5,7 @@ from collections.abc import Generator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from quota.errors import ErrorCode
 from quota.gateway.mutations.existing import (
     SHORT_LAG_MS,
     Identity,
@@ -28,9 +29,8 @@ from quota.gateway.mutations.operations import (
 )
 from quota.gateway.mutations.recent import NO_ID, ExistingTopic, RecentTopics
 from quota.records.request import TopicMutation
-from quota.wire.api_keys import KafkaErrorCode
 
-_DELETED_UNCHARGED = frozenset({KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION, KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED})
+_DELETED_UNCHARGED = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
 """The controller's errors for a topic that does not exist, or that the client may not alter: its deletion is forwarded
 uncharged."""
 
@@ -83,7 +83,7 @@ def _find(
     results = yield from query_controller([name for name in names if name not in found])
     exist = [name for name, response in results.items() if exists(response)]
     unsure = [
-        name for name, response in results.items() if response["errorCode"] == KafkaErrorCode.TOPIC_AUTHORIZATION_FAILED
+        name for name, response in results.items() if response["errorCode"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
     ]
     wait_ms = lag_ms(request.message["timeoutMs"])
     by_name += yield from describe(recent, now, names=exist, wait_ms=wait_ms)

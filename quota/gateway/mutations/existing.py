@@ -4,9 +4,10 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from quota.errors import ErrorCode
 from quota.gateway.mutations.operations import BrokerCall, Pause, TopicResponse
 from quota.gateway.mutations.recent import NO_ID, ExistingTopic, RecentTopics
-from quota.wire.api_keys import ApiKey, KafkaErrorCode
+from quota.wire.api_keys import ApiKey
 
 Identity = tuple[str | None, bytes]
 """A topic's name, or its id; the other one is None or `NO_ID`."""
@@ -16,7 +17,7 @@ METADATA_VERSION = 12
 _CREATE_PARTITIONS_VERSION = 3
 _DELETE_BIT = 1 << 6
 """`AclOperation.DELETE` among the authorized operations of Metadata."""
-_UNKNOWN = frozenset({KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION, KafkaErrorCode.UNKNOWN_TOPIC_ID})
+_UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 _TOPICS_A_CALL = 50
 """The maximum number of topics in a call: decoding a response with many partitions blocks all other clients."""
 _PAUSES_MS = (10, 640)
@@ -94,7 +95,7 @@ def query_controller(names: Sequence[str]) -> Generator[BrokerCall, dict[str, An
 
 def exists(result: TopicResponse) -> bool:
     """Return whether a topic exists, from the controller's result."""
-    return bool(result["errorCode"] == KafkaErrorCode.INVALID_PARTITIONS)
+    return bool(result["errorCode"] == ErrorCode.INVALID_PARTITIONS)
 
 
 def unresolved(result: TopicResponse) -> TopicResponse:
@@ -104,7 +105,7 @@ def unresolved(result: TopicResponse) -> TopicResponse:
 
 def _not_known_yet(name: str) -> TopicResponse:
     sentence = "the broker does not know the topic yet, so its cost is unknown; nothing was changed, retry"
-    return {"name": name, "errorCode": int(KafkaErrorCode.REQUEST_TIMED_OUT), "errorMessage": sentence}
+    return {"name": name, "errorCode": int(ErrorCode.REQUEST_TIMED_OUT), "errorMessage": sentence}
 
 
 def lag_ms(timeout_ms: int) -> int:

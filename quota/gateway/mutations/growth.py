@@ -4,6 +4,7 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
+from quota.errors import ErrorCode
 from quota.gateway.mutations.existing import describe, lag_ms, query_controller, unresolved
 from quota.gateway.mutations.operations import (
     RESULTS,
@@ -16,7 +17,7 @@ from quota.gateway.mutations.operations import (
 )
 from quota.gateway.mutations.recent import NO_ID, RecentTopics
 from quota.records.request import TopicMutation
-from quota.wire.api_keys import ApiKey, KafkaErrorCode
+from quota.wire.api_keys import ApiKey
 
 _MAX_COUNT = 100_000
 """The maximum partition count that is forwarded: a KRaft controller allocates memory for each partition, even to
@@ -35,7 +36,7 @@ def excess(message: dict[str, Any]) -> dict[str, Any] | None:
         f"topic {largest['name']} would have {largest['count']} partitions, and all topics of this request {together}; "
         f"more than {_MAX_COUNT} or {_MAX_COUNTS} can exhaust the controller's memory, so the request is not forwarded"
     )
-    failed = {"errorCode": int(KafkaErrorCode.INVALID_PARTITIONS), "errorMessage": sentence}
+    failed = {"errorCode": int(ErrorCode.INVALID_PARTITIONS), "errorMessage": sentence}
     results = [{"name": topic["name"], **failed} for topic in message["topics"]]
     return {"throttleTimeMs": 0, RESULTS[ApiKey.CREATE_PARTITIONS]: results}
 

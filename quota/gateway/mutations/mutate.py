@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from quota.gateway.limited import OPERATIONS
+from quota.errors import ErrorCode
 from quota.gateway.mutations.creation import check_creation
 from quota.gateway.mutations.deletion import check_deletion
 from quota.gateway.mutations.growth import check_growth
@@ -24,9 +24,9 @@ from quota.gateway.mutations.operations import (
     TopicResponse,
 )
 from quota.gateway.mutations.recent import NO_ID, RecentTopics
-from quota.records.decision import Decision
-from quota.records.request import NO_CLIENT_ID, MutationRequest
-from quota.wire.api_keys import ApiKey, KafkaErrorCode
+from quota.records.decision_request import DecisionReply, DecisionRequest
+from quota.records.request import NO_CLIENT_ID, OPERATIONS, MutationRequest
+from quota.wire.api_keys import ApiKey
 
 WhenSilent = Literal["closed", "open"]
 """The behaviour without a decision: `closed` returns an error, `open` proceeds without one."""
@@ -35,43 +35,6 @@ _SHARE_OF_TIMEOUT = 0.8
 """The share of a client's timeout, and of its session, that a decision may take."""
 _MIN_WAIT_MS = 100
 _SILENT = ("proceeded", "undecided")
-
-
-@dataclass(frozen=True, slots=True)
-class DecisionRequest:
-    """Mutations to be decided."""
-
-    request: MutationRequest
-    """The request without its `request_id` and `expires_at`."""
-    once: bool
-    content: bytes
-    """See `operations.Checked`."""
-    timeout_ms: int
-    """The time that the decision may take [ms]."""
-
-
-@dataclass(frozen=True, slots=True)
-class DecisionReply:
-    """The decision on a `DecisionRequest`, or the reason why there is none."""
-
-    decision: Decision | None
-    waited_ms: int
-    """The time since the `DecisionRequest` [ms]."""
-    invalid: str = ""
-    """The reason of the dead letter, if the request became one."""
-    age_ms: int = 0
-    """The age of the decision by the brokers' clock when it was written [ms]: its throttle time began then."""
-
-    @property
-    def throttle_ms(self) -> int:
-        """The remaining throttle time of the decision [ms].
-
-        The time for which the response was held back counts, as on a broker.
-        """
-        if self.decision is None:
-            return 0
-        passed = min(max(self.age_ms, 0), self.waited_ms)
-        return max(self.decision.throttle_time_ms - passed, 0)
 
 
 Steps = Generator[BrokerCall | Pause | DecisionRequest, Any, MutationResponse]
@@ -184,7 +147,7 @@ def _decision_request(request: ClientRequest, checked: Checked, rules: Rules, be
     if request.session_left_ms is not None:
         left_ms = min(left_ms, request.session_left_ms)
     limit = min(rules.decision_timeout_ms, int(left_ms * _SHARE_OF_TIMEOUT) - before_ms)
-    return DecisionRequest(requested, checked.once, checked.content, max(limit, _MIN_WAIT_MS))
+    return DecisionRequest(requested, max(limit, _MIN_WAIT_MS), checked.content, checked.once)
 
 
 def _outcome(reply: DecisionReply, topics: int, rules: Rules) -> _Outcome:
@@ -193,13 +156,13 @@ def _outcome(reply: DecisionReply, topics: int, rules: Rules) -> _Outcome:
     if decision is not None:
         admitted = frozenset(index for index, topic in enumerate(decision.topics) if not topic.error_code)
         # Kafka's error has no message.
-        return _Outcome(admitted, reply.throttle_ms, KafkaErrorCode.THROTTLING_QUOTA_EXCEEDED)
-    if reply.invalid:
-        return _Outcome(frozenset(), 0, KafkaErrorCode.INVALID_REQUEST, reply.invalid, ("admitted", "invalid"))
+        return _Outcome(admitted, reply.throttle_ms, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+    if reply.is_invalid:
+        return _Outcome(frozenset(), 0, ErrorCode.INVALID_REQUEST, reply.error, ("admitted", "invalid"))
     if rules.when_silent == "open":
         return _Outcome(frozenset(range(topics)), counted=_SILENT)
     sentence = (
         f"no decision on this mutation in {reply.waited_ms} ms, so nothing was changed; "
         f"is mutation-quota enforce running on {rules.enforced_by}?"
     )
-    return _Outcome(frozenset(), 0, KafkaErrorCode.REQUEST_TIMED_OUT, sentence, _SILENT)
+    return _Outcome(frozenset(), 0, ErrorCode.REQUEST_TIMED_OUT, sentence, _SILENT)

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from quota.gateway.limited import OPERATIONS
 from quota.gateway.mutations.recent import ExistingTopic
 from quota.records import codec
-from quota.records.request import STRICT_SINCE, TopicMutation
+from quota.records.request import OPERATIONS, STRICT_SINCE, TopicMutation
 from quota.wire.api_keys import ApiKey
 
 RequestedTopic = str | dict[str, Any]

@@ -1,14 +1,16 @@
 """`QuotaAdminClient`: an AdminClient with a decision before each change of topics (KIP-599, KIP-219)."""
 
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from quota.client.call import CallOptions
+from quota.kafka.admin.calls import CallOptions, Futures
 from quota.kafka.admin.costs import creation, deletion, growth, has_default_partitions
-from quota.kafka.admin.dispatcher import Dispatcher, Futures
+from quota.kafka.admin.dispatcher import Dispatcher
 from quota.kafka.admin.options import ClientOptions
+from quota.kafka.reading import read_broker_configs
 from quota.records.request import Operation, TopicMutation
 
 
@@ -108,15 +110,10 @@ class QuotaAdminClient(AdminClient):
             ValueError: `request_timeout` is not above 0 and at most 3,600 seconds.
             RuntimeError: the client is closed.
         """
-
-        def find(seconds: float) -> list[TopicMutation]:
-            current = self._dispatcher.target.partitions([topic.topic for topic in new_partitions], seconds)
-            return [growth(topic, current) for topic in new_partitions]
-
-        return self._dispatcher.call(
+        return self._change(
             CallOptions(Operation.CREATE_PARTITIONS, validate_only, retry_on_quota_violation),
             [topic.topic for topic in new_partitions],
-            find,
+            lambda current: [growth(topic, current) for topic in new_partitions],
             request_timeout,
         )
 
@@ -143,15 +140,10 @@ class QuotaAdminClient(AdminClient):
             ValueError: `request_timeout` is not above 0 and at most 3,600 seconds.
             RuntimeError: the client is closed.
         """
-
-        def find(seconds: float) -> list[TopicMutation]:
-            current = self._dispatcher.target.partitions(topics, seconds)
-            return [deletion(name, current) for name in topics]
-
-        return self._dispatcher.call(
+        return self._change(
             CallOptions(Operation.DELETE_TOPICS, retry_on_quota_violation=retry_on_quota_violation),
             topics,
-            find,
+            lambda current: [deletion(name, current) for name in topics],
             request_timeout,
         )
 
@@ -171,6 +163,17 @@ class QuotaAdminClient(AdminClient):
     ) -> None:
         self.close(wait=kind is None)
 
+    def _change(
+        self,
+        options: CallOptions,
+        names: list[str],
+        mutations: Callable[[Mapping[str, int]], list[TopicMutation]],
+        seconds: float | None,
+    ) -> Futures:
+        """Start a call on existing topics, whose costs depend on their current numbers of partitions."""
+        partitions = self._dispatcher.target.partitions
+        return self._dispatcher.call(options, names, lambda limit: mutations(partitions(names, limit)), seconds)
+
     def _default_partitions(self, seconds: float) -> int:
         """Return the cluster's default number of partitions; it is requested once.
 
@@ -178,8 +181,5 @@ class QuotaAdminClient(AdminClient):
             seconds: the time limit of each of the two calls [s].
         """
         if self._default is None:
-            broker = next(iter(self.list_topics(timeout=seconds).brokers))
-            resource = ConfigResource(ResourceType.BROKER, str(broker))
-            (found,) = self.describe_configs([resource], request_timeout=seconds).values()
-            self._default = int(found.result()["num.partitions"].value)
+            self._default = int(read_broker_configs(self, seconds)["num.partitions"])
         return self._default

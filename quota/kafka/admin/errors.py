@@ -2,7 +2,7 @@
 
 from confluent_kafka import KafkaError, KafkaException
 
-from quota.client.call import Refusal
+from quota.records.decision import Decision
 from quota.text import format_seconds
 
 
@@ -19,12 +19,12 @@ class ThrottlingQuotaExceededError(KafkaException):
 
     retryable = True
 
-    def __init__(self, name: str, throttle_time_ms: int, refusal: Refusal | None = None) -> None:
+    def __init__(self, name: str, throttle_time_ms: int, decision: Decision | None = None) -> None:
         """Create the error of a topic, with the remaining throttle time and the decision that refused it."""
         message = (
             f"The throttling quota has been exceeded: try topic {name} again in {format_seconds(throttle_time_ms)}."
         )
         super().__init__(KafkaError(KafkaError.THROTTLING_QUOTA_EXCEEDED, message, retriable=True))
         self.throttle_time_ms = throttle_time_ms
-        self.decision_id = refusal.decision_id if refusal else None
-        self.retry_at = refusal.retry_at if refusal else None
+        self.decision_id = decision.decision_id if decision else None
+        self.retry_at = decision.retry_at if decision else None

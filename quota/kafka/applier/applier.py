@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
-from quota.client.task import Task, admitted_topics
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.applier.ledger import AppliedOffset, Ledger
 from quota.kafka.applier.permissions import TopicPermissions
@@ -18,6 +17,7 @@ from quota.kafka.clients import client_config, cluster_errors
 from quota.kafka.reading import make_consumer, message_source, offset_range, poll_batch, topic_partitions
 from quota.kafka.target.results import failure
 from quota.kafka.target.target import Stopped, Target
+from quota.kafka.target.task import Task, admitted_topics
 from quota.kafka.timing import Every
 from quota.records.decision import Decision, TopicDecision, read_decision
 from quota.records.record import Source
@@ -46,16 +46,7 @@ class Applier:
     """A consumer of decisions and producer of results. One of a group works at a time: the latest to start."""
 
     def __init__(self, settings: Settings, stop: threading.Event, stats: ApplierStats | None = None) -> None:
-        """Take over from the applier of the group that is active.
-
-        Args:
-            settings: the settings.
-            stop: ends the applier between two calls to the cluster.
-            stats: the counts to continue.
-
-        Raises:
-            ClusterError: the cluster does not answer in time.
-        """
+        """Take over from the applier of the group that is active."""
         self._settings = settings
         self._stop = stop
         self._ledger = Ledger(settings)
@@ -75,11 +66,7 @@ class Applier:
         self.stats = stats or ApplierStats()
 
     def run(self, *, once: bool = False) -> None:
-        """Carry out admitted mutations until stopped, or with `once` until all existing ones are done.
-
-        Raises:
-            ClusterError: another applier has taken over, or the cluster does not answer.
-        """
+        """Carry out admitted mutations until stopped, or with `once` until all existing ones are done."""
         try:
             while not self._stop.is_set():
                 self.stats.looped_at = time.monotonic()
@@ -98,11 +85,7 @@ class Applier:
             self._consumer.close()
 
     def _before_call(self) -> None:
-        """Record progress before each call of a batch, and check that this applier is not fenced.
-
-        Raises:
-            TakenOver: another applier has taken over.
-        """
+        """Record progress before each call of a batch, and check that this applier is not fenced."""
         self.stats.looped_at = time.monotonic()
         self._ledger.check_not_fenced()
 

@@ -9,7 +9,7 @@ from confluent_kafka import Message
 from quota.errors import BadRecord
 from quota.kafka.positions import PositionWriter
 from quota.kafka.reading import message_source, read_topic, topic_partitions
-from quota.kafka.topics.record_sizes import ENVELOPE, max_answer_bytes
+from quota.kafka.topics.specs import ENVELOPE, max_answer_bytes
 from quota.records import codec
 from quota.records.result import MutationResult
 from quota.settings import Settings
@@ -62,11 +62,7 @@ class Ledger:
     """
 
     def __init__(self, settings: Settings) -> None:
-        """Take over from the previous applier of the group.
-
-        Raises:
-            ClusterError: the cluster does not answer in time.
-        """
+        """Take over from the previous applier of the group."""
         self._settings = settings
         self._topics = settings.topics
         self._connection, self._group = settings.kafka.connection, settings.applier.group
@@ -88,10 +84,8 @@ class Ledger:
     def mark_done(self, decision_id: str, timestamp: int) -> bool:
         """Mark a decision as done; return whether it already was.
 
-        Args:
-            decision_id: the decision.
-            timestamp: the timestamp of its request (epoch ms), which is part of its identity: a request topic that
-                is created again starts with the same ids.
+        The timestamp of its request [epoch ms] is part of its identity: a request topic that is created again starts
+        with the same ids.
         """
         key = (decision_id, timestamp)
         was_done = key in self._done
@@ -101,26 +95,14 @@ class Ledger:
         return was_done
 
     def check_not_fenced(self) -> None:
-        """Check with the broker that no other applier has taken over since `begin`.
-
-        Raises:
-            ClusterError: one has, or the cluster does not answer.
-        """
+        """Check with the broker that no other applier has taken over since `begin`."""
         self._writer.check_not_fenced()
 
     def resume_at(self, partition: int, first: int, end: int) -> AppliedOffset:
-        """Return the position from which to continue.
-
-        Args:
-            partition: a partition of the decisions.
-            first: its first offset.
-            end: its end offset.
-        """
+        """Return the position from which to continue."""
         stored = self._offsets.get(partition)
         if stored is None:
-            # If the group has positions in other partitions, this one was added since: all of it is to be applied.
-            start = first if self._offsets or self._settings.applier.auto_offset_reset == "earliest" else end
-            return AppliedOffset(start, start)
+            return AppliedOffset(first, first)
         if not first <= stored.offset <= end:
             lost = "decisions of partition %d from %d on were deleted: continuing at %d"
             _log.warning(lost, partition, stored.offset, first)
@@ -131,29 +113,18 @@ class Ledger:
         """Begin a batch, with the offsets that apply once it is committed.
 
         The next `check_not_fenced` or `commit` waits for the broker and reports whether another applier took over.
-
-        Raises:
-            ClusterError: the cluster does not answer.
         """
         self._writer.begin(codec.encode(dict(offsets)))
 
     def commit(self, results: Iterable[tuple[bytes | None, MutationResult]] = ()) -> None:
-        """Write the batch's results, each with its record key, and its offsets.
-
-        Raises:
-            ClusterError: another applier has taken over, or the cluster does not answer.
-        """
+        """Write the batch's results, each with its record key, and its offsets."""
         with self._writer.errors("write"):
             for key, result in results:
                 self._writer.produce(self._topics.results, self._encoded(result), key)
         self._writer.commit()
 
     def abort(self) -> None:
-        """Discard the batch.
-
-        Raises:
-            ClusterError: another applier has taken over, or the cluster does not answer.
-        """
+        """Discard the batch."""
         self._writer.abort()
 
     def _encoded(self, result: MutationResult) -> bytes:

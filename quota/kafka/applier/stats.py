@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from quota.kafka.reading import Partition
+from quota.kafka.timing import LoopStats
 from quota.records.result import TopicResult
 
 
 @dataclass(slots=True)
-class ApplierStats:
-    """Counts since the program started; one thread writes them, and others may read."""
+class ApplierStats(LoopStats):
+    """The counts of an applier."""
 
     topics: int = 0
     """Topics carried out."""
@@ -23,14 +24,8 @@ class ApplierStats:
     """Batches of decisions that were processed."""
     ended_at: float | None = None
     """The end of the last batch [s since the epoch]."""
-    reopened: int = 0
-    """The number of times that it restarted from its position because a cluster did not answer."""
     positions: Mapping[Partition, int] = field(default_factory=dict)
     """The next offset to apply, by partition of the decisions."""
-    looped_at: float = 0.0
-    """The time at which its loop last ran, by the monotonic clock [s]; 0 before the first time."""
-    waits_for: str = ""
-    """The reason why it waits for a cluster; empty if it does not wait."""
 
     def __str__(self) -> str:
         return (

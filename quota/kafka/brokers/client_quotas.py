@@ -10,19 +10,18 @@ from typing import Any, TypeAlias, TypeVar
 from confluent_kafka import KafkaError
 from msgspec import UNSET
 
-from quota.errors import ClusterError, MutationQuotaError
+from quota.errors import ClusterError, ErrorCode, MutationQuotaError
 from quota.kafka.brokers.connection import FAILURES, BrokerCalls, connected, failure_reason, log_in, tls_context
 from quota.kafka.timing import Deadline
 from quota.records.entity import QuotaEntity
-from quota.records.quota_log import RATE_CONFIG
+from quota.records.quota import RATE_CONFIG
 from quota.settings.connection import Connection
-from quota.wire.address import Address
-from quota.wire.api_keys import ApiKey, KafkaErrorCode
+from quota.wire.api_keys import ApiKey
 from quota.wire.protocol import Protocol
 
 T = TypeVar("T")
 
-Query: TypeAlias = Callable[[BrokerCalls, Address], Awaitable[T]]
+Query: TypeAlias = Callable[[BrokerCalls], Awaitable[T]]
 
 _CLIENT_ID = "mutation-quota"
 
@@ -38,31 +37,22 @@ class ClusterQuotas:
     """The rates that are set on a cluster, by entity. Each call uses a new connection."""
 
     def __init__(self, connection: Connection, protocol: Protocol, timeout_seconds: float) -> None:
-        """Store the connection; each call opens a new one.
-
-        Args:
-            connection: the cluster.
-            protocol: the codecs.
-            timeout_seconds: the time limit of a call.
-        """
+        """Store the connection; each call opens a new one."""
         self.connection = connection
-        self.protocol = protocol
+        self._protocol = protocol
         self._timeout = timeout_seconds
 
     def read(self) -> dict[QuotaEntity, float]:
         """Return the rates [mutations/s]; they may be NaN or infinite, which Kafka accepts.
 
         Entities without a rate, and those of other kinds than users and client-ids, are left out.
-
-        Raises:
-            ClusterError: the cluster cannot be reached, is too old, or denies permission.
         """
 
-        async def describe(calls: BrokerCalls, _broker: Address) -> dict[QuotaEntity, float]:
+        async def describe(calls: BrokerCalls) -> dict[QuotaEntity, float]:
             version = _version(calls, ApiKey.DESCRIBE_CLIENT_QUOTAS)
             request = {"components": [], "strict": False}
             response = await calls.call(ApiKey.DESCRIBE_CLIENT_QUOTAS, version, request, _MAX_ELEMENTS)
-            check_response(response, "DescribeConfigs")
+            _check_response(response, "DescribeConfigs")
             found = {}
             for entry in response["entries"] or ():
                 entity = _entity(entry["entity"])
@@ -71,16 +61,12 @@ class ClusterQuotas:
                         found[entity] = math.nan if math.isnan(value["value"]) else value["value"]  # one NaN
             return found
 
-        return self.query("read the quotas of", describe)
+        return self._query("read the quotas of", describe)
 
     def alter(self, rates: Mapping[QuotaEntity, float | None]) -> dict[QuotaEntity, str]:
         """Set rates, or remove those that are None, and leave other quotas of the same entities alone.
 
-        Returns:
-            The entities whose change was refused, and the broker's reason.
-
-        Raises:
-            ClusterError: the cluster cannot be reached, is too old, or denies permission.
+        Returns the entities whose change was refused, and the broker's reason.
         """
         refused: dict[QuotaEntity, str] = {}
         changes = iter(rates.items())
@@ -89,11 +75,7 @@ class ClusterQuotas:
         return refused
 
     def push(self, rates: Mapping[QuotaEntity, float | None]) -> None:
-        """Set or remove rates, and wait until the cluster shows them.
-
-        Raises:
-            ClusterError: as `alter`, or a change was refused, or cannot be seen in time; the others are made.
-        """
+        """Set or remove rates, and wait until the cluster shows them."""
         refused = self.alter(rates)
         missing = {entity: rate for entity, rate in rates.items() if entity not in refused}
         deadline = Deadline(self._timeout)
@@ -115,19 +97,11 @@ class ClusterQuotas:
                 f"them, such as {next(iter(missing))}: someone may have changed it at the same time; run quotas drift"
             )
 
-    def query(self, action: str, query: Query[T]) -> T:
-        """Call the first broker that can be reached, and return the result.
+    def _query(self, action: str, query: Query[T]) -> T:
+        """Call the first broker that can be reached, and return the result."""
+        return asyncio.run(self._query_first(f"cannot {action} Kafka at", query))
 
-        Args:
-            action: what is done, for errors: "cannot `action` Kafka at …".
-            query: makes the calls, on a connection that is logged in, to the broker with this address.
-
-        Raises:
-            ClusterError: no broker can be reached, or one does not accept the credentials, or rejects the calls.
-        """
-        return asyncio.run(self._query(f"cannot {action} Kafka at", query))
-
-    async def _query(self, action: str, query: Query[T]) -> T:
+    async def _query_first(self, action: str, query: Query[T]) -> T:
         security = self.connection.security
         unreachable = []
         for broker in self.connection.addresses:
@@ -135,10 +109,10 @@ class ClusterQuotas:
             try:
                 async with (
                     asyncio.timeout(self._timeout),
-                    connected(broker, tls_context(security), self.protocol, _CLIENT_ID) as calls,
+                    connected(broker, tls_context(security), self._protocol, _CLIENT_ID) as calls,
                 ):
                     await log_in(calls, security)
-                    return await query(calls, broker)
+                    return await query(calls)
             except FAILURES as error:
                 if not isinstance(error, OSError | EOFError):  # the other brokers would return the same error
                     raise ClusterError(f"{action} {where}: {failure_reason(error).removesuffix('.')}") from None
@@ -147,7 +121,7 @@ class ClusterQuotas:
         raise ClusterError(f"{action} {', '.join(unreachable)}{advice}")
 
     def _alter(self, rates: Mapping[QuotaEntity, float | None]) -> dict[QuotaEntity, str]:
-        async def alter(calls: BrokerCalls, _broker: Address) -> dict[QuotaEntity, str]:
+        async def alter(calls: BrokerCalls) -> dict[QuotaEntity, str]:
             version = _version(calls, ApiKey.ALTER_CLIENT_QUOTAS)
             entries = [{"entity": _parts(entity), "ops": [_operation(rate)]} for entity, rate in rates.items()]
             response = await calls.call(
@@ -155,27 +129,19 @@ class ClusterQuotas:
             )
             refused = {}
             for entry in response["entries"]:
-                if entry["errorCode"] == KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-                    check_response(entry, "AlterConfigs")
+                if entry["errorCode"] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                    _check_response(entry, "AlterConfigs")
                 entity = _entity(entry["entity"])
                 if entry["errorCode"] and entity is not None:
                     refused[entity] = _reason(entry)
             return refused
 
-        return self.query("set the quotas of", alter)
+        return self._query("set the quotas of", alter)
 
 
-def check_response(response: Mapping[str, Any], operation: str) -> None:
-    """Check that a response, or a part of one, is not an error.
-
-    Args:
-        response: has `errorCode` and `errorMessage`.
-        operation: the ACL operation that the principal needs on the cluster.
-
-    Raises:
-        ClusterError: it is one.
-    """
-    if response["errorCode"] == KafkaErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+def _check_response(response: Mapping[str, Any], operation: str) -> None:
+    """Check that a response, or a part of one, is not an error; `operation` is the ACL operation that it needs."""
+    if response["errorCode"] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
         raise ClusterError(
             f"CLUSTER_AUTHORIZATION_FAILED; allow this principal {operation} on the cluster "
             "(docs/explanation/security.md)"

@@ -13,11 +13,10 @@ from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.brokers.token_function import TokenFunction, to_token
 from quota.kafka.brokers.tokens import Token, bearer_message, fetch_token
 from quota.settings.security.clients import Security
-from quota.wire.address import Address
 from quota.wire.api_keys import ApiKey
 from quota.wire.codec import MAX_ELEMENTS, Message
 from quota.wire.headers import RequestHeader, read_response_header, write_request
-from quota.wire.protocol import Protocol
+from quota.wire.protocol import Address, Protocol
 
 _LENGTH_BYTES = 4
 _MAX_RESPONSE_BYTES = 256 * 1024 * 1024
@@ -77,18 +76,7 @@ class BrokerCalls:
         self._client_id = client_id
 
     async def call(self, key: int, version: int, message: Message, max_elements: int = MAX_ELEMENTS) -> Message:
-        """Send a request, and return its response.
-
-        Args:
-            key: the API's key.
-            version: a version that both the broker and the protocol know.
-            message: the request.
-            max_elements: the maximum number of elements in all arrays of the response together.
-
-        Raises:
-            MutationQuotaError: the request cannot be encoded, or the bytes received are not a response to it.
-            OSError: the connection broke, or EOFError where the broker closed it.
-        """
+        """Send a request, and return its response."""
         header = RequestHeader(key, version, 0, self._client_id)
         body = self._protocol.request(key, version).write(message)
         self._writer.write(write_request(header, body, self._protocol))
@@ -111,17 +99,7 @@ class BrokerCalls:
 async def connected(
     broker: Address, context: ssl.SSLContext | None, protocol: Protocol, client_id: str
 ) -> AsyncIterator[BrokerCalls]:
-    """Connect to a broker for the duration of the block, and request its API versions; does not authenticate.
-
-    Args:
-        broker: its host and port.
-        context: TLS, if its listener requires it (`tls_context`).
-        protocol: the codecs.
-        client_id: the client-id to send.
-
-    Raises:
-        OSError: the broker cannot be reached, or one of `FAILURES`.
-    """
+    """Connect to a broker for the duration of the block, and request its API versions; does not authenticate."""
     reader, writer = await asyncio.open_connection(*broker, ssl=context, server_hostname=broker[0] if context else None)
     try:
         calls = BrokerCalls(reader, writer, protocol, client_id)
@@ -133,12 +111,7 @@ async def connected(
 
 
 async def log_in(calls: BrokerCalls, security: Security) -> None:
-    """Authenticate with SASL, if the security settings require it.
-
-    Raises:
-        ClusterError: the broker does not accept the credentials, or the mechanism, or there is no token.
-        ScramException: the broker cannot prove that it knows the password.
-    """
+    """Authenticate with SASL, if the security settings require it."""
     if not security.has_sasl:
         return
     if not security.sasl_mechanism:

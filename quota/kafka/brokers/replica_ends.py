@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 from confluent_kafka import KafkaError
 
-from quota.errors import ClusterError
+from quota.errors import ClusterError, ErrorCode
 from quota.kafka.brokers.connection import FAILURES, BrokerCalls, connected, failure_reason, log_in, tls_context
 from quota.kafka.timing import Deadline, Every
 from quota.settings.connection import Connection
 from quota.settings.security.clients import Security
-from quota.wire.address import Address
-from quota.wire.api_keys import ApiKey, KafkaErrorCode
+from quota.wire.api_keys import ApiKey
 from quota.wire.builtin import BUILTIN
+from quota.wire.protocol import Address
 
 _log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ _ANY_REPLICA = -2
 """The replica id of a debugging client: each replica returns its log end offset to it instead of the high watermark."""
 _LATEST = -1
 _NO_EPOCH = -1
-_NO_REPLICA = frozenset({KafkaErrorCode.UNKNOWN_TOPIC_OR_PARTITION, KafkaErrorCode.NOT_LEADER_OR_FOLLOWER})
+_NO_REPLICA = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER})
 
 _CONNECT_SECONDS = 8.0
 """How long a connection may take, with the login and the token for it."""
@@ -58,12 +58,7 @@ class ReplicaEnds:
     """
 
     def __init__(self, connection: Connection, topic: str) -> None:
-        """Store the topic; connections to its brokers are opened when needed.
-
-        Args:
-            connection: the cluster; only its TLS and SASL settings are used.
-            topic: the topic's name.
-        """
+        """Store the topic; connections to its brokers are opened when needed."""
         self._security = connection.security
         self._context = tls_context(self._security)
         self._topic = topic
@@ -81,9 +76,6 @@ class ReplicaEnds:
 
         A broker that fails is logged as a warning, every five minutes for the same reason. If it timed out, it is
         skipped for the next ten seconds.
-
-        Args:
-            replicas: the brokers, each with the partitions of which it has a replica.
         """
         return self._runner.run(self._fetch(replicas))
 
@@ -151,16 +143,12 @@ class _Broker:
 
 
 async def _ends(calls: BrokerCalls, topic: str, partitions: list[int]) -> dict[int, int]:
-    """Return the log end offsets of a broker's replicas; those that it does not have are missing.
-
-    Raises:
-        ClusterError: the broker responds with a different error.
-    """
+    """Return the log end offsets of a broker's replicas; those that it does not have are missing."""
     requested = [{"partitionIndex": each, "currentLeaderEpoch": _NO_EPOCH, "timestamp": _LATEST} for each in partitions]
     message = {"replicaId": _ANY_REPLICA, "isolationLevel": 0, "topics": [{"name": topic, "partitions": requested}]}
     async with asyncio.timeout(_RESPONSE_SECONDS):
         response = await calls.call(ApiKey.LIST_OFFSETS, _VERSION, message)
     found = [each for of_topic in response["topics"] for each in of_topic["partitions"]]
-    for code in {each["errorCode"] for each in found} - {KafkaErrorCode.NONE} - _NO_REPLICA:
+    for code in {each["errorCode"] for each in found} - {ErrorCode.NONE} - _NO_REPLICA:
         raise ClusterError(str(KafkaError(code).str()))
     return {each["partitionIndex"]: each["offset"] for each in found if not each["errorCode"]}

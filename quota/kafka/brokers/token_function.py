@@ -32,15 +32,7 @@ class TokenFunction:
     """The token function of the settings. It is called once at construction, and the first call returns that token."""
 
     def __init__(self, security: Security) -> None:
-        """Load the function, and call it.
-
-        Args:
-            security: has the function's name, and `sasl.oauthbearer.config`, which it is called with.
-
-        Raises:
-            BadInput: there is no such function.
-            ClusterError: the function raises, or does not return a token and its expiry.
-        """
+        """Load the function, and call it."""
         self._name = security.token_function
         self._config = dict(security.more_librdkafka).get(_CONFIG, "")
         self._callback = _load(self._name)
@@ -59,11 +51,7 @@ class TokenFunction:
 
 
 def call(callback: TokenCallback, name: str, config: str = "") -> tuple[Any, ...]:
-    """Call a function for its token.
-
-    Raises:
-        ClusterError: it raises an error, or does not return a token and its expiry.
-    """
+    """Call a function for its token."""
     try:
         found = callback(config)
     except ClusterError:  # of a TokenFunction, which says all of this

@@ -69,15 +69,7 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 def fetch_token(credentials: ClientCredentials, timeout_seconds: float) -> Token:
-    """Ask the token server for a token.
-
-    Args:
-        credentials: the client.
-        timeout_seconds: the time limit [s] for the connection, and for the response.
-
-    Raises:
-        ClusterError: the server cannot be reached, or refuses; the message contains its error. A redirect is refused.
-    """
+    """Ask the token server for a token; a redirect is refused."""
     url = credentials.token_endpoint_url
     try:
         token = _request_token(credentials, timeout_seconds).access_token
@@ -144,11 +136,7 @@ def _shown(text: str) -> str:
 
 
 def credentials_in(config: Mapping[str, Any]) -> ClientCredentials | None:
-    """Return the client credentials in librdkafka's configuration; None if tokens are obtained in another way.
-
-    Raises:
-        ClusterError: the file of the certificates to trust cannot be read.
-    """
+    """Return the client credentials in librdkafka's configuration; None if tokens are obtained in another way."""
     prefix = "sasl.oauthbearer."
     if config.get(f"{prefix}method") != "oidc" or f"{prefix}client.secret" not in config:
         return None

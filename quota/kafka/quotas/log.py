@@ -11,10 +11,10 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaException,
 
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord, ClusterError
+from quota.kafka.brokers.replica_ends import Ends, ReplicaEnds
 from quota.kafka.clients import client_config, cluster_errors, retry
-from quota.kafka.quotas.log_ends import LogEnds
-from quota.kafka.reading import message_source, topic_partitions
-from quota.kafka.timing import Deadline, now_ms
+from quota.kafka.reading import in_sync_replicas, message_source, topic_partitions
+from quota.kafka.timing import Deadline, Every, now_ms
 from quota.records.callback import Callbacks
 from quota.records.quota_log import QuotaLogEntry, read_quota_log_record
 from quota.records.record import Record
@@ -27,6 +27,8 @@ from quota.timeline.timeline import QuotaTimeline
 _log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.1
+_LOOK_SECONDS = 60.0
+"""How often a topic with single replicas is checked for added ones [s]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +50,6 @@ class KafkaQuotas:
         """Return the quotas with all changes stamped up to `until` (epoch ms).
 
         Reads the log to its current end, and waits for changes that are not fully replicated yet.
-
-        Raises:
-            ClusterError: the topic cannot be read in time.
         """
         # A change in the same millisecond applies to a request, so the end is read after that millisecond is over.
         wait_ms = until + 1 - time.time() * 1000
@@ -63,15 +62,7 @@ class KafkaQuotas:
 
 
 def read_log(settings: Settings, *, with_entries: bool = False) -> "QuotaLog":
-    """Return the quota log of a deployment, read to its end.
-
-    Args:
-        settings: the settings.
-        with_entries: whether to retain its records in `QuotaLog.entries`.
-
-    Raises:
-        ClusterError: the topic cannot be read.
-    """
+    """Return the quota log of a deployment, read to its end."""
     quotas = KafkaQuotas.from_settings(settings, settings.kafka.timeout_seconds)
     log = QuotaLog(quotas, with_entries=with_entries)
     log.read_to_end()
@@ -94,9 +85,6 @@ class QuotaLog:
             with_entries: whether to retain the records in `entries`.
             ask_replicas: whether to read up to the log end offset of the longest replica instead of the high watermark.
                 The records in between already have timestamps, but can be read only once they are replicated.
-
-        Raises:
-            ClusterError: the topic cannot be found in time.
         """
         self.quotas = CallbackTimeline(quotas.callbacks)
         self.entries: list[QuotaLogEntry] = []
@@ -117,9 +105,9 @@ class QuotaLog:
             },
         )
         self._consumer = Consumer(self._config)
-        self._log_ends = LogEnds(
-            self._consumer, quotas.connection, self._topic, self._timeout, ask_replicas=ask_replicas
-        )
+        self._replicas = _replica_ends(quotas.connection, quotas.topic) if ask_replicas else None
+        self._look = Every(_LOOK_SECONDS)
+        self._replicated = False
         self._positions = dict.fromkeys(self._partitions(), 0)
 
     def take_entries(self) -> list[QuotaLogEntry]:
@@ -146,9 +134,6 @@ class QuotaLog:
         """Read everything up to the topic's current end.
 
         Retries while the leader moves or a broker restarts, for as long as the timeout from the first failure on.
-
-        Raises:
-            ClusterError: the topic cannot be read, or returns nothing for too long before its end.
         """
         deadline = None
         with cluster_errors(f"read the quotas in {self._name}", self._config):
@@ -169,7 +154,7 @@ class QuotaLog:
             return retry(lambda: topic_partitions(self._consumer, self._topic, self._timeout), Deadline(self._timeout))
 
     def _read_new_records(self) -> None:
-        ends = self._log_ends.fetch([*self._positions]).offsets
+        ends = self._ends().offsets
         if any(self._positions[partition] > end for partition, end in ends.items()):
             raise ClusterError(f"{self._name} was deleted and created again; restart the job")
         unread = self._unread(ends)
@@ -180,6 +165,25 @@ class QuotaLog:
                 self._read_up_to(unread)
             finally:
                 self._consumer.unassign()
+
+    def _ends(self) -> Ends:
+        """Return the current end offsets, from the leaders and, for `read_until`, from all in-sync replicas.
+
+        A leader returns the high watermark to consumers. The last records of a replicated topic can have offsets above
+        it: they already have timestamps, but can be read only once the other in-sync replicas have them.
+        """
+        offsets = {number: self._high_watermark(number) for number in self._positions}
+        if self._replicas is None or not (self._replicated or self._look.is_due()):
+            return Ends(offsets, complete=True)
+        in_sync = in_sync_replicas(self._consumer, self._topic, self._timeout)
+        self._replicated = bool(in_sync)
+        if not in_sync:
+            return Ends(offsets, complete=True)
+        found = self._replicas.fetch(in_sync)
+        return Ends({each: max(end, found.offsets.get(each, end)) for each, end in offsets.items()}, found.complete)
+
+    def _high_watermark(self, partition: int) -> int:
+        return self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), timeout=self._timeout)[1]
 
     def _unread(self, ends: Mapping[int, int]) -> dict[int, int]:
         return {partition: end for partition, end in ends.items() if self._positions[partition] < end}
@@ -198,7 +202,7 @@ class QuotaLog:
                     f"no records of {self._name} arrived for {self._timeout:.0f} s, although its log has more; "
                     "check the brokers of its replicas"
                 )
-            ends = self._log_ends.fetch([*ends]).bound(ends)
+            ends = self._ends().bound(ends)
 
     def _add(self, message: Message) -> None:
         error = message.error()
@@ -233,3 +237,15 @@ class QuotaLog:
         partitions = [TopicPartition(self._topic, partition) for partition in ends]
         for position in self._consumer.position(partitions):
             self._positions[position.partition] = max(self._positions[position.partition], position.offset)
+
+
+def _replica_ends(connection: Connection, topic: str) -> ReplicaEnds | None:
+    if connection.security.is_complete:
+        return ReplicaEnds(connection, topic)
+    _log.warning(
+        "requests do not wait for quota changes that are not fully replicated (topic %s): "
+        "[kafka.librdkafka] has properties "
+        "of TLS or SASL, which the check of the replicas cannot use; set TLS and SASL in [kafka]",
+        topic,
+    )
+    return None

@@ -13,7 +13,7 @@ from quota.errors import BadInput, ClusterError
 from quota.kafka.clients import client_config, reason
 from quota.kafka.producing import RecordProducer
 from quota.kafka.quotas.log import QuotaLog, read_log
-from quota.kafka.topics.record_sizes import MAX_QUOTA_BYTES
+from quota.kafka.topics.specs import MAX_QUOTA_BYTES
 from quota.records import codec
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
@@ -38,9 +38,6 @@ def write_records(settings: Settings, records: Sequence[QuotaLogRecord]) -> list
 
     Returns:
         The timestamps that the broker set [epoch ms].
-
-    Raises:
-        ClusterError: not all were acknowledged in time; the message contains the number that was.
     """
     timestamps: list[int] = []
     seconds = settings.kafka.timeout_seconds
@@ -72,9 +69,6 @@ def write_record(settings: Settings, record: QuotaLogRecord) -> int:
 
     Returns:
         The time (epoch ms) at which it takes effect: the timestamp set by the broker, or a later `effective_at`.
-
-    Raises:
-        ClusterError: the change was not acknowledged in time.
     """
     (timestamp,) = write_records(settings, [record])
     return max(timestamp, record.effective_at or 0)
@@ -108,9 +102,6 @@ def alter_quota(
 
     Returns:
         The last record of the entity, and the time at which it takes effect [epoch ms].
-
-    Raises:
-        ClusterError: the topic cannot be read or written.
     """
     log = read_log(settings, with_entries=True)
     present = log.timeline.latest(entity, effective_at or log.now)
@@ -131,12 +122,6 @@ def alter_callback(
     settings: Settings, effective_at: int | None, change: Callable[[CallbackSetting], CallbackRecord]
 ) -> tuple[CallbackRecord, int | None]:
     """Change the callback or its configs without losing concurrent changes by others, as `alter_quota` does.
-
-    Args:
-        settings: the settings.
-        effective_at: the time at which the change takes effect [epoch ms]; by default the current time.
-        change: returns the record for the callback in force at that time, with its `altered_configs` if it changes
-            only some configs.
 
     Returns:
         The last record of the callback, and the time at which it takes effect [epoch ms], None if nothing has to
@@ -172,9 +157,6 @@ def publish_cluster(settings: Settings, record: ClusterRecord) -> int | None:
 
     Returns:
         The time at which it takes effect, as stamped by the broker [epoch ms]; None if nothing has changed.
-
-    Raises:
-        ClusterError: the log cannot be read or written.
     """
     entries = reversed(read_log(settings, with_entries=True).entries)
     latest = next((each.record for each in entries if isinstance(each.record, ClusterRecord)), None)
@@ -188,15 +170,7 @@ def _write_until_whole(
 ) -> tuple[AlterRecord, int]:
     """Write a record, and after it others that change nothing, until the last one of its key holds the whole.
 
-    Args:
-        settings: the settings.
-        log: the log, with its entries.
-        record: the change.
-        with_whole: returns the last record itself if it holds the whole of what is then in force; else one that does.
-        what: what is changed, for the error.
-
-    Returns:
-        The last record of the key, and the time at which it takes effect [epoch ms].
+    `with_whole` returns the last record itself if it holds the whole of what is then in force, else one that does.
     """
     next_record = record
     for _ in range(_MAX_ATTEMPTS):

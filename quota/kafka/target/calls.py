@@ -8,7 +8,7 @@ from typing import Any, cast
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from quota.client.task import Task
+from quota.kafka.target.task import Task
 from quota.records.decision import TopicDecision
 from quota.records.request import Operation, TopicMutation
 
@@ -28,12 +28,8 @@ class TopicCalls:
         self._admin = AdminClient(dict(config))
 
     def partitions(self, names: Iterable[str], seconds: float) -> dict[str, int]:
-        """Return the partition counts of topics, without those that do not exist.
-
-        Raises:
-            KafkaException: the cluster does not answer.
-        """
-        legal = [name for name in names if _LEGAL_NAME.fullmatch(name)]
+        """Return the partition counts of topics, without those that do not exist."""
+        legal = [name for name in dict.fromkeys(names) if _LEGAL_NAME.fullmatch(name)]
         if not legal:
             return {}
         found = {}

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from confluent_kafka import KafkaError
 
-from quota.client.task import Task, cost_error
+from quota.kafka.target.task import Task, cost_error
 from quota.records.request import Operation
 from quota.records.result import TopicResult
 
@@ -90,23 +90,17 @@ def needs_topic(task: Task, now_ms: float) -> bool:
 
 
 def before_call(task: Task, current: int | None, now_ms: float) -> TopicResult | None:
-    """Return the result of a task that needs no call, given its topic; None for a task to try.
+    """Return the result of a task that needs no call; None for a task to try.
 
-    Args:
-        task: the task.
-        current: the topic's partitions; None if it does not exist, or is not needed.
-        now_ms: the current time (epoch ms).
+    `current` is the topic's partition count, None if it does not exist or is not needed.
     """
     return _forbidden(task, current) if is_forbidden(task, now_ms) else _unneeded(task, current)
 
 
 def after_ambiguous_error(task: Task, current: int | None, error: KafkaError) -> TopicResult | Retry:
-    """Return the result of a task whose error may mean that it was carried out before, given its topic.
+    """Return the result of a task whose error may mean that it was carried out before.
 
-    Args:
-        task: the task.
-        current: the topic's partitions; None if it does not exist.
-        error: the error of the call.
+    `current` is the topic's partition count, None if it does not exist.
     """
     if task.is_done(current):
         return found_done(task)

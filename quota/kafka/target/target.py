@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from confluent_kafka import KafkaError, KafkaException
 
-from quota.client.recent_changes import RecentChanges
-from quota.client.task import Task, group_into_calls
 from quota.kafka.target.calls import TopicCalls
+from quota.kafka.target.recent_changes import RecentChanges
 from quota.kafka.target.results import (
     TRANSIENT_CODES,
     Retry,
@@ -22,6 +21,7 @@ from quota.kafka.target.results import (
     may_mean_done,
     needs_topic,
 )
+from quota.kafka.target.task import Task, group_into_calls
 from quota.kafka.timing import Deadline
 from quota.records.request import Operation
 from quota.records.result import TopicResult
@@ -83,11 +83,7 @@ class Target:
         return results
 
     def partitions(self, names: Sequence[str], seconds: float) -> dict[str, int]:
-        """Return the partition counts of topics, without those that do not exist.
-
-        Raises:
-            KafkaException: the cluster does not answer.
-        """
+        """Return the partition counts of topics, without those that do not exist."""
         return self._recent.correct(self._calls.partitions(names, seconds), names, time.monotonic())
 
     def record(self, task: Task) -> None:

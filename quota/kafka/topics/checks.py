@@ -3,8 +3,7 @@
 import logging
 from collections.abc import Iterator, Mapping
 
-from quota.kafka.topics.record_sizes import max_answer_bytes
-from quota.kafka.topics.specs import QUOTAS_RETAINED_MS, user_topic_names
+from quota.kafka.topics.specs import QUOTAS_RETAINED_MS, max_answer_bytes, user_topic_names
 from quota.kafka.topics.topic_admin import DescribedTopic
 from quota.settings import Settings
 

@@ -30,13 +30,7 @@ class Weakness:
 
 
 def replicated(spec: TopicSpec, setting: int, brokers: int) -> TopicSpec:
-    """Return the spec of a new topic, with its replication.
-
-    Args:
-        spec: the topic.
-        setting: `topics.replication_factor`.
-        brokers: the number of brokers of the cluster.
-    """
+    """Return the spec of a new topic, with its replication; `setting` is `topics.replication_factor`."""
     factor = _REPLICAS if setting < 1 and brokers >= _REPLICAS else setting
     own = {"min.insync.replicas": str(_IN_SYNC)} if factor >= _REPLICAS else {}
     return replace(spec, configs={**spec.configs, **own}, replication_factor=factor)

@@ -18,18 +18,10 @@ def prepare_topics(settings: Settings, needed: Collection[str] = ()) -> dict[str
 
     If each user has a request topic, the existing ones are used instead of the shared request topic.
 
-    Args:
-        settings: the settings.
-        needed: the names of the topics that are needed; all by default.
-
     Returns:
         The id that the cluster gave each topic, by name; a topic that is created again gets another id.
-
-    Raises:
-        ClusterError: the cluster cannot be reached, or a topic is not as the jobs need it; the message states what to
-            do.
     """
-    admin = TopicAdmin(settings)
+    admin = TopicAdmin(settings.kafka.connection, settings.kafka.timeout_seconds)
     cluster = admin.layout()
     specs = [spec for spec in topic_specs(settings) if not needed or spec.name in needed]
     missing = [spec for spec in specs if spec.name not in cluster.topics]

@@ -1,11 +1,23 @@
-"""The topics of a deployment: their names, partitions and configs."""
+"""The topics of a deployment: their names, partitions, configs and record sizes."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from quota.admission.identity import user_of
-from quota.kafka.topics.record_sizes import MAX_QUOTA_BYTES, max_answer_bytes, max_record_bytes
 from quota.settings import Settings
+
+GROWTH = 6
+"""The maximum growth from a request to its answer: each byte becomes at most this many, plus `ENVELOPE` bytes in all.
+
+JSON writes a control character in six bytes; a topic that is refused grows fivefold.
+"""
+
+ENVELOPE = 8192
+
+MAX_QUOTA_BYTES = 8 * 1024 * 1024
+"""The largest record of the quota topic: the metadata of a cluster with some hundred thousand partitions."""
+
+_BROKER_DEFAULT_BYTES = 1_048_588
 
 QUOTAS_RETAINED_MS = 7 * 24 * 3600 * 1000
 """How long the quota topic retains every change, before compaction leaves only the last one of each entity."""
@@ -70,3 +82,16 @@ def user_topic_names(names: Iterable[str], settings: Settings) -> list[str]:
         if user_topic_prefix is None
         else sorted(name for name in names if user_of(name, user_topic_prefix) is not None)
     )
+
+
+def max_record_bytes(settings: Settings) -> int:
+    """Return the maximum record size of a request topic [bytes].
+
+    It is above the limit, so that a request that is too large becomes a dead letter.
+    """
+    return max(settings.limits.max_request_bytes + ENVELOPE, _BROKER_DEFAULT_BYTES)
+
+
+def max_answer_bytes(settings: Settings) -> int:
+    """Return the maximum size of a decision or dead letter [bytes]."""
+    return GROWTH * settings.limits.max_request_bytes + ENVELOPE

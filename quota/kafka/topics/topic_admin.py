@@ -1,7 +1,9 @@
-"""An admin client for the topics of a deployment: lists, creates, describes and configures them."""
+"""An admin client for topics: lists, creates, describes and configures them."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -11,16 +13,19 @@ from confluent_kafka.admin import (
     ClusterMetadata,
     ConfigEntry,
     ConfigResource,
+    ConfigSource,
     NewTopic,
     ResourceType,
     TopicDescription,
 )
 
-from quota.kafka.clients import client_config, cluster_errors, retry
+from quota.kafka.clients import client_config, cluster_errors, reason, retry
 from quota.kafka.timing import Deadline
 from quota.kafka.topics.layouts import ClusterLayout, cluster_layout
 from quota.kafka.topics.specs import TopicSpec
-from quota.settings import Settings
+from quota.records.quota_log import Cluster
+from quota.settings.connection import Connection
+from quota.settings.secrets import MASK
 
 _log = logging.getLogger(__name__)
 
@@ -39,47 +44,55 @@ class DescribedTopic:
     """The smallest number of replicas of a partition."""
 
 
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """A config of a topic."""
+
+    value: str | None
+    """Masked if it is sensitive."""
+    is_own: bool
+    """Whether the config is set on the topic itself, and does not follow the brokers' default."""
+
+
 class TopicAdmin:
-    """The topics of the cluster that decides."""
+    """The topics of a cluster."""
 
-    def __init__(self, settings: Settings) -> None:
-        """Create the client, which connects when it is used.
-
-        Raises:
-            ClusterError: the TLS settings are invalid.
-        """
-        self._timeout = settings.kafka.timeout_seconds
-        self._config = client_config(settings.kafka.connection)
-        self._reach = f"reach Kafka at {settings.kafka.bootstrap_servers}"
-        with cluster_errors(self._reach, self._config):
+    def __init__(self, connection: Connection, timeout_seconds: float) -> None:
+        """Create the client, which connects when it is used."""
+        self._timeout = timeout_seconds
+        self._connection = connection
+        self._config = client_config(connection)
+        with self._errors(f"reach Kafka at {connection}"):
             self._client = AdminClient(self._config)
 
     def layout(self) -> ClusterLayout:
-        """Return the brokers and all topics that this principal may describe.
-
-        Raises:
-            ClusterError: the cluster does not answer.
-        """
+        """Return the brokers and all topics that this principal may describe."""
         return cluster_layout(self._metadata())
 
     def names(self) -> list[str]:
-        """Return the names of all topics that this principal may describe.
-
-        Raises:
-            ClusterError: the cluster does not answer.
-        """
+        """Return the names of all topics that this principal may describe."""
         return list(self._metadata().topics)
 
-    def _metadata(self) -> ClusterMetadata:
-        with cluster_errors(self._reach, self._config):
-            return self._client.list_topics(timeout=self._timeout)
+    def ids(self, names: Collection[str]) -> dict[str, str]:
+        """Return the ids of existing topics."""
+        with self._errors("describe topics"):
+            return {name: str(topic.topic_id) for name, topic in self._descriptions(names).items()}
+
+    def configs(self, names: Collection[str]) -> tuple[dict[str, dict[str, TopicConfig]], dict[str, str]]:
+        """Return the configs of existing topics, and why those of other topics cannot be read."""
+        found: dict[str, dict[str, TopicConfig]] = {}
+        refused: dict[str, str] = {}
+        with self._errors("describe the configs of topics"):
+            futures = self._config_futures(names)
+        for name, future in futures.items():
+            try:
+                found[name] = {entry.name: _config(entry) for _, entry in sorted(future.result().items())}
+            except KafkaException as error:
+                refused[name] = reason(error)
+        return found, refused
 
     def create(self, specs: Sequence[TopicSpec]) -> None:
-        """Create topics, unless another program creates them at the same time.
-
-        Raises:
-            ClusterError: the cluster refuses to.
-        """
+        """Create topics, unless another program creates them at the same time."""
         if not specs:
             return
         new = [
@@ -93,20 +106,14 @@ class TopicAdmin:
                 if code == KafkaError.TOPIC_ALREADY_EXISTS:
                     continue
                 hint = "; if it exists, this principal may not even describe it" if code in _NOT_AUTHORIZED else ""
-                with cluster_errors(f"create topic {name}", self._config, hint):
+                with self._errors(f"create topic {name}", hint):
                     raise
         _log.info("created topics %s", ", ".join(spec.name for spec in specs))
 
     def describe(self, names: Sequence[str]) -> dict[str, DescribedTopic]:
-        """Return topics as the cluster has them. A broker may not know a new topic for some ms, so this retries.
-
-        Raises:
-            ClusterError: the cluster does not answer, or a topic does not exist.
-        """
-        if not names:
-            return {}
+        """Return topics as the cluster has them. A broker may not know a new topic for some ms, so this retries."""
         unknown = {KafkaError.UNKNOWN_TOPIC_OR_PART}
-        with cluster_errors(f"describe the topics {', '.join(names)}", self._config):
+        with self._errors(f"describe the topics {', '.join(names)}"):
             topics = retry(lambda: self._descriptions(names), Deadline(self._timeout), unknown)
             configs = retry(lambda: self._configs(names), Deadline(self._timeout), unknown)
         return {
@@ -120,11 +127,7 @@ class TopicAdmin:
         }
 
     def configure(self, specs: Sequence[TopicSpec]) -> None:
-        """Set the configs of existing topics, leaving their other configs alone.
-
-        Raises:
-            ClusterError: the cluster refuses to.
-        """
+        """Set the configs of existing topics, leaving their other configs alone."""
         if not specs:
             return
         resources = [
@@ -132,23 +135,48 @@ class TopicAdmin:
         ]
         futures = self._client.incremental_alter_configs(resources, request_timeout=self._timeout)
         for resource, future in futures.items():
-            with cluster_errors(f"alter topic {resource.name}", self._config):
+            with self._errors(f"alter topic {resource.name}"):
                 future.result()
 
-    def _descriptions(self, names: Sequence[str]) -> dict[str, TopicDescription]:
-        futures = self._client.describe_topics(TopicCollection(list(names)), request_timeout=self._timeout)
+    def _errors(self, action: str, hint: str = "") -> AbstractContextManager[None]:
+        return cluster_errors(action, self._config, hint, connection=self._connection)
+
+    def _metadata(self) -> ClusterMetadata:
+        with self._errors(f"reach Kafka at {self._connection}"):
+            return self._client.list_topics(timeout=self._timeout)
+
+    def _descriptions(self, names: Collection[str]) -> dict[str, TopicDescription]:
+        if not names:
+            return {}
+        futures = self._client.describe_topics(TopicCollection(sorted(names)), request_timeout=self._timeout)
         return {name: future.result() for name, future in futures.items()}
 
-    def _configs(self, names: Sequence[str]) -> dict[str, dict[str, str]]:
-        resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-        futures = self._client.describe_configs(resources, request_timeout=self._timeout)
+    def _configs(self, names: Collection[str]) -> dict[str, dict[str, str]]:
         return {
-            resource.name: {name: entry.value for name, entry in future.result().items()}
-            for resource, future in futures.items()
+            topic: {name: entry.value or "" for name, entry in future.result().items()}
+            for topic, future in self._config_futures(names).items()
         }
+
+    def _config_futures(self, names: Collection[str]) -> dict[str, Future[dict[str, ConfigEntry]]]:
+        if not names:
+            return {}
+        resources = [ConfigResource(ResourceType.TOPIC, name) for name in sorted(names)]
+        futures = self._client.describe_configs(resources, request_timeout=self._timeout)
+        return {resource.name: future for resource, future in futures.items()}
+
+
+def read_cluster(connection: Connection, timeout_seconds: float) -> Cluster:
+    """Read the topics of a cluster and the leaders of their partitions."""
+    topics = TopicAdmin(connection, timeout_seconds).layout().topics
+    return Cluster({name: [partition.leader for partition in topic.partitions] for name, topic in topics.items()})
 
 
 def _config_entries(spec: TopicSpec) -> list[ConfigEntry]:
     return [
         ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in spec.configs.items()
     ]
+
+
+def _config(entry: ConfigEntry) -> TopicConfig:
+    own = ConfigSource(entry.source) is ConfigSource.DYNAMIC_TOPIC_CONFIG
+    return TopicConfig(MASK if entry.is_sensitive else entry.value, own)

@@ -18,19 +18,11 @@ class UserTopics:
     def __init__(self, settings: Settings) -> None:
         """Create a client, which connects when it is used."""
         self._settings = settings
-        self._admin = TopicAdmin(settings)
+        self._admin = TopicAdmin(settings.kafka.connection, settings.kafka.timeout_seconds)
         self._logged: set[str] = set()
 
     def prepare(self, users: Sequence[str]) -> dict[str, str]:
-        """Create the topics of users, and set the configs of existing ones.
-
-        Returns:
-            The topic of each user.
-
-        Raises:
-            BadInput: a user's name cannot be part of a topic name.
-            ClusterError: the cluster refuses, for example two topics whose names differ only in '.' and '_'.
-        """
+        """Create the topics of users, set the configs of existing ones, and return the topic of each user."""
         topics = {user: self._settings.topics.requests_of(user) for user in users}
         specs = [requests_spec(self._settings, topic) for topic in topics.values()]
         cluster, factor = self._admin.layout(), self._settings.topics.replication_factor
@@ -43,9 +35,6 @@ class UserTopics:
         """Check the existing topics and return their ids, by name.
 
         A problem is logged once; the requests in that topic become dead letters.
-
-        Raises:
-            ClusterError: the cluster does not answer.
         """
         topics = self._admin.describe(user_topic_names(self._admin.names(), self._settings))
         for problem in problems(topics, self._settings):

@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 
 from quota.errors import BadInput
-from quota.settings.security.jaas import jaas_config
-from quota.settings.security.oauth import ClientCredentials
+from quota.settings.security.oauth import EXTENSIONS, ClientCredentials, jaas_config
 from quota.settings.security.properties import Pairs, is_security
 
 _MECHANISMS = frozenset({"sasl.mechanism", "sasl.mechanisms"})
@@ -55,7 +54,7 @@ class Security:
     @property
     def is_complete(self) -> bool:
         """Whether these fields determine TLS and SASL completely, without further properties of librdkafka."""
-        return not any(is_security(name) for name, _ in self.more_librdkafka)
+        return not any(is_security(name) and name != EXTENSIONS for name, _ in self.more_librdkafka)
 
     @property
     def has_mechanism(self) -> bool:

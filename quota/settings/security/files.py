@@ -1,4 +1,4 @@
-"""Secrets, certificates and keys, as settings or in files, checked when the settings are loaded."""
+"""Secrets, certificates and keys, which are read when they are used and checked when the settings are loaded."""
 
 import re
 from pathlib import Path
@@ -8,6 +8,9 @@ from pydantic import AfterValidator, SecretStr
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
+IN_FILE = "file:"
+"""The beginning of a secret's setting that is the path of a file with the secret."""
+
 _PLAIN_KEY, ENCRYPTED_KEY = "-----BEGIN PRIVATE KEY-----", "-----BEGIN ENCRYPTED PRIVATE KEY-----"
 
 
@@ -36,11 +39,6 @@ def read_certificates(path: str) -> str:
     return "".join(f"{each}\n" for each in _CERTIFICATE.findall(read_text(path)))
 
 
-def _check_readable(path: str) -> str:
-    read_text(path)
-    return path
-
-
 def _check_certificate(path: str) -> str:
     if path and not read_certificates(path):
         raise ValueError("not a certificate in PEM format")
@@ -54,27 +52,32 @@ def _check_key(path: str) -> str:
     return path
 
 
-def _check_printable(secret: SecretStr) -> SecretStr:
-    if _CONTROL.search(secret.get_secret_value()):
-        raise ValueError("has a control character")
+def _check_secret(secret: SecretStr) -> SecretStr:
+    secret_value(secret)
     return secret
 
 
-Secret = Annotated[SecretStr, AfterValidator(_check_printable)]
-SecretFile = Annotated[str, AfterValidator(_check_readable)]
+Secret = Annotated[SecretStr, AfterValidator(_check_secret)]
+"""A secret, or `file:` and the path of a file with only the secret."""
 CertificateFile = Annotated[str, AfterValidator(_check_certificate)]
 KeyFile = Annotated[str, AfterValidator(_check_key)]
 
 
-def secret_value(secret: SecretStr, file: str) -> str:
-    """Return a secret, read from its file if one is set.
+def secret_value(secret: SecretStr) -> str:
+    """Return a secret, read from its file if it is in one; a newline at the end of the file is ignored.
 
     Raises:
         ValueError: the file cannot be read or is empty, or the secret has a control character.
     """
-    if not file:
-        return secret.get_secret_value()
-    text = read_text(file).rstrip("\r\n")
-    if not text:
-        raise ValueError(f"{file} is empty")
-    return _check_printable(SecretStr(text)).get_secret_value()
+    value = secret.get_secret_value()
+    if value.startswith(IN_FILE):
+        file = value.removeprefix(IN_FILE)
+        try:
+            value = read_text(file).rstrip("\r\n")
+        except ValueError as error:
+            raise ValueError(f"{file}: {error}") from None
+        if not value:
+            raise ValueError(f"{file} is empty" if file else f"expected {IN_FILE}PATH")
+    if _CONTROL.search(value):
+        raise ValueError("has a control character")
+    return value

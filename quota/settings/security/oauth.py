@@ -4,8 +4,6 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from quota.settings.security.jaas import jaas_config
-
 MECHANISM = "OAUTHBEARER"
 ALLOWED_URLS = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 """The system property with the URLs from which Java clients may request tokens; Kafka 4 requires it."""
@@ -13,8 +11,12 @@ ALLOWED_URLS = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
 OIDC_HANDLER = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
 """The callback handler with which Java clients get tokens from a token server."""
 
+EXTENSIONS = "sasl.oauthbearer.extensions"
+"""librdkafka's property of SASL extensions for the brokers, as `name=value,name=value`; all clients use it."""
+
 _MODULE = "oauthbearer.OAuthBearerLoginModule"
 _URL = "sasl.oauthbearer.token.endpoint.url"
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class ClientCredentials:
     client_secret: str = field(repr=False)
     scope: str = ""
     extensions: str = ""
-    """SASL extensions for the brokers, as `name=value`, separated by commas."""
+    """SASL extensions for the brokers, as in `EXTENSIONS`."""
     ca: str = field(default="", repr=False)
     """The certificates to trust (PEM) if the token server uses TLS. Empty for those of the system, and of Java."""
 
@@ -41,7 +43,7 @@ class ClientCredentials:
         if self.scope:
             config["sasl.oauthbearer.scope"] = self.scope
         if self.extensions:
-            config["sasl.oauthbearer.extensions"] = self.extensions
+            config[EXTENSIONS] = self.extensions
         if self.ca:
             config["https.ca.pem"] = self.ca
         elif self.token_endpoint_url.startswith("https:") and (system := ssl.get_default_verify_paths().cafile):
@@ -78,5 +80,16 @@ def extension_pairs(text: str) -> Mapping[str, str]:
     pairs = [each.strip().partition("=") for each in text.split(",") if each.strip()]
     for name, equals, value in pairs:
         if not (name.isascii() and name.isalpha() and equals and value):
-            raise ValueError("expected name=value,name=value with letters as names")  # a value may be a secret
+            raise ValueError(f"{EXTENSIONS}: expected name=value,name=value with letters as names")
     return {name: value for name, _, value in pairs}
+
+
+def jaas_config(module: str, options: Mapping[str, str]) -> str:
+    """Return the configuration of a login module of Kafka's Java client, for its property `sasl.jaas.config`.
+
+    Args:
+        module: the name of its class, without `org.apache.kafka.common.security.`.
+        options: its options; they may hold any character.
+    """
+    quoted = (f'{name}="{value.translate(_ESCAPES)}"' for name, value in options.items())
+    return f"org.apache.kafka.common.security.{module} required {' '.join(quoted)};"

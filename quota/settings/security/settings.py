@@ -1,4 +1,4 @@
-"""TLS and SASL settings under Kafka's own names. Combinations that do not fit together are rejected."""
+"""TLS and SASL settings under Kafka's own names, of both clusters. Unfitting combinations are rejected."""
 
 import re
 from collections.abc import Iterator
@@ -13,12 +13,11 @@ from quota.settings.security.files import (
     CertificateFile,
     KeyFile,
     Secret,
-    SecretFile,
     read_certificates,
     read_text,
     secret_value,
 )
-from quota.settings.security.oauth import MECHANISM, ClientCredentials, extension_pairs
+from quota.settings.security.oauth import EXTENSIONS, MECHANISM, ClientCredentials, extension_pairs
 from quota.settings.security.properties import ClientProperties, Pairs, as_pairs
 from quota.settings.types import Section
 
@@ -26,7 +25,7 @@ _URL = re.compile(r"https?://[^\s/@]+(/[^\s@]*)?")
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _LOGINS = ("sasl_username", "sasl_password")
 _OAUTH = "sasl_oauthbearer_"
-_OF_A_SERVER = ("token_endpoint_url", "client_", "scope", "extensions", "ca_location")
+_OF_A_SERVER = ("token_endpoint_url", "client_", "scope", "ca_location")
 
 
 def _check_url(url: str) -> str:
@@ -35,21 +34,13 @@ def _check_url(url: str) -> str:
     return url
 
 
-def _check_extensions(text: str) -> str:
-    extension_pairs(text)
-    return text
-
-
-TokenUrl = Annotated[str, AfterValidator(_check_url)]
-Extensions = Annotated[str, AfterValidator(_check_extensions)]
-
-
 def _check_function(name: str) -> str:
     if name and not _FUNCTION.fullmatch(name):
         raise ValueError("expected module:function")
     return name
 
 
+TokenUrl = Annotated[str, AfterValidator(_check_url)]
 FunctionName = Annotated[str, AfterValidator(_check_function)]
 SecurityProtocol: TypeAlias = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 
@@ -67,11 +58,8 @@ class SecuritySettings(Section):
     """User name for SASL: the principal without its `User:`. Required with PLAIN and SCRAM."""
 
     sasl_password: Secret = SecretStr("")
-    """Password for SASL. Prefer `sasl_password_file`: other users can see command lines, and child processes inherit
-    environments."""
-
-    sasl_password_file: SecretFile = ""
-    """Path of a file with only the password, such as a mounted Kubernetes secret. A newline at its end is ignored."""
+    """Password for SASL, or `file:` and the path of a file with only the password. Prefer the file, such as a mounted
+    Kubernetes secret: other users can see command lines, and child processes inherit environments."""
 
     sasl_oauthbearer_token_endpoint_url: TokenUrl = ""
     """URL of the token server's endpoint for client credentials. Required with OAUTHBEARER."""
@@ -80,16 +68,10 @@ class SecuritySettings(Section):
     """Client id at the token server. Required with OAUTHBEARER."""
 
     sasl_oauthbearer_client_secret: Secret = SecretStr("")
-    """Client secret at the token server. Prefer `sasl_oauthbearer_client_secret_file`."""
-
-    sasl_oauthbearer_client_secret_file: SecretFile = ""
-    """Path of a file with only the client secret. A newline at its end is ignored."""
+    """Client secret at the token server, or `file:` and the path of a file with only the secret."""
 
     sasl_oauthbearer_scope: str = ""
     """Scope of the tokens. Empty for the token server's default."""
-
-    sasl_oauthbearer_extensions: Extensions = ""
-    """SASL extensions for the brokers, as `name=value,name=value`."""
 
     sasl_oauthbearer_ca_location: CertificateFile = ""
     """Path of the CA certificates to trust at the token server (PEM). Empty for those of the system, and of Java."""
@@ -107,10 +89,7 @@ class SecuritySettings(Section):
     """Path of the client's private key (PEM, PKCS#8). Required with `ssl_certificate_location`."""
 
     ssl_key_password: Secret = SecretStr("")
-    """Password of an encrypted private key."""
-
-    ssl_key_password_file: SecretFile = ""
-    """Path of a file with only the private key's password. A newline at its end is ignored."""
+    """Password of an encrypted private key, or `file:` and the path of a file with only the password."""
 
     ssl_endpoint_identification_algorithm: Literal["https", "none"] = "https"
     """Check of a broker's certificate: `https` requires the host name connected to, `none` accepts any trusted one."""
@@ -135,11 +114,11 @@ class SecuritySettings(Section):
             self.security_protocol,
             self.sasl_mechanism,
             self.sasl_username,
-            secret_value(self.sasl_password, self.sasl_password_file),
+            secret_value(self.sasl_password),
             read_certificates(self.ssl_ca_location),
             read_text(self.ssl_certificate_location),
             read_text(self.ssl_key_location),
-            secret_value(self.ssl_key_password, self.ssl_key_password_file),
+            secret_value(self.ssl_key_password),
             self.ssl_endpoint_identification_algorithm,
             self._credentials(),
             self.sasl_oauthbearer_token_function,
@@ -157,9 +136,9 @@ class SecuritySettings(Section):
         return ClientCredentials(
             self.sasl_oauthbearer_token_endpoint_url,
             self.sasl_oauthbearer_client_id,
-            secret_value(self.sasl_oauthbearer_client_secret, self.sasl_oauthbearer_client_secret_file),
+            secret_value(self.sasl_oauthbearer_client_secret),
             self.sasl_oauthbearer_scope,
-            self.sasl_oauthbearer_extensions,
+            self.librdkafka[EXTENSIONS].get_secret_value() if EXTENSIONS in self.librdkafka else "",
             read_certificates(self.sasl_oauthbearer_ca_location),
         )
 
@@ -169,10 +148,9 @@ class SecuritySettings(Section):
         Raises:
             ValueError: a file cannot be read.
         """
-        for name in ("sasl_password", "sasl_oauthbearer_client_secret", "ssl_key_password"):
-            if getattr(self, name).get_secret_value() and getattr(self, f"{name}_file"):
-                yield f"{name} and {name}_file are both set; remove one"
         security, protocol = self._read(), f"security_protocol {self.security_protocol}"
+        if security.oauth:
+            extension_pairs(security.oauth.extensions)
         if security.has_sasl:
             yield from self._missing(security)
         unused = (("sasl_", not security.has_sasl, protocol), ("ssl_", not security.has_tls, protocol))
@@ -214,3 +192,34 @@ class SecuritySettings(Section):
         """Return the keys that differ from their defaults, and whose names start with a prefix."""
         fields = SecuritySettings.model_fields.items()
         return [name for name, field in fields if name.startswith(prefix) and getattr(self, name) != field.default]
+
+
+class TargetSettings(SecuritySettings):
+    """Security of connections to the target cluster: that of `[kafka]`, unless a key is set here.
+
+    Then none of `[kafka]` applies, so that no login is sent to a cluster that it is not for.
+    """
+
+    @property
+    def is_own(self) -> bool:
+        """Whether a key is set, so that nothing is inherited."""
+        return bool(self.model_fields_set)
+
+    def resolved(self, kafka: SecuritySettings) -> SecuritySettings:
+        """Return the security in force."""
+        return self if self.is_own else kafka
+
+    def problems_with(self, kafka: SecuritySettings) -> Iterator[str]:
+        """Yield the inconsistencies.
+
+        Raises:
+            ValueError: a file cannot be read.
+        """
+        if not self.is_own:
+            return
+        if "security_protocol" not in self.model_fields_set and kafka.security_protocol != self.security_protocol:
+            yield (
+                f"security_protocol is not set, and kafka.security_protocol={kafka.security_protocol} is not "
+                "inherited, because a key of [target] is set: set all that the target needs"
+            )
+        yield from self.problems()

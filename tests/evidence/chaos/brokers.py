@@ -50,15 +50,7 @@ class BrokerKiller:
     """Makes brokers of a cluster fail while a job runs on it."""
 
     def __init__(self, cluster, settings, log, notify, traffic):
-        """Start the job, which enforces and audits.
-
-        Args:
-            cluster: The embedded cluster.
-            settings: A deployment on it.
-            log: File for the job's output.
-            notify: Takes a line of progress.
-            traffic: The requests and quota changes that flow.
-        """
+        """Start the job, which enforces and audits."""
         self.tally = BrokerTally()
         self._traffic = traffic
         self._cluster = cluster
@@ -164,17 +156,7 @@ def failing_brokers(cluster, settings, log, notify, requests_per_second):
 
 
 def run_brokers(folder, rounds, requests_per_second, notify):
-    """Make each broker of a cluster fail, and cut off each leader of a topic that the job reads or writes.
-
-    Args:
-        folder: Folder for all files.
-        rounds: Number of repetitions; 0 for one broker that is killed and one leader that is cut off.
-        requests_per_second: The load.
-        notify: Takes a line of progress.
-
-    Returns:
-        The tally and the verdict.
-    """
+    """Make each broker of a cluster fail, and cut off each leader of a topic that the job reads or writes."""
     base = load_settings([f"storage.root={folder}"], environment={})
     log = folder / "jobs.log"
     with embedded_cluster(base, 3, port=0, data=folder / "nodes") as cluster:

@@ -59,14 +59,7 @@ class Killer:
     """Runs a job on a deployment and kills it."""
 
     def __init__(self, settings, log, notify, seed=599):
-        """Start the job.
-
-        Args:
-            settings: The deployment.
-            log: File for the job's output.
-            notify: Takes a line of progress.
-            seed: Seed of the random moments.
-        """
+        """Start the job."""
         self.tally = Tally()
         self._settings = settings
         self._log = log

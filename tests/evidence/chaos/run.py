@@ -38,12 +38,6 @@ def kill_all(killer, kinds, rounds, kills):
     """Kill the job at each step, each part of it alone, and at random moments.
 
     Half of the random kills, and those at steps of the audit, hit a job that does the audit as well.
-
-    Args:
-        killer: Runs and kills the job.
-        kinds: The steps, the parts and the steps of the audit, as `EACH`.
-        rounds: Kills at each step.
-        kills: Kills at random moments.
     """
     steps, parts, audit_steps = kinds
     _kill_at_each(killer, rounds, steps)
@@ -67,15 +61,7 @@ def _kill_at_random(killer, kills):
 
 
 def verdict_of(settings, log, notify, acknowledged=None, options=()):
-    """Let the job finish, have another one answer the same requests undisturbed, and compare the answers.
-
-    Args:
-        settings: The deployment.
-        log: File for the jobs' output.
-        notify: Takes a line of progress.
-        acknowledged: The acknowledged records, as for `verdict_on`.
-        options: Options of the jobs, besides those of the deployment.
-    """
+    """Let the job finish, have another one answer the same requests undisturbed, and compare the answers."""
     notify("the job finishes what is there")
     _finish(settings, log, *options, with_audit=True)
     undisturbed = undisturbed_of(settings)

@@ -48,15 +48,7 @@ class StoreKiller:
     """Runs a job that enforces and audits, and kills it."""
 
     def __init__(self, settings, options, log, notify, seed=599):
-        """Take a deployment in S3; no job is started yet.
-
-        Args:
-            settings: The deployment.
-            options: Options of the command, besides those of the deployment.
-            log: File for the job's output.
-            notify: Takes a line of progress.
-            seed: Seed of the random moments.
-        """
+        """Take a deployment in S3; no job is started yet."""
         self.tally = StoreTally()
         self._settings, self._options, self._log, self._notify = settings, options, log, notify
         self._files = stored_files(settings)
@@ -106,17 +98,7 @@ def deployment_in_s3(folder):
 
 
 def run_store(folder, kills, requests_per_second, notify):
-    """Kill a job whose storage root is in S3 again and again, while requests flow.
-
-    Args:
-        folder: Folder for all local files.
-        kills: Number of kills.
-        requests_per_second: The load.
-        notify: Takes a line of progress.
-
-    Returns:
-        The tally and the verdict.
-    """
+    """Kill a job whose storage root is in S3 again and again, while requests flow."""
     log = folder / "jobs.log"
     with deployment_in_s3(folder) as (settings, options):
         prepare_topics(settings)

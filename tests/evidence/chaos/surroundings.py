@@ -11,7 +11,8 @@ from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.spark.operator_advice import with_operator_advice
 from jobs.spark.queries import check_queries, stop_after_batch
-from jobs.spark.session import start_session, stop_session
+from jobs.spark.session import session
+from jobs.storage.run import Run
 from quota.errors import MutationQuotaError
 from quota.settings import load_settings
 from tests.support.deployment import make_deployment
@@ -35,20 +36,12 @@ class Surroundings:
 
 
 def disturb(folder, notify, seconds=240.0, seed=599):
-    """Disturb jobs on a broker and a Spark session of their own.
-
-    Args:
-        folder: Folder for all files.
-        notify: Takes a line of progress.
-        seconds: Time for full disks; the absent broker takes about three minutes more.
-        seed: Seed of the bytes left free on each disk.
-    """
+    """Disturb jobs on a broker and a Spark session of their own."""
     with ExitStack() as stack:
         base = load_settings([f"storage.root={folder}/base", "spark.master=local[2]"], environment={})
         broker = stack.enter_context(embedded_broker(base, 0))
         base = with_plaintext_cluster(base, broker.address)
-        spark = start_session(base, "surroundings", folder / "spark.log")
-        stack.callback(stop_session, spark)
+        spark = stack.enter_context(session(base, "surroundings", folder / "spark.log"))
         notify("disks are filled, up to some bytes that are left")
         fills, stops, wrong = _fill_disks(spark, base, folder, seconds, random.Random(seed))
         notify(f"{fills} times a disk was filled, {stops} times a job ended for it; the broker goes away")
@@ -101,7 +94,7 @@ def _stop_broker(spark, base, folder, broker):
     operator = Operator(spark, make_deployment(base, "away", folder / "away"))
     operator.request("a")
     operator.enforce()
-    query = start_enforce(spark, operator.settings)
+    query = start_enforce(Run.on(spark, operator.settings))
     broker.stop()
     since = time.monotonic()
     wrong = []

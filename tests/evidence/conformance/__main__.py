@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.spark.installation import jars_folder
-from jobs.spark.session import start_session, stop_session
+from jobs.spark.session import session
 from quota.errors import MutationQuotaError
 from quota.settings import Settings, load_settings
 from quota.wire.schemas import read_schemas
@@ -92,11 +92,7 @@ def _options() -> argparse.Namespace:
 
 
 def compare_codec(jars: Path, size: Size, seed: int) -> dict[str, Any]:
-    """Compare the codec with Kafka's generated classes, and read damaged frames.
-
-    Raises:
-        MismatchError: The codec and Kafka disagree.
-    """
+    """Compare the codec with Kafka's generated classes, and read damaged frames."""
     with wire_oracle(jars) as oracle:
         comparison = Comparison(oracle, kinds(read_schemas(jars)), seed)
         comparison.compare_defaults()
@@ -108,11 +104,7 @@ def compare_codec(jars: Path, size: Size, seed: int) -> dict[str, Any]:
 
 
 def compare_buckets(jars: Path, size: Size, seed: int) -> dict[str, Any]:
-    """Compare the bucket with Kafka's own classes.
-
-    Raises:
-        MismatchError: An answer differs, or too many sequences ended early.
-    """
+    """Compare the bucket with Kafka's own classes."""
     with kafka_oracle(jars) as oracle:
         tally = compare(oracle, sequences(seed, size.sequences))
         cases = differences(oracle)
@@ -123,11 +115,7 @@ def compare_buckets(jars: Path, size: Size, seed: int) -> dict[str, Any]:
 
 
 def compare_with_broker(spark: SparkSession, address: str, settings: Settings, size: Size) -> dict[str, Any]:
-    """Send the same requests to a broker, and to the job on it.
-
-    Raises:
-        MismatchError: An answer is not the expected one.
-    """
+    """Send the same requests to a broker, and to the job on it."""
     with deciding_job(spark, settings) as job:
         java = JavaAdmin(spark, address)
         rows = list(play_all(size.scenarios, java, address, job))
@@ -135,13 +123,12 @@ def compare_with_broker(spark: SparkSession, address: str, settings: Settings, s
 
 
 def _compare_on_own_broker(settings: Settings, folder: Path, size: Size) -> dict[str, Any]:
-    with embedded_broker(settings, port=0) as broker:
-        spark = start_session(settings, "conformance", folder / "spark.log")
-        try:
-            deployment = make_deployment(with_plaintext_cluster(settings, broker.address), "conformance", folder)
-            return compare_with_broker(spark, broker.address, deployment, size)
-        finally:
-            stop_session(spark)
+    with (
+        embedded_broker(settings, port=0) as broker,
+        session(settings, "conformance", folder / "spark.log") as spark,
+    ):
+        deployment = make_deployment(with_plaintext_cluster(settings, broker.address), "conformance", folder)
+        return compare_with_broker(spark, broker.address, deployment, size)
 
 
 if __name__ == "__main__":

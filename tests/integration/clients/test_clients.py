@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import free_port, with_plaintext_cluster
+from jobs.storage.run import Run
 from quota.errors import BadInput, ClusterError
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
@@ -39,7 +40,7 @@ class Job:
         self._query = None
 
     def start(self):
-        self._query = start_enforce(self._spark, self.settings)
+        self._query = start_enforce(Run.on(self._spark, self.settings))
 
     def stop(self):
         self._query.stop()
@@ -149,7 +150,7 @@ def test_an_invalid_request_fails_with_the_reason_of_its_dead_letter(job):
         name, message = error_of(future)
         assert (name, message.split("(")[0]) == (
             "INVALID_REQUEST",
-            "topics[0].name: longer than the 1024 characters that limits.max_name_chars allows ",
+            "topics[0].name: longer than the 1024 characters that a name may have ",
         )
 
 

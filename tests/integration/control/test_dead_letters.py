@@ -6,6 +6,7 @@ import pytest
 from confluent_kafka import Producer
 
 from jobs.enforce.query import start_enforce
+from jobs.storage.run import Run
 from quota.kafka.requests import AnswerReader
 from quota.kafka.topics.preparation import prepare_topics
 from tests.support.clients import QUIET
@@ -25,7 +26,7 @@ def enforce(spark, deployment):
     prepare_topics(deployment)
 
     def _enforce():
-        query = start_enforce(spark, deployment, once=True)
+        query = start_enforce(Run.on(spark, deployment), once=True)
         assert query.awaitTermination(60)
 
     return _enforce

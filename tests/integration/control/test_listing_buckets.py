@@ -8,6 +8,7 @@ from jobs.buckets.store import newest_buckets
 from jobs.enforce.query import start_enforce
 from jobs.spark.failures import QueryFailed
 from jobs.spark.queries import stop_after_batch
+from jobs.storage.run import Run
 from quota.errors import MutationQuotaError
 from tests.support.operator import Operator
 from tests.support.waiting import until
@@ -24,7 +25,7 @@ def operator(spark, deployment):
 
 def test_buckets_are_listed_while_enforce_runs(spark, operator, command):
     """Buckets are listed as of the newest batch, and enforce continues undisturbed."""
-    query = start_enforce(spark, operator.settings)
+    query = start_enforce(Run.on(spark, operator.settings))
     options = ("--set", f"storage.root={operator.root}", "--set", "spark.master=local[1]")
     (row,) = command("buckets", "list", "--in-debt", "--output", "json", *options, spark=spark)["buckets"]
     assert query.isActive
@@ -39,7 +40,7 @@ def test_buckets_are_listed_while_enforce_runs(spark, operator, command):
     assert (row["burst"], row["in_debt"]) == (100.0, True)
 
 
-def test_a_batch_whose_files_are_removed_meanwhile_does_not_fail_the_listing(spark, operator):
+def test_a_batch_whose_files_are_removed_meanwhile_does_not_fail_the_listing(operator):
     """The files of the batch are removed while it is read; by then there is a newer batch, which is read."""
     commits = operator.checkpoint / "commits"
     shutil.copy(commits / "0", commits / "9")
@@ -50,15 +51,15 @@ def test_a_batch_whose_files_are_removed_meanwhile_does_not_fail_the_listing(spa
         (commits / "9").unlink(missing_ok=True)
         return [round(each.K) for each in saved]
 
-    assert newest_buckets(spark, operator.files, take) == [-20]
+    assert newest_buckets(operator.run, take) == [-20]
     assert len(tries) == 2
 
 
-def test_an_unreadable_batch_is_reported(spark, operator):
+def test_an_unreadable_batch_is_reported(operator):
     commits = operator.checkpoint / "commits"
     shutil.copy(commits / "0", commits / "9")
     with pytest.raises(QueryFailed, match="enforce failed: "):
-        newest_buckets(spark, operator.files, list)
+        newest_buckets(operator.run, list)
 
 
 def test_without_charges_there_are_no_buckets(spark, deployment):
@@ -66,7 +67,7 @@ def test_without_charges_there_are_no_buckets(spark, deployment):
     quota = deployment.quota.model_copy(update={"exempt_users": ["alice"]})
     operator = Operator(spark, deployment.model_copy(update={"quota": quota}))
     with pytest.raises(MutationQuotaError, match=r"there are no buckets in .*: enforce has not finished a batch yet"):
-        newest_buckets(spark, operator.files, list)
+        newest_buckets(operator.run, list)
     operator.request("first")
     operator.enforce()
-    assert newest_buckets(spark, operator.files, list) == []
+    assert newest_buckets(operator.run, list) == []

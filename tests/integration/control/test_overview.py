@@ -8,6 +8,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
+from jobs.storage.run import Run
 from quota.kafka.topics.preparation import prepare_topics
 from tests.support.clients import QUIET
 from tests.support.deployment import as_options
@@ -19,9 +20,9 @@ from tests.support.waiting import finish, until
 UNREACHABLE = "127.0.0.1:9"
 QUOTAS = """\
 quotas:
-- user: alice
+- entity: {user: alice}
   controller_mutation_rate: 5
-- client: app
+- entity: {client-id: app}
   controller_mutation_rate: 2
 """
 
@@ -58,8 +59,8 @@ def test_there_are_no_problems_once_the_jobs_have_read_everything(spark, deploym
     prepare_topics(deployment)
     names = deployment.topics
     produce(deployment, names.requests, request_json(1), request_json(2))
-    finish(start_enforce(spark, deployment, once=True))
-    finish(start_audit(spark, deployment, once=True))
+    finish(start_enforce(Run.on(spark, deployment), once=True))
+    finish(start_audit(Run.on(spark, deployment), once=True))
 
     exit_code, found = status()
 

@@ -2,7 +2,6 @@
 
 import json
 
-import msgspec
 import pytest
 
 import quota.algorithms.token_bucket
@@ -10,17 +9,13 @@ from jobs.spark.installation import jars_folder
 from quota.algorithms.kafka_rate import RateMetric
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS, _refilled, throttle_ms
 from quota.records.fields import BEGINNING
-from quota.records.quota import Limit, Window
+from quota.records.quota import Limit
 from tests.evidence.conformance.__main__ import PAGE, SMOKE, compare_buckets, compare_codec, compare_with_broker
-from tests.evidence.conformance.broker.admin import BrokerAnswer
-from tests.evidence.conformance.broker.comparison import compare as compare_answers
-from tests.evidence.conformance.broker.scenarios import AT_ONCE
 from tests.evidence.conformance.bucket.comparison import MismatchError, as_int, compare, half_up
-from tests.evidence.conformance.bucket.differences import CASES, differences, strict
+from tests.evidence.conformance.bucket.differences import CASES, differences
 from tests.evidence.conformance.bucket.oracle import kafka_oracle
-from tests.evidence.conformance.bucket.project import play
 from tests.evidence.conformance.bucket.rates import kafkas_rates, streams
-from tests.evidence.conformance.bucket.sequences import START, Change, Sequence, sequences
+from tests.evidence.conformance.bucket.sequences import sequences
 from tests.evidence.report import as_json, render
 
 
@@ -127,37 +122,3 @@ def test_each_section_of_the_program_is_on_its_page(spark, broker, deployment):
     assert "| sequences | 60 |" in page
     assert "| damaged frames | 2,000 |" in page
     assert page.count("2 admitted, 2 refused") == 2
-
-
-@pytest.mark.parametrize(
-    ("who", "kafka"),
-    [
-        ("Kafka answers AARR, 1012 ms", BrokerAnswer((True, True, False, False), 1012, START, START + 10)),
-        ("Kafka answers AARR, 980 ms", BrokerAnswer((True, True, False, False), 980, START, START + 10)),
-        ("Kafka answers AAAR", BrokerAnswer((True, True, True, False), 1000, START, START + 10)),
-        ("Kafka answers AARR, 0 ms", BrokerAnswer((True, True, False, False), 0, START, START + 10)),
-    ],
-)
-def test_a_broker_that_answers_differently_is_detected(who, kafka):
-    """Beyond the time that the requests took, and 1 ms, a throttle time is wrong."""
-    pair = BrokerAnswer((True, True, False, False), 995, START, START + 10), _at_once(2.0)
-    assert compare_answers(AT_ONCE, AT_ONCE.requests[0], pair, pair).kafka == "AARR"
-
-    with pytest.raises(MismatchError, match=who):
-        compare_answers(AT_ONCE, AT_ONCE.requests[0], pair, (kafka, pair[1]))
-
-
-def test_a_job_that_answers_differently_is_detected():
-    """A throttle time of the project that is longer by a millisecond is detected."""
-    kafka = BrokerAnswer((True, True, False, False), 995, START, START + 10)
-    decision = _at_once(2.0)
-    wrong = msgspec.structs.replace(decision, throttle_time_ms=1002)
-
-    with pytest.raises(MismatchError, match="the project answers AARR, 1002 ms"):
-        compare_answers(AT_ONCE, AT_ONCE.requests[0], (kafka, decision), (kafka, wrong))
-
-
-def _at_once(rate):
-    """Return the project's decision on the scenario's first request."""
-    steps = (Change(0, rate), strict(0, 12, 12, 12, 12))
-    return play(Sequence(Window(), steps), [START, START])[-1]

@@ -17,21 +17,21 @@ _BROKER_MEMORY = "1g"
 @pytest.fixture(scope="session")
 def roomy_broker(base_settings, tmp_path_factory):
     """A broker for requests of any size."""
-    memory = base_settings.broker.model_copy(update={"memory": _BROKER_MEMORY})
-    settings = base_settings.model_copy(update={"broker": memory})
-    with embedded_broker(settings, port=0, data=tmp_path_factory.mktemp("roomy-broker")) as running:
+    data = tmp_path_factory.mktemp("roomy-broker")
+    with embedded_broker(base_settings, port=0, data=data, memory=_BROKER_MEMORY) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def plain(base_settings, roomy_broker, tmp_path_factory, request):
-    """A gateway on a plaintext broker: settings, stand-in and gateway. The module's `OPTIONS` are its settings."""
+    """A gateway on a plaintext broker: settings, stand-in, gateway; a module may have its `OPTIONS` and `CONSTANTS`."""
     folder = tmp_path_factory.mktemp("gateway")
     name = request.module.__name__.rpartition(".")[2].replace("_", "-")
     settings = make_deployment(with_plaintext_cluster(base_settings, roomy_broker.address), name, folder)
     prepare_topics(settings)
-    options = getattr(request.module, "OPTIONS", ())
-    with StandIn(settings) as job, running_gateway(settings, folder / "gateway.log", *options) as gateway:
+    options, constants = (getattr(request.module, name, ()) for name in ("OPTIONS", "CONSTANTS"))
+    started = running_gateway(settings, folder / "gateway.log", *options, constants=constants)
+    with StandIn(settings) as job, started as gateway:
         yield SimpleNamespace(settings=settings, job=job, gateway=gateway, broker=roomy_broker, folder=folder)
 
 

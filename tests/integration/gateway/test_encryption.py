@@ -42,10 +42,12 @@ def secure(secured, tmp_path_factory):
         *options,
         f"gateway.ssl_certificate_location={own.path}",
         f"gateway.ssl_key_location={own.key}",
-        "gateway.authentication_timeout_seconds=2",
     ]
-    with StandIn(settings) as job, running_gateway(settings, folder / "gateway.log", *given) as gateway:
+    with StandIn(settings) as job, running_gateway(settings, folder / "gateway.log", *given, constants=SOON) as gateway:
         yield SimpleNamespace(job=job, gateway=gateway, authority=secured.authority, broker=secured, given=given)
+
+
+SOON = {"jobs.gateway.server._AUTHENTICATION_SECONDS": 2.0}
 
 
 def admin(secure, mechanism, user, password):

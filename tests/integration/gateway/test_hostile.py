@@ -16,11 +16,8 @@ from tests.support.gateway import is_closed, protocol, settled
 from tests.support.waiting import until
 from tests.support.wire_client import WireClient
 
-OPTIONS = (
-    "gateway.connections_max_idle_seconds=2",
-    "gateway.max_connections=1500",
-    "gateway.decision_timeout_seconds=4",
-)
+OPTIONS = ("gateway.max_connections=1500", "gateway.decision_timeout_seconds=4")
+CONSTANTS = {"jobs.gateway.server._MAX_IDLE_SECONDS": 2.0}
 MEBIBYTE = 1024 * 1024
 
 CREATION = {"timeoutMs": 30_000, "validateOnly": False}

@@ -57,10 +57,14 @@ def sasl(base_settings, secured, tmp_path_factory):
         "target.sasl_mechanism=PLAIN",
         "target.sasl_username=admin",
         "target.sasl_password=admin-secret",
-        "gateway.authentication_timeout_seconds=2",
     ]
     short = [*target, f"gateway.decision_timeout_seconds={DECISION_MS / 1000}"]
-    with StandIn(settings) as job, running_gateway(settings, folder / "gateway.log", *short) as gateway:
+    with (
+        StandIn(settings) as job,
+        running_gateway(
+            settings, folder / "gateway.log", *short, constants={"jobs.gateway.server._AUTHENTICATION_SECONDS": 2.0}
+        ) as gateway,
+    ):
         port = int(secured.sasl_address.rpartition(":")[2])
         yield SimpleNamespace(
             settings=settings, job=job, gateway=gateway, broker_port=port, target=target, folder=folder

@@ -39,7 +39,7 @@ def cases(folder, broker, taken):
             [f"gateway.ssl_certificate_location={own.key}", f"gateway.ssl_key_location={own.key}"],
             "gateway.ssl_certificate_location",
         ),
-        "no jar": (["gateway.kafka_clients=/nowhere/kafka-clients.jar"], "/nowhere/kafka-clients.jar cannot be read"),
+        "no jar": (["broker.jars=/nowhere"], "no jars in /nowhere; run make jars, or set broker.jars"),
         "a certificate of its own for the brokers": (
             [
                 "target.security_protocol=SSL",

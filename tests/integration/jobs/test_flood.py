@@ -1,15 +1,13 @@
 """A flood of invalid records next to valid requests."""
 
-from collections import Counter
-
-import pytest
 from confluent_kafka import Producer
 
 from jobs.enforce.query import start_enforce
+from jobs.storage.run import Run
 from quota.kafka.topics.preparation import prepare_topics
 from tests.support.clients import QUIET
 from tests.support.factories import request_json
-from tests.support.flood.answered import answered, compare
+from tests.support.flood.answered import answered
 from tests.support.flood.invalid import SMALL, Pour, pour
 
 FLOODS = {
@@ -43,26 +41,10 @@ def test_a_flood_of_invalid_records_loses_and_duplicates_nothing(spark, deployme
         pour(deployment.kafka.bootstrap_servers, deployment.topics.requests, flood)
         bad += flood.count
         good |= send_good(deployment, 10 * number, 10)
-    query = start_enforce(spark, deployment, once=True)
+    query = start_enforce(Run.on(spark, deployment), once=True)
     assert query.awaitTermination(240)
     assert query.exception() is None
 
     found = answered(deployment, good)
     assert found.is_sound, found
     assert (found.decided, found.dead) == (len(good), bad) == (50, 4160)
-
-
-@pytest.mark.parametrize(
-    ("decided", "dead", "sound"),
-    [
-        ([(0, 0)], [(0, 1), (0, 2)], True),
-        ([(0, 0)], [(0, 1)], False),
-        ([(0, 0), (0, 0)], [(0, 1), (0, 2)], False),
-        ([(0, 0)], [(0, 0), (0, 1), (0, 2)], False),
-        ([(0, 0), (0, 1)], [(0, 2)], False),
-        ([], [(0, 0), (0, 1), (0, 2)], False),
-    ],
-)
-def test_lost_duplicated_or_wrong_records_are_detected(decided, dead, sound):
-    """Three records, of which the first is good."""
-    assert compare({(0, 0), (0, 1), (0, 2)}, {(0, 0)}, Counter(decided), Counter(dead)).is_sound == sound

@@ -1,7 +1,6 @@
 """Broker, enforce, audit and Delta together."""
 
 import json
-import shutil
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -9,7 +8,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from jobs.audit.explain import explain_decision
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
-from quota.errors import ClusterError, MutationQuotaError, NotFound
+from jobs.storage.run import Run
+from quota.errors import ClusterError, NotFound
 from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
@@ -43,7 +43,7 @@ def test_every_record_is_a_decision_or_a_dead_letter_and_stored_in_delta_once(sp
     produce(deployment, topics.quotas, b'{"entity": {"user": "alice"}, "controller_mutation_rate": -5}')
     produce(deployment, topics.requests, request_json(60), request_json(1, client_id=None), None, *BAD_RECORDS)
 
-    finish(start_enforce(spark, deployment, once=True))
+    finish(start_enforce(Run.on(spark, deployment), once=True))
     decided = consume(deployment, topics.decisions, 2)
     letters = consume(deployment, topics.dead_letters, len(BAD_RECORDS) + 1)
 
@@ -59,7 +59,7 @@ def test_every_record_is_a_decision_or_a_dead_letter_and_stored_in_delta_once(sp
         assert by_offset[offset]["value"] == ("//4=" if value == b"\xff\xfe" else value.decode())
 
     for _ in range(2):  # a second time finds nothing new
-        finish(start_audit(spark, deployment, once=True))
+        finish(start_audit(Run.on(spark, deployment), once=True))
     assert {(row["decision_id"], row["outcome"], row["tokens"]) for row in read_table(deployment, "decisions")} == {
         (f"{topics.requests}-0-0", "ADMITTED", -5.0),
         (f"{topics.requests}-0-1", "REJECTED", -5.0),
@@ -83,34 +83,12 @@ def test_every_record_is_a_decision_or_a_dead_letter_and_stored_in_delta_once(sp
         explain_decision(deployment, f"{topics.requests}-0-99", 0)
 
 
-def test_decisions_delivered_twice_are_stored_once(spark, deployment):
-    """The same records again, as after a crash of enforce; the audit's checkpoint lost, and new records after that."""
-    prepare_topics(deployment)
-    produce(deployment, deployment.topics.requests, *[request_json(1)] * 20)
-    finish(start_enforce(spark, deployment, once=True))
-    finish(start_audit(spark, deployment, once=True))
-    decided = consume(deployment, deployment.topics.decisions, 20)
-
-    copies = [json.dumps(decision).encode() for _, decision in decided]
-    produce(deployment, deployment.topics.decisions, *copies, *copies)
-    finish(start_audit(spark, deployment, once=True))
-    shutil.rmtree(deployment.storage.checkpoint("audit", 1))
-    produce(deployment, deployment.topics.requests, *[request_json(1)] * 5)
-    finish(start_enforce(spark, deployment, once=True))
-    with pytest.raises(MutationQuotaError, match=r"-0-20 was decided .*, but the audit has not written it yet"):
-        explain_decision(deployment, f"{deployment.topics.requests}-0-20", 0)
-    finish(start_audit(spark, deployment, once=True))
-
-    ids = [row["decision_id"] for row in read_table(deployment, "decisions")]
-    assert sorted(ids) == sorted(f"{deployment.topics.requests}-0-{offset}" for offset in range(25))
-
-
 def test_decisions_take_a_fraction_of_their_bytes_in_the_topic(spark, deployment, base_settings):
     """Decisions are similar; the broker's file of them is compressed."""
     prepare_topics(deployment)
     topics = deployment.topics
     produce(deployment, topics.requests, *[request_json(1, request_id=f"r-{number}") for number in range(500)])
-    finish(start_enforce(spark, deployment, once=True))
+    finish(start_enforce(Run.on(spark, deployment), once=True))
     json_bytes = sum(len(json.dumps(decision)) for _, decision in consume(deployment, topics.decisions, 500))
     logs = base_settings.storage.local_folder("cluster").glob(f"**/{topics.decisions}-*/*.log")
     assert 0 < sum(log.stat().st_size for log in logs) < json_bytes / 4
@@ -120,7 +98,7 @@ def test_a_quota_takes_effect_while_the_query_runs(spark, deployment):
     """A user is unlimited, then limited, then at another limit; each request has the quota at its timestamp."""
     prepare_topics(deployment)
     topics = deployment.topics
-    query = start_enforce(spark, deployment)
+    query = start_enforce(Run.on(spark, deployment))
     try:
         produce(deployment, topics.requests, request_json(1))
         consume(deployment, topics.decisions, 1)
@@ -132,14 +110,6 @@ def test_a_quota_takes_effect_while_the_query_runs(spark, deployment):
         query.stop()
     decided = [decision for _, decision in consume(deployment, topics.decisions, 4)]
     assert [each["quota"] for each in sorted(decided, key=lambda each: each["source"]["offset"])] == [None, 5, 7, None]
-
-
-def test_a_topic_stamped_by_producers_is_rejected(deployment):
-    admin = AdminClient({**QUIET, "bootstrap.servers": deployment.kafka.bootstrap_servers})
-    name = deployment.topics.requests
-    admin.create_topics([NewTopic(name, 1, 1, config={"message.timestamp.type": "CreateTime"})])[name].result()
-    with pytest.raises(ClusterError, match=rf"topic {name} is stamped by producers"):
-        prepare_topics(deployment)
 
 
 def test_missing_topics_are_named_where_they_may_not_be_created(deployment):

@@ -17,9 +17,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.metrics.families import METRICS
 from jobs.sandbox.broker import free_port, is_listening, with_plaintext_cluster
-from jobs.storage.deployment import claim_storage
-from jobs.storage.files import Files
-from quota.errors import MutationQuotaError
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
@@ -231,25 +228,3 @@ def samples(port):
     return {
         (sample.name, *sorted(sample.labels.items())): sample.value for family in families for sample in family.samples
     }
-
-
-def test_a_storage_root_belongs_to_its_topics(spark, deployment):
-    """Checkpoints and tables of another log of the same name would lose requests."""
-    files = Files(spark, deployment)
-    claim_storage(files, deployment, {"requests": "A"})
-    claim_storage(files, deployment, {"requests": "A", "decisions": "B"})
-    claim_storage(files, deployment, {"decisions": "B"})
-    with pytest.raises(MutationQuotaError, match=r"topic decisions is not the topic that .* belongs to"):
-        claim_storage(files, deployment, {"requests": "A", "decisions": "C"})
-
-
-def test_a_storage_root_is_claimed_atomically(spark, deployment, tmp_path):
-    """A kill in between must leave what was there, for the next start to read: the file is replaced, not rewritten."""
-    files = Files(spark, deployment)
-    claim_storage(files, deployment, {"requests": "A"})
-    claimed, first = tmp_path / "deployment.json", tmp_path / "first.json"
-    first.hardlink_to(claimed)
-    before = first.read_bytes()
-    claim_storage(files, deployment, {"decisions": "B"})
-    assert first.read_bytes() == before
-    assert json.loads(claimed.read_text())["topics"] == {"requests": "A", "decisions": "B"}

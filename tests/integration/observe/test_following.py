@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 
 import pytest
 
+from jobs.metrics.stats import FollowStats
 from jobs.observe.following import Follower
 from jobs.services.observe import run_follow
 from quota.errors import BadInput
 from quota.kafka.positions import TakenOver
 from quota.kafka.reading import read_topic
 from quota.kafka.topics.preparation import prepare_topics
-from quota.observation.stats import FollowStats
 from tests.support.deployment import as_options
 from tests.support.programs import command_line, run
 from tests.support.request_log import created, deleted, fetched, grown

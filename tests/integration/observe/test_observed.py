@@ -5,10 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
+from jobs.metrics.stats import FollowStats
 from jobs.observe.following import Follower
+from jobs.storage.run import Run
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
-from quota.observation.stats import FollowStats
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from tests.support.request_log import created
@@ -35,8 +36,8 @@ def test_observed_requests_are_decided_in_shadow_and_audited(spark, deployment, 
     )
     until(lambda: datetime.now(UTC) > began + timedelta(seconds=1))  # a request is not from the future
     Follower(deployment, [log], FollowStats(), from_beginning=True).run(threading.Event(), once=True)
-    finish(start_enforce(spark, deployment, once=True))
-    finish(start_audit(spark, deployment, once=True))
+    finish(start_enforce(Run.on(spark, deployment), once=True))
+    finish(start_audit(Run.on(spark, deployment), once=True))
 
     rows = sorted(read_table(deployment, "decisions"), key=lambda row: row["timestamp"])
     assert [row["outcome"] for row in rows] == ["ADMITTED"] * 4

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from jobs.sandbox.broker import with_plaintext_cluster
 from quota.kafka.quotas.log import KafkaQuotas
-from quota.kafka.topics.layouts import LayoutReader
+from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.records.entity import QuotaEntity
 from quota.settings.connection import Connection
 from tests.support.clients import QUIET
@@ -44,7 +44,7 @@ def cluster(tmp_path_factory):
 @pytest.mark.timeout(300)
 def test_three_nodes_hold_each_topic_three_times(cluster):
     """Two of three replicas must be in sync by default, including the topics of groups and transactions."""
-    layout = LayoutReader(Connection(cluster.address), 30).cluster()
+    layout = TopicAdmin(Connection(cluster.address), 30).layout()
     configs = _broker_configs(cluster.address)
     assert (len(cluster.address.split(",")), len(cluster.processes)) == (3, 3)
     assert {name: topic.replication_factor for name, topic in layout.topics.items()} == dict.fromkeys(
@@ -63,7 +63,7 @@ def test_a_request_is_not_decided_before_a_change_that_waits_for_a_replica(clust
     assert quotas.read_until(_now()).timeline.latest(ANN, _now()) is None
 
     producer = Producer({**QUIET, "bootstrap.servers": cluster.address, "acks": "1"})
-    layout = LayoutReader(Connection(cluster.address), 30).cluster()
+    layout = TopicAdmin(Connection(cluster.address), 30).layout()
     follower = _node(cluster, layout.topics[topic].partitions[0].leader % 3 + 1)
     with ThreadPoolExecutor(1) as pool:
         os.kill(follower, signal.SIGSTOP)

@@ -48,7 +48,7 @@ def cluster(base_settings, tmp_path_factory):
             secure.add_user(user, PASSWORD)
             secure.allow(user, acls[user])
         cluster = Cluster(secure, folder)
-        admin = {"sasl_mechanism": "PLAIN", "sasl_password_file": "", "sasl_password": ADMIN_PASSWORD}
+        admin = {"sasl_mechanism": "PLAIN", "sasl_password": ADMIN_PASSWORD}
         settings = load_settings(cluster.options(ADMIN, **admin), environment={}, with_default_file=False)
         prepare_topics(settings)
         write_record(settings, QuotaRecord(QuotaEntity("tenant"), 5.0))
@@ -128,7 +128,7 @@ def test_quotas_are_pushed_to_a_cluster_with_client_certificates(cluster):
                 "security_protocol": "PLAINTEXT",
                 "sasl_mechanism": "",
                 "sasl_username": "",
-                "sasl_password_file": "",
+                "sasl_password": "",
                 "ssl_ca_location": "",
             },
             "another security protocol",
@@ -141,7 +141,7 @@ def test_an_error_of_the_target_is_one_line_without_the_secret(cluster, tmp_path
         "security_protocol": "SASL_SSL",
         "sasl_mechanism": "SCRAM-SHA-512",
         "sasl_username": "push",
-        "sasl_password_file": cluster.folder / "password",
+        "sasl_password": f"file:{cluster.folder / 'password'}",
         "ssl_ca_location": cluster.secure.authority.path,
         **more,
     }

@@ -13,8 +13,10 @@ from jobs.audit.query import start_audit
 from jobs.background import background
 from jobs.dashboard.feed import Feed
 from jobs.enforce.query import start_enforce
+from jobs.metrics.stats import FollowStats
 from jobs.observe.following import Follower
 from jobs.spark.queries import run_until
+from jobs.storage.run import Run
 from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.applier.applier import Applier
@@ -23,7 +25,6 @@ from quota.kafka.quotas.writer import write_record
 from quota.kafka.reading import read_topic
 from quota.kafka.requests import RequestWriter
 from quota.kafka.topics.preparation import prepare_topics
-from quota.observation.stats import FollowStats
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.settings import load_settings
@@ -80,7 +81,7 @@ def cluster(base_settings, tmp_path_factory):
             secure.add_user(user, PASSWORD)
             secure.allow(user, allowed)
         cluster = Cluster(secure, folder)
-        admin = {"sasl_mechanism": "PLAIN", "sasl_password_file": "", "sasl_password": ADMIN_PASSWORD}
+        admin = {"sasl_mechanism": "PLAIN", "sasl_password": ADMIN_PASSWORD}
         prepare_topics(cluster.settings(ADMIN, **admin))
         yield cluster
 
@@ -201,7 +202,7 @@ def test_certificates_replace_passwords(cluster, spark):
     )
     write_record(cluster.settings("operator"), QuotaRecord(QuotaEntity("someone"), 1.0))
     prepare_topics(settings, settings.topics.names[1:4])
-    run_until(threading.Event(), [start_audit(spark, settings, once=True)])
+    run_until(threading.Event(), [start_audit(Run.on(spark, settings), once=True)])
     kept = DeltaTable(settings.storage.table("quota_changes")).to_pyarrow_table().to_pylist()
     assert [each["controller_mutation_rate"] for each in kept if each["user"] == "someone"] == [1.0]
 
@@ -215,7 +216,7 @@ def test_a_query_without_permission_to_write_decisions_says_so(cluster, spark):
     writer = RequestWriter(cluster.settings("tenant"))
     writer.send_bytes(settings.topics.requests, request_json(1))
     writer.flush(30)
-    query = start_enforce(spark, settings, once=True)
+    query = start_enforce(Run.on(spark, settings), once=True)
     with pytest.raises(MutationQuotaError, match=r"^enforce failed: .*Not authorized.*mutation-decisions") as raised:
         run_until(threading.Event(), [query])
     texts = [str(raised.value), str(query.lastProgress), query._jsq.explainInternal(True)]  # noqa: SLF001
@@ -225,8 +226,8 @@ def test_a_query_without_permission_to_write_decisions_says_so(cluster, spark):
 
 def test_an_error_is_one_line_without_the_secret(cluster):
     """Each error comes within the time limit; the commands run concurrently, since each waits for it."""
-    wrong = {"sasl_password_file": "", "sasl_password": "wrong-xyzzy"}
-    named = ("sasl_mechanism", "sasl_username", "sasl_password_file", "ssl_ca_location")
+    wrong = {"sasl_password": "wrong-xyzzy"}
+    named = ("sasl_mechanism", "sasl_username", "sasl_password", "ssl_ca_location")
     plain = {"security_protocol": "PLAINTEXT", **dict.fromkeys(named, "")}
     elsewhere = {"bootstrap_servers": cluster.secure.address.replace("127.0.0.1", "localhost")}
     cases = [

@@ -14,6 +14,7 @@ from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
 from jobs.gateway.probe import advertised_addresses
 from jobs.spark.queries import run_until
+from jobs.storage.run import Run
 from quota.errors import ClusterError
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.applier.applier import Applier
@@ -105,7 +106,7 @@ def test_the_whole_job_by_tokens_and_no_secret_anywhere(cluster, spark):
     (decision,) = [each for each in decided(cluster) if each["topics"][0]["name"] == "tenant-topic"]
     assert (decision["user"], decision["quota"]) == ("tenant", 2.0)
     audit = cluster.settings("audit")
-    run_until(threading.Event(), [start_audit(spark, audit, once=True)])
+    run_until(threading.Event(), [start_audit(Run.on(spark, audit), once=True)])
     kept = DeltaTable(audit.storage.table("decisions")).to_pyarrow_table().to_pylist()
     assert [each["user"] for each in kept if each["decision_id"] == decision["decision_id"]] == ["tenant"]
     (output / "stderr").write_text(done.stderr)
@@ -148,7 +149,7 @@ def test_a_function_provides_tokens_to_commands_and_sparks_workers(cluster, spar
     writer.send_bytes("mutation-requests", request_json(1, request_id="by-function"))
     writer.flush(30)
     settings = load_settings(by_function(cluster, "enforce"), environment={}, with_default_file=False)
-    run_until(threading.Event(), [start_enforce(spark, settings, once=True)])
+    run_until(threading.Event(), [start_enforce(Run.on(spark, settings), once=True)])
     assert "by-function" in {each["request_id"] for each in decided(cluster)}
 
 
@@ -221,7 +222,10 @@ def test_an_error_is_one_line_with_the_token_servers_message(cluster, tmp_path):
     down = cluster.plain.url.replace(cluster.plain.url.rpartition(":")[2], "1/token")
     known = "cannot get a token for client operator from"
     cases = [
-        ({"sasl_oauthbearer_client_secret_file": wrong}, f"{known} {cluster.tls.url}: 401 invalid_client: the client"),
+        (
+            {"sasl_oauthbearer_client_secret": f"file:{wrong}"},
+            f"{known} {cluster.tls.url}: 401 invalid_client: the client",
+        ),
         ({"sasl_oauthbearer_client_id": "nobody"}, "401 invalid_client: client nobody is not known"),
         ({"sasl_oauthbearer_scope": "other"}, "400 invalid_scope: no scope other"),
         ({"sasl_oauthbearer_ca_location": ""}, "certificate verify failed: "),

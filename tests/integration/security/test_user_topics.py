@@ -12,8 +12,9 @@ from jobs.audit.query import start_audit
 from jobs.cli.user_topics import acl_line
 from jobs.enforce.query import NAME, start_enforce
 from jobs.storage.deployment import TopicGone, claim_storage
-from jobs.storage.files import Files
+from jobs.storage.files import open_files
 from jobs.storage.monitors import UserTopicsMonitor
+from jobs.storage.run import Run
 from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.dead_letters import read_dead_letters, send, valid_requests
@@ -94,7 +95,7 @@ def test_a_topic_determines_its_user_also_if_it_is_created_later(spark, by_topic
         write_record(by_topic, QuotaRecord(QuotaEntity(user), 1.0))
     UserTopics(by_topic).prepare(["alice", "mallory"])
     create(by_topic, topics.requests)  # it belongs to no user
-    query = start_enforce(spark, by_topic)
+    query = start_enforce(Run.on(spark, by_topic))
     try:
         produce(by_topic, topics.requests, request_json(5))
         produce(by_topic, topics.requests_of("mallory"), request_json(60), nameless(13), key=b"alice")
@@ -129,7 +130,7 @@ def test_a_topic_changed_to_producers_time_while_the_job_runs_adds_no_tokens(spa
     prepare_topics(deployment)
     topics = deployment.topics
     write_record(deployment, QuotaRecord(QuotaEntity("alice"), 0.001, controller_mutation_burst=10.0))
-    query = start_enforce(spark, deployment)
+    query = start_enforce(Run.on(spark, deployment))
     try:
         produce(deployment, topics.requests, request_json(11))
         consume(deployment, topics.decisions, 1)
@@ -149,7 +150,7 @@ def test_a_topic_changed_to_producers_time_while_the_job_runs_adds_no_tokens(spa
     assert (refused["outcome"], round(refused["tokens"])) == ("REJECTED", -1)
     (listed,) = read_dead_letters(deployment)
     assert now <= listed.at < now + HALF_AN_HOUR_MS
-    finish(start_audit(spark, deployment, once=True))
+    finish(start_audit(Run.on(spark, deployment), once=True))
     (row,) = read_table(deployment, "dead_letters")
     assert (row["error"], int(row["timestamp"].timestamp() * 1000)) == (letter["error"], listed.at)
 
@@ -182,17 +183,17 @@ def test_a_users_topic_stamped_by_producers_is_rejected_and_can_be_corrected(by_
 
 def test_a_recreated_topic_of_a_user_stops_the_job(spark, by_topic):
     """With the offsets of the old topic its requests would be skipped."""
-    UserTopicsMonitor(Files(spark, by_topic), by_topic).poll()
+    UserTopicsMonitor(open_files(spark, by_topic), by_topic).poll()
     UserTopics(by_topic).prepare(["alice"])
-    UserTopicsMonitor(Files(spark, by_topic), by_topic).poll()
+    UserTopicsMonitor(open_files(spark, by_topic), by_topic).poll()
     delete(by_topic, by_topic.topics.requests_of("alice"))
-    UserTopicsMonitor(Files(spark, by_topic), by_topic).poll()
+    UserTopicsMonitor(open_files(spark, by_topic), by_topic).poll()
     UserTopics(by_topic).prepare(["alice"])
 
     def refusal():
         """A broker may need some time to know the new topic."""
         try:
-            UserTopicsMonitor(Files(spark, by_topic), by_topic).poll()
+            UserTopicsMonitor(open_files(spark, by_topic), by_topic).poll()
         except MutationQuotaError as error:
             return str(error)
         return None
@@ -209,8 +210,8 @@ def test_a_user_is_retired_even_if_a_kill_left_a_batch_with_their_requests_unfin
     retiring = topics.model_copy(update={"retired_users": ["alice"]})
 
     def enforce(settings):
-        claim_storage(Files(spark, settings), settings, prepare_topics(settings))
-        finish(start_enforce(spark, settings, once=True))
+        claim_storage(open_files(spark, settings), settings, prepare_topics(settings))
+        finish(start_enforce(Run.on(spark, settings), once=True))
 
     request_ids = [f"batch-{batch}" for batch in range(batches)]
     for request_id in request_ids:

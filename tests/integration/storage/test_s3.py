@@ -11,10 +11,11 @@ import pytest
 from deltalake import DeltaTable
 
 from jobs.buckets.moving import capture_buckets, restore_buckets
-from jobs.storage.files import Files
+from jobs.storage.files import open_files
 from jobs.storage.holder import Holder
 from jobs.storage.lease import Lease, hold_lease
 from jobs.storage.lease_view import LeaseError
+from jobs.storage.run import Run
 from jobs.storage.starting import reset_checkpoint
 from jobs.storage.stored_files import stored_files
 from quota.kafka.topics.preparation import prepare_topics
@@ -148,9 +149,9 @@ def test_buckets_are_moved_and_the_state_is_reset(s3_spark, in_s3, server, tmp_p
     operator = Operator(s3_spark, in_s3)
     operator.request("first", "second")
     operator.enforce()
-    saved = capture_buckets(s3_spark, in_s3)
-    restore_buckets(s3_spark, in_s3, saved)
-    assert capture_buckets(s3_spark, in_s3) == saved
+    saved = capture_buckets(Run.on(s3_spark, in_s3))
+    restore_buckets(Run.on(s3_spark, in_s3), saved)
+    assert capture_buckets(Run.on(s3_spark, in_s3)) == saved
 
     operator.request("third")
     operator.enforce()
@@ -173,7 +174,7 @@ def test_maintain_deletes_expired_rows_and_files_that_nothing_uses(server, tmp_p
     for offset, day in enumerate([-9, 0, 0, 0]):
         at = DAY + day * 86_400_000
         value = codec.encode(decision_of(1, at=at, offset=offset))
-        audit_records(settings, kafka_rows([value], topic="mutation-decisions", timestamps=[at]), number=offset)
+        audit_records(settings, kafka_rows([value], topic="mutation-decisions", timestamps=[at]))
     keep = ("--set", "audit.keep_days.decisions=5")
 
     def maintain():
@@ -198,7 +199,7 @@ def test_maintain_deletes_expired_rows_and_files_that_nothing_uses(server, tmp_p
 
 
 def test_one_of_two_creators_of_the_same_file_succeeds(s3_spark, in_s3):
-    files = Files(s3_spark, in_s3)
+    files = open_files(s3_spark, in_s3)
     start, created = threading.Barrier(4), []
 
     def create(number):
@@ -216,7 +217,7 @@ def test_one_of_two_creators_of_the_same_file_succeeds(s3_spark, in_s3):
 
 
 def test_a_job_of_another_machine_holds_its_lease_until_it_has_ended(s3_spark, in_s3, caplog):
-    files = Files(s3_spark, in_s3)
+    files = open_files(s3_spark, in_s3)
     there = msgspec.structs.replace(Holder.here(os.getpid()), machine="another", host="other-host")
     lease = partial(Lease, files, "enforce", 6)
     with (

@@ -11,12 +11,7 @@ _WINDOW = Window(num=11, size_seconds=1)
 
 
 def expected_decisions(requests, quotas):
-    """Return the expected decision of each request by its position; invalid records have none.
-
-    Args:
-        requests: The records of the request topic; those of a user are in one partition.
-        quotas: The records of the quota topic, of users and of the default user.
-    """
+    """Return the expected decision of each request by its position; invalid records have none."""
     changes = sorted((_change(each) for each in quotas), key=lambda change: change.moment)
     entries = {
         each.position: Entry(each.partition, each.timestamp, _request(each))

@@ -23,14 +23,7 @@ class Job:
     """`mutation-quota enforce`, with or without the audit in the same process, so that a kill hits both."""
 
     def __init__(self, settings, log, *options, with_audit):
-        """Start the job.
-
-        Args:
-            settings: The deployment.
-            log: File to which the output is appended.
-            options: More options of the command.
-            with_audit: Whether the job does the audit as well.
-        """
+        """Start the job."""
         own = [f"storage.root={settings.storage.root}", "spark.master=local[2]", f"enforce.with_audit={with_audit}"]
         more = [part for each in own for part in ("--set", each)]
         command = command_line("enforce", *as_options(settings), *more, *options)

@@ -73,9 +73,6 @@ def verdict_on(evidence, acknowledged=None):
         evidence: The content of the topics and tables.
         acknowledged: Topic, partition, offset (None: unknown), key and value of the records that the brokers have
             acknowledged; None to skip the checks of the logs.
-
-    Raises:
-        AssertionError: No record was acknowledged, so the checks of the logs would be empty.
     """
     assert acknowledged is None or acknowledged, "the brokers have acknowledged no record"
     verdict = Verdict(requests=len(evidence.requests), quota_changes=len(evidence.quotas))

@@ -35,12 +35,7 @@ class Answered:
 
 
 def answered(settings: Settings, good: AbstractSet[Position]) -> Answered:
-    """Compare the topics of a deployment.
-
-    Args:
-        settings: The deployment.
-        good: Positions of the good requests; all other records are invalid.
-    """
+    """Compare the topics of a deployment."""
     topics = settings.topics
     wanted = {
         (partition, offset)

@@ -72,11 +72,7 @@ class Pour:
 
 
 def pour(servers: str, topic: str, what: Pour) -> None:
-    """Send records as fast as possible.
-
-    Raises:
-        RuntimeError: The broker did not acknowledge a record.
-    """
+    """Send records as fast as possible."""
     failed: list[object] = []
     producer = Producer(
         {

@@ -16,10 +16,6 @@ def in_guaranteed_order(log: Log, batches: Sequence[Iterable[tuple[int, int]]]) 
 
     Batch after batch; in a batch by the highest timestamp of the partition so far among the bucket's requests of that
     batch, then by partition, then by offset.
-
-    Args:
-        log: The log.
-        batches: Partition and offset of each record, batch by batch.
     """
     reference = Reference(log)
     entries = {(entry.partition, offset): entry for offset, entry in log.placed()}

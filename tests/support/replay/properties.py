@@ -22,11 +22,7 @@ class Engine(Protocol):
 
 
 def check_one_partition(engine: Engine, log: Log, runs: Sequence[Run]) -> None:
-    """Check logs whose buckets have one partition each: any cut gives the same bytes, and these follow the rules.
-
-    Raises:
-        AssertionError: The property does not hold.
-    """
+    """Check logs whose buckets have one partition each: any cut gives the same bytes, and these follow the rules."""
     found = [_once(log, run, engine.answers(log, run)) for run in runs]
     _check_rules(log, in_partition_order(log), found[0], runs[0])
     for run, answers in zip(runs[1:], found[1:], strict=True):
@@ -34,11 +30,7 @@ def check_one_partition(engine: Engine, log: Log, runs: Sequence[Run]) -> None:
 
 
 def check_any_partitions(engine: Engine, log: Log, runs: Sequence[Run]) -> None:
-    """Check logs whose buckets have several partitions, in runs of the same batches: each batch is decided in order.
-
-    Raises:
-        AssertionError: The property does not hold.
-    """
+    """Check logs whose buckets have several partitions, in runs of the same batches: each batch is decided in order."""
     batches = [[(row[1], row[2]) for row in batch] for batch in runs[0].batches(log)]
     found = [_once(log, run, engine.answers(log, run)) for run in runs]
     _check_rules(log, in_guaranteed_order(log, batches), found[0], runs[0])

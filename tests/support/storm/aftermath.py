@@ -42,13 +42,7 @@ class Report:
 
 
 def check(settings, calls, prefix):
-    """Check the outcome of calls, and return the report.
-
-    Args:
-        settings: The deployment.
-        calls: The calls, each a dict of futures by topic.
-        prefix: Beginning of the names of the calls' topics.
-    """
+    """Check the outcome of calls, and return the report."""
     report = Report(calls=len(calls))
     for call in calls:
         report.outcomes.update(_outcome(future) for future in call.values())

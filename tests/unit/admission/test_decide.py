@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quota.admission.decide import decide
-from quota.admission.order import Position, in_order
+from quota.admission.decide import Position, decide, in_order
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS, Bucket, TokenBucket
 from quota.records.decision import Outcome
 from quota.records.quota import Quota, Window

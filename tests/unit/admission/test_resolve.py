@@ -6,7 +6,7 @@ from quota.admission.decide import decide
 from quota.admission.policy import Policy
 from quota.admission.resolve import resolve
 from quota.algorithms.token_bucket import Bucket, TokenBucket
-from quota.kafka.topics.record_sizes import ENVELOPE, GROWTH
+from quota.kafka.topics.specs import ENVELOPE, GROWTH
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.entity import QuotaEntity
@@ -61,6 +61,13 @@ def test_a_truncated_character_is_dropped_and_not_mistaken_for_invalid_utf_8():
 def test_a_large_record_of_invalid_utf_8_is_base64_of_its_beginning():
     found = letter(b"\xff" * 3000)
     assert (found.error, found.value) == ("value: not UTF-8 (byte 0xff at 0)", codec.text(b"\xff" * LIMIT))
+
+
+def test_a_large_record_whose_kept_beginning_is_text_can_be_shown_and_sent_again():
+    """The invalid byte is among the bytes that the key takes from the limit."""
+    found = letter(b"x" * 950 + b"\xff" + b"y" * 49, key=b"k" * 100)
+    assert "limits.max_request_bytes" in found.error
+    assert found.original_value == b"x" * 924
 
 
 @pytest.mark.parametrize(

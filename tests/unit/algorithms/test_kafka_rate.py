@@ -3,6 +3,7 @@
 The expected rates are those of Kafka's own class (`test_conformance` compares the two).
 """
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,23 +22,21 @@ def of(*charges, window):
     return samples
 
 
-def test_a_sample_begins_with_a_charge_and_adds_those_within_the_window():
-    samples = of((700, 3), (2699, 4), (2700, 5), window=TEN_OF_TWO)
-    assert samples == Samples((Sample(700, 2699, 7), Sample(2700, 2700, 5)))
+@pytest.mark.parametrize(
+    ("charged", "samples"),
+    [
+        ([(700, 3), (2699, 4), (2700, 5)], [Sample(700, 2699, 7), Sample(2700, 2700, 5)]),  # within two seconds
+        ([(10_000, 3), (1000, 4)], [Sample(10_000, 10_000, 7)]),  # a late charge goes into the newest sample
+    ],
+)
+def test_a_sample_begins_with_a_charge_and_adds_those_within_the_window(charged, samples):
+    assert of(*charged, window=TEN_OF_TWO) == Samples(tuple(samples))
 
 
 def test_a_sample_counts_in_full_until_all_windows_have_passed_since_its_last_charge():
+    """An earlier time restores nothing and removes nothing."""
     samples = of((0, 3), (1500, 4), window=TEN_OF_TWO)
-    assert samples.at(21_499, TEN_OF_TWO).total == 7
-    assert samples.at(21_500, TEN_OF_TWO).total == 0
-
-
-def test_a_late_charge_goes_into_the_newest_sample():
-    samples = of((10_000, 3), (1000, 4), window=TEN_OF_TWO)
-    assert samples == Samples((Sample(10_000, 10_000, 7),))
-
-
-def test_an_earlier_time_restores_nothing_and_removes_nothing():
+    assert [samples.at(now, TEN_OF_TWO).total for now in (21_499, 21_500)] == [7, 0]
     samples = of((0, 3), (20_000, 4), window=TEN_OF_TWO)
     assert samples.at(5000, TEN_OF_TWO).total == 4
 

@@ -19,51 +19,32 @@ def at_rate(rate: float, since: int = 0) -> Limit:
     return Limit(Quota(rate), since)
 
 
-def test_a_bucket_never_seen_is_full():
-    assert tokens_at(1234, None, at_rate(5), KIP) == 500
+FIVE, TWENTY = Quota(5), Quota(20)
+STEPS = {
+    "a bucket never seen is full": (1234, None, at_rate(5), 500),
+    "tokens come back at the rate": (2000, Bucket(-60, 0, FIVE), at_rate(5), -50),
+    "tokens stop at the burst": (10**9, Bucket(-60, 0, FIVE), at_rate(5), 500),
+    "time never runs backwards": (500, Bucket(7, 1000, FIVE), at_rate(5), 7),
+    # Kafka would give all twenty seconds at 20.
+    "a raised quota is not retroactive": (20_000, Bucket(-400, 0, FIVE), at_rate(20, 10_000), -400 + 50 + 200),
+    "a lowered quota is not retroactive": (20_000, Bucket(-400, 0, TWENTY), at_rate(5, 10_000), -400 + 200 + 50),
+    # At 1/s the bucket has at most 100, however long it waits for the rate of 5.
+    "the old rate fills up to its own burst": (1_001_000, Bucket(0, 0, Quota(1)), at_rate(5, 1_000_000), 100 + 5),
+    "a lowered quota cuts the bucket to its burst": (1000, Bucket(400, 0, FIVE), at_rate(1, 500), 100),
+    "a change before the last use counts from it": (2000, Bucket(0, 1000, FIVE), at_rate(20, 500), 20),
+    "a late request gains nothing by a change": (500, Bucket(0, 1000, FIVE), at_rate(20, 400), 0),
+}
+"""The time, the bucket, the quota, and the tokens at that time."""
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_tokens_at_a_time(step):
+    now, bucket, limit, tokens = STEPS[step]
+    assert tokens_at(now, bucket, limit, KIP) == tokens
 
 
 def test_kafkas_default_window_is_eleven_seconds_of_quota():
     assert Window().burst(5) == 55
-
-
-def test_tokens_come_back_at_the_rate():
-    assert tokens_at(2000, Bucket(-60, 0, Quota(5)), at_rate(5), KIP) == -50
-
-
-def test_tokens_stop_at_the_burst():
-    assert tokens_at(10**9, Bucket(-60, 0, Quota(5)), at_rate(5), KIP) == 500
-
-
-def test_time_never_runs_backwards():
-    assert tokens_at(500, Bucket(7, 1000, Quota(5)), at_rate(5), KIP) == 7
-
-
-def test_a_raised_quota_is_not_retroactive():
-    """Ten seconds at 5, then ten at 20: Kafka would give all twenty at 20."""
-    assert tokens_at(20_000, Bucket(-400, 0, Quota(5)), at_rate(20, since=10_000), KIP) == -400 + 50 + 200
-
-
-def test_a_lowered_quota_is_not_retroactive():
-    assert tokens_at(20_000, Bucket(-400, 0, Quota(20)), at_rate(5, since=10_000), KIP) == -400 + 200 + 50
-
-
-def test_the_old_rate_fills_up_to_its_own_burst_only():
-    """At 1/s the bucket has at most 100, however long it waits for the rate of 5."""
-    assert tokens_at(1_001_000, Bucket(0, 0, Quota(1)), at_rate(5, since=1_000_000), KIP) == 100 + 5
-
-
-def test_a_lowered_quota_cuts_the_bucket_to_its_burst():
-    assert tokens_at(1000, Bucket(400, 0, Quota(5)), at_rate(1, since=500), KIP) == 100
-
-
-def test_a_change_before_the_last_use_counts_from_that_use():
-    assert tokens_at(2000, Bucket(0, 1000, Quota(5)), at_rate(20, since=500), KIP) == 20
-
-
-def test_a_change_after_a_request_adds_nothing_yet():
-    """A request stamped before the bucket's last use: nothing is gained, at no rate."""
-    assert tokens_at(500, Bucket(0, 1000, Quota(5)), at_rate(20, since=400), KIP) == 0
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,9 @@ from tests.support.checkout import CHECKOUT
 TEMPLATES = {
     "bench/performance": "performance",
     "chaos": "chaos",
+    "gateway/conformance": "gateway/gateway-conformance",
+    "gateway/cost": "gateway/gateway-cost",
+    "gateway/kills": "gateway/gateway-kills",
 }
 
 

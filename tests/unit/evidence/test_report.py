@@ -1,10 +1,8 @@
 """A page is a template with the values and tables of a program's results."""
 
-import json
-
 import pytest
 
-from tests.evidence.report import TemplateError, render, shown, write
+from tests.evidence.report import TemplateError, render, write
 
 RESULTS = {
     "kills": {
@@ -31,22 +29,6 @@ RESULTS = {
 )
 def test_a_field_becomes_the_value_at_its_path(template, text):
     assert render(template, RESULTS) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0, "0"),
-        (1_000_000, "1,000,000"),
-        (99.94, "99.9"),
-        (100.4, "100"),
-        (True, "yes"),
-        ("-", "-"),
-        ([1, 2.5], "1, 2.5"),
-    ],
-)
-def test_a_value_without_a_format_has_separators_or_three_digits(value, text):
-    assert shown(value) == text
 
 
 def test_a_list_of_objects_becomes_a_table_of_all_their_keys():
@@ -86,14 +68,6 @@ def test_objects_by_name_and_values_by_name_become_tables():
 def test_a_field_that_the_results_do_not_have_is_named(field):
     with pytest.raises(TemplateError, match=rf"^\{{\{{{field.replace('|', '.')}\}}\}}: "):
         render(f"{{{{{field}}}}}", RESULTS)
-
-
-def test_the_page_and_its_results_are_written_next_to_each_other(tmp_path):
-    template, page = tmp_path / "page.md.in", tmp_path / "docs" / "kills.md"
-    template.write_text("# {{kills.count}} kills\n")
-    write(RESULTS, template, page)
-    assert page.read_text() == "# 1,270 kills\n"
-    assert json.loads((tmp_path / "docs" / "kills.json").read_text()) == RESULTS
 
 
 def test_nothing_is_written_if_a_value_is_missing(tmp_path):

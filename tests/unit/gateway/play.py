@@ -6,10 +6,11 @@ import struct
 from quota.gateway.addresses import Addresses
 from quota.gateway.channel import Channel
 from quota.gateway.context import GatewayContext
-from quota.gateway.mutations.mutate import DecisionReply, Rules
+from quota.gateway.mutations.mutate import Rules
 from quota.gateway.mutes import Mutes
 from quota.gateway.offered import OfferedApis
 from quota.records.decision import read_decision
+from quota.records.decision_request import DecisionReply
 from quota.wire.headers import (
     RequestHeader,
     acks_of_produce,
@@ -157,7 +158,7 @@ class Play:
     def no_decision(self, invalid="", waited_ms=8000):
         """Report that there is no decision."""
         self.ports.requested.clear()
-        self.channel.decided(DecisionReply(None, waited_ms, invalid))
+        self.channel.decided(DecisionReply(None, waited_ms, 0, 42 if invalid else 0, invalid))
         self.serve()
 
     def end_pause(self):
@@ -192,6 +193,7 @@ def decision_on(request, refused=(), throttle_ms=0):
         "user": request.user,
         "client_id": request.client_id,
         "operation": request.operation.value,
+        "validate_only": request.validate_only,
         "mode": request.mode.value,
         "apply": request.apply,
     }

@@ -29,14 +29,12 @@ def test_metadata_names_the_gateway(play, version):
 
 @pytest.mark.parametrize("version", range(3))
 def test_describecluster_names_the_gateway(play, version):
-    """All versions do."""
     answer = play(with_broker(), addresses=REWRITING).call(60, version, {})
     assert (brokers(answer), answer["clusterAuthorizedOperations"]) == ([GATEWAY], 7)
 
 
 @pytest.mark.parametrize("version", range(7))
 def test_findcoordinator_names_the_gateway(play, version):
-    """All versions do, for one coordinator and for many."""
     many = {"coordinatorKeys": ["g", "h"], "keyType": 0}
     answer = play(with_broker(), addresses=REWRITING).call(10, version, many if version > 3 else {"key": "g"})
     found = answer["coordinators"] if version > 3 else [answer]
@@ -77,7 +75,6 @@ def test_findcoordinator_without_keys_is_answered_without_coordinators(play):
 
 
 def test_an_error_of_findcoordinator_is_unchanged(play):
-    """The response has the address that it had."""
     on = play()
     error = {"errorCode": 30, "errorMessage": "no", "nodeId": -1, "host": "", "port": -1}
     on.cluster.answer = lambda *_: {"throttleTimeMs": 0, "coordinators": [{"key": "g", **error}]}
@@ -95,7 +92,6 @@ def test_a_response_that_already_names_the_gateway_is_unchanged(play):
 
 
 def test_unknown_tags_stay_when_addresses_are_rewritten(play):
-    """The tags are those of a broker, of a topic and of the response."""
     on = play(with_broker(), addresses=REWRITING)
     host, port = BROKER
     broker = {"nodeId": 1, "host": host, "port": port, "rack": "r", "_tags": [(90, b"b")]}

@@ -40,7 +40,6 @@ def authenticate(on, mechanism, *messages, version=2):
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_plain_makes_the_user_known_when_the_broker_accepts(sasl, version):
-    """The user is unknown before."""
     on = sasl()
     on.call(17, 1, {"mechanism": "PLAIN"})
     on.send(36, version, {"authBytes": ALICE})
@@ -51,7 +50,6 @@ def test_plain_makes_the_user_known_when_the_broker_accepts(sasl, version):
 
 
 def test_scram_makes_the_user_known_in_the_second_round(sasl):
-    """The messages pass unchanged."""
     on = sasl()
     handshake, first = authenticate(on, "SCRAM-SHA-256", FIRST)
     assert (handshake["errorCode"], first["authBytes"], on.channel.user) == (0, b"r=abcdef,s=c2FsdA==,i=4096", None)
@@ -91,7 +89,6 @@ def test_the_brokers_mechanisms_are_listed_without_those_that_hide_the_user(sasl
 
 
 def test_a_delegation_token_is_rejected_with_a_message_and_the_connection_closed(sasl):
-    """The broker does not get it."""
     on = sasl()
     on.call(17, 1, {"mechanism": "SCRAM-SHA-256"})
     with pytest.raises(ChannelError, match="delegation tokens"):
@@ -103,7 +100,6 @@ def test_a_delegation_token_is_rejected_with_a_message_and_the_connection_closed
 
 
 def test_a_client_with_an_unreadable_name_is_disconnected_although_the_broker_accepts_it(sasl):
-    """The response has an error message."""
     cluster = a_cluster()
     cluster.accepts[b"odd"] = {}
     on = sasl(cluster)
@@ -198,7 +194,6 @@ def test_requests_sent_after_an_authentication_wait_for_its_end(sasl):
 
 @pytest.mark.parametrize("key", [0, 1, 3, 10, 19, 20, 37, 60])
 def test_no_other_request_is_forwarded_before_authentication(sasl, key, protocol):
-    """This is true for any rest of the request."""
     on = sasl()
     version = protocol.apis[key].max_version
     with pytest.raises(ChannelError, match=f"API {key} before authentication"):
@@ -214,5 +209,4 @@ def test_a_large_request_before_authentication_is_rejected(sasl):
 
 
 def test_without_sasl_every_client_is_anonymous(play):
-    """A broker's plaintext listener does the same."""
     assert play().channel.user == "ANONYMOUS"

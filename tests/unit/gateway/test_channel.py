@@ -108,7 +108,6 @@ class TestOrder:
         assert (first[:4], second[:6]) == (struct.pack(">i", 1), struct.pack(">ih", 2, 35))
 
     def test_produce_without_acknowledgement_has_no_response(self, play):
-        """The next request's answer is the next."""
         on = play()
         on.send_bytes(on.frame(0, 9, produce(acks=0)) + on.frame(0, 9, produce(acks=-1)) + on.frame(3, 12, metadata()))
         on.serve()
@@ -136,7 +135,6 @@ class TestOrder:
             assert error.value.reason == "answer"
 
     def test_a_response_without_a_request_closes_the_connection(self, play):
-        """There was no request."""
         with pytest.raises(ChannelError, match="unexpected response \\(correlation id 5\\)"):
             play().channel.from_broker(struct.pack(">ii", 4, 5))
 
@@ -165,7 +163,6 @@ class TestPassingOn:
         assert bytes(on.ports.broker) == frame
 
     def test_a_large_response_is_forwarded_piece_by_piece(self, play):
-        """A fetch's."""
         on = play()
         on.send(1, 12, FETCH)
         answer = struct.pack(">ii", 5_000_000, 1) + bytes(4_999_996)
@@ -191,7 +188,6 @@ class TestPassingOn:
         assert bytes(on.ports.broker) == len(frame).to_bytes(4) + frame
 
     def test_bytes_after_a_mutation_change_nothing(self, play):
-        """It is the same mutation."""
         on = play()
         frame = on.frame(19, 7, creation("a"))[4:] + on.frame(19, 7, creation("b"))
         on.send_bytes(len(frame).to_bytes(4) + frame)
@@ -216,7 +212,6 @@ class TestMutes:
     """KIP-219."""
 
     def test_the_next_request_waits_until_the_throttle_time_is_over(self, play):
-        """The response itself came at once."""
         on = play()
         on.send(19, 7, creation("a"))
         on.serve()
@@ -245,7 +240,6 @@ class TestMutes:
         assert on.keys_seen()[-1] == 0
 
     def test_another_connection_of_the_client_is_not_muted(self, play):
-        """Kafka does the same."""
         first = play()
         second = play(first.cluster, context=first.context)
         mute(first)
@@ -276,7 +270,6 @@ class TestEnds:
             assert on.changes_seen() == []
 
     def test_the_channel_reports_its_own_state(self, play):
-        """Idle, mutating, idle again."""
         on = play()
         assert (on.channel.is_idle, on.channel.is_mutating) == (True, False)
         on.send(19, 7, creation("a"))

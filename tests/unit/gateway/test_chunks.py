@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quota.gateway.mutations.mutate import DecisionReply
+from quota.records.decision_request import DecisionReply
 from tests.unit.gateway.cluster import NO_ID, Cluster
 from tests.unit.gateway.play import Play, decision_on
 
@@ -110,14 +110,12 @@ def uncut(protocol):
 
 
 def test_chunks_arrive_one_byte_at_a_time(protocol, uncut):
-    """Both sides do so."""
     assert outcome(protocol, lambda data: [data[at : at + 1] for at in range(len(data))]) == uncut
 
 
 @settings(max_examples=60)
 @given(data=st.data())
 def test_chunks_may_have_any_sizes(protocol, uncut, data):
-    """Both sides are cut at any positions."""
 
     def cut(whole):
         return cuts(whole, data.draw(st.lists(st.integers(0, len(whole)), max_size=6)))

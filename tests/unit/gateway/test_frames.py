@@ -21,7 +21,6 @@ def test_a_length_is_complete_at_its_fourth_byte():
 
 
 def test_a_frame_is_taken_whole_without_its_length():
-    """Bytes after the frame stay."""
     made = stream(b"\0\0\0\x03ab", b"c\0\0\0\x01d")
     assert made.is_complete
     assert made.take() == b"abc"
@@ -29,14 +28,12 @@ def test_a_frame_is_taken_whole_without_its_length():
 
 
 def test_a_prefix_ends_with_the_frame():
-    """The next frame does not belong to it."""
     made = stream(b"\0\0\0\x03abcdef")
     assert (made.prefix(2), made.prefix(100)) == (b"ab", b"abc")
 
 
 @pytest.mark.parametrize("start", [b"", b"\0", b"\0\0\0\x09a"])
 def test_a_partial_frame_is_not_complete(start):
-    """A frame without a complete length is not complete either."""
     assert not stream(start).is_complete
 
 
@@ -52,6 +49,5 @@ def test_a_frame_is_forwarded_as_its_bytes_arrive():
 
 
 def test_a_complete_frame_is_forwarded_at_once():
-    """The next one stays."""
     made = stream(b"\0\0\0\x01a\0\0\0\x01b")
     assert (made.pass_on(), made.is_passing, made.take()) == (b"\0\0\0\x01a", False, b"b")

@@ -58,7 +58,6 @@ def test_transactions_are_advertised_in_a_version_that_matches_produce(play, add
 
 
 def test_permissive_versions_can_be_omitted(play):
-    """Then all clients know error 89."""
     advertised = versions(play(permissive=False).call(18, 3, {}))
     assert (advertised[19], advertised[37], advertised[20]) == ((6, 7), (3, 3), (5, 6))
 
@@ -85,7 +84,6 @@ def test_an_unknown_version_of_apiversions_is_answered_in_version_0(play, versio
 
 
 def test_a_broker_that_does_not_know_the_version_is_understood(play):
-    """It answers in version 0, too."""
     on = play()
     on.send(18, 4, {})
     on.next_answer()
@@ -115,7 +113,6 @@ def test_a_broker_that_does_not_know_the_version_is_understood(play):
     ],
 )
 def test_a_version_that_is_not_advertised_closes_the_connection(play, key, version):
-    """The rest of the request does not matter."""
     on = play()
     with pytest.raises(ChannelError, match=f"API {key} in version {version}, which is not offered"):
         on.send_bytes(struct.pack(">ihhih", 12, key, version, 1, -1) + bytes(2))

@@ -24,7 +24,6 @@ def sent(lists):
 
 
 def test_an_own_response_waits_for_earlier_ones(pipeline):
-    """It comes at once if there are none."""
     pipeline.respond(header(1, 18, 0), {"errorCode": 35, "apiKeys": []})
     assert sent(pipeline.to_client) == struct.pack(">iihi", 10, 1, 35, 0)
     pipeline.to_client.clear()
@@ -63,7 +62,6 @@ def test_a_forwarded_response_is_pending_until_its_end(pipeline):
 
 
 def test_a_handler_gets_a_whole_response(pipeline):
-    """It arrives in pieces of one byte."""
     taken = []
     pipeline.expect(header(7), lambda request, frame: taken.append((request.correlation_id, frame)))
     for byte in struct.pack(">ii", 6, 7) + b"xy":
@@ -73,7 +71,6 @@ def test_a_handler_gets_a_whole_response(pipeline):
 
 
 def test_a_handler_may_expect_and_answer_more(pipeline):
-    """Its additions come after the outstanding responses, in order."""
 
     def handle(request, _frame):
         pipeline.send(request._replace(api_key=18, api_version=0), {"errorCode": 0, "apiKeys": []})
@@ -93,14 +90,12 @@ def test_a_response_that_is_read_whole_has_256_mb_at_most(pipeline):
 
 @pytest.mark.parametrize("length", [-1, 0, 3])
 def test_an_invalid_response_length_is_rejected(pipeline, length):
-    """It would be waited for without end."""
     pipeline.expect(header(1), lambda *_: None)
     with pytest.raises(ChannelError, match=f"a response of {length} bytes"):
         pipeline.take(struct.pack(">i", length))
 
 
 def test_a_response_that_ends_within_its_header_is_malformed(pipeline):
-    """Its tags are missing."""
     with pytest.raises(Malformed, match="truncated within its header"):
         pipeline.body_of(header(1), struct.pack(">i", 1))
 

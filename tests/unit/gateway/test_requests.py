@@ -54,14 +54,12 @@ def test_a_request_of_too_many_elements_is_malformed(play):
 
 
 def test_a_head_that_is_incomplete_after_128_kib_is_malformed(play):
-    """Headers are at most half of that."""
     head = struct.pack(">hhih", 0, 9, 1, -1) + b"\0" + b"\xff\xff\xff\xff\x07"
     with pytest.raises(Malformed):
         play().send_bytes((200_000).to_bytes(4) + head + bytes(180_000))
 
 
 def test_a_request_that_ends_within_its_header_is_malformed(play):
-    """The client id is longer than the request."""
     for key, version in ((19, 7), (1, 12)):
         with pytest.raises(Malformed):
             play().send_bytes(struct.pack(">ihhih", 20, key, version, 1, 500) + bytes(10))

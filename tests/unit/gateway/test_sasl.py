@@ -38,7 +38,6 @@ def bearer(token, before=b"", after=b""):
     ],
 )
 def test_plain_names_the_user_between_the_nulls(message, user):
-    """It is used without any trimming."""
     assert user_of("PLAIN", (message, b"")) == user
 
 
@@ -117,7 +116,6 @@ def test_a_delegation_token_is_rejected_with_a_message_before_the_broker_gets_it
 
 
 def test_a_name_in_a_later_scram_message_does_not_count():
-    """Kafka reads it of the first one."""
     rounds = [(b"n,,n=alice,r=abc", b"r=x"), (b"n,,n=bob,r=abc", b"v=x")]
     assert user_of("SCRAM-SHA-256", *rounds) == "alice"
 

@@ -6,7 +6,6 @@ from quota.wire.headers import RequestHeader
 
 
 def test_topics_are_counted_by_operation_mode_and_outcome():
-    """A mute only if there is one."""
     stats = GatewayStats()
     stats.add_mutation(RequestHeader(20, 4, 1, None), MutationResponse({}, 0, {"admitted": 2, "refused": 0}))
     stats.add_mutation(RequestHeader(20, 5, 1, None), MutationResponse({}, 70, {"refused": 3}))
@@ -18,7 +17,6 @@ def test_topics_are_counted_by_operation_mode_and_outcome():
 
 
 def test_an_address_that_bypasses_the_gateway_is_logged_once_and_counted_each_time(caplog):
-    """The log entry is a warning for the operator."""
     stats = GatewayStats()
     for _ in range(3):
         stats.add_foreign([("elsewhere", 9092)])
@@ -31,7 +29,6 @@ def test_an_address_that_bypasses_the_gateway_is_logged_once_and_counted_each_ti
 
 
 def test_the_line_of_the_log_has_the_sums():
-    """Over operations and modes."""
     stats = GatewayStats(connections=2, accepted=5, relayed=9, undecided=1)
     for key in (19, 20, 37):
         stats.add_mutation(RequestHeader(key, 0, 1, None), MutationResponse({}, 0, {"admitted": 1, "failed": 2}))

@@ -1,15 +1,13 @@
-"""Which answers are parsed, and that an exception ends one answer only; without a broker."""
+"""Which answers are parsed; without a broker."""
 
-import time
 from types import SimpleNamespace
 
 import pytest
 
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
-from quota.kafka import decider, requests
-from quota.kafka.decider import Decider
-from quota.kafka.requests import AnswerReader, ReceivedAnswer
+from quota.kafka import requests
+from quota.kafka.requests import AnswerReader
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.quota import Window
@@ -84,24 +82,3 @@ def test_only_decisions_and_results_with_the_prefix_and_all_dead_letters_are_rea
     others = [decision("other-1"), result("other-2")]
     names = {type(mine[0]): topics.decisions, type(mine[1]): topics.results, type(letter): topics.dead_letters}
     assert answers(*(Message(names[type(each)], each) for each in [*others, *mine, *others])) == mine
-
-
-def test_an_exception_ends_an_answer_and_not_its_batch(base_settings, monkeypatch, caplog):
-    batches = [[ReceivedAnswer(decision(f"mine-{number}"), 7) for number in range(3)]]
-    reader = SimpleNamespace(read=lambda _: batches.pop() if batches else [], close=lambda: None)
-    monkeypatch.setattr(decider, "AnswerReader", lambda *_, **__: reader)
-    received = []
-
-    def on_answer(answer):
-        received.append(answer.answer.request_id)
-        if len(received) == 1:
-            raise RuntimeError("a bug")
-
-    asking = Decider(base_settings, only="mine-")
-    asking.start(on_answer, print)
-    deadline = time.monotonic() + 10
-    while len(received) < 3 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    asking.close()
-    assert received == ["mine-0", "mine-1", "mine-2"]
-    assert "cannot process an answer" in caplog.text

@@ -3,8 +3,7 @@
 import pytest
 
 from quota.kafka.topics.checks import problems
-from quota.kafka.topics.record_sizes import max_answer_bytes
-from quota.kafka.topics.specs import topic_specs
+from quota.kafka.topics.specs import max_answer_bytes, topic_specs
 from quota.kafka.topics.topic_admin import DescribedTopic
 from quota.settings import load_settings
 

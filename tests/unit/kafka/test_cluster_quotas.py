@@ -10,16 +10,14 @@ import pytest
 
 from quota.errors import ClusterError
 from quota.kafka.brokers.client_quotas import ClusterQuotas
-from quota.kafka.brokers.window import read_window
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Window
 from quota.settings.connection import Connection
 from quota.settings.security.clients import Security
 from quota.wire.protocol import Protocol
 from tests.support.checkout import CHECKOUT
 from tests.support.scripted_broker import ScriptedBroker
 
-METADATA, SASL_HANDSHAKE, DESCRIBE_CONFIGS, SASL_AUTHENTICATE, DESCRIBE, ALTER = 3, 17, 32, 36, 48, 49
+SASL_HANDSHAKE, SASL_AUTHENTICATE, DESCRIBE, ALTER = 17, 36, 48, 49
 ALICE, BOB, CAROL, DEFAULT = QuotaEntity("alice"), QuotaEntity("bob"), QuotaEntity("carol"), QuotaEntity(None)
 SECONDS = 60.0
 SHORT_SECONDS = 2.0
@@ -171,7 +169,7 @@ def test_a_missing_permission_is_reported_with_the_acl_to_add(protocol, broker):
 
 
 def test_a_broker_without_the_api_is_too_old(protocol, broker):
-    running = broker({}, versions={METADATA: 8, SASL_HANDSHAKE: 1, SASL_AUTHENTICATE: 1})
+    running = broker({}, versions={SASL_HANDSHAKE: 1, SASL_AUTHENTICATE: 1})
     with pytest.raises(ClusterError, match="it is too old: client quotas"):
         cluster(protocol, running.address).read()
 
@@ -276,42 +274,3 @@ def test_an_invalid_utf_8_response_to_a_scram_login_is_an_error_of_the_cluster(p
     security = Security("SASL_PLAINTEXT", "SCRAM-SHA-512", "ann", "secret")
     with pytest.raises(ClusterError, match="the response to the login by SCRAM-SHA-512 is malformed"):
         cluster(protocol, running.address, security).read()
-
-
-def configs(values, code=0):
-    shown = [
-        {"name": name, "value": value, "readOnly": True, "configSource": 4, "isSensitive": False, "synonyms": []}
-        for name, value in values.items()
-    ]
-    result = {"errorCode": code, "errorMessage": None, "resourceType": 4, "resourceName": "7", "configs": shown}
-    return {"throttleTimeMs": 0, "results": [result]}
-
-
-def metadata(node, host, port):
-    broker = {"nodeId": node, "host": host, "port": port, "rack": None}
-    return {"throttleTimeMs": 0, "brokers": [broker], "clusterId": None, "controllerId": node, "topics": []}
-
-
-NUM, SIZE = "controller.quota.window.num", "controller.quota.window.size.seconds"
-
-
-def test_the_window_is_requested_from_a_broker_by_its_id(protocol, broker):
-    """A broker returns only its own configs: if another address was configured, the broker's own is used."""
-    own = broker({})
-    own.answers |= {METADATA: metadata(7, "127.0.0.1", own.port), DESCRIBE_CONFIGS: configs({NUM: "100", SIZE: "2"})}
-    other = broker({METADATA: metadata(7, "127.0.0.1", own.port)})
-    for address in (own.address, other.address):
-        assert read_window(cluster(protocol, address)) == Window(100, 2)
-    requested = [request["resources"] for key, request in own.requests if key == DESCRIBE_CONFIGS]
-    assert requested == [[{"resourceType": 4, "resourceName": "7", "configurationKeys": [NUM, SIZE]}]] * 2
-
-
-@pytest.mark.parametrize(
-    ("answer", "reason"),
-    [(configs({}, 31), "allow this principal DescribeConfigs"), (configs({}), "requires Kafka 2.7")],
-)
-def test_a_response_without_the_window_is_an_error(protocol, broker, answer, reason):
-    running = broker({DESCRIBE_CONFIGS: answer})
-    running.answers[METADATA] = metadata(7, "127.0.0.1", running.port)
-    with pytest.raises(ClusterError, match=reason):
-        read_window(cluster(protocol, running.address))

@@ -19,6 +19,12 @@ def test_a_corrected_record_is_checked_before_anything_is_sent():
         valid_requests([(LETTER, b'{"request_id": "r", "operation": "CREATE_TOPICS", "api_version": 7}')], Policy())
 
 
+def test_an_observed_request_that_is_too_old_by_now_is_rejected():
+    value = request_json(1, observed={"at": 1, "error_codes": [0]})
+    with pytest.raises(BadInput, match="more than seven days before the record"):
+        valid_requests([(LETTER, value)], Policy())
+
+
 def test_a_corrected_record_over_the_limit_is_rejected_instead_of_becoming_a_dead_letter_again():
     value = request_json(1)
     valid_requests([(LETTER, value)], Policy(max_bytes=len(value) + len(b"alice")))

@@ -80,7 +80,7 @@ class Cluster:
         self.quotas = settings.topics.quotas
         self.created = []
 
-    def __call__(self, _):
+    def __call__(self, *_):
         return self
 
     def layout(self):

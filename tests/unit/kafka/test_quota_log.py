@@ -8,7 +8,6 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TopicPartition
 from quota.errors import ClusterError
 from quota.kafka.brokers.replica_ends import Ends
 from quota.kafka.quotas import log as quota_log
-from quota.kafka.quotas import log_ends
 from quota.kafka.quotas.log import KafkaQuotas
 from quota.records.callback import Callbacks
 from quota.records.entity import QuotaEntity
@@ -89,7 +88,7 @@ def topic(monkeypatch):
     made = Topic()
     monkeypatch.setattr(quota_log, "Consumer", lambda _: made)
     monkeypatch.setattr(quota_log, "topic_partitions", lambda *_: [0])
-    monkeypatch.setattr(log_ends, "in_sync_replicas", lambda *_: {})
+    monkeypatch.setattr(quota_log, "in_sync_replicas", lambda *_: {})
     return made
 
 
@@ -99,8 +98,8 @@ def replicated(topic, monkeypatch):
 
     def make(then):
         made = Replicas(topic, then)
-        monkeypatch.setattr(log_ends, "ReplicaEnds", lambda *_: made)
-        monkeypatch.setattr(log_ends, "in_sync_replicas", lambda *_: {("broker", 9092): [0]})
+        monkeypatch.setattr(quota_log, "ReplicaEnds", lambda *_: made)
+        monkeypatch.setattr(quota_log, "in_sync_replicas", lambda *_: {("broker", 9092): [0]})
         return made
 
     return make
@@ -156,7 +155,7 @@ def test_a_replica_that_stops_responding_does_not_end_the_wait(topic, replicated
     ],
 )
 def test_replicas_are_not_polled_if_only_librdkafka_can_connect(protocol, properties, topic, monkeypatch, caplog):
-    monkeypatch.setattr(log_ends, "in_sync_replicas", lambda *_: pytest.fail("asked"))
+    monkeypatch.setattr(quota_log, "in_sync_replicas", lambda *_: pytest.fail("asked"))
     topic.changes.append(Change(0, 900))
     security = Security(protocol, more_librdkafka=properties)
     assert applies(KafkaQuotas(Connection("own:9092", security), "quotas", 5.0, Callbacks()), 1000)
@@ -164,12 +163,12 @@ def test_replicas_are_not_polled_if_only_librdkafka_can_connect(protocol, proper
 
 
 def test_replicas_added_to_a_topic_later_are_polled(replicated, monkeypatch):
-    monkeypatch.setattr(log_ends, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(quota_log, "_LOOK_SECONDS", 0.0)
     replicas = replicated(lambda _: None)
-    monkeypatch.setattr(log_ends, "in_sync_replicas", lambda *_: {})
+    monkeypatch.setattr(quota_log, "in_sync_replicas", lambda *_: {})
     quotas = KafkaQuotas(Connection("later:9092"), "quotas", 5.0, Callbacks())
     assert not applies(quotas, 1000)
-    monkeypatch.setattr(log_ends, "in_sync_replicas", lambda *_: {("broker", 9092): [0]})
+    monkeypatch.setattr(quota_log, "in_sync_replicas", lambda *_: {("broker", 9092): [0]})
     assert not applies(quotas, 1000)
     assert replicas.polls == 1
 

@@ -89,6 +89,7 @@ def test_another_error_is_reported(broker, replicas, caplog):
 def test_a_broker_that_hangs_is_skipped_logged_once_and_polled_again_later(broker, replicas, caplog, monkeypatch):
     """Each read would have to wait for it."""
     monkeypatch.setattr(replica_ends, "_RESPONSE_SECONDS", 0.2)
+    monkeypatch.setattr(replica_ends, "_REST_SECONDS", 3.0)
     resumed = threading.Event()
     hanging = broker({LIST_OFFSETS: lambda _: resumed.wait(30) and None})
     present = broker(ends(p0=7))
@@ -97,7 +98,6 @@ def test_a_broker_that_hangs_is_skipped_logged_once_and_polled_again_later(broke
     assert [key for key, _ in hanging.requests] == [API_VERSIONS, LIST_OFFSETS]
     resumed.set()
     hanging.answers |= ends(p0=9)
-    monkeypatch.setattr(replica_ends, "_REST_SECONDS", 0.0)
     until(lambda: replicas.fetch({at(hanging): [0], at(present): [0]}) == ({0: 9}, True), 30)
     assert [each.getMessage() for each in caplog.records] == [
         f"127.0.0.1:{hanging.port} does not return the log end offset of its replica of topic quotas: no answer"

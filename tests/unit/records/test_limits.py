@@ -5,7 +5,6 @@ import pytest
 from quota.admission.policy import Policy
 from quota.admission.resolve import resolve
 from quota.records.dead_letter import DeadLetter
-from quota.settings import load_settings
 from quota.timeline.resolution import ResolvedRequest
 from tests.support.factories import record, request_json, timeline
 
@@ -31,21 +30,21 @@ def named(name):
 
 def test_the_maximum_of_topics_is_decided_and_one_more_is_not():
     assert isinstance(resolve_value(request_json(1, 1, 1)), ResolvedRequest)
-    assert error_of(request_json(1, 1, 1, 1)) == "topics: more than the 3 that limits.max_topics allows (4)"
+    assert error_of(request_json(1, 1, 1, 1)) == "topics: more than the 3 that a request may have (4)"
 
 
 @pytest.mark.parametrize("field", ["user", "client_id", "request_id"])
 def test_the_length_of_names_is_bounded(field):
     assert isinstance(resolve_value(request_json(1, **{field: FITS})), ResolvedRequest)
     assert error_of(request_json(1, **{field: "x" * 11})) == (
-        f"{field}: longer than the 10 characters that limits.max_name_chars allows (11, value: 'xxxxxxxxxxx')"
+        f"{field}: longer than the 10 characters that a name may have (11, value: 'xxxxxxxxxxx')"
     )
 
 
 def test_the_length_of_topic_names_is_bounded():
     assert isinstance(resolve_value(request_json(**named(FITS))), ResolvedRequest)
     assert error_of(request_json(**named("x" * 11))) == (
-        "topics[1].name: longer than the 10 characters that limits.max_name_chars allows (11, value: 'xxxxxxxxxxx')"
+        "topics[1].name: longer than the 10 characters that a name may have (11, value: 'xxxxxxxxxxx')"
     )
 
 
@@ -54,10 +53,5 @@ def test_an_enormous_name_is_not_repeated_in_the_error():
     assert len(error_of(request_json(1, user="x" * 900_000))) < 200
 
 
-def test_the_limits_are_settings():
-    settings = load_settings(["limits.max_topics=3", "limits.max_name_chars=10"], environment={})
-    assert (settings.policy.max_topics, settings.policy.max_name_chars) == (POLICY.max_topics, POLICY.max_name_chars)
-    policy = load_settings(environment={}, with_default_file=False).policy
-    assert (
-        (policy.max_topics, policy.max_name_chars) == (10_000, 1_024) == (Policy().max_topics, Policy().max_name_chars)
-    )
+def test_the_limits_by_default():
+    assert (Policy().max_topics, Policy().max_name_chars) == (10_000, 1_024)

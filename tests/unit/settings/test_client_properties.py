@@ -4,12 +4,14 @@ import re
 
 import pytest
 
+from jobs.enforce.query import sink_options
 from jobs.spark.failures import QueryFailed
 from jobs.spark.kafka_source import kafka_options
 from jobs.spark.operator_advice import with_operator_advice
 from jobs.spark.properties import spark_properties
 from quota.errors import BadInput, MutationQuotaError
 from quota.kafka.clients import client_config
+from quota.kafka.reading import make_consumer
 from quota.settings import load_settings
 from quota.settings.listing import listed_settings
 from quota.settings.loading import load_with_origins
@@ -46,58 +48,27 @@ def test_properties_override_the_settings():
     }
 
 
-@pytest.mark.parametrize("table", ["kafka.librdkafka", "kafka.java", "target.librdkafka"])
-@pytest.mark.parametrize(
-    "name",
-    [
-        "bootstrap.servers",
-        "topic.blacklist",
-        "allow.auto.create.topics",
-        "group.id",
-        "isolation.level",
-        "acks",
-        "retries",
-        "message.send.max.retries",
-        "max.in.flight",
-        "max.in.flight.requests.per.connection",
-        "delivery.report.only.error",
-        "queuing.strategy",
-        "partitioner.class",
-        "partitioner.ignore.keys",
-        "enable.idempotence",
-        "enable.auto.commit",
-        "auto.commit.enable",
-        "fetch.message.max.bytes",
-        "compression.codec",
-        "plugin.library.paths",
-        "Group.Id",
-        "ISOLATION.LEVEL",
-        " acks",
-        "Enable.Idempotence",
-        "topic.acks",
-        "topic.enable.auto.commit",
-    ],
-)
-def test_properties_that_the_jobs_determine_are_rejected(table, name):
-    with pytest.raises(BadInput) as raised:
-        load(f"{table}.{name}=xyzzy")
-    assert str(raised.value).startswith(f"{table}: the jobs themselves set {name}; remove it")
-    assert "xyzzy" not in str(raised.value)
+@pytest.mark.parametrize("name", ["bootstrap.servers", "Group.Id", " enable.auto.commit", "fetch.wait.max.ms"])
+def test_a_property_that_a_client_of_librdkafka_has_of_its_own_is_rejected(name):
+    for table in ("kafka", "target"):
+        settings = load(f"{table}.librdkafka.{name}=xyzzy")
+        connection = settings.kafka.connection if table == "kafka" else settings.target_connection
+        with pytest.raises(BadInput, match=f"the jobs themselves set the property {name} of Kafka's client") as raised:
+            make_consumer(connection, "a")
+        assert "xyzzy" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "partitioner",
-        "debug",
-        "client.rack",
-        "socket.keepalive.enable",
-        "enable.metrics.push",
-        "topic.metadata.refresh.interval.ms",
-    ],
-)
-def test_other_properties_are_passed_to_the_client(name):
-    assert load(f"kafka.librdkafka.{name}=x").kafka.connection.librdkafka()[name] == "x"
+@pytest.mark.parametrize("name", ["bootstrap.servers", "acks", "enable.idempotence", "MAX.REQUEST.SIZE"])
+def test_a_property_that_a_query_sets_for_javas_client_is_rejected(name):
+    with pytest.raises(BadInput, match=f"the jobs themselves set the property {name} of Kafka's client"):
+        sink_options(load(f"kafka.java.{name}=xyzzy"))
+
+
+def test_other_properties_are_passed_to_the_client():
+    settings = load("kafka.librdkafka.client.rack=x", "kafka.java.compression.type=gzip")
+    assert client_config(settings.kafka.connection)["client.rack"] == "x"
+    assert sink_options(settings)["kafka.compression.type"] == "gzip"
+    assert sink_options(load())["kafka.compression.type"] == "zstd"
 
 
 def test_a_mechanism_may_be_one_that_the_settings_do_not_know():
@@ -150,6 +121,7 @@ def test_the_target_has_the_properties_of_kafka_or_its_own():
         ("no.such.property=xyzzy", 'librdkafka refuses a property: No such configuration property: "no.such.property"'),
         ("socket.timeout.ms=xyzzy-", "librdkafka refuses a property: Invalid value for configuration property"),
         ("security.protocol=xyzzy-", "librdkafka refuses a property: "),
+        ("error_cb=xyzzy-", "librdkafka refuses a property: "),
     ],
 )
 def test_a_property_rejected_by_librdkafka_is_one_line_without_its_value(given, error):

@@ -2,6 +2,7 @@
 
 import pickle
 import re
+import ssl
 
 import pytest
 from pydantic import ValidationError
@@ -15,11 +16,20 @@ from quota.settings.connection import Connection
 from quota.settings.secrets import is_secret
 from quota.settings.sections import KafkaSettings
 from quota.settings.security.clients import Security
+from quota.settings.security.oauth import ClientCredentials
 from tests.support.broker import CERTIFICATE_PEM
 
 KEY = "-----BEGIN PRIVATE KEY-----\nBBBB\n-----END PRIVATE KEY-----\n"
 ENCRYPTED = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nCCCC\n-----END ENCRYPTED PRIVATE KEY-----\n"
+JAAS = "org.apache.kafka.common.security"
 SASL = ["kafka.security_protocol=SASL_SSL", "kafka.sasl_mechanism=PLAIN", "kafka.sasl_username=alice"]
+TOKENS = [
+    "kafka.security_protocol=SASL_PLAINTEXT",
+    "kafka.sasl_mechanism=OAUTHBEARER",
+    "kafka.sasl_oauthbearer_token_endpoint_url=http://idp/token",
+    "kafka.sasl_oauthbearer_client_id=enforce",
+    "kafka.sasl_oauthbearer_client_secret=of-hunter2",
+]
 
 
 def load(*overrides, environment=None):
@@ -28,7 +38,7 @@ def load(*overrides, environment=None):
 
 @pytest.fixture
 def files(tmp_path):
-    """Return the paths of files by their contents."""
+    """Return a function that writes a file and returns its path."""
 
     def _write(name, text):
         (tmp_path / name).write_text(text)
@@ -37,76 +47,152 @@ def files(tmp_path):
     return _write
 
 
-def test_without_settings_connections_are_unencrypted_and_anonymous():
-    connection = load().kafka.connection
-    assert connection.librdkafka() == {"bootstrap.servers": "127.0.0.1:9092", "security.protocol": "PLAINTEXT"}
-    assert connection.java() == connection.librdkafka()
+@pytest.fixture
+def with_files(files):
+    """Return a function that writes files, and puts their paths in place of their names in settings."""
+    written = {
+        "EMPTY": "\n",
+        "PASSWORD": 'a"b\\c;\r\n',
+        "KEY": KEY,
+        "CERTIFICATE": CERTIFICATE_PEM,
+        "ENCRYPTED": ENCRYPTED,
+    }
+    paths = {name: files(name, text) for name, text in written.items()}
+
+    def _with_files(settings):
+        return [
+            re.sub("=(file:)?([A-Z]+)$", lambda found: f"={found[1] or ''}{paths.get(found[2], found[2])}", each)
+            for each in settings
+        ]
+
+    return _with_files
 
 
-def test_sasl_over_tls_as_each_client_takes_it(files):
-    """The password is read from a file, and quoted as in JAAS."""
-    authority, password = files("ca.pem", CERTIFICATE_PEM), files("password", 'a"b\\c;\r\n')
-    settings = load(*SASL, f"kafka.sasl_password_file={password}", f"kafka.ssl_ca_location={authority}")
-    common = {
-        "bootstrap.servers": "127.0.0.1:9092",
-        "security.protocol": "SASL_SSL",
-        "sasl.mechanism": "PLAIN",
-        "ssl.endpoint.identification.algorithm": "https",
-    }
-    assert settings.kafka.connection.librdkafka() == {
-        **common,
-        "sasl.username": "alice",
-        "sasl.password": 'a"b\\c;',
-        "ssl.ca.pem": CERTIFICATE_PEM,
-    }
-    assert settings.kafka.connection.java() == {
-        **common,
-        "sasl.jaas.config": (
-            "org.apache.kafka.common.security.plain.PlainLoginModule required "
-            r'username="alice" password="a\"b\\c;";'
+@pytest.mark.parametrize(
+    ("settings", "both", "librdkafka", "java"),
+    [
+        ([], {"security.protocol": "PLAINTEXT"}, {}, {}),
+        (
+            [*SASL, "kafka.sasl_password=file:PASSWORD", "kafka.ssl_ca_location=CERTIFICATE"],
+            {
+                "security.protocol": "SASL_SSL",
+                "sasl.mechanism": "PLAIN",
+                "ssl.endpoint.identification.algorithm": "https",
+            },
+            {"sasl.username": "alice", "sasl.password": 'a"b\\c;', "ssl.ca.pem": CERTIFICATE_PEM},
+            {
+                "sasl.jaas.config": rf'{JAAS}.plain.PlainLoginModule required username="alice" password="a\"b\\c;";',
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.certificates": CERTIFICATE_PEM,
+            },
         ),
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.certificates": CERTIFICATE_PEM,
-    }
+        (
+            [
+                "kafka.security_protocol=SSL",
+                "kafka.ssl_certificate_location=CERTIFICATE",
+                "kafka.ssl_key_location=ENCRYPTED",
+                "kafka.ssl_key_password=p",
+                "kafka.ssl_endpoint_identification_algorithm=none",
+            ],
+            {"security.protocol": "SSL", "ssl.key.password": "p"},
+            {
+                "ssl.endpoint.identification.algorithm": "none",
+                "ssl.certificate.pem": CERTIFICATE_PEM,
+                "ssl.key.pem": ENCRYPTED,
+            },
+            {
+                "ssl.endpoint.identification.algorithm": "",
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.certificate.chain": CERTIFICATE_PEM,
+                "ssl.keystore.key": ENCRYPTED,
+            },
+        ),
+        (
+            [
+                *TOKENS,
+                "kafka.sasl_oauthbearer_client_secret=file:PASSWORD",
+                "kafka.sasl_oauthbearer_token_endpoint_url=https://idp/token",
+                "kafka.sasl_oauthbearer_scope=kafka",
+                "kafka.librdkafka.sasl.oauthbearer.extensions=logicalCluster=lkc-1,identityPoolId=pool-2",
+                "kafka.sasl_oauthbearer_ca_location=CERTIFICATE",
+            ],
+            {
+                "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "OAUTHBEARER",
+                "sasl.oauthbearer.token.endpoint.url": "https://idp/token",
+            },
+            {
+                "sasl.oauthbearer.method": "oidc",
+                "sasl.oauthbearer.client.id": "enforce",
+                "sasl.oauthbearer.client.secret": 'a"b\\c;',
+                "sasl.oauthbearer.scope": "kafka",
+                "sasl.oauthbearer.extensions": "logicalCluster=lkc-1,identityPoolId=pool-2",
+                "https.ca.pem": CERTIFICATE_PEM,
+            },
+            {
+                "sasl.login.callback.handler.class": f"{JAAS}.oauthbearer.OAuthBearerLoginCallbackHandler",
+                "sasl.jaas.config": rf"{JAAS}.oauthbearer.OAuthBearerLoginModule required "
+                r'password="" clientId="enforce" clientSecret="a\"b\\c;" scope="kafka" '
+                r'extension_logicalCluster="lkc-1" extension_identityPoolId="pool-2" '
+                r'ssl.truststore.type="PEM" '
+                r'ssl.truststore.certificates="-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";',
+                "sasl.login.refresh.min.period.seconds": "5",
+                "sasl.login.refresh.buffer.seconds": "15",
+            },
+        ),
+    ],
+    ids=["plain text", "SASL over TLS", "mutual TLS", "client credentials"],
+)
+def test_security_as_each_client_takes_it(with_files, settings, both, librdkafka, java):
+    """Secrets are read from their files without the newline at the end, and quoted as in JAAS."""
+    connection = load(*with_files(settings)).kafka.connection
+    both = {"bootstrap.servers": "127.0.0.1:9092", **both}
+    assert connection.librdkafka() == both | librdkafka
+    assert connection.java() == both | java
 
 
-def test_certificates_as_each_client_takes_them(files):
-    certificate, key = files("own.pem", CERTIFICATE_PEM), files("own.key", ENCRYPTED)
-    settings = load(
-        "kafka.security_protocol=SSL",
-        f"kafka.ssl_certificate_location={certificate}",
-        f"kafka.ssl_key_location={key}",
-        "kafka.ssl_key_password=p",
-        "kafka.ssl_endpoint_identification_algorithm=none",
+def test_without_an_authority_the_token_server_is_verified_by_those_of_the_system():
+    """libcurl in confluent-kafka's wheel finds them on no system but Red Hat's."""
+    found = load(*TOKENS, "kafka.sasl_oauthbearer_token_endpoint_url=https://idp/token").kafka.security.librdkafka()
+    assert found.get("https.ca.location") == ssl.get_default_verify_paths().cafile
+    assert "https.ca.location" not in load(*TOKENS).kafka.security.librdkafka()
+
+
+OF_BOB = ["security_protocol=SASL_PLAINTEXT", "sasl_mechanism=SCRAM-SHA-256", "sasl_username=bob", "sasl_password=q"]
+
+
+@pytest.mark.parametrize(
+    ("kafka", "target", "security"),
+    [
+        (SASL, [], Security("SASL_SSL", "PLAIN", "alice", "p")),
+        (SASL, OF_BOB, Security("SASL_PLAINTEXT", "SCRAM-SHA-256", "bob", "q")),
+        (SASL, ["security_protocol=PLAINTEXT"], Security()),
+        (SASL, ["security_protocol=SSL", "ssl_ca_location=CERTIFICATE"], Security("SSL", ssl_ca=CERTIFICATE_PEM)),
+        (
+            TOKENS,
+            [],
+            Security(
+                "SASL_PLAINTEXT", "OAUTHBEARER", oauth=ClientCredentials("http://idp/token", "enforce", "of-hunter2")
+            ),
+        ),
+        (TOKENS, OF_BOB, Security("SASL_PLAINTEXT", "SCRAM-SHA-256", "bob", "q")),
+    ],
+)
+def test_the_target_has_the_security_of_kafka_or_its_own(with_files, kafka, target, security):
+    login = ["kafka.sasl_password=p"] if kafka is SASL else []
+    settings = load(*kafka, *login, "kafka.target_servers=t:1", *with_files(f"target.{each}" for each in target))
+    assert settings.target_connection == Connection("t:1", security)
+
+
+@pytest.mark.parametrize("own", ["sasl_password=hunter2", "librdkafka.client.id=a", "librdkafka.security.protocol=SSL"])
+def test_a_target_without_its_protocol_is_refused_where_kafka_has_one(own):
+    """A login of `[kafka]` is never sent by other means than it says, and a target never silently in plain text."""
+    with pytest.raises(BadInput) as raised:
+        load(*SASL, "kafka.sasl_password=hunter2", f"target.{own}")
+    assert "target: security_protocol is not set, and kafka.security_protocol=SASL_SSL is not inherited" in str(
+        raised.value
     )
-    assert settings.kafka.security.librdkafka() == {
-        "security.protocol": "SSL",
-        "ssl.endpoint.identification.algorithm": "none",
-        "ssl.certificate.pem": CERTIFICATE_PEM,
-        "ssl.key.pem": ENCRYPTED,
-        "ssl.key.password": "p",
-    }
-    assert settings.kafka.security.java() == {
-        "security.protocol": "SSL",
-        "ssl.endpoint.identification.algorithm": "",
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.certificate.chain": CERTIFICATE_PEM,
-        "ssl.keystore.key": ENCRYPTED,
-        "ssl.key.password": "p",
-    }
-
-
-def test_the_target_has_the_settings_of_kafka_or_its_own():
-    sasl = [*SASL, "kafka.sasl_password=p"]
-    assert load(*sasl, "kafka.target_servers=t:1").target_connection == Connection(
-        "t:1", Security("SASL_SSL", "PLAIN", "alice", "p")
-    )
-    own = ["target.security_protocol=SASL_PLAINTEXT", "target.sasl_mechanism=SCRAM-SHA-256"]
-    own += ["target.sasl_username=bob", "target.sasl_password=q"]
-    assert load(*sasl, *own).target_connection == Connection(
-        "127.0.0.1:9092", Security("SASL_PLAINTEXT", "SCRAM-SHA-256", "bob", "q")
-    )
-    assert load(*sasl, "target.security_protocol=PLAINTEXT").target_connection.security == Security()
+    assert "hunter2" not in str(raised.value)
 
 
 @pytest.mark.parametrize(
@@ -118,6 +204,25 @@ def test_the_target_has_the_settings_of_kafka_or_its_own():
         (["kafka.security_protocol=SSL", "kafka.sasl_password=hunter2"], "SSL does not use sasl_password"),
         (["kafka.ssl_endpoint_identification_algorithm=none"], "PLAINTEXT does not use ssl_endpoint_"),
         (["target.sasl_password=hunter2"], "target: security_protocol PLAINTEXT does not use sasl_"),
+        (["target.security_protocol=SASL_SSL"], "target: security_protocol SASL_SSL needs sasl_mechanism"),
+        ([*TOKENS, "kafka.sasl_oauthbearer_client_id="], "sasl_mechanism OAUTHBEARER needs sasl_oauthbearer_client_id"),
+        ([*TOKENS, "kafka.sasl_oauthbearer_client_secret="], "OAUTHBEARER needs sasl_oauthbearer_client_secret"),
+        ([*TOKENS, "kafka.sasl_oauthbearer_token_endpoint_url="], "needs sasl_oauthbearer_token_endpoint_url"),
+        (
+            [*TOKENS, "kafka.sasl_oauthbearer_token_endpoint_url=idp/token"],
+            "expected http://host/path or https://host/path",
+        ),
+        (
+            [*TOKENS, "kafka.librdkafka.sasl.oauthbearer.extensions=token1=hunter2"],
+            "kafka: sasl.oauthbearer.extensions: expected name=value,name=value with letters as names",
+        ),
+        ([*TOKENS, "kafka.sasl_username=enforce"], "sasl_mechanism OAUTHBEARER does not use sasl_username"),
+        ([*TOKENS, "kafka.sasl_password=hunter2"], "sasl_mechanism OAUTHBEARER does not use sasl_password"),
+        (
+            [*TOKENS, "kafka.sasl_mechanism=PLAIN", "kafka.sasl_username=u", "kafka.sasl_password=p"],
+            "sasl_mechanism PLAIN does not use sasl_oauthbearer_token_endpoint_url",
+        ),
+        ([*TOKENS, "kafka.security_protocol=PLAINTEXT"], "PLAINTEXT does not use sasl_mechanism"),
         (["kafka.security_protocol=TLS"], "kafka.security_protocol: expected 'PLAINTEXT', 'SSL', "),
         ([*SASL, "kafka.sasl_mechanism=GSSAPI"], "kafka.sasl_mechanism: expected '', 'PLAIN'"),
         (
@@ -125,14 +230,11 @@ def test_the_target_has_the_settings_of_kafka_or_its_own():
             "kafka.sasl_password: has a control character, got '***",
         ),
         (
-            [*SASL, "kafka.sasl_password_file=/no/file"],
-            "kafka.sasl_password_file: no such file or directory",
+            [*SASL, "kafka.sasl_password=file:/no/file"],
+            "kafka.sasl_password: /no/file: No such file or directory, got '***",
         ),
-        ([*SASL, "kafka.sasl_password_file=EMPTY"], "EMPTY is empty"),
-        (
-            [*SASL, "kafka.sasl_password_file=PASSWORD", "kafka.sasl_password=hunter2"],
-            "sasl_password_file are both set",
-        ),
+        ([*SASL, "kafka.sasl_password=file:EMPTY"], "EMPTY is empty"),
+        ([*SASL, "kafka.sasl_password=file:"], "kafka.sasl_password: expected file:PATH"),
         (["kafka.security_protocol=SSL", "kafka.ssl_ca_location=KEY"], "ssl_ca_location: not a certificate"),
         (["kafka.security_protocol=SSL", "kafka.ssl_key_location=EMPTY"], "not a PKCS#8 key"),
         (
@@ -164,19 +266,9 @@ def test_the_target_has_the_settings_of_kafka_or_its_own():
         (["storage.options=hunter2"], "storage.options must be set entry by entry"),
     ],
 )
-def test_incompatible_settings_are_one_line_without_the_secret(overrides, error, files):
-    """The names of files represent the files."""
-    for name, text in {
-        "EMPTY": "\n",
-        "PASSWORD": "p",
-        "KEY": KEY,
-        "CERTIFICATE": CERTIFICATE_PEM,
-        "ENCRYPTED": ENCRYPTED,
-    }.items():
-        path = files(name, text)
-        overrides = [each.replace(f"={name}", f"={path}") for each in overrides]
+def test_incompatible_settings_are_one_line_without_the_secret(overrides, error, with_files):
     with pytest.raises(BadInput) as raised:
-        load(*overrides)
+        load(*with_files(overrides))
     assert error in str(raised.value)
     assert "\n" not in str(raised.value)
     assert "hunter2" not in str(raised.value)
@@ -207,9 +299,13 @@ def test_nothing_printed_contains_a_secret(files):
     options = ClientOptions.from_config({"bootstrap.servers": "b:1", "sasl.password": "hunter2"})
     with pytest.raises(ValidationError) as raised:
         KafkaSettings(sasl_password="hunter2")  # noqa: S106
+    tokens = load(*TOKENS)
     printed = (
         settings,
         settings.kafka.connection,
+        tokens,
+        tokens.kafka.connection,
+        tokens.kafka.security.oauth,
         quotas,
         options,
         ClientOptions.from_settings(settings),
@@ -224,16 +320,18 @@ def test_nothing_printed_contains_a_secret(files):
 def test_workers_on_other_machines_need_no_files(files):
     """The credentials themselves are sent to them."""
     password = files("password", "hunter2")
-    sent = pickle.dumps(KafkaQuotas.from_settings(load(*SASL, f"kafka.sasl_password_file={password}"), 1.0))
+    sent = pickle.dumps(KafkaQuotas.from_settings(load(*SASL, f"kafka.sasl_password=file:{password}"), 1.0))
     password.unlink()
     assert pickle.loads(sent).connection.librdkafka()["sasl.password"] == "hunter2"  # noqa: S301
 
 
-def test_a_file_removed_since_the_start_is_reported(files):
-    password = files("password", "hunter2")
-    settings = load(*SASL, f"kafka.sasl_password_file={password}")
+def test_a_secret_is_read_each_time_a_client_is_created(files):
+    password = files("password", "first")
+    settings = load(*SASL, f"kafka.sasl_password=file:{password}")
+    files("password", "second")
+    assert settings.kafka.security.librdkafka()["sasl.password"] == "second"
     password.unlink()
-    with pytest.raises(BadInput, match="SASL_SSL: No such file or directory"):
+    with pytest.raises(BadInput, match=f"SASL_SSL: {password}: No such file or directory"):
         _ = settings.kafka.connection
 
 
@@ -276,77 +374,63 @@ def test_storage_options_are_properties_that_spark_hides():
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "secret"),
     [
-        "sasl_password",
-        "kafka.sasl.jaas.config",
-        "ssl.key.password",
-        "fs.s3a.access.key",
-        "fs.azure.account.key.x",
-        "fs.s3a.encryption.key",
-        "quota.callback_configs.api.key",
+        ("sasl_password", True),
+        ("kafka.sasl.jaas.config", True),
+        ("ssl.key.password", True),
+        ("fs.s3a.access.key", True),
+        ("fs.azure.account.key.x", True),
+        ("fs.s3a.encryption.key", True),
+        ("quota.callback_configs.api.key", True),
+        ("dashboard.token_file", False),
+        ("ssl_key_location", False),
+        ("sasl_username", False),
+        ("spark.driver.memory", False),
     ],
 )
-def test_secrets_are_known_by_their_names(name):
-    assert is_secret(name)
+def test_secrets_are_known_by_their_names(name, secret):
+    assert is_secret(name) == secret
 
 
-@pytest.mark.parametrize("name", ["sasl_password_file", "ssl_key_location", "sasl_username", "spark.driver.memory"])
-def test_values_that_are_not_secret_are_shown(name):
-    assert not is_secret(name)
+START = "start it (make run, or mutation-quota broker), or "
+CHECK = "the network and the listener"
 
 
 @pytest.mark.parametrize(
-    ("overrides", "advice"),
+    ("overrides", "kafka", "target"),
     [
-        ([], "; set kafka.bootstrap_servers; for TLS or SASL also kafka.security_protocol"),
-        (
-            ["kafka.target_servers=localhost:1"],
-            "; set kafka.target_servers; for TLS or SASL also target.security_protocol",
-        ),
+        ([], f"{START}set kafka.bootstrap_servers", f"{START}set kafka.bootstrap_servers"),
+        (["kafka.target_servers=localhost:1"], f"{START}set kafka.bootstrap_servers", "set kafka.target_servers"),
         (
             ["kafka.target_servers=t:1"],
-            (
-                "; check the address (kafka.target_servers), the network and the listener; "
-                "for TLS or SASL also target.security_protocol"
-            ),
+            f"{START}set kafka.bootstrap_servers",
+            f"check the address (kafka.target_servers), {CHECK}",
         ),
-        (
-            ["target.security_protocol=PLAINTEXT"],
-            "; set kafka.bootstrap_servers; for TLS or SASL also target.security_protocol",
+        *(
+            ([f"kafka.bootstrap_servers={servers}"], advice, advice)
+            for advice, all_servers in {
+                f"{START}set kafka.bootstrap_servers": ("localhost:9092", "127.0.0.2", "[::1]:9092,localhost:9093"),
+                f"check the address (kafka.bootstrap_servers), {CHECK}": (
+                    "broker:9092",
+                    "10.0.0.5:9092",
+                    "localhost:9092,broker:9092",
+                ),
+            }.items()
+            for servers in all_servers
         ),
     ],
 )
-def test_advice_on_the_target_names_the_settings_that_it_is_reached_by(overrides, advice):
-    assert (
-        load(*overrides).target_connection.advice.replace("start it (make run, or mutation-quota broker), or ", "")
-        == advice
-    )
+def test_advice_names_the_settings_of_each_cluster_and_starts_only_a_broker_of_this_machine(overrides, kafka, target):
+    settings = load(*overrides)
+    of_target = "target" if "kafka.target_servers" in target else "kafka"
+    assert settings.kafka.connection.advice == f"; {kafka}; for TLS or SASL also kafka.security_protocol"
+    assert settings.target_connection.advice == f"; {target}; for TLS or SASL also {of_target}.security_protocol"
 
 
-def test_advice_on_the_deciding_cluster_names_the_settings_of_kafka():
-    advice = "; start it (make run, or mutation-quota broker), or set kafka.bootstrap_servers; "
-    assert (
-        load("kafka.target_servers=t:1").kafka.connection.advice
-        == f"{advice}for TLS or SASL also kafka.security_protocol"
-    )
-
-
-@pytest.mark.parametrize(
-    ("servers", "local"),
-    [
-        ("localhost:9092", True),
-        ("127.0.0.2", True),
-        ("[::1]:9092,localhost:9093", True),
-        ("broker:9092", False),
-        ("10.0.0.5:9092", False),
-        ("localhost:9092,broker:9092", False),
-    ],
-)
-def test_only_a_broker_of_this_machine_is_to_be_started(servers, local):
-    advice = load(f"kafka.bootstrap_servers={servers}").kafka.connection.advice
-    assert ("start it (make run, or mutation-quota broker)" in advice) == local
-    assert ("check the address (kafka.bootstrap_servers), the network and the listener" in advice) != local
+def test_advice_names_the_security_of_the_target_if_it_is_its_own():
+    advice = load("target.security_protocol=PLAINTEXT").target_connection.advice
+    assert advice.endswith("set kafka.bootstrap_servers; for TLS or SASL also target.security_protocol")
 
 
 def test_text_around_the_certificates_is_ignored(tmp_path):

@@ -76,27 +76,6 @@ def test_the_login_in_a_url_is_masked_in_a_list_and_in_an_error(listed):
         listed("topics.partitions=http://a:b@c")
 
 
-def test_an_extension_of_a_login_is_masked_by_its_name(listed):
-    url = "https://idp/token"
-    login = [
-        "security_protocol=SASL_SSL",
-        "sasl_mechanism=OAUTHBEARER",
-        f"sasl_oauthbearer_token_endpoint_url={url}",
-        "sasl_oauthbearer_client_id=ann",
-        "sasl_oauthbearer_client_secret=s3cret",
-    ]
-    key = "kafka.sasl_oauthbearer_extensions"
-    found = listed(*(f"kafka.{each}" for each in login), f"{key}=logicalCluster=lkc-1,accessToken=s3cret")
-    assert found[key].value == "logicalCluster=lkc-1,accessToken=********"
-    assert found["kafka.sasl_oauthbearer_token_endpoint_url"].value == url
-    with pytest.raises(BadInput) as raised:
-        listed(f"{key}=token1=s3cret")
-    assert str(raised.value) == (
-        f"{key}: expected name=value,name=value with letters as names, got 'token1=********' "
-        f"(--set {key}=token1=********)"
-    )
-
-
 def test_each_setting_shows_its_origin(listed, tmp_path):
     found = listed(
         "topics.partitions=4",
@@ -144,8 +123,9 @@ def test_secrets_are_masked_and_their_files_are_not(listed, tmp_path):
         "target.security_protocol=SASL_PLAINTEXT",
         "target.sasl_mechanism=PLAIN",
         "target.sasl_username=bob",
-        f"target.sasl_password_file={key}",
+        f"target.sasl_password=file:{key}",
         "spark.conf.a.secret.of.it=hidden",
+        "kafka.java.ssl.key.password=file:hidden",
     )
 
     masked = {name for name, each in found.items() if each.value == "********"}
@@ -154,18 +134,25 @@ def test_secrets_are_masked_and_their_files_are_not(listed, tmp_path):
         "quota.callback_configs.group.password",
         "storage.options.fs.s3a.endpoint",
         "spark.conf.a.secret.of.it",
+        "kafka.java.ssl.key.password",
     }
     assert found["kafka.ssl_key_password"].value == ""
-    assert found["target.sasl_password_file"].value == str(key)
+    assert found["target.sasl_password"].value == f"file:{key}"
     assert "hidden" not in repr(found)
 
 
-def test_the_target_inherits_the_security_of_kafka_while_its_own_section_is_empty(listed):
-    own = listed("kafka.security_protocol=SSL")["target.security_protocol"]
-    other = listed("kafka.security_protocol=SSL", "target.security_protocol=PLAINTEXT")["target.security_protocol"]
+def test_the_target_shows_the_security_of_kafka_while_its_own_section_is_empty(listed):
+    kafka = ("kafka.security_protocol=SSL", "kafka.librdkafka.client.rack=a")
+    inherited, own = listed(*kafka), listed(*kafka, "target.security_protocol=PLAINTEXT")
 
-    assert (own.value, own.origin) == ("SSL", "kafka")
-    assert (other.value, other.origin) == ("PLAINTEXT", "option")
+    assert (inherited["target.security_protocol"].value, inherited["target.security_protocol"].origin) == (
+        "SSL",
+        "kafka",
+    )
+    assert inherited["target.librdkafka.client.rack"].value == "********"
+    assert (own["target.security_protocol"].value, own["target.security_protocol"].origin) == ("PLAINTEXT", "option")
+    assert (own["target.sasl_username"].value, own["target.sasl_username"].origin) == ("", "default")
+    assert "target.librdkafka.client.rack" not in own
 
 
 def test_tables_are_named():

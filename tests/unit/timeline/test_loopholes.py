@@ -52,17 +52,15 @@ def test_advice_against_bypassing_is_given():
     (found,) = loopholes([QuotaEntity(None), QuotaEntity("alice", None)])
     assert str(found) == (
         "user 'alice' gets a full bucket with each new client-id, by the quota of user-principal 'alice', "
-        'the default client-id; replace that entry by one with "user: \'alice\'" and no "client"'
+        "the default client-id; replace that entry by one with \"entity: {user: 'alice'}\""
     )
     alice, _ = loopholes([QuotaEntity("alice", "app")])
     assert str(alice) == (
         "user 'alice' is unlimited with any client-id that no quota names; "
-        'add an entry with "user: \'alice\'" and no "client"'
+        "add an entry with \"entity: {user: 'alice'}\""
     )
     (found,) = loopholes([])
-    assert str(found) == (
-        'a user whom no quota names is unlimited; add an entry with "user-defaults: true" and no "client"'
-    )
+    assert str(found) == ('a user whom no quota names is unlimited; add an entry with "entity: {user: null}"')
 
 
 LAYOUTS = {
@@ -92,7 +90,7 @@ def admitted(entities):
 
 def test_validate_warns_about_loopholes(tmp_path):
     file = tmp_path / "quotas.yaml"
-    file.write_text("quotas:\n  - user-defaults: true\n    client-defaults: true\n    controller_mutation_rate: 1\n")
+    file.write_text("quotas:\n  - entity: {user: null, client-id: null}\n    controller_mutation_rate: 1\n")
     done = run("quotas", "validate", str(file), cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, f"{file}: 1 quota, valid\n")
     assert done.stderr.startswith("warning: a user whom no quota names gets a full bucket with each new client-id")

@@ -6,9 +6,8 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
 from quota.timeline.quota_file import read_quota_file, write_quota_file
 from quota.whatif.advice import make_advice
-from quota.whatif.recommendation import Demand, SizingInput, divide_capacity
+from quota.whatif.recommendation import Demand, SizingInput, Tenancy, divide_capacity
 from quota.whatif.result import CandidateOutcome, Result, Sender, Totals
-from quota.whatif.tenancy import Tenancy
 
 
 def load(admitted, refused=0, seconds=0.0, peak=0):

@@ -6,7 +6,8 @@ from quota.admission.decide import decide
 from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records.quota import Window
-from quota.whatif.backtest import Effect, decide_again, differing_fields
+from quota.whatif.backtest import Effect, differing_fields
+from quota.whatif.rates import decide_next
 from tests.support.factories import PERMISSIVE, resolved
 
 REMEMBERED = Deduplication(window_ms=60_000)
@@ -26,7 +27,7 @@ def effects(requests, by, recorded_by=NARROW):
 def decided_again(requests, by):
     state = None
     for request in requests:
-        state, decision = decide_again(state, request, by)
+        state, decision = decide_next(state, request, by)
         yield decision
 
 

@@ -4,8 +4,7 @@ import pytest
 
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
-from quota.whatif.recommendation import Demand, SizingInput, divide_capacity
-from quota.whatif.tenancy import Tenancy
+from quota.whatif.recommendation import Demand, SizingInput, Tenancy, divide_capacity
 
 
 def demand(user, need, load=None, *, requested=100, largest=11):

@@ -27,7 +27,6 @@ def test_each_message_equals_kafkas(protocol, kind, key, version, message):
 
 
 def test_each_api_is_among_these_messages(protocol):
-    """This includes only the one existing version."""
     assert {(key, version) for _, key, version, _ in MESSAGES} == {
         (key, api.max_version) for key, api in BUILTIN.apis.items()
     }

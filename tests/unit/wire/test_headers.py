@@ -72,7 +72,6 @@ MALFORMED = {
 
 @pytest.mark.parametrize("name", MALFORMED)
 def test_a_malformed_header(protocol, name):
-    """The rest of it is not awaited."""
     frame, error = MALFORMED[name]
     with pytest.raises(Malformed, match=error):
         read_request_header(bytes.fromhex(frame), protocol)
@@ -190,6 +189,5 @@ def test_the_acks_of_a_produce_request(schemas, version, acks, transactional_id)
 
 @pytest.mark.parametrize("body", ["818002", "ffffffff07", "808080808080"])
 def test_a_transactional_id_that_is_too_long_is_malformed(body):
-    """It is not awaited."""
     with pytest.raises(Malformed):
         acks_of_produce(bytes.fromhex(body), RequestHeader(0, 9, 7, None, 0))

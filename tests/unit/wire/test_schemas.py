@@ -96,7 +96,6 @@ def test_an_invalid_schema_is_rejected(tmp_path, text):
 
 
 def test_kafkas_own_jar(schemas, jars):
-    """All messages of requests and responses, by their names."""
     assert len(schemas) > 190
     assert json.dumps(schemas["CreateTopicsRequest"]["validVersions"]) == '"2-7"'
     assert read_release(jars).startswith("4.")

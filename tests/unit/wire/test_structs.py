@@ -92,7 +92,6 @@ def test_a_field_may_have_a_tag_in_some_versions():
 
 
 def test_a_field_may_stay_as_it_was_before_flexible_versions():
-    """The client id in the header of requests."""
     (old, new) = struct(field(kind="string", flexibleVersions="none"), field(kind="string"), flexible="0+").fields
     assert (old.compact, new.compact) == (False, True)
 

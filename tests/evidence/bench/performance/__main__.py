@@ -52,6 +52,10 @@ class Size:
     """Number of active keys up to which the first batch of a drain makes the buckets."""
     buckets: tuple[int, ...]
     """Numbers of stored buckets."""
+    active: int
+    """Active keys in a batch on these buckets."""
+    batches: int
+    """Batches on these buckets in a round, and batches of the audit's backlog."""
     decided: int
     """Number of decisions that wait for the audit."""
     rows: int
@@ -72,22 +76,26 @@ FULL = Size(
     batch=100_000,
     few=10_000,
     buckets=(10_000, 100_000, 1_000_000),
+    active=1000,
+    batches=6,
     decided=300_000,
     rows=10_000_000,
     what_if=1_000_000,
 )
 SMOKE = Size(
     rounds=1,
-    warm=0.5,
+    warm=0,
     rates=(200.0,),
     seconds=0.5,
     uncounted=0.2,
-    keys={10: 1, 40: 1},
-    backlog=2000,
-    batch=500,
-    few=20,
-    buckets=(1000, 1500),
-    decided=600,
+    keys={5: 1, 20: 1},
+    backlog=600,
+    batch=200,
+    few=10,
+    buckets=(100, 150),
+    active=50,
+    batches=2,
+    decided=200,
     rows=100,
     what_if=200,
 )
@@ -172,11 +180,11 @@ def _throughput(place: Ground, size: Size) -> list[Figure]:
 
 
 def _state(place: Ground, size: Size) -> list[Figure]:
-    return state_size(place, size.buckets, min(size.rounds, 2))
+    return state_size(place, size.buckets, size.active, size.batches, min(size.rounds, 2))
 
 
 def _audit(place: Ground, size: Size) -> list[Figure]:
-    return audit(place, size.decided, size.rows, size.rounds)
+    return audit(place, size.decided, size.batches, size.rows, size.rounds)
 
 
 DECISION, SCALE_OUT, START = "decision", "scale out", "start"

@@ -20,9 +20,6 @@ def fill(settings: Settings, count: int, users: int, every: int = 1) -> None:
         count: Number of requests.
         users: Number of users, whose requests come in turn.
         every: Distance of the users' numbers: 10 for user-0, user-10, user-20 and so on.
-
-    Raises:
-        TimeoutError: The broker does not acknowledge all of them in time.
     """
     own = {"linger.ms": 20, "batch.size": 1_000_000, "queue.buffering.max.messages": 200_000}
     producer = Producer({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers, **own})

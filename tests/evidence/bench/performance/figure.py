@@ -40,11 +40,7 @@ class Figure:
     """Position on the axis of its plot: requests/s, keys, or buckets."""
 
     def __post_init__(self) -> None:
-        """Reject a figure of which a side has not been measured.
-
-        Raises:
-            ValueError: A side has no run, or one that is infinite or not a number.
-        """
+        """Reject a figure of which a side has not been measured."""
         sides = {self.what: self.runs, **({self.limit: self.limit_runs} if self.limit else {})}
         for name, runs in sides.items():
             if not runs or not all(math.isfinite(run) for run in runs):

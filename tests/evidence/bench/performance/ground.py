@@ -57,8 +57,8 @@ def new_deployment(settings: Settings, name: str, folder: Path) -> Settings:
 def broker(*given: str) -> Iterator[str]:
     """Run a broker inside the block, and provide its address."""
     with working_folder() as folder:
-        settings = load_settings([f"storage.root={folder}", "broker.memory=512m", *given], environment={})
-        with embedded_broker(settings, port=0) as started:
+        settings = load_settings([f"storage.root={folder}", *given], environment={})
+        with embedded_broker(settings, port=0, memory="512m") as started:
             yield started.address
 
 
@@ -87,7 +87,7 @@ def start_pass_through(spark: SparkSession, settings: Settings, *, once: bool = 
         "maxOffsetsPerTrigger": str(settings.enforce.max_requests_per_batch),
         "kafka.max.poll.records": "65536",  # the memory of this query needs no bound
     }
-    records = read_records(spark, settings, plain, fail_on_data_loss=True)
+    records = read_records(spark, settings, plain)
     return write(records.select(topic, "key", "value"), settings, "pass-through", once=once)
 
 

@@ -31,16 +31,6 @@ def store_buckets(
 
     An aggregation of one row per key writes its state in the same layout as the job: the key and a struct. The query
     processes a batch of one request, whose state files are then replaced by those of such an aggregation.
-
-    Args:
-        ground: The session.
-        settings: The query's deployment.
-        count: Number of users.
-        start: Starts the query.
-        bucket: Format of a bucket's key, with the user's number.
-
-    Raises:
-        RuntimeError: The checkpoint does not have `count` buckets afterwards.
     """
     fill(settings, 1, 1)
     start(ground.spark, settings, once=True).awaitTermination()

@@ -41,11 +41,7 @@ class Row:
 
 
 def play_all(scenarios: Iterable[Scenario], java: JavaAdmin, address: str, job: DecidingJob) -> Iterator[Row]:
-    """Play scenarios one after another, and remove their quotas from the broker.
-
-    Raises:
-        MismatchError: An answer is not the expected one.
-    """
+    """Play scenarios one after another, and remove their quotas from the broker."""
     scenarios = list(scenarios)
     java.ask("conformance-setup", CREATE, [Topic("conformance-warm-up", 1)])
     for scenario in scenarios:
@@ -100,18 +96,7 @@ class _Play:
 
 
 def compare(scenario: Scenario, ask: Ask, first: Pair, now: Pair, changed_at: int = 0) -> Row:
-    """Check both answers to a request, and return them.
-
-    Args:
-        scenario: The scenario.
-        ask: The request of the scenario.
-        first: The answers to the first request.
-        now: The answers to this request.
-        changed_at: Time of the quota change, epoch ms.
-
-    Raises:
-        MismatchError: An answer is not the expected one.
-    """
+    """Check both answers to a request, and return them."""
     (first_kafka, first_decision), (kafka, project) = first, now
     least, most = max(0.0, kafka.sent - first_kafka.received), kafka.received - first_kafka.sent
     row = Row(

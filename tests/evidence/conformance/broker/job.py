@@ -9,6 +9,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.enforce.query import start_enforce
 from jobs.spark.queries import check_queries, stop_after_batch
+from jobs.storage.run import Run
 from quota.errors import ClusterError
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.requests import AnswerReader, RequestWriter
@@ -58,11 +59,7 @@ class DecidingJob:
         return request.request_id
 
     def decision(self, request_id: str) -> Decision:
-        """Wait for the decision on a request.
-
-        Raises:
-            ClusterError: There is no decision in time.
-        """
+        """Wait for the decision on a request."""
         deadline = time.monotonic() + _SECONDS
         while request_id not in self._decisions:
             check_queries([self._query])
@@ -80,7 +77,7 @@ class DecidingJob:
 def deciding_job(spark: SparkSession, settings: Settings) -> Iterator[DecidingJob]:
     """Run the job inside the block, warmed up."""
     prepare_topics(settings)
-    query = start_enforce(spark, settings)
+    query = start_enforce(Run.on(spark, settings))
     job = DecidingJob(settings, query)
     try:
         job.decision(job.send("warm-up", Mode.STRICT, Operation.CREATE_TOPICS, [Topic("warm-up", 1)]))

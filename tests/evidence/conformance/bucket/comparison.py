@@ -58,11 +58,7 @@ class Tally:
 
 
 def compare(oracle: Oracle, sequences: Iterable[Sequence]) -> Tally:
-    """Play sequences through both.
-
-    Raises:
-        MismatchError: An answer differs; the error names the sequence, the step and both answers.
-    """
+    """Play sequences through both."""
     tally = Tally()
     for number, sequence in enumerate(sequences):
         answers = oracle.modelled(sequence)

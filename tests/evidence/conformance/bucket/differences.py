@@ -143,11 +143,7 @@ CASES = (
 
 
 def differences(oracle: Oracle) -> list[Case]:
-    """Check the answers of all cases, and return the cases.
-
-    Raises:
-        MismatchError: An answer is not that of its case.
-    """
+    """Check the answers of all cases, and return the cases."""
     for case in CASES:
         sequence = Sequence(case.window, case.steps)
         answers = oracle.plain(sequence)
@@ -165,11 +161,7 @@ def differences(oracle: Oracle) -> list[Case]:
 
 
 def refused_tries(oracle: Oracle) -> Case:
-    """Return the case of many refused tries: Kafka's tokens are rounded at each of them.
-
-    Raises:
-        MismatchError: The rounding errors are not as expected.
-    """
+    """Return the case of many refused tries: Kafka's tokens are rounded at each of them."""
     rate, wait = 0.7, 7
     tries: Steps[Step] = [strict(wait, 1)] * _REFUSED_TRIES
     sequence = Sequence(DEFAULT, (Change(0, rate), strict(0, 1_000_000), *tries))
@@ -188,11 +180,7 @@ def refused_tries(oracle: Oracle) -> Case:
 
 
 def no_number(oracle: Oracle, rate: str, written: str) -> Case:
-    """Return the case of a rate of NaN or infinity: Kafka accepts it, the project does not.
-
-    Raises:
-        MismatchError: One of the two decides otherwise.
-    """
+    """Return the case of a rate of NaN or infinity: Kafka accepts it, the project does not."""
     steps = (Change(0, float(rate)), *[strict(0, 1_000_000_000)] * 3)
     kafka = oracle.plain(Sequence(DEFAULT, steps))
     admitted = [answer.verdicts for answer in kafka[1:]] == ["A"] * 3

@@ -20,14 +20,7 @@ _NAMES = [f"topic-{number}" for number in range(10)]
 def play(
     sequence: Sequence, times: Steps[int], *, validate_only: bool = False, **options: float | None
 ) -> list[Decision | None]:
-    """Return the decisions of `quota.admission.decide.decide` on the attempts; None for other steps.
-
-    Args:
-        sequence: The steps.
-        times: The time of each step, epoch ms.
-        validate_only: Whether the tries only validate.
-        options: Options of each quota besides its rate.
-    """
+    """Return the decisions of `quota.admission.decide.decide` on the attempts; None for other steps."""
     bucket: Bucket | None = None
     resolution = Resolution(Tags("alice", ""), None, None)
     decisions: list[Decision | None] = []

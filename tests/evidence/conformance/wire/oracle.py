@@ -72,11 +72,7 @@ def _written(answer: str) -> bytes | Refused:
 
 @contextmanager
 def kafka_oracle(jars: Path) -> Iterator[Oracle]:
-    """Run Kafka's classes from a folder of the broker's jars, inside the block.
-
-    Raises:
-        BadInput: There is no java.
-    """
+    """Run Kafka's classes from a folder of the broker's jars, inside the block."""
     command = java_command(Path(__file__).with_name("Oracle.java"), jars)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         try:

@@ -1,50 +1,31 @@
-"""Forwarded calls: one at a time, and many at once."""
+"""Forwarded calls: one at a time, many at once, and a large Metadata response."""
 
 import selectors
-import struct
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from statistics import median
 
+from quota.errors import MutationQuotaError
 from quota.wire.api_keys import ApiKey
-from tests.evidence.gateway.cost.ground import Ground
+from tests.evidence.gateway.cost.routes import DIRECT, Route, Row, take_turns
+from tests.evidence.gateway.cost.size import Size
+from tests.evidence.gateway.requests import METADATA, METADATA_VERSION, Request, create, metadata, new_topic
 from tests.evidence.percentiles import percentile
+from tests.support.waiting import until
 from tests.support.wire_client import WireClient
 
 CONNECTIONS = 4
 """Number of connections of `throughput`."""
+IN_FLIGHT = (1, 64)
+"""Numbers of calls at once on each of them."""
+PARTITIONS = 12
+"""Partitions of each topic of the large response."""
 
-_LENGTH = struct.Struct(">i")
+_LENGTH = 4
+"""Bytes before a response with its length."""
 _CHUNK = 1 << 18
-_WARM_UP = 200
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A request whose call is measured."""
-
-    name: str
-    key: int
-    version: int
-    message: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Latency:
-    """Percentiles of the times of a call over one route, in seconds."""
-
-    p50: float
-    p99: float
-
-
-@dataclass(frozen=True, slots=True)
-class Throughput:
-    """Calls per second over one route."""
-
-    per_second: float
-    cpu_seconds: float | None
-    """Processor time of the gateway for one call; None for a direct connection."""
+_TIMEOUT_MS = 120_000
+_AT_ONCE = 50
 
 
 def requests(topic: str) -> tuple[Request, ...]:
@@ -52,90 +33,109 @@ def requests(topic: str) -> tuple[Request, ...]:
     asked = {"name": topic, "partitions": [{"partitionIndex": 0, "currentLeaderEpoch": -1, "timestamp": -1}]}
     return (
         Request("ApiVersions", ApiKey.API_VERSIONS, 4, {"clientSoftwareName": "c", "clientSoftwareVersion": "1"}),
-        Request("Metadata of a topic", ApiKey.METADATA, 12, {"topics": [{"name": topic, "topicId": bytes(16)}]}),
+        metadata("Metadata of a topic", topic),
         Request("ListOffsets", ApiKey.LIST_OFFSETS, 7, {"replicaId": -1, "topics": [asked]}),
     )
 
 
-def latencies(ground: Ground, request: Request, calls: int) -> dict[str, Latency]:
+def latencies(routes: Sequence[Route], request: Request, size: Size) -> list[Row]:
     """Measure a call over each route, one call at a time and the routes in turns."""
-    clients = {route: ground.connect(port) for route, port in ground.routes.items()}
-    frames = {route: client.request(request.key, request.version, request.message) for route, client in clients.items()}
-    times: dict[str, list[float]] = {route: [] for route in clients}
-    for route, client in clients.items():
-        for _ in range(_WARM_UP):
-            client.seconds(frames[route])
-    for _ in range(calls):
-        for route, client in clients.items():
-            times[route].append(client.seconds(frames[route]))
-    for client in clients.values():
+    for route in routes:
+        route.check(request)
+    clients = [route.connect() for route in routes]
+    frames = [request.frame(client) for client in clients]
+    times: list[list[float]] = [[] for _ in routes]
+    for number in range(size.warm_up + size.calls):
+        for client, frame, own in zip(clients, frames, times, strict=True):
+            took = client.seconds(frame)
+            if number >= size.warm_up:
+                own.append(took * 1e3)
+    for client in clients:
         client.close()
-    return {route: Latency(percentile(each, 0.5), percentile(each, 0.99)) for route, each in times.items()}
+    p50 = [percentile(own, 0.5) for own in times]
+    return [
+        {
+            "call": request.name,
+            "route": route.name,
+            "p50_ms": middle,
+            "p99_ms": percentile(own, 0.99),
+            "above_ms": None if route.name == DIRECT else middle - p50[0],
+        }
+        for route, own, middle in zip(routes, times, p50, strict=True)
+    ]
 
 
-def throughput(ground: Ground, request: Request, in_flight: int, rounds: int, seconds: float) -> dict[str, Throughput]:
-    """Measure the calls per second over each route, on `CONNECTIONS` connections with `in_flight` calls each."""
-    done = dict.fromkeys(ground.routes, 0)
-    cpu = dict.fromkeys(ground.routes, 0.0)
-    elapsed = dict.fromkeys(ground.routes, 0.0)
-    for _ in range(rounds):
-        for route, port in ground.routes.items():
-            gateway = ground.gateways.get(route)
-            before = gateway.cpu_seconds() if gateway else 0.0
-            count, took = _rush([ground.connect(port) for _ in range(CONNECTIONS)], request, in_flight, seconds)
-            done[route] += count
-            elapsed[route] += took
-            cpu[route] += (gateway.cpu_seconds() if gateway else 0.0) - before
-    return {
-        route: Throughput(done[route] / elapsed[route], cpu[route] / done[route] if route in ground.gateways else None)
-        for route in ground.routes
-    }
+def throughput(routes: Sequence[Route], request: Request, size: Size) -> list[Row]:
+    """Measure the calls per second over each route, on `CONNECTIONS` connections with calls in flight on each."""
+    rows = []
+    for in_flight in IN_FLIGHT:
+        totals = [[0.0, 0.0, 0.0] for _ in routes]
+        for _ in range(size.rounds):
+            for route, total in zip(routes, totals, strict=True):
+                before = route.cpu_seconds()
+                count, took = _rush([route.connect() for _ in range(CONNECTIONS)], request, in_flight, size.seconds)
+                measured = (count, took, route.cpu_seconds() - before)
+                total[:] = (sum(pair) for pair in zip(total, measured, strict=True))
+        rows += [
+            {
+                "call": request.name,
+                "route": route.name,
+                "in_flight": in_flight,
+                "per_second": count / took,
+                "cpu_us": cpu / count * 1e6 if route.meter else None,
+            }
+            for route, (count, took, cpu) in zip(routes, totals, strict=True)
+        ]
+    return rows
 
 
-def _rush(clients: list[WireClient], request: Request, in_flight: int, seconds: float) -> tuple[int, float]:
+def _rush(clients: list[WireClient], request: Request, in_flight: int, seconds: float) -> tuple[float, float]:
     """Keep `in_flight` calls on each connection for `seconds`; return the number of answers, and the time taken."""
     selector = selectors.DefaultSelector()
+    frame = request.frame(clients[0])
     for client in clients:
+        client.socket.sendall(frame)
+        size = _LENGTH + len(client.receive())  # all answers have this size
         client.socket.settimeout(None)
-        selector.register(client.socket, selectors.EVENT_READ, _Answers())
-    frame = clients[0].request(request.key, request.version, request.message)
+        selector.register(client.socket, selectors.EVENT_READ)
+    received = dict.fromkeys((client.socket for client in clients), 0)
     begun = now = time.perf_counter()
     for client in clients:
         client.socket.sendall(frame * in_flight)
-    done = 0
     while now < begun + seconds:
         for key, _ in selector.select():
-            count = key.data.add(key.fileobj.recv(_CHUNK))
-            if count:
-                done += count
-                key.fileobj.sendall(frame * count)
+            data = key.fileobj.recv(_CHUNK)
+            if not data:
+                raise MutationQuotaError(f"{request.name}: the connection was closed")
+            before = received[key.fileobj] // size
+            received[key.fileobj] += len(data)
+            key.fileobj.sendall(frame * (received[key.fileobj] // size - before))
         now = time.perf_counter()
     for client in clients:
         client.close()
     selector.close()
-    return done, now - begun
+    return sum(count // size for count in received.values()), now - begun
 
 
-class _Answers:
-    """Counts the answers in a stream of bytes."""
+def listings(routes: Sequence[Route], size: Size) -> list[Row]:
+    """Measure a call for all topics over each route in turns; they are made before."""
+    request = Request("Metadata", METADATA, METADATA_VERSION, {"topics": None})
+    names = [f"listed-{number}" for number in range(size.topics)]
+    with routes[0].connect() as client:
+        for first in range(0, size.topics, _AT_ONCE):
+            topics = [new_topic(name, PARTITIONS) for name in names[first : first + _AT_ONCE]]
+            create("listed", 7, *topics).with_fields(timeoutMs=_TIMEOUT_MS).call(client)
 
-    def __init__(self) -> None:
-        self._rest = b""
+        def are_listed() -> bool:
+            return {*names} <= {topic["name"] for topic in request.call(client)["topics"]}
 
-    def add(self, data: bytes) -> int:
-        """Add received bytes; return the number of answers that end in them.
-
-        Raises:
-            ConnectionError: There are none: the connection was closed.
-        """
-        if not data:
-            raise ConnectionError("the connection was closed")
-        data = self._rest + data
-        at = count = 0
-        while len(data) >= at + _LENGTH.size:
-            end = at + _LENGTH.size + _LENGTH.unpack_from(data, at)[0]
-            if end > len(data):
-                break
-            at, count = end, count + 1
-        self._rest = data[at:]
-        return count
+        until(are_listed, _TIMEOUT_MS / 1000)
+    return [
+        {
+            "route": route.name,
+            "answer_kb": turns[-1].moved / 1e3,
+            "p50_ms": median(turn.took for turn in turns) * 1e3,
+            "cpu_ms": median(turn.cpu for turn in turns) * 1e3 if route.meter else None,
+        }
+        for route, turns in take_turns(routes, request, size.listings)
+    ]

@@ -3,102 +3,78 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from statistics import median
 
-from tests.evidence.gateway.cost.calls import Request
-from tests.evidence.gateway.cost.ground import PASSWORD, USER, Gateway, Ground
+from tests.evidence.gateway.cost.routes import Meter, Route, Row
+from tests.evidence.gateway.cost.size import Size
+from tests.evidence.gateway.ground import ADMIN, password_of
+from tests.evidence.gateway.requests import Request
 from tests.support.wire_client import WireClient
 
 _AT_ONCE = 50
 """Number of clients that connect before the first of them sends anything."""
-_SETTLE_SECONDS = 3.0
+_SETTLED_SECONDS = 0.2
+"""The gateway is settled when it takes no processor time for so long."""
+_SETTLE_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Idle:
-    """The cost of idle connections through a gateway; times in seconds, memory in bytes."""
-
-    name: str
-    connections: int
-    opening_cpu: float
-    """Processor time for all of them to connect, to authenticate and for a first call."""
-    opened_in: float
-    memory_before: int
-    memory: int
-    """Resident memory while they are idle."""
-    idle_cpu: float
-    """Processor time while they are idle."""
-    idle_seconds: float
-    call_alone: float
-    """The median time of a call before they were opened."""
-    call_among: float
-    """The median time of a call while they are idle."""
-    memory_after: int
-    """Resident memory when they are closed again."""
-
-    @property
-    def bytes_each(self) -> float:
-        """Memory per connection."""
-        return (self.memory - self.memory_before) / self.connections
-
-
-def idle_connections(ground: Ground, request: Request, count: int, seconds: float) -> Iterator[Idle]:
-    """Yield the cost of `count` connections that are idle for `seconds`, without authentication and with it."""
-    yield _idle(ground, ground.rewriting, "without authentication", request, (count, seconds))
-    yield _idle(ground, ground.authenticating, "SASL PLAIN", request, (count, seconds))
-
-
-def _idle(ground: Ground, gateway: Gateway, name: str, request: Request, plan: tuple[int, float]) -> Idle:
-    count, seconds = plan
-    authenticates = gateway is ground.authenticating
-    with ground.connect(gateway.port) as caller:
-        if authenticates:
-            caller.authenticate(USER, PASSWORD)
-        alone = _call(caller, request)
-        time.sleep(_SETTLE_SECONDS)
-        memory_before, cpu, begun = gateway.memory(), gateway.cpu_seconds(), time.monotonic()
-        with _opened(ground, gateway.port, count, authenticates=authenticates) as clients:
+def idle_connections(route: Route, request: Request, size: Size, *, authenticates: bool = False) -> Row:
+    """Return the cost of connections through a gateway that are idle, and the median time of a call."""
+    meter, count = route.meter, size.connections
+    with _opened(route, 1, authenticates=authenticates) as (caller,):
+        alone = _call(caller, request, size.calls_among)
+        _settle(meter)
+        memory_before, cpu, begun = meter.memory(), meter.cpu_seconds(), time.monotonic()
+        with _opened(route, count, authenticates=authenticates) as clients:
             for client in clients:
-                client.call(request.key, request.version, request.message)
+                request.call(client)
             opened_in = time.monotonic() - begun
-            opening_cpu = gateway.cpu_seconds() - cpu
-            time.sleep(_SETTLE_SECONDS)
-            memory, cpu, begun = gateway.memory(), gateway.cpu_seconds(), time.monotonic()
-            time.sleep(seconds)
-            idle_cpu, idle_seconds = gateway.cpu_seconds() - cpu, time.monotonic() - begun
-            among = _call(caller, request)
-        time.sleep(_SETTLE_SECONDS)
-        return Idle(
-            name,
-            count,
-            opening_cpu,
-            opened_in,
-            memory_before,
-            memory,
-            idle_cpu,
-            idle_seconds,
-            alone,
-            among,
-            gateway.memory(),
-        )
+            opening_cpu = meter.cpu_seconds() - cpu
+            _settle(meter)
+            memory, cpu, begun = meter.memory(), meter.cpu_seconds(), time.monotonic()
+            time.sleep(size.idle)
+            idle_cpu = (meter.cpu_seconds() - cpu) / (time.monotonic() - begun)
+            among = _call(caller, request, size.calls_among)
+        _settle(meter)
+    return {
+        "connections": count,
+        "opening_cpu_ms": opening_cpu / count * 1e3,
+        "opened_in_s": opened_in,
+        "memory_before_mb": memory_before / 1e6,
+        "memory_mb": memory / 1e6,
+        "memory_each_kb": (memory - memory_before) / count / 1e3,
+        "idle_cpu_percent": idle_cpu * 100,
+        "call_alone_ms": alone * 1e3,
+        "call_among_ms": among * 1e3,
+        "memory_after_mb": meter.memory() / 1e6,
+    }
+
+
+def _settle(meter: Meter) -> None:
+    """Wait until the gateway has nothing to do, or the time is over."""
+    deadline = time.monotonic() + _SETTLE_SECONDS
+    busy = True
+    while busy and time.monotonic() < deadline:
+        before = meter.cpu_seconds()
+        time.sleep(_SETTLED_SECONDS)
+        busy = meter.cpu_seconds() - before > _SETTLED_SECONDS / 10
 
 
 @contextmanager
-def _opened(ground: Ground, port: int, count: int, *, authenticates: bool) -> Iterator[list[WireClient]]:
+def _opened(route: Route, count: int, *, authenticates: bool) -> Iterator[list[WireClient]]:
     clients: list[WireClient] = []
     try:
         while len(clients) < count:
-            new = [ground.connect(port) for _ in range(min(_AT_ONCE, count - len(clients)))]
+            new = [route.connect() for _ in range(min(_AT_ONCE, count - len(clients)))]
             clients += new
             for client in new if authenticates else ():
-                client.authenticate(USER, PASSWORD)
+                client.authenticate(ADMIN, password_of(ADMIN))
         yield clients
     finally:
         for client in clients:
             client.close()
 
 
-def _call(client: WireClient, request: Request, times: int = 1000) -> float:
-    frame = client.request(request.key, request.version, request.message)
+def _call(client: WireClient, request: Request, times: int) -> float:
+    frame = request.frame(client)
     return median(client.seconds(frame) for _ in range(times))

@@ -1,115 +1,131 @@
-"""Topics created and deleted, direct and through the gateway."""
+"""Topics created and deleted, direct and through the gateway, with a stand-in for the job that decides at once."""
 
 import itertools
+import threading
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from statistics import median
-from time import monotonic, perf_counter
+from contextlib import contextmanager
+from functools import partial
+from statistics import mean, median
 
+import msgspec
+from confluent_kafka import TopicPartition
+
+from jobs.background import background
 from quota.errors import MutationQuotaError
-from quota.wire.api_keys import ApiKey
-from tests.evidence.gateway.cost.decisions import Observer
-from tests.evidence.gateway.cost.ground import Ground
+from quota.kafka.reading import make_consumer, offset_range, topic_partitions
+from quota.settings import Settings
+from tests.evidence.gateway.cost.routes import Routes, Row
+from tests.evidence.gateway.cost.size import Size
+from tests.evidence.gateway.requests import Request, create, delete, metadata, new_topic
+from tests.support.gateway import StandIn
+from tests.support.waiting import until
 from tests.support.wire_client import WireClient
 
-SIZES = (1, 50)
-"""Topics of a request, each of one partition."""
+COUNTS = (1, 50)
+"""Numbers of topics of a request, each of one partition."""
 
-_CREATE_VERSION, _DELETE_VERSION, _METADATA_VERSION = 7, 6, 12
-_LISTED_SECONDS = 60.0
-_TIMEOUT_MS = 30_000
-_WARM_UP = 3
-_NO_ID = bytes(16)
+_SECONDS = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Mutation:
-    """The times of a request for mutations, medians in seconds."""
-
-    name: str
-    direct: float
-    through: float
-    """Through the gateway, decision included."""
-    decision: float
-    """From the request in its topic to the decision in its topic."""
-    rest: float
-    """`through` without the decision: the work of the cluster and of the gateway."""
-    cpu: float
-    """Processor time of the gateway, on average."""
-
-    @property
-    def added(self) -> float:
-        """The time that the gateway adds to the decision and to a direct request."""
-        return self.rest - self.direct
+def mutations(routes: Routes, settings: Settings, size: Size) -> list[Row]:
+    """Measure the creates and the deletes of each size, direct and through the gateway in turns."""
+    with StandIn(settings), _observed(settings) as decisions:
+        return [row for count in COUNTS for row in _of_topics(routes, decisions, count, size)]
 
 
-def mutations(ground: Ground, observer: Observer, rounds: int) -> Iterator[Mutation]:
-    """Yield the creates and the deletes of each size, direct and through the gateway in turns."""
-    asked = itertools.count()
-    for size in SIZES:
-        runs: dict[str, list[_Run]] = {"create": [], "delete": []}
-        with (
-            ground.connect(ground.direct) as direct,
-            ground.connect(ground.rewriting.port) as through,
-        ):
-            for number in range(rounds + _WARM_UP):
-                for kind, call in (("create", _create), ("delete", _delete)):
-                    plain = call(direct, f"direct-{size}-{number}", size)
-                    cpu = ground.rewriting.cpu_seconds()
-                    whole = call(through, f"through-{size}-{number}", size)
-                    cpu = ground.rewriting.cpu_seconds() - cpu
-                    runs[kind].append(_Run(plain, whole, observer.decision_seconds(next(asked)), cpu))
-                    if kind == "create":
-                        _wait_until_listed(direct, [f"{side}-{size}-{number}" for side in ("direct", "through")], size)
-        for kind, found in runs.items():
-            yield _mutation(f"{kind} {size}", found[_WARM_UP:])
+def _of_topics(routes: Routes, decisions: "_Decisions", count: int, size: Size) -> Iterator[Row]:
+    runs: dict[str, list[tuple[float, ...]]] = {"create": [], "delete": []}
+    with routes.direct.connect() as direct, routes.rewriting.connect() as through:
+        for number in range(size.mutations_warm_up + size.mutations):
+            own, other = ([f"{way}-{count}-{number}-{each}" for each in range(count)] for way in ("direct", "through"))
+            for kind, request in (("create", _create), ("delete", _delete)):
+                alone = _seconds(direct, request(own))
+                cpu = routes.rewriting.cpu_seconds()
+                whole = _seconds(through, request(other))
+                cpu = routes.rewriting.cpu_seconds() - cpu
+                decision = decisions.next_seconds()
+                if number >= size.mutations_warm_up:
+                    runs[kind].append((alone, whole, decision, whole - decision, cpu))
+                if kind == "create":
+                    until(partial(_are_listed, direct, [*own, *other]), _SECONDS, 0)
+    for kind, measured in runs.items():
+        alone, whole, decision, rest = (median(column) * 1e3 for column in list(zip(*measured, strict=True))[:4])
+        yield {
+            "request": f"{kind} {count} {'topic' if count == 1 else 'topics'}",
+            "direct_ms": alone,
+            "gateway_ms": whole,
+            "decision_ms": decision,
+            "rest_ms": rest,
+            "above_ms": rest - alone,
+            "cpu_ms": mean(run[-1] for run in measured) * 1e3,
+        }
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    direct: float
-    through: float
-    decision: float
-    cpu: float
+def _create(names: list[str]) -> Request:
+    return create("create", 7, *(new_topic(name, 1) for name in names))
 
 
-def _mutation(name: str, runs: list[_Run]) -> Mutation:
-    return Mutation(
-        name,
-        median(each.direct for each in runs),
-        median(each.through for each in runs),
-        median(each.decision for each in runs),
-        median(each.through - each.decision for each in runs),
-        sum(each.cpu for each in runs) / len(runs),
-    )
+def _delete(names: list[str]) -> Request:
+    return delete("delete", 6, *names)
 
 
-def _create(client: WireClient, prefix: str, size: int) -> float:
-    topics = [{"name": f"{prefix}-{number}", "numPartitions": 1, "replicationFactor": 1} for number in range(size)]
-    return _timed(client, ApiKey.CREATE_TOPICS, _CREATE_VERSION, {"topics": topics, "timeoutMs": _TIMEOUT_MS})
+def _are_listed(client: WireClient, names: list[str]) -> bool:
+    """Return whether the broker lists topics that were created, so that deletes find them as on a quiet cluster."""
+    return not any(topic["errorCode"] for topic in metadata("", *names).call(client)["topics"])
 
 
-def _delete(client: WireClient, prefix: str, size: int) -> float:
-    topics = [{"name": f"{prefix}-{number}", "topicId": _NO_ID} for number in range(size)]
-    return _timed(client, ApiKey.DELETE_TOPICS, _DELETE_VERSION, {"topics": topics, "timeoutMs": _TIMEOUT_MS})
-
-
-def _wait_until_listed(client: WireClient, prefixes: list[str], size: int) -> None:
-    """Wait until the broker lists what was created, so that deletes find it as on a quiet cluster."""
-    topics = [{"name": f"{each}-{number}", "topicId": _NO_ID} for each in prefixes for number in range(size)]
-    deadline = monotonic() + _LISTED_SECONDS
-    while any(
-        each["errorCode"] for each in client.call(ApiKey.METADATA, _METADATA_VERSION, {"topics": topics})["topics"]
-    ):
-        if monotonic() > deadline:
-            raise MutationQuotaError("the broker does not list the topics that were created")
-
-
-def _timed(client: WireClient, key: ApiKey, version: int, message: dict) -> float:
-    begun = perf_counter()
-    answer = client.call(key, version, message)
-    took = perf_counter() - begun
-    failed = [each for each in answer.get("topics", answer.get("responses")) if each["errorCode"]]
+def _seconds(client: WireClient, request: Request) -> float:
+    begun = time.perf_counter()
+    answer = request.call(client)
+    took = time.perf_counter() - begun
+    failed = [topic for topic in answer.get("topics", answer.get("responses")) if topic["errorCode"]]
     if failed:
-        raise MutationQuotaError(f"{key.name}: {failed[0]}")
+        raise MutationQuotaError(f"{request.name}: {failed[0]}")
     return took
+
+
+class _Decisions:
+    """The times from the requests in their topic to their decisions, by a consumer like the gateway's."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._requests = settings.topics.requests
+        self._consumer = make_consumer(settings.kafka.connection, "cost")
+        self._consumer.assign(
+            [
+                TopicPartition(topic, number, offset_range(self._consumer, TopicPartition(topic, number), _SECONDS)[1])
+                for topic in (settings.topics.requests, settings.topics.decisions)
+                for number in topic_partitions(self._consumer, topic, _SECONDS)
+            ]
+        )
+        self._took: list[float] = []
+        self._numbers = itertools.count()
+
+    def next_seconds(self) -> float:
+        """Return the time of the next decision, and wait for it if need be."""
+        number = next(self._numbers)
+        until(lambda: len(self._took) > number, _SECONDS, 0.001)
+        return self._took[number]
+
+    def read(self, stop: threading.Event) -> None:
+        """Read both topics until the end."""
+        asked: dict[str, float] = {}
+        while not stop.is_set():
+            message = self._consumer.poll(0.1)
+            if message is None or message.error() is not None:
+                continue
+            now = time.perf_counter()
+            request_id = msgspec.json.decode(message.value())["request_id"]
+            if message.topic() == self._requests:
+                asked[request_id] = now
+            elif request_id in asked:
+                self._took.append(now - asked.pop(request_id))
+        self._consumer.close()
+
+
+@contextmanager
+def _observed(settings: Settings) -> Iterator[_Decisions]:
+    """Observe decisions inside the block, from now on."""
+    decisions = _Decisions(settings)
+    with background(decisions.read, "decisions"):
+        yield decisions

@@ -1,121 +1,70 @@
-"""A produce and a fetch of 90 MB: one request, one answer."""
+"""A large produce and a large fetch: one request, one answer."""
 
-import struct
-import time
-from dataclasses import dataclass
-from functools import reduce
+from collections.abc import Iterator, Sequence
 from statistics import median
+from typing import Any
 
+from confluent_kafka import Producer
+
+from jobs.sandbox.broker import HOST
+from quota.errors import MutationQuotaError
 from quota.wire.api_keys import ApiKey
-from tests.evidence.gateway.cost.ground import Ground
+from tests.evidence.gateway.cost.routes import Route, Row, take_turns
+from tests.evidence.gateway.cost.size import Size
+from tests.evidence.gateway.ground import Ground
+from tests.evidence.gateway.requests import Request
+from tests.support.clients import QUIET
 
-BATCHES = 90
-"""Partitions, each with one batch of 1 MB in the request: below Kafka's limit of 100 MB."""
+BATCH_BYTES = 1_000_000
+"""Size of the batch of each partition; 90 of them are below Kafka's limit of 100 MB for a request."""
 
-_BATCH_BYTES = 1_000_000
 _PRODUCE_VERSION, _FETCH_VERSION = 9, 12
 _TIMEOUT_MS = 60_000
-_POLYNOMIAL = 0x82F63B78  # CRC-32C
+_SAMPLE = "transferred-sample"
 
 
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """A transfer over one route."""
+def transfers(routes: Sequence[Route], topic: str, size: Size) -> Iterator[Row]:
+    """Measure the produce and the fetch over each route in turns; `topic` has a partition for each batch.
 
-    bytes: int
-    seconds: float
-    """Median time from the first byte of the request to the last one of the answer."""
-    cpu_seconds: float | None
-    """Processor time of the gateway for one transfer; None for a direct connection."""
-    peak: int | None
-    """The largest increase of the gateway's resident memory in bytes; None for a direct connection."""
-
-    @property
-    def megabytes_per_second(self) -> float:
-        """MB/s, with 10^6 bytes in a MB."""
-        return self.bytes / self.seconds / 1e6
-
-
-def transfers(ground: Ground, topic: str, rounds: int) -> dict[str, dict[str, Transfer]]:
-    """Measure the produce and the fetch over each route in turns; `topic` has `BATCHES` partitions."""
-    return {
-        "produce": _transfers(ground, rounds, ApiKey.PRODUCE, _PRODUCE_VERSION, _produce(topic)),
-        "fetch": _transfers(ground, rounds, ApiKey.FETCH, _FETCH_VERSION, _fetch(topic)),
-    }
-
-
-def _transfers(ground: Ground, rounds: int, key: int, version: int, message: dict) -> dict[str, Transfer]:
-    times: dict[str, list[float]] = {route: [] for route in ground.routes}
-    cpu: dict[str, list[float]] = {route: [] for route in ground.routes}
-    peaks: dict[str, list[int]] = {route: [] for route in ground.routes}
-    size = BATCHES * _BATCH_BYTES
-    for number in range(rounds + 1):  # the first one warms up
-        for route, port in ground.routes.items():
-            gateway = ground.gateways.get(route)
-            with ground.connect(port) as client:
-                frame = client.request(key, version, message)
-                before = (gateway.cpu_seconds(), gateway.memory()) if gateway else (0.0, 0)
-                if gateway:
-                    gateway.forget_peak()
-                begun = time.perf_counter()
-                client.socket.sendall(frame)
-                answer = client.receive()
-                took = time.perf_counter() - begun
-                if len(frame) < size and len(answer) < size:
-                    raise ConnectionError(f"{route}: only {len(answer):,} bytes came")
-            if number:
-                times[route].append(took)
-                if gateway:
-                    cpu[route].append(gateway.cpu_seconds() - before[0])
-                    peaks[route].append(gateway.peak() - before[1])
-    return {
-        route: Transfer(size, median(each), median(cpu[route]) if cpu[route] else None, max(peaks[route], default=None))
-        for route, each in times.items()
-    }
+    Raises:
+        MutationQuotaError: Less than all batches arrived.
+    """
+    produce = Request(
+        "produce", ApiKey.PRODUCE, _PRODUCE_VERSION, _produce(topic, size.batches, _batch(routes[0].ground))
+    )
+    fetch = Request("fetch", ApiKey.FETCH, _FETCH_VERSION, _fetch(topic, size.batches))
+    megabytes = size.batches * BATCH_BYTES / 1e6
+    for request in (produce, fetch):
+        for route, turns in take_turns(routes, request, size.transfers):
+            if min(turn.moved for turn in turns) < size.batches * BATCH_BYTES:
+                raise MutationQuotaError(f"{route.name}: a {request.name} did not move {megabytes:.0f} MB")
+            yield {
+                "transfer": request.name,
+                "megabytes": megabytes,
+                "route": route.name,
+                "megabytes_per_second": megabytes / median(turn.took for turn in turns),
+                "cpu_ms_per_megabyte": median(turn.cpu for turn in turns) / megabytes * 1e3 if route.meter else None,
+                "memory_growth_mb": max(turn.grown for turn in turns) / 1e6 if route.meter else None,
+            }
 
 
-def _produce(topic: str) -> dict:
-    batch = _batch()
-    partitions = [{"index": number, "records": batch} for number in range(BATCHES)]
-    return {
-        "transactionalId": None,
-        "acks": 1,
-        "timeoutMs": _TIMEOUT_MS,
-        "topicData": [{"name": topic, "partitionData": partitions}],
-    }
+def _batch(where: Ground) -> bytes:
+    """Return a batch of one record of `BATCH_BYTES` of zeros, as a client writes it."""
+    producer = Producer({**QUIET, "bootstrap.servers": f"{HOST}:{where.port}", "message.max.bytes": 2 * BATCH_BYTES})
+    producer.produce(_SAMPLE, bytes(BATCH_BYTES), partition=0)
+    producer.flush()
+    return where.stored_records(_SAMPLE, 2 * BATCH_BYTES)
 
 
-def _fetch(topic: str) -> dict:
+def _produce(topic: str, batches: int, batch: bytes) -> dict[str, Any]:
+    partitions = [{"index": number, "records": batch} for number in range(batches)]
+    topics = [{"name": topic, "partitionData": partitions}]
+    return {"transactionalId": None, "acks": 1, "timeoutMs": _TIMEOUT_MS, "topicData": topics}
+
+
+def _fetch(topic: str, batches: int) -> dict[str, Any]:
     partitions = [
-        {"partition": number, "fetchOffset": 0, "partitionMaxBytes": _BATCH_BYTES + 100} for number in range(BATCHES)
+        {"partition": number, "fetchOffset": 0, "partitionMaxBytes": BATCH_BYTES + 100} for number in range(batches)
     ]
-    return {
-        "maxWaitMs": 0,
-        "minBytes": 0,
-        "maxBytes": 2 * BATCHES * _BATCH_BYTES,
-        "topics": [{"topic": topic, "partitions": partitions}],
-    }
-
-
-def _batch() -> bytes:
-    """Return a batch (version 2) of one record of `_BATCH_BYTES` of zeros."""
-    # attributes, timestamp, offset, key, value, headers
-    body = b"\0" + b"".join(map(_varint, (0, 0, -1, _BATCH_BYTES))) + bytes(_BATCH_BYTES) + _varint(0)
-    record = _varint(len(body)) + body
-    # attributes, last offset delta, two timestamps, producer id, epoch and sequence, number of records
-    checked = struct.pack(">hiqqqhii", 0, 0, 0, 0, -1, -1, -1, 1) + record
-    return struct.pack(">qiibI", 0, len(checked) + 9, -1, 2, _crc32c(checked)) + checked
-
-
-def _varint(value: int) -> bytes:
-    """Return a number in zigzag encoding."""
-    rest, written = (value << 1) ^ (value >> 63), bytearray()
-    while rest > 0x7F:
-        written.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    return bytes([*written, rest])
-
-
-def _crc32c(data: bytes) -> int:
-    table = [reduce(lambda crc, _: crc >> 1 ^ (_POLYNOMIAL if crc & 1 else 0), range(8), byte) for byte in range(256)]
-    return reduce(lambda crc, byte: crc >> 8 ^ table[(crc ^ byte) & 0xFF], data, 0xFFFFFFFF) ^ 0xFFFFFFFF
+    topics = [{"topic": topic, "partitions": partitions}]
+    return {"maxWaitMs": 0, "minBytes": 0, "maxBytes": 2 * batches * BATCH_BYTES, "topics": topics}

@@ -1,50 +1,120 @@
-"""Kills a gateway under load many times, with the complete job: `python -m tests.evidence.gateway.kills`."""
+"""Kills a gateway under load many times, with the complete job: `make gateway-kills`."""
 
-import argparse
-import sys
+import random
 import time
+from argparse import Namespace
+from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import Any
 
-from jobs.enforce.query import start_enforce
-from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
-from jobs.services.session import deployment_session
-from jobs.spark.queries import stop_after_batch
-from quota.kafka.topics.preparation import prepare_topics
-from quota.settings import load_settings
-from tests.evidence.gateway.kills.page import figures, page
-from tests.evidence.gateway.kills.run import Plan, prepared, under_kills
-from tests.evidence.pages import progress, terminal, write_page
-from tests.support.deployment import make_deployment
+from quota.kafka.quotas.writer import write_record
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import QuotaRecord
+from quota.records.request import Operation
+from quota.settings import Settings
+from tests.evidence.gateway.command import Notify, run
+from tests.evidence.gateway.ground import Ground, enforcing
+from tests.evidence.gateway.kills.clients import LIMIT_MS, Client
+from tests.evidence.gateway.kills.verdict import Report, check
+from tests.support.gateway import protocol, start_gateway
+from tests.support.waiting import until
+
+PAGE = Path(__file__).with_name("page.md.in")
+REPEATS_SECONDS = 600.0
+"""`repeats.window_seconds`: how long the job remembers admitted requests."""
+
+_RATE = 8.0
+_CLIENTS = 6
+_CLIENT_SECONDS = 120
+_FIRST_SECONDS = 120
+"""Time for the job's first decision."""
+_PACKAGES = ("pyspark", "delta-spark", "confluent-kafka")
 
 
-def main() -> None:
-    """Run the experiment; exit 1 if a check fails."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=50, help="kills by SIGKILL (default: %(default)s)")
-    parser.add_argument("--clients", type=int, default=6, help="concurrent clients (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=int(time.time()), help="of the times and steps (default: the time)")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for gateway-kills.md")
-    arguments = parser.parse_args()
-    plan = Plan(arguments.kills, arguments.clients, seed=arguments.seed)
-    console = terminal(120)
-    with TemporaryDirectory(prefix="mutation-quota-") as folder:
-        base = load_settings([f"storage.root={folder}", "spark.master=local[2]"], environment={})
-        with embedded_broker(base, port=0) as broker:
-            named = make_deployment(with_plaintext_cluster(base, broker.address), "kills", Path(folder))
-            settings = prepared(named)
-            prepare_topics(settings)
-            with deployment_session(settings, "kills", Path(folder, "spark.log")) as spark:
-                query = start_enforce(spark, settings)
-                report = under_kills(settings, Path(folder, "gateway.log"), plan, progress(console))
-                stop_after_batch([query])
-    console.print(figures(report).drawn())
-    for each in report.wrong:
-        console.print(f"wrong: {each}", highlight=False)
-    if arguments.out:
-        write_page(arguments.out / "gateway-kills.md", page(report, plan), console)
-    sys.exit(1 if report.wrong else 0)
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The kills of the gateway."""
+
+    kills: int
+    """The number of kills by SIGKILL, each followed by a new start."""
+    between: tuple[float, float] = (0.3, 3.0)
+    """The shortest and the longest time from a start to its kill, s."""
+
+
+FULL = Size(50)
+SMOKE = Size(4, (0.5, 2.0))
+
+
+def _play(where: Ground, options: Namespace, notify: Notify) -> dict[str, Any]:
+    settings = kills_settings(where)
+    with enforcing(settings):
+        return under_kills(where, settings, SMOKE if options.smoke else FULL, options.seed, notify)
+
+
+def kills_settings(where: Ground) -> Settings:
+    """Return a deployment with deduplication."""
+    settings = where.deployment("kills")
+    repeats = settings.repeats.model_copy(update={"window_seconds": REPEATS_SECONDS})
+    return settings.model_copy(update={"repeats": repeats})
+
+
+def under_kills(where: Ground, settings: Settings, size: Size, seed: int, notify: Notify) -> dict[str, Any]:
+    """Kill and restart a gateway while clients change topics through it, and return what happened and what is wrong.
+
+    The job of the deployment is running; `seed` is that of the kills' times, and of the clients' steps.
+    """
+    write_record(settings, QuotaRecord(QuotaEntity(None), _RATE))
+    chance, log = random.Random(seed), where.folder / "killed-gateway.log"
+    gateway = start_gateway(settings, log)
+    over = False
+    clients = [Client(number, gateway.port, protocol(), lambda: over, seed) for number in range(_CLIENTS)]
+    try:
+        for client in clients:
+            client.start()
+        until(lambda: any(client.tally.steps for client in clients), _FIRST_SECONDS)
+        for number in range(size.kills):
+            time.sleep(chance.uniform(*size.between))
+            gateway.process.kill()
+            gateway.process.wait()
+            gateway = start_gateway(settings, log, port=gateway.port)
+            notify(f"{number + 1} kills, {sum(client.tally.calls for client in clients)} calls")
+        over = True
+        for client in clients:
+            client.join(_CLIENT_SECONDS)
+        hanging = [client.name for client in clients if client.is_alive()]
+    finally:
+        over = True
+        gateway.process.terminate()
+        gateway.process.wait(60)
+    report = check(settings, [client.tally for client in clients])
+    report.wrong += [f"{name} is still waiting" for name in hanging]
+    if "Traceback" in log.read_text(errors="replace"):
+        report.wrong.append("the gateway has logged an unexpected error")
+    return _results(report, size, seed)
+
+
+def _results(report: Report, size: Size, seed: int) -> dict[str, Any]:
+    shortest, longest = size.between
+    return {
+        "date": time.strftime("%Y-%m-%d", time.gmtime()),
+        "seed": seed,
+        "kills": size.kills,
+        "between_s": {"shortest": shortest, "longest": longest},
+        "clients": _CLIENTS,
+        "repeats_window_s": REPEATS_SECONDS,
+        "time_limit_s": LIMIT_MS / 1000,
+        **{name: report.total(name) for name in ("calls", "broken", "throttled", "undecided", "found_done")},
+        "steps": {name: report.steps[name] for name in ("created", "grown", "deleted")},
+        "decisions": report.decisions,
+        "repeats": report.repeats.total(),
+        "creations_charged_twice": report.paid_twice[Operation.CREATE_TOPICS.name],
+        "longest_ms": max(tally.longest_ms for tally in report.tallies),
+        "violations": len(report.wrong),
+        "wrong": report.wrong,
+        "versions": {package: version(package) for package in _PACKAGES},
+    }
 
 
 if __name__ == "__main__":
-    main()
+    run("gateway-kills", _play, PAGE, has_seed=True)

@@ -6,13 +6,11 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from quota.errors import MutationQuotaError
 from quota.wire.protocol import Protocol
-from tests.support.wire_client import WireClient
-
-Message = dict[str, Any]
+from tests.evidence.gateway.requests import CREATE, DELETE, GROW, Request, create, delete, grow, new_topic
+from tests.support.wire_client import Message, WireClient
 
 PREFIX = "killed-"
 """Prefix of the names of all topics."""
@@ -21,8 +19,7 @@ LIMIT_MS = 15_000
 """A client's own time limit of a request, ms."""
 
 _SLACK_SECONDS = 3.0
-_CREATE, _DELETE, _GROW = 19, 20, 37
-_DONE = {_CREATE: 36, _GROW: 37, _DELETE: 3}
+_DONE = {CREATE: 36, GROW: 37, DELETE: 3}
 """The error that shows that an earlier attempt succeeded: the topic exists, has the partitions, or does not exist."""
 _THROTTLED, _TIMED_OUT = 89, 7
 _RETRY_SECONDS = 0.2
@@ -67,23 +64,24 @@ class Client(threading.Thread):
         while not self._is_over():
             name = f"{PREFIX}{self._id}-{number}"
             number += 1
-            self._step(_CREATE, 7, name, _creation(name, self._chance.randint(1, 3)), "created")
+            self._step(create("created", 7, new_topic(name, self._chance.randint(1, 3))), name)
             if self._chance.random() < 0.7:
-                self._step(_GROW, 3, name, _growth(name, self._chance.randint(4, 6)), "grown")
+                self._step(grow("grown", 3, (name, self._chance.randint(4, 6))), name)
             if self._chance.random() < 0.7:
-                self._step(_DELETE, 6, name, _deletion(name), "deleted")
+                self._step(delete("deleted", 6, name), name)
         self._disconnect()
 
-    def _step(self, key: int, version: int, name: str, message: Message, done: str) -> None:
+    def _step(self, request: Request, name: str) -> None:
         """Send a request until the topic is in the requested state."""
+        done, request = request.name, request.with_fields(timeoutMs=LIMIT_MS)
         while True:
-            answer = self._call(key, version, message)
+            answer = self._call(request)
             if answer is None:
                 time.sleep(_RETRY_SECONDS)
                 continue
             (result,) = answer.get("topics") or answer.get("results") or answer["responses"]
             code = result["errorCode"]
-            if code in {0, _DONE[key]}:
+            if code in {0, _DONE[request.key]}:
                 self.tally.steps[done] += 1
                 self.tally.answers[done, name] = code
                 self.tally.found_done += code != 0
@@ -97,7 +95,7 @@ class Client(threading.Thread):
                 self.tally.wrong.append(f"{name} was not {done}: error {code} {result['errorMessage']}")
                 return
 
-    def _call(self, key: int, version: int, message: Message) -> Message | None:
+    def _call(self, request: Request) -> Message | None:
         """Return the answer, or None if the connection was lost; note how long it took."""
         self.tally.calls += 1
         started = time.monotonic()
@@ -105,7 +103,7 @@ class Client(threading.Thread):
             if self._client is None:
                 self._client = WireClient(self._address, self._protocol, self._id)
                 self._client.socket.settimeout(LIMIT_MS / 1000 + _SLACK_SECONDS)
-            return self._client.call(key, version, message)
+            return request.call(self._client)
         except TimeoutError:
             self.tally.wrong.append(f"{self._id} waited longer than its {LIMIT_MS} ms")
             self._disconnect()
@@ -120,17 +118,3 @@ class Client(threading.Thread):
         if self._client is not None:
             self._client.close()
             self._client = None
-
-
-def _creation(name: str, partitions: int) -> Message:
-    topic = {"name": name, "numPartitions": partitions, "replicationFactor": 1, "assignments": [], "configs": []}
-    return {"topics": [topic], "timeoutMs": LIMIT_MS, "validateOnly": False}
-
-
-def _growth(name: str, count: int) -> Message:
-    topic = {"name": name, "count": count, "assignments": None}
-    return {"topics": [topic], "timeoutMs": LIMIT_MS, "validateOnly": False}
-
-
-def _deletion(name: str) -> Message:
-    return {"topics": [{"name": name, "topicId": bytes(16)}], "timeoutMs": LIMIT_MS}

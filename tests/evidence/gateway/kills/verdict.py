@@ -25,7 +25,6 @@ _OPERATIONS = {
 class Report:
     """The figures; `wrong` is empty if all checks pass."""
 
-    kills: int
     tallies: list[Tally]
     decisions: int = 0
     repeats: Counter[str] = field(default_factory=Counter)
@@ -37,24 +36,24 @@ class Report:
     @property
     def steps(self) -> Counter[str]:
         """The creations, growths and deletions that are done."""
-        return sum((each.steps for each in self.tallies), Counter[str]())
+        return sum((tally.steps for tally in self.tallies), Counter[str]())
 
     def total(self, name: str) -> int:
         """Return the sum of a count over all clients' tallies."""
-        return sum(getattr(each, name) for each in self.tallies)
+        return sum(getattr(tally, name) for tally in self.tallies)
 
 
-def check(settings: Settings, kills: int, tallies: list[Tally]) -> Report:
+def check(settings: Settings, tallies: list[Tally]) -> Report:
     """Compare the topics of the cluster and the clients' answers with the decisions, and return the report."""
-    report = Report(kills, tallies, wrong=[each for tally in tallies for each in tally.wrong])
+    report = Report(tallies, wrong=[fault for tally in tallies for fault in tally.wrong])
     admitted = _admitted(settings, report)
     check_charges(report, admitted)
-    found = (
+    topics = (
         AdminClient({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers})
         .list_topics(timeout=_SECONDS)
         .topics
     )
-    standing = {name: len(topic.partitions) for name, topic in found.items() if name.startswith(PREFIX)}
+    standing = {name: len(topic.partitions) for name, topic in topics.items() if name.startswith(PREFIX)}
     for name, partitions in standing.items():
         check_topic(report, name, partitions, admitted)
     for tally in tallies:
@@ -72,13 +71,13 @@ def _admitted(settings: Settings, report: Report) -> _Admitted:
         decision = read_decision(message.value())
         decisions.setdefault(decision.decision_id, decision)
     report.decisions = len(decisions)
-    found: _Admitted = defaultdict(list)
+    admitted: _Admitted = defaultdict(list)
     for decision in decisions.values():
         free = decision.repeats.topics if decision.repeats else 0
         for index, topic in enumerate(decision.topics):
             if not topic.error_code and topic.name.startswith(PREFIX):
-                found[decision.operation, topic.name].append((topic, index < free))
-    return found
+                admitted[decision.operation, topic.name].append((topic, index < free))
+    return admitted
 
 
 def _flat(admitted: _Admitted) -> Iterable[tuple[Operation, TopicDecision, bool]]:

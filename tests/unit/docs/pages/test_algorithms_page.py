@@ -5,8 +5,8 @@ import re
 import pytest
 
 from quota.admission.decide import decide
-from quota.algorithms.registry import AlgorithmName, make_algorithm
 from quota.records.quota import Window
+from quota.whatif.rates import AlgorithmName, make_algorithm
 from tests.support.checkout import CHECKOUT
 from tests.support.factories import resolved
 

@@ -2,7 +2,6 @@
 
 import json
 import random
-import tempfile
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -16,15 +15,13 @@ from hypothesis import strategies as st
 from pyspark import cloudpickle
 
 import jobs.audit.append
-import jobs.audit.spool
-from jobs.audit.append import AuditConfig, BatchRows, MicroBatch, append_records
-from jobs.audit.tables.preparation import prepare_tables
+from jobs.audit.append import AuditConfig, append_records
 from jobs.audit.tables.specs import TABLES
 from quota.errors import MutationQuotaError
 from quota.settings import load_settings
 from tests.support.factories import DECISION_RECORD as DECISION
-from tests.support.rows import kafka_rows, micro_batch, record_batch
-from tests.support.tables import DAY, audit_records, names_in, read_table
+from tests.support.rows import kafka_rows
+from tests.support.tables import DAY, audit_records, read_table
 
 TOPIC = "mutation-decisions"
 
@@ -41,8 +38,9 @@ def letter(offset, **fields):
     return json.dumps({"error": "e", "value": "{", "timestamp": 5, "source": source} | fields).encode()
 
 
-def audit(settings, values, *, topic=TOPIC, **batch):
-    audit_records(settings, kafka_rows(values, topic=topic, timestamps=[DAY] * len(values)), **batch)
+def audit(settings, *batches):
+    """Audit decisions as a micro-batch, which a worker gets in these parts."""
+    audit_records(settings, *(kafka_rows(values, topic=TOPIC, timestamps=[DAY] * len(values)) for values in batches))
 
 
 def ids(settings):
@@ -87,7 +85,7 @@ def killed_after(written):
 
 @pytest.mark.parametrize("written", [0, 1, 2])
 def test_a_batch_interrupted_between_two_tables_is_completed(settings, written):
-    """The audit dies after so many of its three tables; the same batch comes again."""
+    """The audit dies after so many of its three tables; the same batch comes again, and then once more."""
     with killed_after(written), pytest.raises(RuntimeError, match="killed"):
         audit_records(settings, of_each_topic())
     audit_records(settings, of_each_topic())
@@ -97,45 +95,45 @@ def test_a_batch_interrupted_between_two_tables_is_completed(settings, written):
     assert [commits(settings, table.name) for table in TABLES] == versions == [1, 1, 1]
 
 
-def test_rows_that_the_table_has_are_skipped_for_any_query(settings):
-    """Its checkpoint was lost: another query reads from the beginning, in other batches."""
-    audit(settings, [decision(each) for each in (1, 2, 3)], number=0)
-    audit(settings, [decision(each) for each in (4, 5)], number=1)
-    audit(settings, [decision(each) for each in (2, 3, 4, 6)], query_id="another")
-    assert sorted(ids(settings)) == [f"t-0-{each}" for each in (1, 2, 3, 4, 5, 6)]
+def test_rows_that_the_table_has_are_skipped(settings):
+    """The checkpoint was lost, or is older than the tables: the records come again, in other batches."""
+    audit(settings, [decision(offset) for offset in (1, 2, 3)])
+    audit(settings, [decision(offset) for offset in (4, 5)])
+    audit(settings, [decision(offset) for offset in (2, 3, 4, 6)])
+    assert sorted(ids(settings)) == [f"t-0-{offset}" for offset in (1, 2, 3, 4, 5, 6)]
 
 
 def test_the_first_copy_of_a_record_stays(settings):
     audit(settings, [decision(1, outcome="ADMITTED"), decision(1, outcome="REJECTED")])
-    audit(settings, [decision(1, outcome="PARTIAL")], number=1)
+    audit(settings, [decision(1, outcome="PARTIAL")])
     assert [row["outcome"] for row in read_table(settings, "decisions")] == ["ADMITTED"]
 
 
 def test_the_same_offset_in_another_partition_or_topic_is_another_record(settings):
     audit(settings, [decision(1)])
     other = {"topic": "others", "partition": 0, "offset": 1}
-    audit(settings, [decision(1, partition=1), decision(1, source=other, decision_id="others-0-1")], number=1)
+    audit(settings, [decision(1, partition=1), decision(1, source=other, decision_id="others-0-1")])
     assert sorted(ids(settings)) == ["others-0-1", "t-0-1", "t-1-1"]
 
 
 def test_a_dead_letter_is_stored_once_although_its_copies_have_different_dates(settings):
     """A record without a timestamp gets that of its copy."""
-    for number, day in enumerate((0, 1)):
+    for day in (0, 1):
         rows = kafka_rows([letter(3, timestamp=None)], topic="mutation-dead-letters", timestamps=[DAY * day + 5])
-        audit_records(settings, rows, number=number)
+        audit_records(settings, rows)
     assert counts(settings)["dead_letters"] == 1
 
 
 def test_only_files_that_may_have_copies_are_read(settings):
     """A table has thousands of files, and copies are rare: files with other offsets or dates are not read."""
     audit(settings, [decision(each) for each in range(10)])
-    audit(settings, [decision(each, day=1) for each in range(5)], number=1)
+    audit(settings, [decision(each, day=1) for each in range(5)])
     for file in Path(settings.storage.table("decisions")).rglob("*.parquet"):
         file.write_bytes(b"")  # reading it fails
-    audit(settings, [decision(each, day=1) for each in range(5, 8)], number=2)
-    audit(settings, [decision(11)], number=3)
+    audit(settings, [decision(each, day=1) for each in range(5, 8)])
+    audit(settings, [decision(11)])
     with pytest.raises(MutationQuotaError, match="decisions cannot be read or written"):
-        audit(settings, [decision(9)], number=4)
+        audit(settings, [decision(9)])
 
 
 def test_an_append_does_not_clean_the_log_which_would_list_all_of_it(settings):
@@ -146,7 +144,7 @@ def test_an_append_does_not_clean_the_log_which_would_list_all_of_it(settings):
     log = Path(settings.storage.table("decisions"), "_delta_log")
     before = len(list(log.glob("*.json")))
     for number in range(1, 6):
-        audit(settings, [decision(number)], number=number)
+        audit(settings, [decision(number)])
     assert len(list(log.glob("*.json"))) == before + 5
 
 
@@ -158,51 +156,37 @@ def test_a_batch_of_several_days_has_one_file_per_day_and_one_commit(settings):
     assert len(ids(settings)) == 30
 
 
-def test_a_batch_without_new_rows_is_still_marked_as_written(settings):
-    audit(settings, [decision(1)])
-    audit(settings, [decision(1)], number=5)
-    assert DeltaTable(settings.storage.table("decisions")).transaction_version("tests") == 5
-    assert ids(settings) == ["t-0-1"]
-
-
-def test_rows_beyond_the_limit_of_memory_go_through_a_file(settings, monkeypatch, tmp_path):
-    monkeypatch.setattr(jobs.audit.spool, "_MEMORY_BYTES", 100_000)
-    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},elsewhere")
-    files = []
-    make = tempfile.TemporaryFile
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **options: files.append(options["dir"]) or make(**options))
-    values = [decision(each, request_id="r" * 10_000) for each in range(40)]
-    with BatchRows(AuditConfig.of(settings)) as rows:
-        for start in range(0, 40, 10):
-            rows.add(record_batch(kafka_rows(values[start : start + 10], topic=TOPIC)))
-        audit_records(settings, [])
-        rows.append(MicroBatch("q", 0))
-    assert sorted(ids(settings)) == sorted(f"t-0-{each}" for each in range(40))
-    assert {row["request_id"] for row in read_table(settings, "decisions")} == {"r" * 10_000}
-    assert files == [str(tmp_path)]
+def large_parts(count):
+    """Return parts of a batch, each above the size of a commit."""
+    return [[decision(offset, request_id="r" * 20_000)] for offset in range(count)]
 
 
 @pytest.mark.parametrize("written", [1, 2])
 def test_a_large_batch_takes_several_commits_and_may_be_interrupted_between_them(settings, monkeypatch, written):
-    """Until the last commit the table does not list the batch; its rows are skipped when the batch runs again."""
-    monkeypatch.setattr(jobs.audit.append, "_COMMITTED_BYTES", 25_000)
-    parts = [[decision(each, request_id="r" * 10_000) for each in range(start, start + 2)] for start in range(0, 8, 2)]
-
-    def append():
-        with BatchRows(AuditConfig.of(settings)) as rows:
-            for values in parts:
-                rows.add(record_batch(kafka_rows(values, topic=TOPIC)))
-            rows.append(MicroBatch("q", 3))
-
-    audit_records(settings, [])
+    monkeypatch.setattr(jobs.audit.append, "_COMMITTED_BYTES", 15_000)
+    audit(settings)
     with killed_after(written), pytest.raises(RuntimeError, match="killed"):
-        append()
-    assert len(ids(settings)) == 2 * written
-    append()
-    assert sorted(ids(settings)) == [f"t-0-{each}" for each in range(8)]
-    before = commits(settings)
-    append()
-    assert commits(settings) == before >= 4
+        audit(settings, *large_parts(4))
+    assert len(ids(settings)) == written
+    audit(settings, *large_parts(4))
+    assert sorted(ids(settings)) == [f"t-0-{offset}" for offset in range(4)]
+    assert commits(settings) == 4
+    audit(settings, *large_parts(4))
+    assert commits(settings) == 4
+
+
+def test_copies_of_a_record_in_two_commits_of_a_batch_are_one_row(settings, monkeypatch):
+    monkeypatch.setattr(jobs.audit.append, "_COMMITTED_BYTES", 15_000)
+    audit(settings, *large_parts(2), *large_parts(3))
+    assert sorted(ids(settings)) == ["t-0-0", "t-0-1", "t-0-2"]
+
+
+def test_a_batch_whose_input_ends_early_is_completed(settings):
+    """A JVM that is killed, and a task that fails, end the input of a worker between two parts, without an error."""
+    parts = [[decision(offset) for offset in range(start, start + 3)] for start in (0, 3, 6)]
+    audit(settings, *parts[:2])
+    audit(settings, *parts)
+    assert sorted(ids(settings)) == [f"t-0-{offset}" for offset in range(9)]
 
 
 @pytest.fixture
@@ -224,8 +208,8 @@ def meanwhile(monkeypatch):
 
 
 def test_an_old_process_that_still_writes_the_same_batch_adds_nothing(settings, meanwhile):
-    """Both found that the table lacks the batch; the later commit is rejected, and checks again."""
-    audit_records(settings, [])
+    """Both found that the table lacks the record; the later commit is rejected, and checks again."""
+    audit(settings)
     meanwhile(lambda: audit(settings, [decision(1)]))
     audit(settings, [decision(1)])
     assert ids(settings) == ["t-0-1"]
@@ -233,8 +217,8 @@ def test_an_old_process_that_still_writes_the_same_batch_adds_nothing(settings, 
 
 
 def test_two_audits_with_separate_checkpoints_add_nothing_twice(settings, meanwhile):
-    audit_records(settings, [])
-    meanwhile(lambda: audit(settings, [decision(1), decision(2)], query_id="another"))
+    audit(settings)
+    meanwhile(lambda: audit(settings, [decision(1), decision(2)]))
     audit(settings, [decision(2), decision(3)])
     assert sorted(ids(settings)) == ["t-0-1", "t-0-2", "t-0-3"]
 
@@ -248,7 +232,7 @@ def test_a_concurrent_change_by_an_operator_does_not_fail_a_batch(settings, mean
         table.alter.add_columns([Field("note", "string")])
 
     meanwhile(change)
-    audit(settings, [decision(3, day=1)], number=1)
+    audit(settings, [decision(3, day=1)])
     assert sorted(ids(settings)) == ["t-0-2", "t-0-3"]
 
 
@@ -263,7 +247,7 @@ def test_a_table_that_changes_all_the_time_is_reported(settings, monkeypatch):
         MutationQuotaError,
         match=r"decisions cannot be written: Concurrent transaction failed: and more; another program",
     ):
-        audit(settings, [decision(2)], number=1)
+        audit(settings, [decision(2)])
 
 
 LATE = 253_402_300_800_000
@@ -291,41 +275,11 @@ def test_no_timestamp_stops_the_audit(settings, stamp):
     assert all(row["date"] is not None for table in TABLES for row in read_table(settings, table.name))
 
 
-@pytest.mark.parametrize(
-    ("parts", "problem"),
-    [
-        ([0], "has ended before its end mark"),
-        ([0, 1], "has ended before its end mark"),
-        ([], "has ended before its end mark"),
-        ([0, 2, 1], "has records after its end mark"),
-    ],
-)
-def test_a_batch_that_has_not_all_of_its_records_is_not_appended(settings, parts, problem):
-    """A JVM that is killed, and a task that fails, end the input of a worker between two parts."""
-    prepare_tables(settings, names_in(settings))
-    given = micro_batch(kafka_rows([decision(each) for each in range(8)], topic=TOPIC), parts=3)
-    append = partial(append_records, AuditConfig.of(settings), MicroBatch("q", 0))
-    with pytest.raises(MutationQuotaError, match=f"{problem}; nothing was appended"):
-        list(append(iter([given[part] for part in parts])))
-    assert ids(settings) == []
-    assert list(append(iter(given))) == []
-    assert len(ids(settings)) == 8
-
-
-def test_an_end_mark_before_other_records_of_its_part_is_an_error(settings):
-    prepare_tables(settings, names_in(settings))
-    (given,) = micro_batch(kafka_rows([decision(0)], topic=TOPIC))
-    turned = given.take([1, 0])
-    with pytest.raises(MutationQuotaError, match="has records after its end mark"):
-        list(append_records(AuditConfig.of(settings), MicroBatch("q", 0), iter([turned])))
-    assert ids(settings) == []
-
-
 def test_a_worker_gets_only_the_secrets_of_the_tables():
     given = ["kafka.security_protocol=SASL_SSL", "kafka.sasl_mechanism=PLAIN", "kafka.sasl_username=u"]
     given += ["kafka.sasl_password=hunter2", "storage.root=s3a://b/r", "storage.options.fs.s3a.secret.key=s3cret"]
     settings = load_settings(given, environment={}, with_default_file=False)
-    sent = cloudpickle.dumps(partial(append_records, AuditConfig.of(settings), MicroBatch("q", 0)))
+    sent = cloudpickle.dumps(partial(append_records, AuditConfig.of(settings)))
     assert b"hunter2" not in sent
     assert b"s3cret" in sent
     assert "s3cret" not in repr(AuditConfig.of(settings))
@@ -338,13 +292,13 @@ def test_each_record_is_stored_once_in_any_reruns(tmp_path_factory, base, seed):
     chance = random.Random(seed)
     settings = base(tmp_path_factory.mktemp("root"))
     sent = []
-    for number in range(5):
+    for _ in range(5):
         fresh = [(chance.randrange(3), chance.randrange(40)) for _ in range(chance.randint(0, 12))]
         again = chance.choices(sent, k=3) if sent else []
         rows = [decision(offset, partition=partition) for partition, offset in fresh + again]
         sent += fresh
         for _ in range(chance.randint(1, 2)):
-            audit(settings, rows, number=number)
+            audit(settings, rows)
     found = ids(settings)
     assert len(found) == len(set(found))
     assert set(found) == {f"t-{partition}-{offset}" for partition, offset in sent}

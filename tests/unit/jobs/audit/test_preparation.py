@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable, Field, Schema, write_deltalake
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
-from jobs.audit.tables.preparation import missing_tables, newest_batch, prepare_tables
+from jobs.audit.tables.preparation import missing_tables, prepare_tables
 from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS, TABLES
 from quota.errors import MutationQuotaError
 from schemas import decisions
@@ -190,15 +190,3 @@ def test_an_incompatible_table_of_another_version_is_rejected_with_advice(settin
     with pytest.raises(MutationQuotaError, match=r"version 1 with different or missing columns: quota\); move it away"):
         prepare(settings)
     assert version_of(settings) == "1"
-
-
-def test_the_newest_batch_of_a_query_is_read_from_the_table(settings):
-    """This includes rows for which an older program wrote the table's path after the query's id."""
-    assert newest_batch(settings, "q") == -1
-    value = json.dumps(DECISION).encode()
-    audit_records(settings, kafka_rows([value], topic="mutation-decisions"), number=7, query_id="q")
-    audit_records(settings, kafka_rows([b"{}"], topic="mutation-dead-letters"), number=9, query_id="q")
-    assert (newest_batch(settings, "q"), newest_batch(settings, "other")) == (9, -1)
-    old_id = f"old:{settings.storage.table('decisions')}"
-    audit_records(settings, kafka_rows([value], topic="mutation-decisions"), number=3, query_id=old_id)
-    assert newest_batch(settings, "old") == 3

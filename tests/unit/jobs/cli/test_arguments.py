@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from jobs.__main__ import app
 from jobs.cli.quotas.configs import ConfigChange
-from jobs.cli.quotas.plans import print_count, tally
+from jobs.cli.quotas.log import print_count, tally
 from jobs.status import assembly
 from quota.errors import NotFound
 from quota.kafka.quotas import log

@@ -33,13 +33,13 @@ def test_changed_settings_are_listed_with_their_defaults(config):
 
 
 def test_sections_and_single_settings_can_be_chosen(config):
-    shown = config("show", "push", "quota.shadow")
+    shown = config("show", "limits", "quota.shadow")
 
     assert [line.split() for line in shown.splitlines()] == [
         ["No", "settings", "file."],
         ["SETTING", "VALUE", "FROM"],
         ["quota.shadow", "false", "default"],
-        ["push.compare_seconds", "30.0", "default"],
+        ["limits.max_request_bytes", "1048576", "default"],
     ]
 
 

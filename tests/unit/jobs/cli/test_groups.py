@@ -40,10 +40,10 @@ def test_a_command_gets_groups_built_from_their_options():
     assert run("ann", "--city", "Bonn", "--count", "2") == "ann 2 None Bonn Bonn send\n"
 
 
-def test_the_help_is_that_of_the_command_with_the_shared_options_last_and_once():
+def test_the_help_has_the_options_of_the_groups_in_their_place_and_once():
     shown = run("--help")
     assert "Send a letter." in shown
-    assert shown.index("--count") < shown.index("--city") < shown.index("--street")
+    assert shown.index("--city") < shown.index("--street") < shown.index("--count")
     assert shown.count("--city") == 1
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.support.programs import run
 from tests.support.request_log import created, deleted, fetched
 
-QUOTAS = "quotas:\n- user-defaults: true\n  controller_mutation_rate: 1\n"
+QUOTAS = "quotas:\n- entity: {user: null}\n  controller_mutation_rate: 1\n"
 ASSUMED = (
     "topics whose cost is not in the logs, assumed to be 1: 1 to delete topics (observe snapshot saves existing "
     "topics; observe.default_partitions sets the default)"

@@ -11,6 +11,8 @@ from jobs.dashboard.server import serve_dashboard
 from quota.errors import BadInput
 from quota.settings import load_settings
 
+UNREACHABLE = ("kafka.bootstrap_servers=127.0.0.1:1", "kafka.timeout_seconds=0.1")
+
 
 @pytest.fixture
 def taken():
@@ -29,7 +31,7 @@ def token(tmp_path):
 
 
 def settings(*overrides):
-    return load_settings(["kafka.bootstrap_servers=127.0.0.1:1", "dashboard.port=0", *overrides], environment={})
+    return load_settings([*UNREACHABLE, "dashboard.port=0", *overrides], environment={})
 
 
 def test_it_serves_the_page_whether_or_not_kafka_can_be_reached_and_then_ends():
@@ -71,11 +73,21 @@ def test_a_page_for_all_addresses_prints_one_that_opens(token, address):
         assert httpx2.get(f"http://127.0.0.1:{port}/").status_code == 303
 
 
-def test_a_token_file_emptied_after_the_start_admits_no_client(token):
-    emptied = settings("dashboard.address=0.0.0.0", f"dashboard.token_file={token}")
-    token.write_text("")
-    with pytest.raises(BadInput, match="the file is empty"), serve_dashboard(emptied):
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (None, "No such file or directory"),
+        (b"", "its token has fewer than 16 characters"),
+        (b"too short\n", "its token has fewer than 16 characters"),
+        (b"\xff" * 20, "not UTF-8"),
+    ],
+)
+def test_a_token_that_admits_anyone_or_nobody_is_refused_at_the_start(token, content, error):
+    token.unlink() if content is None else token.write_bytes(content)
+    guarded = settings("dashboard.address=0.0.0.0", f"dashboard.token_file={token}")
+    with pytest.raises(BadInput) as raised, serve_dashboard(guarded):
         pass
+    assert str(raised.value) == f"dashboard.token_file {token}: {error}"
 
 
 def test_an_unexpected_failure_of_the_feed_is_logged_and_retried(monkeypatch):

@@ -177,9 +177,10 @@ def test_data_older_than_an_hour_is_dropped():
     assert (news["intervals"], news["decisions"], news["tenants"], news["buckets"]) == ([], [], [], 0)
 
 
-def test_the_oldest_decisions_are_dropped_beyond_the_maximum():
+def test_the_oldest_decisions_are_dropped_beyond_the_maximum(monkeypatch):
+    monkeypatch.setattr("jobs.dashboard.decisions._MAX_DECISIONS", 100)
     decisions = [decided(1, at=START + each, offset=each) for each in range(120)]
-    state = filled(*decisions, max_decisions=100)
+    state = filled(*decisions)
     assert state.find("mutation-requests-0-19", 0) is None
     assert state.find("mutation-requests-0-20", 0) is not None
 

@@ -4,7 +4,9 @@ import asyncio
 
 from jobs.gateway.connection import ClientConnection
 from jobs.gateway.listeners import Listener
-from tests.unit.gateway.play import FakePorts, Play
+from quota.kafka.decisions import Asked
+from quota.records.decision_request import DecisionReply
+from tests.unit.gateway.play import FakePorts, Play, decision_on
 
 LISTENER = Listener(1, ("kafka", 9092))
 
@@ -43,13 +45,12 @@ class FakeDecisions:
     """Records requests for decisions."""
 
     def __init__(self):
-        self.requested, self.forgotten = [], 0
+        self.requested, self.replies = [], []
 
-    def request(self, question, tell):
-        self.requested.append((question, tell))
-
-    def forget(self, _tell):
-        self.forgotten += 1
+    def request(self, wanted):
+        self.requested.append(wanted)
+        self.replies.append(asyncio.get_running_loop().create_future())
+        return Asked("r", self.replies[-1])
 
 
 class ConnectionHost:
@@ -107,6 +108,12 @@ class Scene:
     async def connect(self):
         """Let the broker be connected."""
         self.host.connected.set()
+        await self.turn()
+
+    async def decide(self, *replies):
+        """Reply to the last request for a decision; by default it is admitted."""
+        admitted = DecisionReply(decision_on(self.host.decisions.requested[-1].request))
+        self.host.decisions.replies[-1].set_result(*(replies or [admitted]))
         await self.turn()
 
     @staticmethod

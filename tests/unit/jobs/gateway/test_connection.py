@@ -1,11 +1,14 @@
 """A client's connection without sockets: reading, buffering and closing."""
 
 import asyncio
+import logging
 import struct
 
 import pytest
 
-from quota.gateway.mutations.mutate import DecisionReply
+from quota.gateway.stats import GatewayStats
+from quota.records.decision_request import DecisionReply
+from quota.records.request import MutationRequest, Operation, TopicMutation
 from tests.unit.gateway.play import decision_on
 from tests.unit.jobs.gateway.scene import Scene
 
@@ -51,11 +54,12 @@ def test_the_broker_is_connected_at_the_first_request(scene):
     scene(act)
 
 
-def test_a_broker_that_cannot_be_reached_closes_the_connection(scene):
+@pytest.mark.parametrize("error", [OSError("no route"), UnicodeError("label empty or too long")])
+def test_a_broker_that_cannot_be_reached_closes_the_connection(scene, error):
     """The client tries again by itself."""
 
     async def act(on):
-        on.host.error = OSError("no route")
+        on.host.error = error
         on.receive(metadata(on))
         await on.connect()
         assert on.client.closed
@@ -131,8 +135,7 @@ def test_a_waiting_client_is_read_up_to_64_kib_to_detect_its_end(scene):
         count = 64 * 1024 // len(one)
         on.receive(b"".join(metadata(on) for _ in range(count)))
         assert not on.client.reading
-        ((question, tell),) = on.host.decisions.requested
-        tell(DecisionReply(decision_on(question.request), 1))
+        await on.decide()
         on.serve()
         for channel in list(on.play.context.mutes.due(on.connection.now())):
             on.connection.run(channel.resume)
@@ -159,7 +162,7 @@ def test_a_client_that_writes_without_end_and_reads_nothing_is_not_read_further(
     scene(act)
 
 
-def test_a_client_that_disconnects_before_its_decision_is_forgotten(scene):
+def test_a_client_that_disconnects_before_its_decision_is_forgotten(scene, caplog):
     """The question, the channel and the broker's connection."""
 
     async def act(on):
@@ -167,14 +170,62 @@ def test_a_client_that_disconnects_before_its_decision_is_forgotten(scene):
         await on.connect()
         on.serve()
         on.connection.connection_lost(None)
-        assert on.host.decisions.forgotten == 1
+        assert on.host.decisions.replies[0].cancelled()
         assert on.host.broker.closed
-        ((question, tell),) = on.host.decisions.requested
-        tell(DecisionReply(decision_on(question.request), 1))
+        await on.turn()
+        assert caplog.messages == []
         on.serve()
         assert on.play.changes_seen() == []
 
     scene(act)
+
+
+REQUEST = MutationRequest("", Operation.CREATE_TOPICS, 7, [TopicMutation("a", 1)])
+
+
+@pytest.mark.parametrize(
+    ("reply", "error", "muted_ms", "undecided"),
+    [
+        (DecisionReply(decision_on(REQUEST, throttle_ms=5000)), (0, ""), 5000, 0),
+        (DecisionReply(error_code=42, error="topics: too many"), (42, "topics: too many"), 0, 0),
+        (DecisionReply(error_code=29, error="it cannot be written"), (7, "no decision on this mutation in"), 0, 1),
+        (DecisionReply(), (7, "no decision on this mutation in"), 0, 1),
+    ],
+    ids=["decision", "dead letter", "not written", "not in time"],
+)
+def test_a_reply_reaches_the_client_and_the_counts(scene, reply, error, muted_ms, undecided):
+    """The request is for the client's own time limit of 30 s, of which a decision may take at most ten."""
+
+    async def act(on):
+        on.receive(creation(on))
+        await on.connect()
+        on.serve()
+        [wanted] = on.host.decisions.requested
+        assert (wanted.request.topics[0].name, wanted.timeout_ms) == ("a", 10_000)
+        await on.decide(reply)
+        on.serve()
+        [answer] = on.answers()
+        [topic] = answer["topics"]
+        assert topic["errorCode"] == error[0]
+        assert (topic["errorMessage"] or "").startswith(error[1])
+        stats = on.play.context.stats
+        assert (stats.muted_ms, stats.undecided) == (muted_ms, undecided)
+
+    scene(act)
+
+
+def test_silence_is_logged_once_until_a_decision_is_received(caplog):
+    stats = GatewayStats()
+    with caplog.at_level(logging.INFO):
+        for _ in range(2):
+            stats.add_reply(DecisionReply())
+        stats.add_decision(None)  # a late one
+        for seconds in (0.1, 0.2):
+            stats.add_decision(seconds)
+        stats.add_reply(DecisionReply())
+    silent = "no decision in time; check that mutation-quota enforce is running"
+    assert caplog.messages == [silent, "receiving decisions again", silent]
+    assert (stats.undecided, stats.late) == (3, 1)
 
 
 def test_a_broker_that_disconnects_closes_the_client(scene):

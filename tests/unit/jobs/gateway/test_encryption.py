@@ -62,9 +62,9 @@ def test_a_missing_password_file_is_named(certificates, tmp_path):
     given = {
         "ssl_certificate_location": own.path,
         "ssl_key_location": own.key,
-        "ssl_key_password_file": password,
+        "ssl_key_password": f"file:{password}",
     }
     settings = load_settings([f"gateway.{name}={value}" for name, value in given.items()], environment={})
     password.unlink()
-    with pytest.raises(BadInput, match=f"gateway.ssl_key_password_file {password}: No such file"):
+    with pytest.raises(BadInput, match=f"gateway.ssl_key_password: {password}: No such file"):
         make_encryption(settings.gateway, settings.kafka.security)

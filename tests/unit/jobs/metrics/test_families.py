@@ -16,12 +16,11 @@ from jobs.metrics.families import (
     upkeep_family,
 )
 from jobs.metrics.query_progress import QueryProgress, QueryView
+from jobs.metrics.stats import FollowStats, PushStats
 from jobs.metrics.totals import DecisionTotals
 from quota.gateway.mutations.operations import MutationResponse
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier.stats import ApplierStats
-from quota.kafka.brokers.stats import PushStats
-from quota.observation.stats import FollowStats
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
 from quota.timeline.cluster_plan import differences

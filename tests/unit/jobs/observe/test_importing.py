@@ -12,7 +12,7 @@ import pytest
 from jobs.observe import segments
 from jobs.observe.importing import import_logs
 from quota.errors import BadInput
-from quota.settings.observe import ObserveSettings
+from quota.settings.jobs import ObserveSettings
 from tests.support.request_log import created, deleted, fetched, grown
 
 
@@ -42,7 +42,7 @@ def test_requests_of_several_logs_come_in_the_order_in_which_they_were_received(
     summary, requests = imported(one, two)
     assert names(requests) == ["a", "c", "b", "d"]  # c came at 2 s and took 7
     assert requests[0]["timestamp"] == requests[0]["observed"]["at"] == 1_795_369_140_950
-    assert summary.counts.first_at == 1_795_369_140_950
+    assert summary.first_at == 1_795_369_140_950
     assert [found.requests for found in summary.logs.values()] == [2, 2]
 
 
@@ -65,8 +65,8 @@ def test_a_forwarded_request_counts_once_and_one_that_only_the_controller_has_co
     summary, requests = imported(broker, controller)
     assert names(requests) == ["a", "b", "c"]
     assert summary.forwarded == 2
-    (clock,) = summary.clocks
-    assert (clock.log, clock.broker_log, clock.ahead_ms) == (1, 0, 3500)
+    (clock,) = summary.clock_differences_ms
+    assert (clock.log, clock.other, clock.ahead_ms) == (str(controller), str(broker), 3500)
 
 
 def test_the_same_request_at_another_time_is_another_one(tmp_path):
@@ -149,14 +149,14 @@ def test_invalid_lines_are_counted_with_the_first_reason_and_the_rest_is_read(tm
     summary, requests = imported(log)
     assert names(requests) == ["a", "b"]
     (found,) = summary.logs.values()
-    assert found.broken == 2
-    assert found.first_broken.startswith("a truncated line, or not JSON")
+    assert found.invalid_lines == 2
+    assert found.first_invalid.startswith("a truncated line, or not JSON")
 
 
 def test_an_empty_log_has_no_requests(tmp_path):
     summary, requests = imported(write(tmp_path, "log"))
     assert not requests
-    assert summary.counts.first_at is None
+    assert summary.first_at is None
 
 
 @pytest.mark.parametrize(

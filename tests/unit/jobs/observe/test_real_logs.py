@@ -8,7 +8,7 @@ import pytest
 
 from jobs.observe.importing import import_logs
 from quota.errors import BadInput
-from quota.settings.observe import ObserveSettings
+from quota.settings.jobs import ObserveSettings
 from tests.support.checkout import CHECKOUT
 
 FOLDER = CHECKOUT / "tests" / "data" / "request_logs"
@@ -97,8 +97,8 @@ def test_every_request_recorded_by_clients_is_found_once_with_its_cost_and_answe
     unnoted = [each for each in noted["requests"] if each["retries"]] + noted["by_cluster"]
     others = {topic["name"] for each in unnoted for topic in each["topics"]}
     assert all({topic for topic, _, _ in key[-1]} & (others | timed_out) for key in found - expected)
-    assert not any(summary.counts.assumed_topics.values())
-    assert not any(log.broken for log in summary.logs.values())
+    assert not any(summary.assumed_topics_by_operation.values())
+    assert not any(log.invalid_lines for log in summary.logs.values())
 
 
 def mates(noted, key):

@@ -5,10 +5,10 @@ import threading
 
 import pytest
 
+from jobs.metrics.stats import PushStats
 from jobs.services import push
 from jobs.services.push import QuotaPusher, Repair
 from quota.errors import ClusterError
-from quota.kafka.brokers.stats import PushStats
 from quota.records.entity import QuotaEntity
 from quota.settings import load_settings
 from tests.support.factories import timeline
@@ -74,16 +74,13 @@ def log(monkeypatch):
 
 
 @pytest.fixture
-def follow(log):
+def follow(log, monkeypatch):
     """Return a function that creates a follower which has pushed these rates, and one that runs it."""
 
     def _follow(cluster, pushed, repair=Repair.NONE, compare_seconds=1e-9):
-        settings = load_settings(environment={})
-        settings = settings.model_copy(
-            update={"push": settings.push.model_copy(update={"compare_seconds": compare_seconds})}
-        )
+        monkeypatch.setattr(push, "_COMPARE_SECONDS", compare_seconds)
         stats = PushStats()
-        follower = QuotaPusher(settings, cluster, pushed, stats, repair)
+        follower = QuotaPusher(load_settings(environment={}), cluster, pushed, stats, repair)
 
         def once():
             stop = threading.Event()

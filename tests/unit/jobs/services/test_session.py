@@ -8,6 +8,7 @@ from py4j.protocol import Py4JNetworkError
 
 from jobs.services import session
 from jobs.services.session import deployment_session, hold_leases
+from jobs.storage.run import Run
 from quota.errors import BadInput
 from quota.settings import load_settings
 from tests.support.memory_files import MemoryFiles
@@ -47,7 +48,6 @@ def spark():
 @pytest.fixture
 def store(monkeypatch):
     files = MemoryFiles()
-    monkeypatch.setattr(session, "Files", lambda *_: files)
     monkeypatch.setattr(session, "jvm_pid", lambda _: os.getpid())
     return files
 
@@ -57,10 +57,10 @@ def ended(store):
     return {path.split("/")[1]: json.loads(text)["ended"] for path, text in store.texts.items()}
 
 
-def fail_with(error, spark, stop=lambda: None):
+def fail_with(error, spark, store, stop=lambda: None):
     """Fail, while a query runs, after the leases were acquired."""
     settings = load_settings([], environment={}, with_default_file=False)
-    with hold_leases(spark, settings, ["enforce", "audit"]):
+    with hold_leases(Run(spark, settings, store), ["enforce", "audit"]):
         spark.start(stop)
         raise error
 
@@ -69,7 +69,7 @@ def fail_with(error, spark, stop=lambda: None):
 def test_a_query_that_still_runs_after_an_error_is_stopped_before_its_lease_is_released(spark, store, error):
     seen = []
     with pytest.raises(type(error)):
-        fail_with(error, spark, lambda: seen.append(ended(store)))
+        fail_with(error, spark, store, lambda: seen.append(ended(store)))
     assert seen == [{"enforce": False, "audit": False}]
     assert spark.active == []
     assert ended(store) == {"enforce": True, "audit": True}
@@ -80,7 +80,7 @@ def test_a_lease_is_not_released_if_the_state_of_queries_is_unknown(spark, store
         raise Py4JNetworkError("the JVM does not answer")
 
     with pytest.raises(ValueError, match="incomplete"):
-        fail_with(ValueError("the checkpoint is incomplete"), spark, stop)
+        fail_with(ValueError("the checkpoint is incomplete"), spark, store, stop)
     assert ended(store) == {"enforce": False, "audit": False}
 
 

@@ -5,15 +5,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from jobs.buckets import moving, store
+from jobs.buckets import store
 from jobs.buckets.listing import BucketQuery, Order
 from jobs.buckets.moving import restore_buckets
 from jobs.buckets.store import list_buckets
-from jobs.services import enforce, queries, session
+from jobs.services import enforce, session
 from jobs.services.enforce import run_enforce
-from jobs.services.queries import deployment_monitor
-from jobs.services.session import hold_leases
+from jobs.services.session import deployment_session, hold_leases
 from jobs.spark.operator_advice import with_operator_advice
+from jobs.storage import run
+from jobs.storage.run import Run
 from quota.errors import MutationQuotaError
 from tests.support.memory_files import refuse
 from tests.support.object_store import store_settings
@@ -34,10 +35,18 @@ class NoCalls:
     def __init__(self, *_):
         pass
 
+    def close(self):
+        pass
+
 
 @pytest.fixture
 def settings():
     return store_settings(9000)
+
+
+@pytest.fixture
+def unreachable(settings):
+    return Run(None, settings, NoCalls())
 
 
 @contextmanager
@@ -48,43 +57,39 @@ def ending(settings):
     assert str(raised.value) == ENDED
 
 
-@pytest.fixture(params=[refuse, NoCalls], ids=["opened", "called"])
-def files(request):
-    return request.param
+def test_when_it_is_opened(settings, monkeypatch):
+    monkeypatch.setattr(run, "open_files", refuse)
+    monkeypatch.setattr(session, "session", lambda *_: nullcontext())
+    monkeypatch.setattr(session, "check_root", lambda *_: None)
+    monkeypatch.setattr(session, "prepare_topics", lambda *_: {})
+    with ending(settings), deployment_session(settings, "enforce"):
+        pytest.fail("there is no session")
 
 
-def test_at_the_lease(settings, files, monkeypatch):
-    monkeypatch.setattr(session, "Files", files)
+def test_at_the_lease(settings, unreachable, monkeypatch):
     monkeypatch.setattr(session, "jvm_pid", lambda _: 1)
-    with ending(settings), hold_leases(None, settings, ["enforce", "audit"]):
+    with ending(settings), hold_leases(unreachable, ["enforce", "audit"]):
         pytest.fail("there is no lease")
 
 
-def test_when_the_state_is_discarded(settings, files, monkeypatch):
+def test_when_the_state_is_discarded(settings, unreachable, monkeypatch):
     endpoint = SimpleNamespace(following=lambda *_, **__: nullcontext())
-    monkeypatch.setattr(enforce, "Files", files)
     monkeypatch.setattr(enforce, "ServiceEndpoint", lambda *_, **__: nullcontext(endpoint))
-    monkeypatch.setattr(enforce, "deployment_session", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(enforce, "deployment_session", lambda *_, **__: nullcontext(unreachable))
     monkeypatch.setattr(enforce, "_log_callback", lambda _: None)
     with ending(settings):
         run_enforce(settings, once=True, reset=True)
 
 
-def test_when_the_queries_are_watched(settings, monkeypatch):
-    monkeypatch.setattr(queries, "Files", refuse)
-    with ending(settings):
-        deployment_monitor(None, settings, [])
-
-
+@pytest.mark.parametrize("files", [refuse, NoCalls], ids=["opened", "called"])
 def test_when_buckets_are_listed(settings, files, monkeypatch):
-    monkeypatch.setattr(store, "Files", files)
+    monkeypatch.setattr(run, "open_files", files)
     monkeypatch.setattr(store, "check_store", lambda _: None)
     monkeypatch.setattr(store, "command_session", lambda *_: nullcontext())
     with ending(settings):
         list_buckets(settings, BucketQuery({}, in_debt=False, order=Order.TOKENS, limit=1), lambda: 0)
 
 
-def test_when_buckets_are_restored(settings, files, monkeypatch):
-    monkeypatch.setattr(moving, "Files", files)
+def test_when_buckets_are_restored(settings, unreachable):
     with ending(settings):
-        restore_buckets(None, settings, SimpleNamespace(header=SimpleNamespace(topics={}, positions={})))
+        restore_buckets(unreachable, SimpleNamespace(header=SimpleNamespace(topics={}, positions={})))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.spark.installation import clients_jar, jars_folder, spark_jars
+from jobs.spark.installation import jars_folder, spark_jars
 from quota.errors import BadInput
 
 
@@ -11,7 +11,6 @@ from quota.errors import BadInput
     [
         (spark_jars, "spark.jars"),
         (jars_folder, "broker.jars"),
-        (lambda folder: clients_jar("", folder), "broker.jars"),
     ],
 )
 def test_a_folder_without_jars_is_named_with_its_setting(tmp_path, find, setting):

@@ -3,7 +3,7 @@
 import pytest
 
 from jobs.spark.kafka_source import request_bounds
-from quota.kafka.topics.record_sizes import max_record_bytes
+from quota.kafka.topics.specs import max_record_bytes
 from quota.settings import load_settings
 
 MIB = 1024 * 1024

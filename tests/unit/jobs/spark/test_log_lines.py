@@ -84,6 +84,12 @@ def test_lines_that_libraries_print_are_events():
     assert [(each["logger"], each["message"]) for each in found] == [("stderr", "one line"), ("stderr", "and another")]
 
 
+def test_parts_of_a_line_are_not_mixed_with_what_another_thread_prints():
+    other = "t = threading.Thread(target=print, args=('two',), kwargs={'file': sys.stderr}); t.start(); t.join()"
+    found = events(f"print('one', end='', file=sys.stderr); {other}; print(' line', file=sys.stderr)")
+    assert [each["message"] for each in found] == ["two", "one line"]
+
+
 def test_a_reconfigured_log_uses_the_new_name():
     (found,) = events("log_as_json('enforce'); print('x', file=sys.stderr)")
     assert found["service"] == "enforce"

@@ -58,6 +58,9 @@ def test_a_cluster_cannot_override_state_partitions_and_secrets(caplog):
     assert found["spark.hadoop.fs.x"] == "mine"
     assert found["spark.redaction.regex"].endswith(r"|spark\.hadoop\.fs\.x|shy")
     assert f"{PARTITIONS}=200 is ignored; enforce.state_partitions=3 applies" in caplog.text
+    caplog.clear()
+    submitted_properties(settings, {PARTITIONS: "3"})
+    assert not caplog.text
 
 
 def test_a_setting_overrides_measured_properties_even_if_spark_submit_got_that_file():
@@ -71,11 +74,6 @@ def test_a_session_started_by_the_jobs_keeps_state_partitions_and_secrets_too(ca
     assert found[PARTITIONS] == "2"
     assert found["spark.redaction.regex"].endswith(r"|spark\.hadoop\.fs\.x|shy")
     assert f"{PARTITIONS}=8 is ignored" in caplog.text
-
-
-def test_without_a_contradiction_there_is_no_warning(caplog):
-    submitted_properties(load(), {PARTITIONS: "2"})
-    assert not caplog.text
 
 
 LOCAL_FILES, CLASS_PATH = "spark.hadoop.fs.file.impl", "spark.driver.extraClassPath"
@@ -94,6 +92,9 @@ def test_local_files_are_written_without_a_process_for_each(jars):
     assert found[LOCAL_FILES] == "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
     assert found[CLASS_PATH] == f"{jars}/another.jar:{jars}/hadoop-bare-naked-local-fs-0.1.0.jar"
     assert "spark.jars" not in found
+    (jars / "hadoop-bare-naked-local-fs-0.1.0.jar").unlink()
+    custom = spark_properties(load(f"spark.jars={jars}"))
+    assert (custom[LOCAL_FILES], custom[CLASS_PATH]) == (HADOOPS, f"{jars}/another.jar")
 
 
 def test_a_configured_class_path_and_file_system_are_kept(jars):
@@ -131,13 +132,6 @@ def test_executors_may_get_tokens_from_the_configured_token_server():
     assert options not in submitted_properties(load(), {})
 
 
-def test_custom_jars_without_that_one_use_hadoops_own_file_systems(tmp_path):
-    (tmp_path / "another.jar").touch()
-    found = spark_properties(load(f"spark.jars={tmp_path}"))
-    assert found[LOCAL_FILES] == HADOOPS
-    assert found[CLASS_PATH] == f"{tmp_path}/another.jar"
-
-
 def test_spark_submit_uses_hadoops_local_files_for_a_folder_because_hives_replace_none():
     found = submitted_properties(load("storage.root=/shared"), {})
     assert (found[LOCAL_FILES], found[f"{LOCAL_FILES}.disable.cache"]) == (HADOOPS, "true")
@@ -166,17 +160,13 @@ def test_a_root_in_s3_without_its_jars_is_rejected(jars):
         spark_properties(load(f"spark.jars={jars}", "storage.root=s3a://bucket/root"))
 
 
-def test_with_json_the_jvm_and_the_workers_get_the_service_name(tmp_path):
+def test_with_json_and_only_then_the_jvm_and_the_workers_get_the_service_name(tmp_path):
     (tmp_path / "a.jar").touch()
     given = load(f"spark.jars={tmp_path}", "logging.format=json")
     found = spark_properties(given, service="audit")
     assert found["spark.driver.extraJavaOptions"].endswith(" -Dmutation-quota.log=json -Dmutation-quota.service=audit")
     assert found["spark.executorEnv.MUTATION_QUOTA_JSON_LOG"] == "audit"
     assert submitted_properties(given, {}, service="audit")["spark.executorEnv.MUTATION_QUOTA_JSON_LOG"] == "audit"
-
-
-def test_with_text_the_workers_get_no_options(tmp_path):
-    (tmp_path / "a.jar").touch()
-    found = spark_properties(load(f"spark.jars={tmp_path}"), service="audit")
-    assert "mutation-quota.log" not in found["spark.driver.extraJavaOptions"]
-    assert "spark.executorEnv.MUTATION_QUOTA_JSON_LOG" not in found
+    text = spark_properties(load(f"spark.jars={tmp_path}"), service="audit")
+    assert "mutation-quota.log" not in text["spark.driver.extraJavaOptions"]
+    assert "spark.executorEnv.MUTATION_QUOTA_JSON_LOG" not in text

@@ -6,7 +6,8 @@ from jobs.status.assembly import Facts
 from jobs.status.cluster_facts import ClusterFacts
 from jobs.status.storage_facts import CheckpointFacts, StorageFacts
 from jobs.storage.deployment import Deployment
-from quota.kafka.topics.layouts import ClusterLayout, PartitionLayout, TopicConfig, TopicLayout
+from quota.kafka.topics.layouts import ClusterLayout, PartitionLayout, TopicLayout
+from quota.kafka.topics.topic_admin import TopicConfig
 from quota.settings import load_settings
 from schemas.documents.status import BatchStatus, TableStatus
 

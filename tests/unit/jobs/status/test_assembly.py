@@ -74,7 +74,7 @@ def lagging(first, end, overdue=None, position=None):
         (
             lagging(first=30, end=50, position=10),
             (20, 0, 20),
-            "enforce: 20 records were removed from their topic before it read them: see enforce.fail_on_data_loss",
+            "enforce: 20 records were removed from their topic before it read them: see spark.fail_on_data_loss",
         ),
     ],
 )

@@ -73,7 +73,7 @@ def test_an_endpoint_reports_its_jobs_and_their_readiness():
     stats = ApplierStats(looped_at=time.monotonic())
     with ServiceEndpoint(settings.metrics, "applier") as endpoint:
         starting = read_endpoint(address)
-        with endpoint.following(settings, ApplierMetrics(settings, stats), LoopHealth(stats, 600)):
+        with endpoint.following(settings, ApplierMetrics(settings, stats), LoopHealth(stats)):
             running = read_endpoint(address.replace("127.0.0.1", "0.0.0.0"))  # noqa: S104 as a job may listen
     stopped = read_endpoint(address)
 
@@ -82,15 +82,6 @@ def test_an_endpoint_reports_its_jobs_and_their_readiness():
     assert (running.jobs, running.ready, running.error) == (["applier"], True, None)
     assert (stopped.jobs, stopped.ready) == (None, None)
     assert stopped.error == "Connection refused"
-
-
-def test_an_endpoint_without_metrics_reports_its_service():
-    settings = load_settings(
-        [f"metrics.port={free_port()}", "metrics.enabled=false"], environment={}, with_default_file=False
-    )
-    with ServiceEndpoint(settings.metrics, "gateway"):
-        found = read_endpoint(f"127.0.0.1:{settings.metrics.port}")
-    assert (found.jobs, found.ready, found.error) == (["gateway"], False, None)
 
 
 def test_an_address_without_a_port_is_an_error():

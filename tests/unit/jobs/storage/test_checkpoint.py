@@ -18,21 +18,6 @@ def test_complete_checkpoints_can_be_resumed(offsets, commits):
     assert checkpoint(offsets, commits).missing(stateful=True) is None
 
 
-@pytest.mark.parametrize(
-    ("found", "missing"),
-    [
-        (checkpoint([], [0, 1]), "its offsets are missing"),
-        (checkpoint([0], [0, 1]), "offsets/1 is missing"),
-        (checkpoint([0, 1, 3], [0, 1, 2]), "offsets/2 is missing"),
-        (checkpoint([0], [0], query_id=None), "its file metadata is missing or damaged"),
-        (checkpoint([0], [0], has_state=False), "its state is missing"),
-        (checkpoint([0], [0], truncated=["offsets/0"]), "offsets/0 is truncated"),
-    ],
-)
-def test_incomplete_checkpoints_are_detected(found, missing):
-    assert found.missing(stateful=True) == missing
-
-
 def test_before_the_first_commit_state_may_be_missing():
     assert checkpoint([0], [], has_state=False).missing(stateful=True) is None
     assert not checkpoint([], [], has_state=False).exists

@@ -2,9 +2,10 @@
 
 import pytest
 
-from jobs.storage.deployment import Deployment
+from jobs.storage.deployment import Deployment, claim_storage
 from quota.errors import MutationQuotaError
 from quota.settings import load_settings
+from tests.support.memory_files import MemoryFiles
 
 QUOTAS = {"mutation-quotas": "q1"}
 ALICE, BOB = {"mutation-requests.alice": "a1"}, {"mutation-requests.bob": "b1"}
@@ -55,3 +56,17 @@ def test_other_topics_may_have_any_names():
     settings = load_settings(["topics.decisions=mutation-requests.decisions"], environment={}, with_default_file=False)
     deployment = Deployment().with_topics(names, settings)
     assert deployment.with_topics({"mutation-requests": "r1"}, settings) == deployment
+
+
+def test_of_two_programs_that_claim_a_new_root_at_once_neither_loses_its_topics():
+    files = MemoryFiles()
+
+    def read_before_the_other(path):
+        del files.read
+        found = files.read(path)
+        claim_storage(files, BY_PAYLOAD, {"mutation-requests": "r1", "mutation-decisions": "d1"})
+        return found
+
+    files.read = read_before_the_other
+    claim_storage(files, BY_PAYLOAD, {"mutation-decisions": "d1", "mutation-quotas": "q1"}, all_there=False)
+    assert Deployment.read(files).topics == {"mutation-requests": "r1", "mutation-decisions": "d1", **QUOTAS}

@@ -1,11 +1,11 @@
 """Monitors are polled while queries run; a store that does not respond for a short time does not end the job."""
 
 import json
-from types import SimpleNamespace
 
 import pytest
 from py4j.protocol import Py4JNetworkError
 
+from jobs.metrics.query_observer import QueryObservation, QueryObserver
 from jobs.storage import monitors
 from jobs.storage.monitors import CheckpointMonitor, UserTopicsMonitor
 from quota.errors import ClusterError, MutationQuotaError
@@ -64,8 +64,9 @@ def user_topics(files, topics):
 
 @pytest.fixture
 def checkpoint(files):
-    query = SimpleNamespace(name="enforce", lastProgress={"batchId": 0, "numInputRows": 1})
-    return CheckpointMonitor(files, query, 2)
+    observer = QueryObserver()
+    observer.observations = {"enforce": QueryObservation(has_checkpoint=True)}
+    return CheckpointMonitor(files, observer, "enforce", 2)
 
 
 @pytest.mark.parametrize("error", [StoreError(), OSError(28, "No space left on device")])

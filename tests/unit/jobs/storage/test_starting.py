@@ -181,3 +181,19 @@ def test_a_lost_or_damaged_pointer_does_not_restore_an_old_checkpoint(files):
     files.texts[POINTER] = json.dumps({"folder": prepared})
     assert Checkpoint.read(files, "enforce", 3).exists
     assert Deployment.read(files).checkpoints == {"enforce": 3}
+
+
+def test_buckets_of_another_version_are_not_forgotten(files):
+    """An older state cannot be read by this version; a newer one may contain later decisions."""
+    with pytest.raises(MutationQuotaError, match=r"have version 3, and this program needs version 4, which is missing"):
+        check_stateful_checkpoint(files, "enforce", 4)
+    del files.texts["deployment.json"]  # as a program without it left the root
+    with pytest.raises(MutationQuotaError, match=r"have version 3, and this program needs version 4, .*--reset-state"):
+        check_stateful_checkpoint(files, "enforce", 4)
+    check_stateful_checkpoint(files, "enforce", 3)
+    assert Deployment.read(files).checkpoints == {"enforce": 3}
+    with pytest.raises(MutationQuotaError, match=r"written by a newer program, as version 3 .*--reset-state"):
+        check_stateful_checkpoint(files, "enforce", 2)
+    files.texts["deployment.json"] = "{"
+    with pytest.raises(MutationQuotaError, match=r"deployment\.json is damaged; restore it, or remove it"):
+        check_stateful_checkpoint(files, "enforce", 3)

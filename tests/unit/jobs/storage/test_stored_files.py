@@ -1,11 +1,12 @@
 """Files of a storage root read without a JVM, by a path and by a URL."""
 
+import resource
 import tarfile
 
 import pytest
 
 from jobs.storage.checkpoint import Checkpoint
-from jobs.storage.stored_files import stored_files
+from jobs.storage.stored_files import LocalFiles, stored_files
 from quota.errors import MutationQuotaError
 from quota.settings import load_settings
 from tests.support.checkout import CHECKOUT
@@ -79,3 +80,38 @@ def test_the_time_of_a_batch_whose_file_is_missing_or_damaged_is_unknown(files, 
 
     assert found.started_at(files, 0) is None
     assert found.started_at(files, 1) is None
+
+
+@pytest.fixture
+def local(tmp_path):
+    return LocalFiles(str(tmp_path))
+
+
+def test_a_file_is_replaced_with_the_checksum_that_hadoop_wrote(local, tmp_path):
+    for text in ("old", "new"):
+        local.write("leases/enforce/1", text)
+        assert local.read("leases/enforce/1") == text
+        (tmp_path / "leases/enforce/.1.crc").touch()
+    local.write("leases/enforce/1", "newest")
+    assert local.names("leases/enforce") == ["1"]
+
+
+def test_a_failed_write_leaves_no_empty_file(local):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))  # as on a full disk
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            local.create("leases/enforce/1", "text")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert local.create("leases/enforce/1", "text")
+    assert local.read("leases/enforce/1") == "text"
+    assert not local.create("leases/enforce/1", "other")
+
+
+def test_files_and_folders_are_removed_if_they_exist(local):
+    local.create("sources/0/0", "text")
+    local.create("metadata", "text")
+    for path in ("sources", "metadata", "nothing"):
+        local.remove(path)
+    assert local.names("") == []

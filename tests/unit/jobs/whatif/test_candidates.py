@@ -6,15 +6,15 @@ import pytest
 
 from jobs.whatif.candidates import parse_candidates
 from quota.algorithms.deduplication import Deduplication
-from quota.algorithms.rate_quota import RateQuota
 from quota.algorithms.token_bucket import TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput
 from quota.records.quota import Window
 from quota.settings import load_settings
+from quota.whatif.rates import RateQuota
 
 RECORDED = CallbackTimeline()
-YAML = b"quotas:\n- {user: alice, controller_mutation_rate: 7}\n"
+YAML = b"quotas:\n- {entity: {user: alice}, controller_mutation_rate: 7}\n"
 LOG = b'{"entity": {"user": "alice"}, "controller_mutation_rate": 7, "effective_at": 100}\n'
 
 
@@ -91,7 +91,10 @@ def test_an_unusable_candidate_is_reported(text, message):
 
 @pytest.mark.parametrize(
     ("name", "text", "message"),
-    [("q.yaml", b"quotas: 7", "q.yaml:1:9: quotas: expected a list"), ("q.jsonl", b"{}\nno", "q.jsonl:1: ")],
+    [
+        ("q.yaml", b"quotas: 7", "q.yaml: quotas: expected array, got int (value: 7)"),
+        ("q.jsonl", b"{}\nno", "q.jsonl:1: "),
+    ],
 )
 def test_an_invalid_file_of_quotas_is_named_with_its_line(tmp_path, name, text, message):
     (tmp_path / name).write_bytes(text)

@@ -5,8 +5,7 @@ import pytest
 from jobs.whatif import backtest, recommend
 from quota.errors import MutationQuotaError
 from quota.settings import load_settings
-from quota.whatif.recommendation import SizingInput
-from quota.whatif.tenancy import Tenancy
+from quota.whatif.recommendation import SizingInput, Tenancy
 from tests.support.object_store import store_settings
 
 

@@ -12,6 +12,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from jobs.audit.query import start_audit
 from jobs.audit.tables.specs import DECISIONS
 from jobs.enforce.query import start_enforce
+from jobs.storage.run import Run
 from quota.settings import Settings
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure, Goal
@@ -19,8 +20,6 @@ from tests.evidence.bench.performance.ground import Ground, batches, elsewhere, 
 
 USERS = 1000
 BACKLOG_GOAL = Goal(1, at_least=True)
-BATCHES = 6
-"""Batches of a backlog."""
 
 DAYS = 10
 FIRST_DAY = 1_790_000_000
@@ -41,17 +40,17 @@ QUERIES = {
 """SQL by the question that it answers."""
 
 
-def audit(ground: Ground, backlog: int, rows: int, rounds: int) -> list[Figure]:
-    """Measure the audit of `backlog` decisions, and queries of a table of `rows` rows."""
-    return [*_drained(ground, backlog, rounds), *_queried(ground, rows, rounds)]
+def audit(ground: Ground, backlog: int, count: int, rows: int, rounds: int) -> list[Figure]:
+    """Measure the audit of `backlog` decisions in `count` batches, and queries of a table of `rows` rows."""
+    return [*_drained(ground, backlog, count, rounds), *_queried(ground, rows, rounds)]
 
 
-def _drained(ground: Ground, backlog: int, rounds: int) -> Iterator[Figure]:
+def _drained(ground: Ground, backlog: int, count: int, rounds: int) -> Iterator[Figure]:
     """Enforce and audit in turn; the audited deployment has decided its requests before, and decides no more."""
-    waiting, decided = (_with_batches(ground.deployment(name), backlog // BATCHES) for name in ("waiting", "decided"))
+    waiting, decided = (_with_batches(ground.deployment(name), backlog // count) for name in ("waiting", "decided"))
     for settings in (waiting, decided):
         fill(settings, backlog, USERS)
-    start_enforce(ground.spark, decided, once=True).awaitTermination()
+    start_enforce(Run.on(ground.spark, decided), once=True).awaitTermination()
     rates: dict[str, list[float]] = {"enforce": [], "audit": []}
     for turn in range(rounds + 1):
         audited = elsewhere(decided, ground)

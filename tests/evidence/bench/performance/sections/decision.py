@@ -47,12 +47,7 @@ def decisions(rounds: int) -> list[Figure]:
 
 
 def share(figures: Sequence[Figure], request: str) -> Iterator[Figure]:
-    """Yield the decision's part of the processor time of a request, if both are measured.
-
-    Args:
-        figures: All figures.
-        request: Name of the figure of a backlog (requests/s), whose work keeps all cores busy.
-    """
+    """Yield the decision's part of the processor time of a request, if both are measured."""
     rates = {each.what: each.median for each in figures}
     if RECORD in rates and request in rates:
         of_a_request = len(os.sched_getaffinity(0)) / rates[request]

@@ -10,6 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
+from jobs.storage.run import Run
 from quota.settings import Settings
 from tests.evidence.bench.performance.figure import Figure, Goal
 from tests.evidence.bench.performance.ground import Ground, start_pass_through
@@ -44,13 +45,13 @@ class Loads:
     uncounted: float
     """Time at the start of each load that does not count."""
     warm: float
-    """Time of the warm-up."""
+    """Time of the warm-up; 0 for none."""
 
 
 def latency(ground: Ground, plan: Loads) -> list[Figure]:
     """Measure each rate and percentile; the sides alternate."""
     taken: dict[tuple[float, str], list[list[float]]] = {}
-    for side, share in WARM.items():
+    for side, share in WARM.items() if plan.warm else ():
         ground.notify(f"latency: warming up {side}")
         _measured(_auditing_always(ground), _SIDES[side], [WARM_RATE], replace(plan, seconds=plan.warm * share))
     for turn in range(plan.rounds):
@@ -78,7 +79,7 @@ def _auditing_always(ground: Ground) -> Ground:
 
 
 def _enforce_and_audit(ground: Ground, settings: Settings) -> list[StreamingQuery]:
-    return [start_enforce(ground.spark, settings), start_audit(ground.spark, settings)]
+    return [start_enforce(Run.on(ground.spark, settings)), start_audit(Run.on(ground.spark, settings))]
 
 
 _SIDES: dict[str, Callable[[Ground, Settings], list[StreamingQuery]]] = {

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 
 from jobs.enforce.query import start_enforce
+from jobs.storage.run import Run
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure
 from tests.evidence.bench.performance.ground import batches, ground, with_batches, working_folder
@@ -34,7 +35,7 @@ def _drained(address: str, workers: int, backlog: int, notify: Callable[[str], N
         ):
             settings = with_batches(place.deployment("scale"), backlog // BATCHES)
             fill(settings, backlog, USERS)
-            query = start_enforce(place.spark, settings, once=True)
+            query = start_enforce(Run.on(place.spark, settings), once=True)
             query.awaitTermination()
             rates = tuple(
                 rows / seconds for rows, seconds in batches(query)[WARM:BATCHES]

@@ -82,9 +82,6 @@ def seconds_until(
         ready: What the process must have written when the condition holds.
         log: File for the output of the process.
         deadline_seconds: Time for the condition, and again for the end of the process.
-
-    Raises:
-        SideError: The process exited before, is not ready, or did not end with exit code 0.
     """
     with log.open("wb") as output:
         began = time.monotonic()

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from jobs.enforce.query import start_enforce
+from jobs.storage.run import Run
 from quota.settings import Settings
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure, Goal
@@ -12,15 +13,13 @@ from tests.evidence.bench.performance.ground import Ground, batches, with_batche
 from tests.evidence.bench.performance.store import store_buckets
 from tests.evidence.machine import peak_mebibytes
 
-ACTIVE = 1000
-BATCHES = 6
 WARM = 2
 """Number of first batches, which load the store and do not count."""
 
 GOAL = Goal(1.25)
 
 
-def state_size(ground: Ground, sizes: Sequence[int], rounds: int) -> list[Figure]:
+def state_size(ground: Ground, sizes: Sequence[int], active: int, count: int, rounds: int) -> list[Figure]:
     """Measure batch times at each size, compared with the smallest; the sizes alternate."""
     deployments = {}
     for size in sizes:
@@ -29,39 +28,39 @@ def state_size(ground: Ground, sizes: Sequence[int], rounds: int) -> list[Figure
         store_buckets(ground, deployments[size], size)
         ground.notify(f"state: {size:,} buckets made in {time.monotonic() - began:.0f} s")
     for size, settings in deployments.items():
-        _measured(ground, settings, size)  # warms up
+        _measured(ground, settings, size, active, count)  # warms up
     taken: dict[int, list[float]] = {size: [] for size in sizes}
     for turn in range(rounds):
         for size, settings in list(deployments.items())[:: -1 if turn % 2 else 1]:
-            times = _measured(ground, settings, size)
+            times = _measured(ground, settings, size, active, count)
             taken[size] += times
             ground.notify(f"state: round {turn + 1}, {size:,} buckets: {sorted(times)[len(times) // 2]:.0f} ms a batch")
     process = ground.spark._jvm.java.lang.ProcessHandle.current().pid()  # noqa: SLF001 PySpark has no other way
     jvm, worker = peak_mebibytes(process)
     return [
-        *_times(sizes, taken),
+        *_times(sizes, active, taken),
         *_bytes(deployments),
         Figure("state", "peak memory of the JVM", "MiB", (jvm,)),
         Figure("state", "peak memory of a Python worker", "MiB", (worker,)),
     ]
 
 
-def _measured(ground: Ground, settings: Settings, size: int) -> list[float]:
+def _measured(ground: Ground, settings: Settings, size: int, active: int, count: int) -> list[float]:
     """Return the times of batches with a request of each active key, ms; the users' numbers are far apart."""
-    step = max(size // ACTIVE, 1)
-    for _ in range(WARM + BATCHES):
-        fill(settings, ACTIVE, ACTIVE, every=step)
-    query = start_enforce(ground.spark, with_batches(settings, ACTIVE), once=True)
+    step = max(size // active, 1)
+    for _ in range(WARM + count):
+        fill(settings, active, active, every=step)
+    query = start_enforce(Run.on(ground.spark, with_batches(settings, active)), once=True)
     query.awaitTermination()
     return [seconds * 1000 for _, seconds in batches(query)[WARM:]]
 
 
-def _times(sizes: Sequence[int], taken: dict[int, list[float]]) -> Iterator[Figure]:
+def _times(sizes: Sequence[int], active: int, taken: dict[int, list[float]]) -> Iterator[Figure]:
     smallest = min(sizes)
     for size in sizes:
         limit = (f"{smallest:,} buckets", tuple(taken[smallest])) if size != smallest else ("", ())
         goal = GOAL if size == max(sizes) else None
-        what = f"a batch of {ACTIVE:,} active keys, {size:,} buckets"
+        what = f"a batch of {active:,} active keys, {size:,} buckets"
         yield Figure("state", what, "ms", tuple(taken[size]), *limit, goal, at=size)
 
 

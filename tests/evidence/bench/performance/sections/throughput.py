@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from jobs.enforce.packed_answer import unpack_answer
+from jobs.enforce.packing import unpack_answer
 from jobs.enforce.query import start_enforce
 from jobs.spark.kafka_source import read_requests
 from jobs.spark.worker import prepare_worker
@@ -113,10 +113,6 @@ def drain(
     """Return the requests/s of the batches of a query, without the first `uncounted` ones.
 
     The query runs for `seconds`, or longer until a batch counts.
-
-    Raises:
-        TimeoutError: No batch counts in time.
-        ValueError: The backlog has no batch that counts.
     """
     query = start(ground.spark, settings, once=True)
     began, counted = time.monotonic(), []

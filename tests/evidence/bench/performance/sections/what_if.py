@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
+from jobs.storage.run import Run
 from jobs.whatif.backtest import evaluate_candidates
 from jobs.whatif.candidates import parse_candidates
 from jobs.whatif.recorded import add_recorded_changes, read_audited_requests
@@ -32,8 +33,8 @@ def what_if(ground: Ground, requests: int) -> list[Figure]:
         ground.notify(f"what if: {what} of {requests:,} requests took {seconds:.0f} s")
         return requests / seconds
 
-    enforced = rate("enforcing", lambda: start_enforce(ground.spark, settings, once=True).awaitTermination())
-    kept = rate("the audit", lambda: start_audit(ground.spark, settings, once=True).awaitTermination())
+    enforced = rate("enforcing", lambda: start_enforce(Run.on(ground.spark, settings), once=True).awaitTermination())
+    kept = rate("the audit", lambda: start_audit(Run.on(ground.spark, settings), once=True).awaitTermination())
     figures = []
     for more, texts in CANDIDATES.items():
         repetitions = []

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from jobs.audit.append import AuditConfig, MicroBatch, append_records
+from jobs.audit.append import AuditConfig, append_records
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.preparation import prepare_tables
 from jobs.audit.tables.specs import DECISIONS
@@ -21,7 +21,7 @@ from jobs.audit.upkeep.plan import REGULAR, keep_days, plan_upkeep
 from quota.records import codec
 from quota.settings import load_settings
 from tests.support.factories import decided
-from tests.support.rows import kafka_rows, micro_batch
+from tests.support.rows import kafka_rows, record_batch
 from tests.support.tables import DAY, names_in
 
 DAY_MS = 86_400_000
@@ -44,8 +44,7 @@ class Decisions:
             self._rows += 1
             value = codec.encode(decided(1, at=DAY + day * DAY_MS + self._rows, offset=self._rows))
             rows = kafka_rows([value], topic="mutation-decisions", timestamps=[DAY])
-            batch = MicroBatch("tests", self._rows)
-            list(append_records(AuditConfig.of(self.settings), batch, iter(micro_batch(rows))))
+            list(append_records(AuditConfig.of(self.settings), iter([record_batch(rows)])))
 
     @property
     def table(self):

@@ -72,5 +72,5 @@ def test_the_audit_still_skips_rows_of_compacted_files(settings, kept):
     kept.commit(REGULAR.newest + 1, day=-20_000)  # about the date of that decision
     before = len(kept.offsets)
     kept.maintain(limits=THOROUGH)
-    audit_records(settings, rows, query_id="another")
+    audit_records(settings, rows)
     assert len(kept.offsets) == before

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from tests.unit.jobs.audit.upkeep.conftest import NOON
 
-DAYS = 10
+DAYS = 6
 COMMITS = 30
 """Of a day, by the audit; upkeep takes place after each third of them."""
 

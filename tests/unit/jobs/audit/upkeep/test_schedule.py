@@ -17,16 +17,15 @@ from msgspec import structs
 
 import jobs.audit.upkeep.schedule
 import jobs.audit.upkeep.subprocess
-from jobs.audit.tables.preparation import newest_batch, prepare_tables
+from jobs.audit.tables.preparation import prepare_tables
 from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS
 from jobs.audit.upkeep.maintain import PlannedUpkeep, UpkeepResult
 from jobs.audit.upkeep.plan import REGULAR
 from jobs.audit.upkeep.schedule import Upkeep
 from jobs.audit.upkeep.subprocess import UpkeepTask, run_upkeep, stopping_upkeep
+from jobs.metrics.health.probe import STALLED_SECONDS
 from quota.errors import MutationQuotaError
 from quota.records import codec
-from quota.settings import load_settings
-from quota.settings.sections import HealthSettings
 from tests.support.tables import names_in
 from tests.support.waiting import until
 from tests.unit.jobs.audit.upkeep.conftest import NOON
@@ -212,13 +211,6 @@ def test_a_table_that_fails_is_skipped_for_an_hour_and_the_others_are_not(kept, 
     assert failures["dead_letters"] == 2
 
 
-@pytest.mark.parametrize(("stalled", "seconds", "warned"), [(299, 300.0, True), (300, 300.0, False), (299, 0.0, False)])
-def test_a_probe_that_would_take_upkeep_for_a_hang_is_warned_of(kept, caplog, stalled, seconds, warned):
-    settings = kept.settings.model_copy(update={"health": HealthSettings(stalled_seconds=stalled)})
-    Upkeep(settings, seconds, once=False)
-    assert [each.getMessage()[:26] for each in caplog.records] == (["health.stalled_seconds=299"] if warned else [])
-
-
 def test_all_tables_together_delay_a_query_for_less_than_the_limit_of_its_health(kept, clock, monkeypatch):
     """Each part takes its maximum time. Parts that do not fit follow after the next batches, so none is skipped."""
     plan = structs.replace(kept.plan(), daily=True, compact={NOON.date(): 9})
@@ -240,7 +232,7 @@ def test_all_tables_together_delay_a_query_for_less_than_the_limit_of_its_health
         upkeep.after_batch()
         delays.append(clock[0] - before)
     assert delays == [240, 240, 240]
-    assert max(delays) < load_settings(environment={}, with_default_file=False).health.stalled_seconds
+    assert max(delays) < STALLED_SECONDS
     tables = ("decisions", "dead_letters", "quota_changes")
     assert begun == {(table, daily) for table in tables for daily in (True, False)}
 
@@ -263,9 +255,7 @@ def test_a_store_that_fails_while_the_upkeep_is_planned_does_not_fail_the_query(
     assert "cannot be read or written: Kernel error" in caplog.records[-1].getMessage()
 
 
-def test_it_is_one_line_on_demand_and_at_the_start_of_a_job(failing, monkeypatch):
-    with pytest.raises(MutationQuotaError, match="decisions cannot be read or written: Kernel error"):
-        newest_batch(failing, "q")
+def test_it_is_one_line_on_demand(failing, monkeypatch):
     monkeypatch.setattr(DeltaTable, "get_add_actions", DeltaTable.transaction_version)
     with pytest.raises(MutationQuotaError, match="decisions cannot be read or written: Kernel error"):
         PlannedUpkeep.of(failing, [DECISIONS])

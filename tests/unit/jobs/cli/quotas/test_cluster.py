@@ -37,7 +37,7 @@ NOWHERE = ["--bootstrap-server", "127.0.0.1:1", "--set", "kafka.timeout_seconds=
         ),
         (["pull", "--output-file", __file__], "the file exists; add --force to replace it"),
         (["drift", "--prune"], "No such option: --prune"),
-        (["drift", "--set", "gateway.kafka_clients=/nowhere/kafka.jar"], "/nowhere/kafka.jar cannot be read"),
+        (["drift", "--set", "broker.jars=/nowhere"], "no jars in /nowhere; run make jars, or set broker.jars"),
     ],
 )
 def test_invalid_input_is_one_line_with_exit_code_2_and_contacts_no_cluster(args, error):

@@ -45,6 +45,6 @@ def test_of_one_quota_it_is_the_timestamp_of_the_record():
 @pytest.mark.parametrize(("options", "expected"), [([], None), (["--effective-at", str(LATER)], LATER)])
 def test_of_a_file_it_is_the_requested_time(tmp_path, options, expected):
     file = tmp_path / "quotas.yaml"
-    file.write_text("quotas:\n- user: alice\n  controller_mutation_rate: 5\n")
+    file.write_text("quotas:\n- entity: {user: alice}\n  controller_mutation_rate: 5\n")
     assert changed("apply", str(file), "--dry-run", *options) == expected
     assert changed("apply", str(file), "--yes", *options) == expected

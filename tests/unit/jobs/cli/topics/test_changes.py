@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+from types import SimpleNamespace
 
 import pytest
 import typer
@@ -10,9 +11,8 @@ import typer
 from jobs.cli.output import OutputFormat, OutputOptions
 from jobs.cli.topics import changes as topic_changes
 from jobs.cli.topics.changes import TopicChanges
-from quota.client.call import Refusal
 from quota.kafka.admin import ThrottlingQuotaExceededError
-from quota.kafka.admin.outcomes import TopicFuture, kafka_error
+from quota.kafka.admin.calls import TopicFuture, kafka_error
 from quota.settings import load_settings
 
 
@@ -62,8 +62,8 @@ def test_a_change_decided_in_time_prints_nothing_else(monkeypatch, caplog, capsy
 def refused(topic, decision_id):
     future = TopicFuture()
     future.decision_id = decision_id
-    refusal = decision_id and Refusal(decision_id, 1_728_043_228_572)
-    future.set_exception(ThrottlingQuotaExceededError(topic, 27_862, refusal))
+    decision = decision_id and SimpleNamespace(decision_id=decision_id, retry_at=1_728_043_228_572)
+    future.set_exception(ThrottlingQuotaExceededError(topic, 27_862, decision))
     return future
 
 

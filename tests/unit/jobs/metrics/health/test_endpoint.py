@@ -13,6 +13,7 @@ from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.health.probe import Answer, Health
 from jobs.metrics.loops import ApplierMetrics
 from jobs.metrics.queries import QueryMetrics
+from jobs.metrics.query_observer import QueryObserver
 from jobs.sandbox.broker import free_port
 from quota.errors import BadInput, ClusterError
 from quota.kafka.applier.stats import ApplierStats
@@ -95,34 +96,6 @@ def test_probes_are_answered_by_the_monitored_service(settings):
         assert probed(settings.metrics, "readyz") == says(False, "it is stopping")
 
 
-def test_a_service_is_polled_while_it_is_monitored_and_a_failed_poll_has_no_effect(settings, monkeypatch):
-    monkeypatch.setattr("jobs.metrics.health.endpoint._POLL_SECONDS", 0.01)
-    health = Unseen()
-    with ServiceEndpoint(settings.metrics, "enforce") as endpoint, endpoint.following(settings, Job(), health):
-        until(lambda: health.polls >= 3, poll_seconds=0.01)
-        assert probed(settings.metrics, "readyz") == says(True, "it works")
-
-
-def test_a_poll_that_hangs_delays_neither_responses_nor_the_end(settings):
-    health = Hanging()
-    with ServiceEndpoint(settings.metrics, "enforce") as endpoint, endpoint.following(settings, Job(), health):
-        assert health.looked.wait(10)
-        assert probed(settings.metrics, "healthz") == says(True, "it goes on")
-    health.end.set()
-
-
-def test_without_metrics_the_port_serves_probes_alone():
-    settings = load_settings([f"metrics.port={free_port()}", "metrics.enabled=false"], environment={})
-    with (
-        ServiceEndpoint(settings.metrics, "enforce") as endpoint,
-        endpoint.following(settings, Job(), Well(), decides=True),
-    ):
-        assert probed(settings.metrics, "readyz") == says(True, "it works")
-        with pytest.raises(HTTPError, match="404"):
-            page(settings.metrics)
-        assert not [each for each in threading.enumerate() if each.name == "metrics"]
-
-
 def test_a_job_with_once_leaves_the_port_to_running_services(settings):
     with ServiceEndpoint(settings.metrics, "enforce"), ServiceEndpoint(settings.metrics, "enforce", once=True):
         assert page(settings.metrics) == ""
@@ -159,7 +132,7 @@ def test_a_failure_is_counted_and_logged_once_and_the_rest_continues(settings, m
     """There is no Kafka: the job's thread retries continuously."""
     monkeypatch.setattr("jobs.metrics.collector._RETRY_SECONDS", 0.01)
     monkeypatch.setattr("jobs.metrics.collector.AnswerMetrics", failing)
-    metrics, stop = JobMetrics(settings, QueryMetrics(settings), decides=True), threading.Event()
+    metrics, stop = JobMetrics(settings, QueryMetrics(settings, QueryObserver()), decides=True), threading.Event()
     thread = threading.Thread(target=metrics.follow, args=(stop,))
     thread.start()
     until(lambda: failures(metrics) >= 3, poll_seconds=0.01)
@@ -186,27 +159,6 @@ class Well(Health):
 
     def ready(self):
         return self.answer or Answer(True, "it works")
-
-
-class Unseen(Well):
-    """A service whose poll fails."""
-
-    polls = 0
-
-    def poll(self):
-        self.polls += 1
-        raise ClusterError("no Kafka")
-
-
-class Hanging(Well):
-    """A service whose poll does not return."""
-
-    def __init__(self):
-        self.looked, self.end = threading.Event(), threading.Event()
-
-    def poll(self):
-        self.looked.set()
-        self.end.wait(60)
 
 
 def failing(_):

@@ -1,20 +1,24 @@
 """Health and readiness of a query."""
 
+import json
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 from jobs.metrics.health.queries import QueryHealth
+from jobs.metrics.query_observer import QueryObserver
 from quota.settings import load_settings
 
-SETTINGS = load_settings(["health.stalled_seconds=600", "audit.trigger_seconds=10"], environment={})
+SETTINGS = load_settings(["audit.trigger_seconds=10"], environment={})
 
 
 class Progress:
     """Spark's report of a trigger."""
 
     def __init__(self, batch, at):
-        self.batchId, self.timestamp = batch, at
+        facts = {"batchId": batch, "timestamp": f"2026-11-25T{at}Z", "numInputRows": 1, "durationMs": {}}
+        self.json = json.dumps(facts | {"stateOperators": [], "sources": []})
 
 
 class Query:
@@ -68,15 +72,16 @@ class Scene:
     def __init__(self, *names):
         self.now, self.context, self.stop = 1000.0, Context(), threading.Event()
         self.queries = [Query(name) for name in names]
-        self.health = QueryHealth(SETTINGS, lambda: self.now)
-        self.health.watch(self.context, self.queries, self.stop)
-        self.health.poll()
+        self.observer = QueryObserver(lambda: self.now)
+        self.health = QueryHealth(SETTINGS, self.observer)
+        self.observer.watch(SimpleNamespace(sparkContext=self.context), self.queries, self.stop)
+        self.observer.poll()
 
     def after(self, seconds):
-        """Poll each minute for some time, as the endpoint does each second."""
+        """Poll each minute for some time, as a service does each second."""
         for _ in range(seconds // 60):
             self.now += 60
-            self.health.poll()
+            self.observer.poll()
         return self.health
 
 
@@ -86,7 +91,7 @@ def scene():
 
 
 def test_before_its_queries_run_a_service_is_healthy_and_not_ready():
-    health = QueryHealth(SETTINGS)
+    health = QueryHealth(SETTINGS, QueryObserver())
     assert (health.live().ok, health.ready().ok) == (True, False)
     assert health.ready().reason == "it is starting"
 
@@ -121,7 +126,7 @@ def test_a_batch_without_progress_is_unhealthy_after_the_limit_and_not_before(sc
     assert not found.ok
     assert found.reason == (
         "the query enforce has made no progress for 660 s, in the batch after 7 (Processing new data); "
-        "the limit is 600 s (health.stalled_seconds and the trigger)"
+        "the limit is 600 s and the trigger"
     )
     assert not scene.health.ready().ok
 
@@ -168,7 +173,7 @@ def test_an_idle_query_is_healthy_while_its_triggers_continue(scene):
     (query,) = scene.queries
     query.does("Waiting for data to arrive", in_trigger=False)
     for minute in range(60):
-        query.finish(3, f"12:{minute}:00")
+        query.finish(3, f"12:{minute:02}:00")
         assert scene.after(60).live().ok
 
 
@@ -186,7 +191,7 @@ def test_the_time_between_two_triggers_does_not_count():
     query.does("Waiting for next trigger", in_trigger=False)
     scene.after(60)
     scene.now += 600
-    scene.health.poll()
+    scene.observer.poll()
     assert scene.health.live().ok  # 610 s are allowed
     assert not scene.after(60).live().ok
 

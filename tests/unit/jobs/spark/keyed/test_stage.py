@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.spark.keyed import arrow
+from jobs.spark.keyed import stage as stages
 from jobs.spark.keyed.stage import KeyedStage
 from quota.errors import MutationQuotaError
 from tests.support.checkout import CHECKOUT
@@ -175,13 +175,13 @@ def test_the_release_of_pyspark_that_is_pinned_is_the_one_whose_functions_are_re
     See docs/decisions/programs/0019-keyed-stages-without-pandas.md.
     """
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
-    assert f"pyspark=={arrow.RELEASE}" in project["dependencies"]
-    assert importlib.metadata.version("pyspark") == arrow.RELEASE
+    assert f"pyspark=={stages.RELEASE}" in project["dependencies"]
+    assert importlib.metadata.version("pyspark") == stages.RELEASE
 
 
 def test_another_release_of_pyspark_is_refused_in_the_driver_and_in_a_worker(monkeypatch):
     stage = KeyedStage(counting, "answer", 10)
-    monkeypatch.setattr(arrow.pyspark, "__version__", "9.9.9")
+    monkeypatch.setattr(stages.pyspark, "__version__", "9.9.9")
     for use in (lambda: KeyedStage(counting, "answer", 10), lambda: pickle.loads(pickle.dumps(stage))):  # noqa: S301
         with pytest.raises(MutationQuotaError, match=r"PySpark 9\.9\.9 is not supported.* install pyspark==4\.2\.0"):
             use()

@@ -1,0 +1,209 @@
+"""`mutation-quota observe`: the requests of clients to a cluster, from the request logs of its brokers."""
+
+import sys
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jobs.cli.options import FileOptions, KafkaOptions, SettingsOptions, TargetOptions
+from jobs.cli.output import OutputOptions, print_text
+from quota.observation.observer import ASSUMED_PARTITIONS
+from quota.settings.jobs import ObserveSettings
+from quota.settings.loading import Override
+from quota.text import format_time, plural, printable
+from schemas.documents.observation import LogSummary, WrittenSnapshot
+
+_CLOCK_MS = 1000
+"""The smallest difference between clocks that is printed [ms]."""
+
+_VERBS = {
+    "CREATE_TOPICS": "create topics",
+    "CREATE_PARTITIONS": "add partitions",
+    "DELETE_TOPICS": "delete topics",
+}
+
+Logs = Annotated[
+    list[Path], typer.Argument(metavar="FILE", help="Request logs of all brokers, with their rotated copies.")
+]
+TimeZone = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ZONE", help="Time zone of the logs, such as Europe/Berlin. Same as --set observe.time_zone=..."
+    ),
+]
+PrincipalRules = Annotated[
+    str | None,
+    typer.Option(
+        metavar="RULES",
+        help="The brokers' ssl.principal.mapping.rules. Same as --set observe.principal_mapping_rules=...",
+    ),
+]
+
+
+def import_(
+    logs: Logs,
+    snapshot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="File of observe snapshot, with the topics that existed before the logs."),
+    ] = None,
+    time_zone: TimeZone = None,
+    principal_rules: PrincipalRules = None,
+    *,
+    file: FileOptions,
+    output: OutputOptions,
+    where: SettingsOptions,
+) -> None:
+    """Convert request logs to a file of requests.
+
+    The file (JSON lines) is for recommend, backtest, report and simulate. Logs may be compressed and come in any order.
+    A request in several logs counts once, and values that the logs do not contain are marked as assumed. The summary
+    goes to standard error if the requests go to standard output.
+
+    Examples:
+      mutation-quota observe import request.log* --output-file requests.jsonl
+      mutation-quota observe import kafka-request.log --time-zone Europe/Berlin
+    """
+    from jobs.observe.importing import import_logs
+    from jobs.observe.snapshot import read_snapshot
+
+    settings = where.read(*_short_settings(time_zone, principal_rules))
+    known = read_snapshot(snapshot).partitions if snapshot else {}
+    with file.open() as out:
+        summary = import_logs(logs, settings.observe, known, out)
+    name = "-" if file.output_file is None else str(file.output_file)
+    output.print(
+        summary,
+        lambda: _print_summary(summary, settings.observe, name),
+        file=sys.stderr if file.to_stdout else sys.stdout,
+    )
+
+
+def follow(
+    logs: Logs,
+    from_beginning: Annotated[
+        bool,
+        typer.Option("--from-beginning", help="Start at the first line of logs that have not been followed before."),
+    ] = False,
+    once: Annotated[bool, typer.Option("--once", help="Process what is available now, then exit.")] = False,
+    time_zone: TimeZone = None,
+    principal_rules: PrincipalRules = None,
+    *,
+    kafka: KafkaOptions,
+) -> None:
+    """Send the requests in growing logs to Kafka.
+
+    Writes each mutation in the logs to the request topic. `enforce` decides these in shadow mode: nobody is refused. An
+    observer resumes where it stopped, also after rotations. If several observers have the same group (by default all
+    on a host), only the one started last is active.
+
+    Examples:
+      mutation-quota observe follow /var/log/kafka/kafka-request.log
+      mutation-quota observe follow request.log --from-beginning --once
+    """
+    from jobs.services.observe import run_follow
+
+    settings = kafka.read(*_short_settings(time_zone, principal_rules))
+    run_follow(settings, logs, from_beginning=from_beginning, once=once)
+
+
+def snapshot(*, file: FileOptions, output: OutputOptions, kafka: TargetOptions) -> None:
+    """Save the target cluster's topics for observe import.
+
+    Take a snapshot before the period of the logs, so that the import knows the partitions of topics that existed
+    before. The file is JSON. --output is the format of the summary that is printed if --output-file names a file.
+
+    Examples:
+      mutation-quota observe snapshot --output-file topics.json
+      mutation-quota observe snapshot --bootstrap-server broker:9092
+    """
+    from jobs.observe.snapshot import take_snapshot
+    from quota.records import codec
+
+    file.check(output)
+    found = take_snapshot(kafka.read())
+    with file.open() as out:
+        out.write(codec.encode(found) + b"\n")
+    if not file.to_stdout:
+        topics, partitions = len(found.partitions), sum(found.partitions.values())
+        counts = f"{plural(topics, 'topic')}, {plural(partitions, 'partition')}"
+        output.print(
+            WrittenSnapshot(str(file.output_file), found.at, topics, partitions),
+            lambda: print_text(f"Wrote {file.output_file}: {counts}."),
+        )
+
+
+def _short_settings(time_zone: str | None, principal_rules: str | None) -> list[Override]:
+    """Return the settings that are set by the short options."""
+    given = (
+        ("time_zone", time_zone, "--time-zone"),
+        ("principal_mapping_rules", principal_rules, "--principal-rules"),
+    )
+    return [Override(f"observe.{key}={value}", option) for key, value, option in given if value is not None]
+
+
+def _print_summary(summary: LogSummary, settings: ObserveSettings, output: str) -> None:
+    """Print the summary to standard error."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    for line in chain(_requests(summary, settings), _answers(summary), _assumed(summary), _doubts(summary)):
+        console.print(Text(line))
+    if output != "-":
+        console.print(Text(f"Wrote {output}; size quotas with: mutation-quota recommend --requests {output}"))
+
+
+def _requests(summary: LogSummary, settings: ObserveSettings) -> Iterator[str]:
+    for operation, count in summary.requests_by_operation.items():
+        if count:
+            mutations = summary.mutations_by_operation[operation]
+            yield f"{plural(count, 'request')} to {_VERBS[operation]}: {plural(mutations, 'mutation')}"
+    if summary.first_at is None or summary.last_at is None:
+        yield "the logs have no mutations"
+        return
+    yield (
+        f"from {format_time(summary.first_at)} to {format_time(summary.last_at)} "
+        f"(times without a zone were read as {settings.time_zone})"
+    )
+
+
+def _answers(summary: LogSummary) -> Iterator[str]:
+    if summary.refused_topics or summary.throttled_requests:
+        yield (
+            f"refused by the cluster's own quotas: {plural(summary.refused_topics, 'topic')}; "
+            f"throttled: {plural(summary.throttled_requests, 'request')}"
+        )
+    if failed := summary.failed_topics_by_error:
+        codes = ", ".join(f"{count:,} with error {code}" for code, count in failed.items())
+        yield f"topics that failed for other reasons, and were not charged: {codes}"
+    if summary.validate_only:
+        yield f"validate-only requests, not charged: {summary.validate_only:,}"
+    if summary.forwarded:
+        yield f"in the logs of a broker and of the controller, counted once: {plural(summary.forwarded, 'request')}"
+    if summary.copies:
+        yield f"duplicate lines, counted once: {summary.copies:,}"
+
+
+def _assumed(summary: LogSummary) -> Iterator[str]:
+    assumed = summary.assumed_topics_by_operation
+    if any(assumed.values()):
+        parts = ", ".join(f"{count:,} to {_VERBS[operation]}" for operation, count in assumed.items() if count)
+        yield (
+            f"topics whose cost is not in the logs, assumed to be {ASSUMED_PARTITIONS}: {parts} "
+            "(observe snapshot saves existing topics; observe.default_partitions sets the default)"
+        )
+
+
+def _doubts(summary: LogSummary) -> Iterator[str]:
+    for clocks in summary.clock_differences_ms:
+        if abs(clocks.ahead_ms) > _CLOCK_MS:
+            seconds = f"{abs(clocks.ahead_ms) / 1000:,.1f} s"
+            way = "ahead of" if clocks.ahead_ms > 0 else "behind"
+            yield f"clocks differ: {clocks.log} is {seconds} {way} {clocks.other}; times are not corrected"
+    for name, log in summary.logs.items():
+        if log.invalid_lines:
+            first = printable(log.first_invalid or "")
+            yield f"{name}: cannot read {plural(log.invalid_lines, 'line')}; the first: {first}"

@@ -1,0 +1,153 @@
+"""The bytes of the stateful stage: a packed request as its input, a packed answer as its output, and a bucket's state.
+
+PySpark converts structs value by value, in Python, but does not convert bytes, which halves the cost of a key
+(docs/decisions/programs/0003-one-stream-through-one-waist.md).
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+from quota.admission.decide import Position, in_order
+from quota.admission.policy import Policy
+from quota.admission.validation import parse_valid
+from quota.algorithms.deduplication import AdmittedRequest
+from quota.algorithms.token_bucket import Bucket
+from quota.records import codec
+from quota.records.dead_letter import DeadLetter, make_dead_letter
+from quota.records.decision import Decision
+from quota.records.quota import Quota
+from quota.records.record import Record, Source
+from quota.timeline.resolution import Resolution, ResolvedRequest
+
+_BUCKET_PREFIX = '["'
+"""The beginning of a bucket's key, which is JSON; the key of records without a bucket is their partition: [3]."""
+
+_CACHED_BYTES = 4096
+
+_DECISION, _DEAD_LETTER = b"d", b"l"
+_LENGTH = b"%08d"
+_NO_KEY = -1
+_HEAD = 1 + 8
+_TO_THE_END = 2**31 - 1
+
+
+class _Position(msgspec.Struct, array_like=True):
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int | None
+
+
+class _Request(_Position, array_like=True):
+    """A record, and either its error (a dead letter) or the quota that decides it, as JSON."""
+
+    key: bytes | None
+    value: bytes | None
+    error: str | None
+    resolution: bytes | None
+
+
+class _More(msgspec.Struct, omit_defaults=True):
+    """The rest of a bucket in addition to its numbers. Names and defaults make it readable for other versions."""
+
+    remembered: dict[bytes, AdmittedRequest] = {}
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_request_decoder = msgspec.msgpack.Decoder(_Request)
+_position_decoder = msgspec.msgpack.Decoder(_Position)
+_resolution_decoder = msgspec.json.Decoder(Resolution)
+_more_decoder = msgspec.msgpack.Decoder(_More)
+
+
+def pack_request(record: Record, resolved: ResolvedRequest | DeadLetter) -> dict[str, Any]:
+    """Return a row of `schemas.buckets.RESOLVED`, and the error of a dead letter."""
+    bucket, error, resolution = f"[{record.source.partition}]", None, None
+    if isinstance(resolved, DeadLetter):
+        error = resolved.error
+    else:
+        record = resolved.record  # with the time as of which it is decided
+        resolution = codec.encode(resolved.resolution)
+        if resolved.resolution.limit is not None:
+            bucket = resolved.resolution.tags.key
+    source, timestamp = record.source, record.timestamp if record.stamped else None
+    packed = _Request(
+        source.topic, source.partition, source.offset, timestamp, record.key, record.value, error, resolution
+    )
+    return {"bucket": bucket, "request": _encode(packed), "error": error}
+
+
+def unpack_requests(
+    key: str, packed: Iterable[bytes], policy: Policy
+) -> Iterator[tuple[bytes | None, ResolvedRequest | DeadLetter]]:
+    """Unpack the requests of one key (`schemas.buckets.RESOLVED`), in any order.
+
+    Each is parsed again from its bytes, which is cheaper than transferring it decoded. The requests of a bucket are
+    sorted, while they are packed, which takes a fraction of the memory of decoded ones. Records without a bucket are
+    not sorted.
+
+    Yields:
+        The record key, and the request with its quota or the dead letter.
+    """
+    if key.startswith(_BUCKET_PREFIX):
+        packed = in_order([(_position(request), request) for request in packed])
+    for request in packed:
+        yield _unpack(request, policy)
+
+
+def _position(packed: bytes) -> Position:
+    position = _position_decoder.decode(packed)
+    return Position(position.timestamp or 0, position.topic, position.partition, position.offset)
+
+
+def _unpack(packed: bytes, policy: Policy) -> tuple[bytes | None, ResolvedRequest | DeadLetter]:
+    request = _request_decoder.decode(packed)
+    source = Source(request.topic, request.partition, request.offset)
+    stamped = request.timestamp is not None
+    record = Record(source, request.timestamp or 0, request.value, request.key, stamped)
+    if request.resolution is None:
+        return request.key, make_dead_letter(record, request.error or "", policy.max_bytes)
+    return request.key, ResolvedRequest(record, parse_valid(record, policy), _resolution(request.resolution))
+
+
+def _resolution(encoded: bytes) -> Resolution:
+    """Decode a resolution, cached because most requests of a bucket have the same, unless its names have megabytes."""
+    return _cached_resolution(encoded) if len(encoded) <= _CACHED_BYTES else _resolution_decoder.decode(encoded)
+
+
+@lru_cache(maxsize=10_000)
+def _cached_resolution(encoded: bytes) -> Resolution:
+    return _resolution_decoder.decode(encoded)
+
+
+def pack_answer(answer: Decision | DeadLetter, key: bytes | None) -> bytes:
+    """Return an answer: one byte for its topic, eight digits for the length of the record key, the key, the value."""
+    topic = _DECISION if isinstance(answer, Decision) else _DEAD_LETTER
+    return topic + _LENGTH % (_NO_KEY if key is None else len(key)) + (key or b"") + codec.encode(answer)
+
+
+def unpack_answer(answer: Column, decisions: str, dead_letters: str) -> list[Column]:
+    """Return the columns of `schemas.kafka.ANSWER` from a packed answer, for these two topics."""
+    length = F.substring(answer, 2, _HEAD - 1).cast("string").cast("int")
+    topic = F.when(F.substring(answer, 1, 1) == F.lit(_DECISION), decisions).otherwise(dead_letters)
+    key = F.when(length >= 0, F.substring(answer, F.lit(_HEAD + 1), length))
+    value = F.substring(answer, F.lit(_HEAD + 1) + F.greatest(length, F.lit(0)), F.lit(_TO_THE_END))
+    return [topic.alias("topic"), key.alias("key"), value.alias("value")]
+
+
+def encode_bucket(bucket: Bucket) -> tuple[Any, ...]:
+    """Return the row of a bucket (`schemas.buckets.STATE`); `more` is null if there are no requests to remember."""
+    more = _encode(_More(dict(bucket.admitted_requests))) if bucket.admitted_requests else None
+    return bucket.tokens, bucket.updated_at, *bucket.quota.bounds, bucket.reset_at, more
+
+
+def decode_bucket(state: tuple[Any, ...]) -> Bucket:
+    """Return the bucket in a row of the state store."""
+    tokens, updated_at, rate, burst, max_debt_ms, reset_at, more = state
+    admitted = _more_decoder.decode(more).remembered if more else {}
+    return Bucket(tokens, updated_at, Quota(rate, burst, max_debt_ms), reset_at, admitted)

@@ -1,0 +1,67 @@
+"""The counts of services that only jobs have; one thread writes them, and others may read."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from quota.kafka.timing import LoopStats
+from quota.records.request import MutationRequest
+from quota.text import plural
+from quota.timeline.cluster_plan import RateDifference
+
+
+@dataclass(slots=True)
+class FollowStats(LoopStats):
+    """The counts of `observe follow`."""
+
+    requests: int = 0
+    mutations: int = 0
+    refused_topics: int = 0
+    """Topics that the cluster itself has refused by a quota."""
+    assumed_topics: int = 0
+    """Topics whose cost is not in the log."""
+    invalid_lines: int = 0
+    skipped_lines: int = 0
+    """Lines that are too long to be read, since the last start or reopening."""
+    too_large: int = 0
+    """Requests that are larger than `limits.max_request_bytes`, and skipped."""
+    behind_bytes: int = 0
+    """The bytes of the logs that are not read yet."""
+
+    def add(self, request: MutationRequest) -> None:
+        """Count a request that was written."""
+        self.requests += 1
+        if not request.validate_only:
+            self.mutations += sum(topic.partitions for topic in request.topics)
+        if request.observed is not None:
+            self.refused_topics += sum(map(bool, request.observed.error_codes))
+            self.assumed_topics += len(request.observed.assumed)
+
+    def __str__(self) -> str:
+        return (
+            f"observed: {plural(self.requests, 'request')} for {plural(self.mutations, 'mutation')}; refused by the "
+            f"cluster: {plural(self.refused_topics, 'topic')}; cost assumed of {plural(self.assumed_topics, 'topic')}; "
+            f"invalid lines: {self.invalid_lines:,}"
+        )
+
+
+@dataclass(slots=True)
+class PushStats(LoopStats):
+    """The counts of `quotas push --follow`."""
+
+    pushed: int = 0
+    """Quotas set or removed on the cluster because the log had changed."""
+    repaired: int = 0
+    """Quotas set or removed on the cluster because somebody had changed them there."""
+    differing: Mapping[str, int] = field(default_factory=dict)
+    """Quotas that differ, by the kind of difference, as of the last comparison."""
+    compared_at: float | None = None
+    """The end of the last comparison [s since the epoch]."""
+
+    def __str__(self) -> str:
+        return f"quotas: {self.pushed} pushed, {self.repaired} repaired, {sum(self.differing.values())} differ"
+
+    def compare(self, differences: Iterable[RateDifference], now: float) -> None:
+        """Record the differences that a comparison found, at `now` [s since the epoch]."""
+        self.differing = Counter(each.kind for each in differences)
+        self.compared_at = now

@@ -1,0 +1,148 @@
+"""The JVM that a process starts for Spark.
+
+PySpark starts it and connects to it; this class takes the place of the process that it starts, because PySpark does not
+return it before the JVM is ready: an interrupt during that time would leave it running.
+"""
+
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from typing import Any
+
+from py4j.java_gateway import JavaGateway  # type: ignore[import-untyped]
+from pyspark import SparkConf, java_gateway
+from pyspark.errors import PySparkRuntimeError
+
+from jobs.spark.installation import java_program
+from jobs.stopping import Killable
+from quota.errors import MutationQuotaError
+
+# Spark requests an incubator module, for which Java prints a warning; only Spark's machine learning uses it.
+_SPARK_CLASS = """
+exec() {
+  local command=() word
+  for word in "$@"; do [ "$word" = --add-modules=jdk.incubator.vector ] || command+=("$word"); done
+  builtin exec "${command[@]}"
+}
+. "$SPARK_HOME/bin/spark-class"
+"""
+"""Spark's own script, without that module in the command that it finally executes."""
+
+_COMMAND = ("/usr/bin/env", "bash", "-c", _SPARK_CLASS, "spark-class", "org.apache.spark.deploy.SparkSubmit")
+
+_TEMPORARY = "/tmp"  # noqa: S108 a new folder is created in it; a longer path could exceed the limit of a socket
+
+_SESSION = 3
+"""The index of the session in `/proc/PID/stat`, among the fields after the name."""
+
+
+class Jvm(Killable):
+    """A JVM in its own session, which shields it and its workers from Ctrl-C, so that queries can be stopped first."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._folder: Path | None = None
+
+    def start(self, conf: SparkConf, log: Path | None) -> JavaGateway:
+        """Start the JVM and return the gateway to it; the caller ends it after an error.
+
+        Args:
+            conf: the properties of Spark; all users of the machine can read them.
+            log: the file for the output of the JVM and its workers, standard error by default.
+        """
+        java_program()  # otherwise Spark would report the missing Java in its own words
+        logging.getLogger().addFilter(_not_of_py4j)
+        self._folder = Path(tempfile.mkdtemp(prefix="spark-", dir=_TEMPORARY))
+        if log is not None:
+            log.parent.mkdir(parents=True, exist_ok=True)
+        vars(java_gateway)["Popen"] = self._launch
+        try:
+            with nullcontext() if log is None else log.open("ab") as output:
+                return java_gateway.launch_gateway(  # type: ignore[no-untyped-call]
+                    conf, {"stdout": output, "stderr": output, "start_new_session": True}
+                )
+        except PySparkRuntimeError:
+            code = None if self._process is None else self._process.returncode
+            raise MutationQuotaError(
+                f"Spark's JVM has exited during its start (exit {code}); it needs Java 17 or newer, and uses "
+                f"{java_program()}"
+            ) from None
+        finally:
+            vars(java_gateway)["Popen"] = subprocess.Popen
+
+    def _launch(
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        **options: Any,  # noqa: ANN401 the options of Popen
+    ) -> subprocess.Popen[bytes]:
+        """Start the process in the way of `spark-submit`, which PySpark calls."""
+        spark_submit, *arguments = command
+        variables = {
+            "SPARK_HOME": str(Path(spark_submit).parent.parent),
+            "PYTHONHASHSEED": "0",
+            "SPARK_SUBMIT_OPTS": f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} -Djava.io.tmpdir={self._folder}",
+        }
+        self._process = subprocess.Popen([*_COMMAND, *arguments], env={**env, **variables}, **options)
+        if self.has_killed:  # by a signal that arrived before there was a process
+            self.kill()
+        return self._process
+
+    def end(self, seconds: float = 0.0) -> bool:
+        """Wait for the end of the JVM, kill what is left of it and its processes, and remove its temporary files.
+
+        Args:
+            seconds: the time in which it may exit by itself, after its gateway was shut down.
+
+        Returns:
+            Whether it exited by itself.
+        """
+        process, ended = self._process, False
+        try:
+            if process is not None and process.stdin is not None:
+                with suppress(OSError):
+                    process.stdin.close()  # the JVM waits for the end of its input
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(seconds)
+                ended = process.returncode == 0
+                self.kill()
+                process.wait()
+        finally:  # also if Ctrl-C interrupts the wait
+            if self._folder is not None:
+                shutil.rmtree(self._folder, ignore_errors=True)
+        return ended
+
+    def kill(self) -> None:
+        """Kill the JVM, and then its Python workers, which have their own process groups; may be called at any time."""
+        process = self._process
+        if process is None:
+            return
+        with suppress(ProcessLookupError):
+            if process.returncode is None:  # otherwise the number may belong to another process
+                os.killpg(process.pid, signal.SIGKILL)
+        for pid in _session_members(process.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    """Return whether a record of the root logger is not from PySpark, which also raises the errors that it logs."""
+    return not {"py4j", "pyspark"}.intersection(Path(record.pathname).parts)
+
+
+def _session_members(session: int) -> Iterator[int]:
+    """Yield the processes of a session, if the system lists them (Linux); elsewhere they exit by themselves."""
+    if sys.platform != "linux":
+        return
+    for folder in Path("/proc").iterdir():
+        with suppress(OSError, ValueError, IndexError):
+            fields = Path(folder, "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            if int(fields[_SESSION]) == session:
+                yield int(folder.name)

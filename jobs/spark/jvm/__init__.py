@@ -1,1 +1,0 @@
-"""The JVM that a process starts for Spark: its lifecycle and its class archive."""

@@ -1,0 +1,283 @@
+"""The calls of a client: their topics are requested until they are admitted, and carried out.
+
+KIP-599: only refused topics are requested again, after the throttle time; the others complete at once; at the time
+limit, refused topics fail with the remaining throttle time. KIP-219: after a throttle, nothing is requested until it
+has passed.
+"""
+
+import asyncio
+import logging
+import math
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+from confluent_kafka import KafkaError, KafkaException
+
+from quota.kafka.admin.errors import ThrottlingQuotaExceededError
+from quota.kafka.decisions import Decisions
+from quota.kafka.target.target import Stopped
+from quota.kafka.target.task import Task
+from quota.records.decision import Decision
+from quota.records.decision_request import DecisionRequest
+from quota.records.request import STRICT_SINCE, MutationRequest, Operation, TopicMutation
+from quota.records.result import MutationResult, TopicResult
+
+_log = logging.getLogger(__name__)
+
+
+class TopicFuture(Future[None]):
+    """The future of a topic's change; its result is None.
+
+    Attributes:
+        decision_id: the id of the last decision on the topic, which `mutation-quota explain` takes, once the future is
+            done; None if there was no decision.
+    """
+
+    decision_id: str | None = None
+
+
+Futures = dict[str, TopicFuture]
+
+
+@dataclass(frozen=True, slots=True)
+class CallOptions:
+    """The operation of a call and its options, the same for all of its topics."""
+
+    operation: Operation
+    validate_only: bool = False
+    retry_on_quota_violation: bool = True
+
+    def tasks(self, topics: Iterable[TopicMutation]) -> list[Task]:
+        """Return the tasks that carry topics' mutations out."""
+        return [Task(self.operation, topic, self.validate_only) for topic in topics]
+
+
+@dataclass(eq=False, slots=True)
+class Call:
+    """An application's call, and the progress of its topics, by name."""
+
+    options: CallOptions
+    pending: Futures
+    """The futures of topics without an outcome."""
+    deadline: float
+    """The time limit, in seconds of the event loop's clock."""
+    refused: dict[str, Decision] = field(default_factory=dict)
+    """The last decisions on topics that are refused."""
+    admitted: set[str] = field(default_factory=set)
+    """Topics that were admitted, and wait for their results."""
+    request_ids: list[str] = field(default_factory=list)
+    """The ids of all its requests."""
+    is_held_back: bool = False
+    """Whether its first request waits for the end of an earlier throttle."""
+    carrying: set[asyncio.Task[None]] = field(default_factory=set)
+    completed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def complete(self, name: str, error: BaseException | None) -> None:
+        """Complete a topic's future, whose callbacks may call this client."""
+        future = self.pending.pop(name)
+        if not self.pending:
+            self.completed.set()
+        try:
+            if error is None:
+                future.set_result(None)
+            else:
+                future.set_exception(error)
+        except BaseException:  # noqa: BLE001 a callback of the application's, on a thread of ours
+            _log.exception("a callback of a future failed")
+
+    def fail(self, names: Iterable[str], error: BaseException) -> None:
+        """Fail those of the topics that have no outcome."""
+        for name in [name for name in names if name in self.pending]:
+            self.complete(name, error)
+
+    def set_decision(self, names: Iterable[str], decision_id: str) -> None:
+        """Set the decision of topics without an outcome."""
+        for name in names:
+            if name in self.pending:
+                self.pending[name].decision_id = decision_id
+
+
+class Calls:
+    """All calls of one user and client-id; used on one event loop."""
+
+    def __init__(  # noqa: PLR0913
+        self,
+        user: str,
+        client_id: str,
+        *,
+        apply: bool,
+        carry_out: Callable[[Sequence[Task], float], Awaitable[Sequence[TopicResult]]],
+        record: Callable[[Task], None],
+        servers: str,
+    ) -> None:
+        """Start without calls.
+
+        Args:
+            user: the user that the quotas apply to.
+            client_id: its client-id.
+            apply: whether an applier carries admitted mutations out.
+            carry_out: otherwise carries tasks out until a time of the event loop [s], and returns their results.
+            record: called with each task that an applier has carried out.
+            servers: the servers of the cluster that decides, for errors.
+        """
+        self._user, self._client_id = user, client_id
+        self._apply = apply
+        self._carry_out_tasks = carry_out
+        self._record = record
+        self._servers = servers
+        self._muted_until = 0.0
+        self._turn = asyncio.Lock()  # first come, first served after a throttle
+        self._applying: dict[str, tuple[Call, list[TopicMutation]]] = {}  # by request id
+
+    def on_decision(self, decision: Decision, _: float | None) -> None:
+        """Mute the client, even if the call has failed meanwhile."""
+        now = asyncio.get_running_loop().time()
+        self._muted_until = max(self._muted_until, now + decision.throttle_time_ms / 1000)
+
+    def on_result(self, result: MutationResult) -> None:
+        """Complete the topics of an applier's result, which may arrive before the decision."""
+        if (result.user, result.client_id) != (self._user, self._client_id):
+            return  # another client may have guessed a request id
+        call, topics = self._applying.pop(result.request_id, (None, []))
+        if call is not None:
+            call.set_decision((topic.name for topic in topics), result.decision_id)
+            changed = {topic.name for topic in result.topics if not topic.error_code}
+            for task in call.options.tasks(topic for topic in topics if topic.name in changed):
+                self._record(task)
+            _complete(call, result.topics)
+
+    async def run(self, call: Call, find: Awaitable[list[TopicMutation]], decisions: Decisions) -> None:
+        """Run a call until each topic has an outcome.
+
+        Args:
+            call: the call.
+            find: returns the mutations of its topics; others are ignored.
+            decisions: requests decisions.
+        """
+        now = asyncio.get_running_loop().time
+        try:
+            topics = await find
+            if now() >= call.deadline:
+                for name in list(call.pending):
+                    call.complete(name, self._no_decision(name))
+            async with asyncio.timeout_at(call.deadline):
+                await self._request(call, topics, decisions)
+                await call.completed.wait()
+        except TimeoutError:
+            self._expire(call)
+        except asyncio.CancelledError:
+            self._expire(call, is_closed=True)
+        except Exception as error:  # noqa: BLE001 any error belongs to those who wait for the call
+            call.fail(call.pending, error)
+        finally:
+            for request_id in call.request_ids:
+                self._applying.pop(request_id, None)
+            for task in call.carrying:
+                task.cancel()
+
+    async def _request(self, call: Call, topics: Iterable[TopicMutation], decisions: Decisions) -> None:
+        """Request topics until none of them is refused; those that are not pending are left out."""
+        now = asyncio.get_running_loop().time
+        while topics := [topic for topic in topics if topic.name in call.pending]:
+            call.is_held_back = not call.request_ids
+            async with self._turn:
+                while now() < self._muted_until:  # noqa: ASYNC110 another decision may extend the throttle meanwhile
+                    await asyncio.sleep(self._muted_until - now())
+                call.is_held_back = False
+                timeout_ms = math.ceil((call.deadline - now()) * 1000)
+                asked = decisions.request(DecisionRequest(self._mutation_request(call.options, topics), timeout_ms))
+            call.request_ids.append(asked.request_id)
+            if self._apply:
+                self._applying[asked.request_id] = call, topics
+            reply = await asked.reply
+            if reply.decision is not None:
+                topics = self._decide(call, topics, reply.decision)
+            elif reply.error_code:
+                call.fail([topic.name for topic in topics], kafka_error(reply.error_code, reply.error))
+            else:
+                raise TimeoutError
+
+    def _mutation_request(self, options: CallOptions, topics: list[TopicMutation]) -> MutationRequest:
+        return MutationRequest(
+            request_id="",
+            operation=options.operation,
+            api_version=STRICT_SINCE[options.operation],
+            topics=topics,
+            user=self._user,
+            client_id=self._client_id,
+            validate_only=options.validate_only,
+            apply=self._apply,
+        )
+
+    def _decide(self, call: Call, topics: list[TopicMutation], decision: Decision) -> list[TopicMutation]:
+        """Have admitted topics carried out, and return the refused ones."""
+        names = {topic.name for topic in decision.topics if topic.error_code}
+        refused = [topic for topic in topics if topic.name in names]
+        admitted = [topic for topic in topics if topic.name not in names]
+        call.set_decision((topic.name for topic in topics), decision.decision_id)
+        for topic in admitted:
+            call.refused.pop(topic.name, None)
+            call.admitted.add(topic.name)
+        if admitted and not self._apply:
+            call.carrying.add(asyncio.create_task(self._carry_out(call, admitted)))
+        for topic in refused:
+            call.refused[topic.name] = decision
+            if not call.options.retry_on_quota_violation and topic.name in call.pending:
+                call.complete(topic.name, self._throttled(call, topic.name, decision.throttle_time_ms))
+        return refused
+
+    async def _carry_out(self, call: Call, topics: list[TopicMutation]) -> None:
+        try:
+            results = await self._carry_out_tasks(call.options.tasks(topics), call.deadline)
+        except Stopped:
+            return
+        except Exception as error:  # noqa: BLE001 any error belongs to those who wait for the call
+            call.fail([topic.name for topic in topics], error)
+        else:
+            _complete(call, results)
+
+    def _expire(self, call: Call, *, is_closed: bool = False) -> None:
+        """Fail all topics without an outcome, each for its own reason."""
+        for name in list(call.pending):
+            if name in call.refused or call.is_held_back:
+                error: KafkaException = self._throttled(call, name)
+            elif is_closed:
+                error = closed_error(name)
+            elif name in call.admitted:
+                error = _timed_out(
+                    f"topic {name} was admitted, but no result arrived in time; it may still be carried out"
+                )
+            else:
+                error = self._no_decision(name)
+            call.complete(name, error)
+
+    def _no_decision(self, name: str) -> KafkaException:
+        question = f"is mutation-quota enforce running on {self._servers}?"
+        return _timed_out(f"no decision on topic {name} in time; {question} The change will not be made later")
+
+    def _throttled(self, call: Call, name: str, at_least_ms: int = 0) -> ThrottlingQuotaExceededError:
+        seconds = self._muted_until - asyncio.get_running_loop().time()
+        remaining_ms = math.ceil(round(seconds * 1000, 3))  # a float's error must not add a millisecond
+        return ThrottlingQuotaExceededError(name, max(at_least_ms, remaining_ms), call.refused.get(name))
+
+
+def kafka_error(code: int, message: str) -> KafkaException:
+    """Return an exception with one of Kafka's error codes."""
+    return KafkaException(KafkaError(code, message))
+
+
+def closed_error(name: str) -> KafkaException:
+    """Return the exception of a topic whose client was closed."""
+    return kafka_error(KafkaError._DESTROY, f"the client was closed before {name} was changed")  # noqa: SLF001
+
+
+def _complete(call: Call, results: Iterable[TopicResult]) -> None:
+    for result in results:
+        if result.name in call.pending:
+            error = kafka_error(result.error_code, result.error_message or "") if result.error_code else None
+            call.complete(result.name, error)
+
+
+def _timed_out(reason: str) -> KafkaException:
+    return kafka_error(KafkaError._TIMED_OUT, reason)  # noqa: SLF001

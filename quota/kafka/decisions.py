@@ -1,0 +1,262 @@
+"""Requests for decisions, and their answers: how a gateway and a client wait for the enforcing job."""
+
+import asyncio
+import logging
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import msgspec
+from confluent_kafka import KafkaError, KafkaException, Message
+
+from quota.errors import BadInput, ErrorCode
+from quota.kafka.requests import AnswerReader, ReceivedAnswer, RequestWriter, rejected_id
+from quota.kafka.timing import now_ms
+from quota.records.dead_letter import DeadLetter
+from quota.records.decision import Decision
+from quota.records.decision_request import DecisionReply, DecisionRequest
+from quota.records.request import MutationRequest
+from quota.records.result import MutationResult
+from quota.settings.sections import TopicSettings
+
+_log = logging.getLogger(__name__)
+
+_MAX_UNDECIDED = 10_000
+_POLL_SECONDS = 0.05
+_RETRY_SECONDS = 0.5
+_JOIN_SECONDS = 5.0
+
+_UNDELIVERED = frozenset(
+    {KafkaError._MSG_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN}  # noqa: SLF001
+)
+"""Errors of requests that are valid but could not be delivered: such a request may still be answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request for a decision; who cancels the reply no longer waits for it."""
+
+    request_id: str
+    reply: asyncio.Future[DecisionReply]
+
+
+@dataclass(eq=False, slots=True)
+class _Pending:
+    """A request, and the replies that wait for its answer."""
+
+    request: MutationRequest
+    content: bytes
+    requested_at: float
+    replies: set[asyncio.Future[DecisionReply]] = field(default_factory=set)
+
+
+class Decisions:
+    """Requests decisions, and passes each answer to those who wait for it, and to nobody else.
+
+    It is used on one event loop; a thread reads the answers. All request ids have a common prefix. The id of a mutation
+    that can happen only once is derived from its content, so a program that replaces a killed one sends the same id; if
+    the job remembers admitted requests (`repeats.window_seconds`), it is not charged again. Other mutations with a
+    content reuse the id of their last attempt if that is undecided.
+    """
+
+    def __init__(  # noqa: PLR0913, PLR0917
+        self,
+        writer: RequestWriter,
+        reader: AnswerReader,
+        topics: TopicSettings,
+        prefix: str,
+        on_decision: Callable[[Decision, float | None], None],
+        on_result: Callable[[MutationResult], None] = lambda _: None,
+    ) -> None:
+        """Prepare for requests; answers are read after `start`.
+
+        Args:
+            writer: writes the requests.
+            reader: reads the answers, of which some may be for other programs.
+            topics: the names of the topics.
+            prefix: the prefix of the request ids.
+            on_decision: called once for each decision, with the time that it took [s], or None if nobody waits for it
+                any longer.
+            on_result: called for each result of an applier, which may be for another client.
+        """
+        self._writer = writer
+        self._reader = reader
+        self._topics = topics
+        self._prefix = prefix
+        self._on_decision = on_decision
+        self._on_result = on_result
+        self._pending: dict[str, _Pending] = {}
+        self._undecided = _Undecided()
+        self._logged: set[str] = set()
+        self._closed = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __len__(self) -> int:
+        """Return the number of requests that somebody waits for."""
+        return len(self._pending)
+
+    def start(self) -> None:
+        """Start reading answers for the running event loop."""
+        loop = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=self._listen, args=(loop,), name="mutation-quota-decisions", daemon=True)
+        self._thread.start()
+
+    def request(self, wanted: DecisionRequest) -> Asked:
+        """Request a decision."""
+        loop, seconds = asyncio.get_running_loop(), wanted.timeout_ms / 1000
+        request_id = self._undecided.id_of(wanted.content) or self._new_id(wanted)
+        pending = self._pending.get(request_id)
+        is_new = pending is None
+        if pending is None:
+            expires_at = now_ms() + wanted.timeout_ms
+            request = msgspec.structs.replace(wanted.request, request_id=request_id, expires_at=expires_at)
+            pending = self._pending[request_id] = _Pending(request, wanted.content, loop.time())
+        reply: asyncio.Future[DecisionReply] = loop.create_future()
+        pending.replies.add(reply)
+        timer = loop.call_later(seconds, _answer, reply, DecisionReply(waited_ms=wanted.timeout_ms))
+        reply.add_done_callback(partial(self._on_done, request_id, timer))
+        if is_new:
+            self._send(pending.request, loop)
+        return Asked(request_id, reply)
+
+    def receive(self, received: ReceivedAnswer) -> None:
+        """Process an answer of the job or an applier, which may be for any program."""
+        match received.answer:
+            case Decision() as decision:
+                self._receive_decision(decision, received.at - decision.timestamp)
+            case DeadLetter(error=error) as letter:
+                request_id = rejected_id(letter, letter.source.topic) or ""
+                pending = self._pending.get(request_id)
+                if pending is not None and rejected_id(letter, self._topics.requests_of(pending.request.user)):
+                    self._reply(request_id, error_code=ErrorCode.INVALID_REQUEST, error=error)
+            case MutationResult() as result:
+                self._on_result(result)
+
+    def close(self) -> None:
+        """End the thread and its connection."""
+        self._closed.set()
+        if self._thread is not None:
+            self._thread.join(_JOIN_SECONDS)
+
+    def _receive_decision(self, decision: Decision, age_ms: int) -> None:
+        pending = self._pending.get(decision.request_id)
+        if pending is None:
+            if self._undecided.is_late(decision):
+                self._on_decision(decision, None)
+        elif _is_on(decision, pending.request):
+            self._on_decision(decision, asyncio.get_running_loop().time() - pending.requested_at)
+            self._reply(decision.request_id, decision, age_ms)
+
+    def _reply(
+        self, request_id: str, decision: Decision | None = None, age_ms: int = 0, error_code: int = 0, error: str = ""
+    ) -> None:
+        pending = self._pending.pop(request_id)
+        self._undecided.remove(pending.content)
+        waited_ms = int((asyncio.get_running_loop().time() - pending.requested_at) * 1000)
+        for each in pending.replies:
+            _answer(each, DecisionReply(decision, waited_ms, age_ms, error_code, error))
+
+    def _on_done(self, request_id: str, timer: asyncio.TimerHandle, reply: asyncio.Future[DecisionReply]) -> None:
+        """Forget a reply that was cancelled or came too late; its request is undecided if nobody else waits."""
+        timer.cancel()
+        pending = self._pending.get(request_id)
+        if pending is not None and reply in pending.replies:
+            pending.replies.discard(reply)
+            if not pending.replies:
+                del self._pending[request_id]
+                self._undecided.add(pending.content, pending.request)
+
+    def _send(self, request: MutationRequest, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            self._writer.send(request, on_delivery=partial(self._on_delivery, loop, request.request_id))
+        except BadInput as error:  # the user's name does not give a valid topic name
+            self._reply(request.request_id, error_code=ErrorCode.INVALID_REQUEST, error=str(error))
+        except BufferError:
+            self._fail(request.request_id, KafkaError(KafkaError._QUEUE_FULL))  # noqa: SLF001
+        except KafkaException as error:
+            self._fail(request.request_id, error.args[0])
+
+    def _on_delivery(
+        self, loop: asyncio.AbstractEventLoop, request_id: str, error: KafkaError | None, _: Message
+    ) -> None:
+        if error is not None:
+            loop.call_soon_threadsafe(self._fail, request_id, error)
+
+    def _fail(self, request_id: str, error: KafkaError) -> None:
+        """Reject a request that cannot be written; unless it is invalid, it may have been written after all."""
+        message = f"the request cannot be written to its topic: {error.str()}"
+        if message not in self._logged:
+            self._logged.add(message)
+            _log.warning("%s", message)
+        pending = self._pending.get(request_id)
+        if pending is None or error.code() in _UNDELIVERED:
+            return
+        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            self._reply(request_id, error_code=ErrorCode.INVALID_REQUEST, error=message)
+        else:
+            self._reply(request_id, error_code=error.code(), error=message)
+            self._undecided.add(pending.content, pending.request)
+
+    def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
+        while not self._closed.is_set():
+            try:
+                self._writer.poll()
+                for received in self._reader.read(_POLL_SECONDS):
+                    loop.call_soon_threadsafe(self.receive, received)
+            except Exception:  # noqa: BLE001 without this thread nobody would be answered
+                _log.exception("cannot read decisions, retrying")
+                self._closed.wait(_RETRY_SECONDS)
+        self._reader.close()
+
+    def _new_id(self, wanted: DecisionRequest) -> str:
+        return self._prefix + (wanted.content.hex() if wanted.once else uuid.uuid4().hex)
+
+
+class _Undecided:
+    """The newest requests that are not decided, and that nobody waits for."""
+
+    def __init__(self) -> None:
+        self._ids: OrderedDict[bytes, str] = OrderedDict()  # by content, if there is one
+        self._awaited: dict[str, tuple[str, str]] = {}  # the user and client-id of each
+
+    def add(self, content: bytes, request: MutationRequest) -> None:
+        self._ids[content or request.request_id.encode()] = request.request_id
+        self._awaited[request.request_id] = request.user, request.client_id
+        if len(self._ids) > _MAX_UNDECIDED:
+            self._awaited.pop(self._ids.popitem(last=False)[1], None)
+
+    def remove(self, content: bytes) -> None:
+        self._awaited.pop(self._ids.pop(content, ""), None)
+
+    def id_of(self, content: bytes) -> str | None:
+        return self._ids.get(content)
+
+    def is_late(self, decision: Decision) -> bool:
+        """Return whether this is the first decision on one of them."""
+        if self._awaited.get(decision.request_id) != (decision.user, decision.client_id):
+            return False
+        del self._awaited[decision.request_id]
+        return True
+
+
+def _answer(future: asyncio.Future[DecisionReply], reply: DecisionReply) -> None:
+    if not future.done():
+        future.set_result(reply)
+
+
+def _is_on(decision: Decision, request: MutationRequest) -> bool:
+    """Return whether a decision is on this request: others may choose the same id for a request that costs less."""
+    requested = (request.user, request.client_id, request.operation, request.mode, request.validate_only, request.apply)
+    decided = (
+        decision.user,
+        decision.client_id,
+        decision.operation,
+        decision.mode,
+        decision.validate_only,
+        decision.apply,
+    )
+    topics = [(topic.name, topic.partitions) for topic in request.topics]
+    return requested == decided and topics == [(topic.name, topic.partitions) for topic in decision.topics]

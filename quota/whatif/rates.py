@@ -1,0 +1,140 @@
+"""The algorithms that KIP-599 rejected for the token bucket: a quota on the average rate of the last S * W seconds.
+
+They exist for comparison, in simulations and backtests; the token bucket is what is enforced.
+"""
+
+import enum
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+from quota.admission.decide import decision_of
+from quota.algorithms.deduplication import NO_DEDUPLICATION, Deduplication
+from quota.algorithms.kafka_rate import NO_SAMPLES, Samples
+from quota.algorithms.token_bucket import Admission, TokenBucket, charge, in_debt, is_reset, throttle_ms
+from quota.errors import BadInput
+from quota.records.decision import Decision
+from quota.records.quota import Quota, Window
+from quota.records.request import Mode
+from quota.timeline.resolution import ResolvedRequest
+from quota.whatif.spread_windows import NO_SPREAD, SpreadWindows
+
+Charges: TypeAlias = Samples | SpreadWindows
+"""The charges of a bucket, as one of the two algorithms stores them."""
+
+
+class RateState(NamedTuple):
+    """The state of a bucket: its charges, and the latest reset by an operator that it has seen (epoch ms)."""
+
+    charges: Charges
+    reset_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RateQuota:
+    """A topic is admitted if R <= Q, where R is the charges that count / (S * W); the throttle is (R - Q) / Q * S * W.
+
+    Let room be Q * S * W minus the charges that count. Then a topic is admitted if room >= 0, and the throttle time is
+    -room / Q seconds, rounded and capped like that of a bucket in debt. The two variants differ in how they store
+    charges:
+
+    - `Samples`, Kafka's `Rate` before the KIP, where a single large charge counts for all of S * W seconds. The
+      throttle time is then too short; a client that retries after it gets the same again. (Kafka's class divides by
+      the elapsed time of its windows, at least S - 1 windows; the KIP's text divides by S * W; this
+      divides by S * W, and `quota.algorithms.kafka_rate.RateMetric` as the class does.)
+    - `SpreadWindows`, an earlier version of the KIP, where a large charge expires window by window. The throttle time
+      is right except for the remainder of a window: windows expire whole, so it may take up to W seconds more.
+
+    If R exceeds 2 Q, both report a throttle time above S * W seconds, although no charge counts for longer than that:
+    this is the KIP's formula.
+
+    The following is stated neither in the KIP nor in Kafka's code:
+
+    - Topics are charged one by one as in the token bucket: each is admitted by what was charged before it, so that some
+      topics of a request may be admitted and others refused. Refused ones are not charged; a permissive request is
+      admitted, charged, and throttled while R > Q. A validate-only request is never charged and never refused.
+    - A changed quota applies its current Q to all charges that count, as soon as it takes effect: a Rate knows
+      what was charged, not what was allowed. So raising it grants mutations for the past, too.
+    - A Rate has no tokens, no burst other than Q * S * W, and no bound on debt: the decisions' `tokens` are null, and a
+      quota's own `controller_mutation_burst` and `max_debt_ms` have no effect. It does not deduplicate: a request that
+      is sent twice is charged twice.
+    """
+
+    window: Window
+    empty: Charges
+    """The initial charges: none."""
+
+    def admit(self, state: RateState | None, resolved: ResolvedRequest) -> tuple[RateState | None, Admission]:
+        """Charge one request, as `TokenBucket.admit` does."""
+        resolution, request, now = resolved.resolution, resolved.request, resolved.record.timestamp
+        limit = resolution.limit
+        if limit is None:
+            return state, Admission([True] * len(request.topics))
+        quota = Quota(limit.quota.rate)
+        burst = self.window.burst(quota.rate)
+        if request.validate_only:
+            return state, Admission([True] * len(request.topics), 0, quota, burst)
+        if state is None or is_reset(state.reset_at, resolution.reset_at):
+            state = RateState(self.empty, resolution.reset_at)
+
+        strict = request.mode is Mode.STRICT
+        charges = state.charges.at(now, self.window)
+        counted = charges.total
+        admitted, room = charge(burst - counted, counted, request.topics, quota, strict=strict)
+        if any(admitted):
+            cost = sum(topic.partitions for topic, each in zip(request.topics, admitted, strict=True) if each)
+            state = RateState(self._with_charge(charges, cost, now, quota), state.reset_at)
+        throttled = not all(admitted) if strict else in_debt(room, counted)
+        throttle = throttle_ms(room, counted, quota.rate) if throttled else 0
+        return state, Admission(admitted, throttle, quota, burst)
+
+    def _with_charge(self, charges: Charges, cost: int, now: int, quota: Quota) -> Charges:
+        if isinstance(charges, SpreadWindows):
+            return charges.add(cost, now, self.window, quota.rate)
+        return charges.record(cost, now, self.window)
+
+
+Algorithm: TypeAlias = TokenBucket | RateQuota
+"""A way to enforce a quota."""
+
+
+class AlgorithmName(enum.Enum):
+    """The algorithms of KIP-599: the chosen one, Kafka's former one, and that of an earlier version of the KIP."""
+
+    TOKEN_BUCKET = "token-bucket"  # noqa: S105 no secret
+    SAMPLED_RATE = "sampled-rate"
+    SPREAD_RATE = "spread-rate"
+
+
+def make_algorithm(name: AlgorithmName, window: Window, deduplication: Deduplication = NO_DEDUPLICATION) -> Algorithm:
+    """Return the algorithm of this name.
+
+    Raises:
+        BadInput: deduplication is requested of an algorithm that does not support it.
+    """
+    if name is AlgorithmName.TOKEN_BUCKET:
+        return TokenBucket(window, deduplication)
+    if deduplication.window_ms:
+        raise BadInput(
+            f"repeats.window_seconds={deduplication.window_ms / 1000:g}: {name.value} does not support deduplication; "
+            "set it to 0, or use token-bucket"
+        )
+    return RateQuota(window, NO_SAMPLES if name is AlgorithmName.SAMPLED_RATE else NO_SPREAD)
+
+
+def decide_next(
+    state: Any,  # noqa: ANN401 that of the algorithm
+    resolved: ResolvedRequest,
+    algorithm: Algorithm,
+) -> tuple[Any, Decision]:
+    """Decide the next request of a bucket by any of the algorithms.
+
+    Args:
+        state: the state of the bucket, as the algorithm returned it; None if it was never charged.
+        resolved: the request with its quota.
+        algorithm: the algorithm.
+
+    Returns:
+        The state afterwards, and the decision.
+    """
+    state, admission = algorithm.admit(state, resolved)
+    return state, decision_of(resolved, admission)

@@ -1,4 +1,0 @@
-"""The address of a broker."""
-
-Address = tuple[str, int]
-"""Host and port."""

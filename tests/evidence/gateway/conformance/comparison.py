@@ -1,0 +1,125 @@
+"""The comparison of a program's observations at the broker with those at the gateway.
+
+The two sides take different times for a request, because the job decides in batches. Throttle times are therefore
+compared by the time at which the debt is paid off, relative to the case's first request. Each side charged that request
+between its sending and its response, and determined the throttle time between the sending and the response of the later
+request. This gives a range for each side, and the ranges must meet. The end of a request is compared with a tolerance.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tests.evidence.gateway.conformance.observation import CONNECT, Observation
+from tests.evidence.gateway.conformance.program import Difference, Program
+
+_ROUNDING_MS = 2.0
+"""The gateway rounds throttle times up, and the broker half up; the clocks are cut to ms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One request on both sides."""
+
+    program: str
+    case: str
+    step: str
+    direct: Observation | None
+    gateway: Observation | None
+    direct_ended: float
+    gateway_ended: float
+    """End of the request on each side, ms after the case's first request was sent."""
+    difference: Difference | None
+    """The listed difference that the request shows, if any."""
+    mismatch: str
+    """What differs without being listed; empty if nothing does."""
+
+
+def compare(
+    program: Program, direct: Sequence[Observation], gateway: Sequence[Observation], slow: float = 1.0
+) -> Iterator[Row]:
+    """Yield a row for each request; observations without a counterpart are mismatches.
+
+    `slow` is a factor for the program's tolerances, for a busy machine.
+    """
+    theirs = {(observation.case, observation.step): observation for observation in direct}
+    ours = {(observation.case, observation.step): observation for observation in gateway}
+    for key in dict.fromkeys([*theirs, *ours]):
+        one, other = theirs.get(key), ours.get(key)
+        difference = program.differences.get(key)
+        if one is None or other is None or len(theirs) != len(direct) or len(ours) != len(gateway):
+            yield Row(
+                program.name, *key, one, other, 0.0, 0.0, difference, "only one side has it, or a side has it twice"
+            )
+            continue
+        first, first_other = _first(direct, key[0]), _first(gateway, key[0])
+        number = [observation.step for observation in direct if observation.case == key[0]].index(key[1])
+        ended, ended_other = (max(0.0, end) for end in (one.received - first.sent, other.received - first_other.sent))
+        mismatch = _seen(one, other, difference)
+        if difference is None and not mismatch:
+            mismatch = _throttle(one, first, other, first_other) or _ended(
+                ended, ended_other, slow * program.early_ms, slow * program.late_ms * (number + 1)
+            )
+        yield Row(program.name, *key, one, other, ended, ended_other, difference, mismatch)
+
+
+def _first(observations: Sequence[Observation], case: str) -> Observation:
+    """Return a case's first observation that may be charged."""
+    observed = [observation for observation in observations if observation.case == case]
+    return min(observed, key=lambda observation: (observation.step == CONNECT, observation.sent))
+
+
+def _seen(direct: Observation, gateway: Observation, difference: Difference | None) -> str:
+    if difference is not None:
+        wanted = difference.kafka, difference.here
+        if difference.throttle and (not direct.throttle_ms or gateway.throttle_ms):
+            return "only the broker should report a throttle time"
+        if (direct.seen, gateway.seen) == wanted:
+            return ""
+        return f"the difference should be {wanted[0]!r} and {wanted[1]!r}"
+    if direct.seen != gateway.seen:
+        return "the outcomes differ"
+    if direct.detail != gateway.detail:
+        return f"the details differ: {_where(direct.detail, gateway.detail)}"
+    return ""
+
+
+def _where(one: str, other: str) -> str:
+    """Return the parts of two texts around the place where they begin to differ."""
+    at = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    begin = max(0, at - 60)
+    return f"…{one[begin : at + 60]}… and …{other[begin : at + 60]}…"
+
+
+def _throttle(direct: Observation, first: Observation, gateway: Observation, first_gateway: Observation) -> str:
+    if direct.throttle_ms is None or gateway.throttle_ms is None:
+        return "" if direct.throttle_ms == gateway.throttle_ms else "only one side reports a throttle time"
+    low, high = paid_off(direct, first)
+    low_gateway, high_gateway = paid_off(gateway, first_gateway)
+    if not direct.throttle_ms and not gateway.throttle_ms:
+        return ""
+    if max(low, low_gateway) > min(high, high_gateway) + _ROUNDING_MS:
+        return (
+            f"the debt is paid off {low:,.0f} to {high:,.0f} ms after the first request at the broker, "
+            f"and {low_gateway:,.0f} to {high_gateway:,.0f} ms at the gateway"
+        )
+    return ""
+
+
+def paid_off(throttle: Observation, first: Observation) -> tuple[float, float]:
+    """Return the range of ms after a case's first request in which the debt is paid off, by the throttle time.
+
+    Without a throttle time, the debt may have been paid off at any time before the response.
+    """
+    latest = throttle.received - first.sent + (throttle.throttle_ms or 0)
+    if not throttle.throttle_ms:
+        return 0.0, latest
+    earliest = (
+        throttle.throttle_ms if throttle is first else throttle.throttle_ms + max(0.0, throttle.sent - first.received)
+    )
+    return earliest, latest
+
+
+def _ended(direct: float, gateway: float, early: float, late: float) -> str:
+    if direct - early <= gateway <= direct + late:
+        return ""
+    return f"it ends {direct:,.0f} ms after the first request at the broker, and {gateway:,.0f} ms at the gateway"

@@ -1,0 +1,139 @@
+"""Programs in Java and Go: Kafka's AdminClient, kafka-topics.sh, Streams and Connect, and franz-go."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from quota.errors import MutationQuotaError
+from tests.evidence.gateway.conformance.observation import Observation, observed
+from tests.evidence.gateway.conformance.program import Difference, Observations, Program, Unavailable
+from tests.evidence.gateway.conformance.sides import Side, Sides
+from tests.support.checkout import CHECKOUT
+from tests.support.programs import JVM_OPTIONS
+
+_JAVA, _GO = (Path(__file__).parent / name for name in ("java", "go"))
+_STREAMS_JARS = CHECKOUT / ".jars" / "clients"
+
+_LOG4J = """\
+appender.console.type=Console
+appender.console.name=console
+appender.console.target=SYSTEM_ERR
+appender.console.follow=true
+appender.console.layout.type=PatternLayout
+appender.console.layout.pattern=%p %m%n%throwable{short.message}%n
+rootLogger.level=WARN
+rootLogger.appenderRef.console.ref=console
+"""
+
+_REFUSED = "ThrottlingQuotaExceededException: The throttling quota has been exceeded."
+
+
+def played_in_java(pair: Sides, firsts: Mapping[str, int]) -> dict[str, Observations]:
+    """Run Java programs on both sides in one JVM, given the numbers of their first users.
+
+    Raises:
+        MutationQuotaError: They cannot be compiled, or one failed.
+    """
+    folder = pair.ground.folder / "java"
+    services = folder / "META-INF" / "services"
+    services.mkdir(parents=True)
+    (services / "org.apache.kafka.connect.source.SourceConnector").write_text("ConnectSource\n")
+    (folder / "log4j2.properties").write_text(_LOG4J)
+    jars = f"{pair.ground.jars}/*:{_STREAMS_JARS}/*"
+    files = [str(file) for file in sorted(_JAVA.glob("*.java")) if has_streams() or "Streams" not in file.name]
+    command = ["javac", "-J-XX:TieredStopAtLevel=1", "-proc:none", "-nowarn", "-d", str(folder), "-cp", jars, *files]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise MutationQuotaError(f"javac: {done.stderr}")
+    java = ["java", *JVM_OPTIONS.split(), "-Xmx256m", f"-Dlog4j2.configurationFile={folder}/log4j2.properties"]
+    addresses = (pair.direct.address, pair.gateway.address)
+    programs = [f"{main}={first}" for main, first in firsts.items()]
+    lines = observed("java", [*java, "-cp", f"{folder}:{jars}", "Clients", str(folder), *addresses, *programs])
+    return {
+        main: tuple(
+            [_observation(side, line) for line in lines if (line["program"], line["side"]) == (main, side.name)]
+            for side in pair.both
+        )
+        for main in firsts
+    }
+
+
+def has_streams() -> bool:
+    """Return whether Kafka Streams is installed."""
+    return any(_STREAMS_JARS.glob("kafka-streams-*.jar"))
+
+
+def _observation(side: Side, line: Mapping[str, Any]) -> Observation:
+    """Return an observation whose texts do not contain the name of the side."""
+    own = {name: value for name, value in line.items() if name not in {"program", "side"}}
+    texts = {name: side.plain(own.get(name, "")) for name in ("seen", "detail")}
+    return Observation(**{**own, **texts})
+
+
+def _franz(pair: Sides, first: int) -> Observations:
+    if shutil.which("go") is None:
+        raise Unavailable("Go is not installed")
+    binary = pair.ground.folder / "franz"
+    command = ["go", "build", "-trimpath", "-o", str(binary), "."]
+    done = subprocess.run(command, cwd=_GO, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise MutationQuotaError(f"go build: {done.stderr[-2000:]}")
+
+    def play(side: Side) -> list[Observation]:
+        return [_observation(side, line) for line in observed("franz", [binary, side.name, side.address, str(first)])]
+
+    with ThreadPoolExecutor(2) as pool:
+        direct, gateway = pool.map(play, pair.both)
+    return direct, gateway
+
+
+def _franz_version() -> str:
+    (franz,) = re.findall(r"franz-go (v\S+)", (_GO / "go.mod").read_text())
+    go = subprocess.run(["go", "env", "GOVERSION"], capture_output=True, text=True, check=True).stdout.strip()
+    return f"{franz} ({go})"
+
+
+_VALIDATED = "`validate_only` through the gateway"
+
+ADMIN_CLIENT = Program(
+    "Java AdminClient",
+    users=18,
+    main="AdminCases",
+    topics={"grow-a": 1, "grow-b": 1, "delete-a": 11, "delete-b": 1, "by-id-a": 11, "by-id-b": 1, "denied-grow": 1},
+    differences={
+        ("validateOnly, in debt", "validate"): Difference(_VALIDATED, f"validate-b: {_REFUSED}", "validate-b: ok"),
+        ("validateOnly, with a full bucket", "create"): Difference(_VALIDATED, f"free-b: {_REFUSED}", "free-b: ok"),
+    },
+    differing_topics=("free-b",),
+)
+
+TOPIC_COMMAND = Program(
+    "kafka-topics.sh",
+    users=4,
+    main="TopicCommandCases",
+    topics={"sh-grown-a": 1, "sh-grown-b": 1, "sh-deleted-a": 11, "sh-deleted-b": 1},
+    early_ms=10_000,  # a refused --alter waits for the mute or not: it makes two calls at once
+)
+
+STREAMS = Program(
+    "Kafka Streams",
+    users=1,
+    main="StreamsCase",
+    topics={"words": 3},
+    early_ms=3000,
+    late_ms=10_000,  # includes the start of the application
+)
+
+CONNECT_WORKER = Program("Kafka Connect", users=1, main="ConnectCase")
+
+FRANZ_GO = Program(
+    "franz-go",
+    users=3,
+    play=_franz,
+    topics={"go-grown-a": 1, "go-grown-b": 1, "go-deleted-a": 11, "go-deleted-b": 1},
+    version=_franz_version,
+)

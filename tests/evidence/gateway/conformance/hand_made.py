@@ -1,0 +1,225 @@
+"""Hand-made requests, a case for each user: all versions, requests that few clients send, and what is offered."""
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+
+from quota.wire.api_keys import ApiKey
+from tests.evidence.gateway.conformance.answers import ask, ask_at_once
+from tests.evidence.gateway.conformance.observation import Observation
+from tests.evidence.gateway.conformance.program import Difference, Program, on_both
+from tests.evidence.gateway.conformance.sides import Side, Sides
+from tests.evidence.gateway.ground import password_of
+from tests.evidence.gateway.requests import (
+    CREATE,
+    DELETE,
+    GROW,
+    NO_ID,
+    Request,
+    create,
+    delete,
+    grow,
+    metadata,
+    new_topic,
+)
+from tests.support.wire_client import WireClient
+
+Case = Callable[[WireClient, Side], list[Observation]]
+"""Plays a case on a connection of a user with a full bucket."""
+
+_VERSIONS = [*product((CREATE,), range(2, 8)), *product((GROW,), range(4)), *product((DELETE,), range(1, 7))]
+_NAMES = {CREATE: "CreateTopics", GROW: "CreatePartitions", DELETE: "DeleteTopics"}
+_OVERDRAWN, _FAILING, _AFTERWARDS = "overdrawn by 8 s", "in debt, with topics that fail", "Metadata, right after"
+_ALONE, _OFFERED = "with a full bucket", "which versions are offered"
+_OFFERS = {
+    ApiKey.PRODUCE: "Produce",
+    ApiKey.FETCH: "Fetch",
+    ApiKey.METADATA: "Metadata",
+    ApiKey.SASL_HANDSHAKE: "SaslHandshake",
+    78: "ShareFetch",
+    79: "ShareAcknowledge",
+    88: "StreamsGroupHeartbeat",
+}
+"""Names of the APIs whose versions the gateway offers differently from the broker, by key."""
+_CREATED_SECONDS = {"direct": 60, "gateway": 6}
+"""How long to wait for a topic to be created, by side: brokers of a busy machine may take a while."""
+
+_NEW_LEADERS = "share groups, and KIP-951's new leaders"
+_CREATED_BY_BROKERS = "topics that brokers create by themselves for clients (Metadata requests, KIP-1071)"
+_OLD_CLIENTS = "clients older than Kafka 1.0 that authenticate (SaslHandshake v0)"
+_VALIDATE_ONLY = "`validate_only` through the gateway"
+
+DIFFERENCES = {
+    ("validate growing", _ALONE): Difference(_VALIDATE_ONLY, "odd-present: ok", "odd-present: ok", throttle=True),
+    ("a topic that brokers may create", "Metadata, a while after"): Difference(
+        _CREATED_BY_BROKERS, "odd-automatic: 1 partitions", "odd-automatic: 0 partitions"
+    ),
+    (_OFFERED, "Produce"): Difference(_NEW_LEADERS, "0 to 13", "0 to 9"),
+    (_OFFERED, "Fetch"): Difference(_NEW_LEADERS, "4 to 18", "4 to 15"),
+    (_OFFERED, "transaction.version"): Difference(_NEW_LEADERS, "2", "1"),
+    (_OFFERED, "ShareFetch"): Difference(_NEW_LEADERS, "1 to 2", "not offered"),
+    (_OFFERED, "ShareAcknowledge"): Difference(_NEW_LEADERS, "1 to 2", "not offered"),
+    (_OFFERED, "StreamsGroupHeartbeat"): Difference(_CREATED_BY_BROKERS, "0 to 0", "not offered"),
+    (_OFFERED, "Metadata"): Difference(_CREATED_BY_BROKERS, "0 to 13", "4 to 13"),
+    (_OFFERED, "SaslHandshake"): Difference(_OLD_CLIENTS, "0 to 1", "1 to 1"),
+}
+
+
+def _cases(pair: Sides, side: Side) -> list[Callable[[str], list[Observation]]]:
+    """Return the cases, each of which authenticates its user."""
+    versions = [lambda client, side, request=request: _one_version(client, side, *request) for request in _VERSIONS]
+    odd = [
+        lambda client, side, request=request: [ask(client, side, request.name, replace(request, name=_ALONE))]
+        for request in _odd(side)
+    ]
+
+    def authenticated(case: Case) -> Callable[[str], list[Observation]]:
+        def play(user: str) -> list[Observation]:
+            with pair.ground.connect(side.port) as client:
+                client.authenticate(user, password_of(user))
+                return case(client, side)
+
+        return play
+
+    special = [_by_id, _pipelined, _automatic, _short_lived, _offered, _mechanisms]
+    return [authenticated(case) for case in (*versions, *odd, *special)]
+
+
+def _topics() -> dict[str, int]:
+    """Return the topics that are grown and deleted, with the numbers of their partitions."""
+    topics = {"raw-by-id-a": 11, "raw-by-id-b": 3, "pipelined-grown": 1, "pipelined-deleted": 2}
+    topics |= {"odd-present": 1, "odd-deleted": 1}
+    for key, version in _VERSIONS:
+        counts = {GROW: (1, 1), DELETE: (11, 3)}.get(key, ())
+        topics |= {f"{_NAMES[key]}-v{version}-{part}": count for part, count in zip("ab", counts, strict=False)}
+    return topics
+
+
+def _one_version(client: WireClient, side: Side, key: int, version: int) -> list[Observation]:
+    """Overdraw by 8, then send a request in debt, for topics that fail anyway too, then one while muted."""
+    case = f"{_NAMES[key]} v{version}"
+    a, b, none = (side.topic(f"{_NAMES[key]}-v{version}-{part}") for part in ("a", "b", "none"))
+    if key == CREATE:
+        bad = new_topic(side.topic("bad/name"), 1)
+        requests = [
+            create(_OVERDRAWN, version, new_topic(a, 11)),
+            create(_FAILING, version, new_topic(a, 1), bad, new_topic(b, 3)),
+        ]
+    elif key == GROW:
+        requests = [grow(_OVERDRAWN, version, (a, 12)), grow(_FAILING, version, (a, 2), (none, 3), (b, 4))]
+    else:
+        requests = [delete(_OVERDRAWN, version, a), delete(_FAILING, version, none, b)]
+    return [ask(client, side, case, request) for request in (*requests, metadata(_AFTERWARDS))]
+
+
+def _by_id(client: WireClient, side: Side) -> list[Observation]:
+    a, b = side.topic("raw-by-id-a"), side.topic("raw-by-id-b")
+    known = metadata("", a, b).call(client)
+    ids = {topic["name"]: topic["topicId"] for topic in known["topics"]}
+    requests = (
+        delete(_OVERDRAWN, 6, ids=[ids[a]]),
+        delete("in debt, with an unknown id", 6, ids=[b"\1" * 16, ids[b]]),
+        metadata(_AFTERWARDS),
+    )
+    return [ask(client, side, "DeleteTopics v6, by id", request) for request in requests]
+
+
+def _pipelined(client: WireClient, side: Side) -> list[Observation]:
+    a, b, grown, deleted = (side.topic(f"pipelined-{name}") for name in ("a", "b", "grown", "deleted"))
+    requests = (
+        metadata("1 Metadata"),
+        create("2 CreateTopics, overdrawn by 8 s", 7, new_topic(a, 11)),
+        metadata("3 Metadata"),
+        create("4 CreateTopics in debt", 7, new_topic(b, 1)),
+        metadata("5 Metadata, muted"),
+        grow("6 CreatePartitions, overdrawn by about 4 s", 3, (grown, 5)),
+        delete("7 DeleteTopics in debt", 6, deleted),
+        metadata("8 Metadata, muted"),
+    )
+    return ask_at_once(client, side, "eight requests written at once", requests)
+
+
+def _odd(side: Side) -> list[Request]:
+    present, a = side.topic("odd-present"), side.topic("odd-a")
+    own = [{"partitionIndex": 0, "brokerIds": [1]}, {"partitionIndex": 1, "brokerIds": [1]}]
+    absent = [{"partitionIndex": 0, "brokerIds": [7]}]
+    return [
+        create("create nothing", 7),
+        create("create one name twice", 7, *[new_topic(a, 1)] * 2, new_topic(side.topic("odd-b"), 1)),
+        create("no partitions at all", 7, new_topic(a, 0)),
+        create("an assignment and a number", 7, new_topic(a, 2, 1, assignments=own)),
+        create("an assignment", 7, new_topic(side.topic("odd-own"), -1, -1, assignments=own)),
+        create("an assignment to no broker", 7, new_topic(a, -1, -1, assignments=absent)),
+        create("defaults", 5, new_topic(side.topic("odd-c"), -1, -1)),
+        create("defaults, in a version without them", 2, new_topic(side.topic("odd-d"), -1, -1)),
+        create("a time limit of 0", 7, new_topic(side.topic("odd-e"), 1)).with_fields(timeoutMs=0),
+        create("validate only", 4, new_topic(side.topic("odd-f"), 1)).with_fields(validateOnly=True),
+        create("a reserved name", 7, new_topic("__cluster_metadata", 1)),
+        grow("grow one twice", 3, (present, 2), (present, 3)),
+        grow("grow to fewer", 3, (present, 0)),
+        grow("grow nothing", 3),
+        grow("validate growing", 1, (present, 20)).with_fields(validateOnly=True),
+        delete("delete one twice", 6, present, present),
+        delete("delete by a null name and no id", 6, ids=[NO_ID]),
+        delete("delete nothing", 6),
+        delete("delete", 4, side.topic("odd-deleted")),
+    ]
+
+
+def _automatic(client: WireClient, side: Side) -> list[Observation]:
+    """Request a missing topic that may be created automatically, until it exists or the time is over."""
+    case, name = "a topic that brokers may create", side.topic("odd-automatic")
+    first = ask(client, side, case, metadata("Metadata that allows to create it", name, auto_create=True))
+    deadline = time.monotonic() + _CREATED_SECONDS[side.name]
+    while True:
+        again = ask(client, side, case, metadata("Metadata, a while after", name))
+        if "1 part" in again.seen or time.monotonic() > deadline:
+            return [first, again]
+        time.sleep(0.1)
+
+
+def _short_lived(client: WireClient, side: Side) -> list[Observation]:
+    """Create, grow and delete a topic without waiting: brokers' metadata may not know it yet, the controller does."""
+    name = side.topic("odd-short-lived")
+    requests = (
+        create("create", 7, new_topic(name, 1)),
+        grow("grow", 3, (name, 12)),
+        delete("delete, in debt", 6, name),
+    )
+    return ask_at_once(client, side, "created, grown and deleted at once", requests)
+
+
+def _offered(client: WireClient, _: Side) -> list[Observation]:
+    """Return the versions of the APIs that differ on purpose, and those of all others; the same of features."""
+    sent = time.monotonic() * 1000
+    answer = client.call(ApiKey.API_VERSIONS, 4, {"clientSoftwareName": "proof", "clientSoftwareVersion": "1"})
+    received = time.monotonic() * 1000
+    offered = {api["apiKey"]: f"{api['minVersion']} to {api['maxVersion']}" for api in answer["apiKeys"]}
+    seen = {name: (offered.pop(key, "not offered"), "") for key, name in _OFFERS.items()}
+    others = ", ".join(f"{key}: {versions}" for key, versions in sorted(offered.items()))
+    seen["all others"] = f"{len(offered)} APIs", others
+    features = {feature["name"]: feature["maxVersionLevel"] for feature in answer["finalizedFeatures"]}
+    seen["transaction.version"] = str(features.pop("transaction.version", None)), ""
+    seen["other features"] = ", ".join(f"{name} {level}" for name, level in sorted(features.items())), ""
+    return [Observation(_OFFERED, name, text, sent, received, None, detail) for name, (text, detail) in seen.items()]
+
+
+def _mechanisms(client: WireClient, _: Side) -> list[Observation]:
+    """Begin to authenticate by a mechanism that the broker does not have."""
+    with client.another() as stranger:
+        sent = time.monotonic() * 1000
+        answer = stranger.call(ApiKey.SASL_HANDSHAKE, 1, {"mechanism": "OTHER"})
+        received = time.monotonic() * 1000
+    seen = f"{answer['errorCode']} {', '.join(sorted(answer['mechanisms']))}"
+    return [Observation("a mechanism that is unknown", "SaslHandshake", seen, sent, received)]
+
+
+HAND_MADE = Program(
+    "hand-made requests",
+    users=41,
+    play=on_both(_cases),
+    topics=_topics(),
+    differences=DIFFERENCES,
+    differing_topics=("odd-automatic",),
+)

@@ -1,0 +1,75 @@
+"""A program that runs on both sides, and the listed differences in its observations."""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from quota.errors import MutationQuotaError
+from tests.evidence.gateway.conformance.observation import Observation
+from tests.evidence.gateway.conformance.sides import Side, Sides
+
+Observations = tuple[list[Observation], list[Observation]]
+"""Those at the broker, and those at the gateway."""
+
+
+class Unavailable(MutationQuotaError):
+    """A program cannot be run on this machine; the message says what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """An intended difference, and the observation of it on each side."""
+
+    name: str
+    """The first column of docs/explanation/differences-from-kafka.md, without links."""
+    kafka: str
+    here: str
+    throttle: bool = False
+    """Whether the broker reports a throttle time and the gateway does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A program, or a client library."""
+
+    name: str
+    users: int
+    """Number of users that it takes on each side."""
+    play: Callable[[Sides, int], Observations] | None = None
+    """Plays both sides at the same time, given the number of its first user.
+
+    Raises:
+        Unavailable: It cannot be run here.
+        MutationQuotaError: It failed.
+    """
+    main: str = ""
+    """Its class instead, if it is in Java."""
+    topics: Mapping[str, int] = field(default_factory=dict)
+    """Numbers of partitions of the topics that must exist on each side."""
+    differences: Mapping[tuple[str, str], Difference] = field(default_factory=dict)
+    """Listed differences by case and step."""
+    differing_topics: tuple[str, ...] = ()
+    """Topics that only one side has at the end, because of those differences."""
+    early_ms: float = 1500.0
+    late_ms: float = 6000.0
+    """How much earlier than at the broker a request may end at the gateway, and how much later per request so far."""
+    version: Callable[[], str] = lambda: ""
+    """Returns the client's version; called after the program was played."""
+
+
+def on_both(
+    cases: Callable[[Sides, Side], list[Callable[[str], list[Observation]]]],
+) -> Callable[[Sides, int], Observations]:
+    """Return a program's `play` that runs all cases of both sides at once, each with the name of its own user."""
+
+    def play(pair: Sides, first: int) -> Observations:
+        played = [cases(pair, side) for side in pair.both]
+        with ThreadPoolExecutor(sum(map(len, played))) as pool:
+            running = [
+                [pool.submit(case, side.user(first + number)) for number, case in enumerate(own)]
+                for side, own in zip(pair.both, played, strict=True)
+            ]
+            direct, gateway = ([seen for case in own for seen in case.result()] for own in running)
+        return direct, gateway
+
+    return play

@@ -1,0 +1,162 @@
+"""The routes of a measurement: to the broker, and through gateways whose processor time and memory are measured."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jobs.sandbox.broker import HOST
+from quota.errors import MutationQuotaError
+from quota.settings import Settings
+from tests.evidence.gateway.ground import Ground
+from tests.evidence.gateway.requests import Request
+from tests.support.wire_client import WireClient
+
+DIRECT = "direct"
+
+Row = dict[str, Any]
+"""A row of a table of results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """The processor time and the memory of a process, as counted by the kernel."""
+
+    pid: int
+
+    def cpu_seconds(self) -> float:
+        """Return the processor time that its threads have taken."""
+        threads = Path(f"/proc/{self.pid}/task").glob("*/schedstat")
+        return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9
+
+    def memory(self) -> int:
+        """Return its resident memory in bytes."""
+        return self._status("VmRSS")
+
+    def peak(self) -> int:
+        """Return the peak of its resident memory in bytes, since `forget_peak`."""
+        return self._status("VmHWM")
+
+    def forget_peak(self) -> None:
+        """Reset the peak to the current memory."""
+        Path(f"/proc/{self.pid}/clear_refs").write_text("5")
+
+    def _status(self, name: str) -> int:
+        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        (kibibytes,) = [line.split()[1] for line in lines if line.startswith(f"{name}:")]
+        return int(kibibytes) * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A way to the broker."""
+
+    name: str
+    ground: Ground
+    port: int
+    meter: Meter | None = None
+    """Of the gateway; None for a direct connection."""
+
+    def connect(self) -> WireClient:
+        """Connect to the broker."""
+        return self.ground.connect(self.port)
+
+    def check(self, request: Request) -> None:
+        """Send a request, whose response must not have an error: otherwise there is nothing to measure.
+
+        Raises:
+            MutationQuotaError: It has.
+        """
+        with self.connect() as client:
+            if failed := set(_error_codes(request.call(client))) - {0}:
+                raise MutationQuotaError(f"{request.name}, {self.name}: {failed}")
+
+    def cpu_seconds(self) -> float:
+        """Return the processor time that the gateway has taken; 0 for a direct connection."""
+        return self.meter.cpu_seconds() if self.meter else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One request and its response over a route; in seconds and bytes."""
+
+    took: float
+    cpu: float
+    """Processor time of the gateway; 0 for a direct connection, as `grown`."""
+    grown: int
+    """The largest increase of the gateway's resident memory meanwhile."""
+    moved: int
+    """Size of the request or the response, whichever is larger."""
+
+
+def _error_codes(message: object) -> Iterator[int]:
+    if isinstance(message, dict):
+        if "errorCode" in message:
+            yield message["errorCode"]
+        message = list(message.values())
+    if isinstance(message, list):
+        for part in message:
+            yield from _error_codes(part)
+
+
+def take_turns(routes: Sequence[Route], request: Request, rounds: int) -> Iterator[tuple[Route, Sequence[Turn]]]:
+    """Send a request over each route in turns, on a connection of its own; the first one checks and does not count."""
+    for route in routes:
+        route.check(request)
+    turns: list[list[Turn]] = [[] for _ in routes]
+    for _ in range(rounds):
+        for route, own in zip(routes, turns, strict=True):
+            own.append(_turn(route, request))
+    yield from zip(routes, turns, strict=True)
+
+
+def _turn(route: Route, request: Request) -> Turn:
+    memory = 0
+    with route.connect() as client:
+        frame = request.frame(client)
+        if route.meter:
+            memory = route.meter.memory()
+            route.meter.forget_peak()
+        cpu, begun = route.cpu_seconds(), time.perf_counter()
+        client.socket.sendall(frame)
+        answer = client.receive()
+        took = time.perf_counter() - begun
+    grown = route.meter.peak() - memory if route.meter else 0
+    return Turn(took, route.cpu_seconds() - cpu, grown, max(len(frame), len(answer)))
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """The routes, whose order is that of measurements: they alternate."""
+
+    direct: Route
+    ahead: Route
+    """Through a gateway that rewrites nothing, because the listener behind it advertises its address."""
+    rewriting: Route
+    authenticating: Route
+    """Through a gateway in front of the listener that authenticates; not one of `plain`."""
+
+    @property
+    def plain(self) -> tuple[Route, ...]:
+        """The routes without authentication."""
+        return self.direct, self.ahead, self.rewriting
+
+
+@contextmanager
+def routes(where: Ground, settings: Settings) -> Iterator[Routes]:
+    """Run a gateway for each route inside the block."""
+    ahead = (f"gateway.listeners={where.ahead_gateway}={HOST}:{where.ahead}", "gateway.advertised_by=brokers")
+    with ExitStack() as stack:
+        gateways = {
+            "gateway, nothing rewritten": stack.enter_context(where.gateway(settings, "ahead", *ahead)),
+            "gateway, addresses rewritten": stack.enter_context(where.gateway(settings, "rewriting")),
+            "SASL PLAIN": stack.enter_context(where.authenticating_gateway(settings, "authenticating")),
+        }
+        ports = (where.ahead_gateway, *(gateway.port for gateway in [*gateways.values()][1:]))
+        through = [
+            Route(name, where, port, Meter(gateway.pid))
+            for (name, gateway), port in zip(gateways.items(), ports, strict=True)
+        ]
+        yield Routes(Route(DIRECT, where, where.port), *through)

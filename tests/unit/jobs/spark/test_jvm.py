@@ -1,0 +1,111 @@
+"""The launcher of a session's JVM, with a script in the place of Spark's that sleeps, and has a worker that does."""
+
+import os
+import re
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+from pyspark import SparkConf
+
+from jobs.spark.jvm import Jvm
+from jobs.stopping import killing_on_signal
+from quota.errors import MutationQuotaError
+from tests.support.programs import process_state
+from tests.support.waiting import until
+
+SLEEPING = """
+set -m  # a worker has its own process group
+sleep 60 &
+echo "$$ $! $SPARK_SUBMIT_OPTS" > "$SPARK_HOME/started.part"
+mv "$SPARK_HOME/started.part" "$SPARK_HOME/started"
+builtin exec sleep 60
+"""
+ENDED = {None, "X", "Z"}
+
+
+@pytest.fixture
+def spark_home(tmp_path, monkeypatch):
+    """Return a function that sets what runs in the place of `spark-class`; it returns the folder."""
+
+    def _set(script):
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "bin" / "spark-class").write_text(script)
+        monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+        return tmp_path
+
+    return _set
+
+
+CONF = SparkConf(loadDefaults=False).set("spark.master", "local[1]")
+
+
+@pytest.fixture
+def jvm():
+    """Return a JVM, which ends with the test as with a session."""
+    prepared = Jvm()
+    yield prepared
+    prepared.end()
+
+
+def started(home):
+    """Return the process ids of the JVM and its worker, and its temporary folder."""
+    jvm, worker, options = (home / "started").read_text().split(" ", 2)
+    return int(jvm), int(worker), Path(re.search(r"-Djava\.io\.tmpdir=(\S+)", options)[1])
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_while_the_jvm_starts_kills_it_with_its_worker_and_removes_its_files(spark_home, jvm, number):
+    home = spark_home(SLEEPING)
+    before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+
+    def interrupt():
+        until((home / "started").exists, poll_seconds=0.01)
+        os.kill(os.getpid(), number)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt), killing_on_signal(jvm):
+        jvm.start(CONF, home / "spark.log")
+    jvm.end()
+    thread.join()
+    process, worker, folder = started(home)
+    until(lambda: {process_state(process), process_state(worker)} <= ENDED)
+    assert not folder.exists()
+    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
+
+
+def test_a_signal_before_the_jvm_starts_no_jvm(spark_home, jvm):
+    home = spark_home(SLEEPING)
+
+    def interrupt_and_start():
+        with killing_on_signal(jvm):
+            os.kill(os.getpid(), signal.SIGINT)
+            jvm.start(CONF, home / "spark.log")
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupt_and_start()
+    assert not (home / "started").exists()
+
+
+def test_a_jvm_that_exits_during_its_start_is_an_error_with_its_exit_code_and_what_it_needs(spark_home, jvm):
+    home = spark_home("echo no memory; builtin exit 7")
+    error = r"Spark's JVM has exited during its start \(exit 7\); it needs Java 17 or newer, and uses .*java$"
+    with pytest.raises(MutationQuotaError, match=error):
+        jvm.start(CONF, home / "spark.log")
+    assert (home / "spark.log").read_text() == "no memory\n"
+
+
+def test_outside_the_main_thread_signals_are_not_handled(jvm):
+    before = signal.getsignal(signal.SIGINT)
+    seen = []
+
+    def look():
+        with killing_on_signal(jvm):
+            seen.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    assert seen == [before]

@@ -1,0 +1,55 @@
+"""What a person sees when queries end, whatever else fails then."""
+
+import threading
+
+import pytest
+from py4j.protocol import Py4JNetworkError
+
+from jobs.spark.failures import QueryFailed
+from jobs.spark.queries import check_queries, run_until
+from quota.errors import MutationQuotaError
+
+
+class Query:
+    """A query that has failed, on a JVM that has exited since."""
+
+    name = "enforce"
+
+    def __init__(self):
+        self.isActive, self.lastProgress = False, None
+
+    def exception(self):
+        return "java.lang.OutOfMemoryError: Java heap space"
+
+    def stop(self):
+        pass
+
+    @property
+    def _jsq(self):
+        raise Py4JNetworkError("the JVM does not answer")
+
+
+def test_a_failure_is_reported_although_its_batch_is_unknown():
+    with pytest.raises(QueryFailed, match=r"^enforce failed: java\.lang\.OutOfMemoryError: Java heap space$") as raised:
+        check_queries([Query()])
+    assert raised.value.batch is None
+
+
+def test_the_error_that_ends_a_run_is_not_hidden_by_the_last_poll():
+    """The second poll would raise another one."""
+    query, errors = Query(), iter([MutationQuotaError("a topic was recreated"), MutationQuotaError("no JVM")])
+    query.isActive = True
+    query.status = {"isTriggerActive": False}
+
+    def poll():
+        raise next(errors)
+
+    with pytest.raises(MutationQuotaError, match="a topic was recreated"):
+        run_until(threading.Event(), [query], poll)
+
+
+def test_the_last_poll_sees_a_batch_that_ends_with_its_query():
+    polls = []
+    with pytest.raises(QueryFailed):
+        run_until(threading.Event(), [Query()], lambda: polls.append("seen"))
+    assert polls == ["seen"]

@@ -1,0 +1,134 @@
+"""Ctrl-C and SIGTERM in a command, from its first import on."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+IMPORTING = """
+import jobs.stopping
+import slow_module
+"""
+SLOW_MODULE = """
+import time
+print("ready", flush=True)
+time.sleep(60)
+"""
+WORKING = """
+import time
+from jobs.stopping import exit_interrupted
+try:
+    print("ready", flush=True)
+    time.sleep(60)
+except KeyboardInterrupt:
+    print("cleaned up", flush=True)
+    exit_interrupted()
+"""
+ENDING = """
+import os
+import signal
+import time
+from jobs.stopping import exit_interrupted
+try:
+    print("ready", flush=True)
+    time.sleep(60)
+except KeyboardInterrupt:
+    try:
+        exit_interrupted()
+    finally:
+        os.kill(os.getpid(), signal.SIGINT)
+"""
+STUCK = """
+from jobs.stopping import exit_interrupted, watch_interrupts
+from confluent_kafka.admin import AdminClient
+watch_interrupts()
+client = AdminClient({"bootstrap.servers": "127.0.0.1:1", "log_level": 2})
+try:
+    print("ready", flush=True)
+    client.list_topics(timeout=60)
+except KeyboardInterrupt:  # the signal came before the call
+    exit_interrupted()
+"""
+HANDLING = """
+import signal
+import time
+from jobs.stopping import stop_signals, watch_interrupts
+watch_interrupts()
+with stop_signals() as stop:
+    print("ready", flush=True)
+    stop.wait(60)
+time.sleep(2)
+print("done", flush=True)
+"""
+"""A service, which takes some time to stop by itself."""
+WAITING = """
+import os
+import signal
+from jobs.stopping import stop_signals
+with stop_signals() as stop:
+    with stop._cond:
+        os.kill(os.getpid(), signal.SIGTERM)
+    print(stop.wait(20), flush=True)
+"""
+"""A service that gets the signal while `wait` holds the lock of its event."""
+SWALLOWING = """
+import time
+from jobs.stopping import exit_interrupted, watch_interrupts
+
+class Held:
+    def __del__(self):
+        print("ready", flush=True)
+        time.sleep(60)
+
+watch_interrupts()
+try:
+    Held()
+    time.sleep(60)
+except KeyboardInterrupt:
+    exit_interrupted()
+"""
+
+
+def interrupt(tmp_path, code, how):
+    """Run code until it is ready, send the signal, and return the exit code and the output."""
+    (tmp_path / "slow_module.py").write_text(SLOW_MODULE)
+    (tmp_path / "program.py").write_text(code)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, tmp_path / "program.py"], text=True, **pipes) as program:
+        assert program.stdout.readline() == "ready\n"
+        program.send_signal(how)
+        output, errors = program.communicate(timeout=60)
+    return program.returncode, output, errors
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("code", "printed"),
+    [(IMPORTING, ""), (WORKING, "cleaned up\n"), (STUCK, "")],
+    ids=["an import", "a command cleans up", "a call into a library, which does not return for a minute"],
+)
+def test_a_signal_ends_a_command_silently(tmp_path, code, printed, how):
+    assert interrupt(tmp_path, code, how) == (130, printed, "")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param(ENDING, id="a second signal at the end"),
+        pytest.param(
+            SWALLOWING, id="a destructor or a hook of a fork, where Python prints the exception and continues"
+        ),
+    ],
+)
+def test_a_command_ends_silently_whenever_it_is_interrupted(tmp_path, code):
+    assert interrupt(tmp_path, code, signal.SIGINT) == (130, "", "")
+
+
+def test_a_handler_of_a_service_is_unchanged(tmp_path):
+    assert interrupt(tmp_path, HANDLING, signal.SIGINT) == (0, "done\n", "")
+
+
+def test_a_signal_at_any_time_of_a_wait_stops_a_service():
+    done = subprocess.run([sys.executable, "-c", WAITING], capture_output=True, text=True, timeout=40, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")

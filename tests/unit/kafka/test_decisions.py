@@ -1,0 +1,303 @@
+"""Requests for decisions: each answer reaches all who wait for it, once, and nobody else."""
+
+import asyncio
+import time
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from quota.errors import BadInput
+from quota.kafka.decisions import Decisions
+from quota.kafka.requests import ReceivedAnswer, rejected_id
+from quota.records.dead_letter import DeadLetter
+from quota.records.decision_request import DecisionReply, DecisionRequest
+from quota.records.record import Source
+from quota.records.request import Mode, MutationRequest, Operation, TopicMutation
+from quota.settings.sections import TopicSettings
+from tests.support.virtual_time import VirtualLoop
+from tests.unit.gateway.play import decision_on
+
+REQUEST = MutationRequest("", Operation.CREATE_TOPICS, 7, [TopicMutation("t", 3)], user="alice", apply=False)
+UNDELIVERED = KafkaError._MSG_TIMED_OUT  # noqa: SLF001
+INVALID = KafkaError.INVALID_REQUEST
+
+
+class Asker:
+    """Requests decisions, with a writer that only records."""
+
+    def __init__(self, loop):
+        self.loop, self.error = loop, None
+        self.sent, self.delivered, self.taken = [], [], []
+        self.decisions = Decisions(self, None, TopicSettings(), "me-", lambda _, seconds: self.taken.append(seconds))
+
+    def send(self, request, on_delivery):
+        self.sent.append(request)
+        self.delivered.append(on_delivery)
+        if self.error is not None:
+            raise self.error
+
+    def ask(self, content=b"", seconds=60, *, once=False):
+        return self.run(self.decisions.request, DecisionRequest(REQUEST, round(seconds * 1000), content, once)).reply
+
+    def decide(self, number=-1, age_ms=70, **changes):
+        """Receive the decision on the nth request."""
+        request = self.sent[number]
+        decision = msgspec.structs.replace(decision_on(request), request_id=request.request_id, **changes)
+        self.run(self.decisions.receive, ReceivedAnswer(decision, decision.timestamp + age_ms))
+
+    def receive_dead_letter(self, topic="mutation-requests"):
+        value = msgspec.json.encode(self.sent[-1]).decode()
+        letter = DeadLetter(error="topics: too many", value=value, timestamp=1, source=Source(topic, 0, 0))
+        self.run(self.decisions.receive, ReceivedAnswer(letter, 1))
+
+    def run(self, action, *args, **options):
+        async def act():
+            return action(*args, **options)
+
+        result = self.loop.run_until_complete(act())
+        self.loop.settle()
+        return result
+
+
+@pytest.fixture
+def asker():
+    loop = VirtualLoop()
+    yield Asker(loop)
+    loop.end()
+
+
+def ids(asker):
+    return [request.request_id for request in asker.sent]
+
+
+def test_a_decision_reaches_who_waits_for_it_with_its_age_and_the_time_that_it_took(asker):
+    reply = asker.ask()
+    assert len(asker.decisions) == 1
+    asker.loop.wait_until(0.3)
+    asker.decide(age_ms=70)
+    assert reply.result().decision.topics[0].name == "t"
+    assert (reply.result().age_ms, reply.result().waited_ms, reply.result().error_code) == (70, 300, 0)
+    assert (asker.taken, len(asker.decisions)) == ([0.3], 0)
+
+
+def test_a_request_expires_at_its_time_limit(asker, monkeypatch):
+    monkeypatch.setattr("quota.kafka.decisions.now_ms", lambda: 5000)
+    asker.ask(seconds=2.5)
+    assert asker.sent[0].expires_at == 7500
+
+
+def test_ids_are_new_each_time_except_for_mutations_that_happen_once(asker):
+    """Such an id follows from the content, so that a program that continues for another uses the same."""
+    for once in (False, False, True):
+        asker.ask(b"abc", once=once)
+        asker.decide()
+    asker.ask(b"abc", once=True)
+    first, second, once, again = ids(asker)
+    assert len({first, second, once}) == 3
+    assert once == again == "me-616263"
+    assert first.startswith("me-")
+
+
+def test_two_that_wait_for_the_same_mutation_get_one_decision(asker):
+    first, second, cancelled = (asker.ask(b"c", once=True) for _ in range(3))
+    cancelled.cancel()
+    asker.decide()
+    assert len(asker.sent) == 1
+    assert first.result() == second.result()
+    assert first.result().decision is not None
+    assert len(asker.taken) == 1
+
+
+def test_without_an_answer_in_time_there_is_a_reply_without_a_decision(asker):
+    short, long = asker.ask(b"c", 2, once=True), asker.ask(b"c", 3, once=True)
+    asker.loop.wait_until(1.999)
+    assert not short.done()
+    asker.loop.wait_until(2)
+    assert (short.result(), long.done(), len(asker.decisions)) == (DecisionReply(waited_ms=2000), False, 1)
+    asker.loop.wait_until(3)
+    assert (long.result(), len(asker.decisions)) == (DecisionReply(waited_ms=3000), 0)
+
+
+def test_a_late_decision_is_reported_once(asker):
+    """Its copy is not, and neither is that of another user's request with the same id."""
+    reply = asker.ask(seconds=1)
+    asker.loop.wait_until(2)
+    asker.decide(user="mallory")
+    assert asker.taken == []
+    asker.decide()
+    asker.decide()
+    assert (asker.taken, reply.result().decision) == ([None], None)
+
+
+def test_an_undecided_mutation_is_requested_again_by_its_id(asker):
+    """So a job that remembers requests charges it once; after a decision, the next is another request."""
+    asker.ask(b"c", seconds=1)
+    asker.loop.wait_until(2)
+    asker.ask(b"c").cancel()
+    asker.loop.settle()
+    asker.decide()  # and nobody learns of it
+    asker.ask(b"c")
+    asker.decide()
+    asker.ask(b"c")
+    first, after_timeout, after_disconnect, later = ids(asker)
+    assert first == after_timeout == after_disconnect != later
+
+
+def test_who_cancels_waits_no_longer(asker):
+    reply = asker.ask()
+    asker.loop.call_soon(reply.cancel)
+    asker.decide()  # at the same moment
+    assert reply.cancelled()
+    asker.taken.clear()
+    asker.ask().cancel()
+    asker.loop.settle()
+    assert len(asker.decisions) == 0
+    asker.decide()
+    assert asker.taken == [None]
+
+
+@pytest.mark.parametrize(("topic", "is_ours"), [("mutation-requests", True), ("elsewhere", False)])
+def test_a_dead_letter_rejects_the_request_that_it_contains(asker, topic, is_ours):
+    """One of another topic does not: another user may have copied the request."""
+    reply = asker.ask()
+    asker.receive_dead_letter(topic)
+    assert reply.done() == is_ours
+    assert not is_ours or reply.result() == DecisionReply(error_code=INVALID, error="topics: too many")
+
+
+def test_a_dead_letter_is_recognized_even_if_it_is_truncated():
+    letter = DeadLetter(error="e", value='{"request_id":"me-1","us', timestamp=None, source=Source("r.alice", 0, 7))
+    assert rejected_id(letter, "r.alice") == "me-1"
+    assert rejected_id(letter, "r.bob") is None
+    assert rejected_id(msgspec.structs.replace(letter, value=None), "r.alice") is None
+
+
+CHEAPER = decision_on(msgspec.structs.replace(REQUEST, topics=[TopicMutation("t", 1)])).topics
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"request_id": "you-1"},
+        {"user": "mallory"},
+        {"client_id": "another"},
+        {"operation": Operation.DELETE_TOPICS},
+        {"topics": []},
+        {"validate_only": True},
+        {"mode": Mode.PERMISSIVE},
+        {"apply": True},
+        {"topics": CHEAPER},
+    ],
+    ids=["id", "user", "client", "kind", "topics", "validate_only", "mode", "apply", "cost"],
+)
+def test_a_decision_on_another_request_is_delivered_to_nobody(asker, changes):
+    """Others can choose any id for a request that costs less: the decision must be on the same content."""
+    reply = asker.ask()
+    asker.sent = [msgspec.structs.replace(asker.sent[0], request_id=changes.pop("request_id", ids(asker)[0]))]
+    asker.decide(**changes)
+    assert (reply.done(), asker.taken) == (False, [])
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [
+        (BadInput("no topic can be named after this user"), INVALID, "no topic can be named after this user"),
+        (KafkaException(KafkaError(10)), INVALID, "Broker: Message size too large"),
+        (BufferError(), KafkaError._QUEUE_FULL, "Local: Queue full"),  # noqa: SLF001
+    ],
+)
+def test_a_request_that_cannot_be_sent_is_rejected_with_the_reason(asker, error, code, message):
+    """One that is too large is invalid."""
+    asker.error = error
+    rejected = asker.ask().result()
+    assert (rejected.error_code, rejected.is_invalid) == (code, code == INVALID)
+    assert rejected.error.endswith(message)
+
+
+def test_a_request_that_is_not_delivered_may_still_be_answered(asker, caplog):
+    """The reason is logged once."""
+    replies = [asker.ask(), asker.ask()]
+    for delivered in asker.delivered:
+        delivered(KafkaError(UNDELIVERED), None)
+    asker.loop.settle()
+    assert not any(reply.done() for reply in replies)
+    asker.decide()
+    assert replies[1].result().decision is not None
+    assert caplog.messages == ["the request cannot be written to its topic: Local: Message timed out"]
+
+
+def test_a_request_that_failed_may_have_been_written(asker):
+    """Its late decision is reported, and it is requested again by its id."""
+    reply = asker.ask(b"c")
+    asker.delivered[0](None, None)
+    asker.delivered[0](KafkaError(KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND), None)
+    asker.loop.settle()
+    assert (reply.result().error_code, reply.result().is_invalid) == (20, False)
+    asker.decide()
+    assert asker.taken == [None]
+    asker.ask(b"c")
+    assert len(set(ids(asker))) == 1
+
+
+def test_an_answer_after_the_first_changes_nothing(asker):
+    reply = asker.ask()
+    asker.decide()
+    asker.decide()
+    asker.receive_dead_letter()
+    asker.delivered[0](KafkaError(KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND), None)
+    asker.loop.settle()
+    assert reply.result().decision is not None
+    assert len(asker.taken) == 1
+
+
+def test_the_memory_of_undecided_requests_is_bounded(asker):
+    """The latest 10,000 are remembered: earlier ones are new requests when they are requested again."""
+
+    async def ask_all():
+        return [
+            asker.decisions.request(DecisionRequest(REQUEST, 1000, number.to_bytes(4))).reply
+            for number in range(10_001)
+        ]
+
+    asker.loop.run_until_complete(ask_all())
+    asker.loop.wait_until(1)
+    for number in (0, 10_000):
+        asker.ask(number.to_bytes(4))
+    assert (ids(asker)[-2] in ids(asker)[:-2], ids(asker)[-1] in ids(asker)[:-2]) == (False, True)
+
+
+def test_the_thread_that_reads_answers_outlives_exceptions(caplog, monkeypatch):
+    """One in an answer ends this answer, and one in reading is tried again."""
+    monkeypatch.setattr("quota.kafka.decisions._RETRY_SECONDS", 0.01)
+    requests, taken, closed, logged = [], [], [], []
+
+    def read(_):
+        if not logged:
+            logged.append("once")
+            raise RuntimeError("cannot read")
+        time.sleep(0.01)
+        while requests:
+            decision = msgspec.structs.replace(decision_on(requests[0]), request_id=requests.pop(0).request_id)
+            yield ReceivedAnswer(decision, 7)
+
+    def on_decision(decision, _):
+        taken.append(decision.request_id)
+        if len(taken) == 1:
+            raise RuntimeError("a bug")
+
+    async def run():
+        writer = SimpleNamespace(poll=lambda: None, send=lambda request, **_: requests.append(request))
+        reader = SimpleNamespace(read=read, close=lambda: closed.append(True))
+        decisions = Decisions(writer, reader, TopicSettings(), "me-", on_decision)
+        decisions.start()
+        asked = [decisions.request(DecisionRequest(REQUEST, 10_000)) for _ in range(3)]
+        replies = [await asyncio.wait_for(each.reply, 10) for each in asked[1:]]
+        decisions.close()
+        return [each.request_id for each in asked], replies
+
+    sent, replies = asyncio.run(run())
+    assert (taken, closed) == (sent, [True])
+    assert all(reply.decision for reply in replies)
+    assert "cannot read decisions, retrying" in caplog.text

@@ -1,0 +1,97 @@
+"""Reads that cannot succeed end with an error, and do not wait for ever; and the window of a cluster."""
+
+from concurrent.futures import Future
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from quota.errors import ClusterError
+from quota.kafka import reading
+from quota.records.quota import Window
+from quota.settings.connection import Connection
+
+KAFKA = Connection("kafka:9092")
+NUM, SIZE = "controller.quota.window.num", "controller.quota.window.size.seconds"
+
+
+class Unresponsive:
+    """A consumer that yields these errors, and no record."""
+
+    def __init__(self, *codes):
+        self._errors = [KafkaError(code) for code in codes]
+
+    def assign(self, _):
+        pass
+
+    def close(self):
+        pass
+
+    def poll(self, _):
+        if not self._errors:
+            return None
+        error = self._errors.pop(0)
+        return SimpleNamespace(error=lambda: error)
+
+    def consume(self, *_):
+        return []
+
+
+@pytest.mark.parametrize(
+    ("codes", "seconds", "expected"),
+    [
+        ([], 0.05, KafkaError._TIMED_OUT),  # noqa: SLF001
+        ([KafkaError._TRANSPORT] * 1_000_000, 0.05, KafkaError._TRANSPORT),  # noqa: SLF001
+        ([KafkaError.TOPIC_AUTHORIZATION_FAILED], 60, KafkaError.TOPIC_AUTHORIZATION_FAILED),
+        ([KafkaError._AUTO_OFFSET_RESET], 60, KafkaError._AUTO_OFFSET_RESET),  # noqa: SLF001
+    ],
+    ids=["no record", "no broker", "no permission", "records are deleted meanwhile"],
+)
+def test_a_topic_whose_end_is_never_reached_is_an_error(monkeypatch, codes, seconds, expected):
+    monkeypatch.setattr(reading, "make_consumer", lambda *_: Unresponsive(*codes))
+    monkeypatch.setattr(reading, "topic_partitions", lambda *_: [0])
+    monkeypatch.setattr(reading, "offset_range", lambda *_: (0, 5))
+    with pytest.raises(KafkaException) as raised:
+        list(reading.read_topic(KAFKA, "decisions", seconds))
+    assert raised.value.args[0].code() == expected
+
+
+def window_of(monkeypatch, nodes, answer):
+    """Return the window that is read from a cluster with these nodes, whose brokers answer with configs or an error."""
+
+    class Admin:
+        def __init__(self, _config):
+            pass
+
+        def list_topics(self, timeout):
+            return SimpleNamespace(brokers=dict.fromkeys(nodes), timeout=timeout)
+
+        def describe_configs(self, resources, request_timeout):
+            (resource,) = resources
+            assert (resource.name, request_timeout) == ("7", 5)
+            future = Future()
+            if isinstance(answer, Exception):
+                future.set_exception(answer)
+            else:
+                future.set_result({name: SimpleNamespace(value=value) for name, value in answer.items()})
+            return {resource: future}
+
+    monkeypatch.setattr(reading, "AdminClient", Admin)
+    return reading.read_window(KAFKA, 5)
+
+
+def test_the_window_is_that_of_a_broker(monkeypatch):
+    assert window_of(monkeypatch, [9, 7], {NUM: "100", SIZE: "2", "password": None}) == Window(100, 2)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "answer", "reason"),
+    [
+        ([7], KafkaException(KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED)), "cannot read the window of Kafka"),
+        ([7], {"log.dirs": "/"}, "requires Kafka 2.7"),
+        ([], {}, "the cluster's metadata contain no brokers"),
+    ],
+)
+def test_a_cluster_that_does_not_tell_its_window_is_an_error(monkeypatch, nodes, answer, reason):
+    with pytest.raises(ClusterError, match=reason):
+        window_of(monkeypatch, nodes, answer)

@@ -1,0 +1,455 @@
+"""Messages and their bytes, written by hand by the protocol guide: what is read, written and refused."""
+
+import pytest
+
+from quota.wire.codec import MessageCodec
+from quota.wire.primitives import Malformed, Unwritable
+
+ORDERS = "07 6f7264657273"
+"""The name of a topic as a compact string."""
+
+REST = "00000003 0002 01 01 00 00007530 01 00"
+"""Behind the name: partitions, replicas, no assignments or configs, tags; timeout, validateOnly, tags."""
+
+CREATE_V7 = "02" + ORDERS + REST
+
+
+def codec(*fields, version=0, flexible="none"):
+    schema = {"name": "PingRequest", "flexibleVersions": flexible, "fields": list(fields)}
+    return MessageCodec(schema, version)
+
+
+def field(kind, name="X", **more):
+    return {"name": name, "type": kind, "versions": "0+", **more}
+
+
+def topic(name, partitions, replicas, assignments=(), configs=()):
+    counts = {"numPartitions": partitions, "replicationFactor": replicas}
+    return {"name": name, **counts, "assignments": list(assignments), "configs": list(configs)}
+
+
+def check(codec, data, message):
+    """Check that a message is read from its bytes, and written as them."""
+    assert codec.read(bytes.fromhex(data)) == message
+    assert codec.write(message) == bytes.fromhex(data)
+
+
+def test_a_request_of_a_flexible_version(protocol):
+    """CreateTopics v7: compact strings and arrays, and a byte for the tags of each struct."""
+    data = (
+        "03"  # two topics
+        + ORDERS
+        + "00000003"  # numPartitions
+        "0002"  # replicationFactor
+        "01"  # no assignments
+        "03"  # two configs
+        "0f" + b"cleanup.policy".hex() + "08" + b"compact".hex() + "00"  # name, value, tags
+        "02 63 00 00"  # c, null, tags
+        "00"  # tags
+        "02 78"  # x
+        "ffffffff"  # -1
+        "ffff"
+        "02"  # one assignment
+        "00000000 03 00000001 00000002 00"  # partitionIndex, brokerIds, tags
+        "01"  # no configs
+        "00"  # tags
+        "00007530"  # timeoutMs
+        "01"  # validateOnly
+        "00"  # tags
+    )
+    configs = [{"name": "cleanup.policy", "value": "compact"}, {"name": "c", "value": None}]
+    placed = topic("x", -1, -1, assignments=[{"partitionIndex": 0, "brokerIds": [1, 2]}])
+    message = {"topics": [topic("orders", 3, 2, configs=configs), placed], "timeoutMs": 30_000, "validateOnly": True}
+    check(protocol.request(19, 7), data, message)
+
+
+def test_a_request_of_an_older_version(protocol):
+    """CreateTopics v4: lengths of fixed width, no tags."""
+    data = (
+        "00000001"  # one topic
+        "0006 6f7264657273"  # orders
+        "00000003"  # numPartitions
+        "0002"  # replicationFactor
+        "00000000"  # no assignments
+        "00000001"  # one config
+        "0001 63 ffff"  # c, null
+        "00007530"  # timeoutMs
+        "00"  # validateOnly
+    )
+    orders = topic("orders", 3, 2, configs=[{"name": "c", "value": None}])
+    check(protocol.request(19, 4), data, {"topics": [orders], "timeoutMs": 30_000, "validateOnly": False})
+
+
+def test_a_response_with_ids_and_tagged_fields(protocol):
+    """CreateTopics v7: the error code of the configs has tag 0, and is 0 unless it is there."""
+    topic = ORDERS + "000102030405060708090a0b0c0d0e0f 0000 00 00000003 0001 00"
+    data = bytes.fromhex("00000005 03" + topic + "00" + topic + "01 00 02 001d 00")
+    read = protocol.response(19, 7).read(data)
+    assert read["throttleTimeMs"] == 5
+    assert read["topics"][0] == {
+        "name": "orders",
+        "topicId": bytes(range(16)),
+        "errorCode": 0,
+        "errorMessage": None,
+        "topicConfigErrorCode": 0,
+        "numPartitions": 3,
+        "replicationFactor": 1,
+        "configs": None,
+    }
+    assert [topic["topicConfigErrorCode"] for topic in read["topics"]] == [0, 29]
+
+
+def test_a_request_for_all_topics(protocol):
+    """Metadata has no array in v1 and an empty one in v0; absent fields are not in the message."""
+    assert protocol.request(3, 1).read(bytes.fromhex("ffffffff")) == {"topics": None}
+    assert protocol.request(3, 0).read(bytes.fromhex("00000000")) == {"topics": []}
+    assert protocol.request(3, 9).read(bytes.fromhex("00 01 00 01 00")) == {
+        "topics": None,
+        "allowAutoTopicCreation": True,
+        "includeClusterAuthorizedOperations": False,
+        "includeTopicAuthorizedOperations": True,
+    }
+
+
+def test_a_request_of_names_or_ids(protocol):
+    """DeleteTopics v6."""
+    data = bytes.fromhex("03" + ORDERS + "00" * 16 + "00" + "00" + "11" * 16 + "00" + "00007530 00")
+    assert protocol.request(20, 6).read(data)["topics"] == [
+        {"name": "orders", "topicId": bytes(16)},
+        {"name": None, "topicId": b"\x11" * 16},
+    ]
+
+
+def test_bytes_are_taken_as_they_are(protocol):
+    """SaslAuthenticate, before and since its lengths are varints."""
+    check(protocol.request(36, 1), "00000004 00ff0061", {"authBytes": b"\0\xff\0a"})
+    check(protocol.request(36, 2), "05 00ff0061 00", {"authBytes": b"\0\xff\0a"})
+
+
+def test_missing_fields_have_their_default(protocol):
+    """A timeout of 60 s, and no flags; no topics at all, which in Metadata v1 are all."""
+    assert protocol.request(19, 7).write({}) == bytes.fromhex("01 0000ea60 00 00")
+    assert protocol.request(3, 9).write({}) == bytes.fromhex("01 01 00 00 00")
+    assert protocol.response(60, 0).write({"clusterId": "c"}) == bytes.fromhex(
+        "00000000 0000 00 02 63 ffffffff 01 80000000 00"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "data"),
+    [
+        ("bool", True, "01"),
+        ("int8", -1, "ff"),
+        ("int16", -(2**15), "8000"),
+        ("uint16", 65_535, "ffff"),
+        ("int32", -(2**31), "80000000"),
+        ("uint32", 2**32 - 1, "ffffffff"),
+        ("int64", 2**63 - 1, "7fffffffffffffff"),
+        ("float64", 1.5, "3ff8000000000000"),
+        ("uuid", bytes(range(16)), "000102030405060708090a0b0c0d0e0f"),
+        ("string", "é", "0002 c3a9"),
+        ("bytes", b"\xc3\xa9", "00000002 c3a9"),
+        ("records", b"\xc3\xa9", "00000002 c3a9"),
+        ("[]int8", [1, -1], "00000002 01ff"),
+        ("[]int64", [1], "00000001 0000000000000001"),
+        ("[]uuid", [b"\xab" * 16], "00000001" + "ab" * 16),
+        ("[]string", ["", "a"], "00000002 0000 000161"),
+        ("[]bytes", [b"a"], "00000001 00000001 61"),
+    ],
+)
+def test_all_types(kind, value, data):
+    check(codec(field(kind)), data, {"x": value})
+
+
+def test_other_values_of_a_type_are_taken_too():
+    assert codec(field("bool")).read(b"\x02") == {"x": True}
+    assert codec(field("[]int32")).write({"x": (7,)}) == bytes.fromhex("00000001 00000007")
+
+
+@pytest.mark.parametrize(
+    ("length", "data"), [(0, "01"), (126, "7f"), (127, "8001"), (128, "8101"), (16_382, "ff7f"), (16_383, "808001")]
+)
+def test_compact_lengths_are_one_more(length, data):
+    for kind, unit in ("string", "a"), ("bytes", b"a"), ("[]int8", [0]), ("[]string", [""]):
+        written = codec(field(kind), flexible="0+").write({"x": unit * length})
+        assert written.startswith(bytes.fromhex(data))
+        assert len(written) == len(data) // 2 + length + 1
+
+
+@pytest.mark.parametrize("kind", ["string", "bytes", "records", "[]int32", "[]string"])
+@pytest.mark.parametrize("flexible", ["none", "0+"])
+def test_null_is_a_value_if_the_version_allows_it(kind, flexible):
+    length, tags = ("00", "00") if flexible == "0+" else ({"string": "ffff"}.get(kind, "ffffffff"), "")
+    nullable = field(kind, nullableVersions="1+", default="null")
+    check(codec(nullable, version=1, flexible=flexible), length + tags, {"x": None})
+    assert codec(nullable, version=1, flexible=flexible).write({}) == bytes.fromhex(length + tags)
+    before = codec(nullable, flexible=flexible)
+    with pytest.raises(Malformed, match="PingRequest v0: x is null"):
+        before.read(bytes.fromhex(length + tags))
+    for message in {"x": None}, {}:
+        with pytest.raises(Unwritable, match="PingRequest v0: x is null"):
+            before.write(message)
+
+
+@pytest.mark.parametrize(("flexible", "data"), [("none", "00000001 ffff"), ("0+", "02 00 00")])
+def test_a_nullable_array_has_no_null_elements(flexible, data):
+    nullable = codec(field("[]string", nullableVersions="0+"), flexible=flexible)
+    with pytest.raises(Malformed, match=r"x\[\] is null"):
+        nullable.read(bytes.fromhex(data))
+    with pytest.raises(Unwritable, match=r"x\[\] is null"):
+        nullable.write({"x": [None]})
+
+
+def test_any_length_below_zero_is_null():
+    assert codec(field("string", nullableVersions="0+")).read(bytes.fromhex("8000")) == {"x": None}
+    assert codec(field("[]int32", nullableVersions="0+")).read(bytes.fromhex("80000000")) == {"x": None}
+
+
+def test_a_nullable_struct_has_a_presence_byte():
+    nested = field("Point", nullableVersions="1+", fields=[field("int16")])
+    nullable = codec(nested, version=1)
+    check(nullable, "01 0007", {"x": {"x": 7}})
+    check(nullable, "ff", {"x": None})
+    assert nullable.read(bytes.fromhex("80")) == {"x": None}
+    assert nullable.read(bytes.fromhex("7f 0007")) == {"x": {"x": 7}}
+    assert nullable.write({}) == bytes.fromhex("01 0000")
+    check(codec(nested), "0007", {"x": {"x": 7}})
+
+
+def test_tags_without_a_schema_are_kept_in_their_struct(protocol):
+    data = CREATE_V7.replace("01 01 00", "01 01 01 ac02 02 abcd")[:-2] + "01 0500"
+    read = protocol.request(19, 7).read(bytes.fromhex(data))
+    assert read["topics"][0]["_tags"] == [(300, b"\xab\xcd")]
+    assert read["_tags"] == [(5, b"")]
+
+
+def test_unknown_tags_are_kept_between_known_ones(protocol):
+    """ApiVersions v3: the epoch of the features has tag 1, the fourth one came later."""
+    data = bytes.fromhex("0000 01 00000000 03 01 08 0000000000000007 03 01 01 09 01 ff")
+    assert protocol.response(18, 3).read(data) == {
+        "errorCode": 0,
+        "apiKeys": [],
+        "throttleTimeMs": 0,
+        "supportedFeatures": [],
+        "finalizedFeaturesEpoch": 7,
+        "finalizedFeatures": [],
+        "zkMigrationReady": True,
+        "_tags": [(9, b"\xff")],
+    }
+
+
+def test_tagged_structs_that_are_absent_are_not_shared():
+    """A change of one message by a caller is not in the next one."""
+    point = field(
+        "Point", tag=0, taggedVersions="0+", fields=[field("[]int32"), {**field("int16", default="-1"), "name": "Y"}]
+    )
+    ping = codec(point, flexible="0+")
+    read = ping.read(b"\0")
+    assert read == {"x": {"x": [], "y": -1}}
+    read["x"]["x"].append(1)
+    assert ping.read(b"\0") == {"x": {"x": [], "y": -1}}
+
+
+def test_error_codes_are_numbers(protocol):
+    assert protocol.response(17, 1).read(bytes.fromhex("7abc 00000000")) == {"errorCode": 0x7ABC, "mechanisms": []}
+
+
+def test_bytes_after_a_message_are_ignored(protocol):
+    """librdkafka 2.16 sends three of them after a Metadata request."""
+    request = bytes.fromhex("00 01 00 00")
+    assert protocol.request(3, 13).read(request + b"\1\2\3") == protocol.request(3, 13).read(request)
+
+
+def test_a_message_may_begin_anywhere(protocol):
+    data = bytes.fromhex(CREATE_V7)
+    assert protocol.request(19, 7).read(b"\xff" * 9 + data, at=9) == protocol.request(19, 7).read(data)
+
+
+def test_a_message_that_ends_early_is_malformed(protocol):
+    data = bytes.fromhex(CREATE_V7)
+    for length in range(len(data)):
+        with pytest.raises(Malformed, match="CreateTopicsRequest v7"):
+            protocol.request(19, 7).read(data[:length])
+
+
+LIES = {
+    "topics that the bytes cannot hold": (7, "04" + CREATE_V7[2:], "3 elements are claimed in 22 bytes"),
+    "2^31 - 2 topics": (7, "ffffffff07" + CREATE_V7[2:], "2147483646 elements are claimed in 22 bytes"),
+    "2^32 - 2 topics, which Kafka takes for null": (7, "ffffffff0f" + CREATE_V7[2:], r"above 2\^31 - 1"),
+    "a length of six bytes": (7, "ffffffffff01" + CREATE_V7[2:], "longer than 5 bytes"),
+    "2^31 - 1 topics of an older version": (4, "7fffffff" + CREATE_V7, "2147483647 elements are claimed"),
+    "a name longer than the message": (7, "02 7f 6162" + "00" * 20, r"topics\[\].name claims 126 bytes of 22"),
+    "a name longer than any": (7, "02 818002" + "61" * 40_000, "a string claims 32768 bytes"),
+    "a name that is null": (7, "02 00" + REST, r"topics\[\].name is null"),
+    "a name that is not UTF-8": (7, CREATE_V7.replace("6f72", "ff72"), "not UTF-8"),
+    "a name that is half of a surrogate": (7, CREATE_V7.replace("6f7264", "eda080"), "not UTF-8"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_wrong_lengths_and_invalid_strings_are_malformed(protocol, lie):
+    version, data, error = LIES[lie]
+    with pytest.raises(Malformed, match=error):
+        protocol.request(19, version).read(bytes.fromhex(data))
+
+
+def test_an_array_of_numbers_is_not_allocated_before_its_bytes_arrived():
+    with pytest.raises(Malformed, match="2147483647 elements are claimed in 4 bytes"):
+        codec(field("[]int64")).read(bytes.fromhex("7fffffff 00000000"))
+
+
+def test_elements_of_no_bytes_are_at_most_as_many_as_the_bytes_left():
+    """Kafka does the same: a struct may have no field in a version."""
+    empty = codec(field("[]Point", fields=[field("int32", versions="1+")]), field("int16"))
+    assert empty.read(bytes.fromhex("00000002 0007"))["x"] == 7
+    with pytest.raises(Malformed, match="3 elements are claimed in 2 bytes"):
+        empty.read(bytes.fromhex("00000003 0007"))
+
+
+def test_all_elements_together_are_bounded(protocol):
+    topic = "02 61 00000001 0001 02 00000000 02 00000001 00 01 00"
+    data = bytes.fromhex("03" + topic + topic[:-2] + "01 0500" + "00007530 00 00")
+    create = protocol.request(19, 7)
+    elements = 2 + 2 + 2 + 1  # topics, assignments, brokers, tags
+    assert len(create.read(data, max_elements=elements)["topics"]) == 2
+    for fewer in range(elements):
+        with pytest.raises(Malformed, match="more elements"):
+            create.read(data, max_elements=fewer)
+
+
+def test_the_elements_of_all_known_tags_are_bounded(protocol):
+    data = bytes.fromhex("0000 01 00000000 01 00 08 02 02 61 0000 0000 00")
+    assert protocol.response(18, 3).read(data, max_elements=2)["supportedFeatures"][0]["name"] == "a"
+    with pytest.raises(Malformed, match="more elements"):
+        protocol.response(18, 3).read(data, max_elements=1)
+
+
+TAGS = {
+    "of a size that is too small": ("01 01 07 0000000000000007", "finalizedFeaturesEpoch is not as long"),
+    "of a size that is too large": ("01 01 09 0000000000000007 00", "finalizedFeaturesEpoch is not as long"),
+    "of a size that is larger than the message": ("01 01 7f 0000000000000007", "tag 1 is not as long"),
+    "twice": ("02 03 01 01 03 01 01", "tag 3 comes after tag 3"),
+    "in another order": ("02 09 00 03 01 01", "tag 3 comes after tag 9"),
+}
+
+
+@pytest.mark.parametrize("tags", TAGS)
+def test_ambiguous_tagged_fields_are_malformed(protocol, tags):
+    """Kafka takes the first three by what is in them, and of two that are the same the second."""
+    data, error = TAGS[tags]
+    with pytest.raises(Malformed, match=error):
+        protocol.response(18, 3).read(bytes.fromhex("0000 01 00000000" + data))
+
+
+def test_the_tag_of_another_version_is_malformed():
+    """Kafka does the same: the field is known, and does not belong here."""
+    ping = codec(field("int8", tag=0, taggedVersions="1+"), flexible="0+")
+    with pytest.raises(Malformed, match="tag 0 is not of this version"):
+        ping.read(bytes.fromhex("07 01 00 01 07"))
+
+
+def test_tagged_fields_are_written_unless_they_are_their_default(protocol):
+    versions = protocol.response(18, 3)
+    assert versions.write({"finalizedFeaturesEpoch": -1, "supportedFeatures": []}) == bytes.fromhex(
+        "0000 01 00000000 00"
+    )
+    assert versions.write({"finalizedFeaturesEpoch": 7, "zkMigrationReady": True}) == bytes.fromhex(
+        "0000 01 00000000 02 01 08 0000000000000007 03 01 01"
+    )
+
+
+def test_a_tagged_struct_of_defaults_is_not_written():
+    """This is true unless it has its own tags."""
+    point = field("Point", tag=0, taggedVersions="0+", fields=[field("int16", default="-1")])
+    ping = codec(point, flexible="0+")
+    assert ping.write({"x": {"x": -1}}) == ping.write({"x": {}}) == ping.write({}) == b"\0"
+    assert ping.write({"x": {"x": 0}}) == bytes.fromhex("01 00 03 0000 00")
+    assert ping.write({"x": {"_tags": [(1, b"")]}}) == bytes.fromhex("01 00 05 ffff 01 0100")
+
+
+def test_a_tagged_field_may_be_null():
+    ping = codec(field("string", tag=0, taggedVersions="0+", nullableVersions="0+"), flexible="0+")
+    assert ping.write({"x": None}) == bytes.fromhex("01 00 01 00")
+    assert ping.write({"x": ""}) == ping.write({}) == b"\0"
+
+
+def test_unknown_tags_are_written_among_the_known_ones():
+    fields = field("int8", "A", tag=0, taggedVersions="0+"), field("int8", "B", tag=7, taggedVersions="0+")
+    written = codec(*fields, flexible="0+").write({"a": 1, "b": 2, "_tags": [(9, b"9"), (3, b"3")]})
+    assert written == bytes.fromhex("04 000101 030133 070102 090139")
+
+
+def test_unknown_tags_are_written_in_the_struct_that_has_them(protocol):
+    message = {"topics": [{"name": "a", "_tags": [(300, b"\xab")]}]}
+    assert protocol.request(3, 9).write(message) == bytes.fromhex("02 02 61 01 ac02 01 ab 01 00 00 00")
+
+
+def test_fields_of_other_versions_are_ignored_if_the_schema_allows_it(protocol):
+    """The rack of a broker is unknown to a Metadata v0; whether topics may be created is not ignorable."""
+    broker = {"nodeId": 1, "host": "h", "port": 9092, "rack": "r"}
+    assert protocol.response(3, 0).write({"brokers": [broker]}) == bytes.fromhex(
+        "00000001 00000001 0001 68 00002384 00000000"
+    )
+    assert protocol.request(3, 3).write({"topics": None, "allowAutoTopicCreation": True}) == bytes.fromhex("ffffffff")
+    with pytest.raises(
+        Unwritable, match="MetadataRequest v3: allowAutoTopicCreation is set, but this version does not have it"
+    ):
+        protocol.request(3, 3).write({"allowAutoTopicCreation": False})
+
+
+@pytest.mark.parametrize(
+    ("kind", "default", "value"),
+    [
+        ("int32", 0, 1),
+        ("string", "", "a"),
+        ("[]int32", [], [1]),
+        ("[]int32", (), None),
+        ("uuid", bytes(16), b"\1" * 16),
+        ("Point", {"x": 0}, {"x": 1}),
+    ],
+)
+def test_fields_of_other_versions_must_be_their_default_if_they_are_not_ignorable(kind, default, value):
+    later = {**field(kind), "versions": "1+"}
+    if kind == "Point":
+        later["fields"] = [field("int8")]
+    ping = codec(later)
+    assert ping.write({"x": default}) == ping.write({}) == b""
+    with pytest.raises(Unwritable, match="x is set, but this version does not have it"):
+        ping.write({"x": value})
+
+
+def test_tags_are_not_dropped_by_versions_that_have_none(protocol):
+    with pytest.raises(Unwritable, match=r"topics\[\]\._tags is set, but this version does not have it"):
+        protocol.request(19, 4).write({"topics": [{**topic("orders", 3, 2), "_tags": [(1, b"")]}]})
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("int8", 128),
+        ("int16", -(2**15) - 1),
+        ("uint16", -1),
+        ("int64", 2**63),
+        ("int32", "7"),
+        ("int32", None),
+        ("float64", 10**400),
+        ("float64", "1.5"),
+        ("uuid", bytes(15)),
+        ("uuid", "aaaaaaaaaaaaaaaaaaaaaa"),
+        ("[]uuid", [bytes(17)]),
+        ("[]int32", [2**31]),
+        ("[]int32", 7),
+        ("string", "a" * 32_768),
+        ("string", "\ud800"),
+        ("string", b"a"),
+        ("[]string", [None]),
+        ("bytes", "a"),
+        ("[]Point", [None]),
+        ("Point", None),
+    ],
+)
+@pytest.mark.parametrize("flexible", ["none", "0+"])
+def test_values_of_other_types_are_rejected(kind, value, flexible):
+    more = {"fields": [field("int8")]} if "Point" in kind else {}
+    with pytest.raises(Unwritable, match="PingRequest v0: "):
+        codec(field(kind, **more), flexible=flexible).write({"x": value})
