@@ -172,17 +172,6 @@ def test_an_empty_audit_is_reported(report, settings):
         report()
 
 
-def test_missing_files_of_a_table_are_reported_in_one_line(report, settings, tmp_path):
-    write_tables(settings, decisions=[decision(DAY)])
-    (file,) = (tmp_path / "root/tables/decisions").rglob("*.parquet")
-    file.unlink()
-    with pytest.raises(
-        MutationQuotaError,
-        match=r"/tables cannot be read or written: .*; check that storage.root is reachable and complete$",
-    ):
-        report()
-
-
 def test_a_failed_write_leaves_the_old_page(report, settings, tmp_path, monkeypatch):
     write_tables(settings, decisions=[decision(DAY)])
     page = tmp_path / "page.html"
@@ -192,24 +181,6 @@ def test_a_failed_write_leaves_the_old_page(report, settings, tmp_path, monkeypa
         report()
     assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["page.html"]
     assert page.read_text() == "an old one"
-
-
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        (["--from", "2026-11-22", "--to", "2026-11-21"], "--from 2026-11-22 must be before --to 2026-11-21"),
-        (["--from", "yesterday"], "--from 'yesterday': expected a time"),
-        (
-            ["--output-file", "/nowhere/page.html"],
-            "--output-file /nowhere/page.html: the folder /nowhere does not exist",
-        ),
-    ],
-)
-def test_invalid_selections_are_rejected(report, settings, options, error):
-    write_tables(settings, decisions=[decision(DAY)])
-    with pytest.raises(BadInput) as raised:
-        report(*options)
-    assert str(raised.value).startswith(error)
 
 
 def test_a_modified_library_is_not_included_in_a_page(monkeypatch):
