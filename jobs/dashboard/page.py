@@ -6,7 +6,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from jobs.dashboard.guard import Session
-from jobs.report.library import VERSION, load_library
+from jobs.report.uplot import VERSION, load_library
 from quota.settings import Settings
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")

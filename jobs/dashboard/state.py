@@ -82,7 +82,7 @@ class LiveState:
             if changed:
                 self._entries = without_old_clusters(self._entries, now - KEPT_MS)
 
-    def news(self, cursor: Cursor, now: int) -> tuple[dict[str, Any], Cursor]:
+    def changes_since(self, cursor: Cursor, now: int) -> tuple[dict[str, Any], Cursor]:
         """Return the changes for a page since its cursor, and the new cursor; everything for a new page."""
         with self._lock:
             is_first = cursor.state != self.id

@@ -16,7 +16,7 @@ from jobs.audit.tables.specs import TABLES
 from jobs.report.aggregation import ReportScope, compute_figures
 from jobs.report.candidates import Candidates, read_candidates
 from jobs.report.figures import Figures
-from jobs.report.library import VERSION, Library, load_library
+from jobs.report.uplot import VERSION, Library, load_library
 from quota.records import codec
 from quota.settings import Settings
 from quota.text import format_time, plural

@@ -10,8 +10,8 @@ from selenium.webdriver.common.keys import Keys
 
 from jobs.report.aggregation import ReportScope, compute_figures
 from jobs.report.candidates import Candidates, CandidateTotals
-from jobs.report.library import load_library
 from jobs.report.page import render_page
+from jobs.report.uplot import load_library
 from quota.whatif.result import Totals
 from tests.browser.window import breakable_units, console_messages, painted, requested_urls, set_window
 from tests.support.tables import DAY, HOUR, arrow_tables, change, decision, letter

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.__main__ import app
-from jobs.report import library
+from jobs.report import uplot
 from jobs.report.page import encode_for_html
 from quota.errors import BadInput, MutationQuotaError
 from quota.settings import load_settings
@@ -184,12 +184,12 @@ def test_a_failed_write_leaves_the_old_page(report, settings, tmp_path, monkeypa
 
 
 def test_a_modified_library_is_not_included_in_a_page(monkeypatch):
-    path, digest = library._SCRIPT  # noqa: SLF001
-    monkeypatch.setattr(library, "_SCRIPT", (path, digest[:-1] + "0"))
+    path, digest = uplot._SCRIPT  # noqa: SLF001
+    monkeypatch.setattr(uplot, "_SCRIPT", (path, digest[:-1] + "0"))
     with pytest.raises(
         MutationQuotaError, match=r"uplot.iife.min.js is not uPlot 1.6.31 as it was published; reinstall"
     ):
-        library.load_library()
-    monkeypatch.setattr(library, "_PACKAGE", "no-such")
+        uplot.load_library()
+    monkeypatch.setattr(uplot, "_PACKAGE", "no-such")
     with pytest.raises(MutationQuotaError, match="which draws the charts, is not installed; run make setup"):
-        library.load_library()
+        uplot.load_library()

@@ -33,7 +33,7 @@ def quotas_of(*entries):
 
 
 def page_data(state, now=START, cursor=Cursor()):  # noqa: B008 it cannot be changed
-    return state.news(cursor, now)[0]
+    return state.changes_since(cursor, now)[0]
 
 
 def filled(*decisions, now=START, entries=(FIVE,), **settings):
@@ -54,21 +54,21 @@ REFUSED = decided(30, at=START + 500, state=-2.5, offset=1)
 
 def test_a_page_first_gets_everything_and_then_new_data():
     state = filled(DEBT)
-    first, cursor = state.news(Cursor(), START)
+    first, cursor = state.changes_since(Cursor(), START)
     assert first["first"]
     assert [each.id for each in first["decisions"]] == ["mutation-requests-0-0"]
-    nothing, cursor = state.news(cursor, START)
+    nothing, cursor = state.changes_since(cursor, START)
     assert not nothing["first"]
     assert (nothing["decisions"], nothing["tenants"], nothing["changes"]) == ([], [], [])
     state.record(received(REFUSED))
     state.refresh(START + 500, quotas_of(FIVE), changed=False)
-    second, _ = state.news(cursor, START + 500)
+    second, _ = state.changes_since(cursor, START + 500)
     assert [each.id for each in second["decisions"]] == ["mutation-requests-0-1"]
     assert [each.user for each in second["tenants"]] == ["alice"]
 
 
 def test_a_page_of_another_state_gets_everything_again():
-    _, cursor = filled(DEBT).news(Cursor(), START)
+    _, cursor = filled(DEBT).changes_since(Cursor(), START)
     assert page_data(filled(DEBT), cursor=cursor)["first"]
 
 
