@@ -29,7 +29,7 @@ def explain_recent(state: LiveState, settings: Settings, decision_id: str) -> Sh
     if found is None:
         return None
     decision, neighbours = found
-    entries = [each for each in state.entries() if each.timestamp <= decision.timestamp]
+    entries = [entry for entry in state.entries() if entry.timestamp <= decision.timestamp]
     history = QuotaHistory(entries, settings.quota.callbacks)
     explanation = explain(decision, neighbours, history, settings.quota.window)
     is_first = explanation.refill is not None and explanation.refill.written_by is None

@@ -108,6 +108,6 @@ class Feed:
             self._position = log.position
         changed = changed or now >= self._next_moment
         if changed:
-            self._next_moment = min((each.moment for each in log.timeline.scheduled(now)), default=float("inf"))
+            self._next_moment = min((change.moment for change in log.timeline.scheduled(now)), default=float("inf"))
         state.refresh(now, log.quotas, changed=changed)
         self.contact = Contact("live", at=now_ms())

@@ -72,7 +72,7 @@ class Guard:
         """Wrap an application; browsers may reach it by these host names and by the address of the connection."""
         self._app = app
         self._session = session
-        self._hosts = frozenset(each.lower() for each in hosts)
+        self._hosts = frozenset(host.lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""

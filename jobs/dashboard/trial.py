@@ -113,8 +113,8 @@ def try_quota(
         effects.append(Effect.of(again, decision))
     quotas.close()
     senders = sorted(
-        (Sender(legible(user), legible(client), _totals(each)) for (user, client), each in _by_sender(effects).items()),
-        key=lambda each: -(each.load.admitted + each.load.refused),
+        (Sender(legible(user), legible(client), _totals(sent)) for (user, client), sent in _by_sender(effects).items()),
+        key=lambda sender: -(sender.load.admitted + sender.load.refused),
     )
     return Trial(first, len(records), _totals(recorded_effects), _totals(effects), senders[:_MAX_SENDERS])
 
@@ -152,8 +152,8 @@ def _first_state(same_bucket: bool, recorded: Decision, window: Window) -> Bucke
 
 def _by_sender(effects: Iterable[Effect]) -> dict[tuple[str, str], list[Effect]]:
     found: dict[tuple[str, str], list[Effect]] = {}
-    for each in effects:
-        found.setdefault((each.user, each.client_id), []).append(each)
+    for effect in effects:
+        found.setdefault((effect.user, effect.client_id), []).append(effect)
     return found
 
 
@@ -172,9 +172,9 @@ def _totals(effects: Sequence[Effect]) -> Totals:
 def _throttled_ms(effects: Iterable[Effect]) -> int:
     """Return the time for which one sender was throttled; overlapping throttle times count once."""
     until, total = 0, 0
-    for each in sorted(effects, key=lambda effect: effect.timestamp):
-        total += max(0, each.retry_at - max(each.timestamp, until))
-        until = max(until, each.retry_at)
+    for effect in sorted(effects, key=lambda effect: effect.timestamp):
+        total += max(0, effect.retry_at - max(effect.timestamp, until))
+        until = max(until, effect.retry_at)
     return total
 
 

@@ -112,7 +112,7 @@ def _candidates(candidates: Candidates | None) -> str:
 
 def _policy(scripts: list[str], style: str) -> str:
     """Return the Content-Security-Policy, which allows only the scripts and the style of the page itself."""
-    hashes = " ".join(_hash(each) for each in scripts)
+    hashes = " ".join(_hash(script) for script in scripts)
     return f"default-src 'none'; script-src {hashes}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
 
 

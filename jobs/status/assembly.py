@@ -74,7 +74,7 @@ def assemble(settings: Settings, facts: Facts) -> Status:
     return Status(
         at=facts.at,
         ok=not problems,
-        problems=[" ".join(each.split()) for each in problems],
+        problems=[" ".join(problem.split()) for problem in problems],
         program=ProgramStatus(str(quota.__version__), STATE_VERSION),
         kafka=KafkaStatus(
             settings.kafka.bootstrap_servers,
@@ -101,11 +101,12 @@ def _unreachable(facts: Facts) -> Iterator[str]:
         yield facts.cluster_error
     if facts.storage_error is not None:
         yield facts.storage_error
-    for each in facts.endpoints:
-        if each.error is not None:
-            yield f"metrics at {each.address}: {each.error}: check that the job is running with this metrics.port"
-        elif not each.ready:
-            yield f"metrics at {each.address}: the job is not ready: {each.reason}"
+    for endpoint in facts.endpoints:
+        where = f"metrics at {endpoint.address}"
+        if endpoint.error is not None:
+            yield f"{where}: {endpoint.error}: check that the job is running with this metrics.port"
+        elif not endpoint.ready:
+            yield f"{where}: the job is not ready: {endpoint.reason}"
 
 
 def _table_problems(storage: StorageFacts) -> Iterator[str]:

@@ -44,7 +44,7 @@ def query_problems(settings: Settings, rows: Sequence[QueryStatus], storage: Sto
     """Yield the reasons why queries cannot continue, and the records that they have missed, each with advice."""
     for row in rows:
         yield from _checkpoint_problems(settings, row, storage)
-        lost = sum(each.lost for each in row.partitions or ())
+        lost = sum(partition.lost for partition in row.partitions or ())
         if lost:
             were, them = ("was removed from its", "it") if lost == 1 else ("were removed from their", "them")
             yield (
@@ -108,7 +108,7 @@ def _applier_row(settings: Settings, at: int, cluster: ClusterFacts | None, endp
     if applied is None:
         return row
     return _with_lag(
-        row, cluster, {(topics.decisions, number): each.offset for number, each in applied.offsets.items()}
+        row, cluster, {(topics.decisions, number): applied_to.offset for number, applied_to in applied.offsets.items()}
     )
 
 
@@ -121,7 +121,7 @@ def _with_lag(row: QueryStatus, cluster: ClusterFacts | None, positions: Mapping
         for partition in sorted(cluster.end)
         if partition[0] in row.reads
     ]
-    lag, overdue = sum(each.lag for each in lags), sum(each.overdue for each in lags)
+    lag, overdue = sum(partition.lag for partition in lags), sum(partition.overdue for partition in lags)
     return replace(row, lag=lag, overdue=overdue, partitions=lags)
 
 
