@@ -52,7 +52,10 @@ def read_cluster_facts(settings: Settings) -> ClusterFacts:
     configs, refused = reader.configs(names)
     errors += [f"the configs of topic {name} cannot be read: {why}" for name, why in refused.items()]
     partitions = [
-        (name, each.partition) for name in names for each in layout.topics[name].partitions if each.leader is not None
+        (name, partition.partition)
+        for name in names
+        for partition in layout.topics[name].partitions
+        if partition.leader is not None
     ]
     offsets = EndOffsets(connection, timeout)
     ids: dict[str, str] = {}
@@ -64,7 +67,7 @@ def read_cluster_facts(settings: Settings) -> ClusterFacts:
         first = offsets.fetch_first(partitions)
         older = offsets.fetch_at(partitions, now_ms() - OVERDUE_MS)
         end = offsets.fetch(partitions)
-        overdue = {each: end[each] if offset < 0 else offset for each, offset in older.items()}
+        overdue = {partition: end[partition] if offset < 0 else offset for partition, offset in older.items()}
     except ClusterError as error:
         errors.append(str(error))
     applied = None

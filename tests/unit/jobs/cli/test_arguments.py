@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 from jobs.__main__ import app
 from jobs.cli.quotas.configs import ConfigChange
 from jobs.cli.quotas.log import print_count, tally
-from jobs.status import gathering
+from jobs.status import assembly
 from quota.errors import NotFound
 from quota.kafka.quotas import log
 from quota.records.entity import QuotaEntity
@@ -171,7 +171,7 @@ def test_status_polls_the_endpoint_of_the_settings_unless_others_are_named(monke
         polled.extend(endpoints)
         raise StatusRequestedError
 
-    monkeypatch.setattr(gathering, "read_status", read_status)
+    monkeypatch.setattr(assembly, "read_status", read_status)
     done = CliRunner().invoke(app, ["status", "--set", "metrics.port=9464", *options])
     assert isinstance(done.exception, StatusRequestedError)
     assert polled == expected

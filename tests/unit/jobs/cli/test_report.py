@@ -7,10 +7,11 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.__main__ import app
-from jobs.report import library
+from jobs.report import uplot
 from jobs.report.page import encode_for_html
 from quota.errors import BadInput, MutationQuotaError
 from quota.settings import load_settings
+from tests.support.full_disk import fill_disk
 from tests.support.programs import run
 from tests.support.tables import DAY, HOUR, decision, letter, write_tables
 
@@ -171,24 +172,24 @@ def test_an_empty_audit_is_reported(report, settings):
         report()
 
 
-def test_missing_files_of_a_table_are_reported_in_one_line(report, settings, tmp_path):
+def test_a_failed_write_leaves_the_old_page(report, settings, tmp_path, monkeypatch):
     write_tables(settings, decisions=[decision(DAY)])
-    (file,) = (tmp_path / "root/tables/decisions").rglob("*.parquet")
-    file.unlink()
-    with pytest.raises(
-        MutationQuotaError,
-        match=r"/tables cannot be read or written: .*; check that storage.root is reachable and complete$",
-    ):
+    page = tmp_path / "page.html"
+    page.write_text("an old one")
+    fill_disk(monkeypatch)
+    with pytest.raises(BadInput, match=f"^--output-file {page}: No space left on device$"):
         report()
+    assert [each.name for each in tmp_path.iterdir() if each.is_file()] == ["page.html"]
+    assert page.read_text() == "an old one"
 
 
 def test_a_modified_library_is_not_included_in_a_page(monkeypatch):
-    path, digest = library._SCRIPT  # noqa: SLF001
-    monkeypatch.setattr(library, "_SCRIPT", (path, digest[:-1] + "0"))
+    path, digest = uplot._SCRIPT  # noqa: SLF001
+    monkeypatch.setattr(uplot, "_SCRIPT", (path, digest[:-1] + "0"))
     with pytest.raises(
         MutationQuotaError, match=r"uplot.iife.min.js is not uPlot 1.6.31 as it was published; reinstall"
     ):
-        library.load_library()
-    monkeypatch.setattr(library, "_PACKAGE", "no-such")
+        uplot.load_library()
+    monkeypatch.setattr(uplot, "_PACKAGE", "no-such")
     with pytest.raises(MutationQuotaError, match="which draws the charts, is not installed; run make setup"):
-        library.load_library()
+        uplot.load_library()
