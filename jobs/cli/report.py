@@ -52,7 +52,7 @@ def report(
     file.check(output)
     settings = where.read()
     from jobs.report.aggregation import ReportScope
-    from jobs.report.writing import make_report
+    from jobs.report.page import make_report
     from jobs.whatif.request_tables import request_tables
 
     scope = ReportScope(first, last, user)

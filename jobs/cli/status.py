@@ -51,7 +51,7 @@ def status(endpoints: Endpoints = None, timeout: Timeout = 10.0, *, output: Outp
     # deltalake's log would appear between the lines; what cannot be reached is reported as a problem.
     os.environ.setdefault("RUST_LOG", "error")
     from jobs.cli.status_text import print_status
-    from jobs.status.gathering import read_status
+    from jobs.status.assembly import read_status
 
     if endpoints is None:
         endpoints = [f"{settings.metrics.address}:{settings.metrics.port}"] if settings.metrics.port else []

@@ -18,9 +18,8 @@ from jobs.dashboard.feed import Feed
 from jobs.dashboard.guard import Guard, Session
 from jobs.dashboard.page import Assets
 from jobs.dashboard.state import Cursor
-from jobs.dashboard.trial import try_quota
-from jobs.dashboard.wanted_quota import WantedQuota, read_wanted_quota
-from jobs.metrics.health.probe import HEALTH_PATH, READINESS_PATH, Answer
+from jobs.dashboard.trial import WantedQuota, read_wanted_quota, try_quota
+from jobs.metrics.health.probe import HEALTH_PATH, READINESS_PATH, ProbeResult
 from jobs.metrics.loops import LoopHealth
 from quota.errors import BadRecord
 from quota.kafka.timing import now_ms
@@ -80,7 +79,7 @@ class Dashboard:
             await asyncio.sleep(_WRONG_TOKEN_SECONDS)
             return HTMLResponse(self._assets.login("Wrong token."), 403)
         response = RedirectResponse("/", 303)
-        self._session.open_for(request.scope, response)
+        self._session.set_cookie(request.scope, response)
         return response
 
     async def _live(self, _: Request) -> Response:
@@ -109,7 +108,7 @@ class Dashboard:
             yield b"retry: 2000\n\n"
             while not self._stop.is_set():
                 now = now_ms()
-                news, cursor = await run_in_threadpool(self._feed.state.news, cursor, now)
+                news, cursor = await run_in_threadpool(self._feed.state.changes_since, cursor, now)
                 about = {"now": now, "start": self._session.start, "contact": self._feed.contact}
                 yield b"data: %s\n\n" % codec.encode(about | news)
                 for _ in range(round(_TICK_SECONDS / _POLL_SECONDS)):
@@ -175,7 +174,7 @@ async def _body(request: Request) -> bytes | None:
     return body
 
 
-def _probed(answer: Answer) -> Response:
+def _probed(answer: ProbeResult) -> Response:
     return Response(answer.body("dashboard"), answer.status, media_type="application/json")
 
 

@@ -71,10 +71,6 @@ class RecentDecisions:
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._bytes = 0
 
-    def __len__(self) -> int:
-        """Return the number of decisions."""
-        return len(self._kept)
-
     def __contains__(self, decision_id: str) -> bool:
         """Return whether a decision is stored."""
         return decision_id in self._kept
@@ -100,16 +96,11 @@ class RecentDecisions:
         while self._kept and next(iter(self._kept.values())).timestamp < now - KEPT_MS:
             self._drop_oldest()
 
-    @property
-    def since(self) -> int | None:
-        """The time of the oldest decision [epoch ms]; None without decisions."""
-        return next((each.timestamp for each in self._kept.values()), None)
-
     def newest(self, count: int, after_seq: int = 0, bucket: str | None = None) -> list[Summary]:
         """Return at most `count` decisions, newest first, after a state change, and of one bucket if it is given."""
-        summaries = (each.summary for each in reversed(self._kept.values()))
-        wanted = (each for each in summaries if bucket is None or each.bucket == bucket)
-        return [each for each in islice(wanted, count) if each.seq > after_seq]
+        summaries = (kept.summary for kept in reversed(self._kept.values()))
+        wanted = (summary for summary in summaries if bucket is None or summary.bucket == bucket)
+        return [summary for summary in islice(wanted, count) if summary.seq > after_seq]
 
     def find(self, decision_id: str) -> Decision | None:
         """Return a decision by its id."""
@@ -120,20 +111,20 @@ class RecentDecisions:
         """Return the other decisions of its bucket, in the order in which they were made."""
         tags = decision.tags
         of_bucket = sorted(
-            (each for each in self._kept.values() if each.has_bucket and each.tags == tags), key=_position
+            (kept for kept in self._kept.values() if kept.has_bucket and kept.tags == tags), key=_position
         )
         own = (decision.timestamp, msgspec.structs.astuple(decision.source))
-        before = [each for each in of_bucket if _position(each) < own]
-        after = [each for each in of_bucket if _position(each) > own]
+        before = [kept for kept in of_bucket if _position(kept) < own]
+        after = [kept for kept in of_bucket if _position(kept) > own]
         return Neighbours(
-            (read_decision(each.record) for each in reversed(before)),
-            (read_decision(each.record) for each in after),
+            (read_decision(kept.record) for kept in reversed(before)),
+            (read_decision(kept.record) for kept in after),
             count,
         )
 
     def records(self) -> list[bytes]:
         """Return the immutable records of all decisions, in the order of their requests."""
-        return [each.record for each in sorted(self._kept.values(), key=_position)]
+        return [kept.record for kept in sorted(self._kept.values(), key=_position)]
 
     def _drop_oldest(self) -> None:
         _, dropped = self._kept.popitem(last=False)

@@ -11,18 +11,12 @@ from quota.settings import Settings
 _NEIGHBOURS = 3
 
 
-class ExplanationLine(msgspec.Struct, frozen=True):
-    """A line: the text and its part of the explanation, empty if the part continues."""
-
-    part: str
-    text: str
-
-
 class ShownExplanation(msgspec.Struct, frozen=True):
     """An explanation as the page shows it."""
 
     title: str
-    lines: list[ExplanationLine]
+    lines: list[tuple[str, str]]
+    """Each part of the explanation with its text; the name of the part is empty if it continues."""
     before: list[Neighbour]
     after: list[Neighbour]
     note: str
@@ -35,13 +29,13 @@ def explain_recent(state: LiveState, settings: Settings, decision_id: str) -> Sh
     if found is None:
         return None
     decision, neighbours = found
-    entries = [each for each in state.entries() if each.timestamp <= decision.timestamp]
+    entries = [entry for entry in state.entries() if entry.timestamp <= decision.timestamp]
     history = QuotaHistory(entries, settings.quota.callbacks)
     explanation = explain(decision, neighbours, history, settings.quota.window)
     is_first = explanation.refill is not None and explanation.refill.written_by is None
     return ShownExplanation(
         explanation_title(decision),
-        [ExplanationLine(*row) for row in explanation_rows(explanation)],
+        list(explanation_rows(explanation)),
         explanation.before,
         explanation.after,
         "This page has only the decisions of the last hour. If the bucket was used before, "

@@ -58,14 +58,11 @@ class Feed:
             self.looped_at = time.monotonic()
             try:
                 self._follow_until_failure(stop)
-            except ClusterError as error:
-                if self.contact.message != str(error):
-                    _log.debug("%s: retrying", error)
-                self.contact = msgspec.structs.replace(self.contact, state="unreachable", message=str(error))
-                stop.wait(_RETRY_SECONDS)
             except Exception as error:  # noqa: BLE001 such as a certificate that is being replaced
                 message = str(error) if isinstance(error, MutationQuotaError) else f"{type(error).__name__}: {error}"
-                _log.warning("the dashboard cannot read the topics: %s: retrying", message)
+                if self.contact.message != message:
+                    level = logging.DEBUG if isinstance(error, ClusterError) else logging.WARNING
+                    _log.log(level, "the dashboard cannot read the topics: %s: retrying", message)
                 self.contact = msgspec.structs.replace(self.contact, state="unreachable", message=message)
                 stop.wait(_RETRY_SECONDS)
 
@@ -111,6 +108,6 @@ class Feed:
             self._position = log.position
         changed = changed or now >= self._next_moment
         if changed:
-            self._next_moment = min((each.moment for each in log.timeline.scheduled(now)), default=float("inf"))
+            self._next_moment = min((change.moment for change in log.timeline.scheduled(now)), default=float("inf"))
         state.refresh(now, log.quotas, changed=changed)
         self.contact = Contact("live", at=now_ms())

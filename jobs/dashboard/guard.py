@@ -45,7 +45,7 @@ class Session:
         """Return whether a token is correct."""
         return bool(self._token) and secrets.compare_digest(token.encode(), self._token.encode())
 
-    def admits(self, scope: Scope, headers: Headers) -> bool:
+    def authorizes(self, scope: Scope, headers: Headers) -> bool:
         """Return whether the browser or program has presented the token."""
         if not self._token:
             return True
@@ -55,7 +55,7 @@ class Session:
             cookie.encode(), self._value.encode()
         )
 
-    def open_for(self, scope: Scope, response: Response) -> None:
+    def set_cookie(self, scope: Scope, response: Response) -> None:
         """Set the cookie of a browser that has presented the token."""
         response.set_cookie(self._cookie_name(scope), self._value, httponly=True, samesite="strict", path="/")
 
@@ -72,7 +72,7 @@ class Guard:
         """Wrap an application; browsers may reach it by these host names and by the address of the connection."""
         self._app = app
         self._session = session
-        self._hosts = frozenset(each.lower() for each in hosts)
+        self._hosts = frozenset(host.lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
@@ -93,7 +93,7 @@ class Guard:
             return PlainTextResponse(
                 "Unknown host name; add it to dashboard.hosts if browsers may use it for the dashboard.\n", 421
             )
-        if path not in _OPEN_TO_ALL and not self._session.admits(scope, headers):
+        if path not in _OPEN_TO_ALL and not self._session.authorizes(scope, headers):
             return RedirectResponse(_LOGIN, 303) if path == "/" else PlainTextResponse("The token is required.\n", 401)
         return None
 

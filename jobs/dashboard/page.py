@@ -6,7 +6,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from jobs.dashboard.guard import Session
-from jobs.report.library import VERSION, load_library
+from jobs.report.uplot import VERSION, load_library
 from quota.settings import Settings
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
@@ -32,7 +32,7 @@ class Assets:
             *((shared / name).read_text(encoding="utf-8") for name in _SHARED_SCRIPTS),
             *((own / name).read_text(encoding="utf-8") for name in _SCRIPTS),
         ]
-        styles = [library.style, *((each / "page.css").read_text(encoding="utf-8") for each in (shared, own))]
+        styles = [library.style, *((folder / "page.css").read_text(encoding="utf-8") for folder in (shared, own))]
         script = "\n".join(parts)
         self.files = {
             "uplot.js": Asset(library.script, "text/javascript"),

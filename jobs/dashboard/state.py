@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 
 from jobs.dashboard.decisions import KEPT_MS, RecentDecisions
 from jobs.dashboard.load import Load
-from jobs.dashboard.quota_changes import QuotaChanges
 from jobs.dashboard.tenants import MAX_TENANTS, Tenants
 from jobs.metrics.counts import MutationCounts
+from jobs.report.changes import ChangeDescriber, DescribedChange
 from quota.callbacks.timeline import CallbackTimeline
 from quota.explanation.explanation import Neighbours
 from quota.kafka.requests import ReceivedAnswer
@@ -44,7 +44,8 @@ class LiveState:
         self._load = Load()
         self._decisions = RecentDecisions()
         self._tenants = Tenants(settings.quota.window, settings.policy, self._load, now)
-        self._changes = QuotaChanges(_MAX_CHANGES)
+        self._describer = ChangeDescriber()
+        self._changes: list[tuple[int, DescribedChange]] = []
         self._entries: list[QuotaLogEntry] = []
         self._letter = ""
 
@@ -66,8 +67,9 @@ class LiveState:
         """Add records of the quota log, in its order."""
         with self._lock:
             self._seq += 1
-            for entry in entries:
-                self._changes.add(entry, self._seq)
+            described = [self._describer.add(entry) for entry in entries]
+            self._changes += [(self._seq, change) for change in described if change is not None]
+            del self._changes[:-_MAX_CHANGES]
             self._entries = [*self._entries, *entries]
 
     def refresh(self, now: int, quotas: CallbackTimeline | None, *, changed: bool) -> None:
@@ -80,7 +82,7 @@ class LiveState:
             if changed:
                 self._entries = without_old_clusters(self._entries, now - KEPT_MS)
 
-    def news(self, cursor: Cursor, now: int) -> tuple[dict[str, Any], Cursor]:
+    def changes_since(self, cursor: Cursor, now: int) -> tuple[dict[str, Any], Cursor]:
         """Return the changes for a page since its cursor, and the new cursor; everything for a new page."""
         with self._lock:
             is_first = cursor.state != self.id
@@ -93,9 +95,7 @@ class LiveState:
                 "left_out": self._tenants.left_out,
                 "throttled": self._tenants.throttled(now),
                 "decisions": self._decisions.newest(_FIRST_DECISIONS if is_first else _MAX_DECISIONS, seq),
-                "kept": len(self._decisions),
-                "kept_since": self._decisions.since,
-                "changes": self._changes.newest(seq),
+                "changes": [change for changed, change in reversed(self._changes) if changed > seq],
                 "letter": self._letter,
             }
             return news, Cursor(self.id, self._seq)

@@ -52,9 +52,8 @@ class TenantRow(msgspec.Struct, frozen=True):
     shadow: bool
     retry_at: int
     """The time until which a sender is throttled [epoch ms]."""
-    requests: int
-    """The requests of the last hour and their effective mutations."""
     admitted: int
+    """The effective mutations of the last hour."""
     refused: int
 
 
@@ -72,13 +71,13 @@ class _Tenant:
     row: TenantRow | None = None
     is_stale: bool = True
 
-    def counts(self, now: int) -> tuple[int, int, int]:
-        """Return the requests of the last hour, and their admitted and refused effective mutations."""
+    def counts(self, now: int) -> tuple[int, int]:
+        """Return the effective mutations of the last hour that were admitted, and those that were refused."""
         first = now // _MINUTE_MS - _KEPT_MINUTES
-        for minute in [each for each in self.minutes if each <= first]:
+        for minute in [counted for counted in self.minutes if counted <= first]:
             del self.minutes[minute]
-        requests, admitted, refused = (sum(column) for column in zip(*self.minutes.values(), (0, 0, 0), strict=True))
-        return requests, admitted, refused
+        admitted, refused = (sum(column) for column in zip(*self.minutes.values(), (0, 0), strict=True))
+        return admitted, refused
 
 
 class Tenants:
@@ -111,9 +110,9 @@ class Tenants:
         elif decision.timestamp >= tenant.last.timestamp:
             tenant.last = bare
         tenant.seq, tenant.is_stale = seq, True
-        sums = tenant.minutes.setdefault(decision.timestamp // _MINUTE_MS, [0, 0, 0])
-        for index, each in enumerate((1, counts.mutations_admitted, counts.mutations_refused)):
-            sums[index] += each
+        sums = tenant.minutes.setdefault(decision.timestamp // _MINUTE_MS, [0, 0])
+        sums[0] += counts.mutations_admitted
+        sums[1] += counts.mutations_refused
         if decision.retry_at > decision.timestamp and decision.observed is None:
             tenant.retry_at = max(tenant.retry_at, decision.retry_at)
             self._count_throttled(tenant, decision.timestamp, min(decision.retry_at, self._counted_until), seq)
@@ -122,7 +121,7 @@ class Tenants:
         """Compute the rows that decisions or a quota change affect, and drop tenants without requests for an hour."""
         self._count_until(now, seq)
         oldest = now - _KEPT_MINUTES * _MINUTE_MS
-        quiet = [key for key, each in self._tenants.items() if max(each.last.timestamp, each.retry_at) < oldest]
+        quiet = [key for key, tenant in self._tenants.items() if max(tenant.last.timestamp, tenant.retry_at) < oldest]
         for key in quiet:
             del self._tenants[key]
         changed = changed or now // _MINUTE_MS != self._minute  # the counts of the last hour have changed
@@ -136,17 +135,13 @@ class Tenants:
 
     def rows(self, count: int, after_seq: int = 0) -> list[TenantRow]:
         """Return the rows that have changed since a state change: throttled ones first, then the busiest."""
-        found = [each.row for each in self._tenants.values() if each.row is not None and each.seq > after_seq]
+        found = [tenant.row for tenant in self._tenants.values() if tenant.row is not None and tenant.seq > after_seq]
         found.sort(key=lambda row: (-row.retry_at, -row.refused, -row.admitted))
         return found[:count]
 
-    def keys(self) -> list[str]:
-        """Return the keys of all buckets."""
-        return list(self._tenants)
-
     def throttled(self, now: int) -> int:
         """Return the number of tenants with a throttled sender at `now` (epoch ms)."""
-        return sum(each.retry_at > now for each in self._tenants.values())
+        return sum(tenant.retry_at > now for tenant in self._tenants.values())
 
     def _row(self, key: str, tenant: _Tenant, now: int, quotas: CallbackTimeline | None) -> TenantRow:
         last = tenant.last

@@ -1,18 +1,23 @@
-"""Tries a quota: replays the requests of the last hour as if it had been in force."""
+"""Tries a quota: replays the requests of the last hour as if it had been in force, and names the command to set it."""
 
-from collections.abc import Callable, Iterable, Sequence
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
 
 from quota.admission.decide import decide
 from quota.admission.policy import Policy
 from quota.algorithms.token_bucket import Bucket, TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
+from quota.records import codec
 from quota.records.decision import Decision, read_decision
 from quota.records.entity import QuotaEntity, Tags
-from quota.records.fields import BEGINNING
-from quota.records.quota import Quota, Window
+from quota.records.fields import BEGINNING, Positive
+from quota.records.quota import BURST_CONFIG, RATE_CONFIG, Quota, Window
 from quota.records.quota_log import QuotaLogEntry
 from quota.settings import Settings
 from quota.text import legible
@@ -38,6 +43,43 @@ class Trial(msgspec.Struct, frozen=True):
     """The decisions with the quota."""
     senders: list[Sender]
     """The senders with the most mutations, with the decisions that the quota leads to."""
+
+
+class WantedQuota(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The wanted quota of an entity; its other options stay unchanged."""
+
+    entity: QuotaEntity
+    controller_mutation_rate: Positive | None
+    """The rate in mutations/s; None for no quota."""
+    controller_mutation_burst: Positive | None = None
+    """The burst in mutations; None for the burst that follows from the rate."""
+
+    def applied_to(self, present: Quota | None) -> Quota | None:
+        """Return the quota that results from the current one."""
+        rate = self.controller_mutation_rate
+        if rate is None:
+            return None
+        return replace(present or Quota(rate), rate=rate, burst=self.controller_mutation_burst)
+
+    def command(self, present: Quota | None) -> str | None:
+        """Return the command that changes the current quota to this one; None if there is no quota to remove."""
+        rate, burst = self.controller_mutation_rate, self.controller_mutation_burst
+        words = ["mutation-quota", "quotas", "alter", *_entity_options(self.entity)]
+        if rate is None:
+            return shlex.join([*words, "--delete-config", RATE_CONFIG]) if present else None
+        added = f"{RATE_CONFIG}={rate}" if burst is None else f"{RATE_CONFIG}={rate},{BURST_CONFIG}={burst}"
+        words += ["--add-config", added]
+        if burst is None and present and present.burst is not None:
+            words += ["--delete-config", BURST_CONFIG]
+        return shlex.join(words)
+
+
+_decoder = msgspec.json.Decoder(WantedQuota)
+
+
+def read_wanted_quota(body: bytes) -> WantedQuota:
+    """Parse the body of a request."""
+    return codec.decode(body, _decoder)
 
 
 def try_quota(
@@ -71,8 +113,8 @@ def try_quota(
         effects.append(Effect.of(again, decision))
     quotas.close()
     senders = sorted(
-        (Sender(legible(user), legible(client), _totals(each)) for (user, client), each in _by_sender(effects).items()),
-        key=lambda each: -(each.load.admitted + each.load.refused),
+        (Sender(legible(user), legible(client), _totals(sent)) for (user, client), sent in _by_sender(effects).items()),
+        key=lambda sender: -(sender.load.admitted + sender.load.refused),
     )
     return Trial(first, len(records), _totals(recorded_effects), _totals(effects), senders[:_MAX_SENDERS])
 
@@ -110,35 +152,32 @@ def _first_state(same_bucket: bool, recorded: Decision, window: Window) -> Bucke
 
 def _by_sender(effects: Iterable[Effect]) -> dict[tuple[str, str], list[Effect]]:
     found: dict[tuple[str, str], list[Effect]] = {}
-    for each in effects:
-        found.setdefault((each.user, each.client_id), []).append(each)
+    for effect in effects:
+        found.setdefault((effect.user, effect.client_id), []).append(effect)
     return found
 
 
 def _totals(effects: Sequence[Effect]) -> Totals:
-    def total(value: Callable[[Effect], int]) -> int:
-        return sum(map(value, effects))
-
-    seconds: dict[int, int] = {}
-    for each in effects:
-        seconds[each.timestamp // 1000] = seconds.get(each.timestamp // 1000, 0) + each.admitted
-    throttled_ms = sum(_throttled_ms(each) for each in _by_sender(effects).values())
+    counts = ("requests", "refused_requests", "admitted", "refused", "newly_admitted", "newly_refused")
+    seconds: Counter[int] = Counter()
+    for effect in effects:
+        seconds[effect.timestamp // 1000] += effect.admitted
     return Totals(
-        total(lambda each: each.requests),
-        total(lambda each: each.refused_requests),
-        total(lambda each: each.admitted),
-        total(lambda each: each.refused),
-        throttled_ms / 1000,
-        total(lambda each: each.newly_admitted),
-        total(lambda each: each.newly_refused),
-        max(seconds.values(), default=0),
+        **{name: sum(getattr(effect, name) for effect in effects) for name in counts},
+        throttled_seconds=sum(map(_throttled_ms, _by_sender(effects).values())) / 1000,
+        peak=max(seconds.values(), default=0),
     )
 
 
 def _throttled_ms(effects: Iterable[Effect]) -> int:
     """Return the time for which one sender was throttled; overlapping throttle times count once."""
     until, total = 0, 0
-    for each in sorted(effects, key=lambda effect: effect.timestamp):
-        total += max(0, each.retry_at - max(each.timestamp, until))
-        until = max(until, each.retry_at)
+    for effect in sorted(effects, key=lambda effect: effect.timestamp):
+        total += max(0, effect.retry_at - max(effect.timestamp, until))
+        until = max(until, effect.retry_at)
     return total
+
+
+def _entity_options(entity: QuotaEntity) -> list[str]:
+    parts = (("user", entity.user), ("client", entity.client_id))
+    return [f"--{kind}-defaults" if name is None else f"--{kind}={name}" for kind, name in parts if name is not UNSET]

@@ -26,7 +26,7 @@ _FETCH = {"fetch.wait.max.ms": 500, "queued.max.messages.kbytes": 4096}
 """Few requests to the broker and a small queue, because no client waits for these answers."""
 
 
-class Work(ABC):
+class MetricsSource(ABC):
     """The metrics of a job's own work."""
 
     def poll(self) -> None:  # noqa: B027 the counts of some jobs are always up to date
@@ -75,7 +75,7 @@ class AnswerMetrics:
 class JobMetrics:
     """A collector of prometheus-client that follows a job on its own thread; its errors do not affect the job."""
 
-    def __init__(self, settings: Settings, work: Work, *, decides: bool) -> None:
+    def __init__(self, settings: Settings, work: MetricsSource, *, decides: bool) -> None:
         """Start without metrics; a job that `decides` requests also reports the metrics of decisions."""
         self._settings = settings
         self._work = work

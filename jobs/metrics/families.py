@@ -318,7 +318,9 @@ def query_families(queries: Mapping[str, QueryView]) -> Iterator[Family]:
     yield family("mutation_quota_query_batch_under_way", under_way)
     phases = {(name, phase): seconds for name, batch in last.items() for phase, seconds in batch.phases.items()}
     yield family("mutation_quota_query_batch_seconds", phases)
-    yield family("mutation_quota_query_trigger_seconds", {name: each.trigger_seconds for name, each in queries.items()})
+    yield family(
+        "mutation_quota_query_trigger_seconds", {name: query.trigger_seconds for name, query in queries.items()}
+    )
     rows = {name: batch.state_rows for name, batch in last.items() if batch.state_rows is not None}
     yield family("mutation_quota_state_rows", rows)
     sizes = {name: batch.state_bytes for name, batch in last.items() if batch.state_bytes is not None}
@@ -363,7 +365,7 @@ def gateway_families(stats: GatewayStats, awaited: int) -> Iterator[Family]:
     received = {"clients": stats.client_bytes, "brokers": stats.broker_bytes}
     yield family("mutation_quota_gateway_bytes_total", received)
     labels = product((operation.value.lower() for operation in Operation), _MODES, _OUTCOMES)
-    yield family("mutation_quota_gateway_topics_total", {each: stats.mutations[each] for each in labels})
+    yield family("mutation_quota_gateway_topics_total", {topic: stats.mutations[topic] for topic in labels})
     yield _histogram("mutation_quota_gateway_decision_seconds", stats.decisions(), stats.decision_seconds)
     yield family("mutation_quota_gateway_awaited_decisions", awaited)
     yield family("mutation_quota_gateway_undecided_requests_total", stats.undecided)

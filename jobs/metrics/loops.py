@@ -9,9 +9,9 @@ from typing import Final, Protocol
 
 from prometheus_client.metrics_core import Metric as Family
 
-from jobs.metrics.collector import Work
+from jobs.metrics.collector import MetricsSource
 from jobs.metrics.families import STARTED, applier_families, family, query_families
-from jobs.metrics.health.probe import STALLED_SECONDS, STARTING, STOPPING, Answer, Health
+from jobs.metrics.health.probe import STALLED_SECONDS, STARTING, STOPPING, Health, ProbeResult
 from jobs.metrics.query_progress import QueryProgress, QueryView
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier.stats import ApplierStats
@@ -32,7 +32,7 @@ _MAX_EVENT_LOOP_SECONDS = 10.0
 """A gateway's event loop runs five times per second; after this time without a run it counts as hanging [s]."""
 
 
-class LoopMetrics(Work):
+class LoopMetrics(MetricsSource):
     """The start time of a service, and the metrics of its counts, which are always up to date."""
 
     def __init__(self, name: str, read: Callable[[], Iterator[Family]]) -> None:
@@ -47,7 +47,7 @@ class LoopMetrics(Work):
         yield from self._read()
 
 
-class ApplierMetrics(Work):
+class ApplierMetrics(MetricsSource):
     """The results of an applier, and its batches and its lag in the decisions topic as those of a query."""
 
     def __init__(self, settings: Settings, stats: ApplierStats) -> None:
@@ -105,27 +105,27 @@ class LoopHealth(Health):
         self._missing = missing
         self._waits_for = waits_for
 
-    def live(self) -> Answer:
+    def live(self) -> ProbeResult:
         """Return whether the loop makes progress."""
         if not self._loop.looped_at:
-            return Answer(True, STARTING)
+            return ProbeResult(True, STARTING)
         if reason := self._waits_for():
-            return Answer(True, f"it waits: {reason}")
+            return ProbeResult(True, f"it waits: {reason}")
         silence = time.monotonic() - self._loop.looped_at
         if silence <= self._limit_seconds:
-            return Answer(True, "it makes progress")
+            return ProbeResult(True, "it makes progress")
         limit = f"the limit is {self._limit_seconds:.0f} s"
-        return Answer(False, f"it has made no progress for {silence:.0f} s; {limit}")
+        return ProbeResult(False, f"it has made no progress for {silence:.0f} s; {limit}")
 
-    def ready(self) -> Answer:
+    def ready(self) -> ProbeResult:
         """Return whether nothing is missing and the service's cluster responds."""
         alive = self.live()
         if not alive.ok:
             return alive
         if reason := self._waits_for():
-            return Answer(False, f"it waits: {reason}")
+            return ProbeResult(False, f"it waits: {reason}")
         missing = self._missing() if self._loop.looped_at else STARTING
-        return Answer(not missing, missing or "it is ready")
+        return ProbeResult(not missing, missing or "it is ready")
 
 
 def gateway_health(stats: GatewayStats) -> LoopHealth:

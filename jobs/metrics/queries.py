@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from prometheus_client.metrics_core import Metric as Family
 
-from jobs.metrics.collector import Work
+from jobs.metrics.collector import MetricsSource
 from jobs.metrics.families import query_families, upkeep_family
 from jobs.metrics.query_observer import QueryObserver
 from jobs.metrics.query_progress import QueryView
@@ -16,7 +16,7 @@ from quota.settings import Settings
 _ENDS_SECONDS = 5.0
 
 
-class QueryMetrics(Work):
+class QueryMetrics(MetricsSource):
     """The metrics of observed queries."""
 
     def __init__(self, settings: Settings, observer: QueryObserver) -> None:

@@ -75,8 +75,8 @@ class QueryObserver:
         self.observations = {query.name: self._observe(query) for query in self._queries}
 
     def _observe(self, query: StreamingQuery) -> QueryObservation:
-        before, status = self.observations[query.name], query.status
-        progress = None if query.lastProgress is None else json.loads(query.lastProgress.json)
+        before, status, last = self.observations[query.name], query.status, query.lastProgress
+        progress = None if last is None else json.loads(last.json)
         seen = QueryObservation(
             is_active=query.isActive,
             message=status["message"],

@@ -39,8 +39,8 @@ class QueryProgress:
                 if isinstance(partitions, Mapping)  # the offset of a table has no partitions
                 for partition, offset in partitions.items()
             },
-            state_rows=sum(each["numRowsTotal"] for each in states) if states else None,
-            state_bytes=sum(each["memoryUsedBytes"] for each in states) if states else None,
+            state_rows=sum(state["numRowsTotal"] for state in states) if states else None,
+            state_bytes=sum(state["memoryUsedBytes"] for state in states) if states else None,
         )
 
     def lag(self, ends: Mapping[Partition, int]) -> int:

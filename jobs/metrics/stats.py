@@ -63,5 +63,5 @@ class PushStats(LoopStats):
 
     def compare(self, differences: Iterable[RateDifference], now: float) -> None:
         """Record the differences that a comparison found, at `now` [s since the epoch]."""
-        self.differing = Counter(each.kind for each in differences)
+        self.differing = Counter(difference.kind for difference in differences)
         self.compared_at = now

@@ -116,11 +116,11 @@ class TenantRegistry:
 
         They are sorted by the mutations that they request per second, then by their last decision.
         """
-        active = [each for each in self._tenants.values() if each.is_limited and _is_active(each, now)]
-        return sorted(active, key=lambda each: _idleness(each, now))
+        active = [tenant for tenant in self._tenants.values() if tenant.is_limited and _is_active(tenant, now)]
+        return sorted(active, key=lambda tenant: _idleness(tenant, now))
 
     def _drop_tenants(self, now: int) -> None:
-        active = [(tags, each) for tags, each in self._tenants.items() if _is_active(each, now)]
+        active = [(tags, tenant) for tags, tenant in self._tenants.items() if _is_active(tenant, now)]
         active.sort(key=lambda pair: _idleness(pair[1], now))
         self._tenants = dict(active[: self._max_tenants])
         self.forgotten += max(0, len(active) - self._max_tenants)

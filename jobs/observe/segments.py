@@ -1,13 +1,18 @@
-"""Segments of log files, which separate processes read."""
+"""Log files, which may be compressed, and segments of them, which separate processes read."""
 
 import lzma
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
-from jobs.observe.compression import is_compressed, open_log
+import pyarrow as pa
+
 from quota.errors import BadInput
+
+_COMPRESSIONS = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
+_XZ = b"\xfd7zXZ"
+_MAGIC_BYTES = 6
 
 SEGMENT_BYTES = 64 * 1024 * 1024
 MAX_LINE_BYTES = 256 * 1024 * 1024
@@ -74,3 +79,26 @@ def _whole_lines(file: Path, stream: BinaryIO, end: int | None) -> Iterator[byte
             raise BadInput(f"{file}: not a log: a line of more than {MAX_LINE_BYTES // 2**20} MB")
     if any(rest):
         yield b"".join([*rest, b"" if end is None else stream.readline(MAX_LINE_BYTES)])
+
+
+def is_compressed(file: Path) -> bool:
+    """Return whether a file is compressed."""
+    return _compression(file) is not None
+
+
+def open_log(file: Path) -> BinaryIO:
+    """Open a file, which may be compressed with gzip, bzip2, xz, zstd or lz4, as its content says."""
+    compression = _compression(file)
+    if compression is None:
+        return file.open("rb")
+    if compression == "xz":
+        return cast("BinaryIO", lzma.open(file))
+    return cast("BinaryIO", pa.input_stream(str(file), compression=compression))
+
+
+def _compression(file: Path) -> str | None:
+    with file.open("rb") as raw:
+        head = raw.read(_MAGIC_BYTES)
+    if head.startswith(_XZ):
+        return "xz"
+    return next((name for magic, name in _COMPRESSIONS.items() if head.startswith(magic)), None)

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from jobs.observe.compression import is_compressed, open_log
+from jobs.observe.segments import is_compressed, open_log
 from quota.errors import BadInput
 
 _log = logging.getLogger(__name__)

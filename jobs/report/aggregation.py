@@ -11,9 +11,10 @@ import duckdb
 import msgspec
 import pyarrow.dataset as ds
 
+from jobs.audit.quota_changes import log_position, row_to_entry
 from jobs.audit.tables.reader import to_datetime
 from jobs.report import queries
-from jobs.report.changes import ChangeRow, describe_change
+from jobs.report.changes import ChangeDescriber, DescribedChange
 from jobs.report.figures import Figures, Letters, Series
 from jobs.report.period import Period
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
@@ -40,6 +41,10 @@ _COLUMNS = {
     queries.THROTTLED: ("throttled",),
 }
 """The columns of each query after rank and interval."""
+
+_COUNTS = ("requests", "admitted", "refused", "peak", "throttled")
+_UNKNOWN = ("tokens", "share", "p50", "p99")
+"""The columns that are 0, and those that are None, in an interval without decisions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +90,7 @@ def compute_figures(tables: Mapping[str, ds.Dataset], scope: ReportScope) -> Fig
         ((others,),) = _run(db, queries.OTHERS, {"tenants": TENANTS})
         since = max(period.start, scope.first or 0)
         series = _series(db, period, names, others, intervals | {"end": period.end, "since": since})
-        within = {"first": to_datetime(since), "last": to_datetime(period.end - 1)}
-        changes = [ChangeRow(*row) for row in _run(db, queries.CHANGES, parameters | within)]
+        changes = _changes(tables["quota_changes"], scope.user, since, period.end)
         return Figures(
             start=period.start,
             width=period.width,
@@ -94,7 +98,7 @@ def compute_figures(tables: Mapping[str, ds.Dataset], scope: ReportScope) -> Fig
             total=series[_TOTAL],
             tenants=[series[rank] for rank in range(len(names))],
             others=series.get(TENANTS),
-            changes=[describe_change(each) for each in reversed(changes[:_CHANGES])],
+            changes=changes[-_CHANGES:],
             changes_left_out=max(0, len(changes) - _CHANGES),
             letters=_letters(db, period, intervals) if scope.user is None else None,
             user=None if scope.user is None else quoted(scope.user),
@@ -159,22 +163,21 @@ def _series(
 
 
 def _empty_series(period: Period, name: str, tags: Mapping[str, str]) -> Series:
-    zeros = [0] * period.count
-    unknown = [None] * period.count
-    return Series(
-        name=name,
-        user=tags.get("user"),
-        client_id=tags.get("client-id"),
-        requests=[*zeros],
-        admitted=[*zeros],
-        refused=[*zeros],
-        peak=[*zeros],
-        throttled=[*zeros],
-        tokens=[*unknown],
-        share=[*unknown],
-        p50=[*unknown],
-        p99=[*unknown],
-    )
+    columns: dict[str, Any] = {
+        column: [initial] * period.count for initial, names in ((0, _COUNTS), (None, _UNKNOWN)) for column in names
+    }
+    return Series(name=name, user=tags.get("user"), client_id=tags.get("client-id"), **columns)
+
+
+def _changes(table: ds.Dataset, user: str | None, start: int, end: int) -> list[DescribedChange]:
+    """Return the changes that take effect within a time (epoch ms), of a user and of all users; the oldest first."""
+    rows = table.to_table(filter=ds.field("kind") != "cluster").to_pylist()  # metadata may have megabytes
+    describer, changes = ChangeDescriber(), []
+    for row in sorted(rows, key=log_position):
+        change = describer.add(row_to_entry(row))
+        if change and start <= change.at < end and (user is None or row["user"] in (None, user, "<default>")):
+            changes.append(change)
+    return sorted(changes, key=lambda change: (change.at, change.offset))
 
 
 def _letters(db: duckdb.DuckDBPyConnection, period: Period, parameters: Mapping[str, int]) -> list[Letters]:

@@ -37,9 +37,9 @@ def read_candidates(file: Path) -> Candidates:
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise BadInput(f"--backtest {file}: not the output of backtest --output json: {error}") from None
     tried = []
-    for each in outcomes:
-        tried.append(CandidateTotals(each.name, "all senders", each.load))
-        for sender in each.senders[:_MAX_SENDERS]:
+    for outcome in outcomes:
+        tried.append(CandidateTotals(outcome.name, "all senders", outcome.load))
+        for sender in outcome.senders[:_MAX_SENDERS]:
             tags = {"user": sender.user, "client-id": sender.client_id}
-            tried.append(CandidateTotals(each.name, format_tags(tags), sender.load))
-    return Candidates(tried, max([0, *(len(each.senders) - _MAX_SENDERS for each in outcomes)]))
+            tried.append(CandidateTotals(outcome.name, format_tags(tags), sender.load))
+    return Candidates(tried, max([0, *(len(outcome.senders) - _MAX_SENDERS for outcome in outcomes)]))

@@ -1,50 +1,71 @@
-"""Describes the changes of the quota log for a report."""
+"""Describes the changes of the quota log, for the report and the dashboard."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
 
 import msgspec
 
-from jobs.report.figures import Change
-from quota.records.entity import QuotaEntity
-from quota.text import format_configs, format_tags, format_time, printable
+from quota.records.quota_log import CallbackRecord, ClusterRecord, QuotaLogEntry, QuotaRecord, ResetRecord
+from quota.text import format_tags, format_time, printable
+from quota.timeline.change import CallbackCancellation, Change, QuotaCancellation, QuotaChange, to_change
+from quota.timeline.timeline import QuotaTimeline
 
 
-class ChangeRow(NamedTuple):
-    """A row of the query `jobs.report.queries.CHANGES`."""
+class DescribedChange(msgspec.Struct, frozen=True):
+    """A change of the quota log."""
 
+    offset: int
     at: int
-    kind: str
-    at_once: bool
-    entity: str | None
-    rate: float | None
-    burst: float | None
-    max_debt_ms: int | None
-    shadow: bool | None
-    bucket: str | None
-    callback: str | None
-    altered_by: str | None
-    comment: str | None
+    """The time when it takes effect [epoch ms]."""
+    what: str
+    user: str | None
+    """The only user that it concerns; None if it concerns more than one."""
+    client_id: str | None
+    altered_by: str
+    comment: str
 
 
-def describe_change(row: ChangeRow) -> Change:
-    """Return a change with its description, and the user and client-id that it concerns."""
-    names: dict[str, str] = {}
-    match row.kind:
-        case "quota" | "cancel":
-            entity = QuotaEntity.from_key(row.entity or "")
-            names = entity.names
-            configs = {"burst": row.burst, "max_debt_ms": row.max_debt_ms, "shadow": row.shadow}
-            value = "removed" if row.rate is None else f"{row.rate:g} mutations/s {format_configs(configs)}".rstrip()
-            # A change that is cancelled too late has taken effect; its record repeats the quota that it cancels
-            # (`quota.timeline.change.to_change`).
-            in_force = row.kind == "quota" or row.at_once
-            what = f"{entity}: {value}" if in_force else f"{entity}: the change for {format_time(row.at)} cancelled"
-        case "bucket_reset":
-            names = msgspec.json.decode(row.bucket or "{}", type=dict[str, str])
-            what = f"buckets with {format_tags(names)} reset"
-        case "callback_cancel" if not row.at_once:
-            what = f"callback: the change for {format_time(row.at)} cancelled"
-        case _:
-            what = f"callback: {printable(row.callback) if row.callback else 'that of the settings'}"
-    altered_by, comment = printable(row.altered_by or ""), printable(row.comment or "")
-    return Change(row.at, what, names.get("user"), names.get("client-id"), altered_by, comment)
+class ChangeDescriber:
+    """Describes the changes of the quota log relative to the state before each."""
+
+    def __init__(self) -> None:
+        self._timeline = QuotaTimeline()
+
+    def add(self, entry: QuotaLogEntry) -> DescribedChange | None:
+        """Return the description of the log's next record; None for the cluster's metadata, which is not shown."""
+        record, change = entry.record, to_change(entry.record, entry.timestamp)
+        described = None
+        if not isinstance(record, ClusterRecord):
+            names: Mapping[str, str] = {}
+            if isinstance(record, QuotaRecord):
+                names = record.entity.names
+            elif isinstance(record, ResetRecord):
+                names = record.bucket
+            described = DescribedChange(
+                entry.offset,
+                change.moment,
+                self._describe(record, change, entry.timestamp),
+                names.get("user"),
+                names.get("client-id"),
+                printable(record.altered_by or ""),
+                printable(record.comment or ""),
+            )
+        self._timeline.add(change)
+        return described
+
+    def _describe(self, record: QuotaRecord | ResetRecord | CallbackRecord, change: Change, timestamp: int) -> str:
+        cancelled = f"the change scheduled for {format_time(change.moment)} cancelled"
+        match record:
+            case QuotaRecord(entity) if isinstance(change, QuotaCancellation):
+                return f"{entity}: {cancelled}"
+            case QuotaRecord(entity):
+                before = self._timeline.latest(entity, change.moment)
+                old = before.quota if before else None
+                new = change.applied_to(before) if isinstance(change, QuotaChange) else record.quota
+                what = f"{entity}: {old or 'none'} → {new or 'none'}"
+            case ResetRecord(bucket):
+                what = f"buckets with {format_tags(bucket)}: reset"
+            case CallbackRecord() if isinstance(change, CallbackCancellation):
+                return f"callback: {cancelled}"
+            case CallbackRecord(setting):
+                what = f"callback: {printable(setting.class_name) if setting else 'that of the settings'}"
+        return f"{what} (set at {format_time(timestamp)})" if change.moment > timestamp else what

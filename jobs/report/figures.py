@@ -6,6 +6,7 @@ All series have a value for each interval of the period, in order.
 import msgspec
 
 from jobs.report.candidates import Candidates
+from jobs.report.changes import DescribedChange
 from jobs.report.period import Period
 
 
@@ -37,19 +38,6 @@ class Series(msgspec.Struct, frozen=True):
     """Its 99th percentile [ms]."""
 
 
-class Change(msgspec.Struct, frozen=True):
-    """A change of the quota log."""
-
-    at: int
-    """The time when it takes effect [epoch ms]."""
-    what: str
-    user: str | None
-    """The only user that it concerns; None if it concerns more than one."""
-    client_id: str | None
-    altered_by: str
-    comment: str
-
-
 class Letters(msgspec.Struct, frozen=True):
     """The dead letters of a topic whose errors begin with the same field."""
 
@@ -72,7 +60,7 @@ class Figures(msgspec.Struct, frozen=True):
     """The busiest tenants, the busiest first."""
     others: Series | None
     """All other tenants together."""
-    changes: list[Change]
+    changes: list[DescribedChange]
     changes_left_out: int
     letters: list[Letters] | None
     """None in a report on one user, because a dead letter has no user."""

@@ -1,16 +1,24 @@
-"""Renders the page of a report: one HTML file without external resources."""
+"""Makes a report from the tables: one HTML page without external resources."""
 
 import base64
 import hashlib
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
+from pathlib import Path
 
-from jobs.report.candidates import Candidates
+import pyarrow.dataset as ds
+from msgspec.structs import replace
+
+from jobs.audit.tables.reader import open_table, read_errors
+from jobs.audit.tables.specs import TABLES
+from jobs.report.aggregation import ReportScope, compute_figures
+from jobs.report.candidates import Candidates, read_candidates
 from jobs.report.figures import Figures
-from jobs.report.library import VERSION, Library
+from jobs.report.uplot import VERSION, Library, load_library
 from quota.records import codec
+from quota.settings import Settings
 from quota.text import format_time, plural
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
@@ -28,6 +36,22 @@ the comparison, regardless of the selection above. A sender is a user with a cli
 {left_out}</p> <div id="candidates-table"></div> </section>"""
 
 _UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000), ("second", 1000))
+
+
+def make_report(
+    settings: Settings,
+    scope: ReportScope,
+    comparison: Path | None = None,
+    tables: Mapping[str, ds.Dataset] | None = None,
+) -> tuple[str, Figures]:
+    """Return the page, and its figures; `comparison` is a file of what-if comparisons to show."""
+    candidates = None if comparison is None else read_candidates(comparison)
+    library = load_library()
+    if tables is None:
+        tables = {table.name: open_table(settings, table).dataset() for table in TABLES}
+    with read_errors(settings):
+        figures = replace(compute_figures(tables, scope), candidates=candidates)
+    return render_page(figures, library), figures
 
 
 def render_page(figures: Figures, library: Library) -> str:
@@ -88,7 +112,7 @@ def _candidates(candidates: Candidates | None) -> str:
 
 def _policy(scripts: list[str], style: str) -> str:
     """Return the Content-Security-Policy, which allows only the scripts and the style of the page itself."""
-    hashes = " ".join(_hash(each) for each in scripts)
+    hashes = " ".join(_hash(script) for script in scripts)
     return f"default-src 'none'; script-src {hashes}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
 
 

@@ -125,14 +125,3 @@ FROM letters LEFT JOIN commonest USING (topic, field) GROUP BY ALL
 ORDER BY 1 DESC, 2
 """
 """The counts of the most common fields, and of all others together."""
-
-CHANGES = """
-SELECT epoch_ms(effective_at) AS "at", kind, timestamp >= effective_at AS at_once, entity,
-       controller_mutation_rate AS rate, controller_mutation_burst AS burst, max_debt_ms, shadow,
-       bucket, callback, altered_by, comment
-FROM quota_changes
-WHERE effective_at >= $first AND effective_at <= $last AND kind <> 'cluster'
-  AND ($user::VARCHAR IS NULL OR "user" IS NULL OR "user" IN ($user, '<default>'))
-ORDER BY effective_at DESC, source.offset DESC
-"""
-"""The quota changes, newest first, without cluster metadata; the columns of `jobs.report.changes.ChangeRow`."""

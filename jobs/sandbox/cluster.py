@@ -1,7 +1,5 @@
 """The embedded cluster: several real Kafka nodes in KRaft mode, each a broker and a controller, on 127.0.0.1 only."""
 
-import os
-import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +12,6 @@ from jobs.sandbox.broker import HOST, Broker, free_port, with_plaintext_cluster
 from jobs.spark.installation import jars_folder
 from quota.errors import BadInput, ClusterError
 from quota.kafka.timing import Deadline
-from quota.kafka.topics.layouts import ClusterLayout
 from quota.kafka.topics.preparation import prepare_topics
 from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import Settings
@@ -121,40 +118,15 @@ class Cluster:
                 raise ClusterError(f"the replicas of the embedded cluster are not in sync after {_READY_SECONDS:.0f} s")
             time.sleep(_POLL_SECONDS)
 
-    @contextmanager
-    def paused(self, node: Broker) -> Iterator[None]:
-        """Stop a node's process inside the block (SIGSTOP): its connections stay open, but it does not respond."""
-        os.kill(node.pid, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            os.kill(node.pid, signal.SIGCONT)
-
-    def leader_of(self, topic: str, partition: int = 0) -> Broker:
-        """Return the leader of a partition according to the node that responds first."""
-        leader = _layout(self.address).topics[topic].partitions[partition].leader
-        if leader is None:
-            raise ClusterError(f"partition {partition} of topic {topic} has no leader")
-        return self.nodes[leader - 1]
-
-    def leads_any(self, node: Broker, servers: str) -> bool:
-        """Return whether a node leads a partition, or one has no leader, according to other nodes (`host:port,...`)."""
-        leaders = {each.leader for topic in _layout(servers).topics.values() for each in topic.partitions}
-        return None in leaders or self.nodes.index(node) + 1 in leaders
-
     def _is_in_sync(self) -> bool:
         with suppress(ClusterError):
-            layouts = [_layout(node.address) for node in self.nodes]
+            layouts = [TopicAdmin(Connection(node.address), _CALL_SECONDS).layout() for node in self.nodes]
             return all(
                 len(layout.brokers) == len(self.nodes)
                 and not any(topic.under_replicated or topic.leaderless for topic in layout.topics.values())
                 for layout in layouts
             )
         return False
-
-
-def _layout(address: str) -> ClusterLayout:
-    return TopicAdmin(Connection(address), _CALL_SECONDS).layout()
 
 
 def _free_ports(count: int) -> list[int]:

@@ -72,7 +72,7 @@ async def _serve(settings: Settings, stop: threading.Event, endpoint: ServiceEnd
     )
     decisions = Decisions(
         RequestWriter(settings, linger_ms=_LINGER_MS),
-        AnswerReader(settings, only=_ID_PREFIX),
+        AnswerReader(settings, request_id_prefix=_ID_PREFIX),
         settings.topics,
         _ID_PREFIX,
         lambda _, seconds: context.stats.add_decision(seconds),

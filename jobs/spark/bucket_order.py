@@ -15,7 +15,6 @@ def in_bucket_order(rows: DataFrame, *bucket: str) -> DataFrame:
 
     Args:
         rows: rows with a `timestamp` and the fields of `schemas.kafka.SOURCE`.
-        bucket: the columns that identify a bucket.
     """
     partitions = _PARTITIONS_PER_CORE * rows.sparkSession.sparkContext.defaultParallelism
     return (

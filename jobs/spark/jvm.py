@@ -62,7 +62,7 @@ class Jvm(Killable):
         self._folder = Path(tempfile.mkdtemp(prefix="spark-", dir=_TEMPORARY))
         if log is not None:
             log.parent.mkdir(parents=True, exist_ok=True)
-        vars(java_gateway)["Popen"] = self._launch
+        popen, vars(java_gateway)["Popen"] = vars(java_gateway)["Popen"], self._launch
         try:
             with nullcontext() if log is None else log.open("ab") as output:
                 return java_gateway.launch_gateway(  # type: ignore[no-untyped-call]
@@ -75,7 +75,7 @@ class Jvm(Killable):
                 f"{java_program()}"
             ) from None
         finally:
-            vars(java_gateway)["Popen"] = subprocess.Popen
+            vars(java_gateway)["Popen"] = popen
 
     def _launch(
         self,
@@ -90,19 +90,19 @@ class Jvm(Killable):
             "PYTHONHASHSEED": "0",
             "SPARK_SUBMIT_OPTS": f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} -Djava.io.tmpdir={self._folder}",
         }
+        options.pop(
+            "preexec_fn", None
+        )  # it ignores Ctrl-C, which does not reach another session; threads may hold locks
         self._process = subprocess.Popen([*_COMMAND, *arguments], env={**env, **variables}, **options)
         if self.has_killed:  # by a signal that arrived before there was a process
             self.kill()
         return self._process
 
     def end(self, seconds: float = 0.0) -> bool:
-        """Wait for the end of the JVM, kill what is left of it and its processes, and remove its temporary files.
+        """Kill the JVM and its processes, and remove its temporary files; return whether it exited by itself.
 
         Args:
             seconds: the time in which it may exit by itself, after its gateway was shut down.
-
-        Returns:
-            Whether it exited by itself.
         """
         process, ended = self._process, False
         try:

@@ -33,11 +33,7 @@ _LOG_APPEND_TIME = 1
 
 
 def kafka_options(settings: Settings, own: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return options of Spark's Kafka clients: those that connect them to the cluster, and a query's `own`.
-
-    Raises:
-        BadInput: the settings have a property of Kafka's client that is among the query's own.
-    """
+    """Return options of Spark's Kafka clients: those that connect them to the cluster, and a query's `own`."""
     own, connection = own or {}, settings.kafka.connection
     check_not_owned(
         connection.security.more_java,
@@ -59,14 +55,7 @@ def read_requests(spark: SparkSession, settings: Settings) -> DataFrame:
 
 
 def read_topics(spark: SparkSession, settings: Settings, topics: Iterable[str], max_records: int) -> DataFrame:
-    """Stream topics of the jobs' own records from the beginning.
-
-    Args:
-        spark: the session.
-        settings: the settings of the deployment.
-        topics: the topics' names.
-        max_records: the maximum number of records in a batch.
-    """
+    """Stream topics of the jobs' own records from the beginning."""
     options = {
         "subscribe": ",".join(topics),
         "maxOffsetsPerTrigger": str(max_records),
@@ -79,7 +68,6 @@ def request_bounds(max_requests: int, largest_bytes: int) -> dict[str, str]:
     """Return the options that bound a batch of requests and each poll of its tasks, which must fit into the heap.
 
     Args:
-        max_requests: the maximum number of requests in a batch.
         largest_bytes: the size of the largest request [bytes].
     """
     polled = max(1, _POLLED_BYTES // largest_bytes)
@@ -90,8 +78,6 @@ def read_records(spark: SparkSession, settings: Settings, options: dict[str, str
     """Stream records from the beginning.
 
     Args:
-        spark: the session.
-        settings: the settings of the deployment.
         options: options of Spark's Kafka source that select the topics and bound a batch.
 
     Returns:

@@ -86,11 +86,7 @@ def stop_after_batch(queries: Sequence[StreamingQuery]) -> None:
 
 
 def stop_all(spark: SparkSession) -> bool:
-    """Stop the queries of a session that still run, for example after an error, even within a batch.
-
-    Returns:
-        Whether all queries have stopped; false if that is unknown, for example because the JVM was killed.
-    """
+    """Stop the queries that still run, even within a batch; return whether all are known to have stopped."""
     stopped = threading.Event()
 
     def stop(_: threading.Event) -> None:

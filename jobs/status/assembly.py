@@ -1,18 +1,30 @@
-"""Assembles the state of a deployment and its problems from the facts about its parts."""
+"""The state of a deployment and its problems, from the facts about its parts.
 
-from collections.abc import Iterator, Sequence
+The parts are read concurrently, so that one that does not respond does not delay the others.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
+from typing import Generic, TypeVar
 
 import quota
 from jobs.audit.query import NAME as AUDIT
-from jobs.status.cluster_facts import ClusterFacts
+from jobs.status.cluster_facts import ClusterFacts, read_cluster_facts
+from jobs.status.endpoints import read_endpoint
 from jobs.status.query_rows import query_problems, query_rows
-from jobs.status.storage_facts import StorageFacts
+from jobs.status.storage_facts import StorageFacts, read_storage
 from jobs.status.topic_rows import topic_id_problems, topic_problems, topic_rows
+from quota.errors import MutationQuotaError
+from quota.kafka.timing import Deadline, now_ms
 from quota.settings import Settings
 from quota.text import format_time
 from schemas.buckets import STATE_VERSION
 from schemas.documents.status import EndpointStatus, KafkaStatus, ProgramStatus, Status, StorageStatus
+
+T = TypeVar("T")
 
 _UPKEEP_MS = 2 * 86_400_000
 """The daily upkeep is late if a table was written so long after the last one. Without new rows there is none."""
@@ -29,6 +41,20 @@ class Facts:
     storage: StorageFacts | None
     storage_error: str | None
     endpoints: Sequence[EndpointStatus] = ()
+
+
+def read_status(settings: Settings, endpoints: Sequence[str], seconds: float) -> Status:
+    """Return the state of a deployment; a part that has not responded after `seconds` counts as unreachable."""
+    at, deadline = now_ms(), Deadline(seconds)
+    cluster = _Part(f"Kafka at {settings.kafka.bootstrap_servers}", lambda: read_cluster_facts(settings))
+    storage = _Part(f"the storage root {settings.storage.root}", lambda: read_storage(settings))
+    probes = {address: _Part(address, partial(read_endpoint, address)) for address in endpoints}
+    found = *cluster.result(deadline, seconds), *storage.result(deadline, seconds)
+    probed = []
+    for address, probe in probes.items():
+        answer, error = probe.result(deadline, seconds)
+        probed.append(answer or EndpointStatus(address, error=error))
+    return assemble(settings, Facts(at, *found, probed))
 
 
 def assemble(settings: Settings, facts: Facts) -> Status:
@@ -48,7 +74,7 @@ def assemble(settings: Settings, facts: Facts) -> Status:
     return Status(
         at=facts.at,
         ok=not problems,
-        problems=[" ".join(each.split()) for each in problems],
+        problems=[" ".join(problem.split()) for problem in problems],
         program=ProgramStatus(str(quota.__version__), STATE_VERSION),
         kafka=KafkaStatus(
             settings.kafka.bootstrap_servers,
@@ -75,11 +101,12 @@ def _unreachable(facts: Facts) -> Iterator[str]:
         yield facts.cluster_error
     if facts.storage_error is not None:
         yield facts.storage_error
-    for each in facts.endpoints:
-        if each.error is not None:
-            yield f"metrics at {each.address}: {each.error}: check that the job is running with this metrics.port"
-        elif not each.ready:
-            yield f"metrics at {each.address}: the job is not ready: {each.reason}"
+    for endpoint in facts.endpoints:
+        where = f"metrics at {endpoint.address}"
+        if endpoint.error is not None:
+            yield f"{where}: {endpoint.error}: check that the job is running with this metrics.port"
+        elif not endpoint.ready:
+            yield f"{where}: the job is not ready: {endpoint.reason}"
 
 
 def _table_problems(storage: StorageFacts) -> Iterator[str]:
@@ -96,3 +123,30 @@ def _table_problems(storage: StorageFacts) -> Iterator[str]:
                 f"table {table.name} was last maintained on {format_time(table.maintained_at)}, although it is "
                 f"written: see the warnings of audit, and run mutation-quota maintain {table.name}"
             )
+
+
+class _Part(Generic[T]):
+    """A part that is read on a separate thread, which does not delay the program's exit."""
+
+    def __init__(self, name: str, read: Callable[[], T]) -> None:
+        """Start to read the part; errors contain its name."""
+        self._name = name
+        self._read: Future[T] = Future()
+        threading.Thread(target=self._run, args=(read,), daemon=True).start()
+
+    def result(self, deadline: Deadline, seconds: float) -> tuple[T | None, str | None]:
+        """Return the value, or the reason why it cannot be read; wait until a deadline, `seconds` after the start."""
+        try:
+            return self._read.result(deadline.left()), None
+        except TimeoutError:
+            return None, f"{self._name} does not respond within {seconds:g} s"
+        except MutationQuotaError as error:
+            return None, str(error)
+        except Exception as error:  # noqa: BLE001 the other parts are still shown
+            return None, f"{self._name}: unexpected {type(error).__name__}: {error}"
+
+    def _run(self, read: Callable[[], T]) -> None:
+        try:
+            self._read.set_result(read())
+        except Exception as error:  # noqa: BLE001 it is raised again where the result is asked for
+            self._read.set_exception(error)

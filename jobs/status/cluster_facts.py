@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from quota.errors import ClusterError
 from quota.kafka.applier.ledger import AppliedOffset, read_offsets
-from quota.kafka.clients import client_config, cluster_errors
+from quota.kafka.clients import cluster_errors
 from quota.kafka.positions import read_positions
 from quota.kafka.reading import EndOffsets, Partition
 from quota.kafka.timing import now_ms
@@ -52,7 +52,10 @@ def read_cluster_facts(settings: Settings) -> ClusterFacts:
     configs, refused = reader.configs(names)
     errors += [f"the configs of topic {name} cannot be read: {why}" for name, why in refused.items()]
     partitions = [
-        (name, each.partition) for name in names for each in layout.topics[name].partitions if each.leader is not None
+        (name, partition.partition)
+        for name in names
+        for partition in layout.topics[name].partitions
+        if partition.leader is not None
     ]
     offsets = EndOffsets(connection, timeout)
     ids: dict[str, str] = {}
@@ -64,7 +67,7 @@ def read_cluster_facts(settings: Settings) -> ClusterFacts:
         first = offsets.fetch_first(partitions)
         older = offsets.fetch_at(partitions, now_ms() - OVERDUE_MS)
         end = offsets.fetch(partitions)
-        overdue = {each: end[each] if offset < 0 else offset for each, offset in older.items()}
+        overdue = {partition: end[partition] if offset < 0 else offset for partition, offset in older.items()}
     except ClusterError as error:
         errors.append(str(error))
     applied = None
@@ -86,7 +89,7 @@ def deployment_topics(settings: Settings, existing: Iterable[str]) -> list[str]:
 def _read_applied(settings: Settings) -> AppliedFacts | None:
     """Return the position of the applier; None if none has run."""
     connection, topic = settings.kafka.connection, settings.topics.positions
-    with cluster_errors(f"read topic {topic}", client_config(connection)):
+    with cluster_errors(f"read topic {topic}", connection):
         positions = read_positions(connection, topic, settings.applier.group, settings.kafka.timeout_seconds)
     for message in reversed(positions):
         offsets = read_offsets(message)

@@ -46,4 +46,6 @@ def _read_jobs(url: str) -> list[str]:
     with _open(f"{url}/metrics", timeout=_TIMEOUT_SECONDS) as answer:
         text = answer.read().decode()
     families = text_string_to_metric_families(text)
-    return sorted({sample.labels["query"] for each in families if each.name == STARTED for sample in each.samples})
+    return sorted(
+        {sample.labels["query"] for family in families if family.name == STARTED for sample in family.samples}
+    )

@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
+from msgspec.structs import replace
+
 from jobs.audit import query
 from jobs.metrics.loops import APPLIER
 from jobs.status.cluster_facts import ClusterFacts, deployment_topics
-from jobs.status.storage_facts import CHECKPOINT_VERSIONS, ENFORCE, StorageFacts
+from jobs.status.storage_facts import CHECKPOINT_VERSIONS, ENFORCE, CheckpointFacts, StorageFacts
 from quota.admission.identity import user_of
 from quota.kafka.reading import Partition
 from quota.settings import Settings
@@ -28,8 +30,11 @@ def query_rows(
     endpoints: Sequence[EndpointStatus],
 ) -> list[QueryStatus]:
     """Return the queries, and the applier if one has run; fields that cannot be read are null."""
-    served = {job: each.address for each in endpoints for job in each.jobs or ()}
-    rows = [_query_row(settings, name, cluster, storage, served.get(name)) for name in _QUERIES]
+    served = {job: endpoint.address for endpoint in endpoints for job in endpoint.jobs or ()}
+    rows = []
+    for name in _QUERIES:
+        facts = storage.checkpoints[name] if storage else None
+        rows.append(_query_row(settings, name, cluster, facts, served.get(name)))
     if APPLIER in served or (cluster is not None and cluster.applied is not None):
         rows.append(_applier_row(settings, at, cluster, served.get(APPLIER)))
     return rows
@@ -39,7 +44,7 @@ def query_problems(settings: Settings, rows: Sequence[QueryStatus], storage: Sto
     """Yield the reasons why queries cannot continue, and the records that they have missed, each with advice."""
     for row in rows:
         yield from _checkpoint_problems(settings, row, storage)
-        lost = sum(each.lost for each in row.partitions or ())
+        lost = sum(partition.lost for partition in row.partitions or ())
         if lost:
             were, them = ("was removed from its", "it") if lost == 1 else ("were removed from their", "them")
             yield (
@@ -72,64 +77,52 @@ def _query_row(
     settings: Settings,
     name: Literal["enforce", "audit"],
     cluster: ClusterFacts | None,
-    storage: StorageFacts | None,
+    facts: CheckpointFacts | None,
     endpoint: str | None,
 ) -> QueryStatus:
-    facts = storage.checkpoints[name] if storage else None
-    reads = _topics_of(settings, name, cluster)
-    lags = None
-    lag = overdue = None
-    if cluster is not None and cluster.end and facts is not None and (facts.exists or name == ENFORCE):
-        lags = partition_lags(cluster, reads, facts.positions or {})
-        lag, overdue = sum(each.lag for each in lags), sum(each.overdue for each in lags)
-    return QueryStatus(
+    row = QueryStatus(
         name,
-        reads,
+        _topics_of(settings, name, cluster),
         facts.folder if facts else checkpoint_folder(name, CHECKPOINT_VERSIONS[name]),
         exists=facts.exists if facts else None,
         running=True if endpoint else None,
         running_by=f"metrics at {endpoint}" if endpoint else None,
         last_batch=facts.last_batch if facts else None,
         open_batch=facts.open_batch if facts else None,
-        lag=lag,
-        overdue=overdue,
-        partitions=lags,
     )
+    return _with_lag(row, cluster, facts.positions or {}) if facts and (facts.exists or name == ENFORCE) else row
 
 
 def _applier_row(settings: Settings, at: int, cluster: ClusterFacts | None, endpoint: str | None) -> QueryStatus:
     topics = settings.topics
     applied = cluster.applied if cluster else None
-    lags = None
-    if cluster is not None and applied is not None and cluster.end:
-        positions = {(topics.decisions, number): each.offset for number, each in applied.offsets.items()}
-        lags = partition_lags(cluster, [topics.decisions], positions)
-    silent = applied is not None and at - applied.stored_at > _APPLIER_SILENT_MS
-    running = True if endpoint else None if applied is None else not silent
-    by = f"metrics at {endpoint}" if endpoint else "the time of its position" if applied else None
-    return QueryStatus(
+    row = QueryStatus(
         "applier",
         [topics.decisions],
         f"{topics.positions}, {settings.applier.group}",
         exists=None if cluster is None else applied is not None,
-        running=running,
-        running_by=by,
+        running=True if endpoint else None if applied is None else at - applied.stored_at <= _APPLIER_SILENT_MS,
+        running_by=f"metrics at {endpoint}" if endpoint else "the time of its position" if applied else None,
         last_batch=BatchStatus(0, applied.stored_at) if applied else None,
-        lag=None if lags is None else sum(each.lag for each in lags),
-        overdue=None if lags is None else sum(each.overdue for each in lags),
-        partitions=lags,
+    )
+    if applied is None:
+        return row
+    return _with_lag(
+        row, cluster, {(topics.decisions, number): applied_to.offset for number, applied_to in applied.offsets.items()}
     )
 
 
-def partition_lags(
-    cluster: ClusterFacts, topics: Sequence[str], positions: Mapping[Partition, int]
-) -> list[PartitionLag]:
-    """Return the lag of a query by partition; a partition without a position is read from its first record."""
-    return [
+def _with_lag(row: QueryStatus, cluster: ClusterFacts | None, positions: Mapping[Partition, int]) -> QueryStatus:
+    """Add the lag of the partitions; one without a position is read from its first record."""
+    if cluster is None or not cluster.end:
+        return row
+    lags = [
         _partition_lag(cluster, partition, positions.get(partition))
         for partition in sorted(cluster.end)
-        if partition[0] in topics
+        if partition[0] in row.reads
     ]
+    lag, overdue = sum(partition.lag for partition in lags), sum(partition.overdue for partition in lags)
+    return replace(row, lag=lag, overdue=overdue, partitions=lags)
 
 
 def _partition_lag(cluster: ClusterFacts, partition: Partition, position: int | None) -> PartitionLag:

@@ -74,7 +74,7 @@ def read_checkpoint(files: ReadableFiles, name: str, version: int) -> Checkpoint
         last_batch=None if last is None else BatchStatus(last, found.started_at(files, last)),
         open_batch=None if opened is None else BatchStatus(opened, found.started_at(files, opened)),
     )
-    positions = {(each.topic, each.partition): each.offset for each in found.positions(files)}
+    positions = {(position.topic, position.partition): position.offset for position in found.positions(files)}
     return replace(facts, positions=positions)
 
 

@@ -48,7 +48,10 @@ def topic_rows(settings: Settings, cluster: ClusterFacts | None) -> list[TopicSt
                 timestamp_type=_value(configs, "message.timestamp.type"),
                 differences=[
                     *_differences(specs.get(name) or requests_spec(settings, name), len(layout.partitions), configs),
-                    *_weaknesses(_described(cluster, name), cluster.layout.size),
+                    *(
+                        ConfigDifference(weakness.name, weakness.wanted, weakness.found)
+                        for weakness in weaknesses(_described(cluster, name), cluster.layout.size)
+                    ),
                 ],
             )
         )
@@ -98,14 +101,10 @@ def _described(cluster: ClusterFacts, name: str) -> DescribedTopic:
     )
 
 
-def _weaknesses(topic: DescribedTopic, brokers: int) -> list[ConfigDifference]:
-    return [ConfigDifference(each.name, each.wanted, each.found) for each in weaknesses(topic, brokers)]
-
-
 def _differences(spec: TopicSpec, partitions: int, configs: Mapping[str, TopicConfig]) -> list[ConfigDifference]:
     """Return the differences from the spec, except for configs that could not be read."""
     wanted = {"partitions": str(spec.partitions), **spec.configs}
-    found = {"partitions": str(partitions), **{name: each.value or "" for name, each in configs.items()}}
+    found = {"partitions": str(partitions), **{name: config.value or "" for name, config in configs.items()}}
     return [
         ConfigDifference(name, value, found[name])
         for name, value in wanted.items()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from confluent_kafka import TopicPartition
 
 from quota.errors import MutationQuotaError
-from quota.kafka.clients import client_config, cluster_errors
+from quota.kafka.clients import cluster_errors
 from quota.kafka.reading import make_consumer, offset_range
 from quota.settings import Settings
 from quota.text import plural
@@ -31,14 +31,7 @@ def check_gaps(settings: Settings, query: str, positions: list[TopicPartition]) 
     """Check that all records that a query has not read yet still exist.
 
     Args:
-        settings: the settings of the deployment.
         query: the query's name, for the message.
-        positions: the next offsets to read.
-
-    Raises:
-        MutationQuotaError: records are missing, and `spark.fail_on_data_loss` is set; the message names them, and how
-            to continue without them.
-        ClusterError: the cluster does not respond in time.
     """
     gaps = _gaps(settings, query, positions)
     if not gaps:
@@ -60,9 +53,7 @@ def _gaps(settings: Settings, query: str, positions: list[TopicPartition]) -> li
     connection, seconds = settings.kafka.connection, settings.kafka.timeout_seconds
     consumer = make_consumer(connection, "mutation-quota-gaps")
     try:
-        with cluster_errors(
-            f"read the log start offsets of the topics of {query} at {connection}", client_config(connection)
-        ):
+        with cluster_errors(f"read the log start offsets of the topics of {query} at {connection}", connection):
             firsts = [offset_range(consumer, position, seconds)[0] for position in positions]
     finally:
         consumer.close()

@@ -1,26 +1,18 @@
 """`backtest`: replays recorded requests with different quotas, windows or algorithms."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
-from pyspark.sql import SparkSession
-
-from jobs.audit.tables.opening import open_known
 from jobs.audit.tables.specs import DECISIONS, QUOTA_CHANGES
-from jobs.spark.failures import query_errors
-from jobs.spark.progress import command_session, with_progress
+from jobs.spark.progress import with_progress
 from jobs.whatif.candidates import parse_candidates
 from jobs.whatif.effects import Candidate, compute_effects
-from jobs.whatif.recorded import RecordedRequests, add_recorded_changes, load_file_requests, read_audited_requests
-from jobs.whatif.requests import read_requests
+from jobs.whatif.recorded import RecordedRequests, add_recorded_changes, open_requests
 from jobs.whatif.result import count_effects
 from quota.callbacks.loading import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from quota.whatif.result import Result
-
-NAME = "backtest"
 
 
 def backtest(
@@ -40,33 +32,12 @@ def backtest(
         MutationQuotaError: the tables cannot be reached, do not exist, or have no decisions in this period.
     """
     check_callbacks(settings.quota.callbacks)
-    if file is None:
-        recorded = CallbackTimeline(settings.quota.callbacks)
-        parsed = parse_candidates(candidates, recorded, settings)
-        for table in (DECISIONS, QUOTA_CHANGES):
-            open_known(settings, table)  # before the start of Spark
-        with what_if_session(settings, NAME) as spark:
-            add_recorded_changes(recorded, spark, settings)
-            requests = read_audited_requests(spark, settings, until=until)
-            return evaluate_candidates(requests, parsed, since, until, replayed=0)
-    parsed = parse_candidates(candidates, None, settings)
-    table = read_requests(settings, file, until=until)
-    with what_if_session(settings, NAME) as spark:
-        requests = load_file_requests(spark, table, file, in_period=until is not None)
-        return evaluate_candidates(requests, parsed, since, until)
-
-
-@contextmanager
-def what_if_session(settings: Settings, name: str) -> Iterator[SparkSession]:
-    """Provide a Spark session for a what-if evaluation.
-
-    Raises:
-        MutationQuotaError: Spark failed; the message is one line with the reason and advice.
-    """
-    log = settings.storage.local_folder("logs") / f"{name}.log"
-    with command_session(settings, name, log, delta=True) as spark, query_errors(name):
-        spark.conf.set("spark.sql.codegen.wholeStage", "true")  # worthwhile for the many rows of a table
-        yield spark
+    recorded = CallbackTimeline(settings.quota.callbacks) if file is None else None
+    parsed = parse_candidates(candidates, recorded, settings)
+    with open_requests(settings, "backtest", (None, until), file, (DECISIONS, QUOTA_CHANGES)) as requests:
+        if recorded is not None:
+            add_recorded_changes(recorded, requests.decisions.sparkSession, settings)
+        return evaluate_candidates(requests, parsed, since, until, replayed=None if recorded is None else 0)
 
 
 def evaluate_candidates(

@@ -2,14 +2,11 @@
 
 from dataclasses import dataclass
 
-from jobs.audit.tables.opening import open_known
-from jobs.audit.tables.specs import DECISIONS
 from jobs.spark.progress import with_progress
-from jobs.whatif.backtest import evaluate_candidates, what_if_session
+from jobs.whatif.backtest import evaluate_candidates
 from jobs.whatif.demands import measure_demands
 from jobs.whatif.effects import Candidate
-from jobs.whatif.recorded import RecordedRequests, load_file_requests, read_audited_requests
-from jobs.whatif.requests import read_requests
+from jobs.whatif.recorded import RecordedRequests, open_requests
 from jobs.whatif.simulate import make_quotas
 from quota.callbacks.loading import check_callbacks
 from quota.errors import MutationQuotaError
@@ -17,8 +14,6 @@ from quota.settings import Settings
 from quota.whatif.advice import Advice, make_advice, quota_records
 from quota.whatif.rates import AlgorithmName, make_algorithm
 from quota.whatif.recommendation import SizingInput, Tenancy, divide_capacity
-
-NAME = "recommend"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +40,8 @@ def recommend(settings: Settings, options: RecommendOptions) -> Advice:
         MutationQuotaError: the tables cannot be reached or do not exist, or no request was charged.
     """
     check_callbacks(settings.quota.callbacks)
-    if options.file is None:
-        open_known(settings, DECISIONS)  # before the start of Spark
-        with what_if_session(settings, NAME) as spark:
-            return advise(settings, options, read_audited_requests(spark, settings, options.since, options.until))
-    table = read_requests(settings, options.file, options.since, options.until)
-    in_period = (options.since, options.until) != (None, None)
-    with what_if_session(settings, NAME) as spark:
-        return advise(settings, options, load_file_requests(spark, table, options.file, in_period=in_period))
+    with open_requests(settings, "recommend", (options.since, options.until), options.file) as requests:
+        return advise(settings, options, requests)
 
 
 def advise(settings: Settings, options: RecommendOptions, requests: RecordedRequests) -> Advice:

@@ -1,5 +1,7 @@
 """Reads recorded requests with their decisions, from the audit's tables or from a file of requests."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -9,7 +11,11 @@ from pyspark.sql.types import BinaryType, StructField, StructType, TimestampType
 
 from jobs.audit.quota_change_rows import row_to_record
 from jobs.audit.tables.frames import read_table
-from jobs.audit.tables.specs import DECISIONS, QUOTA_CHANGES
+from jobs.audit.tables.opening import open_known
+from jobs.audit.tables.specs import DECISIONS, QUOTA_CHANGES, TableSpec
+from jobs.spark.failures import query_errors
+from jobs.spark.progress import command_session
+from jobs.whatif.requests import read_requests
 from quota.callbacks.timeline import CallbackTimeline
 from quota.records.decision import Decision
 from quota.settings import Settings
@@ -34,6 +40,42 @@ class RecordedRequests:
     """The table or file that they were read from."""
     in_period: bool
     """Whether they are limited to a period, so that the origin may contain more."""
+
+
+@contextmanager
+def open_requests(
+    settings: Settings,
+    name: str,
+    period: tuple[int | None, int | None],
+    file: str | None,
+    tables: Sequence[TableSpec] = (DECISIONS,),
+) -> Iterator[RecordedRequests]:
+    """Provide the requests of a period, audited ones or those of a file, in the session of a what-if.
+
+    Args:
+        settings: the settings.
+        name: the name of the what-if.
+        period: its start and its end, exclusive [epoch ms].
+        file: a file of requests that replaces the audit's tables; None for these.
+        tables: the tables that must exist, which is checked before Spark starts.
+    """
+    if file is None:
+        for table in tables:
+            open_known(settings, table)
+        with _session(settings, name) as spark:
+            yield read_audited_requests(spark, settings, *period)
+    else:
+        requests = read_requests(settings, file, *period)
+        with _session(settings, name) as spark:
+            yield load_file_requests(spark, requests, file, in_period=period != (None, None))
+
+
+@contextmanager
+def _session(settings: Settings, name: str) -> Iterator[SparkSession]:
+    log = settings.storage.local_folder("logs") / f"{name}.log"
+    with command_session(settings, name, log, delta=True) as spark, query_errors(name):
+        spark.conf.set("spark.sql.codegen.wholeStage", "true")  # worthwhile for the many rows of a table
+        yield spark
 
 
 def read_audited_requests(

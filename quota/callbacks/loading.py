@@ -9,17 +9,7 @@ from quota.records.callback import Callbacks, CallbackSetting
 
 _MAX_SHOWN = 300  # characters of a callback's error message
 
-_METHODS = (
-    "configure",
-    "quota_metric_tags",
-    "quota_limit",
-    "update_quota",
-    "remove_quota",
-    "quota_reset_required",
-    "update_cluster_metadata",
-    "close",
-)
-
+_METHODS = [name for name in vars(ClientQuotaCallback) if not name.startswith("_")]
 
 CALLBACK_EXCEPTIONS = (Exception, SystemExit)
 """The exceptions of a callback that must not end the program."""

@@ -22,8 +22,7 @@ from quota.timeline.change import (
     QuotaCancellation,
     QuotaChange,
 )
-from quota.timeline.levels import levels
-from quota.timeline.resolution import Resolution
+from quota.timeline.resolution import Resolution, levels
 from quota.timeline.timeline import QuotaTimeline
 
 _cluster_decoder = msgspec.json.Decoder(Cluster)
@@ -38,10 +37,9 @@ class _CompressedCluster(NamedTuple):
 
 
 class _Event(NamedTuple):
-    """A change, with its position in the log for the order of changes at the same time."""
+    """A change and its time."""
 
     moment: int
-    order: int
     change: Change | _CompressedCluster
 
 
@@ -74,7 +72,6 @@ class CallbackTimeline:
         self.timeline = QuotaTimeline()
         self._callbacks = callbacks or Callbacks()
         self._only_default = all(CallbackSetting(name).is_default for name in self._callbacks.allowed)
-        self._order = 0
         self._events: list[_Event] = []
         self._cluster_moments: list[int] = []
         self._settings: list[_Event] = []
@@ -83,8 +80,7 @@ class CallbackTimeline:
     def add(self, change: Change) -> None:
         """Add a change; the later of two at the same time wins."""
         self.timeline.add(change)
-        self._order += 1
-        event = _Event(change.moment, self._order, change)
+        event = _Event(change.moment, change)
         match change:
             case BucketReset():
                 return  # resets do not concern callbacks
@@ -203,8 +199,8 @@ class CallbackTimeline:
         """Return a new instance, with the changes up to the one that introduced its class."""
         position = 0
         if generation:
-            event = self._settings[generation - 1]
-            position = bisect_right(self._events, (event.moment, event.order), key=lambda each: each[:2])
+            introduced = self._settings[generation - 1]
+            position = next(number for number, event in enumerate(self._events, 1) if event is introduced)
         return _PositionedInstance(self._make_instance(self._setting(generation), position), generation, position)
 
     def _make_instance(self, setting: CallbackSetting, position: int) -> CallbackInstance:

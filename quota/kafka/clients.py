@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from quota.errors import BadInput, ClusterError
-from quota.kafka.brokers.token_function import TokenFunction, call
+from quota.kafka.brokers.token_function import TokenFunction
 from quota.kafka.brokers.tokens import credentials_in, fetch_token
 from quota.kafka.timing import Deadline
 from quota.settings.connection import Connection
@@ -19,8 +19,6 @@ from quota.settings.secrets import mask_values
 from quota.settings.security.properties import check_not_owned
 
 T = TypeVar("T")
-
-_CALLBACK = "oauth_cb"
 
 _RETRY_SECONDS = 0.1
 _CAUSE_POLL_SECONDS = 0.1
@@ -51,7 +49,7 @@ def client_config(connection: Connection, overrides: Mapping[str, str | float] |
 def login_config(connection: Connection) -> dict[str, Any]:
     """Return the servers and the security of librdkafka's configuration for a cluster."""
     security = connection.security
-    return connection.librdkafka() | ({_CALLBACK: TokenFunction(security)} if security.token_function else {})
+    return connection.librdkafka() | ({"oauth_cb": TokenFunction(security)} if security.token_function else {})
 
 
 @lru_cache
@@ -75,25 +73,33 @@ def reason(error: KafkaException | KafkaError) -> str:
 
 @contextmanager
 def cluster_errors(
-    action: str, config: Mapping[str, Any], hint: str = "", *, connection: Connection | None = None
+    action: str, connection: Connection, hint: str = "", overrides: Mapping[str, str | float] | None = None
 ) -> Iterator[None]:
     """Turn a KafkaException into a ClusterError: "cannot `action`: the reason`hint`".
 
+    If a transport error hides its cause, such as a wrong password or an unknown certificate, another client connects to
+    find it, for at most a second.
+
     Args:
         action: what the calls inside do, and with which cluster.
-        config: librdkafka's configuration for the cluster. If a transport error hides its cause, such as a wrong
-            password or an unknown certificate, another client connects to find it, for at most a second.
+        connection: the connection to the cluster.
         hint: advice to append to the reason. By default the one for a cluster that does not answer; with TLS or SASL
             there is none, as the reason is sufficient.
-        connection: the connection, unless it is that of `[kafka]`: the default hint names its settings.
+        overrides: librdkafka's settings that take precedence over those of the connection.
     """
     try:
         yield
     except KafkaException as error:
-        unreachable = error.args[0].code() in _TRANSPORT_ERRORS and config.get("security.protocol") == "PLAINTEXT"
-        used = connection or Connection(str(config.get("bootstrap.servers", "")))
-        advice = hint or (used.advice if unreachable else "")
-        raise ClusterError(f"cannot {action}: {_cause(error, config).removesuffix('.')}{advice}") from None
+        cause = reason(error)
+        if error.args[0].code() in _TRANSPORT_ERRORS:
+            try:
+                config = client_config(connection, overrides)
+                cause = _cause(error, config)
+            except ClusterError as problem:  # there is no token
+                raise ClusterError(f"cannot {action}: {problem}") from None
+            if config.get("security.protocol") == "PLAINTEXT":
+                hint = hint or connection.advice
+        raise ClusterError(f"cannot {action}: {cause.removesuffix('.')}{hint}") from None
 
 
 def retry(call: Callable[[], T], deadline: Deadline, codes: Collection[int] | None = None) -> T:
@@ -114,11 +120,13 @@ def retry(call: Callable[[], T], deadline: Deadline, codes: Collection[int] | No
 
 
 def _cause(error: KafkaException, config: Mapping[str, Any]) -> str:
-    """Return why a call failed."""
-    if error.args[0].code() not in _TRANSPORT_ERRORS:
-        return reason(error)
-    if problem := _token_problem(config):
-        return problem
+    """Return why no broker can be reached.
+
+    Raises:
+        ClusterError: the token server does not return a token.
+    """
+    if credentials := credentials_in(config):
+        fetch_token(credentials, _CAUSE_SECONDS)
     reported: list[KafkaError] = []
     client_options: dict[str, Any] = {**config, "error_cb": reported.append}
     client = AdminClient(client_options)
@@ -135,15 +143,3 @@ def _shortened(text: str, config: Mapping[str, Any]) -> str:
     """Return a reason without librdkafka's timing, and without the only server, which the error names anyway."""
     text = _STATE.sub("", text)
     return text if "," in config["bootstrap.servers"] else _BOOTSTRAP.sub("", text)
-
-
-def _token_problem(config: Mapping[str, Any]) -> str:
-    """Return why a client gets no token; empty if it gets one, or needs none."""
-    try:
-        if callback := config.get(_CALLBACK):
-            call(callback, "oauth_cb")
-        elif credentials := credentials_in(config):
-            fetch_token(credentials, _CAUSE_SECONDS)
-    except ClusterError as error:
-        return str(error)
-    return ""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from quota.admission.policy import Policy
 from quota.admission.validation import valid_request
 from quota.errors import BadInput, BadRecord
-from quota.kafka.clients import client_config, cluster_errors
+from quota.kafka.clients import cluster_errors
 from quota.kafka.reading import read_topic
 from quota.kafka.requests import RequestWriter
 from quota.kafka.timing import now_ms
@@ -35,7 +35,7 @@ def read_dead_letters(settings: Settings) -> Iterator[StoredDeadLetter]:
     """Yield each dead letter that is still in its topic, once."""
     connection, topic = settings.kafka.connection, settings.topics.dead_letters
     seen: set[Source] = set()
-    with cluster_errors(f"read {topic} at {connection}", client_config(connection)):
+    with cluster_errors(f"read {topic} at {connection}", connection):
         for message in read_topic(connection, topic, settings.kafka.timeout_seconds):
             try:
                 letter = read_dead_letter(message.value())

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message
@@ -71,16 +72,10 @@ class Decisions:
         on_decision: Callable[[Decision, float | None], None],
         on_result: Callable[[MutationResult], None] = lambda _: None,
     ) -> None:
-        """Prepare for requests; answers are read after `start`.
+        """Prepare for requests, whose ids get the prefix; answers are read after `start`.
 
-        Args:
-            writer: writes the requests.
-            reader: reads the answers, of which some may be for other programs.
-            topics: the names of the topics.
-            prefix: the prefix of the request ids.
-            on_decision: called once for each decision, with the time that it took [s], or None if nobody waits for it
-                any longer.
-            on_result: called for each result of an applier, which may be for another client.
+        `on_decision` is called once for each decision, with the time that it took [s], or None if nobody waits for it
+        any longer; `on_result` is called for each result of an applier, which may be for another client.
         """
         self._writer = writer
         self._reader = reader
@@ -249,14 +244,9 @@ def _answer(future: asyncio.Future[DecisionReply], reply: DecisionReply) -> None
 
 def _is_on(decision: Decision, request: MutationRequest) -> bool:
     """Return whether a decision is on this request: others may choose the same id for a request that costs less."""
-    requested = (request.user, request.client_id, request.operation, request.mode, request.validate_only, request.apply)
-    decided = (
-        decision.user,
-        decision.client_id,
-        decision.operation,
-        decision.mode,
-        decision.validate_only,
-        decision.apply,
-    )
-    topics = [(topic.name, topic.partitions) for topic in request.topics]
-    return requested == decided and topics == [(topic.name, topic.partitions) for topic in decision.topics]
+    requested = [(topic.name, topic.partitions) for topic in request.topics]
+    decided = [(topic.name, topic.partitions) for topic in decision.topics]
+    return _identity(request) == _identity(decision) and requested == decided
+
+
+_identity = attrgetter("user", "client_id", "operation", "mode", "validate_only", "apply")

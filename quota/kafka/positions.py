@@ -78,8 +78,7 @@ class PositionWriter:
             "message.max.bytes": max_bytes,
             "linger.ms": 0,
         }
-        self._config = client_config(self._connection, own)
-        self.producer = Producer(self._config)
+        self.producer = Producer(client_config(self._connection, own))
         with self.errors("take over"):
             self.producer.init_transactions(max(self._timeout, _MIN_TIMEOUT_SECONDS))
 
@@ -128,7 +127,7 @@ class PositionWriter:
     @contextmanager
     def errors(self, action: str) -> Iterator[None]:
         """Turn Kafka's errors into ClusterErrors."""
-        with cluster_errors(f"{action} as {self._program} {self._group} at {self._connection}", self._config):
+        with cluster_errors(f"{action} as {self._program} {self._group} at {self._connection}", self._connection):
             try:
                 yield
             except KafkaException as error:

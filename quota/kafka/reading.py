@@ -59,9 +59,8 @@ def read_window(connection: Connection, timeout_seconds: float) -> Window:
     Raises:
         ClusterError: no broker can be reached, or it does not return its configs.
     """
-    config = client_config(connection)
-    with cluster_errors(f"read the window of Kafka at {connection}", config, connection=connection):
-        configs = read_broker_configs(AdminClient(config), timeout_seconds)
+    with cluster_errors(f"read the window of Kafka at {connection}", connection):
+        configs = read_broker_configs(AdminClient(client_config(connection)), timeout_seconds)
     if _WINDOW_NUM not in configs:
         raise ClusterError(f"the brokers of {connection} have no {_WINDOW_NUM}, which requires Kafka 2.7")
     return Window(int(configs[_WINDOW_NUM]), int(configs[_WINDOW_SIZE]))
@@ -110,7 +109,7 @@ class EndOffsets:
     """The end offsets of partitions, however many, by a single request each time."""
 
     def __init__(self, connection: Connection, timeout_seconds: float) -> None:
-        self._config = client_config(connection)
+        self._connection = connection
         self._action = f"read the end offsets of topics at {connection}"
         self._timeout = timeout_seconds
 
@@ -130,14 +129,14 @@ class EndOffsets:
         if not partitions:
             return {}
         specs = {TopicPartition(*partition): spec for partition in partitions}
-        with cluster_errors(self._action, self._config):
+        with cluster_errors(self._action, self._connection):
             futures = self._admin.list_offsets(specs, request_timeout=self._timeout)
             return {(each.topic, each.partition): future.result().offset for each, future in futures.items()}
 
     @cached_property
     def _admin(self) -> AdminClient:
         """The client, created at the first request: a program that reads no topic needs no cluster."""
-        return AdminClient(self._config)
+        return AdminClient(client_config(self._connection))
 
 
 def make_consumer(connection: Connection, group: str, overrides: Mapping[str, str | float] | None = None) -> Consumer:

@@ -52,22 +52,23 @@ class RequestWriter:
         """
         self._topics = settings.topics
         self._kafka = settings.kafka
+        self._action = f"send requests to Kafka at {settings.kafka.bootstrap_servers}"
         own: dict[str, str | float] = {
             "linger.ms": linger_ms,
             "enable.idempotence": True,  # librdkafka's retries write a request once
             "message.max.bytes": settings.limits.max_request_bytes * 2,
         }
-        self._config = client_config(settings.kafka.connection, {**own, **(overrides or {})})
-        self._records = RecordProducer(self._config)
+        self._overrides = overrides
+        self._records = RecordProducer(client_config(settings.kafka.connection, {**own, **(overrides or {})}))
         self._producer = self._records.producer
 
     def check_topic(self, user: str) -> None:
         """Check that the topic for a user's requests exists."""
-        topic, action = self._topics.requests_of(user), f"send requests to Kafka at {self._kafka.bootstrap_servers}"
-        with cluster_errors(action, self._config):  # all topics: a broker may create one that is named
+        topic = self._topics.requests_of(user)
+        with self._errors():  # all topics: a broker may create one that is named
             existing = self._producer.list_topics(timeout=self._kafka.timeout_seconds).topics
         if topic not in existing:
-            problem = f"cannot {action}: topic {topic} does not exist, or this principal may not describe it"
+            problem = f"cannot {self._action}: topic {topic} does not exist, or this principal may not describe it"
             if self._topics.user_topic_prefix:
                 problem += f"; mutation-quota user-topics prepare --user {user} creates it"
             raise ClusterError(problem)
@@ -107,7 +108,7 @@ class RequestWriter:
             self._records.flush(seconds)
 
     def _errors(self) -> AbstractContextManager[None]:
-        return cluster_errors(f"send requests to Kafka at {self._kafka.bootstrap_servers}", self._config)
+        return cluster_errors(self._action, self._kafka.connection, overrides=self._overrides)
 
 
 Answer = Decision | DeadLetter | MutationResult
@@ -131,7 +132,7 @@ class AnswerReader:
         from_beginning: bool = False,
         since: int | None = None,
         results: bool = False,
-        only: str = "",
+        request_id_prefix: str = "",
         overrides: Mapping[str, str | float] | None = None,
     ) -> None:
         """Find the partitions of the topics; records are read from their current ends on.
@@ -141,8 +142,8 @@ class AnswerReader:
             from_beginning: whether to read existing records, too.
             since: the time from which on existing records are also read [epoch ms].
             results: whether to read results, too.
-            only: the prefix of the request ids whose decisions and results are read; others are skipped without
-                being parsed.
+            request_id_prefix: the prefix of the request ids whose decisions and results are read; others are skipped
+                without being parsed.
             overrides: librdkafka's settings, which take precedence over `settings`.
         """
         topics = settings.topics
@@ -153,13 +154,13 @@ class AnswerReader:
         if results:
             self._readers[topics.results] = read_result
         self._dead_letters = topics.dead_letters
-        self._only = f'"request_id":"{only}'.encode() if only else b""
+        self._id_start = f'"request_id":"{request_id_prefix}'.encode() if request_id_prefix else b""
         self._consumer = make_consumer(settings.kafka.connection, "mutation-quota-answers", overrides)
         self._assigned: set[tuple[str, int]] = set()
         self._forbidden: set[str] = set()
         self._refresh = Every(_REFRESH_SECONDS, at_once=False)
         action = f"read answers from Kafka at {settings.kafka.bootstrap_servers}"
-        with cluster_errors(action, client_config(settings.kafka.connection, overrides)):
+        with cluster_errors(action, settings.kafka.connection, overrides=overrides):
             seconds = settings.kafka.timeout_seconds
             self._assign_new_partitions(seconds, from_beginning=from_beginning, since=since)
 
@@ -174,7 +175,7 @@ class AnswerReader:
             if (failure := message.error()) is not None:
                 self._warn_if_forbidden(message.topic() or "", failure)
                 continue  # the consumer recovers by itself
-            if self._only and self._is_for_others(message):
+            if self._id_start and self._is_for_others(message):
                 continue
             source = message_source(message)
             try:
@@ -190,7 +191,7 @@ class AnswerReader:
 
     def _is_for_others(self, message: Message) -> bool:
         """Return whether the first bytes of a decision or a result show a request id with another prefix."""
-        return message.topic() != self._dead_letters and self._only not in (message.value() or b"")[:_ANSWER_HEAD]
+        return message.topic() != self._dead_letters and self._id_start not in (message.value() or b"")[:_ANSWER_HEAD]
 
     def _warn_if_forbidden(self, topic: str, error: KafkaError) -> None:
         """Warn once per topic: there is no other sign that its answers are missed."""

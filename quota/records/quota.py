@@ -1,6 +1,5 @@
 """A quota as an operator sets it, and the window that turns its rate into a burst."""
 
-import re
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +8,6 @@ import msgspec
 
 from quota.records.fields import DebtMs, Positive
 from quota.text import format_configs
-
-_NUMBER = re.compile(r"[0-9]*\.?[0-9]+([eE][+-]?[0-9]+)?")
-
 
 RATE_CONFIG, BURST_CONFIG = "controller_mutation_rate", "controller_mutation_burst"
 
@@ -78,8 +74,3 @@ class Window:
     def burst(self, rate: float, own: float | None = None) -> float:
         """Return B in mutations: a quota's own burst, or Q * S * W, which is finite for every finite rate."""
         return own if own is not None else min(rate * self.num * self.size_seconds, sys.float_info.max)
-
-
-def read_number(text: str) -> float | None:
-    """Parse a decimal number; return None for what only Python or YAML accepts, such as 1_000, nan and 1:30."""
-    return float(text) if _NUMBER.fullmatch(text) else None

@@ -13,7 +13,7 @@ from quota.records.quota import Quota, Window
 from quota.records.request import NO_CLIENT_ID
 from quota.text import format_time, printable, quoted
 from quota.timeline.cluster_plan import MAX_NAME_BYTES, Wanted, fits_protocol, wanted_rates
-from quota.timeline.levels import levels
+from quota.timeline.resolution import levels
 from quota.timeline.timeline import QuotaTimeline
 
 MAX_THROTTLE_MS = 2**31 - 1

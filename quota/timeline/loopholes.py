@@ -6,7 +6,7 @@ from itertools import count
 
 from quota.records.entity import NO_TAGS, QuotaEntity
 from quota.text import quoted
-from quota.timeline.levels import levels
+from quota.timeline.resolution import levels
 
 
 @dataclass(frozen=True, slots=True)

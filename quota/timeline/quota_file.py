@@ -195,12 +195,7 @@ def _number(_loader: _Loader, node: yaml.ScalarNode) -> float | str:
 for _tag, _pattern, _first, _construct in (
     ("null", r"(~|null|)\Z", ("~", "n", ""), _null),
     ("bool", r"(true|false)\Z", ("t", "f"), _bool),
-    (
-        "number",
-        r"([-+]?(0|[1-9][0-9]*)|([-+]?[0-9]+\.[0-9]*|\.[0-9]+)([eE][-+][0-9]+)?)\Z",
-        tuple("-+.0123456789"),
-        _number,
-    ),
+    ("number", r"-?(0|[1-9][0-9]*)(\.[0-9]+([eE][-+][0-9]+)?)?\Z", tuple("-0123456789"), _number),
 ):
     _Loader.add_implicit_resolver(_tag, re.compile(_pattern), _first)
     _Loader.add_constructor(_tag, _construct)

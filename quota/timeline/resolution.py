@@ -1,8 +1,9 @@
-"""The resolution of a request: its quota and its bucket."""
+"""The eight levels of quotas, in order of precedence (KIP-257), and the resolution of a request by them."""
 
 from typing import NamedTuple
 
 import msgspec
+from msgspec import UNSET
 
 from quota.records.entity import NO_TAGS, QuotaEntity, Tags
 from quota.records.quota import Limit
@@ -35,3 +36,22 @@ class ResolvedRequest(msgspec.Struct, frozen=True):
     record: Record
     request: MutationRequest
     resolution: Resolution
+
+
+def levels(user: str, client_id: str) -> tuple[tuple[QuotaEntity, Tags], ...]:
+    """Return the eight levels that may hold a request's quota, the most specific first.
+
+    Returns:
+        The entity of each level, and the tags of the bucket used when that level wins.
+    """
+    both, per_user, per_client = Tags(user, client_id), Tags(user, ""), Tags("", client_id)
+    return (
+        (QuotaEntity(user, client_id), both),
+        (QuotaEntity(user, None), both),
+        (QuotaEntity(user), per_user),
+        (QuotaEntity(None, client_id), both),
+        (QuotaEntity(None, None), both),
+        (QuotaEntity(None), per_user),
+        (QuotaEntity(UNSET, client_id), per_client),
+        (QuotaEntity(UNSET, None), per_client),
+    )

@@ -12,8 +12,7 @@ from quota.records.entity import QuotaEntity, Tags
 from quota.records.fields import BEGINNING
 from quota.records.quota import Limit, Quota
 from quota.timeline.change import BucketReset, Change, QuotaCancellation, QuotaChange
-from quota.timeline.levels import levels
-from quota.timeline.resolution import UNLIMITED, Resolution
+from quota.timeline.resolution import UNLIMITED, Resolution, levels
 
 _END = 2**63
 _MAX_CACHED = 100_000  # resolutions, of a few hundred bytes each; a change empties the cache
@@ -76,7 +75,7 @@ class QuotaTimeline:
         del versions[position:]
         for change in self._changes[entity][position:]:
             quota = change.applied_to(versions[-1] if versions else None)
-            versions.append(replace(change, quota=quota))
+            versions.append(change if quota is change.quota else replace(change, quota=quota))
 
     def configured(self, at: int) -> list[QuotaChange]:
         """Return the changes that set the quotas in force as of `at` (epoch ms), in a stable order."""

@@ -14,8 +14,8 @@ import pyarrow.dataset as ds
 
 from jobs.dashboard.server import serve_dashboard
 from jobs.report.aggregation import ReportScope, compute_figures
-from jobs.report.library import load_library
 from jobs.report.page import render_page
+from jobs.report.uplot import load_library
 from quota.algorithms.token_bucket import TokenBucket
 from quota.kafka.requests import ReceivedAnswer
 from quota.kafka.timing import now_ms

@@ -16,7 +16,7 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
 from quota.records.quota_log import QuotaRecord
 from quota.records.request import MutationRequest, Operation, TopicMutation
-from tests.browser.window import console_messages
+from tests.browser.window import console_messages, rows, text
 from tests.support.dashboard import FollowingStandIn
 from tests.support.deployment import as_options
 from tests.support.programs import command_line
@@ -41,16 +41,6 @@ def dashboard(deployment, tmp_path):
     for each in started:
         each.kill()
         each.communicate()
-
-
-def text(driver, selector):
-    return driver.find_element(By.CSS_SELECTOR, selector).text
-
-
-def rows(driver, table):
-    return driver.execute_script(
-        "return [...document.querySelectorAll(arguments[0] + ' tbody tr')].map((row) => row.innerText)", f"#{table}"
-    )
 
 
 def send(settings, *partitions, user="alice"):

@@ -11,7 +11,17 @@ from jobs.dashboard.server import serve_dashboard
 from quota.records.entity import QuotaEntity
 from quota.settings import load_settings
 from tests.browser.given_feed import GivenFeed
-from tests.browser.window import block_urls, breakable_units, console_messages, requested_urls, set_window
+from tests.browser.window import (
+    block_urls,
+    breakable_units,
+    console_messages,
+    painted,
+    requested_urls,
+    rows,
+    set_window,
+    text,
+    tiles,
+)
 from tests.support.waiting import until
 
 NASTY = "</script><script>document.title = 'mine'</script><img src=x onerror=\"document.title = 'mine'\">"
@@ -33,32 +43,6 @@ def page(browser, feed):
         browser.get("about:blank")
 
 
-def text(driver, selector):
-    """Return the text that is shown, or "" while a page is replaced by the next."""
-    return driver.execute_script("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
-
-
-def rows(driver, table):
-    return driver.execute_script(
-        "return [...document.querySelectorAll(arguments[0] + ' tbody tr')].map((row) => row.innerText)", f"#{table}"
-    )
-
-
-def tiles(driver):
-    return driver.execute_script(
-        "return Object.fromEntries([...document.querySelectorAll('.tile')]"
-        ".map((tile) => [tile.querySelector('dt').textContent, tile.querySelector('strong').textContent]))"
-    )
-
-
-def painted(driver):
-    """Return the number of charts that have visible content."""
-    return driver.execute_script(
-        "return [...document.querySelectorAll('canvas')].filter((canvas) => canvas.getContext('2d')"
-        ".getImageData(0, 0, canvas.width, canvas.height).data.some((byte) => byte)).length"
-    )
-
-
 def is_open(driver):
     return driver.execute_script("return document.getElementById('dialog').open")
 
@@ -78,6 +62,7 @@ def test_without_requests_it_says_so_and_draws_its_charts(page):
     assert painted(page) == 4
     assert console_messages(page) == []
     assert tiles(page)["Mutations admitted"] == "0"
+    assert [each.text for each in page.find_elements(By.CSS_SELECTOR, "#trial button")] == ["Try on the last hour"]
 
 
 def test_before_the_first_data_it_says_that_it_loads(browser, feed):
@@ -91,7 +76,7 @@ def test_before_the_first_data_it_says_that_it_loads(browser, feed):
         browser.get("about:blank")
 
 
-def test_new_decisions_appear_without_a_reload(page, feed):
+def test_new_decisions_appear_without_a_reload_and_from_nowhere_else(page, feed):
     feed.storm()
     until(lambda: len(rows(page, "decisions-table")) == 3)
     assert not page.find_element(By.ID, "empty").is_displayed()
@@ -102,6 +87,7 @@ def test_new_decisions_appear_without_a_reload(page, feed):
     assert "user 'alice'" in tenant
     assert "of 55" in tenant
     assert console_messages(page) == []
+    assert all(url.startswith((page.current_url, "about:", "data:")) for url in requested_urls(page))
 
 
 def test_no_line_breaks_between_a_number_and_its_unit(page, feed):
@@ -153,13 +139,6 @@ def test_names_are_text(page, feed):
     assert console_messages(page) == []
 
 
-def test_it_requests_nothing_but_itself(page, feed):
-    feed.storm()
-    until(lambda: rows(page, "decisions-table"))
-    own = page.current_url
-    assert all(url.startswith((own, "about:", "data:")) for url in requested_urls(page))
-
-
 def test_its_policy_blocks_foreign_scripts_and_resources(page):
     page.execute_script("document.body.append(Object.assign(new Image(), {src: 'https://localhost/x.png'}))")
     page.execute_script(
@@ -170,26 +149,20 @@ def test_its_policy_blocks_foreign_scripts_and_resources(page):
     assert len([each for each in console_messages(page) if "Content Security Policy" in each]) >= 3
 
 
-def test_a_decision_is_explained_by_keyboard(page, feed):
-    decisions = feed.storm()
+def test_a_decision_is_explained_by_keyboard_and_the_one_before_it_is_a_click_away(page, feed):
+    first, *_, last = feed.storm()
     until(lambda: len(rows(page, "decisions-table")) == 3)
     button = tab_to(page, "#decisions-table tbody tr button")
     assert button.accessible_name.endswith(", alice, <none>, refused: explain")
     button.send_keys(Keys.ENTER)
     until(lambda: "recomputed" in text(page, "#dialog-body"))
-    assert text(page, "#dialog-title") == f"Decision {decisions[-1].decision_id}"
+    assert text(page, "#dialog-title") == f"Decision {last.decision_id}"
     assert "refused, since K = -4.99 < 0; K stays" in text(page, "#dialog-body")
     assert "by ann" in text(page, "#dialog-body")
     page.switch_to.active_element.send_keys(Keys.ESCAPE)
     assert not is_open(page)
     assert page.switch_to.active_element == button
-
-
-def test_the_decisions_before_it_are_a_click_away(page, feed):
-    first, *_, last = feed.storm()
-    until(lambda: len(rows(page, "decisions-table")) == 3)
-    page.find_element(By.CSS_SELECTOR, "#decisions-table button").click()
-    until(lambda: last.decision_id in text(page, "#dialog-title"))
+    button.click()
     until(lambda: page.find_elements(By.CSS_SELECTOR, "#dialog-body button.time"))[0].click()
     until(lambda: first.decision_id in text(page, "#dialog-title"))
 
@@ -289,10 +262,6 @@ const [text, ground] = [...arguments].map((name) => {
 });
 return Math.max(text, ground) / Math.min(text, ground);
 """
-
-
-def test_the_form_sets_no_quota(page):
-    assert [each.text for each in page.find_elements(By.CSS_SELECTOR, "#trial button")] == ["Try on the last hour"]
 
 
 def test_a_configured_token_is_requested(browser, feed, tmp_path):

@@ -10,10 +10,10 @@ from selenium.webdriver.common.keys import Keys
 
 from jobs.report.aggregation import ReportScope, compute_figures
 from jobs.report.candidates import Candidates, CandidateTotals
-from jobs.report.library import load_library
 from jobs.report.page import render_page
+from jobs.report.uplot import load_library
 from quota.whatif.result import Totals
-from tests.browser.window import breakable_units, console_messages, requested_urls, set_window
+from tests.browser.window import breakable_units, console_messages, painted, requested_urls, set_window
 from tests.support.tables import DAY, HOUR, arrow_tables, change, decision, letter
 from tests.support.waiting import until
 
@@ -58,14 +58,6 @@ def text(driver, selector):
     return driver.find_element(By.CSS_SELECTOR, selector).text
 
 
-def painted(driver):
-    """Return the number of charts that have visible content."""
-    return driver.execute_script(
-        "return [...document.querySelectorAll('canvas')].filter((canvas) => canvas.getContext('2d')"
-        ".getImageData(0, 0, canvas.width, canvas.height).data.some((byte) => byte)).length"
-    )
-
-
 def press(driver, *keys):
     for key in keys:
         driver.switch_to.active_element.send_keys(key)
@@ -75,10 +67,13 @@ def focused(driver):
     return driver.execute_script("return document.activeElement.id || document.activeElement.className")
 
 
-def test_it_draws_its_charts_without_errors(page):
+def test_it_draws_its_charts_without_errors_and_requests_nothing_but_itself(page, tmp_path):
     driver = page()
     assert painted(driver) == 4
     assert console_messages(driver) == []
+    assert requested_urls(driver) == [(tmp_path / "report.html").as_uri()]
+    value = driver.find_element(By.CSS_SELECTOR, "#load .u-legend .u-series:first-child")
+    assert value.value_of_css_property("visibility") == "hidden"  # a legend has values only where the pointer is
     assert tiles(driver) == {
         "Requests": "5",
         "Mutations admitted": "48",
@@ -87,11 +82,6 @@ def test_it_draws_its_charts_without_errors(page):
         "Throttled": "1 min 31 s",
         "Worst p99": "200 ms",
     }
-
-
-def test_it_requests_nothing_but_itself(page, tmp_path):
-    driver = page()
-    assert requested_urls(driver) == [(tmp_path / "report.html").as_uri()]
 
 
 def test_its_own_policy_blocks_foreign_resources_and_scripts(page):
@@ -165,14 +155,6 @@ def test_a_chart_has_a_sentence_and_a_table_that_say_the_same(page):
     assert focused(driver) == "scroll"  # so that it can be scrolled
 
 
-def test_a_tenants_longest_throttle_is_a_part_of_an_interval(page):
-    driver = page()
-    driver.find_element(By.XPATH, "//button[contains(., \"'alice'\")]").click()
-    assert text(driver, "#throttled .text") == (
-        "Throttled for 1 min 30 s in total; most at 2026-11-21 01:00 UTC: 1 min of 1 min."
-    )
-
-
 def test_no_line_breaks_between_a_number_and_its_unit(page):
     shown = page().execute_script(
         "return [...document.querySelectorAll('#tiles, .charts .text, .u-legend')]"
@@ -222,22 +204,22 @@ def test_on_a_narrow_screen_five_minutes_have_more_than_one_label(page):
     assert [each[0] for each in ticks] == ["21 Nov", "00:02", "00:04"]
 
 
-def test_labels_of_changes_that_lie_close_together_are_one(page):
-    """Ten changes are within a minute, and one is an hour later."""
-    close = [change(DAY + HOUR + 5000 * number, rate=float(number + 1)) for number in range(10)]
-    driver = page({"decisions": ROWS["decisions"], "changes": [*close, change(DAY + 2 * HOUR, rate=50.0)]})
-    labels = labels_above_lines(driver)
-    assert [each[0] for each in labels] == ["1\u201310", "11"]
-    assert labels[0][2] < labels[1][1]
+CLOSE = [change(DAY + HOUR + 5000 * number, rate=float(number + 1)) for number in range(10)]
+"""Ten changes within a minute."""
 
 
-def test_labels_of_changes_never_touch(page):
-    """There is one change every two minutes: closer than their numbers are wide."""
-    changes = [change(DAY + 120_000 * number, rate=float(number + 1)) for number in range(60)]
-    driver = page({"decisions": ROWS["decisions"], "changes": changes})
-    labels = labels_above_lines(driver)
-    assert labels[0][0].startswith("1")
-    assert labels[-1][0].endswith("60")
+@pytest.mark.parametrize(
+    ("changes", "first", "last"),
+    [
+        ([*CLOSE, change(DAY + 2 * HOUR, rate=50.0)], "1\u201310", "11"),
+        # one every two minutes: closer than their numbers are wide
+        ([change(DAY + 120_000 * number, rate=float(number + 1)) for number in range(60)], "1", "60"),
+    ],
+)
+def test_labels_of_changes_that_lie_close_together_are_one_and_never_touch(page, changes, first, last):
+    labels = labels_above_lines(page({"decisions": ROWS["decisions"], "changes": changes}))
+    assert labels[0][0].startswith(first)
+    assert labels[-1][0].endswith(last)
     assert all(left[2] < right[1] for left, right in pairwise(labels))
 
 
@@ -247,7 +229,7 @@ def test_an_axis_that_counts_tenants_has_no_fractions(page):
     assert [each[0] for each in drawn_texts(driver, "throttled", "right")] == ["0", "1"]
 
 
-def test_a_truncated_table_shows_its_number_of_rows_until_its_end_is_reached(page):
+def test_a_truncated_table_says_that_it_can_be_scrolled_until_its_end_is_reached(page):
     tenants = [decision(DAY + number, user=f"user-{number:02}", admitted=[number + 1]) for number in range(40)]
     driver = page({"decisions": tenants})
     frame = driver.find_element(By.CSS_SELECTOR, "#tenants-table > div")
@@ -256,26 +238,20 @@ def test_a_truncated_table_shows_its_number_of_rows_until_its_end_is_reached(pag
     assert frame.find_element(By.CSS_SELECTOR, ".rows").text == f"{rows} rows; scroll to see all"
     driver.execute_script("const s = document.querySelector('#tenants-table .scroll'); s.scrollTop = s.scrollHeight")
     until(lambda: frame.get_attribute("class") == "")
+    assert text(page(), "#changes-table .rows") == "2 rows"
 
 
-def test_a_short_table_has_no_scroll_hint(page):
+def test_a_chosen_tenant_has_its_own_changes_and_throttle_times(page):
+    """The longest throttle is a part of an interval."""
     driver = page()
-    rows = until(lambda: text(driver, "#changes-table .rows"))
-    assert rows == "2 rows"
-
-
-def test_a_legend_has_values_only_where_the_pointer_is(page):
-    driver = page()
-    value = driver.find_element(By.CSS_SELECTOR, "#load .u-legend .u-series:first-child")
-    assert value.value_of_css_property("visibility") == "hidden"
-
-
-def test_changes_that_do_not_concern_a_tenant_are_hidden(page):
-    driver = page()
-    assert len(driver.find_elements(By.CSS_SELECTOR, "#changes-table tbody tr")) == 2
+    driver.find_element(By.XPATH, "//button[contains(., \"'alice'\")]").click()
+    assert text(driver, "#throttled .text") == (
+        "Throttled for 1 min 30 s in total; most at 2026-11-21 01:00 UTC: 1 min of 1 min."
+    )
+    assert len(driver.find_elements(By.CSS_SELECTOR, "#changes-table tbody tr")) == 1
     driver.find_element(By.XPATH, "//button[contains(., \"'bob'\")]").click()
     (row,) = driver.find_elements(By.CSS_SELECTOR, "#changes-table tbody tr")
-    assert "9 mutations/s" in row.text
+    assert "controller_mutation_rate=9.0" in row.text
 
 
 def test_it_follows_a_dark_color_scheme(page):

@@ -53,3 +53,31 @@ def block_urls(driver, *patterns):
 def breakable_units(shown):
     """Return each number of a text that a line break may separate from its unit, with the unit."""
     return re.findall(r"\d (?:ms|s|min|h|d|%|mutations/s)(?!\w)", shown)
+
+
+def text(driver, selector):
+    """Return the text that is shown, or "" while a page is replaced by the next."""
+    return driver.execute_script("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
+
+
+def rows(driver, table):
+    """Return the texts of the rows of a table, by the id of its frame."""
+    return driver.execute_script(
+        "return [...document.querySelectorAll(arguments[0] + ' tbody tr')].map((row) => row.innerText)", f"#{table}"
+    )
+
+
+def tiles(driver):
+    """Return the figures of the tiles by their names."""
+    return driver.execute_script(
+        "return Object.fromEntries([...document.querySelectorAll('.tile')]"
+        ".map((tile) => [tile.querySelector('dt').textContent, tile.querySelector('strong').textContent]))"
+    )
+
+
+def painted(driver):
+    """Return the number of charts that have visible content."""
+    return driver.execute_script(
+        "return [...document.querySelectorAll('canvas')].filter((canvas) => canvas.getContext('2d')"
+        ".getImageData(0, 0, canvas.width, canvas.height).data.some((byte) => byte)).length"
+    )

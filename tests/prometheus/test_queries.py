@@ -141,184 +141,143 @@ def test_promtool_accepts_the_rules(programs):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.fixture
-def fired(programs, tmp_path):
-    """Return the alerts of a name that fire after ten minutes, of series with four values a minute.
+STARTED = "mutation_quota_query_start_timestamp_seconds"
+GATEWAYS = [f'{STARTED}{{query="gateway",instance="{number}"}}' for number in range(6)]
+QUERY = "mutation_quota_query"
 
-    Prometheus' own engine evaluates them.
-    """
-
-    def _fired(alert, series, expected):
-        case = {
-            "rule_files": [str(RULES_FILE)],
-            "tests": [
-                {
-                    "interval": "15s",
-                    "input_series": [{"series": name, "values": values} for name, values in series.items()],
-                    "alert_rule_test": [
-                        {
-                            "eval_time": "10m",
-                            "alertname": alert,
-                            "exp_alerts": [
-                                {"exp_labels": labels, "exp_annotations": {"summary": summary}}
-                                for labels, summary in expected
-                            ],
-                        }
-                    ],
-                }
-            ],
-        }
-        (tmp_path / "case.yaml").write_text(yaml.safe_dump(case))
-        command = [programs["promtool"], "test", "rules", str(tmp_path / "case.yaml")]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-
-    return _fired
-
-
-WITH_WORK, IDLE = [("lag_records", 7)], [("lag_records", 0), ("batch_under_way", 0)]
-
-
-@pytest.mark.parametrize(
-    ("series", "fires"), [(WITH_WORK, True), (IDLE, False), ([("batch_under_way", 1)], True), ([], False)]
-)
-def test_a_stalled_query_with_waiting_records_is_reported_also_in_its_first_batch(fired, series, fires):
-    """There is no lag yet, since it is unknown where the query began to read."""
-    shown = [("last_batch_timestamp_seconds", 0), *series]
-    expected_alert = (
+FIRED = {
+    "NoProgress": (
         {"query": "enforce", "severity": "critical"},
         "enforce has not finished a batch for five minutes, although there are records to process.",
-    )
-    fired(
-        "MutationQuotaNoProgress",
-        {f'mutation_quota_query_{name}{{query="enforce"}}': f"{value}x60" for name, value in shown},
-        [expected_alert] if fires else [],
-    )
-
-
-STARTED = "mutation_quota_query_start_timestamp_seconds"
-
-
-@pytest.mark.parametrize(("values", "fires"), [("7x8 stale", True), ("7x60", False), ("7x8 stale _x4 9x60", False)])
-def test_a_job_that_disappears_is_reported(fired, values, fires):
-    expected_alert = (
+    ),
+    "Gone": (
         {"query": "audit", "severity": "warning"},
         "audit ran within the last day, and no longer reports metrics.",
-    )
-    fired("MutationQuotaGone", {f'{STARTED}{{query="audit"}}': values}, [expected_alert] if fires else [])
-
-
-@pytest.mark.parametrize(("values", "fires"), [("7x8 stale", True), ("7x60", False)])
-def test_the_loss_of_all_gateways_is_reported_and_of_one_is_not(fired, values, fires):
-    """It has a separate alert: clients do not reach the cluster."""
-    gateways = {f'{STARTED}{{query="gateway",instance="{each}"}}': values for each in ("a", "b")}
-    expected_alert = ({"severity": "critical"}, "No gateway reports metrics; clients cannot reach the cluster.")
-    fired("MutationQuotaGatewayGone", gateways, [expected_alert] if fires else [])
-    fired("MutationQuotaGatewayGone", {**gateways, f'{STARTED}{{query="gateway",instance="c"}}': "7x60"}, [])
-    fired("MutationQuotaGone", gateways, [])
-
-
-@pytest.mark.parametrize(("starts", "fires"), [(4, False), (5, True)])
-def test_several_gateways_are_not_restarts_and_a_restarting_one_is_reported(fired, starts, fires):
-    """Six of them, of which one begins again in its place."""
-    series = {f'{STARTED}{{query="gateway",instance="{each}"}}': "7x60" for each in range(5)}
-    series[f'{STARTED}{{query="gateway",instance="5"}}'] = " ".join(f"{each}x2" for each in range(starts))
-    expected_alert = ({"query": "gateway", "severity": "critical"}, "gateway started 5 times within half an hour.")
-    fired("MutationQuotaRestarts", series, [expected_alert] if fires else [])
-
-
-@pytest.mark.parametrize(("values", "fires"), [("0x60", False), ("0x30 1x30", True), ("1x60", False)])
-def test_a_mutation_without_a_decision_in_time_is_reported_for_ten_minutes(fired, values, fires):
-    expected_alert = ({"severity": "warning"}, "1 requests of the last ten minutes had no decision in time.")
-    series = {"mutation_quota_gateway_undecided_requests_total": values}
-    fired("MutationQuotaGatewayUndecided", series, [expected_alert] if fires else [])
-
-
-@pytest.mark.parametrize(("values", "fires"), [("0x60", False), ("0x30 3x30", True)])
-def test_an_address_that_bypasses_the_gateway_is_reported(fired, values, fires):
-    summary = (
-        "Brokers advertise addresses that bypass the gateway. "
-        "The gateway removes them, and clients cannot reach these brokers."
-    )
-    expected_alert = ({"severity": "critical"}, summary)
-    series = {"mutation_quota_gateway_foreign_addresses_total": values}
-    fired("MutationQuotaGatewayBypassed", series, [expected_alert] if fires else [])
-
-
-@pytest.mark.parametrize(
-    ("values", "fires"), [("1000000x60", False), ("134217728x60", True), ("0x20 134217728x40", False)]
-)
-def test_an_observer_that_falls_behind_its_logs_is_reported(fired, values, fires):
-    expected_alert = ({"severity": "warning"}, "128MiB of the request logs have not been read yet.")
-    fired(
-        "MutationQuotaObserverBehind",
-        {"mutation_quota_observed_behind_bytes": values},
-        [expected_alert] if fires else [],
-    )
-
-
-@pytest.mark.parametrize(("values", "fires"), [("0x60", False), ("7x60", False), ("0x30 3x30", True)])
-def test_unreadable_lines_are_reported(fired, values, fires):
-    expected_alert = ({"severity": "warning"}, "3 lines of the request logs of the last ten minutes cannot be parsed.")
-    fired(
-        "MutationQuotaObserverInvalidLines",
-        {"mutation_quota_observed_invalid_lines_total": values},
-        [expected_alert] if fires else [],
-    )
-
-
-@pytest.mark.parametrize(("values", "fires"), [("0x60", False), ("0x10 2x50", True), ("0x30 2x5 0x30", False)])
-def test_lasting_drift_of_a_clusters_quotas_is_reported(fired, values, fires):
-    """All kinds count together; drift that is repaired within minutes is not reported."""
-    series = {f'mutation_quota_push_differing_quotas{{difference="{each}"}}': values for each in ("changed", "missing")}
-    expected_alert = ({"severity": "warning"}, "4 quotas of the cluster differ from the quota log.")
-    fired("MutationQuotaDrift", series, [expected_alert] if fires else [])
-
-
-@pytest.mark.parametrize(("last", "fires"), [(290, True), (310, False)])
-def test_a_cluster_that_was_not_compared_for_five_minutes_is_reported(fired, last, fires):
-    """The alert uses the time of the last comparison, as of ten minutes after the epoch."""
-    expected_alert = (
+    ),
+    "GatewayGone": ({"severity": "critical"}, "No gateway reports metrics; clients cannot reach the cluster."),
+    "Restarts": (
+        {"query": "enforce", "severity": "critical"},
+        "enforce started 5 times within half an hour.",
+    ),
+    "Restarts of gateways": (
+        {"query": "gateway", "severity": "critical"},
+        "gateway started 5 times within half an hour.",
+    ),
+    "GatewayUndecided": (
+        {"severity": "warning"},
+        "1 requests of the last ten minutes had no decision in time.",
+    ),
+    "GatewayBypassed": (
+        {"severity": "critical"},
+        (
+            "Brokers advertise addresses that bypass the gateway. "
+            "The gateway removes them, and clients cannot reach these brokers."
+        ),
+    ),
+    "ObserverBehind": ({"severity": "warning"}, "128MiB of the request logs have not been read yet."),
+    "ObserverInvalidLines": (
+        {"severity": "warning"},
+        "3 lines of the request logs of the last ten minutes cannot be parsed.",
+    ),
+    "Drift": ({"severity": "warning"}, "4 quotas of the cluster differ from the quota log."),
+    "NotCompared": (
         {"severity": "warning"},
         "The quotas of the cluster were not compared with the quota log for 5m 10s.",
-    )
-    fired(
-        "MutationQuotaNotCompared",
-        {"mutation_quota_push_last_comparison_timestamp_seconds": f"{last}x60"},
-        [expected_alert] if fires else [],
-    )
+    ),
+    "UpkeepFails": (
+        {"table": "decisions", "severity": "warning"},
+        "The upkeep of the table decisions fails again and again.",
+    ),
+}
+"""The labels and the summary of each alert in the cases below."""
+
+
+def stalled(**values):
+    """Return the series of a query whose last batch was ten minutes ago."""
+    return {f'{QUERY}_{name}{{query="enforce"}}': f"{value}x60" for name, value in {LAST: 0, **values}.items()}
+
+
+def drift(values):
+    return {f'mutation_quota_push_differing_quotas{{difference="{kind}"}}': values for kind in ("changed", "missing")}
+
+
+def pods(starts):
+    """Return the series of a query that starts so many times, each time in a new pod."""
+    pods = {number: f'{STARTED}{{query="enforce",instance="pod-{number}"}}' for number in range(1, starts + 1)}
+    return {series: f"_x{4 * number} {number}x2 stale" for number, series in pods.items()}
+
+
+LAST = "last_batch_timestamp_seconds"
+UNDECIDED = "mutation_quota_gateway_undecided_requests_total"
+FOREIGN = "mutation_quota_gateway_foreign_addresses_total"
+BEHIND, INVALID = "mutation_quota_observed_behind_bytes", "mutation_quota_observed_invalid_lines_total"
+COMPARED = "mutation_quota_push_last_comparison_timestamp_seconds"
+UPKEEP = 'mutation_quota_upkeep_failures_total{table="decisions"}'
 
 
 @pytest.mark.parametrize(
-    ("values", "fires"),
-    [("0x60", False), ("0x30 2x30", False), ("0x10 1x10 2x10 3x30", True), ("0x10 2x10 4x30", True)],
+    ("alert", "series", "fires"),
+    [
+        # a query with records to read; in its first batch there is no lag, since it is unknown where it began to read
+        ("NoProgress", stalled(lag_records=7), True),
+        ("NoProgress", stalled(lag_records=0, batch_under_way=0), False),
+        ("NoProgress", stalled(batch_under_way=1), True),
+        ("NoProgress", stalled(), False),
+        ("Gone", {f'{STARTED}{{query="audit"}}': "7x8 stale"}, True),
+        ("Gone", {f'{STARTED}{{query="audit"}}': "7x60"}, False),
+        ("Gone", {f'{STARTED}{{query="audit"}}': "7x8 stale _x4 9x60"}, False),
+        # gateways have an alert of their own: the loss of all of them counts, because clients do not reach the cluster
+        ("Gone", dict.fromkeys(GATEWAYS[:2], "7x8 stale"), False),
+        ("GatewayGone", dict.fromkeys(GATEWAYS[:2], "7x8 stale"), True),
+        ("GatewayGone", dict.fromkeys(GATEWAYS[:2], "7x60"), False),
+        ("GatewayGone", dict.fromkeys(GATEWAYS[:2], "7x8 stale") | {GATEWAYS[2]: "7x60"}, False),
+        # six gateways, of which one begins again in its place
+        ("Restarts of gateways", dict.fromkeys(GATEWAYS, "7x60") | {GATEWAYS[5]: "0x2 1x2 2x2 3x2"}, False),
+        ("Restarts of gateways", dict.fromkeys(GATEWAYS, "7x60") | {GATEWAYS[5]: "0x2 1x2 2x2 3x2 4x2"}, True),
+        # each start may be in a new pod, and so have a separate series
+        ("Restarts", {f'{STARTED}{{query="enforce"}}': "1x2 stale 2x2 stale 3x2 stale 4x2 stale"}, False),
+        ("Restarts", {f'{STARTED}{{query="enforce"}}': "1x2 stale 2x2 stale 3x2 stale 4x2 stale 5x2 stale"}, True),
+        ("Restarts", pods(4), False),
+        ("Restarts", pods(5), True),
+        ("GatewayUndecided", {UNDECIDED: "0x60"}, False),
+        ("GatewayUndecided", {UNDECIDED: "0x30 1x30"}, True),
+        ("GatewayUndecided", {UNDECIDED: "1x60"}, False),
+        ("GatewayBypassed", {FOREIGN: "0x60"}, False),
+        ("GatewayBypassed", {FOREIGN: "0x30 3x30"}, True),
+        ("ObserverBehind", {BEHIND: "1000000x60"}, False),
+        ("ObserverBehind", {BEHIND: "134217728x60"}, True),
+        ("ObserverBehind", {BEHIND: "0x20 134217728x40"}, False),
+        ("ObserverInvalidLines", {INVALID: "0x60"}, False),
+        ("ObserverInvalidLines", {INVALID: "7x60"}, False),
+        ("ObserverInvalidLines", {INVALID: "0x30 3x30"}, True),
+        # all kinds of drift count together; drift that is repaired within minutes is not reported
+        ("Drift", drift("0x60"), False),
+        ("Drift", drift("0x10 2x50"), True),
+        ("Drift", drift("0x30 2x5 0x30"), False),
+        # the time of the last comparison, as of ten minutes after the epoch
+        ("NotCompared", {COMPARED: "290x60"}, True),
+        ("NotCompared", {COMPARED: "310x60"}, False),
+        # its two parts may fail each time; the hours between two attempts are minutes here
+        ("UpkeepFails", {UPKEEP: "0x60"}, False),
+        ("UpkeepFails", {UPKEEP: "0x30 2x30"}, False),
+        ("UpkeepFails", {UPKEEP: "0x10 1x10 2x10 3x30"}, True),
+        ("UpkeepFails", {UPKEEP: "0x10 2x10 4x30"}, True),
+    ],
 )
-def test_upkeep_that_fails_again_and_again_is_reported_and_a_single_time_is_not(fired, values, fires):
-    """Each time its two parts may fail. The hours between two attempts are minutes here."""
-    expected = (
-        {"table": "decisions", "severity": "warning"},
-        "The upkeep of the table decisions fails again and again.",
-    )
-    fired(
-        "MutationQuotaUpkeepFails",
-        {'mutation_quota_upkeep_failures_total{table="decisions"}': values},
-        [expected] if fires else [],
-    )
-
-
-@pytest.mark.parametrize("starts", [1, 4, 5])
-@pytest.mark.parametrize("pods", [True, False])
-def test_a_job_that_restarts_repeatedly_is_reported(fired, starts, pods):
-    """Each start may be in a new pod, and so have a separate series."""
-    if pods:
-        series = {
-            f'{STARTED}{{query="enforce",instance="pod-{each}"}}': f"_x{4 * each} {each}x2 stale"
-            for each in range(1, starts + 1)
-        }
-    else:
-        series = {f'{STARTED}{{query="enforce"}}': " ".join(f"{each}x2 stale" for each in range(1, starts + 1))}
-    expected_alert = ({"query": "enforce", "severity": "critical"}, "enforce started 5 times within half an hour.")
-    fired("MutationQuotaRestarts", series, [expected_alert] if starts > 4 else [])
+def test_an_alert_fires_after_ten_minutes(programs, tmp_path, alert, series, fires):
+    """The series have four values a minute. Prometheus' own engine evaluates them."""
+    name = f"MutationQuota{alert.partition(' ')[0]}"
+    labels, summary = FIRED[alert]
+    expected = [{"exp_labels": labels, "exp_annotations": {"summary": summary}}] if fires else []
+    case = {
+        "interval": "15s",
+        "input_series": [{"series": each, "values": values} for each, values in series.items()],
+        "alert_rule_test": [{"eval_time": "10m", "alertname": name, "exp_alerts": expected}],
+    }
+    (tmp_path / "case.yaml").write_text(yaml.safe_dump({"rule_files": [str(RULES_FILE)], "tests": [case]}))
+    command = [programs["promtool"], "test", "rules", str(tmp_path / "case.yaml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_opentelemetry_collector_scrapes_as_prometheus_does(programs, tmp_path):

@@ -206,12 +206,6 @@ def test_a_period_without_decisions_is_reported(backtested):
         backtested(until=START)
 
 
-def test_a_missing_table_is_reported(spark, settings, tmp_path):
-    elsewhere = settings.storage.model_copy(update={"root": str(tmp_path)})
-    with pytest.raises(MutationQuotaError, match=f"there is no table {tmp_path}/tables/quota_changes: "):
-        add_recorded_changes(CallbackTimeline(), spark, settings.model_copy(update={"storage": elsewhere}))
-
-
 FILE = [
     at(0, 60),  # alice has 55: -5
     at(500, 4),  # refused for 500 ms

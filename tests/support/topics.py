@@ -1,13 +1,13 @@
 """Records into and out of a deployment's topics."""
 
 import json
-import time
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 
-from quota.kafka.reading import make_consumer, offset_range, topic_partitions
+from quota.kafka.reading import make_consumer, offset_range, read_topic, topic_partitions
 from quota.settings import Settings
 from tests.support.clients import QUIET
+from tests.support.waiting import until
 
 DEADLINE_SECONDS = 60
 
@@ -29,23 +29,18 @@ def produce(settings: Settings, topic: str, *values, key=b"alice", partition=0):
 
 def consume(settings: Settings, topic: str, count: int):
     """Return the records of a topic from its beginning as (key, JSON), once there are at least `count`."""
-    consumer = Consumer({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers, "group.id": "test"})
-    partitions = consumer.list_topics(topic, timeout=10).topics[topic].partitions
-    consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
-    found = []
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while len(found) < count and time.monotonic() < deadline:
-        message = consumer.poll(0.1)
-        if message is not None and message.error() is None:
-            found.append((message.key(), json.loads(message.value())))
-    consumer.close()
-    assert len(found) >= count, f"{len(found)} records in {topic} instead of {count}"
-    return found
+
+    def records():
+        found = consume_all(settings, topic)
+        return found if len(found) >= count else []
+
+    return until(records, DEADLINE_SECONDS)
 
 
 def consume_all(settings: Settings, topic: str):
-    """Return all records of a topic without active writers."""
-    return consume(settings, topic, sum(end_offsets(settings, topic).values()))
+    """Return all records of a topic as (key, JSON)."""
+    messages = read_topic(settings.kafka.connection, topic, DEADLINE_SECONDS)
+    return [(message.key(), json.loads(message.value())) for message in messages]
 
 
 def end_offsets(settings: Settings, topic: str) -> dict[int, int]:

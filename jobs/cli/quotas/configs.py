@@ -1,25 +1,23 @@
 """Quotas in the notation of kafka-configs.sh: `controller_mutation_rate=5,max_debt_ms=60000`."""
 
-import math
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+import msgspec
 from msgspec import UNSET
 from msgspec.structs import fields, replace
 
 from quota.errors import BadInput, NotFound
 from quota.records.entity import QuotaEntity
-from quota.records.quota import BURST_CONFIG, QUOTA_CONFIGS, RATE_CONFIG, Quota, read_number
+from quota.records.quota import BURST_CONFIG, QUOTA_CONFIGS, RATE_CONFIG, Quota
 from quota.settings.sections import KafkaSettings
 from quota.text import config_value
 
 _OTHER_SPELLING = "controller_mutations_rate"
 """A spelling of the rate that KIP-599 uses too."""
-
-_MAX_MS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +94,7 @@ def _parse_added(texts: list[str]) -> dict[str, Any]:
         name = _checked_name(spelling)
         if name in configs:
             raise BadInput(f"{name} is given twice")
-        configs[name] = _PARSERS[name](name, value)
+        configs[name] = _parse_value(name, value)
     return configs
 
 
@@ -109,29 +107,20 @@ def _checked_name(name: str) -> str:
     return name
 
 
-def _parse_positive(name: str, value: str) -> float:
-    number = read_number(value)
-    if number is None or not (math.isfinite(number) and number > 0):
-        raise BadInput(f"{name}: expected a finite number above 0, got {value!r}")
-    return number
-
-
-def _parse_milliseconds(name: str, value: str) -> int:
-    if not (value.isascii() and value.isdigit() and 0 < int(value) <= _MAX_MS):
-        raise BadInput(f"{name}: expected milliseconds from 1 to {_MAX_MS}, got {value!r}")
-    return int(value)
-
-
-def _parse_switch(name: str, value: str) -> bool:
-    if value not in ("true", "false"):
-        raise BadInput(f"{name}: expected true or false, got {value!r}")
-    return value == "true"
+def _parse_value(name: str, value: str) -> Any:  # noqa: ANN401 a number or a switch
+    try:
+        quota = msgspec.convert({RATE_CONFIG: 1, name: value}, Quota, strict=False)
+    except msgspec.ValidationError:
+        quota = None
+    if quota is None or (parsed := quota.configs[name]) is None:
+        raise BadInput(f"{name}: expected {_EXPECTED[name]}, got {value!r}")
+    return parsed
 
 
 _DEFAULT = {field.name: field.default for field in fields(Quota)}
-_PARSERS: dict[str, Callable[[str, str], Any]] = {
-    RATE_CONFIG: _parse_positive,
-    BURST_CONFIG: _parse_positive,
-    "max_debt_ms": _parse_milliseconds,
-    "shadow": _parse_switch,
+_EXPECTED = {
+    RATE_CONFIG: "a finite number above 0",
+    BURST_CONFIG: "a finite number above 0",
+    "max_debt_ms": f"milliseconds from 1 to {2**31 - 1}",
+    "shadow": "true or false",
 }

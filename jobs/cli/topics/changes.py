@@ -16,7 +16,7 @@ from quota.kafka.admin.calls import Futures, TopicFuture
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
 from quota.kafka.admin.options import ClientOptions
-from quota.kafka.clients import client_config, cluster_errors, reason
+from quota.kafka.clients import cluster_errors, reason
 from quota.kafka.timing import now_ms
 from quota.settings import Settings
 from quota.text import format_seconds, format_time
@@ -52,7 +52,7 @@ class TopicChanges:
     def partition_counts(self) -> dict[str, int]:
         """Return the number of partitions of each topic, by name."""
         target = self._settings.target_connection
-        with cluster_errors(f"reach Kafka at {target}", client_config(target), connection=target):
+        with cluster_errors(f"reach Kafka at {target}", target):
             topics = self.admin.list_topics(timeout=self._settings.kafka.timeout_seconds).topics
         return {name: len(topic.partitions) for name, topic in sorted(topics.items())}
 

@@ -35,7 +35,7 @@ function openExplanation(id) {
   openDialog(`Decision ${id}`, async () => {
     const found = await ask(`/api/decisions/${encodeURIComponent(id)}`);
     const lines = element("dl", { class: "lines" });
-    for (const line of found.lines) lines.append(element("dt", {}, line.part), element("dd", {}, name(line.text)));
+    for (const [part, text] of found.lines) lines.append(element("dt", {}, part), element("dd", {}, name(text)));
     return [
       element("p", { class: "done" }, name(found.title)),
       lines,

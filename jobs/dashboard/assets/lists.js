@@ -118,7 +118,7 @@ function makeChanges() {
         withChild(liveCell("no.", { class: "number" }), whole.format(item.number)),
         withChild(liveCell(""), moment(item.at)),
         withChild(liveCell("", { class: "wide" }), name(item.what)),
-        withChild(liveCell("by"), item.by ? name(item.by) : ""),
+        withChild(liveCell("by"), item.altered_by ? name(item.altered_by) : ""),
         withChild(liveCell(""), item.comment ? name(item.comment) : "")),
     }),
     () => {});

@@ -1,4 +1,1 @@
-"""The health of services, and the HTTP server that serves health and metrics.
-
-Only `queries` uses Spark.
-"""
+"""The health of services, and the HTTP server that serves health and metrics."""

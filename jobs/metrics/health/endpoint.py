@@ -14,8 +14,8 @@ from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 from prometheus_client import CollectorRegistry, make_wsgi_app, start_http_server
 
 from jobs.background import background
-from jobs.metrics.collector import JobMetrics, Work
-from jobs.metrics.health.probe import HEALTH_PATH, READINESS_PATH, STARTING, STOPPING, Answer, Health
+from jobs.metrics.collector import JobMetrics, MetricsSource
+from jobs.metrics.health.probe import HEALTH_PATH, READINESS_PATH, STARTING, STOPPING, Health, ProbeResult
 from quota.errors import BadInput
 from quota.settings import Settings
 from quota.settings.sections import MetricsSettings
@@ -60,7 +60,9 @@ class ServiceEndpoint:
             thread.join(_JOIN_SECONDS)
 
     @contextmanager
-    def following(self, settings: Settings, work: Work, health: Health, *, decides: bool = False) -> Iterator[None]:
+    def following(
+        self, settings: Settings, work: MetricsSource, health: Health, *, decides: bool = False
+    ) -> Iterator[None]:
         """Serve the metrics and the health of a service that runs inside the block; its topics must exist.
 
         Before the block the service is starting, and after the block it is stopping: it is live and not ready. A
@@ -85,9 +87,9 @@ class ServiceEndpoint:
             health = self._health
             match environ["PATH_INFO"]:
                 case path if path == HEALTH_PATH:
-                    answer = health.live() if health else Answer(True, self._before)
+                    answer = health.live() if health else ProbeResult(True, self._before)
                 case path if path == READINESS_PATH:
-                    answer = health.ready() if health else Answer(False, self._before)
+                    answer = health.ready() if health else ProbeResult(False, self._before)
                 case _:
                     return metrics(environ, start_response)
             status = HTTPStatus(answer.status)

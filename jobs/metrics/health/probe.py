@@ -18,7 +18,7 @@ upkeep of the tables, and a request to a cluster that does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ProbeResult:
     """The answer to a probe, with its reason in one line."""
 
     ok: bool
@@ -39,11 +39,11 @@ class Health(ABC):
     """The liveness and readiness of a service."""
 
     @abstractmethod
-    def live(self) -> Answer:
+    def live(self) -> ProbeResult:
         """Return whether the service makes progress; never waits."""
 
     @abstractmethod
-    def ready(self) -> Answer:
+    def ready(self) -> ProbeResult:
         """Return whether the service can do its work; never waits."""
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from jobs.metrics.health.probe import STALLED_SECONDS, STARTING, STOPPING, Answer, Health
+from jobs.metrics.health.probe import STALLED_SECONDS, STARTING, STOPPING, Health, ProbeResult
 from jobs.metrics.query_observer import QueryObservation, QueryObserver
 from quota.settings import Settings
 
@@ -19,25 +19,29 @@ class QueryHealth(Health):
         self._settings = settings
         self._observer = observer
 
-    def live(self) -> Answer:
+    def live(self) -> ProbeResult:
         """Return whether all queries make progress."""
-        progressing = Answer(True, f"making progress: {', '.join(self._observer.observations)}")
+        progressing = ProbeResult(True, f"making progress: {', '.join(self._observer.observations)}")
         return self._exception(is_ready=True) or self._problem(self._stalled) or progressing
 
-    def ready(self) -> Answer:
+    def ready(self) -> ProbeResult:
         """Return whether all queries make progress, and have finished a batch or found nothing to read."""
         batches = ", ".join(f"{name} at batch {seen.batch}" for name, seen in self._observer.observations.items())
-        return self._exception(is_ready=False) or self._problem(self._not_ready) or Answer(True, f"running: {batches}")
+        return (
+            self._exception(is_ready=False)
+            or self._problem(self._not_ready)
+            or ProbeResult(True, f"running: {batches}")
+        )
 
-    def _exception(self, *, is_ready: bool) -> Answer | None:
+    def _exception(self, *, is_ready: bool) -> ProbeResult | None:
         """Return the answer of a service without running queries."""
         if not self._observer.observations:
-            return Answer(is_ready, STARTING)
-        return Answer(is_ready, STOPPING) if self._observer.stop.is_set() else None
+            return ProbeResult(is_ready, STARTING)
+        return ProbeResult(is_ready, STOPPING) if self._observer.stop.is_set() else None
 
-    def _problem(self, problem_of: Callable[[str, QueryObservation], str | None]) -> Answer | None:
+    def _problem(self, problem_of: Callable[[str, QueryObservation], str | None]) -> ProbeResult | None:
         problems = (problem_of(name, seen) for name, seen in self._observer.observations.items())
-        return next((Answer(False, f"the query {problem}") for problem in problems if problem), None)
+        return next((ProbeResult(False, f"the query {problem}") for problem in problems if problem), None)
 
     def _stalled(self, name: str, seen: QueryObservation) -> str | None:
         """Return why a query makes no progress."""

@@ -113,13 +113,9 @@ class Calls:
     ) -> None:
         """Start without calls.
 
-        Args:
-            user: the user that the quotas apply to.
-            client_id: its client-id.
-            apply: whether an applier carries admitted mutations out.
-            carry_out: otherwise carries tasks out until a time of the event loop [s], and returns their results.
-            record: called with each task that an applier has carried out.
-            servers: the servers of the cluster that decides, for errors.
+        With `apply`, an applier carries admitted mutations out, and each is passed to `record`; otherwise `carry_out`
+        carries tasks out until a time of the event loop [s], and returns their results. Errors name the `servers` of
+        the cluster that decides.
         """
         self._user, self._client_id = user, client_id
         self._apply = apply
@@ -148,13 +144,7 @@ class Calls:
             _complete(call, result.topics)
 
     async def run(self, call: Call, find: Awaitable[list[TopicMutation]], decisions: Decisions) -> None:
-        """Run a call until each topic has an outcome.
-
-        Args:
-            call: the call.
-            find: returns the mutations of its topics; others are ignored.
-            decisions: requests decisions.
-        """
+        """Run a call until each topic has an outcome; `find` returns their mutations."""
         now = asyncio.get_running_loop().time
         try:
             topics = await find

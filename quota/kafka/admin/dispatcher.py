@@ -55,7 +55,10 @@ class Dispatcher:
         writer.check_topic(options.user)
         prefix = f"{uuid.uuid4().hex}-"
         reader = AnswerReader(
-            settings, results=settings.client.applied_by == "applier", only=prefix, overrides=options.control
+            settings,
+            results=settings.client.applied_by == "applier",
+            request_id_prefix=prefix,
+            overrides=options.control,
         )
         self._decisions = Decisions(
             writer, reader, settings.topics, prefix, self._calls.on_decision, self._calls.on_result
@@ -70,14 +73,7 @@ class Dispatcher:
         self._thread.start()
 
     def call(self, options: CallOptions, names: Sequence[str], find: FindMutations, seconds: float | None) -> Futures:
-        """Start a call, and return a future for each topic.
-
-        Args:
-            options: the operation and its options.
-            names: the names of the topics.
-            find: returns the mutation of each topic; runs on a separate thread.
-            seconds: the time limit; None for that of the settings.
-        """
+        """Start a call, and return a future for each topic; `find` runs on a separate thread."""
         limit = self._time_limit if seconds is None else seconds
         if not 0 < limit <= _MAX_SECONDS:
             raise ValueError(f"request_timeout is {seconds}: expected more than 0 and at most {_MAX_SECONDS} seconds")
@@ -94,7 +90,8 @@ class Dispatcher:
                 future.set_running_or_notify_cancel()  # it cannot be cancelled
                 self._unfinished.add(future)
                 future.add_done_callback(self._unfinished.discard)
-            self._loop.call_soon_threadsafe(self._start, call, find)
+            if pending:
+                self._loop.call_soon_threadsafe(self._start, call, find)
         return futures
 
     def close(self, *, wait_for_calls: bool) -> None:
@@ -119,6 +116,7 @@ class Dispatcher:
     async def _serve(self) -> None:
         self._decisions.start()
         await self._ended.wait()
+        await asyncio.sleep(0)  # a call that has just been started must run before it can be cancelled
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -106,7 +106,7 @@ class Applier:
         """Return the unassigned partitions; None if the cluster does not answer and some are assigned already."""
         connection, topic = self._settings.kafka.connection, self._settings.topics.decisions
         timeout = self._settings.kafka.timeout_seconds
-        with cluster_errors(f"find the partitions of {topic}", client_config(connection)):
+        with cluster_errors(f"find the partitions of {topic}", connection):
             try:
                 return {
                     number: self._ledger.resume_at(

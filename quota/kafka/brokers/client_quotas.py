@@ -114,7 +114,7 @@ class ClusterQuotas:
                     await log_in(calls, security)
                     return await query(calls)
             except FAILURES as error:
-                if not isinstance(error, OSError | EOFError):  # the other brokers would return the same error
+                if not isinstance(error, OSError | EOFError | UnicodeError):  # the others would return the same
                     raise ClusterError(f"{action} {where}: {failure_reason(error).removesuffix('.')}") from None
                 unreachable.append(f"{where}: {failure_reason(error)}")
         advice = "" if security.has_tls or security.has_sasl else self.connection.advice

@@ -25,8 +25,8 @@ _MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 _TOKEN_SECONDS = 5.0
 """The timeout of a token server [s]."""
 
-FAILURES = (OSError, EOFError, ScramException, MutationQuotaError)
-"""The exceptions of a connection, a login and a call; TimeoutError is an OSError."""
+FAILURES = (OSError, EOFError, UnicodeError, ScramException, MutationQuotaError)
+"""The exceptions of a connection, a login and a call. TimeoutError is an OSError; an invalid host is a UnicodeError."""
 
 
 def failure_reason(error: BaseException) -> str:

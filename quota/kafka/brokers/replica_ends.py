@@ -99,7 +99,7 @@ class ReplicaEnds:
             return {}
         try:
             return await broker.ends(self._security, self._topic, partitions)
-        except (*FAILURES, ValueError) as error:  # a host name may be invalid
+        except FAILURES as error:
             await broker.close()
             if isinstance(error, TimeoutError):
                 broker.rest = Deadline(_REST_SECONDS)

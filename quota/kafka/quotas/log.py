@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Self
 
-from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaException, Message, TopicPartition
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaException, Message, TopicPartition
 
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.brokers.replica_ends import Ends, ReplicaEnds
-from quota.kafka.clients import client_config, cluster_errors, retry
-from quota.kafka.reading import in_sync_replicas, message_source, topic_partitions
+from quota.kafka.clients import cluster_errors, retry
+from quota.kafka.reading import in_sync_replicas, make_consumer, message_source, topic_partitions
 from quota.kafka.timing import Deadline, Every, now_ms
 from quota.records.callback import Callbacks
 from quota.records.quota_log import QuotaLogEntry, read_quota_log_record
@@ -95,16 +95,13 @@ class QuotaLog:
         self._topic = quotas.topic
         self._name = f"topic {quotas.topic} at {quotas.connection}"
         self._timeout = quotas.timeout_seconds
-        self._config = client_config(
-            quotas.connection,
-            {
-                "group.id": "mutation-quota-log",  # required, though nothing is ever committed
-                "enable.auto.commit": False,
-                "auto.offset.reset": "earliest",
-                "fetch.wait.max.ms": 10,
-            },
-        )
-        self._consumer = Consumer(self._config)
+        self._connection = quotas.connection
+        own: dict[str, str | float] = {
+            "enable.partition.eof": False,
+            "auto.offset.reset": "earliest",
+            "fetch.wait.max.ms": 10,
+        }
+        self._consumer = make_consumer(quotas.connection, "mutation-quota-log", own)
         self._replicas = _replica_ends(quotas.connection, quotas.topic) if ask_replicas else None
         self._look = Every(_LOOK_SECONDS)
         self._replicated = False
@@ -136,7 +133,7 @@ class QuotaLog:
         Retries while the leader moves or a broker restarts, for as long as the timeout from the first failure on.
         """
         deadline = None
-        with cluster_errors(f"read the quotas in {self._name}", self._config):
+        with cluster_errors(f"read the quotas in {self._name}", self._connection):
             while True:
                 try:
                     self._read_new_records()
@@ -150,7 +147,7 @@ class QuotaLog:
 
     def _partitions(self) -> list[int]:
         """Return the topic's partitions, which a broker that restarts may not know yet."""
-        with cluster_errors(f"read the quotas in {self._name}", self._config):
+        with cluster_errors(f"read the quotas in {self._name}", self._connection):
             return retry(lambda: topic_partitions(self._consumer, self._topic, self._timeout), Deadline(self._timeout))
 
     def _read_new_records(self) -> None:

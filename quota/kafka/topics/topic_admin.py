@@ -61,9 +61,8 @@ class TopicAdmin:
         """Create the client, which connects when it is used."""
         self._timeout = timeout_seconds
         self._connection = connection
-        self._config = client_config(connection)
         with self._errors(f"reach Kafka at {connection}"):
-            self._client = AdminClient(self._config)
+            self._client = AdminClient(client_config(connection))
 
     def layout(self) -> ClusterLayout:
         """Return the brokers and all topics that this principal may describe."""
@@ -139,7 +138,7 @@ class TopicAdmin:
                 future.result()
 
     def _errors(self, action: str, hint: str = "") -> AbstractContextManager[None]:
-        return cluster_errors(action, self._config, hint, connection=self._connection)
+        return cluster_errors(action, self._connection, hint)
 
     def _metadata(self) -> ClusterMetadata:
         with self._errors(f"reach Kafka at {self._connection}"):

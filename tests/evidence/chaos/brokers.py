@@ -1,5 +1,7 @@
 """Failures of brokers of a cluster, one after the other, and cut-off leaders, while a job runs."""
 
+import os
+import signal
 import time
 from collections import Counter
 from contextlib import ExitStack, contextmanager
@@ -11,7 +13,9 @@ from jobs.enforce.query import NAME as ENFORCE
 from jobs.sandbox.broker import with_plaintext_cluster
 from jobs.sandbox.cluster import embedded_cluster
 from quota.kafka.topics.preparation import prepare_topics
+from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import load_settings
+from quota.settings.connection import Connection
 from schemas.buckets import STATE_VERSION
 from tests.evidence.chaos.kills import JOB_OPTIONS, START_SECONDS
 from tests.evidence.chaos.run import verdict_of
@@ -44,6 +48,26 @@ class BrokerTally:
     """Last lines of jobs that exited by themselves; each was restarted."""
     elections: list = field(default_factory=list)
     """Times from a failure to other leaders, seconds."""
+
+
+@contextmanager
+def paused(node):
+    """Stop a node's process inside the block (SIGSTOP): its connections stay open, but it does not respond."""
+    os.kill(node.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(node.pid, signal.SIGCONT)
+
+
+def topics_of(servers):
+    """Return the topics of a cluster, according to the server that responds first."""
+    return TopicAdmin(Connection(servers), 10).layout().topics
+
+
+def leader_of(cluster, topic):
+    """Return the leader of a topic's first partition."""
+    return cluster.nodes[topics_of(cluster.address)[topic].partitions[0].leader - 1]
 
 
 class BrokerKiller:
@@ -82,11 +106,11 @@ class BrokerKiller:
 
     def cut_off(self, topic):
         """Pause the leader of a topic until the topic has another one; clients do not notice."""
-        node = self._cluster.leader_of(topic)
+        node = leader_of(self._cluster, topic)
         self._notify(f"{node.address}, leader of {topic}: {Failure.CUT_OFF.value}")
         with ExitStack() as steady:
             steady.enter_context(self._traffic.steady_quotas())
-            with self._cluster.paused(node):
+            with paused(node):
                 self._await_election(node)
                 steady.close()  # the resumed node still considers itself the leader: quotas change again by then
         self._recover(Failure.CUT_OFF)
@@ -113,8 +137,13 @@ class BrokerKiller:
         """
         began = time.monotonic()
         others = [each.address for each in self._cluster.nodes if each is not node]
-        until(lambda: not any(self._cluster.leads_any(node, each) for each in others), _ELECTION_SECONDS, _POLL_SECONDS)
+        until(lambda: not any(self._leads_any(node, each) for each in others), _ELECTION_SECONDS, _POLL_SECONDS)
         self.tally.elections.append(time.monotonic() - began)
+
+    def _leads_any(self, node, server):
+        """Return whether a node leads a partition, or one has no leader, according to another node."""
+        leaders = {partition.leader for topic in topics_of(server).values() for partition in topic.partitions}
+        return None in leaders or self._cluster.nodes.index(node) + 1 in leaders
 
     def await_batches(self):
         """Wait until the job has committed batches; restart it if it exits by itself, as a supervisor would."""
@@ -164,11 +193,11 @@ def run_brokers(folder, rounds, requests_per_second, notify):
         topics = settings.topics
         with failing_brokers(cluster, settings, log, notify, requests_per_second) as (traffic, killer):
             if not rounds:
-                killer.kill(cluster.leader_of(topics.decisions))
+                killer.kill(leader_of(cluster, topics.decisions))
                 killer.cut_off(topics.quotas)
             for _ in range(rounds):
                 killer.each_in_turn()
-                killer.kill_with_job(cluster.leader_of(topics.requests))
+                killer.kill_with_job(leader_of(cluster, topics.requests))
                 for topic in (topics.requests, topics.quotas, topics.decisions):
                     killer.cut_off(topic)
         return killer.tally, verdict_of(settings, log, notify, traffic.acknowledged)

@@ -139,11 +139,11 @@ class Watch:
         batch = latest_batch(self._audit / "offsets")
         if batch is None or batch == latest_batch(self._audit / "commits"):
             return AuditStep.BETWEEN
-        if _latest_transaction(self._table) == batch:
-            return AuditStep.DELTA
         begun = (self._audit / "offsets" / str(batch)).stat().st_mtime
-        files = any(each.stat().st_mtime > begun for each in self._table.glob("date=*/*.parquet"))
-        return AuditStep.FILES if files else AuditStep.OFFSETS
+        for step, files in ((AuditStep.DELTA, "_delta_log/*.json"), (AuditStep.FILES, "date=*/*.parquet")):
+            if any(file.stat().st_mtime > begun for file in self._table.glob(files)):
+                return step
+        return AuditStep.OFFSETS
 
 
 def latest_batch(folder):
@@ -155,10 +155,3 @@ def _offsets(checkpoint, batch):
     """Return the end offsets of a batch by partition; empty if there is no such batch."""
     file = checkpoint / "offsets" / str(batch)
     return next(iter(json.loads(file.read_text().splitlines()[-1]).values())) if file.exists() else {}
-
-
-def _latest_transaction(table):
-    """Return the batch of the latest commit of a table; None if it has none."""
-    log = max(table.glob("_delta_log/*.json"), default=None)
-    actions = [json.loads(line) for line in log.read_text().splitlines()] if log else []
-    return next((action["txn"]["version"] for action in actions if "txn" in action), None)

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 import threading
 import time
 from contextlib import contextmanager
@@ -114,10 +113,11 @@ def test_topics_are_created_grown_and_deleted(job, applied_by):
         assert (job.partitions(made), job.partitions(other)) == (2, 1)
         assert admin.create_partitions([NewPartitions(made, 5)])[made].result(60) is None
         assert job.partitions(made) == 5
-        futures = admin.delete_topics([made, other, "never-was"])
+        futures = admin.delete_topics([made, other, "never-was", "twice", "twice"])
         assert futures[made].result(60) is None
         assert futures[other].result(60) is None
         assert error_of(futures["never-was"])[0] == "UNKNOWN_TOPIC_OR_PART"
+        assert error_of(futures["twice"]) == ("INVALID_REQUEST", "Duplicate topic name.")
         assert (job.partitions(made), job.partitions(other)) == (None, None)
 
 
@@ -140,6 +140,7 @@ def test_the_future_has_the_clusters_own_error(job, applied_by):
         assert error_of(twice["same"]) == ("INVALID_REQUEST", "Duplicate topic name.")
         grown = admin.create_partitions([NewPartitions("never-was", 3)])
         assert error_of(grown["never-was"])[0] == "UNKNOWN_TOPIC_OR_PART"
+        assert job.partitions("same") is None
 
 
 def test_an_invalid_request_fails_with_the_reason_of_its_dead_letter(job):
@@ -178,19 +179,6 @@ def test_with_retries_refused_topics_are_created_after_the_throttle_time(job):
         futures["patient-second"].result(60)
         assert time.monotonic() - began >= 2.0
         until(lambda: job.partitions("patient-second") == 1)  # a broker may learn of it later than the client
-
-
-def test_at_the_time_limit_refused_topics_fail_with_the_remaining_throttle_time(job):
-    job.limit("late")
-    with QuotaAdminClient(job.config("late")) as admin:
-        admin.create_topics([NewTopic("late-first", BURST + 100)])["late-first"].result(60)
-        began = time.monotonic()
-        future = admin.create_topics([NewTopic("late-second", 1)], request_timeout=4.0)["late-second"]
-        error = future.exception(60)
-        assert isinstance(error, ThrottlingQuotaExceededError)
-        assert 3.9 <= time.monotonic() - began < 6.0
-        assert 0 < error.throttle_time_ms < 10_000
-        assert job.partitions("late-second") is None
 
 
 def test_validate_only_costs_nothing_and_creates_nothing(job):
@@ -234,43 +222,6 @@ def test_a_mutation_whose_client_has_given_up_is_not_carried_out_after_a_restart
     assert (job.partitions("gone-first"), job.partitions("gone-second")) == (None, 1)
 
 
-def test_closing_waits_for_the_calls_or_fails_them_and_a_closed_client_says_so(job):
-    admin = QuotaAdminClient(job.config("closer"))
-    kept = admin.create_topics([NewTopic("closer-kept", 1)])["closer-kept"]
-    admin.close()
-    assert kept.result(0) is None
-    with pytest.raises(RuntimeError, match="the client is closed"):
-        admin.create_topics([NewTopic("closer-after", 1)])
-
-    admin = QuotaAdminClient(job.config("closer", applied_by="applier"))  # and there is none
-    left = admin.create_topics([NewTopic("closer-left", 1)])["closer-left"]
-    admin.close(wait=False)
-    assert error_of(left, timeout=0)[0] == "_DESTROY"
-
-
-def test_callbacks_may_fail_or_make_requests_or_close_the_client(job):
-    """They run on threads of the client, which has to live on."""
-    admin = QuotaAdminClient(job.config("calling"))
-    second_calls, closed = [], threading.Event()
-
-    def fail(_):
-        sys.exit("from a callback")
-
-    def ask(_):
-        second_calls.append(admin.create_topics([NewTopic("calling-second", 1)])["calling-second"])
-        second_calls[0].add_done_callback(close)
-
-    def close(_):
-        admin.close()
-        closed.set()
-
-    first = admin.create_topics([NewTopic("calling-first", 1)])["calling-first"]
-    first.add_done_callback(ask)
-    first.add_done_callback(fail)
-    assert closed.wait(60)
-    assert second_calls[0].result(0) is None
-
-
 def test_an_unavailable_target_does_not_prevent_closing(job):
     away = {**QUIET, "bootstrap.servers": f"127.0.0.1:{free_port()}"}
     control = {"mutation.quota.kafka.bootstrap_servers": job.settings.kafka.bootstrap_servers}
@@ -287,12 +238,6 @@ def test_a_client_that_cannot_reach_the_deciding_cluster_reports_it(job):
     config = {**job.config("alone"), **control, "mutation.quota.kafka.timeout_seconds": 1}
     with pytest.raises(ClusterError):
         QuotaAdminClient(config)
-
-
-@pytest.mark.parametrize("seconds", [0, -1.0, float("inf"), float("nan")])
-def test_an_invalid_time_limit_is_reported(job, seconds):
-    with QuotaAdminClient(job.config("limits")) as admin, pytest.raises(ValueError, match="request_timeout is"):
-        admin.create_topics([NewTopic("limits", 1)], request_timeout=seconds)
 
 
 def test_asyncio_waits_for_the_futures_of_a_client(job):

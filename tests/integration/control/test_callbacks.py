@@ -1,7 +1,6 @@
 """KIP-257 through Kafka, Spark and Delta."""
 
 import re
-import threading
 import time
 
 import pytest
@@ -14,13 +13,12 @@ from quota.callbacks.groups import GroupQuotaCallback
 from quota.callbacks.proportional import PartitionProportionalCallback
 from quota.errors import ClusterError
 from quota.kafka.quotas.log import read_log
-from quota.kafka.quotas.writer import alter_callback, publish_cluster, write_record
+from quota.kafka.quotas.writer import publish_cluster, write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.kafka.topics.topic_admin import read_cluster
-from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
 from quota.records.fields import MAX_EPOCH_MS
-from quota.records.quota_log import CallbackRecord, Cluster, ClusterRecord, QuotaRecord
+from quota.records.quota_log import Cluster, ClusterRecord, QuotaRecord
 from tests.support.callbacks import Closing, Failing
 from tests.support.checkout import CHECKOUT
 from tests.support.clients import QUIET
@@ -204,10 +202,6 @@ def test_a_callback_that_cannot_work_is_named_before_the_job_starts(deployment, 
     assert "callback tests.support.callbacks.Failing: ValueError: bad is bad" in command(
         "enforce", *options, exit_code=2
     )
-    options = ["--set", "quota.callback_classes=nowhere.Callback"]
-    assert "callback nowhere.Callback: ModuleNotFoundError" in command("enforce", *options, exit_code=2)
-    options = ["--set", "quota.callback_configs.typo=1"]
-    assert "DefaultQuotaCallback: takes no configs, got typo" in command("enforce", *options, exit_code=2)
 
 
 def test_callbacks_are_scheduled_and_cancelled(deployment, command):
@@ -234,31 +228,6 @@ def test_callbacks_are_scheduled_and_cancelled(deployment, command):
     kinds = [each["kind"] for each in command("quotas", "history", "--output", "json")["changes"]]
     assert kinds == ["callback", "callback_cancel", "callback", "callback"]
     assert "nothing to change: give" in command("callback", "alter", exit_code=2)
-
-
-def test_two_operators_who_change_configs_at_once_lose_nothing(deployment):
-    """Each by the same call, again and again, as fast as they can."""
-    settings, _ = with_callback(deployment, PartitionProportionalCallback)
-    prepare_topics(settings)
-    prefixes, count = ("a", "b"), 8
-
-    def alter(prefix):
-        for number in range(count):
-
-            def changed(present, name=f"{prefix}{number}"):
-                setting = CallbackSetting(present.class_name, {**present.configs, name: "1"})
-                return CallbackRecord(setting, altered_configs=[name])
-
-            alter_callback(settings, None, changed)
-
-    threads = [threading.Thread(target=alter, args=(prefix,)) for prefix in prefixes]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    log = read_log(settings)
-    expected = {f"{prefix}{number}": "1" for prefix in prefixes for number in range(count)}
-    assert log.quotas.callback(log.now).configs == expected
 
 
 def test_an_invalid_cluster_record_is_reported_in_one_line(deployment):

@@ -267,13 +267,6 @@ def test_a_different_window_of_the_brokers_is_reported(wrote, quotas):
     assert warning.endswith("bursts are 11 s of a quota there, and 100 s here")
 
 
-def test_without_a_terminal_nothing_is_confirmed_or_changed(broker, wrote, quotas):
-    wrote(QuotaRecord(ALICE, 5.0))
-    _, (line,) = quotas("push", exit_code=2)
-    assert "--yes" in line
-    assert rates(broker.address) == {}
-
-
 @contextmanager
 def following(deployment, *args, options=()):
     """Run the service inside the block, and end it by Ctrl-C; its lines are in what is yielded."""
@@ -341,17 +334,6 @@ def test_a_service_reports_drift_and_leaves_it(broker, wrote, deployment):
     assert reported == [f"~ user-principal 'alice': {RATE}=5.0 -> {RATE}=9.0", f"+ user-principal 'theirs': {RATE}=3.0"]
 
 
-def test_a_service_repairs_drift_if_configured(broker, wrote, deployment):
-    """It repairs quotas that the log has; others stay without --prune."""
-    wrote(QuotaRecord(ALICE, 5.0))
-    with following(deployment, "--repair") as lines:
-        set_quotas(broker.address, protocol(), {"users": "theirs"}, controller_mutation_rate=3)
-        set_quotas(broker.address, protocol(), {"users": "alice"}, controller_mutation_rate=9, producer_byte_rate=10)
-        until(lambda: rates(broker.address)["user-principal 'alice'"] == 5.0)
-    assert f"repaired: ~ user-principal 'alice': {RATE}=9.0 -> {RATE}=5.0" in lines
-    assert rates(broker.address)["user-principal 'theirs'"] == 3.0
-
-
 def test_a_service_waits_for_an_unavailable_cluster(wrote, deployment, another_broker):
     """The target is another cluster than that of the log: changes in the meantime are pushed when it is back."""
     wrote(QuotaRecord(ALICE, 5.0))
@@ -366,7 +348,7 @@ def test_a_service_waits_for_an_unavailable_cluster(wrote, deployment, another_b
         target.start()
         until(lambda: rates(target.address) == {"user-principal 'alice'": 9.0})
     retries = [each for each in lines if each.endswith(": retrying")]
-    assert retries[0].startswith(f"cannot read the quotas of Kafka at {target.address}: connection refused")
+    assert retries[0].startswith(f"cannot read the quotas of Kafka at {target.address}: ")  # refused, or reset
     assert all(one != next_one for one, next_one in pairwise(retries))  # a broker that starts may give other reasons
     assert "continuing" in lines  # and has ended, by Ctrl-C, with 0
 

@@ -27,7 +27,7 @@ def test_a_recreated_decisions_topic_is_read_from_its_beginning(deployment, monk
         produce(deployment, topic, codec.encode(made))
 
     def shown():
-        news, _ = feed.state.news(Cursor(), now_ms())
+        news, _ = feed.state.changes_since(Cursor(), now_ms())
         return [each.user for each in news["decisions"]]
 
     with background(feed.follow, "feed"):

@@ -71,14 +71,3 @@ def test_dead_letters_are_listed_shown_corrected_and_sent_again(deployment, enfo
     assert command("dead-letters", "resend", ids[0], "--value", str(corrected)) == f"Resent {ids[0]}.\n"
     enforce()
     assert request_ids(deployment) == ["fine", "typo"]
-
-
-def test_invalid_arguments_are_reported(deployment, command):
-    prepare_topics(deployment)
-    assert "no such dead letter" in command("dead-letters", "show", "x-0-0", exit_code=4)
-    assert "which dead letters? give their ids" in command("dead-letters", "resend", exit_code=2)
-    assert "which dead letters? give their ids" in command(
-        "dead-letters", "resend", "x-0-0", "--error", "y", exit_code=2
-    )
-    assert "give exactly one id" in command("dead-letters", "resend", "a-0-0", "b-0-0", "--value", "f", exit_code=2)
-    assert command("dead-letters", "list") == "No dead letters.\n"

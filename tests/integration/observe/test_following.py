@@ -17,7 +17,7 @@ from quota.kafka.positions import TakenOver
 from quota.kafka.reading import read_topic
 from quota.kafka.topics.preparation import prepare_topics
 from tests.support.deployment import as_options
-from tests.support.programs import command_line, run
+from tests.support.programs import command_line
 from tests.support.request_log import created, deleted, fetched, grown
 from tests.support.waiting import until
 
@@ -141,12 +141,6 @@ def test_the_command_follows_until_it_is_stopped(observed, log):
         process.kill()
     assert process.returncode == 0
     assert output.splitlines()[-1].startswith("observed: 1 request for 3 mutations; refused by the cluster: 0 topics")
-
-
-def test_a_missing_log_is_reported_in_one_line(observed, tmp_path):
-    done = run("observe", "follow", "gone.log", *as_options(observed), cwd=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr == "mutation-quota: gone.log: No such file or directory\n"
 
 
 def test_users_with_their_own_topics_are_rejected_with_a_reason(observed, log):

@@ -42,13 +42,7 @@ def answered(settings: Settings, good: AbstractSet[Position]) -> Answered:
         for partition, end in end_offsets(settings, topics.requests).items()
         for offset in range(end)
     }
-    return compare(wanted, good, _sources(settings, topics.decisions), _sources(settings, topics.dead_letters))
-
-
-def compare(
-    wanted: AbstractSet[Position], good: AbstractSet[Position], decided: Counter[Position], dead: Counter[Position]
-) -> Answered:
-    """Compare answers with the records at the `wanted` positions, of which some are `good` requests."""
+    decided, dead = _sources(settings, topics.decisions), _sources(settings, topics.dead_letters)
     return Answered(
         decided=len(decided),
         dead=len(dead),

@@ -6,7 +6,7 @@ from math import inf, nan
 
 import pytest
 
-from tests.evidence.bench.performance.figure import Figure, Goal
+from tests.evidence.bench.performance.figure import Figure
 from tests.evidence.bench.performance.sections.start import SideError, seconds_until
 
 READY = "running: it"
@@ -57,22 +57,3 @@ def test_a_figure_has_runs_of_each_side(runs):
         Figure("start", "now", "s", runs)
     with pytest.raises(ValueError, match="start: before has no figures"):
         Figure("start", "now", "s", (1.0,), "before", runs)
-
-
-def test_a_figure_in_json_has_medians_their_ratio_and_the_goal():
-    """Medians 2 and 4, and 3 / 1 as the noisier side."""
-    figure = Figure("start", "now", "s", (1.0, 2.0, 3.0), "before", (4.0, 4.0), Goal(0.5))
-    assert figure.as_json() == {
-        "what": "now",
-        "unit": "s",
-        "runs": (1.0, 2.0, 3.0),
-        "limit": "before",
-        "limit_runs": (4.0, 4.0),
-        "goal": "≤ 0.5",
-        "at": None,
-        "median": 2.0,
-        "limit_median": 4.0,
-        "ratio": 0.5,
-        "noise": 3.0,
-        "is_met": True,
-    }

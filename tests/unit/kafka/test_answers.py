@@ -70,7 +70,9 @@ def answers(base_settings, monkeypatch):
         monkeypatch.setattr(requests, "make_consumer", lambda *_: SimpleNamespace())
         monkeypatch.setattr(AnswerReader, "_assign_new_partitions", lambda *_, **__: None)
         monkeypatch.setattr(requests, "poll_batch", lambda *_: messages)
-        return [received.answer for received in AnswerReader(base_settings, results=True, only="mine-").read()]
+        return [
+            received.answer for received in AnswerReader(base_settings, results=True, request_id_prefix="mine-").read()
+        ]
 
     return _answers
 

@@ -8,11 +8,13 @@ from quota.kafka import clients
 from quota.kafka.clients import client_config, cluster_errors, reason, retry
 from quota.kafka.timing import Deadline
 from quota.settings.connection import Connection
+from quota.settings.security.clients import Security
 
 TRANSPORT, ALL_DOWN = KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN  # noqa: SLF001 librdkafka's own codes
 WRONG_PASSWORD = KafkaError._AUTHENTICATION  # noqa: SLF001
 
-CONFIG = {"bootstrap.servers": "b:1"}
+TLS = Security("SSL")
+KAFKA = Connection("b:1", TLS)
 DENIED = KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED, "Broker: Topic authorization failed."))
 UNREACHABLE = KafkaException(KafkaError(TRANSPORT, "Local: Broker transport failure"))
 
@@ -23,7 +25,7 @@ class FakeAdminClient:
     errors = ()
 
     def __init__(self, config):
-        assert {**config, "error_cb": None} == {**CONFIG, "error_cb": None}
+        assert config == client_config(Connection(config["bootstrap.servers"], TLS)) | {"error_cb": config["error_cb"]}
         self._report = config["error_cb"]
         self._left = list(self.errors)
 
@@ -44,9 +46,9 @@ def reporting(monkeypatch):
     return _reporting
 
 
-def failing(error, action="read the topic", hint=""):
+def failing(error, connection=KAFKA, hint=""):
     """Return the message of the error that `cluster_errors` makes of another."""
-    with pytest.raises(ClusterError) as raised, cluster_errors(action, CONFIG, hint):
+    with pytest.raises(ClusterError) as raised, cluster_errors("read the topic", connection, hint):
         raise error
     assert raised.value.__suppress_context__
     return str(raised.value)
@@ -76,15 +78,14 @@ REFUSED = "Connect to ipv4#127.0.0.1:9092 failed: Connection refused"
 
 
 @pytest.mark.parametrize(("servers", "expected"), [("b:1", REFUSED), ("b:1,c:1", f"b:1/bootstrap: {REFUSED}")])
-def test_a_cause_omits_timing_and_a_server_that_the_error_names(monkeypatch, reporting, servers, expected):
-    monkeypatch.setitem(CONFIG, "bootstrap.servers", servers)
+def test_a_cause_omits_timing_and_a_server_that_the_error_names(reporting, servers, expected):
     reporting(KafkaError(WRONG_PASSWORD, f"b:1/bootstrap: {REFUSED} (after 0ms in state CONNECT)"))
-    assert failing(UNREACHABLE) == f"cannot read the topic: {expected}"
+    assert failing(UNREACHABLE, Connection(servers, TLS)) == f"cannot read the topic: {expected}"
 
 
 @pytest.mark.parametrize("error", [ClusterError("another"), ValueError("value")])
 def test_other_errors_pass_unchanged(error):
-    with pytest.raises(type(error)) as raised, cluster_errors("read the topic", CONFIG):
+    with pytest.raises(type(error)) as raised, cluster_errors("read the topic", KAFKA):
         raise error
     assert raised.value is error
 
@@ -92,29 +93,22 @@ def test_other_errors_pass_unchanged(error):
 @pytest.mark.parametrize(("protocol", "advised"), [("PLAINTEXT", True), ("SASL_SSL", False)])
 def test_an_error_of_an_unresponsive_cluster_has_advice_if_its_reason_is_unspecific(monkeypatch, protocol, advised):
     monkeypatch.setattr(clients, "_cause", lambda _error, _config: "refused")
-    config = CONFIG | {"security.protocol": protocol}
+    connection = Connection("b:1", Security(protocol))
     hint = "; check the address (kafka.bootstrap_servers), the network and the listener; "
-    with pytest.raises(ClusterError) as raised, cluster_errors("read the topic", config):
-        raise UNREACHABLE
-    assert (f"cannot read the topic: refused{hint}" in str(raised.value)) == advised
-    with pytest.raises(ClusterError) as raised, cluster_errors("read the topic", config):
-        raise DENIED
-    assert "check the address" not in str(raised.value)
+    assert (f"cannot read the topic: refused{hint}" in failing(UNREACHABLE, connection)) == advised
+    assert "check the address" not in failing(DENIED, connection)
 
 
 def test_advice_names_the_settings_of_the_connection(monkeypatch):
     monkeypatch.setattr(clients, "_cause", lambda _error, _config: "refused")
-    config, target = CONFIG | {"security.protocol": "PLAINTEXT"}, Connection("b:1", servers_from="--source-server")
-    with pytest.raises(ClusterError) as raised, cluster_errors("read the topic", config, connection=target):
-        raise UNREACHABLE
-    assert str(raised.value) == (
+    assert failing(UNREACHABLE, Connection("b:1", servers_from="--source-server")) == (
         "cannot read the topic: refused; check the address (--source-server), the network and the listener; "
         "for TLS or SASL also kafka.security_protocol"
     )
 
 
 def test_a_successful_call_returns_its_result():
-    with cluster_errors("read the topic", CONFIG):
+    with cluster_errors("read the topic", KAFKA):
         pass
 
 

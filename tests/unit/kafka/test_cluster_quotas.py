@@ -179,9 +179,10 @@ def test_an_older_version_of_the_api_is_supported(protocol, broker):
     assert cluster(protocol, running.address).read() == {ALICE: 5.0}
 
 
-def test_the_next_server_is_tried_if_one_is_unreachable(protocol, broker):
+@pytest.mark.parametrize("unreachable", ["127.0.0.1:1", "a..b:9092"])
+def test_the_next_server_is_tried_if_one_is_unreachable(protocol, broker, unreachable):
     running = broker({DESCRIBE: described()})
-    assert cluster(protocol, f"127.0.0.1:1,{running.address}").read() == {}
+    assert cluster(protocol, f"{unreachable},{running.address}").read() == {}
 
 
 def test_an_unreachable_cluster_is_one_line_with_each_server(protocol):

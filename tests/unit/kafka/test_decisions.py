@@ -80,6 +80,7 @@ def test_a_decision_reaches_who_waits_for_it_with_its_age_and_the_time_that_it_t
     assert reply.result().decision.topics[0].name == "t"
     assert (reply.result().age_ms, reply.result().waited_ms, reply.result().error_code) == (70, 300, 0)
     assert (asker.taken, len(asker.decisions)) == ([0.3], 0)
+    assert all(timer.cancelled() for timer in asker.loop._scheduled)  # noqa: SLF001 a leak is visible only here
 
 
 def test_a_request_expires_at_its_time_limit(asker, monkeypatch):

@@ -86,7 +86,7 @@ class Replicas:
 @pytest.fixture
 def topic(monkeypatch):
     made = Topic()
-    monkeypatch.setattr(quota_log, "Consumer", lambda _: made)
+    monkeypatch.setattr(quota_log, "make_consumer", lambda *_: made)
     monkeypatch.setattr(quota_log, "topic_partitions", lambda *_: [0])
     monkeypatch.setattr(quota_log, "in_sync_replicas", lambda *_: {})
     return made

@@ -1,75 +1,40 @@
-"""Recent changes of topics, which are newer than a broker's metadata, second by second."""
+"""Recent changes of topics, which are newer than a broker's metadata."""
 
 import pytest
 
 from quota.kafka.target.recent_changes import RecentChanges
 
-
-def noted(name="a", partitions=3, at=0.0):
-    """Changes, of which one is known."""
-    recent = RecentChanges()
-    recent.record(name, partitions, at)
-    return recent
+CREATED, DELETED = [("a", 3, 100.0)], [("a", None, 100.0)]
+AGAIN = [("a", 3, 100.0), ("b", 1, 102.0), ("a", 6, 104.0), ("c", 1, 108.0)]
 
 
-def test_unchanged_topics_are_as_the_broker_reports_them():
-    assert RecentChanges().correct({"a": 1, "b": 2}, ["a", "b"], 0.0) == {"a": 1, "b": 2}
-
-
-def test_topics_that_are_not_requested_are_omitted():
-    assert noted("c").correct({"a": 1, "b": 2}, ["b"], 0.0) == {"b": 2}
-
-
-def test_a_missing_topic_is_omitted():
-    assert RecentChanges().correct({}, ["a"], 0.0) == {}
-
-
-def test_a_topic_just_created_exists_although_the_broker_does_not_know_it_yet():
-    assert noted("a", 3).correct({}, ["a", "b"], 1.0) == {"a": 3}
-
-
-def test_a_topic_just_deleted_is_missing_although_the_broker_still_lists_it():
-    assert noted("a", None).correct({"a": 3, "b": 2}, ["a", "b"], 1.0) == {"b": 2}
-
-
-def test_a_topic_just_grown_has_the_largest_known_number_of_partitions():
-    """A broker may be behind, or know of a later growth by another client."""
-    recent = noted("a", 6)
-    assert recent.correct({"a": 4}, ["a"], 1.0) == {"a": 6}
-    assert recent.correct({"a": 6}, ["a"], 1.0) == {"a": 6}
-    assert recent.correct({"a": 8}, ["a"], 1.0) == {"a": 8}
-
-
-@pytest.mark.parametrize(("partitions", "known"), [(3, {"a": 3}), (None, {})])
-def test_after_five_seconds_the_broker_is_trusted(partitions, known):
-    recent = noted("a", partitions, at=100.0)
-    assert recent.correct({"a": 1}, ["a"], 105.0) == known
-    assert recent.correct({"a": 1}, ["a"], 105.001) == {"a": 1}
-    assert recent.correct({}, ["a"], 105.001) == {}
-
-
-def test_the_latest_change_counts():
-    recent = noted("a", 3, at=0.0)
-    recent.record("a", None, 1.0)
-    assert recent.correct({"a": 3}, ["a"], 2.0) == {}
-    recent.record("a", 5, 2.0)
-    assert recent.correct({}, ["a"], 3.0) == {"a": 5}
-
-
-def test_each_change_of_a_topic_is_remembered_for_five_seconds():
-    """Recorded at 0 and at 4; b, recorded at 2, does not remove the second."""
-    recent = noted("a", 3, at=0.0)
-    recent.record("b", 1, 2.0)
-    recent.record("a", 6, 4.0)
-    recent.record("c", 1, 8.0)
-    assert recent.correct({"a": 3}, ["a", "b"], 9.0) == {"a": 6}
-    assert recent.correct({"a": 3}, ["a", "b"], 9.001) == {"a": 3}
-
-
-def test_a_lookup_changes_neither_its_input_nor_the_remembered_changes():
-    recent, counts = noted("a", 3), {"a": 1}
-    assert [recent.correct(counts, ["a", "a"], 1.0) for _ in range(2)] == [{"a": 3}, {"a": 3}]
-    assert counts == {"a": 1}
+@pytest.mark.parametrize(
+    ("changes", "reported", "now", "corrected"),
+    [
+        pytest.param([], {"a": 1, "c": 2}, 100.0, {"a": 1}, id="unchanged, as the broker reports them"),
+        pytest.param([("c", 3, 100.0)], {"a": 1, "c": 2}, 100.0, {"a": 1}, id="not requested"),
+        pytest.param(CREATED, {}, 101.0, {"a": 3}, id="created, and the broker does not know it yet"),
+        pytest.param(DELETED, {"a": 3, "b": 2}, 101.0, {"b": 2}, id="deleted, and the broker still lists it"),
+        pytest.param(CREATED, {"a": 1}, 101.0, {"a": 3}, id="grown, and the broker is behind"),
+        pytest.param(CREATED, {"a": 8}, 101.0, {"a": 8}, id="grown again by another client"),
+        pytest.param(CREATED, {"a": 1}, 105.0, {"a": 3}, id="five seconds ago"),
+        pytest.param(CREATED, {"a": 1}, 105.001, {"a": 1}, id="longer ago, the broker is trusted"),
+        pytest.param(CREATED, {}, 105.001, {}, id="longer ago, and gone"),
+        pytest.param(DELETED, {"a": 1}, 105.0, {}, id="deleted five seconds ago"),
+        pytest.param(DELETED, {"a": 1}, 105.001, {"a": 1}, id="deleted longer ago"),
+        pytest.param([*CREATED, ("a", None, 101.0)], {"a": 3}, 102.0, {}, id="created, then deleted"),
+        pytest.param([*DELETED, ("a", 5, 101.0)], {}, 102.0, {"a": 5}, id="deleted, then created"),
+        pytest.param(AGAIN, {"a": 3}, 109.0, {"a": 6}, id="the second change counts for five seconds of its own"),
+        pytest.param(AGAIN, {"a": 3}, 109.001, {"a": 3}, id="and not longer"),
+    ],
+)
+def test_a_brokers_report_is_corrected_by_the_changes_of_the_last_five_seconds(changes, reported, now, corrected):
+    """A lookup, of the topics a and b, changes neither its input nor what is remembered."""
+    recent, counts = RecentChanges(), dict(reported)
+    for change in changes:
+        recent.record(*change)
+    assert [recent.correct(counts, ["a", "b", "a"], now) for _ in range(2)] == [corrected, corrected]
+    assert counts == reported
 
 
 def test_stale_changes_are_forgotten():
@@ -79,11 +44,5 @@ def test_stale_changes_are_forgotten():
         recent.record("growing", second, float(second))
         recent.record(f"topic-{second}", 1, float(second))
     assert len(recent._changes) == 1 + 6  # noqa: SLF001 nothing else shows what is remembered
-
-
-def test_all_stale_changes_are_forgotten_at_once():
-    recent = RecentChanges()
-    for number in range(100):
-        recent.record(f"topic-{number}", 1, 0.0)
-    recent.record("late", 1, 5.001)
-    assert list(recent._changes) == ["late"]  # noqa: SLF001 nothing else shows what is remembered
+    recent.record("late", 1, 3604.001)
+    assert list(recent._changes) == ["late"]  # noqa: SLF001

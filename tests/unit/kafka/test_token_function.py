@@ -101,8 +101,9 @@ def test_a_function_without_a_token_is_reported_in_one_line(function, error):
 
 
 def test_a_function_that_fails_later_is_the_reason_of_an_error_once():
-    config = client_config(load("failing_later").kafka.connection)
-    with pytest.raises(ClusterError) as raised, cluster_errors("read topic quotas", config):
+    connection = load("failing_later").kafka.connection
+    client_config(connection)
+    with pytest.raises(ClusterError) as raised, cluster_errors("read topic quotas", connection):
         raise KafkaException(KafkaError(KafkaError._TRANSPORT))  # noqa: SLF001
     assert str(raised.value) == (
         f"cannot read topic quotas: cannot get a token by {__name__}:failing_later: RuntimeError: the role is gone"

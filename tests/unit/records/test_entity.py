@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quota.records.entity import QuotaEntity, Tags
-from quota.timeline.levels import levels
+from quota.timeline.resolution import levels
 
 names = st.text(min_size=1)
 

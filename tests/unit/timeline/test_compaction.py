@@ -63,16 +63,6 @@ def test_requests_not_older_than_the_lag_are_decided_as_by_the_whole_log(changes
         assert (found.limit and found.limit.quota) == (expected.limit and expected.limit.quota)
 
 
-def test_a_scheduled_change_has_a_different_key_than_the_quota_in_force():
-    """Under one key, compaction would leave alice without a quota until 10,000."""
-    log = [
-        (timestamp, record.key, codec.encode(record))
-        for timestamp, record in ((0, QuotaRecord(ALICE, 5.0)), (1, QuotaRecord(ALICE, 7.0, effective_at=10_000)))
-    ]
-    rest = timeline_of(compacted(log, 100))
-    assert [rest.resolve("alice", "app", at).limit.quota.rate for at in (100, 10_000)] == [5.0, 7.0]
-
-
 def test_a_change_cancelled_in_time_never_takes_effect_and_one_cancelled_late_does():
     scheduled = QuotaRecord(ALICE, 7.0, effective_at=100)
     for cancelled_at, holds in ((99, False), (100, True)):

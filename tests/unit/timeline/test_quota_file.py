@@ -19,7 +19,7 @@ quotas:
   max_debt_ms: 60000
   comment: as agreed
 - entity: {user: null, client-id: app}
-  controller_mutation_rate: .5
+  controller_mutation_rate: 0.5
   controller_mutation_burst: null
   shadow: true
   since: 100
@@ -94,6 +94,7 @@ ENTRY = "controller_mutation_rate: 1, entity: {user: a}"
             for rate, error in (
                 ("0", "expected float > 0.0 (value: 0)"),
                 ("'5'", 'expected float | null, got str (value: "5")'),
+                (".5", 'expected float | null, got str (value: ".5")'),
                 ("010", 'expected float | null, got str (value: "010")'),
                 ("1:30", 'expected float | null, got str (value: "1:30")'),
                 (".inf", 'expected float | null, got str (value: ".inf")'),

@@ -8,9 +8,8 @@ from msgspec import UNSET
 from quota.records.entity import QuotaEntity
 from quota.records.fields import BEGINNING
 from quota.records.quota import Quota
-from quota.timeline.change import QuotaChange
-from quota.timeline.levels import levels
-from quota.timeline.resolution import UNLIMITED
+from quota.timeline.change import QuotaCancellation, QuotaChange
+from quota.timeline.resolution import UNLIMITED, levels
 from tests.support.factories import timeline
 
 ALICE, DEFAULT_USER = QuotaEntity("alice"), QuotaEntity(None)
@@ -155,6 +154,16 @@ def test_a_change_of_a_part_keeps_the_other_parts(changes, expected):
     for change in changes:
         quotas.add(change)
     assert quotas.latest(ALICE, 100).quota == expected
+
+
+def test_a_scheduled_change_of_a_part_keeps_what_changed_since_it_was_written():
+    """From 50 on the rate was to be 9, which is cancelled; at 100 the burst becomes 9, whatever the rate is then."""
+    quotas = timeline((ALICE, 5.0, 0), (ALICE, 9.0, 50))
+    quotas.add(QuotaChange(ALICE, Quota(9.0, 9.0), 100, ("controller_mutation_burst",)))
+    quotas.add(QuotaCancellation(ALICE, 50))
+    assert quotas.latest(ALICE, 100).quota == Quota(5.0, 9.0)
+    quotas.add(QuotaChange(ALICE, Quota(20.0), 10, ("controller_mutation_rate",)))
+    assert [quotas.latest(ALICE, at).quota for at in (10, 99, 100)] == [Quota(20.0), Quota(20.0), Quota(20.0, 9.0)]
 
 
 @pytest.mark.parametrize("change", [DEBT, COPY, GONE])

@@ -158,11 +158,6 @@ def test_a_table_of_a_file_without_requests_says_so(tmp_path):
     assert (done.returncode, done.stdout) == (0, "No requests.\n")
 
 
-def test_quotas_take_effect_at_their_time(simulate):
-    quotas = [ALICE | {"effective_at": 100}, ALICE | {"effective_at": 200, "controller_mutation_rate": None}]
-    assert [each["quota"] for each in simulate([at(99, 1), at(100, 1), at(200, 1)], quotas)] == [None, 5, None]
-
-
 def test_removing_a_quota_temporarily_forgives_no_debt(simulate):
     """-445 at 0 ms; removed and set again, it has gained 5/s all the time."""
     quotas = [ALICE, ALICE | {"effective_at": 1000, "controller_mutation_rate": None}, ALICE | {"effective_at": 2000}]
@@ -237,9 +232,3 @@ def test_an_empty_client_id_does_not_bypass_a_default(simulate):
         ("<none>", "REJECTED"),
         ("<none>", "REJECTED"),
     ]
-
-
-def test_limits_apply_to_lines_too(simulate):
-    long, fits = simulate([at(0, 1, user="x" * 1025), at(0, 1)], (ALICE,))
-    assert long["error"].startswith("user: longer than the 1024 characters that a name may have")
-    assert fits["outcome"] == "ADMITTED"

@@ -19,6 +19,7 @@ from tests.evidence.gateway.conformance.executables import (
     FRANZ_GO,
     STREAMS,
     TOPIC_COMMAND,
+    compiled,
     has_streams,
     played_in_java,
 )
@@ -67,11 +68,12 @@ def play_all(
     firsts = {
         program.name: sum(earlier.users for earlier in playing[:number]) for number, program in enumerate(playing)
     }
+    java = compiled(pair.ground)
     notify(f"playing {', '.join(firsts)}")
     observations: dict[str, Observations] = {}
     with ThreadPoolExecutor(len(playing) + 1) as pool:
         mains = {program.main: firsts[program.name] for program in playing if program.main}
-        in_java = pool.submit(played_in_java, pair, mains)
+        in_java = pool.submit(played_in_java, pair, java, mains)
         others = {
             program.name: pool.submit(program.play, pair, firsts[program.name]) for program in playing if program.play
         }

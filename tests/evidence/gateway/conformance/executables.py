@@ -3,7 +3,7 @@
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from quota.errors import MutationQuotaError
 from tests.evidence.gateway.conformance.observation import Observation, observed
 from tests.evidence.gateway.conformance.program import Difference, Observations, Program, Unavailable
 from tests.evidence.gateway.conformance.sides import Side, Sides
+from tests.evidence.gateway.ground import Ground
 from tests.support.checkout import CHECKOUT
 from tests.support.programs import JVM_OPTIONS
 
@@ -32,27 +33,36 @@ rootLogger.appenderRef.console.ref=console
 _REFUSED = "ThrottlingQuotaExceededException: The throttling quota has been exceeded."
 
 
-def played_in_java(pair: Sides, firsts: Mapping[str, int]) -> dict[str, Observations]:
-    """Run Java programs on both sides in one JVM, given the numbers of their first users.
+def compiled(where: Ground) -> list[str]:
+    """Compile the Java programs, and return the command that runs them.
 
     Raises:
-        MutationQuotaError: They cannot be compiled, or one failed.
+        MutationQuotaError: The compiler reports an error.
     """
-    folder = pair.ground.folder / "java"
+    folder = where.folder / "java"
     services = folder / "META-INF" / "services"
     services.mkdir(parents=True)
     (services / "org.apache.kafka.connect.source.SourceConnector").write_text("ConnectSource\n")
     (folder / "log4j2.properties").write_text(_LOG4J)
-    jars = f"{pair.ground.jars}/*:{_STREAMS_JARS}/*"
+    jars = f"{where.jars}/*:{_STREAMS_JARS}/*"
     files = [str(file) for file in sorted(_JAVA.glob("*.java")) if has_streams() or "Streams" not in file.name]
     command = ["javac", "-J-XX:TieredStopAtLevel=1", "-proc:none", "-nowarn", "-d", str(folder), "-cp", jars, *files]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise MutationQuotaError(f"javac: {done.stderr}")
     java = ["java", *JVM_OPTIONS.split(), "-Xmx256m", f"-Dlog4j2.configurationFile={folder}/log4j2.properties"]
+    return [*java, "-cp", f"{folder}:{jars}", "Clients", str(folder)]
+
+
+def played_in_java(pair: Sides, java: Sequence[str], firsts: Mapping[str, int]) -> dict[str, Observations]:
+    """Run Java programs on both sides in one JVM, given the numbers of their first users.
+
+    Raises:
+        MutationQuotaError: One failed.
+    """
     addresses = (pair.direct.address, pair.gateway.address)
     programs = [f"{main}={first}" for main, first in firsts.items()]
-    lines = observed("java", [*java, "-cp", f"{folder}:{jars}", "Clients", str(folder), *addresses, *programs])
+    lines = observed("java", [*java, *addresses, *programs])
     return {
         main: tuple(
             [_observation(side, line) for line in lines if (line["program"], line["side"]) == (main, side.name)]
@@ -128,7 +138,12 @@ STREAMS = Program(
     late_ms=10_000,  # includes the start of the application
 )
 
-CONNECT_WORKER = Program("Kafka Connect", users=1, main="ConnectCase")
+CONNECT_WORKER = Program(
+    "Kafka Connect",
+    users=1,
+    main="ConnectCase",
+    early_ms=3000,  # the first record arrives when the worker's producer has started
+)
 
 FRANZ_GO = Program(
     "franz-go",

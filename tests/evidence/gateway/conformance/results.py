@@ -65,14 +65,15 @@ def _difference(row: Row) -> dict[str, Any]:
 
 def _row(row: Row) -> dict[str, Any]:
     seen = row.mismatch and f"**differs**: {row.mismatch}"
+    is_timed = row.direct is not None and row.direct.received > 0
     return {
         "case": row.case,
         "request": row.step,
         "seen": seen or (f"differs: {row.difference.name}" if row.difference else _short(row.direct.seen)),
         "broker_throttle_ms": row.direct and row.direct.throttle_ms,
         "gateway_throttle_ms": row.gateway and row.gateway.throttle_ms,
-        "broker_end": row.direct_ended / 1000,
-        "gateway_end": row.gateway_ended / 1000,
+        "broker_end": row.direct_ended / 1000 if is_timed else None,
+        "gateway_end": row.gateway_ended / 1000 if is_timed else None,
     }
 
 

@@ -1,20 +1,64 @@
 """The effective topics in SQL are those of `Decision`."""
 
+from itertools import product
+
 import duckdb
+import msgspec
 
 from jobs.audit.effective import sum_mutations
-from tests.support.effective import OUTCOMES, effective_decisions, effective_sums
+from quota.records.decision import Outcome, Repeat, Shadow, TopicDecision
+from quota.records.record import Source
+from tests.support.factories import decided
 from tests.support.tables import arrow_tables, decision_row
+
+OUTCOMES = ("admitted", "refused", "charged")
+
+TOPICS = [
+    TopicDecision("a", 3, 0, "NONE", None),
+    TopicDecision("b", 50, 0, "NONE", None),
+    TopicDecision("c", 700, 89, "THROTTLING_QUOTA_EXCEEDED", "refused"),
+    TopicDecision("d", 9000, 89, "THROTTLING_QUOTA_EXCEEDED", "refused"),
+]
+SHADOWS = [None, [0, 0, 89, 89], [89, 89, 0, 0], [0, 89, 0, 89]]
+
+
+def effective_decisions():
+    """Return decisions with and without a quota, in shadow, validate-only, and repeated with any number of topics."""
+    kinds = product((False, True), (None, 0, 1, 2, 3, 4), SHADOWS, (None, 5.0), (TOPICS, TOPICS[::-1], TOPICS[:0]))
+    decisions = []
+    for number, (validate_only, paid, codes, quota, topics) in enumerate(kinds):
+        source = Source("requests", 0, number)
+        fields = {
+            "decision_id": str(source),
+            "source": source,
+            "validate_only": validate_only,
+            "repeats": None if paid is None else Repeat("requests-0-0", min(paid, len(topics))),
+            "shadow": None if codes is None else Shadow(Outcome.PARTIAL, codes[: len(topics)], 0, 0),
+            "quota": quota,
+            "topics": topics,
+        }
+        decisions.append(msgspec.structs.replace(decided(1), **fields))
+    return decisions
+
+
+def effective_sums(decision):
+    """Return the number of topics, then the mutations, of each of `OUTCOMES`."""
+    effective = decision.topics[decision.free_topics :]
+    admitted, refused = (
+        [each.partitions for each in effective if bool(each.error_code) is bad] for bad in (False, True)
+    )
+    found = (admitted, refused, decision.charged)
+    return (*map(len, found), *map(sum, found))
 
 
 def test_duckdb_counts_what_is_effective():
-    decided = effective_decisions()
+    decisions = effective_decisions()
     with duckdb.connect() as db:
-        db.register("decisions", arrow_tables(decisions=map(decision_row, decided))["decisions"])
+        db.register("decisions", arrow_tables(decisions=map(decision_row, decisions))["decisions"])
         columns = [sum_mutations(outcome) for outcome in OUTCOMES]
         rows = db.execute(f"SELECT decision_id, {', '.join(columns)} FROM decisions").fetchall()  # noqa: S608 ours
     assert {name: tuple(sums) for name, *sums in rows} == {
-        each.decision_id: effective_sums(each)[len(OUTCOMES) :] for each in decided
+        each.decision_id: effective_sums(each)[len(OUTCOMES) :] for each in decisions
     }
 
 

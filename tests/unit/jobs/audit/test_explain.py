@@ -14,10 +14,9 @@ from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import BadInput, ClusterError, MutationQuotaError, NotFound
 from quota.records import codec
-from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota, Window
-from quota.records.quota_log import CallbackRecord, Cluster, ClusterRecord, QuotaLogEntry, QuotaRecord, ResetRecord
+from quota.records.quota_log import QuotaLogEntry, QuotaRecord
 from quota.records.record import Source
 from quota.settings import load_settings
 from quota.timeline.change import QuotaChange, to_change
@@ -184,27 +183,6 @@ def test_a_table_of_an_earlier_program_waits_for_the_audit(settings):
     append_rows(settings, "decisions", *map(decision_row, decisions_at(NOON)), version=1)
     with pytest.raises(MutationQuotaError, match=r"has version 1, .*; upgrade it with mutation-quota audit --once"):
         explain_decision(settings, "mutation-requests-0-0", 0)
-
-
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
-        (
-            {"kind": "cancel", "altered_configs": ["max_debt_ms"]},
-            QuotaRecord(QuotaEntity("alice"), 5.0, effective_at=NOON, altered_configs=["max_debt_ms"], cancelled=True),
-        ),
-        ({"kind": "bucket_reset", "bucket": '{"user":"alice"}'}, ResetRecord({"user": "alice"}, NOON)),
-        (
-            {"kind": "callback", "callback": "a.B", "callback_configs": [("c", "d")]},
-            CallbackRecord(CallbackSetting("a.B", {"c": "d"}), NOON),
-        ),
-        ({"kind": "callback_cancel"}, CallbackRecord(None, NOON, cancelled=True)),
-        ({"kind": "cluster", "cluster": '{"t":[1,null]}'}, ClusterRecord(Cluster({"t": [1, None]}), NOON)),
-    ],
-)
-def test_each_kind_of_change_is_read_from_its_row(fields, expected):
-    moment = datetime(2024, 10, 4, 12, tzinfo=UTC)
-    assert row_to_entry(quota_change_row(0, moment, altered_by=None, **fields)).record == expected
 
 
 def test_the_quota_log_is_read_from_its_table_unchanged():

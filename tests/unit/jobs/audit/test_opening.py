@@ -36,19 +36,6 @@ def test_the_error_of_a_store_says_what_to_do_and_names_the_endpoint():
     )
 
 
-def test_a_commit_rejected_by_the_store_says_what_to_do_too():
-    store = TableStore("s3a://bucket/root/tables", {"aws_endpoint": "http://minio:9000"})
-    with pytest.raises(MutationQuotaError) as raised, store.errors(DECISIONS):
-        raise CommitFailedError("Generic S3 error: 403 Forbidden: AccessDenied")
-    assert str(raised.value).startswith("s3a://bucket/root cannot be used: the store denies access")
-    with pytest.raises(MutationQuotaError) as raised, store.errors(DECISIONS):
-        raise CommitFailedError("Transaction failed: version 7 exists")
-    assert (
-        str(raised.value)
-        == "s3a://bucket/root/tables/decisions cannot be written: Transaction failed: version 7 exists"
-    )
-
-
 def test_a_store_that_does_not_answer_delays_a_query_for_seconds_and_not_for_minutes():
     """A server that takes connections, and says nothing. deltalake itself would try again for three minutes."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -61,38 +48,37 @@ def test_a_store_that_does_not_answer_delays_a_query_for_seconds_and_not_for_min
     assert time.monotonic() - began < 60
 
 
+WRITTEN = "/srv/root/tables/decisions cannot be written: "
+USED = "/srv/root/tables/decisions cannot be read or written: "
+DISK = "Generic LocalFileSystem error: Unable to copy data to file: No space left on device (os error 28)"
+QUICKER = "Failed to commit transaction: a concurrent transaction deleted data this operation read"
+APPEND_ONLY = "The transaction includes Remove action with data change but Delta table is append-only"
+
+
 @pytest.mark.parametrize(
-    ("text", "again"),
+    ("error", "expected"),
     [
-        ("Failed to commit transaction: a concurrent transaction deleted data this operation read", True),
-        ("The transaction includes Remove action with data change but Delta table is append-only", False),
+        (CommitFailedError("Transaction failed: version 7 exists"), f"{WRITTEN}Transaction failed: version 7 exists"),
+        (CommitFailedError(APPEND_ONLY), f"{WRITTEN}{APPEND_ONLY}"),
+        (
+            CommitFailedError(QUICKER),
+            f"{WRITTEN}{QUICKER}; another program has changed the table meanwhile: run it again",
+        ),
+        (OSError(DISK), f"{USED}{DISK}; free some space there"),
+        (
+            OSError("Kernel error -> Generic error\n   \x1b[31m↳\x1b[0m no such disk\n"),
+            f"{USED}Kernel error -> Generic error: no such disk; check that storage.root is reachable and complete",
+        ),
     ],
 )
-def test_a_commit_that_another_program_was_quicker_than_is_to_be_run_again(text, again):
-    store = TableStore("/srv/root/tables", {})
-    with pytest.raises(MutationQuotaError) as raised, store.errors(DECISIONS):
-        raise CommitFailedError(text)
-    advice = "; another program has changed the table meanwhile: run it again" if again else ""
-    assert str(raised.value) == f"/srv/root/tables/decisions cannot be written: {text}{advice}"
+def test_an_error_is_one_line_with_its_cause_and_advice(error, expected):
+    with pytest.raises(MutationQuotaError) as raised, TableStore("/srv/root/tables", {}).errors(DECISIONS):
+        raise error
+    assert str(raised.value) == expected
 
 
-def test_a_full_disk_error_advises_to_free_space():
-    store = TableStore("/srv/root/tables", {})
-    with pytest.raises(MutationQuotaError) as raised, store.errors(DECISIONS):
-        raise OSError(
-            "Generic LocalFileSystem error: Unable to copy data to file: No space left on device (os error 28)"
-        )
-    assert str(raised.value) == (
-        "/srv/root/tables/decisions cannot be read or written: Generic LocalFileSystem error: Unable to copy data to "
-        "file: No space left on device (os error 28); free some space there"
-    )
-
-
-def test_an_error_of_several_lines_is_reported_in_one_with_its_cause():
-    store = TableStore("/srv/root/tables", {})
-    with pytest.raises(MutationQuotaError) as raised, store.errors(DECISIONS):
-        raise OSError("Kernel error -> Generic error\n   \x1b[31m↳\x1b[0m no such disk\n")
-    assert str(raised.value) == (
-        "/srv/root/tables/decisions cannot be read or written: Kernel error -> Generic error: no such disk; "
-        "check that storage.root is reachable and complete"
-    )
+def test_a_commit_rejected_by_an_object_store_says_what_to_do_too():
+    store = TableStore("s3a://bucket/root/tables", {"aws_endpoint": "http://minio:9000"})
+    expected = "s3a://bucket/root cannot be used: the store denies access"
+    with pytest.raises(MutationQuotaError, match=expected), store.errors(DECISIONS):
+        raise CommitFailedError("Generic S3 error: 403 Forbidden: AccessDenied")

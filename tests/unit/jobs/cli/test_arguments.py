@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 from jobs.__main__ import app
 from jobs.cli.quotas.configs import ConfigChange
 from jobs.cli.quotas.log import print_count, tally
-from jobs.status import gathering
+from jobs.status import assembly
 from quota.errors import NotFound
 from quota.kafka.quotas import log
 from quota.records.entity import QuotaEntity
@@ -16,6 +16,9 @@ from quota.timeline.change import to_change
 from quota.timeline.plan import Step
 from quota.timeline.timeline import QuotaTimeline
 from tests.support.programs import run
+
+ALTER = ["quotas", "alter"]
+SCHEDULE = [*ALTER, "--user", "alice", "--add-config", "controller_mutation_rate=5", "--effective-at"]
 
 
 @pytest.mark.parametrize(
@@ -56,6 +59,56 @@ from tests.support.programs import run
         (["dead-letters", "resend", "--from", "-1h"], "no terminal to ask for confirmation"),
         (["observe", "follow", "nope"], "nope: No such file or directory"),
         (["simulate", "-", "--quotas", "-"], "-: standard input can be only one of the files"),
+        (
+            ["quotas", "push"],
+            "no terminal to ask for confirmation: add --yes to make the change, or --dry-run to preview it",
+        ),
+        (["quotas", "push", "--output", "json"], "a command that prints data cannot ask for confirmation: add --yes"),
+        (["quotas", "push", "--yes", "--repair"], "--repair: only with --follow"),
+        (
+            ["quotas", "push", "--yes", "--follow", "--dry-run"],
+            "--follow runs until it is stopped: leave out --dry-run and --output",
+        ),
+        (["quotas", "push", "--yes", "--follow", "--output", "json"], "--follow runs until it is stopped"),
+        (["quotas", "push", "--follow"], "no terminal to ask for confirmation"),
+        (["quotas", "pull", "--apply"], "no terminal to ask for confirmation"),
+        (
+            ["quotas", "pull", "--apply", "--yes", "--output-file", "quotas.yaml"],
+            "--apply writes to the log, --output-file to a file",
+        ),
+        (["quotas", "pull", "--comment", "why"], "only with --apply"),
+        (["quotas", "pull", "--output", "json"], "the content goes to standard output: add --output-file FILE"),
+        (["quotas", "drift", "--prune"], "No such option: --prune"),
+        (
+            ["quotas", "drift", "--set", "broker.jars=/nowhere"],
+            "no jars in /nowhere; run make jars, or set broker.jars",
+        ),
+        *[
+            (
+                [*ALTER, "--user", "alice", "--add-config", f"controller_mutation_rate={value}"],
+                f"above 0, got {value!r}",
+            )
+            for value in ("nan", "inf", "-inf", "0", "-1", ".5", "fast", "1_000", "1e_5", "1e999", "\uff11\uff10", "")
+        ],
+        ([*ALTER, "--user", "alice", "--add-config", "producer_byte_rate=5"], "unknown config 'producer_byte_rate'"),
+        ([*ALTER, "--user", "alice", "--delete-config", "producer_byte_rate"], "unknown config 'producer_byte_rate'"),
+        (
+            [*ALTER, "--user", "alice", "--delete-config", "controller_mutation_rate=7"],
+            "unknown config 'controller_mutation_rate=7'",
+        ),
+        ([*ALTER, "--user", "alice"], "give --add-config"),
+        ([*ALTER, "--add-config", "controller_mutation_rate=5"], "whose quota?"),
+        ([*ALTER, "--user", "", "--add-config", "controller_mutation_rate=5"], "--user: the name is empty"),
+        (
+            [*ALTER, "--user", "alice", "--user-defaults", "--add-config", "controller_mutation_rate=5"],
+            "are mutually exclusive",
+        ),
+        ([*ALTER, "--frobnicate"], "No such option: --frobnicate"),
+        *[
+            ([*SCHEDULE, text], f"--effective-at '{text}': expected a time")
+            for text in ("20270101", "1798761600", "tomorrow")
+        ],
+        ([*SCHEDULE, "-1h"], "is in the past; a change can take effect now or later"),
     ],
 )
 def test_a_malformed_argument_is_one_line_with_exit_code_2_and_contacts_no_cluster(args, error):
@@ -77,6 +130,18 @@ def test_a_malformed_argument_is_one_line_with_exit_code_2_and_contacts_no_clust
 def test_an_unknown_name_is_answered_in_one_line_with_similar_ones(args, error):
     done = run(*args)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"mutation-quota: {error}\n")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["describe"], ["push", "--dry-run"], ["pull"], ["drift"], ["push", "--yes", "--follow"]],
+    ids=" ".join,
+)
+def test_an_unreachable_cluster_is_one_line_with_exit_code_1(args):
+    done = run("quotas", *args, "--bootstrap-server", "127.0.0.1:1", "--set", "kafka.timeout_seconds=0.5")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "127.0.0.1:1" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("command", [["topics", "list"], ["observe", "snapshot"]])
@@ -106,7 +171,7 @@ def test_status_polls_the_endpoint_of_the_settings_unless_others_are_named(monke
         polled.extend(endpoints)
         raise StatusRequestedError
 
-    monkeypatch.setattr(gathering, "read_status", read_status)
+    monkeypatch.setattr(assembly, "read_status", read_status)
     done = CliRunner().invoke(app, ["status", "--set", "metrics.port=9464", *options])
     assert isinstance(done.exception, StatusRequestedError)
     assert polled == expected

@@ -114,6 +114,10 @@ def test_an_invalid_setting_is_refused(config):
         ("quota.callback_class=nope.Nope", "callback nope.Nope: ModuleNotFoundError: No module named 'nope'"),
         ("quota.callback_class=os.system", "callback os.system: TypeError: not a ClientQuotaCallback"),
         ("quota.callback_classes=nope.Nope", "callback nope.Nope: ModuleNotFoundError"),
+        (
+            "quota.callback_configs.typo=1",
+            "callback quota.callbacks.default.DefaultQuotaCallback: takes no configs, got typo",
+        ),
         ("kafka.librdkafka.nope=1", 'librdkafka refuses a property: No such configuration property: "nope"'),
         ("target.librdkafka.socket.timeout.ms=x", "librdkafka refuses a property: Invalid value for configuration"),
         ("spark.jars=/nope", "no jars in /nope; run make jars, or set spark.jars"),

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from jobs.__main__ import app
 from jobs.cli.options import ConfirmOptions
-from quota.errors import BadInput, MutationQuotaError
+from quota.errors import BadInput, MutationQuotaError, NotFound
 from quota.kafka import dead_letters
 from quota.kafka.dead_letters import StoredDeadLetter
 from quota.records.dead_letter import DeadLetter
@@ -73,6 +73,20 @@ def test_they_are_selected_by_their_period_whose_end_is_not_included():
 
 
 @pytest.mark.usefixtures("sent")
-def test_ids_and_a_selection_exclude_each_other():
-    with pytest.raises(BadInput, match="which dead letters"):
-        command("resend", "mutation-requests-0-1", "--to", "-1h")
+@pytest.mark.parametrize(
+    ("args", "error", "message"),
+    [
+        (["show", "x-0-0"], NotFound, "x-0-0: no such dead letter in mutation-dead-letters"),
+        (["resend"], BadInput, "which dead letters"),
+        (["resend", "mutation-requests-0-1", "--to", "-1h"], BadInput, "which dead letters"),
+        (["resend", "a-0-0", "b-0-0", "--value", "f"], BadInput, "give exactly one id"),
+    ],
+)
+def test_an_invalid_selection_is_reported(args, error, message):
+    with pytest.raises(error, match=message):
+        command(*args)
+
+
+@pytest.mark.usefixtures("sent")
+def test_an_empty_list_says_so():
+    assert command("list", "--error", "nothing like this").output == "No dead letters.\n"

@@ -103,16 +103,6 @@ def test_the_zone_of_a_time_is_shown(words):
 
 
 @EACH_COMMAND
-def test_options_have_one_name_each(words):
-    """Files, times, limits and settings have the names of the table everywhere."""
-    found = {option for each in COMMANDS[words].params for option in each.opts}
-    retired = {"--out", "--since", "--until", "--neighbours", "--senders", "--tenants", "--begin-anew", "--examples"}
-    assert found & retired == set()
-    if words[:2] != ("topics", "create"):  # where it is a topic's config, as in kafka-topics.sh
-        assert "--config" not in found
-
-
-@EACH_COMMAND
 def test_the_common_options_are_accepted_after_the_command(words):
     found = {option for each in COMMANDS[words].params for option in each.opts}
     assert {"--set", "--settings", "--log-level", "--verbose", "-v"} <= found

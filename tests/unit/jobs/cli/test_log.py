@@ -25,12 +25,6 @@ def test_debug_shows_the_origin_of_an_error_and_ends_with_its_line(args):
     assert done.stderr.splitlines()[-1].startswith("mutation-quota: cannot read ")
 
 
-def test_an_unknown_level_is_rejected():
-    done = run("--log-level", "loud", "quotas", "describe")
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "expected debug, info, warning or error" in done.stderr
-
-
 def test_a_json_error_is_an_event():
     done = run(*UNREACHABLE, "--set", "logging.format=json")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)

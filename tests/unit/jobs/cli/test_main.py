@@ -30,13 +30,6 @@ def test_an_argument_of_invalid_utf_8_is_named_with_exit_code_2(args, named):
     assert (done.returncode, done.stderr) == (2, f"mutation-quota: argument {named}: not UTF-8\n")
 
 
-@pytest.mark.parametrize("command", [[], ["quotas"], ["quotas", "alter"], ["enforce"], ["broker"], ["simulate"]])
-def test_every_command_has_help(command):
-    done = run(*command, "--help")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "Usage: " in done.stdout
-
-
 @pytest.mark.parametrize("group", [[], ["quotas"], ["topics"]])
 def test_a_group_without_a_command_prints_its_help_and_exits_2(group):
     done = run(*group)

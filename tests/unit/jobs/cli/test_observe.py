@@ -73,7 +73,6 @@ def test_the_requests_are_reported(log):
 @pytest.mark.parametrize(
     ("args", "error"),
     [
-        (("import", "gone"), "gone: No such file or directory"),
         (("import", "quotas.yaml"), "quotas.yaml: not a request log, no line has 'Completed request:'; brokers"),
         (
             ("import", "kafka-request.log", "--output-file", "quotas.yaml"),

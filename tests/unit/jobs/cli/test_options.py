@@ -76,6 +76,7 @@ def test_there_is_no_confirmation_if_data_is_printed(monkeypatch, output):
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     with pytest.raises(BadInput, match="cannot ask for confirmation: add --yes"):
         ConfirmOptions().check(OutputOptions(output=output))
+    ConfirmOptions().check(OutputOptions())
     ConfirmOptions(yes=True).check(OutputOptions(output=output))
     ConfirmOptions(dry_run=True).check(OutputOptions(output=output))
 
@@ -92,7 +93,6 @@ def test_a_declined_confirmation_changes_nothing(monkeypatch):
         ["topics", "delete", "--topic", "orders"],
         ["buckets", "reset", "--user", "alice"],
         ["quotas", "rollback", "--at", "-1h"],
-        ["quotas", "push"],
         ["enforce", "--reset-state"],
     ],
     ids=" ".join,

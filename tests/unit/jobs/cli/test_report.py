@@ -7,9 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.__main__ import app
-from jobs.report import library
+from jobs.report import uplot
 from jobs.report.page import encode_for_html
-from quota.errors import BadInput, MutationQuotaError, NotFound
+from quota.errors import BadInput, MutationQuotaError
 from quota.settings import load_settings
 from tests.support.full_disk import fill_disk
 from tests.support.programs import run
@@ -129,12 +129,6 @@ def test_an_invalid_comparison_is_rejected(report, settings, tmp_path, content, 
         report("--backtest", str(file))
 
 
-def test_a_new_report_replaces_an_old_one(report, settings, tmp_path):
-    write_tables(settings, decisions=[decision(DAY)])
-    (tmp_path / "page.html").write_text("an old one")
-    assert report().startswith("<!DOCTYPE html>")
-
-
 def test_no_name_or_error_closes_an_element_of_the_page(report, settings):
     write_tables(
         settings,
@@ -178,17 +172,6 @@ def test_an_empty_audit_is_reported(report, settings):
         report()
 
 
-def test_missing_files_of_a_table_are_reported_in_one_line(report, settings, tmp_path):
-    write_tables(settings, decisions=[decision(DAY)])
-    (file,) = (tmp_path / "root/tables/decisions").rglob("*.parquet")
-    file.unlink()
-    with pytest.raises(
-        MutationQuotaError,
-        match=r"/tables cannot be read or written: .*; check that storage.root is reachable and complete$",
-    ):
-        report()
-
-
 def test_a_failed_write_leaves_the_old_page(report, settings, tmp_path, monkeypatch):
     write_tables(settings, decisions=[decision(DAY)])
     page = tmp_path / "page.html"
@@ -200,43 +183,13 @@ def test_a_failed_write_leaves_the_old_page(report, settings, tmp_path, monkeypa
     assert page.read_text() == "an old one"
 
 
-@pytest.mark.parametrize(
-    ("options", "error"),
-    [
-        (["--from", "2026-11-22", "--to", "2026-11-21"], "--from 2026-11-22 must be before --to 2026-11-21"),
-        (["--from", "yesterday"], "--from 'yesterday': expected a time"),
-        (
-            ["--output-file", "/nowhere/page.html"],
-            "--output-file /nowhere/page.html: the folder /nowhere does not exist",
-        ),
-        (
-            ["--from", "2030-01-01"],
-            "no decisions from 2030-01-01T00:00:00.000Z on; there are decisions from 2026-11-21",
-        ),
-    ],
-)
-def test_invalid_selections_are_rejected(report, settings, options, error):
-    write_tables(settings, decisions=[decision(DAY)])
-    with pytest.raises(BadInput) as raised:
-        report(*options)
-    assert str(raised.value).startswith(error)
-
-
-def test_a_user_without_any_decision_is_not_found(report, settings):
-    write_tables(settings, decisions=[decision(DAY, user="alice")])
-    with pytest.raises(NotFound, match=r"^no decisions of user 'nosuch' from .*; there are decisions from 2026-11-21"):
-        report("--user", "nosuch", "--from", "2026-11-21")
-    with pytest.raises(BadInput, match=r"^no decisions of user 'alice' from 2030"):
-        report("--user", "alice", "--from", "2030-01-01")
-
-
 def test_a_modified_library_is_not_included_in_a_page(monkeypatch):
-    path, digest = library._SCRIPT  # noqa: SLF001
-    monkeypatch.setattr(library, "_SCRIPT", (path, digest[:-1] + "0"))
+    path, digest = uplot._SCRIPT  # noqa: SLF001
+    monkeypatch.setattr(uplot, "_SCRIPT", (path, digest[:-1] + "0"))
     with pytest.raises(
         MutationQuotaError, match=r"uplot.iife.min.js is not uPlot 1.6.31 as it was published; reinstall"
     ):
-        library.load_library()
-    monkeypatch.setattr(library, "_PACKAGE", "no-such")
+        uplot.load_library()
+    monkeypatch.setattr(uplot, "_PACKAGE", "no-such")
     with pytest.raises(MutationQuotaError, match="which draws the charts, is not installed; run make setup"):
-        library.load_library()
+        uplot.load_library()

@@ -1,14 +1,16 @@
-"""A quota tried out: Q = 5 mutations a second, B = 55; the bucket of alice."""
+"""A quota tried out, and the command that sets it: Q = 5 mutations a second, B = 55; the bucket of alice."""
 
+import pytest
 from msgspec.structs import replace
 
-from jobs.dashboard.trial import try_quota
+from jobs.dashboard.trial import WantedQuota, try_quota
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records import codec
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota, Window
 from quota.records.quota_log import QuotaLogEntry, QuotaRecord
 from quota.settings import load_settings
+from quota.whatif.result import Totals
 from tests.support.factories import START, decide_all, decided, resolved
 from tests.unit.jobs.dashboard.conftest import ALICE, FIVE
 
@@ -26,32 +28,24 @@ def tried(quota, *decisions, entity=ALICE, entries=(FIVE,)):
     return try_quota([codec.encode(each) for each in decisions], entries, SETTINGS, entity, quota)
 
 
-def test_a_larger_quota_admits_refused_requests():
-    """110 - 60 = 50, at most 110; no client is throttled."""
-    trial = tried(Quota(10.0), *DECISIONS)
-    assert (trial.recorded.admitted, trial.recorded.refused, trial.recorded.throttled_seconds) == (70, 10, 0.5)
-    assert (trial.tried.admitted, trial.tried.refused, trial.tried.throttled_seconds) == (80, 0, 0)
-    assert (trial.tried.newly_admitted, trial.tried.newly_refused) == (10, 0)
-    assert (trial.recorded.peak, trial.tried.peak) == (60, 70)
+@pytest.mark.parametrize(
+    ("quota", "decisions", "totals"),
+    [
+        # 110 - 60 = 50, at most 110; no client is throttled
+        (Quota(10.0), DECISIONS, Totals(3, 0, 80, 0, 0.0, newly_admitted=10, newly_refused=0, peak=70)),
+        # 11 - 60 = -49; at 2 s it is -47, which takes 47 s: throttled from 0.5 s to 49 s
+        (Quota(1.0), DECISIONS, Totals(3, 2, 60, 20, 48.5, newly_admitted=0, newly_refused=10, peak=60)),
+        # a bucket begins in the state before its first decision: at K = -2.5, 10 are refused with 2.5 s to wait
+        (Quota(1.0), DECISIONS[1:2], Totals(1, 1, 0, 10, 2.5, newly_admitted=0, newly_refused=0, peak=0)),
+        (None, DECISIONS, Totals(3, 0, 80, 0, 0.0, newly_admitted=10, newly_refused=0, peak=70)),
+    ],
+)
+def test_requests_are_decided_again_as_if_the_quota_had_been_in_force(quota, decisions, totals):
+    assert tried(quota, *decisions).tried == totals
 
 
-def test_a_smaller_quota_refuses_admitted_requests():
-    """11 - 60 = -49; at 2 s it is -47, which takes 47 s."""
-    trial = tried(Quota(1.0), *DECISIONS)
-    assert (trial.tried.admitted, trial.tried.refused, trial.tried.newly_refused) == (60, 20, 10)
-    assert trial.tried.throttled_seconds == 48.5  # from 0.5 s to 49 s, and once more
-    assert trial.tried.requests == trial.recorded.requests == 3
-
-
-def test_a_bucket_begins_in_the_state_before_its_first_decision():
-    """At K = -2.5, 10 mutations: refused with 2.5 s to wait at a rate of 1."""
-    trial = tried(Quota(1.0), DECISIONS[1])
-    assert (trial.tried.refused, trial.tried.throttled_seconds) == (10, 2.5)
-
-
-def test_without_a_quota_everything_is_admitted():
-    trial = tried(None, *DECISIONS)
-    assert (trial.tried.admitted, trial.tried.refused) == (80, 0)
+def test_the_decisions_as_recorded_are_counted_beside_them():
+    assert tried(Quota(10.0), *DECISIONS).recorded == Totals(3, 1, 70, 10, 0.5, 0, 0, peak=60)
 
 
 def test_tenants_that_are_not_affected_are_omitted():
@@ -77,3 +71,32 @@ def test_a_quota_takes_over_from_a_less_specific_one():
 def test_without_requests_the_trial_is_empty():
     trial = tried(Quota(10.0))
     assert (trial.since, trial.requests, trial.tried.requests, trial.senders) == (None, 0, 0, [])
+
+
+ALTER = "mutation-quota quotas alter"
+
+
+@pytest.mark.parametrize(
+    ("entity", "options"),
+    [
+        (QuotaEntity("alice"), "--user=alice"),
+        (QuotaEntity(None), "--user-defaults"),
+        (QuotaEntity("O=Acme; rm -r", None), "'--user=O=Acme; rm -r' --client-defaults"),
+        (QuotaEntity(client_id="-x"), "--client=-x"),
+    ],
+)
+def test_the_entity_is_quoted_for_a_shell(entity, options):
+    assert WantedQuota(entity, 5).command(None) == f"{ALTER} {options} --add-config controller_mutation_rate=5"
+
+
+def test_a_burst_that_is_not_wanted_is_deleted_if_it_is_set():
+    wanted = WantedQuota(QuotaEntity("alice"), 5)
+    with_burst = f"{ALTER} --user=alice --add-config controller_mutation_rate=5"
+    assert wanted.command(Quota(1.0)) == with_burst
+    assert wanted.command(Quota(1.0, 200.0)) == f"{with_burst} --delete-config controller_mutation_burst"
+
+
+def test_a_quota_is_removed_only_if_there_is_one():
+    wanted = WantedQuota(QuotaEntity("alice"), None)
+    assert wanted.command(Quota(1.0)) == f"{ALTER} --user=alice --delete-config controller_mutation_rate"
+    assert wanted.command(None) is None

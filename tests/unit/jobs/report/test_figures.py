@@ -52,17 +52,20 @@ def test_the_busiest_second_belongs_to_its_interval():
     assert found.tenants[0].peak[0] == 12
 
 
-def test_a_throttle_time_counts_once_and_in_its_own_interval():
-    """It lasts until 2,500, reported at 0 and at 1,000; then from 2,700 until 3,000."""
-    found = figures(
-        decisions=[
-            decision(NOON, throttled_ms=2500),
-            decision(NOON + 1000, throttled_ms=1500),
-            decision(NOON + 2700, throttled_ms=300),
-            decision(NOON + 3999),
-        ]
-    )
-    assert found.total.throttled == [1000, 1000, 800, 0]
+@pytest.mark.parametrize(
+    ("throttles", "throttled"),
+    [
+        # it lasts until 2,500, reported at 0 and at 1,000; then from 2,700 until 3,000
+        ([(0, "alice", 2500), (1000, "alice", 1500), (2700, "alice", 300), (3999, "alice", 0)], [1000, 1000, 800, 0]),
+        # those of several tenants at the same time are added
+        ([(0, "alice", 800), (100, "bob", 400)], [1200]),
+        # one beyond the period ends with it
+        ([(0, "alice", 2**31 - 1)], [1000]),
+    ],
+)
+def test_a_throttle_time_counts_once_and_in_its_own_interval(throttles, throttled):
+    rows = [decision(NOON + at, user=user, throttled_ms=length) for at, user, length in throttles]
+    assert figures(decisions=rows).total.throttled == throttled
 
 
 def test_a_throttle_from_before_the_period_counts_within_it():
@@ -71,15 +74,6 @@ def test_a_throttle_from_before_the_period_counts_within_it():
     found = figures(ReportScope(first=NOON + 1500), decisions=rows)
     assert (found.start, found.total.throttled, found.total.requests) == (NOON + 1000, [500, 500, 0], [0, 0, 1])
     assert {each.name: sum(each.throttled) for each in found.tenants} == {"user 'bob'": 0, "user 'alice'": 1000}
-
-
-def test_concurrent_throttle_times_are_added():
-    found = figures(decisions=[decision(NOON, throttled_ms=800), decision(NOON + 100, user="bob", throttled_ms=400)])
-    assert found.total.throttled == [1200]
-
-
-def test_a_throttle_beyond_the_period_ends_with_it():
-    assert figures(decisions=[decision(NOON, throttled_ms=2**31 - 1)]).total.throttled == [1000]
 
 
 def test_tokens_are_the_lowest_of_an_interval_and_unknown_without_charges():
@@ -91,14 +85,10 @@ def test_tokens_are_the_lowest_of_an_interval_and_unknown_without_charges():
     assert found.tenants[1].name == "no quota"
 
 
-def test_latency_is_the_time_from_the_request_to_its_decision():
+def test_latency_is_the_time_from_the_request_to_its_decision_and_never_negative():
     rows = [decision(NOON + number, latency_ms=number + 1) for number in range(200)]
-    found = figures(decisions=rows).total
-    assert (found.p50, found.p99) == ([100], [198])
-
-
-def test_a_clock_that_is_behind_gives_no_negative_latency():
-    assert figures(decisions=[decision(NOON, latency_ms=-50)]).total.p99 == [0]
+    found = figures(decisions=[*rows, decision(NOON + 1000, latency_ms=-50)]).total  # by a clock that is behind
+    assert (found.p50, found.p99) == ([100, 0], [198, 0])
 
 
 def test_tenants_after_the_busiest_are_summed_up(monkeypatch):
@@ -143,9 +133,9 @@ def test_quota_changes_are_at_the_time_they_took_effect():
         ],
     )
     assert [(each.at - NOON, each.what) for each in found.changes] == [
-        (1000, "user-principal 'alice': 7.5 mutations/s"),
-        (2000, "user-principal 'alice': removed"),
-        (3000, "buckets with user 'alice' reset"),
+        (1000, "user-principal 'alice': controller_mutation_rate=1.0 → controller_mutation_rate=7.5"),
+        (2000, "user-principal 'alice': controller_mutation_rate=7.5 → none"),
+        (3000, "buckets with user 'alice': reset"),
     ]
     assert (found.changes[0].altered_by, found.changes[0].comment, found.changes[0].user) == ("ann", "why", "alice")
 
@@ -161,10 +151,17 @@ def test_a_report_on_one_user_has_their_requests_and_relevant_changes():
     assert [each.at - NOON for each in found.changes] == [2, 3]
 
 
-def test_a_report_on_a_period_has_only_its_data():
+@pytest.mark.parametrize(
+    ("wanted", "start", "admitted"),
+    [
+        (ReportScope(NOON + 3000, NOON + 5999), NOON + 3000, [1, 1, 1]),
+        (ReportScope(0, MAX_EPOCH_MS), NOON, [1] * 10),  # a period beyond the data is cut to it
+    ],
+)
+def test_a_report_on_a_period_has_only_its_data(wanted, start, admitted):
     rows = [decision(NOON + 1000 * second, admitted=[1]) for second in range(10)]
-    found = figures(ReportScope(NOON + 3000, NOON + 5999), decisions=rows)
-    assert (found.start, found.total.admitted) == (NOON + 3000, [1, 1, 1])
+    found = figures(wanted, decisions=rows)
+    assert (found.start, found.width, found.total.admitted) == (start, 1000, admitted)
 
 
 @pytest.mark.parametrize(
@@ -199,12 +196,6 @@ def test_a_user_who_has_no_decision_at_any_time_is_not_found():
         figures(ReportScope(user="bob"), decisions=[decision(NOON, user="alice")])
 
 
-def test_a_period_beyond_the_data_is_cut_to_it():
-    rows = [decision(NOON), decision(NOON + 5000)]
-    found = figures(ReportScope(0, MAX_EPOCH_MS), decisions=rows)
-    assert (found.start, found.width, found.count) == (NOON, 1000, 6)
-
-
 def test_changes_cancelled_in_time_are_marked_and_late_cancellations_have_no_effect():
     late = {"kind": "cancel", "timestamp": moment(NOON + 500), "effective_at": moment(NOON)}
     found = figures(
@@ -216,9 +207,9 @@ def test_changes_cancelled_in_time_are_marked_and_late_cancellations_have_no_eff
         ],
     )
     assert [each.what for each in found.changes] == [
-        "user-principal 'alice': 7 mutations/s",
-        "user-principal 'alice': the change for 2026-11-21T12:00:00.900Z cancelled",
-        "callback: the change for 2026-11-21T12:00:00.950Z cancelled",
+        "user-principal 'alice': none → controller_mutation_rate=7.0",
+        "user-principal 'alice': the change scheduled for 2026-11-21T12:00:00.900Z cancelled",
+        "callback: the change scheduled for 2026-11-21T12:00:00.950Z cancelled",
     ]
 
 

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import subprocess
 import threading
 from pathlib import Path
 
@@ -87,6 +88,21 @@ def test_a_signal_before_the_jvm_starts_no_jvm(spark_home, jvm):
     with pytest.raises(KeyboardInterrupt):
         interrupt_and_start()
     assert not (home / "started").exists()
+
+
+def test_a_signal_while_the_process_is_created_kills_it(spark_home, jvm, monkeypatch):
+    """Nothing is raised then, which would lose the process."""
+    home, processes, popen = spark_home(SLEEPING), [], subprocess.Popen
+
+    def interrupted(*args, **options):
+        processes.append(popen(*args, **options))
+        os.kill(os.getpid(), signal.SIGINT)
+        return processes[0]
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    with pytest.raises(KeyboardInterrupt), killing_on_signal(jvm):
+        jvm.start(CONF, home / "spark.log")
+    assert processes[0].wait(10) == -signal.SIGKILL
 
 
 def test_a_jvm_that_exits_during_its_start_is_an_error_with_its_exit_code_and_what_it_needs(spark_home, jvm):

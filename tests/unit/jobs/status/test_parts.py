@@ -9,7 +9,7 @@ import pytest
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.loops import ApplierMetrics, LoopHealth
 from jobs.sandbox.broker import free_port
-from jobs.status import gathering
+from jobs.status import assembly
 from jobs.status.endpoints import read_endpoint
 from jobs.status.storage_facts import read_storage
 from quota.errors import ClusterError, MutationQuotaError
@@ -90,10 +90,10 @@ def test_an_address_without_a_port_is_an_error():
 
 def test_a_part_that_does_not_answer_does_not_hold_up_the_others(settings, monkeypatch):
     answer = threading.Event()
-    monkeypatch.setattr(gathering, "read_cluster_facts", lambda _: answer.wait() and cluster())
-    monkeypatch.setattr(gathering, "read_storage", lambda _: storage())
+    monkeypatch.setattr(assembly, "read_cluster_facts", lambda _: answer.wait() and cluster())
+    monkeypatch.setattr(assembly, "read_storage", lambda _: storage())
     try:
-        found = gathering.read_status(settings, [], 0.2)
+        found = assembly.read_status(settings, [], 0.2)
     finally:
         answer.set()
 
@@ -105,10 +105,10 @@ def test_the_errors_of_all_parts_are_reported(settings, monkeypatch):
     def fail(error):
         raise error
 
-    monkeypatch.setattr(gathering, "read_cluster_facts", lambda _: fail(ClusterError("cannot reach Kafka")))
-    monkeypatch.setattr(gathering, "read_storage", lambda _: fail(ValueError("odd")))
+    monkeypatch.setattr(assembly, "read_cluster_facts", lambda _: fail(ClusterError("cannot reach Kafka")))
+    monkeypatch.setattr(assembly, "read_storage", lambda _: fail(ValueError("odd")))
 
-    found = gathering.read_status(settings, ["127.0.0.1:1"], 5)
+    found = assembly.read_status(settings, ["127.0.0.1:1"], 5)
 
     assert found.problems[:2] == ["cannot reach Kafka", "the storage root /srv/quota: unexpected ValueError: odd"]
     assert found.problems[2].startswith("metrics at 127.0.0.1:1: ")

@@ -87,17 +87,3 @@ def test_an_unusable_candidate_is_reported(text, message):
     with pytest.raises(BadInput) as caught:
         candidates(text)
     assert message in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("q.yaml", b"quotas: 7", "q.yaml: quotas: expected array, got int (value: 7)"),
-        ("q.jsonl", b"{}\nno", "q.jsonl:1: "),
-    ],
-)
-def test_an_invalid_file_of_quotas_is_named_with_its_line(tmp_path, name, text, message):
-    (tmp_path / name).write_bytes(text)
-    with pytest.raises(BadInput) as caught:
-        candidates(f"quotas={tmp_path / name}")
-    assert message in str(caught.value)

@@ -111,7 +111,7 @@ final class PassedOn {
     }
 
     /** Asks until the answer contains a text, or the time is over: brokers learn of changes late. */
-    private static String eventually(String text, Observer.Request request) throws Exception {
+    static String eventually(String text, Observer.Request request) throws Exception {
         long deadline = System.nanoTime() + Duration.ofSeconds(SECONDS).toNanos();
         while (true) {
             try {

@@ -5,6 +5,7 @@ import java.io.PrintStream;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.common.utils.Exit;
 import org.apache.kafka.tools.TopicCommand;
 
@@ -14,6 +15,9 @@ final class TopicCommandCases {
     private static final Map<String, List<String>> CASES = new LinkedHashMap<>();
 
     private static final ThreadLocal<Result> RESULT = new ThreadLocal<>();
+
+    /** Not a command: brokers may learn late of a topic that was created. */
+    private static final String AWAIT = "await ";
 
     static {
         CASES.put("create", List.of(
@@ -33,6 +37,7 @@ final class TopicCommandCases {
             "--delete --topic {}sh-none --if-exists"));
         CASES.put("within the quota", List.of(
             "--create --topic {}sh-c --partitions 2 --config retention.ms=1000",
+            AWAIT + "{}sh-c",
             "--describe --topic {}sh-c",
             "--list --topic {}sh-c",
             "--create --topic {}sh-d --replication-factor 9",
@@ -55,10 +60,21 @@ final class TopicCommandCases {
         CASES.forEach((name, commands) -> cases.put(name, (observer, user) -> {
             String config = side.written(user + ".properties", side.properties(user, Map.of()));
             for (String command : commands) {
-                run(observer, side, config, command);
+                if (command.startsWith(AWAIT)) {
+                    await(side, user, side.topic(command.substring(AWAIT.length() + "{}".length())));
+                } else {
+                    run(observer, side, config, command);
+                }
             }
         }));
         return cases;
+    }
+
+    private static void await(Side side, int user, String topic) throws Exception {
+        try (Admin admin = Admin.create(side.properties(user, Map.of("bootstrap.servers", side.broker())))) {
+            PassedOn.eventually("leader", () -> admin.describeTopics(List.of(topic)).allTopicNames().get().get(topic)
+                .partitions().toString());
+        }
     }
 
     private static void run(Observer observer, Side side, String config, String command) {

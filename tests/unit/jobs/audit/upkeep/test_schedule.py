@@ -76,15 +76,6 @@ def test_it_is_stopped_when_it_takes_too_long(kept, monkeypatch):
         run_upkeep(task(kept))
 
 
-def test_it_ends_at_once_when_its_service_stops(kept, monkeypatch):
-    kept.commit(REGULAR.newest + 1)
-    monkeypatch.setattr(jobs.audit.upkeep.subprocess, "_COMMAND", "import signal; signal.pause()")
-    stop = threading.Event()
-    stop.set()
-    with stopping_upkeep(stop), pytest.raises(MutationQuotaError, match="was interrupted, because the service stops"):
-        run_upkeep(task(kept))
-
-
 def test_an_upkeep_that_a_stop_interrupts_is_no_failure_and_the_last_one(kept, monkeypatch, caplog):
     kept.commit(REGULAR.newest + 1)
     monkeypatch.setattr(jobs.audit.upkeep.subprocess, "_COMMAND", "import signal; signal.pause()")

@@ -8,9 +8,9 @@ from urllib.request import urlopen
 
 import pytest
 
-from jobs.metrics.collector import JobMetrics, Work
+from jobs.metrics.collector import JobMetrics, MetricsSource
 from jobs.metrics.health.endpoint import ServiceEndpoint
-from jobs.metrics.health.probe import Answer, Health
+from jobs.metrics.health.probe import Health, ProbeResult
 from jobs.metrics.loops import ApplierMetrics
 from jobs.metrics.queries import QueryMetrics
 from jobs.metrics.query_observer import QueryObserver
@@ -72,12 +72,14 @@ def test_an_applier_serves_its_counts_and_its_batches_as_those_of_a_query(settin
     with ServiceEndpoint(settings.metrics, "enforce") as endpoint, endpoint.following(settings, metrics, Well()):
         tally.end_batch(100.5)
         lines = page(settings.metrics).splitlines()
-    assert 'mutation_quota_applied_topics_total{outcome="carried_out"} 3.0' in lines
-    assert 'mutation_quota_applied_topics_total{outcome="found_done"} 1.0' in lines
-    assert 'mutation_quota_applied_topics_total{outcome="failed"} 2.0' in lines
-    assert "mutation_quota_applier_reopened_total 1.0" in lines
-    assert 'mutation_quota_query_batches_total{query="applier"} 1.0' in lines
-    assert 'mutation_quota_query_last_batch_timestamp_seconds{query="applier"} 100.5' in lines
+    assert {
+        'mutation_quota_applied_topics_total{outcome="carried_out"} 3.0',
+        'mutation_quota_applied_topics_total{outcome="found_done"} 1.0',
+        'mutation_quota_applied_topics_total{outcome="failed"} 2.0',
+        "mutation_quota_applier_reopened_total 1.0",
+        'mutation_quota_query_batches_total{query="applier"} 1.0',
+        'mutation_quota_query_last_batch_timestamp_seconds{query="applier"} 100.5',
+    } <= set(lines)
 
 
 def test_probes_are_answered_by_the_monitored_service(settings):
@@ -89,7 +91,7 @@ def test_probes_are_answered_by_the_monitored_service(settings):
         with endpoint.following(settings, Job(), health):
             assert probed(settings.metrics, "healthz") == says(True, "it goes on")
             assert probed(settings.metrics, "readyz") == says(True, "it works")
-            health.answer = Answer(False, "a reason\nof two lines")
+            health.answer = ProbeResult(False, "a reason\nof two lines")
             assert probed(settings.metrics, "healthz") == says(False, "a reason of two lines")
             assert probed(settings.metrics, "readyz") == says(False, "a reason of two lines")
         assert probed(settings.metrics, "healthz") == says(True, "it is stopping")
@@ -142,7 +144,7 @@ def test_a_failure_is_counted_and_logged_once_and_the_rest_continues(settings, m
     assert caplog.messages == ["metrics: ClusterError: no Kafka; the job continues"]
 
 
-class Job(Work):
+class Job(MetricsSource):
     """A job without metrics."""
 
     def families(self):
@@ -155,10 +157,10 @@ class Well(Health):
     answer = None
 
     def live(self):
-        return self.answer or Answer(True, "it goes on")
+        return self.answer or ProbeResult(True, "it goes on")
 
     def ready(self):
-        return self.answer or Answer(True, "it works")
+        return self.answer or ProbeResult(True, "it works")
 
 
 def failing(_):

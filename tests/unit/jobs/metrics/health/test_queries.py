@@ -44,26 +44,14 @@ class Context:
         self.tasks = {}
 
     def statusTracker(self):  # noqa: N802 as Spark calls it
-        return self
-
-    def getJobIdsForGroup(self, run):  # noqa: N802
-        return [number for number, each in enumerate(self.tasks) if each == run]
-
-    def getActiveJobsIds(self):  # noqa: N802
-        return list(range(len(self.tasks)))
-
-    def getJobInfo(self, number):  # noqa: N802
-        return Info(jobId=number, stageIds=[number])
-
-    def getStageInfo(self, number):  # noqa: N802
-        return Info(numCompletedTasks=list(self.tasks.values())[number], numFailedTasks=0)
-
-
-class Info:
-    """Spark's report of a job or a stage."""
-
-    def __init__(self, **facts):
-        vars(self).update(facts)
+        return SimpleNamespace(
+            getJobIdsForGroup=lambda run: [number for number, each in enumerate(self.tasks) if each == run],
+            getActiveJobsIds=lambda: list(range(len(self.tasks))),
+            getJobInfo=lambda number: SimpleNamespace(jobId=number, stageIds=[number]),
+            getStageInfo=lambda number: SimpleNamespace(
+                numCompletedTasks=list(self.tasks.values())[number], numFailedTasks=0
+            ),
+        )
 
 
 class Scene:
@@ -96,39 +84,34 @@ def test_before_its_queries_run_a_service_is_healthy_and_not_ready():
     assert health.ready().reason == "it is starting"
 
 
-def test_a_query_that_takes_an_hour_to_open_its_sources_is_healthy_and_not_ready(scene):
-    health = scene.after(3600)
-    assert (health.live().ok, health.ready().ok) == (True, False)
+OPENING, WAITING, PROCESSING = "Initializing sources", "Waiting for data to arrive", "Processing new data"
+STALLED = (
+    "the query enforce has made no progress for 660 s, in the batch after 7 ({}); the limit is 600 s and the trigger"
+)
 
 
-def test_a_query_in_its_first_batch_is_healthy_and_not_ready(scene):
+@pytest.mark.parametrize(
+    ("message", "batch", "minutes", "expected"),
+    [
+        (OPENING, None, 60, (True, False, f"the query enforce has not finished a batch yet ({OPENING})")),
+        (PROCESSING, None, 10, (True, False, f"the query enforce has not finished a batch yet ({PROCESSING})")),
+        (WAITING, 0, 1, (True, True, "running: enforce at batch 0")),
+        # the limit, since the look that saw the batch begin
+        (PROCESSING, 7, 11, (True, True, "running: enforce at batch 7")),
+        (PROCESSING, 7, 12, (False, False, STALLED.format(PROCESSING))),
+        # its triggers have ceased, although it is idle
+        (WAITING, 7, 12, (False, False, STALLED.format(WAITING))),
+    ],
+)
+def test_a_query_is_healthy_until_the_limit_and_ready_once_it_has_finished_a_batch(
+    scene, message, batch, minutes, expected
+):
     (query,) = scene.queries
-    query.does("Processing new data")
-    health = scene.after(600)
-    assert (health.live().ok, health.ready().ok) == (True, False)
-    assert health.ready().reason == "the query enforce has not finished a batch yet (Processing new data)"
-
-
-def test_a_query_is_ready_once_it_has_finished_a_batch_or_found_nothing_to_read(scene):
-    (query,) = scene.queries
-    query.does("Waiting for data to arrive", in_trigger=False)
-    query.finish(0, "12:00:00")
-    assert scene.after(60).ready().ok
-    assert scene.health.ready().reason == "running: enforce at batch 0"
-
-
-def test_a_batch_without_progress_is_unhealthy_after_the_limit_and_not_before(scene):
-    (query,) = scene.queries
-    query.finish(7, "12:00:00")
-    query.does("Processing new data")
-    assert scene.after(60 + 600).live().ok  # the limit, since the look that saw it begin
-    found = scene.after(60).live()
-    assert not found.ok
-    assert found.reason == (
-        "the query enforce has made no progress for 660 s, in the batch after 7 (Processing new data); "
-        "the limit is 600 s and the trigger"
-    )
-    assert not scene.health.ready().ok
+    query.does(message, in_trigger=message == PROCESSING)
+    if batch is not None:
+        query.finish(batch, "12:00:00")
+    health = scene.after(minutes * 60)
+    assert (health.live().ok, health.ready().ok, health.ready().reason) == expected
 
 
 def test_it_is_healthy_again_when_the_batch_ends(scene):
@@ -139,33 +122,25 @@ def test_it_is_healthy_again_when_the_batch_ends(scene):
     assert scene.after(60).live().ok
 
 
-def test_a_batch_of_hours_is_healthy_while_its_tasks_end(scene):
-    (query,) = scene.queries
-    query.does("Processing new data")
-    for ended in range(20):
-        scene.context.tasks = {query.runId: ended}
-        assert scene.after(600).live().ok
-
-
-def test_tasks_of_another_query_are_not_progress():
+@pytest.mark.parametrize(
+    ("run", "ok"),
+    [
+        ("run of enforce", True),
+        ("a thread of Python", True),
+        ("run of audit", False),
+    ],
+)
+def test_a_batch_of_hours_is_healthy_while_its_own_tasks_end(run, ok):
+    """Spark groups the tasks that a batch runs through Python differently."""
     scene = Scene("enforce", "audit")
-    hangs, works = scene.queries
-    hangs.does("Processing new data")
-    works.does("Processing new data")
-    for ended in range(3):
-        scene.context.tasks = {works.runId: ended}
+    for query in scene.queries:
+        query.does(PROCESSING)
+    scene.queries[1].finish(0, "12:00:00")
+    for ended in range(20):
+        scene.context.tasks = {run: ended}
+        scene.queries[1].finish(ended, "12:00:00")
         scene.after(600)
-    found = scene.health.live()
-    assert not found.ok
-    assert found.reason.startswith("the query enforce has made no progress")
-
-
-def test_tasks_that_a_batch_runs_through_python_are_progress_although_spark_groups_them_differently(scene):
-    (query,) = scene.queries
-    query.does("Processing new data")
-    for ended in range(3):
-        scene.context.tasks = {"a thread of Python": ended}
-        assert scene.after(600).live().ok
+    assert scene.health.live().ok is ok
 
 
 def test_an_idle_query_is_healthy_while_its_triggers_continue(scene):
@@ -175,13 +150,6 @@ def test_an_idle_query_is_healthy_while_its_triggers_continue(scene):
     for minute in range(60):
         query.finish(3, f"12:{minute:02}:00")
         assert scene.after(60).live().ok
-
-
-def test_an_idle_query_whose_triggers_have_ceased_is_unhealthy(scene):
-    (query,) = scene.queries
-    query.does("Waiting for data to arrive", in_trigger=False)
-    query.finish(3, "12:00:00")
-    assert not scene.after(900).live().ok
 
 
 def test_the_time_between_two_triggers_does_not_count():
