@@ -220,7 +220,7 @@ def test_the_report_has_the_same_sums(root):
         "no quota",
     }
     assert sum(sum(each.counts) for each in found.letters) == 3
-    assert "user-principal 'alice': 5 mutations/s" in [each.what for each in found.changes]
+    assert "user-principal 'alice': none → controller_mutation_rate=5.0" in [each.what for each in found.changes]
 
 
 def test_each_tenant_has_a_name(ask):

@@ -14,6 +14,7 @@ from jobs.sandbox.broker import HOST, Broker, free_port, with_plaintext_cluster
 from jobs.services.session import deployment_session
 from jobs.spark.installation import jars_folder
 from jobs.spark.queries import stop_after_batch
+from jobs.storage.run import Run
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import Settings
 from quota.wire.api_keys import ApiKey
@@ -144,7 +145,7 @@ def enforcing(settings: Settings) -> Iterator[StreamingQuery]:
 @contextmanager
 def query_of(spark: SparkSession, settings: Settings) -> Iterator[StreamingQuery]:
     """Run the job's query inside the block."""
-    query = start_enforce(spark, settings)
+    query = start_enforce(Run.on(spark, settings))
     try:
         yield query
     finally:

@@ -25,12 +25,13 @@ def enforcing(spark, deployment):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "threads", "kills"), [(5, 16, 2), pytest.param(60, 40, 30, marks=pytest.mark.nightly)]
+    ("seconds", "applications", "threads", "kills"),
+    [(5, 2, 16, 2), pytest.param(60, 10, 40, 30, marks=pytest.mark.nightly)],
 )
-def test_a_storm_with_an_applier_that_is_killed(enforcing, seconds, threads, kills):
+def test_a_storm_with_an_applier_that_is_killed(enforcing, seconds, applications, threads, kills):
     """Nothing is created without admission or twice, nothing is missing, and each client gets its result."""
     with running_applier(enforcing, kills):
-        report = Storm(enforcing, threads=threads).rage(seconds)
+        report = Storm(enforcing, applications, threads).rage(seconds)
     assert report.wrong == [], report
-    assert report.outcomes["done"] > 10
-    assert report.outcomes["refused"] > 10
+    assert report.outcomes["done"]
+    assert report.outcomes["refused"]

@@ -21,7 +21,7 @@ PREFIX = "storm-"
 class Storm:
     """Applications with several threads and a client-id each; two applications share a user."""
 
-    def __init__(self, settings, threads, applications=10, seed=599):
+    def __init__(self, settings, applications, threads, seed=599):
         """Prepare the applications, without sending."""
         self._settings = settings
         self._applications = applications

@@ -17,6 +17,7 @@ from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.spark.kafka_source import read_records
 from jobs.spark.queries import trigger
 from jobs.spark.session import session
+from jobs.storage.run import Run
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
@@ -78,8 +79,9 @@ def working_folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def start_pass_through(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
+def start_pass_through(run: Run, *, once: bool = False) -> StreamingQuery:
     """Start the limit: a query that copies the same records from Kafka to Kafka, without state or Python."""
+    spark, settings = run.spark, run.settings
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", "enforce")
     topic = F.lit(settings.topics.decisions).alias("topic")
     plain = {

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.enforce.query import start_enforce
+from jobs.storage.run import Run
 from quota.settings import Settings
 from schemas.buckets import STATE
 from tests.evidence.bench.performance.backlog import fill
@@ -33,7 +34,7 @@ def store_buckets(
     processes a batch of one request, whose state files are then replaced by those of such an aggregation.
     """
     fill(settings, 1, 1)
-    start(ground.spark, settings, once=True).awaitTermination()
+    start(Run.on(ground.spark, settings), once=True).awaitTermination()
     (state,) = Path(settings.storage.root, "checkpoints").rglob(_STATE)
     checkpoint = state.parents[1]
     made = _aggregated(ground, Path(settings.storage.root), count, bucket)

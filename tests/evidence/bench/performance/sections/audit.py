@@ -55,7 +55,7 @@ def _drained(ground: Ground, backlog: int, count: int, rounds: int) -> Iterator[
     for turn in range(rounds + 1):
         audited = elsewhere(decided, ground)
         for side, (start, settings) in _sides(elsewhere(waiting, ground), audited).items():
-            query = start(ground.spark, settings, once=True)
+            query = start(Run.on(ground.spark, settings), once=True)
             query.awaitTermination()
             if turn:  # the first round warms up
                 rates[side].append(rate_of(batches(query)[1:]))

@@ -83,8 +83,8 @@ def _enforce_and_audit(ground: Ground, settings: Settings) -> list[StreamingQuer
 
 
 _SIDES: dict[str, Callable[[Ground, Settings], list[StreamingQuery]]] = {
-    PASS_THROUGH: lambda ground, settings: [start_pass_through(ground.spark, settings)],
-    EMPTY: lambda ground, settings: [start_empty(ground.spark, settings)],
+    PASS_THROUGH: lambda ground, settings: [start_pass_through(Run.on(ground.spark, settings))],
+    EMPTY: lambda ground, settings: [start_empty(Run.on(ground.spark, settings))],
     ENFORCE: _enforce_and_audit,
 }
 

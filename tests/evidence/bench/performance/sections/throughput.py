@@ -7,7 +7,6 @@ from itertools import product
 from statistics import median
 
 import pandas as pd
-from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
@@ -16,6 +15,7 @@ from jobs.enforce.packing import unpack_answer
 from jobs.enforce.query import start_enforce
 from jobs.spark.kafka_source import read_requests
 from jobs.spark.worker import prepare_worker
+from jobs.storage.run import Run
 from quota.settings import Settings
 from schemas.buckets import ANSWERED, STATE
 from tests.evidence.bench.performance.backlog import fill
@@ -39,17 +39,17 @@ PER_KEY_GOAL = Goal(0.2)
 _GIVE_UP_SECONDS = 400.0
 
 
-def start_empty(spark: SparkSession, settings: Settings, *, once: bool = False) -> StreamingQuery:
+def start_empty(run: Run, *, once: bool = False) -> StreamingQuery:
     """Start applyInPandasWithState as PySpark has it, with these schemas and a function that returns each record."""
     request = F.concat(F.lit(b"d-0000001"), "value")  # in the layout of a packed answer
     answers = (
-        read_requests(spark, settings)
+        read_requests(run.spark, run.settings)
         .select(F.col("key").cast("string").alias("bucket"), request.alias("request"))
         .groupBy("bucket")
         .applyInPandasWithState(_return_records, ANSWERED, STATE, "append", GroupStateTimeout.NoTimeout)
-        .select(*unpack_answer(F.col("answer"), settings.topics.decisions, settings.topics.dead_letters))
+        .select(*unpack_answer(F.col("answer"), run.settings.topics.decisions, run.settings.topics.dead_letters))
     )
-    return write(answers, settings, "empty", once=once)
+    return write(answers, run.settings, "empty", once=once)
 
 
 def _return_records(_: tuple[str], frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
@@ -114,7 +114,7 @@ def drain(
 
     The query runs for `seconds`, or longer until a batch counts.
     """
-    query = start(ground.spark, settings, once=True)
+    query = start(Run.on(ground.spark, settings), once=True)
     began, counted = time.monotonic(), []
     while query.isActive and (time.monotonic() - began < seconds or not counted):
         if time.monotonic() - began > _GIVE_UP_SECONDS:
