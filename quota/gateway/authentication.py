@@ -13,7 +13,7 @@ class Authentication:
     def __init__(self, subject_claim: str, margin_ms: int) -> None:
         """Start without a user.
 
-        Clients re-authenticate `margin_ms` earlier than the broker requires: none is cut off while a decision is awaited.
+        Clients re-authenticate `margin_ms` earlier than the broker requires, so that none is cut off while it waits.
         """
         self._subject_claim = subject_claim
         self._margin_ms = margin_ms
