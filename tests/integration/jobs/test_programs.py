@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import threading
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options, make_deployment
 from tests.support.factories import request_json
 from tests.support.operator import HARDLY_ANY
-from tests.support.programs import JVM_OPTIONS, child_processes, run
+from tests.support.programs import JVM_OPTIONS, child_processes, command_line, run
 from tests.support.topics import produce
 from tests.support.waiting import until
 
@@ -35,10 +34,11 @@ OWN_ARCHIVE = {"SPARK_SUBMIT_OPTS": JVM_OPTIONS}
 
 
 @contextmanager
-def started(folder, *args, **variables):
+def started(folder, *args, constants=None, **variables):
     """Start the program in a separate folder, with more variables; a process that is left at the end is killed."""
-    command = [sys.executable, "-u", "-m", "jobs", *args]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")} | variables
+    command = command_line(*args, constants=constants)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
+    environment |= {"PYTHONUNBUFFERED": "1"} | variables
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(command, cwd=folder, env=environment, text=True, **pipes) as process:  # closes its output
         try:
@@ -146,7 +146,8 @@ def ended(base_settings, broker, tmp_path_factory):
     given = (f"metrics.port={port}", "enforce.with_audit=true", "spark.master=local[2]")
     given += (f"storage.root={deployment.storage.root}", f"spark.class_archives={archives}")
     options = [part for each in given for part in ("--set", each)]
-    with started(folder, "enforce", *as_options(deployment), *options, **OWN_ARCHIVE) as process:
+    patient = {"jobs.spark.session._END_SECONDS": DEADLINE_SECONDS}  # a busy machine needs them to write the archive
+    with started(folder, "enforce", *as_options(deployment), *options, constants=patient, **OWN_ARCHIVE) as process:
         read_until(process, r"^running: ")
         until(lambda: samples(port).get(("mutation_quota_dead_letters_total",)) == 0)
         produce(deployment, topics.requests, *[request_json(60)] * 3, b"no json")
