@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from jobs.storage.checkpoint import Checkpoint, current_folder, new_folder
+from jobs.storage.checkpoint import Checkpoint, new_folder
 from jobs.storage.deployment import Deployment
 from jobs.storage.starting import check_stateful_checkpoint, replace_checkpoint, reset_checkpoint
 from quota.errors import MutationQuotaError
@@ -85,11 +85,6 @@ def kill_at_write(files, number):
     files.write = killed
 
 
-def test_a_root_of_an_earlier_release_is_continued(files):
-    assert check_stateful_checkpoint(files, "enforce", 3).folder == "checkpoints/enforce/v3"
-    assert POINTER not in files.texts
-
-
 @pytest.mark.parametrize(("fault", "expected"), FAULTS.values(), ids=FAULTS)
 def test_an_incomplete_checkpoint_is_rejected_with_a_line_that_says_how_to_restore_it(files, fault, expected):
     """The first batch's files are those of the second, too."""
@@ -105,11 +100,6 @@ def test_an_incomplete_checkpoint_is_rejected_with_a_line_that_says_how_to_resto
     assert "restore it from a backup" in line
     assert "enforce --reset-state" in line
     assert "\n" not in line
-
-
-def test_folders_set_aside_by_earlier_releases_are_left_unchanged(files):
-    files.texts |= checkpoint_in("checkpoints/enforce-set-aside-1795000000000")
-    assert current_folder(files, "enforce") == "checkpoints/enforce"
 
 
 def test_after_a_reset_the_query_starts_from_scratch_and_its_old_checkpoint_stays(files, caplog):

@@ -67,12 +67,6 @@ def test_a_file_of_invalid_utf_8_is_named(tmp_path):
         stored_files(load_settings([f"storage.root={tmp_path}"], environment={})).read("deployment.json")
 
 
-def test_a_store_that_deltalake_does_not_know_is_one_line():
-    with pytest.raises(MutationQuotaError, match=r"^nope://x/ cannot be read: Unknown scheme: nope") as raised:
-        stored_files(load_settings(["storage.root=nope://x"], environment={}))
-    assert "\n" not in str(raised.value)
-
-
 def test_the_time_of_a_batch_whose_file_is_missing_or_damaged_is_unknown(files, tmp_path):
     (tmp_path / "offsets").mkdir()
     (tmp_path / "offsets" / "1").write_text("v1\nno json\n{}")
@@ -107,11 +101,3 @@ def test_a_failed_write_leaves_no_empty_file(local):
     assert local.create("leases/enforce/1", "text")
     assert local.read("leases/enforce/1") == "text"
     assert not local.create("leases/enforce/1", "other")
-
-
-def test_files_and_folders_are_removed_if_they_exist(local):
-    local.create("sources/0/0", "text")
-    local.create("metadata", "text")
-    for path in ("sources", "metadata", "nothing"):
-        local.remove(path)
-    assert local.names("") == []
