@@ -11,7 +11,7 @@ from deltalake import DeltaTable, Field, Schema, write_deltalake
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from jobs.audit.tables.preparation import missing_tables, prepare_tables
-from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS, TABLES
+from jobs.audit.tables.specs import DECISIONS, TABLES
 from quota.errors import MutationQuotaError
 from schemas import decisions
 from tests.support.factories import DECISION_RECORD as DECISION
@@ -47,12 +47,6 @@ BOUNDS = {
     "delta.deletedFileRetentionDuration": "interval 2 days",
     "delta.checkpointInterval": "30",
 }
-
-
-def test_the_log_of_a_new_table_is_bounded(settings):
-    prepare(settings, [DECISIONS, DEAD_LETTERS])
-    for name in ("decisions", "dead_letters"):
-        assert BOUNDS.items() <= stored(settings, name).metadata().configuration.items()
 
 
 def test_the_log_of_an_older_table_is_bounded_unless_an_operator_has_set_bounds(settings):

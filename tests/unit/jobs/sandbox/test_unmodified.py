@@ -1,6 +1,5 @@
 """The clients of `run` that know nothing of this project."""
 
-import subprocess
 from concurrent.futures import Future
 
 import pytest
@@ -50,28 +49,6 @@ def test_a_topic_is_created_and_then_deleted(tool, tmp_path):
     create, delete = calls(tmp_path)
     assert create == ["--create", "--if-not-exists", "--topic", "made-by-kafka-topics", "--partitions", "20"]
     assert delete == ["--delete", "--if-exists", "--topic", "made-by-kafka-topics"]
-
-
-def test_a_refusal_is_shown_and_retried(tool, tmp_path):
-    (tmp_path / "failed").write_text(f"{REFUSED}\nat org.apache.kafka\n")
-    assert first_output(tool, now=0) == f"--create: {REFUSED}"
-    (tmp_path / "failed").unlink()
-    assert first_output(tool, now=10) == "--create: Created topic made-by-kafka-topics."
-    assert [call[0] for call in calls(tmp_path)] == ["--create", "--create"]
-
-
-def test_the_client_sleeps_between_two_calls(tool, monkeypatch):
-    """The second call is due 10 s after the end of the first."""
-    first_output(tool, now=0)
-    started = []
-    monkeypatch.setattr(
-        "subprocess.Popen",
-        lambda *args, start=subprocess.Popen, **options: started.append(args) or start(*args, **options),
-    )
-    tool.poll(9.9)
-    assert len(started) == 0
-    tool.poll(10)
-    assert len(started) == 1
 
 
 class Admin:

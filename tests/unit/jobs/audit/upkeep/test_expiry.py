@@ -35,13 +35,6 @@ def test_rows_that_arrive_after_the_plan_are_counted_when_they_are_deleted(keepi
     assert kept.offsets == [2]
 
 
-def test_all_rows_are_retained_by_default(kept):
-    kept.commit(1, day=-3000)
-    kept.commit(1)
-    assert kept.maintain(limits=THOROUGH).rows_deleted == 0
-    assert kept.offsets == [1, 2]
-
-
 @pytest.mark.parametrize(
     ("days", "now", "first_kept"),
     [

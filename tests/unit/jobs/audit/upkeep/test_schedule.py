@@ -19,7 +19,7 @@ import jobs.audit.upkeep.schedule
 import jobs.audit.upkeep.subprocess
 from jobs.audit.tables.preparation import prepare_tables
 from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS
-from jobs.audit.upkeep.maintain import PlannedUpkeep, UpkeepResult
+from jobs.audit.upkeep.maintain import PlannedUpkeep
 from jobs.audit.upkeep.plan import REGULAR
 from jobs.audit.upkeep.schedule import Upkeep
 from jobs.audit.upkeep.subprocess import UpkeepTask, run_upkeep, stopping_upkeep
@@ -43,11 +43,6 @@ def clock(monkeypatch):
 
 def task(kept):
     return UpkeepTask(kept.settings.storage.tables, {}, kept.plan(), NOON, MEMORY)
-
-
-def test_its_result_is_logged_with_nouns_that_fit_the_numbers():
-    one = UpkeepResult("decisions", files_compacted=1, files_written=1, rows_deleted=1, files_removed=1)
-    assert str(one) == "decisions: 1 file compacted into 1, 1 expired row deleted, 1 unused file removed"
 
 
 def test_it_runs_in_a_separate_process(kept):
@@ -136,14 +131,6 @@ def test_a_part_that_fails_does_not_prevent_the_other(kept, clock, monkeypatch):
     clock[0] = 1
     upkeep.after_batch()
     assert kept.files == {"2026-11-21": 1}
-
-
-def test_an_error_is_one_line_with_its_reason(kept):
-    kept.commit(REGULAR.newest + 1)
-    next(kept.path.rglob("*.parquet")).unlink()
-    with pytest.raises(MutationQuotaError, match=r"failed: .*decisions cannot be read") as raised:
-        run_upkeep(task(kept))
-    assert "\n" not in str(raised.value)
 
 
 def test_it_is_due_after_its_time_and_not_before(kept, clock):
