@@ -129,7 +129,7 @@ def test_only_files_that_may_have_copies_are_read(settings):
 
 
 def test_an_append_does_not_clean_the_log_which_would_list_all_of_it(settings):
-    """Upkeep does that; see `test_in_the_long_run`."""
+    """Upkeep does that."""
     audit(settings, [decision(0)])
     properties = {"delta.checkpointInterval": "2", "delta.logRetentionDuration": "interval 0 seconds"}
     DeltaTable(settings.storage.table("decisions")).alter.set_table_properties(properties)

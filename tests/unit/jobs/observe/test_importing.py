@@ -90,13 +90,6 @@ def test_a_client_cannot_make_a_log_look_like_an_old_one(tmp_path):
     assert names(imported(log)[1]) == ["a"]
 
 
-def test_the_log_of_the_controller_alone_is_enough(tmp_path):
-    controller = write(tmp_path, "controller", created(at(1), ("a", 3), isForwarded=True), deleted(at(2), "a"))
-    summary, requests = imported(controller)
-    assert names(requests) == ["a", "a"]
-    assert summary.forwarded == 0
-
-
 def test_a_line_that_is_there_twice_counts_once(tmp_path):
     lines = [created(at(1), ("a", 3)), created(at(2), ("a", 3), errors=[36], correlation_id=6)]
     log = write(tmp_path, "log", *lines, created(at(3), ("b", 1)))
@@ -153,12 +146,6 @@ def test_invalid_lines_are_counted_with_the_first_reason_and_the_rest_is_read(tm
     assert found.first_invalid.startswith("a truncated line, or not JSON")
 
 
-def test_an_empty_log_has_no_requests(tmp_path):
-    summary, requests = imported(write(tmp_path, "log"))
-    assert not requests
-    assert summary.first_at is None
-
-
 @pytest.mark.parametrize(
     ("content", "error"),
     [
@@ -175,8 +162,3 @@ def test_an_empty_log_has_no_requests(tmp_path):
 def test_a_file_that_is_not_a_request_log_is_rejected(tmp_path, content, error):
     with pytest.raises(BadInput, match=error):
         imported(write(tmp_path, "log", content))
-
-
-def test_a_missing_file_is_rejected(tmp_path):
-    with pytest.raises(BadInput, match="gone: No such file"):
-        imported(tmp_path / "gone")

@@ -188,15 +188,6 @@ def test_a_log_that_was_empty_at_the_start_is_read_from_its_first_line(tmp_path)
     assert tail.place.offset == 4
 
 
-def test_it_reports_the_number_of_unread_bytes(tmp_path):
-    log = tmp_path / "log"
-    append(log, b"one\n")
-    tail = follow(log)
-    read_all(tail)
-    append(log, b"four\n")
-    assert tail.behind_bytes == 5
-
-
 def test_a_log_that_is_missing_can_be_followed_only_if_it_was_rotated(tmp_path):
     log = tmp_path / "log"
     with pytest.raises(BadInput, match=r"log: No such file or directory$"):

@@ -175,18 +175,6 @@ def test_drift_is_repaired_as_configured(log, follow, repair, expected, left):
     assert stats.pushed == 0
 
 
-def test_a_change_of_the_log_is_pushed_over_drift_of_the_same_entity(log, follow):
-    """Drift of another entity stays."""
-    cluster = Cluster({ALICE: 9.0, BOB: 9.0})
-    log.set((ALICE, 5.0, 0), (BOB, 7.0, 0))
-    once, _ = follow(cluster, {ALICE: 5.0, BOB: 7.0})
-    once()
-    log.set((ALICE, 6.0, 0), (BOB, 7.0, 0))
-    once()
-    assert cluster.pushed == [{ALICE: 6.0}]
-    assert cluster.rates == {ALICE: 6.0, BOB: 9.0}
-
-
 def test_an_unavailable_cluster_is_awaited_and_changes_in_the_meantime_are_pushed(log, follow, caplog):
     """It is logged once, however long it lasts; and the log is not reopened."""
     cluster = Cluster({ALICE: 5.0})
@@ -210,26 +198,6 @@ def test_an_unavailable_cluster_is_awaited_and_changes_in_the_meantime_are_pushe
         "continuing",
     ]
     assert log.opened == 1
-
-
-def test_a_failed_comparison_is_repeated_before_the_next_one_is_due(log, follow, monkeypatch):
-    class Timer:
-        due = True
-
-        def is_due(self):
-            return self.due
-
-    timer = Timer()
-    monkeypatch.setattr(push, "Every", lambda _seconds: timer)
-    cluster = Cluster({ALICE: 5.0})
-    log.set((ALICE, 5.0, 0))
-    once, stats = follow(cluster, {ALICE: 5.0})
-    once()
-    cluster.rates, cluster.failure = {ALICE: 7.0}, "connection refused"
-    once()
-    timer.due, cluster.failure = False, None
-    once()
-    assert dict(stats.differing) == {"changed": 1}
 
 
 def test_an_unreadable_log_is_reopened(log, follow):

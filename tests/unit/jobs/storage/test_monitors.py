@@ -70,41 +70,29 @@ def checkpoint(files):
 
 
 @pytest.mark.parametrize("error", [StoreError(), OSError(28, "No space left on device")])
-def test_new_topics_are_claimed_when_the_store_answers_again(files, user_topics, caplog, error):
+def test_topics_and_checkpoints_are_recorded_when_the_store_answers_again(
+    files, user_topics, checkpoint, caplog, error
+):
     files.error = error
-    for _ in range(3):
-        user_topics.poll()
+    for monitor in (user_topics, checkpoint) * 3:
+        monitor.poll()
     files.error = None
-    user_topics.poll()
-    assert files.deployment["topics"] == {ALICE: "a1"}
-    (line,) = [each.getMessage() for each in caplog.records]
-    assert line.startswith("cannot claim the topics of users: ")
-    assert line.endswith(": retrying")
-    assert "\n" not in line
-
-
-def test_a_checkpoint_is_recorded_when_the_store_answers_again(files, checkpoint, caplog):
-    files.error = StoreError()
-    for _ in range(3):
-        checkpoint.poll()
-    files.error = None
-    checkpoint.poll()
-    assert files.deployment["checkpoints"] == {"enforce": 2}
-    (line,) = [each.getMessage() for each in caplog.records]
-    assert line.startswith("cannot record the checkpoint of enforce: ")
+    for monitor in (user_topics, checkpoint):
+        monitor.poll()
+    assert files.deployment == {"topics": {ALICE: "a1"}, "retired": [], "checkpoints": {"enforce": 2}}
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line.partition(": ")[0] for line in lines] == [
+        "cannot claim the topics of users",
+        "cannot record the checkpoint of enforce",
+    ]
+    assert all(line.endswith(": retrying") and "\n" not in line for line in lines)
     files.error = StoreError("it is not written again")
     checkpoint.poll()
 
 
-def test_a_cluster_that_does_not_respond_is_polled_again(files, topics, user_topics):
+def test_a_recreated_topic_ends_the_job_and_a_cluster_that_does_not_respond_does_not(topics, user_topics):
+    user_topics.poll()
     topics.ids = ClusterError("no broker answers")
-    user_topics.poll()
-    topics.ids = {ALICE: "a1"}
-    user_topics.poll()
-    assert files.deployment["topics"] == {ALICE: "a1"}
-
-
-def test_a_recreated_topic_ends_the_job(topics, user_topics):
     user_topics.poll()
     topics.ids = {ALICE: "a2"}
     with pytest.raises(MutationQuotaError, match=r"its id was a1, now it is a2"):

@@ -93,6 +93,17 @@ def test_the_daily_part_is_due_once_a_day_across_programs(kept, now):
     assert kept.plan(later - timedelta(days=300)).daily  # the clock was wrong, and is right again
 
 
+def test_the_daily_part_cleans_the_log(kept):
+    kept.table.alter.set_table_properties(
+        {"delta.checkpointInterval": "2", "delta.logRetentionDuration": "interval 0 seconds"}
+    )
+    kept.commit(9)
+    assert len(list(kept.log.glob("*.json"))) > 9
+    kept.maintain(limits=THOROUGH)
+    assert len(list(kept.log.glob("*.json"))) < 5
+    assert kept.offsets == list(range(1, 10))
+
+
 def test_rows_of_an_unknown_date_are_retained(keeping):
     kept = keeping(1)
     kept.commit(2)

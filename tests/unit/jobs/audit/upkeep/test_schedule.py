@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -115,24 +114,6 @@ def test_its_process_does_not_outlive_its_parent(kept):
     until(lambda: not Path(f"/proc/{child}").exists() or "Z (zombie)" in Path(f"/proc/{child}/status").read_text())
 
 
-def test_a_part_that_fails_does_not_prevent_the_other(kept, clock, monkeypatch):
-    kept.commit(REGULAR.newest + 1)
-    plan = structs.replace(kept.plan(), daily=True)
-    monkeypatch.setattr(jobs.audit.upkeep.schedule, "plan_upkeep", lambda *_: plan)
-    run = jobs.audit.upkeep.schedule.run_upkeep
-
-    def fail_daily(task):
-        if task.plan.daily:
-            raise MutationQuotaError("too slow")
-        return run(task)
-
-    monkeypatch.setattr(jobs.audit.upkeep.schedule, "run_upkeep", fail_daily)
-    upkeep = Upkeep(kept.settings, 300.0, once=True)
-    clock[0] = 1
-    upkeep.after_batch()
-    assert kept.files == {"2026-11-21": 1}
-
-
 def test_it_is_due_after_its_time_and_not_before(kept, clock):
     kept.commit(REGULAR.newest + 1)
     upkeep = Upkeep(kept.settings, 300.0, once=False)
@@ -142,22 +123,6 @@ def test_it_is_due_after_its_time_and_not_before(kept, clock):
     clock[0] = 300
     upkeep.after_batch()
     assert kept.files == {"2026-11-21": 1}
-
-
-def test_it_is_due_after_the_first_batch_of_a_query_with_once(kept):
-    kept.commit(REGULAR.newest + 1)
-    Upkeep(kept.settings, 300.0, once=True).after_batch()
-    assert kept.files == {"2026-11-21": 1}
-
-
-def test_its_daily_part_deletes_rows_older_than_the_configured_days(keeping):
-    kept = keeping(1)
-    kept.commit(1, day=-3000)
-    kept.commit(1)
-    kept.maintain(NOON - timedelta(days=9000))  # the last one was long ago
-    assert kept.offsets == [1, 2]
-    Upkeep(kept.settings, 300.0, once=True).after_batch()
-    assert kept.offsets == [2]
 
 
 def test_zero_seconds_turn_it_off(kept, clock):
