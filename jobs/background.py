@@ -14,13 +14,7 @@ _libc = ctypes.CDLL(None)
 
 @contextmanager
 def background(work: Callable[[threading.Event], None], name: str, join_seconds: float | None = None) -> Iterator[None]:
-    """Run `work` on a daemon thread until the block ends.
-
-    Args:
-        work: called once with an event; returns soon after the event is set.
-        name: the thread's name.
-        join_seconds: how long to wait for the thread at the end of the block; None waits until it has ended.
-    """
+    """Run `work` on a daemon thread until the block ends; then its event is set, and the thread joined."""
     stop = threading.Event()
     thread = threading.Thread(target=work, args=(stop,), name=name, daemon=True)
     thread.start()
@@ -32,12 +26,7 @@ def background(work: Callable[[threading.Event], None], name: str, join_seconds:
 
 
 def end_with_parent(sent: signal.Signals, parent: int) -> None:
-    """Have the Linux kernel send a signal to this process when its parent ends for any reason.
-
-    Args:
-        sent: the signal.
-        parent: the id of the parent, which may have ended already.
-    """
+    """Have the Linux kernel send a signal to this process when its parent, by process id, ends or has ended."""
     _libc.prctl(_PR_SET_PDEATHSIG, sent)
     if os.getppid() != parent:
         os.kill(os.getpid(), sent)

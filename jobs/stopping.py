@@ -55,11 +55,7 @@ class _State:
 
 
 def _on_signal(_number: int, frame: FrameType | None) -> None:
-    """Handle a signal, as the module describes.
-
-    Raises:
-        KeyboardInterrupt: the signal interrupts.
-    """
+    """Handle a signal, as the module describes."""
     _State.handled += 1
     stop, killable = _State.stop, _State.killable
     if stop is not None:
@@ -101,11 +97,7 @@ def stop_signals() -> Iterator[threading.Event]:
 
 @contextmanager
 def killing_on_signal(killable: Killable) -> Iterator[None]:
-    """Make a signal kill a process inside the block, which then ends with `KeyboardInterrupt`.
-
-    Raises:
-        KeyboardInterrupt: a signal arrived.
-    """
+    """Make a signal kill a process inside the block, which then ends with `KeyboardInterrupt`."""
     if threading.current_thread() is not threading.main_thread():  # other threads receive no signals
         yield
         return
@@ -135,11 +127,7 @@ def _handler() -> Iterator[None]:
 
 
 def exit_interrupted() -> None:
-    """Exit, and ignore signals during the interpreter's shutdown.
-
-    Raises:
-        SystemExit: always.
-    """
+    """Exit, and ignore signals during the interpreter's shutdown."""
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     sys.exit(INTERRUPTED)
@@ -166,8 +154,7 @@ def watch_interrupts() -> None:
 def _exit_if_stuck(signals: int) -> None:
     """Exit if a command has not handled a signal in time, because its main thread waits in a library call.
 
-    Args:
-        signals: a file descriptor from which the number of each signal is read.
+    The number of each signal is read from a file descriptor.
     """
     before = _State.handled
     while numbers := os.read(signals, _MAX_SIGNALS):

@@ -69,14 +69,10 @@ class StoreError(MutationQuotaError):
 
 
 def store_error(root: str, path: str, problem: str, text: str, endpoint: str | None) -> StoreError:
-    """Return the error about a file or table of a storage root on a disk or in an object store.
+    """Return the error about a file or table, by its path in a storage root, a path or a URL.
 
-    Args:
-        root: the storage root, a path or a URL.
-        path: the path of the file or table in the root.
-        problem: what is not possible, such as "cannot be read".
-        text: the text of the library's error, of one line or more.
-        endpoint: the endpoint of the object store, if the settings name one.
+    The problem is what is not possible, such as "cannot be read"; the text is that of the library's error, of any
+    lines.
     """
     if known := store_problem(root, text, endpoint):
         return StoreError(known)
@@ -92,15 +88,9 @@ def one_line(text: str) -> str:
 
 
 def store_problem(root: str, text: str, endpoint: str | None) -> str | None:
-    """Return what is wrong with a root in S3 according to an error of the store, and what to do.
+    """Return what is wrong with a root in S3 according to an error of the store, and what to do, as one line.
 
-    Args:
-        root: the storage root, a path or a URL.
-        text: the text of an error that a file or table of the root has caused.
-        endpoint: the endpoint of the store, if the settings name one.
-
-    Returns:
-        One line without secrets; None if the root is not in S3, or the error is another one.
+    None if the root is not in S3, or the error is another one.
     """
     if not root.startswith(S3_SCHEME):
         return None
@@ -113,15 +103,8 @@ def store_problem(root: str, text: str, endpoint: str | None) -> str | None:
 def store_problem_among(root: str, text: str, endpoint: str | None) -> str | None:
     """Return what is wrong with a root in S3 according to one of the causes of an error, and what to do.
 
-    Errors of other servers, such as Kafka's brokers or a token server, do not count.
-
-    Args:
-        root: the storage root, a path or a URL.
-        text: the text of an error and of its causes, with their Java stack traces.
-        endpoint: the endpoint of the store, if the settings name one.
-
-    Returns:
-        As for `store_problem`; None also if the error is one of this project, whose message already states the cause.
+    Errors of other servers, such as Kafka's brokers or a token server, do not count, nor errors of this project, whose
+    message already states the cause.
     """
     if _OUR_ERROR.search(text):
         return None

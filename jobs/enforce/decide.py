@@ -55,14 +55,7 @@ def _decide_bucket(config: EnforceConfig, key: str, requests: Iterable[bytes], s
 
 
 def answer_requests(config: EnforceConfig, key: str, requests: Iterable[bytes], state: KeyState) -> Iterator[bytes]:
-    """Answer the packed requests of one key.
-
-    Args:
-        key: the key of a bucket, or of records that touch no bucket, whose state stays empty.
-
-    Yields:
-        Packed answers.
-    """
+    """Yield packed answers to the packed requests of one key; without a bucket, its state stays empty."""
     algorithm = config.algorithm
     before = bucket = decode_bucket(state.get) if state.exists else None
     for record_key, request in unpack_requests(key, requests, config.policy):

@@ -102,15 +102,10 @@ class Broker:
         *,
         java_options: Sequence[str] = ("-Xmx256m",),
     ) -> None:
-        """Prepare a broker.
+        """Prepare a broker, whose folder of data is created, or reused; port 0 is any free one.
 
-        Args:
-            data: the folder of its data; created if it does not exist, and reused by the next start.
-            jars: the folder of Kafka's jars.
-            port: the port to listen on; 0 for any free one.
-            extra_properties: lines of `server.properties` that override the defaults. {host}, {port} and
-                {controller_port} are replaced.
-            java_options: options of its JVM: the maximum heap size, system properties.
+        `extra_properties` are lines of `server.properties` that override the defaults; {host}, {port} and
+        {controller_port} are replaced.
         """
         self._java_options = java_options
         self._data = data.resolve()

@@ -19,12 +19,9 @@ _log = logging.getLogger(__name__)
 
 
 def run_apply(settings: Settings, *, once: bool) -> None:
-    """Carry out admitted mutations until stopped.
+    """Carry out admitted mutations until stopped, or with `once` those that are available.
 
     If a cluster stops responding, the service waits for it, for the time in the settings.
-
-    Args:
-        once: carry out all available mutations, then exit.
     """
     stats = ApplierStats()
     health = LoopHealth(stats, lambda: "" if stats.positions else "it has no positions yet", lambda: stats.waits_for)

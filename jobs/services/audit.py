@@ -12,12 +12,7 @@ from quota.settings import Settings
 
 
 def run_audit(settings: Settings, *, once: bool, take_over: bool = False) -> None:
-    """Audit until stopped.
-
-    Args:
-        once: write all available records to the tables, then exit.
-        take_over: do not wait for the lease of a process on another machine.
-    """
+    """Audit until stopped, or with `once` all available records; `take_over` as for `Lease.claim`."""
     observer = QueryObserver()
     metrics, health = QueryMetrics(settings, observer), QueryHealth(settings, observer)
     with (

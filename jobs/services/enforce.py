@@ -35,13 +35,10 @@ def run_enforce(
     buckets: Path | None = None,
     take_over: bool = False,
 ) -> None:
-    """Enforce until stopped, and audit if `enforce.with_audit` is set.
+    """Enforce until stopped, and audit if `enforce.with_audit` is set; with `once` only what is available.
 
-    Args:
-        once: decide all available requests, then audit all decisions, then exit.
-        reset: start with full buckets and the oldest requests, regardless of the checkpoint.
-        buckets: a file of buckets to start with instead, after the requests that they include.
-        take_over: do not wait for the lease of a process on another machine.
+    With `reset`, start with full buckets and the oldest requests, regardless of the checkpoint; with a file of
+    `buckets`, start with those instead, after the requests that they include. `take_over` is as for `Lease.claim`.
     """
     check_callbacks(settings.quota.callbacks)
     saved = read_buckets(buckets) if buckets else None

@@ -23,11 +23,9 @@ _log = logging.getLogger(__name__)
 
 
 def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool, once: bool) -> None:
-    """Follow request logs until stopped; wait for a cluster that does not respond.
+    """Follow request logs until stopped, or with `once` to their current ends; wait for an unresponsive cluster.
 
-    Args:
-        from_beginning: whether a log that was not followed before is read from its first line.
-        once: stop at the current ends of the logs.
+    A log that was not followed before is read from its first line if `from_beginning`.
     """
     if settings.topics.user_topic_prefix:
         raise BadInput(

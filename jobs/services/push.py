@@ -45,9 +45,6 @@ def run_push(settings: Settings, cluster: ClusterQuotas, first: Callable[[], Wan
     """Push all quotas of the log, and then its changes, until stopped.
 
     If a cluster stops responding, the service waits for it.
-
-    Args:
-        repair: the changes on the cluster that are reverted.
     """
     stats = PushStats()
     health = LoopHealth(

@@ -40,11 +40,7 @@ def observing(run: Run, observer: QueryObserver) -> Callable[[], None]:
 
 
 def run_queries(stop: threading.Event, *queries: StreamingQuery, poll: Callable[[], None] = lambda: None) -> None:
-    """Log the names of the queries and run them (`jobs.spark.queries.run_until`).
-
-    Raises:
-        KeyboardInterrupt: `stop` was set before they ran; they are stopped.
-    """
+    """Log the names of the queries and run them (`jobs.spark.queries.run_until`), unless `stop` is set already."""
     if stop.is_set():
         stop_after_batch(queries)
         raise KeyboardInterrupt

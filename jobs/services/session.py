@@ -34,14 +34,9 @@ def deployment_session(
 ) -> Iterator[Run]:
     """Provide a `session` for a deployment; its topics are prepared, and its storage root belongs to them.
 
-    What can be checked without a JVM is checked before one is started.
-
-    Args:
-        log: the file for the output of the JVM and the workers, standard error by default.
-        enforcing: whether the program reads requests; otherwise it needs no permission to describe their topics.
-
-    Raises:
-        LeaseError: another process runs the same queries on the root.
+    What can be checked without a JVM is checked before one is started. The output of the JVM and the workers goes to
+    the file `log`, standard error by default. A program that is not `enforcing` needs no permission to describe the
+    topics of requests.
     """
     topics = settings.topics
     needed = [topics.decisions, topics.dead_letters, topics.quotas, *([topics.requests] if enforcing else [])]
@@ -60,11 +55,7 @@ def deployment_session(
 
 
 def check_root(settings: Settings, queries: Sequence[str]) -> None:
-    """Check a storage root before Spark is started, as far as this is possible within a second.
-
-    Raises:
-        LeaseError: another process of this machine runs one of the queries there.
-    """
+    """Check a storage root before Spark is started, as far as this is possible within a second."""
     check_store(settings)
     if settings.storage.is_s3 or "://" not in settings.storage.root:  # only Hadoop may support other schemes
         for query in queries:
@@ -75,13 +66,7 @@ def check_root(settings: Settings, queries: Sequence[str]) -> None:
 def hold_leases(run: Run, queries: Sequence[str], *, take_over: bool = False) -> Iterator[None]:
     """Hold the leases of queries inside the block, so that other processes cannot run them; stop them at its end.
 
-    The JVM is killed if another process acquires one of the leases.
-
-    Args:
-        take_over: whether the operator knows that the process on another machine that ran them has ended.
-
-    Raises:
-        LeaseError: another process runs one of them, or has started one inside the block.
+    The JVM is killed if another process acquires one of the leases. `take_over` is as for `Lease.claim`.
     """
     me = Holder.here(jvm_pid(run.spark))
     on_loss, finish = partial(kill_jvm, run.spark, me.jvm.pid), partial(stop_all, run.spark)

@@ -73,9 +73,6 @@ def log_as_json(service: str, context: Context = _batch.get) -> None:
     """Log as JSON to standard error from now on.
 
     This includes Python's warnings, exceptions that end a thread, and lines that libraries print to standard error.
-
-    Args:
-        context: as for `JsonFormatter`; by default it knows what `batch_in_log` has added.
     """
     stream = sys.stderr.stream if isinstance(sys.stderr, _LoggedLines) else sys.stderr
     handler = _LineHandler(stream)

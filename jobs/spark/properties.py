@@ -66,11 +66,7 @@ def spark_defaults() -> dict[str, str]:
 def spark_properties(
     settings: Settings, *, delta: bool = False, java_options: str = "", service: str = ""
 ) -> dict[str, str]:
-    """Return all properties of a Spark that the jobs start themselves.
-
-    Args:
-        java_options: the JVM's options, in addition to those of the settings.
-    """
+    """Return all properties of a Spark that the jobs start themselves; the JVM's options are added to the settings'."""
     spark = settings.spark
     started = {
         "spark.master": spark.master,
@@ -99,12 +95,9 @@ def spark_properties(
 def submitted_properties(
     settings: Settings, given: Mapping[str, str], *, delta: bool = False, service: str = ""
 ) -> dict[str, str]:
-    """Return the properties to set on a Spark that spark-submit has started.
+    """Return the properties to set on a Spark that spark-submit has started with the properties `given`.
 
-    Properties of spark-submit override `[spark]` and `[spark.conf]`, but not properties from other sections.
-
-    Args:
-        given: the properties of spark-submit, from its files and options.
+    Those override `[spark]` and `[spark.conf]`, but not properties from other sections.
     """
     root = settings.storage.root
     if given.get(_DEPLOY_MODE) == "cluster" and "://" not in root and not Path(root).is_absolute():

@@ -39,13 +39,9 @@ _END_SECONDS = 30.0
 def session(settings: Settings, name: str, log: Path | None = None, *, delta: bool = False) -> Iterator[SparkSession]:
     """Provide a session inside the block; its JVM does not outlive the block, whatever happens.
 
-    Args:
-        name: the program's name; the application is `mutation-quota <name>`, unless spark-submit has a name for it.
-        log: the file for the output of the JVM and the workers, standard error by default; ignored with spark-submit,
-            which has its own logging.
-
-    Raises:
-        KeyboardInterrupt: a signal arrived, and has killed the JVM.
+    The application is `mutation-quota <name>`, unless spark-submit has a name for it. The output of the JVM and the
+    workers goes to the file `log`, standard error by default; spark-submit has its own logging. A signal kills the JVM,
+    and the block ends with `KeyboardInterrupt`.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if _SUBMITTED in os.environ:

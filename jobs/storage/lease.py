@@ -72,11 +72,7 @@ class Lease:
     def claim(self, *, take_over: bool = False) -> None:
         """Acquire the lease; wait for a holder that may be dead, at most for the duration of its lease.
 
-        Args:
-            take_over: do not wait for a holder on another machine.
-
-        Raises:
-            LeaseError: another process holds it.
+        The operator who sets `take_over` knows that a holder on another machine has ended: it is not waited for.
         """
         # The file is read back because its creation may have succeeded although it was reported as rejected: an S3
         # client that gets no response retries, and its second attempt conflicts with the first.
@@ -97,11 +93,7 @@ class Lease:
                 self._files.remove(lease_path(self._query, name))
 
     def _await_end(self, found: LeaseFile, *, take_over: bool) -> None:
-        """Return when the holder of the newest file counts as dead or has released the lease.
-
-        Raises:
-            LeaseError: the holder runs.
-        """
+        """Return when the holder of the newest file counts as dead or has released the lease; if it runs, raise."""
         began, holder, logged = self._clock.now(), found.holder, False
         # The holder renews by its own setting, which may be longer than the one of this process.
         seconds = (holder and holder.lease_seconds) or self._seconds
@@ -180,13 +172,9 @@ def hold_lease(
 ) -> Iterator[None]:
     """Hold a lease inside the block: renew it, and release it when all writers have stopped.
 
-    Args:
-        on_loss: called on another thread when the lease is lost; it must prevent all further writes.
-        finish: called at the end of the block, also after an error, and before the last renewal. It stops all writers,
-            and returns whether they have stopped; if they have not, the lease is not released, and expires.
-
-    Raises:
-        LeaseError: another process holds it, or it was lost inside the block.
+    `on_loss` is called on another thread when the lease is lost; it must prevent all further writes. `finish` is called
+    at the end of the block, also after an error, and before the last renewal. It stops all writers, and returns whether
+    they have stopped; if they have not, the lease is not released, and expires.
     """
     lease.claim(take_over=take_over)
     finished = False

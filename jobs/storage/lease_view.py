@@ -41,11 +41,7 @@ class LeaseFile(NamedTuple):
 
 
 def check_free(files: ReadableFiles, query: str) -> None:
-    """Check that no process of this machine holds the lease of a query; `Lease.claim` checks the rest.
-
-    Raises:
-        LeaseError: a process holds it.
-    """
+    """Check that no process of this machine holds the lease of a query; `Lease.claim` checks the rest."""
     holder = newest(files, query).holder
     if holder is not None and holder.program_runs and not holder.ended:
         raise held_by(files, query, holder)

@@ -28,11 +28,7 @@ class Gap:
 
 
 def check_gaps(settings: Settings, query: str, positions: list[TopicPartition]) -> None:
-    """Check that all records that a query has not read yet still exist.
-
-    Args:
-        query: the query's name, for the message.
-    """
+    """Check that all records that a query, which the message names, has not read yet still exist."""
     gaps = _gaps(settings, query, positions)
     if not gaps:
         return

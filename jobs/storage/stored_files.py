@@ -121,11 +121,7 @@ class ObjectStoreFiles:
     """The files of a storage root that is a URL, read with deltalake like the tables."""
 
     def __init__(self, storage: StorageSettings, options: dict[str, str]) -> None:
-        """Connect to the store.
-
-        Args:
-            options: deltalake's `storage_options`, in addition to those of the settings.
-        """
+        """Connect to the store; `options` are deltalake's, in addition to those of the settings."""
         self.root = storage.url
         self._storage = storage
         try:

@@ -52,12 +52,9 @@ class AuditTable:
         return to_epoch_ms(pc.max(files[f"max.{column}"]).as_py())
 
     def dataset(self, first: date | None = None, last: date | None = None) -> ds.Dataset:
-        """Return the rows of these dates, which are read within `read_errors`.
+        """Return the rows from the first to the last date, which are read within `read_errors`; None is no bound.
 
-        Args:
-            first: the first date; None for all before `last`. Each file of the dataset takes two milliseconds, so
-                give dates for a table that contains years.
-            last: the last date; None for all after `first`.
+        Each file of the dataset takes two milliseconds, so give dates for a table that contains years.
         """
         bounds = [("date", operator, day) for operator, day in ((">=", first), ("<=", last)) if day is not None]
         with self._store.errors(self._table):

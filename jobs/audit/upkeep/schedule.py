@@ -35,13 +35,9 @@ class Upkeep:
         once: bool,
         failures: Counter[str] | None = None,
     ) -> None:
-        """Schedule the first upkeep.
+        """Schedule the first upkeep; `seconds` is the time between two, and 0 stands for none.
 
-        Args:
-            settings: the settings of the deployment.
-            seconds: the time between two upkeeps; 0 for none.
-            once: whether the query ends after the existing records; then the upkeep is due after the first batch.
-            failures: counts failures by table.
+        With `once` it is due after the first batch. `failures` counts failures by table.
         """
         self._settings = settings
         self._store = TableStore.of(settings)

@@ -60,9 +60,8 @@ def stopping_upkeep(stop: threading.Event) -> Iterator[None]:
 def run_upkeep(task: UpkeepTask) -> UpkeepResult:
     """Carry out the upkeep of a table in a separate process, and wait for it.
 
-    Raises:
-        InterruptedUpkeep: the service stops.
-        MutationQuotaError: it failed, had too little memory, or took too long. The table remains consistent.
+    It may fail, have too little memory or take too long (`MutationQuotaError`): the table remains consistent. When the
+    service stops, it is interrupted (`InterruptedUpkeep`).
     """
     table = task.plan.table
     advice = f"run mutation-quota maintain {table}, which has no such limits"

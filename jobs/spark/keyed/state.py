@@ -36,11 +36,7 @@ class SentState:
     __slots__ = ("_key", "_properties", "_sent", "_updated", "_value")
 
     def __init__(self, properties: str, key: bytes, sent: bytes | None) -> None:
-        """Wrap a state; nothing is decoded yet.
-
-        Args:
-            sent: the pickled value; None if the key has no state.
-        """
+        """Wrap a state, of which `sent` is the pickled value, None if the key has no state; nothing is decoded yet."""
         self._properties = properties
         self._key = key
         self._sent = sent
@@ -54,11 +50,7 @@ class SentState:
 
     @property
     def get(self) -> Value:
-        """The state.
-
-        Raises:
-            ValueError: the key has no state.
-        """
+        """The state, if the key has one."""
         if self._value is None:
             if self._sent is None or not self.exists:
                 raise ValueError("the key has no state")
