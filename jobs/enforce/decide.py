@@ -10,7 +10,7 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 
 from jobs.enforce.packing import decode_bucket, encode_bucket, pack_answer, unpack_answer, unpack_requests
 from jobs.spark.keyed.stage import KeyedStage
-from jobs.spark.keyed.state import KeyState
+from jobs.spark.keyed.state import SentState
 from jobs.spark.worker import prepare_worker
 from quota.admission.decide import decide
 from quota.admission.policy import Policy
@@ -48,13 +48,13 @@ def decide_requests(resolved: DataFrame, config: EnforceConfig) -> DataFrame:
     )
 
 
-def _decide_bucket(config: EnforceConfig, key: str, requests: Iterable[bytes], state: KeyState) -> Iterator[bytes]:
+def _decide_bucket(config: EnforceConfig, key: str, requests: Iterable[bytes], state: SentState) -> Iterator[bytes]:
     """Answer all records of one key in this batch, in a Python worker."""
     prepare_worker(__name__)
     return answer_requests(config, key, requests, state)
 
 
-def answer_requests(config: EnforceConfig, key: str, requests: Iterable[bytes], state: KeyState) -> Iterator[bytes]:
+def answer_requests(config: EnforceConfig, key: str, requests: Iterable[bytes], state: SentState) -> Iterator[bytes]:
     """Yield packed answers to the packed requests of one key; without a bucket, its state stays empty."""
     algorithm = config.algorithm
     before = bucket = decode_bucket(state.get) if state.exists else None

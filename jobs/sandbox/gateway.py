@@ -6,11 +6,10 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from jobs.background import background
+from jobs.background import background, log_progress
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.sandbox.broker import HOST, free_port, is_listening
 from jobs.services.gateway import serve_gateway
-from jobs.services.progress import log_progress
 from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.timing import Deadline
 from quota.settings import Settings

@@ -16,8 +16,7 @@ from jobs.sandbox.broker import embedded_broker, free_port, is_listening, with_p
 from jobs.sandbox.gateway import embedded_gateway
 from jobs.sandbox.traffic import Traffic, set_tenant_quotas, simulated_clients
 from jobs.sandbox.unmodified import UnmodifiedClient, unmodified_clients
-from jobs.services.queries import observing, start_queries
-from jobs.services.session import deployment_session
+from jobs.services.session import deployment_session, observing, start_queries
 from jobs.spark.queries import check_queries, stop_after_batch
 from jobs.stopping import stop_signals
 from quota.callbacks.loading import check_callbacks

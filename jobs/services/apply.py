@@ -3,10 +3,9 @@
 import logging
 from functools import partial
 
-from jobs.background import background
+from jobs.background import background, log_progress
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.loops import APPLIER, ApplierMetrics, LoopHealth
-from jobs.services.progress import log_progress
 from jobs.services.reopening import run_reopening
 from jobs.stopping import stop_signals
 from quota.kafka.applier.applier import Applier

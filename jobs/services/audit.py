@@ -5,8 +5,7 @@ from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.health.queries import QueryHealth
 from jobs.metrics.queries import QueryMetrics
 from jobs.metrics.query_observer import QueryObserver
-from jobs.services.queries import run_queries
-from jobs.services.session import deployment_session
+from jobs.services.session import deployment_session, run_queries
 from jobs.stopping import stop_signals
 from quota.settings import Settings
 

@@ -12,8 +12,7 @@ from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.health.queries import QueryHealth
 from jobs.metrics.queries import QueryMetrics
 from jobs.metrics.query_observer import QueryObserver
-from jobs.services.queries import observing, run_queries, start_queries
-from jobs.services.session import check_root, deployment_session
+from jobs.services.session import check_root, deployment_session, observing, run_queries, start_queries
 from jobs.spark.failures import query_errors
 from jobs.stopping import stop_signals
 from jobs.storage.checkpoint import current_folder

@@ -5,16 +5,14 @@ import logging
 import resource
 import threading
 
-from jobs.background import background
-from jobs.gateway.contact import follow_brokers
+from jobs.background import background, log_progress
 from jobs.gateway.encryption import make_encryption
 from jobs.gateway.listeners import plan_listeners
-from jobs.gateway.probe import advertised_addresses
+from jobs.gateway.probe import advertised_addresses, follow_brokers
 from jobs.gateway.server import GatewayServer
 from jobs.metrics.families import gateway_families
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.loops import GATEWAY, LoopMetrics, gateway_health
-from jobs.services.progress import log_progress
 from jobs.spark.installation import jars_folder
 from jobs.stopping import stop_signals
 from quota.gateway.context import GatewayContext

@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from jobs.background import background
+from jobs.background import background, log_progress
 from jobs.metrics.families import observer_families
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.loops import OBSERVER, LoopHealth, LoopMetrics
 from jobs.metrics.stats import FollowStats
 from jobs.observe.following import Follower
 from jobs.observe.tail import check_log
-from jobs.services.progress import log_progress
 from jobs.services.reopening import run_reopening
 from jobs.stopping import stop_signals
 from quota.errors import BadInput

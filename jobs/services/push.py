@@ -6,12 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from enum import Enum
 
-from jobs.background import background
+from jobs.background import background, log_progress
 from jobs.metrics.families import push_families
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.loops import PUSH, LoopHealth, LoopMetrics
 from jobs.metrics.stats import PushStats
-from jobs.services.progress import log_progress
 from jobs.stopping import stop_signals
 from quota.errors import ClusterError
 from quota.kafka.brokers.client_quotas import ClusterQuotas

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyspark
 from pyspark.sql.pandas.serializers import ApplyInPandasWithStateSerializer, ArrowStreamSerializer
 
-from jobs.spark.keyed.state import KeyState, SentState, StateRow
+from jobs.spark.keyed.state import SentState, StateRow
 from quota.errors import MutationQuotaError
 
 RELEASE = "4.2.0"
@@ -42,7 +42,7 @@ _Result = tuple[Iterable[bytes], SentState]
 """The answers to a key, and its state, which may change until the last answer is consumed."""
 
 
-AnswerRows = Callable[[str, Iterable[bytes], KeyState], Iterator[bytes]]
+AnswerRows = Callable[[str, Iterable[bytes], SentState], Iterator[bytes]]
 """Returns the answers to the rows of a key, and may update its state."""
 
 

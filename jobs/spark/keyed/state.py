@@ -3,7 +3,7 @@
 import json
 import pickle
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 from pyspark.serializers import pickle_protocol
 from pyspark.sql.streaming.state import GroupState
@@ -13,21 +13,6 @@ Value = tuple[Any, ...]
 
 StateRow = tuple[str | None, bytes | None, bytes | None, int | None]
 """A state that is returned to Spark: properties, key, value, old timeout; all None in padding rows."""
-
-
-class KeyState(Protocol):
-    """The part of `GroupState` that stages use."""
-
-    @property
-    def exists(self) -> bool:
-        """Whether the key has a state."""
-
-    @property
-    def get(self) -> Value:
-        """The state."""
-
-    def update(self, newValue: Value) -> None:  # noqa: N803 as in GroupState
-        """Replace the state."""
 
 
 class SentState:

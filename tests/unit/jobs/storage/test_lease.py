@@ -10,8 +10,7 @@ import pytest
 
 from jobs.storage import holder
 from jobs.storage.holder import Holder, Process
-from jobs.storage.lease import Lease, hold_lease
-from jobs.storage.lease_view import LeaseError
+from jobs.storage.lease import Lease, LeaseError, hold_lease
 from tests.support.memory_files import MemoryFiles
 from tests.support.waiting import until
 

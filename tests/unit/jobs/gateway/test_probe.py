@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from jobs.gateway import contact
-from jobs.gateway.contact import broker_failure, follow_brokers
+from jobs.gateway import probe
+from jobs.gateway.probe import broker_failure, follow_brokers
 from jobs.sandbox.broker import free_port
 from quota.gateway.stats import GatewayStats
 from tests.support.scripted_broker import ScriptedBroker
@@ -39,7 +39,7 @@ def test_an_invalid_host_name_is_reported(gateway_protocol):
 
 def test_a_port_that_listens_without_responding_is_not_a_broker(gateway_protocol, monkeypatch):
     """It is a load balancer without brokers, or a broker that hangs."""
-    monkeypatch.setattr(contact, "_ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(probe, "_ANSWER_SECONDS", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         assert failure(gateway_protocol, port) == f"127.0.0.1:{port}: no answer"
@@ -47,7 +47,7 @@ def test_a_port_that_listens_without_responding_is_not_a_broker(gateway_protocol
 
 @pytest.mark.anyio
 async def test_lost_and_recovered_brokers_are_logged(gateway_protocol, monkeypatch):
-    monkeypatch.setattr(contact, "_CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(probe, "_CHECK_SECONDS", 0.01)
     stats = GatewayStats()
     with ScriptedBroker(gateway_protocol, {}).listening() as broker:
         brokers = [("127.0.0.1", broker.port)]
