@@ -167,12 +167,6 @@ def test_a_large_batch_takes_several_commits_and_may_be_interrupted_between_them
     assert commits(settings) == 4
 
 
-def test_copies_of_a_record_in_two_commits_of_a_batch_are_one_row(settings, monkeypatch):
-    monkeypatch.setattr(jobs.audit.append, "_COMMITTED_BYTES", 15_000)
-    audit(settings, *large_parts(2), *large_parts(3))
-    assert sorted(ids(settings)) == ["t-0-0", "t-0-1", "t-0-2"]
-
-
 @pytest.fixture
 def meanwhile(monkeypatch):
     """Do something once, between the time when a batch has opened its table and that of its commit."""

@@ -128,10 +128,6 @@ def test_an_invalid_id_is_rejected(wrong):
         parse_decision_id(wrong)
 
 
-def test_names_of_topics_may_look_like_ids():
-    assert parse_decision_id("a-1-2-3-4") == Source("a-1-2", 3, 4)
-
-
 @pytest.mark.usefixtures("kept")
 def test_a_dead_letter_is_shown_as_one(settings):
     with pytest.raises(NotFound, match="mutation-requests-0-50 is not a decision but a dead letter: topics: missing"):

@@ -14,9 +14,14 @@ SOURCE = DECISION["source"]
 NOON = datetime(1970, 1, 2, 12, tzinfo=UTC)
 
 
+def encoded(value):
+    return value if isinstance(value, bytes | None) else json.dumps(value).encode()
+
+
 def records(*values):
-    encoded = [value if isinstance(value, bytes | None) else json.dumps(value).encode() for value in values]
-    return record_batch(kafka_rows(encoded, timestamps=[DAY + DAY // 2 + 5] * len(values), topic="topic"))
+    return record_batch(
+        kafka_rows(list(map(encoded, values)), timestamps=[DAY + DAY // 2 + 5] * len(values), topic="topic")
+    )
 
 
 def both(rows):
@@ -101,20 +106,15 @@ def test_a_quota_that_its_producer_has_stamped_is_a_dead_letter_of_today():
     "foreign_record",
     [
         None,
-        b"",
         b"garbage",
         b"\xff",
-        b"[]",
         b'{"user":"\\ud800"}',
         b"[" * 5000,
         {},
-        {"decision_id": "x"},
         DECISION | {"source": None},
-        DECISION | {"source": {}},
         DECISION | {"source": SOURCE | {"offset": None}},
         DECISION | {"source": SOURCE | {"partition": 2**31}},
         DECISION | {"timestamp": None},
-        DECISION | {"timestamp": 2**63 - 1},
         DECISION | {"timestamp": 2**63},
         DECISION | {"timestamp": -1},
         DECISION | {"retry_at": 2**63 - 1},
@@ -122,7 +122,6 @@ def test_a_quota_that_its_producer_has_stamped_is_a_dead_letter_of_today():
         DECISION | {"quota": "five"},
         DECISION | {"throttle_time_ms": 2**31},
         DECISION | {"more_tags": {"group": 1}},
-        DECISION | {"user": "\ud800"},
     ],
 )
 def test_an_invalid_decision_is_a_dead_letter_and_nothing_else(foreign_record):
@@ -135,14 +134,8 @@ def test_an_invalid_decision_is_a_dead_letter_and_nothing_else(foreign_record):
         {"topic": "topic", "partition": 0, "offset": 1},
         date(1970, 1, 2),
     )
-    text = (
-        None
-        if foreign_record is None
-        else foreign_record
-        if isinstance(foreign_record, bytes)
-        else json.dumps(foreign_record).encode()
-    )
-    assert dead["value"] == (text if text is None else "/w==" if text == b"\xff" else text.decode())
+    text = encoded(foreign_record)
+    assert dead["value"] == ("/w==" if text == b"\xff" else text and text.decode())
 
 
 def test_a_quota_change_becomes_a_typed_row_and_an_invalid_one_a_dead_letter():

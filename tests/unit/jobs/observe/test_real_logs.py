@@ -106,14 +106,6 @@ def mates(noted, key):
     return set().union(*(each for each in requests if names <= each))
 
 
-@pytest.mark.parametrize("name", [each for each in SET_UPS if "kraft" in each or "secured" in each])
-def test_requests_that_the_controller_logged_too_count_once(name):
-    noted = driven(name)
-    summary, requests = imported(name, noted)
-    assert summary.forwarded > 20
-    assert len({each["request_id"] for each in requests}) == len(requests)
-
-
 @pytest.mark.parametrize("name", ["3.9.2-kraft", "4.2.1-kraft", "4.2.1-secured"])
 def test_the_controllers_log_alone_gives_the_same(name):
     noted = driven(name)

@@ -178,16 +178,6 @@ def test_a_lost_position_is_reported_and_the_log_is_read_from_its_first_line(tmp
     assert "earlier requests are not observed" in caplog.text
 
 
-def test_a_log_that_was_empty_at_the_start_is_read_from_its_first_line(tmp_path):
-    log = tmp_path / "log"
-    log.touch()
-    tail = follow(log, from_beginning=False)
-    assert tail.place == LogPosition("", 0)
-    append(log, b"one\n")
-    assert read_all(tail) == b"one\n"
-    assert tail.place.offset == 4
-
-
 def test_a_log_that_is_missing_can_be_followed_only_if_it_was_rotated(tmp_path):
     log = tmp_path / "log"
     with pytest.raises(BadInput, match=r"log: No such file or directory$"):

@@ -113,22 +113,13 @@ def test_after_a_reset_the_query_starts_from_scratch_and_its_old_checkpoint_stay
     }
 
 
-@pytest.mark.parametrize("write", [1, 2, 3])
-def test_a_reset_that_is_killed_leaves_the_old_checkpoint_in_use(files, write):
+@pytest.mark.parametrize(
+    ("change", "write"), [("reset", 1), ("reset", 2), ("reset", 3), ("replace", 1), ("replace", 2)]
+)
+def test_a_change_of_the_checkpoint_that_is_killed_leaves_the_old_one_in_use(files, change, write):
     kill_at_write(files, write)
     with pytest.raises(Killed):
-        reset_checkpoint(files, "enforce")
-
-    del files.write
-    assert check_stateful_checkpoint(files, "enforce", 3).folder == "checkpoints/enforce/v3"
-
-
-@pytest.mark.parametrize("write", [1, 2])
-def test_a_replacement_that_is_killed_leaves_the_old_checkpoint_in_use(files, write):
-    kill_at_write(files, write)
-    with pytest.raises(Killed):
-        _replace(files)
-
+        reset_checkpoint(files, "enforce") if change == "reset" else _replace(files)
     del files.write
     assert check_stateful_checkpoint(files, "enforce", 3).folder == "checkpoints/enforce/v3"
 

@@ -68,10 +68,6 @@ class Decisions:
     def maintain(self, now=NOON, limits=REGULAR):
         return maintain(TableStore.of(self.settings), DECISIONS, self.plan(now, limits), now)
 
-    def remove_unused_files_at_once(self):
-        """Retain no files for readers of earlier versions, which tests cannot make older."""
-        self.table.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 0 seconds"})
-
 
 @pytest.fixture
 def kept(settings):

@@ -74,7 +74,7 @@ def test_files_that_no_recent_version_uses_are_removed_after_two_days(kept, now)
 
 
 def test_compacted_files_are_removed_after_their_retention(kept):
-    kept.remove_unused_files_at_once()
+    kept.table.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 0 seconds"})
     kept.commit(3)
     kept.maintain(limits=THOROUGH)
     assert kept.maintain(limits=THOROUGH).files_removed == 3

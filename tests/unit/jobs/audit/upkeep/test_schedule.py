@@ -17,8 +17,7 @@ from msgspec import structs
 import jobs.audit.upkeep.schedule
 import jobs.audit.upkeep.subprocess
 from jobs.audit.tables.preparation import prepare_tables
-from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS
-from jobs.audit.upkeep.maintain import PlannedUpkeep
+from jobs.audit.tables.specs import DEAD_LETTERS
 from jobs.audit.upkeep.plan import REGULAR
 from jobs.audit.upkeep.schedule import Upkeep
 from jobs.audit.upkeep.subprocess import UpkeepTask, run_upkeep, stopping_upkeep
@@ -196,9 +195,3 @@ def test_a_store_that_fails_while_the_upkeep_is_planned_does_not_fail_the_query(
     with caplog.at_level(logging.WARNING):
         Upkeep(failing, 300.0, once=True).after_batch()
     assert "cannot be read or written: Kernel error" in caplog.records[-1].getMessage()
-
-
-def test_it_is_one_line_on_demand(failing, monkeypatch):
-    monkeypatch.setattr(DeltaTable, "get_add_actions", DeltaTable.transaction_version)
-    with pytest.raises(MutationQuotaError, match="decisions cannot be read or written: Kernel error"):
-        PlannedUpkeep.of(failing, [DECISIONS])
