@@ -129,17 +129,18 @@ def test_an_invalid_id_is_rejected(wrong):
 
 
 @pytest.mark.usefixtures("kept")
-def test_a_dead_letter_is_shown_as_one(settings):
-    with pytest.raises(NotFound, match="mutation-requests-0-50 is not a decision but a dead letter: topics: missing"):
-        explain_decision(settings, "mutation-requests-0-50", 0)
-
-
-@pytest.mark.usefixtures("kept")
-def test_an_unknown_id_is_reported_even_if_no_cluster_answers(settings):
-    with pytest.raises(
-        ClusterError, match=r"mutation-requests-0-51: the table has no such decision, and .* cannot be searched"
-    ):
-        explain_decision(settings, "mutation-requests-0-51", 0)
+@pytest.mark.parametrize(
+    ("offset", "error", "message"),
+    [
+        (50, NotFound, "mutation-requests-0-50 is not a decision but a dead letter: topics: missing"),
+        (51, ClusterError, r"mutation-requests-0-51: the table has no such decision, and .* cannot be searched"),
+    ],
+)
+def test_an_id_without_a_decision_is_reported_as_what_it_is_even_if_no_cluster_answers(
+    settings, offset, error, message
+):
+    with pytest.raises(error, match=message):
+        explain_decision(settings, f"mutation-requests-0-{offset}", 0)
 
 
 @pytest.mark.usefixtures("kept")

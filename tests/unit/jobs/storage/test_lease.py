@@ -3,7 +3,8 @@
 import os
 import subprocess
 import threading
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 
 import msgspec
 import pytest
@@ -235,23 +236,17 @@ def test_a_folder_that_an_operator_removes_is_a_lease_that_is_lost(store):
 
 
 def test_one_of_many_simultaneous_starts_continues(store):
-    start, won, refused = threading.Barrier(8), [], []
+    start = threading.Barrier(8)
 
     def compete(number):
         lease = lease_of(store, elsewhere(f"host-{number}"), seconds=3600)
         start.wait()
-        try:
+        with suppress(LeaseError):
             lease.claim(take_over=True)
-        except LeaseError:
-            refused.append(number)
-        else:
-            won.append(lease)
+            return lease
 
-    threads = [threading.Thread(target=compete, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as pool:
+        won = list(filter(None, pool.map(compete, range(8))))
     for lease in won:
         lease.renew()
     assert len([lease for lease in won if lease.lost is None]) == 1

@@ -1,14 +1,9 @@
 """Small files become few, no row changes, and large files stay as they are."""
 
-import json
-
 from deltalake import DeltaTable
 
 import jobs.audit.upkeep.plan
 from jobs.audit.upkeep.plan import REGULAR, THOROUGH
-from tests.support.factories import DECISION_RECORD
-from tests.support.rows import kafka_rows
-from tests.support.tables import DAY, audit_records
 from tests.unit.jobs.audit.upkeep.conftest import NOON
 
 
@@ -62,15 +57,3 @@ def test_rows_that_are_appended_meanwhile_stay(kept, monkeypatch):
     kept.maintain()
     assert kept.files == {"2026-11-21": 2}
     assert kept.offsets == list(range(1, REGULAR.newest + 3))
-
-
-def test_the_audit_still_skips_rows_of_compacted_files(settings, kept):
-    """A batch is repeated by an audit that has lost its checkpoint."""
-    values = [json.dumps(DECISION_RECORD | {"source": {"topic": "t", "partition": 0, "offset": 5}}).encode()]
-    rows = kafka_rows(values, topic="mutation-decisions", timestamps=[DAY])
-    audit_records(settings, rows)
-    kept.commit(REGULAR.newest + 1, day=-20_000)  # about the date of that decision
-    before = len(kept.offsets)
-    kept.maintain(limits=THOROUGH)
-    audit_records(settings, rows)
-    assert len(kept.offsets) == before

@@ -73,15 +73,6 @@ def test_files_that_no_recent_version_uses_are_removed_after_two_days(kept, now)
     assert kept.offsets == [1, 2, 3]
 
 
-def test_compacted_files_are_removed_after_their_retention(kept):
-    kept.table.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 0 seconds"})
-    kept.commit(3)
-    kept.maintain(limits=THOROUGH)
-    assert kept.maintain(limits=THOROUGH).files_removed == 3
-    assert len(list(kept.path.rglob("*.parquet"))) == 1 + len(list(kept.path.rglob("*.checkpoint.parquet")))
-    assert kept.offsets == [1, 2, 3]
-
-
 def test_the_daily_part_is_due_once_a_day_across_programs(kept, now):
     kept.commit(1)
     assert not kept.plan(now).daily

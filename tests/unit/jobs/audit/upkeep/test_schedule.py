@@ -51,21 +51,21 @@ def test_it_runs_in_a_separate_process(kept):
     assert kept.files == {"2026-11-21": 1}
 
 
-def test_a_failure_of_that_process_names_the_reason(kept, monkeypatch):
-    """A library that gets no memory ends it like this."""
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        (  # as a library ends it that gets no memory
+            "import os; os.write(2, b'memory allocation of 9 bytes failed\\nmore'); os.abort()",
+            "decisions failed: SIGABRT, memory allocation of 9 bytes failed",
+        ),
+        ("import signal; signal.pause()", "took longer than 0 s"),
+    ],
+)
+def test_a_failure_of_that_process_names_the_reason(kept, monkeypatch, command, reason):
     kept.commit(REGULAR.newest + 1)
-    end = "import os; os.write(2, b'memory allocation of 9 bytes failed\\nmore'); os.abort()"
-    monkeypatch.setattr(jobs.audit.upkeep.subprocess, "_COMMAND", end)
-    reason = "decisions failed: SIGABRT, memory allocation of 9 bytes failed; run mutation-quota maintain decisions, "
-    with pytest.raises(MutationQuotaError, match=reason):
-        run_upkeep(task(kept))
-
-
-def test_it_is_stopped_when_it_takes_too_long(kept, monkeypatch):
-    kept.commit(REGULAR.newest + 1)
-    monkeypatch.setattr(jobs.audit.upkeep.subprocess, "_COMMAND", "import signal; signal.pause()")
+    monkeypatch.setattr(jobs.audit.upkeep.subprocess, "_COMMAND", command)
     monkeypatch.setattr(jobs.audit.upkeep.subprocess, "PART_SECONDS", 0.2)
-    with pytest.raises(MutationQuotaError, match="took longer than 0 s; run mutation-quota maintain decisions, "):
+    with pytest.raises(MutationQuotaError, match=f"{reason}; run mutation-quota maintain decisions, "):
         run_upkeep(task(kept))
 
 
