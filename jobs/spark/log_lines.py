@@ -46,7 +46,6 @@ class JsonFormatter(logging.Formatter):
     """
 
     def __init__(self, service: str, context: Context = dict) -> None:
-        """Create a formatter."""
         super().__init__()
         self._service = service
         self._context = context

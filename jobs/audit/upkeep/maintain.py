@@ -90,12 +90,12 @@ class PlannedUpkeep:
 
     def preview(self) -> list[UpkeepResult]:
         """Return what `maintain` would do."""
-        return [self._preview(table, plan) for table, plan in self.plans.items()]
-
-    def _preview(self, table: TableSpec, plan: UpkeepPlan) -> UpkeepResult:
-        with self.store.errors(table):
-            unused = len(self.store.open(table).vacuum(dry_run=True, full=True))
-        return UpkeepResult(table.name, sum(plan.compact.values()), None, plan.expired_rows, unused)
+        previews = []
+        for table, plan in self.plans.items():
+            with self.store.errors(table):
+                unused = len(self.store.open(table).vacuum(dry_run=True, full=True))
+            previews.append(UpkeepResult(table.name, sum(plan.compact.values()), None, plan.expired_rows, unused))
+        return previews
 
 
 def _mark(opened: DeltaTable, now: datetime) -> None:

@@ -106,7 +106,7 @@ def test_a_job_that_was_killed_on_this_machine_is_replaced_at_once(store, monkey
     lease_of(store, msgspec.structs.replace(here(), program=dead, jvm=dead), seconds=3600).claim()
     me = here()
     if hidden:
-        monkeypatch.setattr(holder, "_stat", lambda _: None)
+        monkeypatch.setattr(holder, "_start_time", lambda _: None)
     with held(lease_of(store, me, seconds=3600)):
         pass
 
@@ -114,7 +114,7 @@ def test_a_job_that_was_killed_on_this_machine_is_replaced_at_once(store, monkey
 def test_a_live_job_whose_process_the_system_hides_is_not_replaced(store, monkeypatch, clock):
     first, second = lease_of(store, here(), seconds=3600), here()
     first.claim()
-    monkeypatch.setattr(holder, "_stat", lambda _: None)  # as with /proc mounted with hidepid=2
+    monkeypatch.setattr(holder, "_start_time", lambda _: None)  # as with /proc mounted with hidepid=2
     clock.meanwhile = first.renew
     with pytest.raises(LeaseError, match="another enforce is running on"):
         lease_of(store, second, seconds=3600, clock=clock).claim()
