@@ -103,7 +103,6 @@ def _by_operation(counts: Counter[Operation]) -> dict[str, int]:
 
 
 def _read_all(files: Sequence[Path], zone: tzinfo, folder: Path) -> list[Found]:
-    """Read all files, and write the requests into a folder."""
     parts = [segment for log, file in enumerate(files) for segment in segments(log, file)]
     total = sum(part.bytes for part in parts)
     found = [Found() for _ in files]

@@ -122,7 +122,6 @@ class LogTail:
         return lines
 
     def _skip_line(self) -> None:
-        """Skip the rest of a line that is too long."""
         self.skipped_lines += 1
         _log.warning("%s: skipped a line of more than %d MB", self._path, _MAX_LINE_BYTES // 2**20)
         self._offset += len(self._rest)
@@ -135,7 +134,6 @@ class LogTail:
                 return
 
     def _open(self, file: Path, offset: int = 0) -> None:
-        """Read a file, from its beginning or from an offset."""
         if hasattr(self, "_stream"):
             self._stream.close()
             self._read_before.append(self._first_line)

@@ -1,5 +1,6 @@
 """The embedded gateway: runs on a thread of this process, in front of the embedded broker."""
 
+import asyncio
 import logging
 import threading
 import time
@@ -33,7 +34,7 @@ def embedded_gateway(settings: Settings) -> Iterator[tuple[str, Callable[[], Non
         for module in (serve_gateway.__module__, log_progress.__module__):  # its counts would disturb the view
             logging.getLogger(module).setLevel(logging.WARNING)
         try:
-            serve_gateway(settings, stop, ServiceEndpoint(settings.metrics, "gateway", once=True))
+            asyncio.run(serve_gateway(settings, stop, ServiceEndpoint(settings.metrics, "gateway", once=True)))
         except MutationQuotaError as error:
             failures.append(error)
 

@@ -33,7 +33,6 @@ class KafkaTopics:
     _TOPIC = "made-by-kafka-topics"
 
     def __init__(self, jars: Path, address: str, folder: Path, partitions: int) -> None:
-        """Write the tool's configuration."""
         folder.mkdir(parents=True, exist_ok=True)
         config = folder / "kafka-topics.properties"
         config.write_text(f"client.id={self.name}\n")

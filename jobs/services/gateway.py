@@ -35,15 +35,11 @@ _LINGER_MS = 1
 def run_gateway(settings: Settings) -> None:
     """Serve clients until stopped."""
     with stop_signals() as stop, ServiceEndpoint(settings.metrics, GATEWAY) as endpoint:
-        serve_gateway(settings, stop, endpoint)
+        asyncio.run(serve_gateway(settings, stop, endpoint))
 
 
-def serve_gateway(settings: Settings, stop: threading.Event, endpoint: ServiceEndpoint) -> None:
-    """Serve clients on the calling thread until `stop` is set."""
-    asyncio.run(_serve(settings, stop, endpoint))
-
-
-async def _serve(settings: Settings, stop: threading.Event, endpoint: ServiceEndpoint) -> None:
+async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: ServiceEndpoint) -> None:
+    """Serve clients until `stop` is set."""
     own, target = settings.gateway, settings.target_connection
     encryption = make_encryption(own, target.security)
     protocol = Protocol.of_jar(jars_folder(settings.broker.jars))

@@ -117,7 +117,6 @@ def submitted_properties(
 
 
 def _log_options(settings: Settings, service: str) -> str:
-    """Return the Java options for the log of the JVM."""
     options = f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"
     return (
         f"{options} -Dmutation-quota.log=json -Dmutation-quota.service={service}"

@@ -241,18 +241,15 @@ def check_free(files: ReadableFiles, query: str) -> None:
 
 
 def _newest(files: ReadableFiles, query: str) -> _LeaseFile:
-    """Return the newest file of a lease."""
     number = max(numbered(files, f"leases/{query}"), default=0)
     return _LeaseFile(number, files.read(_lease_path(query, number)) if number else None)
 
 
 def _lease_path(query: str, number: int) -> str:
-    """Return the path of a file of a lease, below the storage root."""
     return f"leases/{query}/{number}"
 
 
 def _held_by(files: ReadableFiles, query: str, holder: Holder | None) -> LeaseError:
-    """Return the error of a lease that is held."""
     who = holder or "a process that has just started"
     return LeaseError(
         f"another {query} is running on {files.root}: {who}; stop it first, or set a separate storage.root"

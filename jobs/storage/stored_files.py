@@ -108,7 +108,6 @@ class LocalFiles:
         """Do nothing: there is no connection."""
 
     def _with_folder(self, path: str) -> Path:
-        """Return a file whose folder exists."""
         file = Path(self.root, path)
         file.parent.mkdir(parents=True, exist_ok=True)
         return file

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import TableSpec
-from jobs.audit.upkeep.plan import keep_days, plan_upkeep
+from jobs.audit.upkeep.maintain import keep_days, plan_upkeep
 from jobs.audit.upkeep.subprocess import PART_SECONDS, InterruptedUpkeep, UpkeepTask, run_upkeep
 from jobs.storage.stored_files import check_store
 from quota.errors import MutationQuotaError

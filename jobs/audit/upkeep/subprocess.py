@@ -14,8 +14,7 @@ import msgspec
 
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import TABLES
-from jobs.audit.upkeep.maintain import UpkeepResult, maintain
-from jobs.audit.upkeep.plan import UpkeepPlan
+from jobs.audit.upkeep.maintain import UpkeepPlan, UpkeepResult, maintain
 from jobs.background import end_with_parent
 from quota.errors import MutationQuotaError
 from quota.kafka.timing import Deadline

@@ -11,8 +11,7 @@ from jobs.audit.append import AuditConfig, append_records
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.preparation import prepare_tables
 from jobs.audit.tables.specs import DECISIONS
-from jobs.audit.upkeep.maintain import maintain
-from jobs.audit.upkeep.plan import REGULAR, keep_days, plan_upkeep
+from jobs.audit.upkeep.maintain import REGULAR, keep_days, maintain, plan_upkeep
 from quota.records import codec
 from quota.settings import load_settings
 from tests.support.factories import decided

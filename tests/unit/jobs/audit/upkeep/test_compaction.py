@@ -2,8 +2,8 @@
 
 from deltalake import DeltaTable
 
-import jobs.audit.upkeep.plan
-from jobs.audit.upkeep.plan import REGULAR, THOROUGH
+import jobs.audit.upkeep.maintain
+from jobs.audit.upkeep.maintain import REGULAR, THOROUGH
 from tests.unit.jobs.audit.upkeep.conftest import NOON
 
 
@@ -39,7 +39,7 @@ def test_on_demand_each_date_is_compacted_to_one_small_file(kept):
 def test_large_files_are_left_unchanged(kept, monkeypatch):
     kept.commit(REGULAR.newest + 1)
     (largest,) = {each.stat().st_size for each in list(kept.path.rglob("*.parquet"))[:1]}
-    monkeypatch.setattr(jobs.audit.upkeep.plan, "TARGET_BYTES", largest)  # a small file has less than half of it
+    monkeypatch.setattr(jobs.audit.upkeep.maintain, "TARGET_BYTES", largest)  # a small file has less than half of it
     assert kept.plan().compact == {}
 
 

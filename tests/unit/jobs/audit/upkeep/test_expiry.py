@@ -8,8 +8,7 @@ from deltalake import write_deltalake
 
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import DECISIONS
-from jobs.audit.upkeep.maintain import maintain
-from jobs.audit.upkeep.plan import THOROUGH
+from jobs.audit.upkeep.maintain import THOROUGH, maintain
 from tests.unit.jobs.audit.upkeep.conftest import NOON
 
 TOMORROW = NOON + timedelta(days=1)

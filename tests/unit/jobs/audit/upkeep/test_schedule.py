@@ -18,7 +18,7 @@ import jobs.audit.upkeep.schedule
 import jobs.audit.upkeep.subprocess
 from jobs.audit.tables.preparation import prepare_tables
 from jobs.audit.tables.specs import DEAD_LETTERS
-from jobs.audit.upkeep.plan import REGULAR
+from jobs.audit.upkeep.maintain import REGULAR
 from jobs.audit.upkeep.schedule import Upkeep
 from jobs.audit.upkeep.subprocess import UpkeepTask, run_upkeep, stopping_upkeep
 from jobs.metrics.health.probe import STALLED_SECONDS
