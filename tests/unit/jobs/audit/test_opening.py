@@ -49,7 +49,6 @@ APPEND_ONLY = "The transaction includes Remove action with data change but Delta
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        (CommitFailedError("Transaction failed: version 7 exists"), f"{WRITTEN}Transaction failed: version 7 exists"),
         (CommitFailedError(APPEND_ONLY), f"{WRITTEN}{APPEND_ONLY}"),
         (
             CommitFailedError(QUICKER),

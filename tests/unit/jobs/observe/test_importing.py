@@ -13,7 +13,7 @@ from jobs.observe import segments
 from jobs.observe.importing import import_logs
 from quota.errors import BadInput
 from quota.settings.jobs import ObserveSettings
-from tests.support.request_log import created, deleted, fetched, grown
+from tests.support.request_log import created, fetched
 
 
 def imported(*files, snapshot=(), **settings):
@@ -44,13 +44,6 @@ def test_requests_of_several_logs_come_in_the_order_in_which_they_were_received(
     assert requests[0]["timestamp"] == requests[0]["observed"]["at"] == 1_795_369_140_950
     assert summary.first_at == 1_795_369_140_950
     assert [found.requests for found in summary.logs.values()] == [2, 2]
-
-
-def test_costs_follow_from_the_logs_of_all_brokers(tmp_path):
-    one = write(tmp_path, "one", created(at(1), ("a", 3)), deleted(at(5), "a"))
-    two = write(tmp_path, "two", grown(at(3), "a", 10), deleted(at(4), "before"))
-    _, requests = imported(two, one, snapshot={"before": 6})
-    assert [each["topics"][0]["partitions"] for each in requests] == [3, 7, 6, 10]
 
 
 def test_a_forwarded_request_counts_once_and_one_that_only_the_controller_has_counts_too(tmp_path):

@@ -1,11 +1,8 @@
 """The clients of `run` that know nothing of this project."""
 
-from concurrent.futures import Future
-
 import pytest
-from confluent_kafka import KafkaError, KafkaException
 
-from jobs.sandbox.unmodified import KafkaTopics, Librdkafka
+from jobs.sandbox.unmodified import KafkaTopics
 from tests.support.waiting import until
 
 REFUSED = "Error while executing topic command : The throttling quota has been exceeded."
@@ -49,35 +46,3 @@ def test_a_topic_is_created_and_then_deleted(tool, tmp_path):
     create, delete = calls(tmp_path)
     assert create == ["--create", "--if-not-exists", "--topic", "made-by-kafka-topics", "--partitions", "20"]
     assert delete == ["--delete", "--if-exists", "--topic", "made-by-kafka-topics"]
-
-
-class Admin:
-    """A stand-in for librdkafka's AdminClient, whose calls end at once with these errors, or without one for None."""
-
-    def __init__(self, *errors):
-        self.errors, self.calls = list(errors), []
-
-    def create_topics(self, topics, **_):
-        return self._ended("create", topics[0].topic)
-
-    def delete_topics(self, topics, **_):
-        return self._ended("delete", topics[0])
-
-    def _ended(self, call, topic):
-        self.calls.append(call)
-        done = Future()
-        error = self.errors.pop(0)
-        done.set_exception(KafkaException(KafkaError(error))) if error else done.set_result(None)
-        return {topic: done}
-
-
-def test_librdkafka_continues_where_an_earlier_run_was_stopped(monkeypatch):
-    """The topic exists at the start, and is gone before it is deleted; after other errors the call is repeated."""
-    admin = Admin(KafkaError.TOPIC_ALREADY_EXISTS, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.REQUEST_TIMED_OUT, None)
-    monkeypatch.setattr("jobs.sandbox.unmodified.AdminClient", lambda _: admin)
-    client = Librdkafka("127.0.0.1:1", partitions=10)
-    shown = [output for _ in range(4) if not (client.poll(0)) and (output := client.poll(1))]
-    assert admin.calls == ["create", "delete", "create", "create"]
-    assert [line.partition(":")[0] for line in shown] == ["create", "delete", "create", "create"]
-    assert shown[0] == "create: done after 1.0 s"
-    assert "imed out" in shown[2]

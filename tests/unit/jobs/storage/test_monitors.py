@@ -1,6 +1,7 @@
 """Monitors are polled while queries run; a store that does not respond for a short time does not end the job."""
 
 import json
+from unittest.mock import Mock
 
 import pytest
 from py4j.protocol import Py4JNetworkError
@@ -13,18 +14,6 @@ from quota.settings import load_settings
 from tests.support.memory_files import MemoryFiles, StoreError
 
 ALICE = "mutation-requests.alice"
-
-
-class Topics:
-    """The topics of users on a cluster."""
-
-    def __init__(self):
-        self.ids = {ALICE: "a1"}
-
-    def check(self):
-        if isinstance(self.ids, Exception):
-            raise self.ids
-        return self.ids
 
 
 class Files(MemoryFiles):
@@ -48,7 +37,9 @@ def files():
 
 @pytest.fixture
 def topics(monkeypatch):
-    found = Topics()
+    """The topics of users on a cluster."""
+    found = Mock()
+    found.check.return_value = {ALICE: "a1"}
     monkeypatch.setattr(monitors, "UserTopics", lambda _: found)
     monkeypatch.setattr(monitors, "_USER_TOPICS_SECONDS", 0.0)
     return found
@@ -92,9 +83,8 @@ def test_topics_and_checkpoints_are_recorded_when_the_store_answers_again(
 
 def test_a_recreated_topic_ends_the_job_and_a_cluster_that_does_not_respond_does_not(topics, user_topics):
     user_topics.poll()
-    topics.ids = ClusterError("no broker answers")
+    topics.check.side_effect = [ClusterError("no broker answers"), {ALICE: "a2"}]
     user_topics.poll()
-    topics.ids = {ALICE: "a2"}
     with pytest.raises(MutationQuotaError, match=r"its id was a1, now it is a2"):
         user_topics.poll()
 

@@ -131,11 +131,6 @@ def _replace(files):
     return prepared
 
 
-def test_a_prepared_checkpoint_replaces_the_old_one(files):
-    prepared = _replace(files)
-    assert check_stateful_checkpoint(files, "enforce", 3).folder == f"checkpoints/{prepared}/v3"
-
-
 def test_a_replacement_of_a_lost_checkpoint_that_is_killed_does_not_start_with_full_buckets(files):
     files.remove("checkpoints")
     kill_at_write(files, 2)
