@@ -84,9 +84,11 @@ def spark_properties(
         overriding[_CLASS_PATH] = os.pathsep.join([*map(str, jars), *filter(None, [spark.conf.get(_CLASS_PATH)])])
     else:
         started["spark.jars"] = ",".join(map(str, jars))
+    log = f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"
+    if settings.logging.as_json:
+        log += f" -Dmutation-quota.log=json -Dmutation-quota.service={service}"
     # Java uses the last one of two options, so an operator's own come after those for the log.
-    options = [_log_options(settings, service), spark.conf.get(_JAVA_OPTIONS), java_options]
-    overriding[_JAVA_OPTIONS] = " ".join(filter(None, options))
+    overriding[_JAVA_OPTIONS] = " ".join(filter(None, [log, spark.conf.get(_JAVA_OPTIONS), java_options]))
     return (
         spark_defaults() | (_DELTA if delta else {}) | _derived(settings, service) | started | spark.conf | overriding
     )
@@ -114,15 +116,6 @@ def submitted_properties(
     ours = defaults | (_DELTA if delta else {}) | derived | settings.spark.conf
     unset = {name: value for name, value in ours.items() if name not in submitted}
     return unset | _overriding(settings, settings.spark.conf | submitted)
-
-
-def _log_options(settings: Settings, service: str) -> str:
-    options = f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"
-    return (
-        f"{options} -Dmutation-quota.log=json -Dmutation-quota.service={service}"
-        if settings.logging.as_json
-        else options
-    )
 
 
 def _derived(settings: Settings, service: str) -> dict[str, str]:

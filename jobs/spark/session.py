@@ -53,7 +53,10 @@ def session(settings: Settings, name: str, log: Path | None = None, *, delta: bo
         finally:
             _stop(spark)  # the JVM exits after this process
         return
-    archive = _archive_of(settings, name)
+    archive = None
+    if folder := settings.spark.class_archives:
+        jars = [*Path(pyspark.__file__).parent.glob("jars/*.jar"), *spark_jars(settings.spark.jars)]
+        archive = ClassArchive(Path(folder), name, jars)
     conf = _own_conf(settings, name, archive.options() if archive else "", delta=delta)
     jvm, ended = Jvm(), False
     with killing_on_signal(jvm):
@@ -143,11 +146,3 @@ def _visible(settings: Settings, conf: SparkConf) -> SparkConf:
         if key not in hidden and not is_secret(key) and mask_logins(value) == value
     ]
     return SparkConf(loadDefaults=False).setAll(visible)
-
-
-def _archive_of(settings: Settings, name: str) -> ClassArchive | None:
-    """Return the class archive of a program's JVM; None if it is off."""
-    if not settings.spark.class_archives:
-        return None
-    jars = [*Path(pyspark.__file__).parent.glob("jars/*.jar"), *spark_jars(settings.spark.jars)]
-    return ClassArchive(Path(settings.spark.class_archives), name, jars)

@@ -163,7 +163,9 @@ def maintain(
             if deleted := _rows_before(plan.first_kept, _live_files(opened)):
                 opened.delete(f"date < '{plan.first_kept}'")
             removed = len(opened.vacuum(dry_run=False, full=True))  # full: also files of commits that a crash cut short
-            _mark(opened, now)
+            mark = Transaction(_DAILY_MARK, int(now.timestamp()))
+            no_rows = pa.schema(opened.schema().to_arrow()).empty_table()
+            write_deltalake(opened, no_rows, mode="append", commit_properties=CommitProperties(app_transactions=[mark]))
             after_step()
         for day in plan.compact:
             # one task at a time is a bound on memory
@@ -203,10 +205,3 @@ class PlannedUpkeep:
                 unused = len(self.store.open(table).vacuum(dry_run=True, full=True))
             previews.append(UpkeepResult(table.name, sum(plan.compact.values()), None, plan.expired_rows, unused))
         return previews
-
-
-def _mark(opened: DeltaTable, now: datetime) -> None:
-    """Record the time of this daily upkeep in the table's log."""
-    no_rows = pa.schema(opened.schema().to_arrow()).empty_table()
-    mark = Transaction(_DAILY_MARK, int(now.timestamp()))
-    write_deltalake(opened, no_rows, mode="append", commit_properties=CommitProperties(app_transactions=[mark]))

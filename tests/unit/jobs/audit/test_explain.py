@@ -64,10 +64,6 @@ def offsets(decisions):
     return [each.source.offset for each in decisions]
 
 
-def test_a_decision_is_read_as_it_was_written(settings, kept):
-    assert AuditedDecisions(settings).find(kept[3].source) == kept[3]
-
-
 def test_decisions_of_its_bucket_come_nearest_first_across_days(settings, kept):
     """At the same timestamp the offset decides."""
     table = AuditedDecisions(settings)

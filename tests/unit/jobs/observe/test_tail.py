@@ -137,12 +137,6 @@ def test_a_line_longer_than_a_block_is_read_whole_and_one_that_is_too_long_is_sk
     assert tail.place.offset == log.stat().st_size
 
 
-def test_a_restart_continues_at_its_position(tmp_path):
-    log, first = followed(tmp_path, b"one\n", b"two\n")
-    append(log, b"three\n")
-    assert read_all(follow(log, first.place)) == b"three\n"
-
-
 def test_a_restart_finds_its_position_in_a_rotated_copy_even_if_compressed(tmp_path):
     for compress in (bytes, gzip.compress):
         folder = tmp_path / compress.__name__

@@ -45,7 +45,6 @@ def cut(file):
 
 FAULTS = {
     "all of it": (remove(""), "is missing, and with it all buckets"),
-    "all but metadata": (remove("/offsets", "/commits", "/state"), "is missing, and with it all buckets"),
     "offsets": (remove("/offsets"), "its offsets are missing"),
     "newest offsets": (remove("/offsets/1"), "offsets/1 is missing"),
     "offsets before the newest": (remove("/offsets/0"), "offsets/0 is missing"),
