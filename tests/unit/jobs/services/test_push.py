@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -190,6 +191,19 @@ def test_an_unavailable_cluster_is_awaited_and_changes_in_the_meantime_are_pushe
         "continuing",
     ]
     assert log.opened == 1
+
+
+def test_a_failed_comparison_is_repeated_before_the_next_one_is_due(log, follow, monkeypatch):
+    monkeypatch.setattr(push, "Every", lambda _: SimpleNamespace(is_due=iter([True, True, False]).__next__))
+    cluster = Cluster({ALICE: 5.0})
+    log.set((ALICE, 5.0, 0))
+    once, stats = follow(cluster, {ALICE: 5.0})
+    once()
+    cluster.rates, cluster.failure = {ALICE: 7.0}, "connection refused"
+    once()
+    cluster.failure = None
+    once()
+    assert dict(stats.differing) == {"changed": 1}
 
 
 def test_an_unreadable_log_is_reopened(log, follow):

@@ -13,6 +13,7 @@ from jobs.storage import holder
 from jobs.storage.holder import Holder, Process
 from jobs.storage.lease import Lease, LeaseError, hold_lease
 from tests.support.memory_files import MemoryFiles
+from tests.support.programs import process_state
 from tests.support.waiting import until
 
 SECONDS = 1.2
@@ -71,6 +72,16 @@ def ended_process():
     process.kill()
     process.wait()
     return found
+
+
+def test_neither_a_zombie_nor_a_later_process_with_the_same_id_runs_a_job():
+    with subprocess.Popen(["sleep", "60"]) as child:
+        process = Process.of(child.pid)
+        child.kill()
+        until(lambda: process_state(child.pid) == "Z")
+        assert process.runs is False
+    mine = Process.of(os.getpid())
+    assert (mine.runs, Process(mine.pid, mine.start_time - 1).runs) == (True, False)
 
 
 def test_a_second_job_on_this_machine_is_rejected_with_the_name_of_the_holder(store):
