@@ -85,3 +85,12 @@ def test_a_row_has_the_values_that_operators_need():
         "12:59:53Z",
     ]
     assert bucket_row(to_listed(FULL, NOW, WINDOW), NOW)[5] == "full"
+
+
+def test_a_bucket_without_debt_gains_up_to_its_own_burst():
+    row = to_listed(GAINING, NOW, WINDOW)
+    assert (row.tokens_now, row.burst, row.in_debt, row.debt_ends_in_ms, row.full_in_ms) == (50, 100, False, 0, 5000)
+
+
+def test_buckets_beyond_the_limit_are_counted():
+    assert choose(limit=3) == ([ALICE, PAY, TOOL], 1)

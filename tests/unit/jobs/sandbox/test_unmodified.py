@@ -46,3 +46,11 @@ def test_a_topic_is_created_and_then_deleted(tool, tmp_path):
     create, delete = calls(tmp_path)
     assert create == ["--create", "--if-not-exists", "--topic", "made-by-kafka-topics", "--partitions", "20"]
     assert delete == ["--delete", "--if-exists", "--topic", "made-by-kafka-topics"]
+
+
+def test_a_refusal_is_shown_and_retried(tool, tmp_path):
+    (tmp_path / "failed").write_text(f"{REFUSED}\nat org.apache.kafka\n")
+    assert first_output(tool, now=0) == f"--create: {REFUSED}"
+    (tmp_path / "failed").unlink()
+    assert first_output(tool, now=10) == "--create: Created topic made-by-kafka-topics."
+    assert [call[0] for call in calls(tmp_path)] == ["--create", "--create"]

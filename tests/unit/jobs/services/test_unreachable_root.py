@@ -7,9 +7,11 @@ import pytest
 
 from jobs.buckets import store
 from jobs.buckets.listing import BucketQuery, Order
+from jobs.buckets.moving import restore_buckets
 from jobs.buckets.store import list_buckets
-from jobs.services import enforce
+from jobs.services import enforce, session
 from jobs.services.enforce import run_enforce
+from jobs.services.session import deployment_session, hold_leases
 from jobs.spark.operator_advice import with_operator_advice
 from jobs.storage import run
 from jobs.storage.run import Run
@@ -55,6 +57,21 @@ def ending(settings):
     assert str(raised.value) == ENDED
 
 
+def test_when_it_is_opened(settings, monkeypatch):
+    monkeypatch.setattr(run, "open_files", refuse)
+    monkeypatch.setattr(session, "session", lambda *_: nullcontext())
+    monkeypatch.setattr(session, "check_root", lambda *_: None)
+    monkeypatch.setattr(session, "prepare_topics", lambda *_: {})
+    with ending(settings), deployment_session(settings, "enforce"):
+        pytest.fail("there is no session")
+
+
+def test_at_the_lease(settings, unreachable, monkeypatch):
+    monkeypatch.setattr(session, "jvm_pid", lambda _: 1)
+    with ending(settings), hold_leases(unreachable, ["enforce", "audit"]):
+        pytest.fail("there is no lease")
+
+
 def test_when_the_state_is_discarded(settings, unreachable, monkeypatch):
     endpoint = SimpleNamespace(following=lambda *_, **__: nullcontext())
     monkeypatch.setattr(enforce, "ServiceEndpoint", lambda *_, **__: nullcontext(endpoint))
@@ -71,3 +88,8 @@ def test_when_buckets_are_listed(settings, files, monkeypatch):
     monkeypatch.setattr(store, "command_session", lambda *_: nullcontext())
     with ending(settings):
         list_buckets(settings, BucketQuery({}, in_debt=False, order=Order.TOKENS, limit=1), lambda: 0)
+
+
+def test_when_buckets_are_restored(settings, unreachable):
+    with ending(settings):
+        restore_buckets(unreachable, SimpleNamespace(header=SimpleNamespace(topics={}, positions={})))

@@ -156,3 +156,8 @@ def test_with_json_and_only_then_the_jvm_and_the_workers_get_the_service_name(tm
     text = spark_properties(load(f"spark.jars={tmp_path}"), service="audit")
     assert "mutation-quota.log" not in text["spark.driver.extraJavaOptions"]
     assert "spark.executorEnv.MUTATION_QUOTA_JSON_LOG" not in text
+
+
+def test_a_setting_overrides_measured_properties_even_if_spark_submit_got_that_file():
+    found = submitted_properties(load("spark.conf.spark.ui.enabled=true"), spark_defaults())
+    assert found["spark.ui.enabled"] == "true"

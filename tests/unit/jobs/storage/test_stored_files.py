@@ -92,3 +92,11 @@ def test_a_failed_write_leaves_no_empty_file(local):
     assert local.create("leases/enforce/1", "text")
     assert local.read("leases/enforce/1") == "text"
     assert not local.create("leases/enforce/1", "other")
+
+
+def test_files_and_folders_are_removed_if_they_exist(local):
+    local.create("sources/0/0", "text")
+    local.create("metadata", "text")
+    for path in ("sources", "metadata", "nothing"):
+        local.remove(path)
+    assert local.names("") == []
