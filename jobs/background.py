@@ -18,7 +18,10 @@ _libc = ctypes.CDLL(None)
 
 @contextmanager
 def background(work: Callable[[threading.Event], None], name: str, join_seconds: float | None = None) -> Iterator[None]:
-    """Run `work` on a daemon thread until the block ends; then its event is set, and the thread joined."""
+    """Run `work` on a daemon thread until the block ends.
+
+    `work` is called once, and returns soon after its event is set. Without `join_seconds` the block waits for it.
+    """
     stop = threading.Event()
     thread = threading.Thread(target=work, args=(stop,), name=name, daemon=True)
     thread.start()
@@ -39,7 +42,7 @@ def log_progress(stats: object, end: threading.Event) -> None:
 
 
 def end_with_parent(sent: signal.Signals, parent: int) -> None:
-    """Have the Linux kernel send a signal to this process when its parent, by process id, ends or has ended."""
+    """Have the Linux kernel send a signal to this process when its parent ends for any reason."""
     _libc.prctl(_PR_SET_PDEATHSIG, sent)
     if os.getppid() != parent:
         os.kill(os.getpid(), sent)

@@ -55,6 +55,7 @@ class _State:
 
 
 def _on_signal(_number: int, frame: FrameType | None) -> None:
+    """Handle a signal, as the module describes."""
     _State.handled += 1
     stop, killable = _State.stop, _State.killable
     if stop is not None:
@@ -151,10 +152,7 @@ def watch_interrupts() -> None:
 
 
 def _exit_if_stuck(signals: int) -> None:
-    """Exit if a command has not handled a signal in time, because its main thread waits in a library call.
-
-    The number of each signal is read from a file descriptor.
-    """
+    """Exit if a command has not handled a signal in time, because its main thread waits in a library call."""
     before = _State.handled
     while numbers := os.read(signals, _MAX_SIGNALS):
         interrupts = _only_interrupts(numbers[0])

@@ -69,11 +69,7 @@ class StoreError(MutationQuotaError):
 
 
 def store_error(root: str, path: str, problem: str, text: str, endpoint: str | None) -> StoreError:
-    """Return the error about a file or table, by its path in a storage root, a path or a URL.
-
-    The problem is what is not possible, such as "cannot be read"; the text is that of the library's error, of any
-    lines.
-    """
+    """Return the error about a file or table of a storage root on a disk or in an object store."""
     if known := store_problem(root, text, endpoint):
         return StoreError(known)
     options = ", and storage.options" if "://" in root else ""

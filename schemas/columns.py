@@ -63,11 +63,7 @@ def chosen_columns(struct: type[msgspec.Struct], *names: str) -> list[StructFiel
 
 
 def _spark_type(kind: types.Type) -> DataType:
-    """Return the type of a column; an entity is text, because its null parts have a meaning of their own.
-
-    Raises:
-        KeyError: no column has values of this type.
-    """
+    """Return the type of a column; an entity is text, because its null parts have a meaning of their own."""
     match kind:
         case types.UnionType(types=members):
             (member,) = (member for member in members if not isinstance(member, types.NoneType))

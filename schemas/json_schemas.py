@@ -97,12 +97,7 @@ def _head(name: str) -> dict[str, Any]:
 
 
 def _definitions(*records: type[msgspec.Struct], written_by_others: bool) -> dict[str, dict[str, Any]]:
-    """Return the definitions of records and of all types in them, by the names of the types.
-
-    Args:
-        records: the records.
-        written_by_others: whether optional fields may be null, which counts as absent.
-    """
+    """Return the definitions of records and of all types in them, by the names of the types."""
     _, found = msgspec.json.schema_components(records, ref_template=_REF)
     structs = _structs_in(*records)
     for name, definition in found.items():

@@ -8,11 +8,12 @@ from collections import Counter
 import hypothesis
 import pytest
 
-from jobs.sandbox.broker import with_plaintext_cluster
+from jobs.sandbox.broker import Broker, with_plaintext_cluster
+from jobs.spark.installation import jars_folder
 from jobs.spark.session import session
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import load_settings
-from tests.support.broker import secure_broker, small_broker
+from tests.support.broker import secure_broker
 from tests.support.deployment import make_deployment
 from tests.support.programs import SPARK_ENVIRONMENT
 
@@ -72,7 +73,8 @@ def broker(secured):
 
 @pytest.fixture(scope="session")
 def _another_broker(base_settings):
-    with small_broker(base_settings.storage.local_folder("another-broker"), base_settings.broker.jars) as running:
+    folder = base_settings.storage.local_folder("another-broker")
+    with Broker(folder, jars_folder(base_settings.broker.jars)) as running:
         yield running
 
 

@@ -95,11 +95,8 @@ def print_table(
 ) -> None:
     """Print a table: fitted to the width of a terminal, or with one line for each row if the output is piped.
 
-    Args:
-        columns: the headings.
-        rows: the cells of each row. Control characters in them are escaped.
-        numbers: the headings of columns that are aligned to the right.
-        whole: the headings of columns whose cells stay on one line, such as ids, even if the terminal is narrow.
+    Columns of `numbers` are aligned to the right; cells of `whole` stay on one line in a narrow terminal, too. Control
+    characters are escaped.
     """
     from rich.console import Console
     from rich.table import Table
@@ -119,13 +116,7 @@ def print_table(
 
 
 def print_text(text: str, file: TextIO | None = None, *, indent: int = 2) -> None:
-    """Print a sentence: wrapped at the width of a terminal, or as one line if the output is piped.
-
-    Args:
-        text: the sentence.
-        file: where to print it; None for standard output.
-        indent: the indentation of the other lines in characters.
-    """
+    """Print a sentence: wrapped at the width of a terminal, or as one line if the output is piped."""
     file = file or sys.stdout
     if file.isatty():
         text = fill(text, "", " " * indent, shutil.get_terminal_size().columns)

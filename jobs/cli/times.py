@@ -15,11 +15,7 @@ _MIN_DIGITS = 12
 
 
 def parse_time(option: str, text: str) -> int:
-    """Parse a time: epoch ms, ISO 8601 (UTC unless it names a zone), or relative to now as in -2h and +30m.
-
-    Returns:
-        The time, epoch ms.
-    """
+    """Return a time in epoch ms: from epoch ms, ISO 8601 (UTC without a zone), or relative to now as -2h and +30m."""
     try:
         if relative := _RELATIVE.fullmatch(text):
             sign, count, unit = relative.groups()

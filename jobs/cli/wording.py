@@ -71,14 +71,7 @@ def format_number(number: int | None) -> str:
 
 
 def fill(text: str, first: str, others: str, width: int = WIDTH) -> str:
-    """Wrap text at `width` characters. Names and numbers are not broken; lists of configs are.
-
-    Args:
-        text: the text.
-        first: the beginning of the first line.
-        others: the beginning of the other lines.
-        width: characters of a line.
-    """
+    """Wrap text at `width` characters. Names and numbers are not broken; lists of configs are."""
     wrapper = _Wrapper(
         width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False, break_long_words=False
     )

@@ -22,9 +22,6 @@ _POLL_SECONDS = 0.1
 _CALL_SECONDS = 10.0
 _LAST_PORT = 65_535
 
-_QUICK_START = "-XX:TieredStopAtLevel=1"
-"""Uses only the first of the JVM's two compilers, which halves the processor time when several JVMs start at once."""
-
 _PROPERTIES = """\
 node.id={node}
 controller.quorum.voters={voters}
@@ -67,7 +64,6 @@ class Cluster:
                 _PROPERTIES.format(
                     node=number, voters=voters, host=HOST, controller_port=controller, replicas=3, in_sync=2
                 ),
-                java_options=["-Xmx256m", _QUICK_START],
             )
             for number, (client, controller) in enumerate(zip(clients, controllers, strict=True), 1)
         ]

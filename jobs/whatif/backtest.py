@@ -20,12 +20,7 @@ def backtest(
 ) -> Result:
     """Replay audited requests, with the recorded quotas and with each candidate; or the requests of a file.
 
-    Args:
-        settings: the settings; their window, exempt users and callbacks apply unless a candidate has its own.
-        candidates: the candidates, as on the command line.
-        since: the start of the counted period [epoch ms]; earlier requests only charge the buckets.
-        until: the end of the period, exclusive [epoch ms].
-        file: a file of requests that replaces the audit's tables; its requests have no recorded decisions.
+    Requests from `since` on and before `until` (epoch ms) count; earlier ones only charge the buckets.
 
     Raises:
         BadInput: a candidate or the file cannot be read.

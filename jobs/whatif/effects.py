@@ -86,11 +86,7 @@ _NO_BUCKET = "unlimited "
 def compute_effects(decisions: DataFrame, candidates: Sequence[Candidate], since: int | None = None) -> DataFrame:
     """Return the effects (`EFFECTS`) of the recorded decisions and of each candidate's.
 
-    Args:
-        decisions: the recorded decisions (`jobs.whatif.recorded.RECORDED`).
-        candidates: the candidates.
-        since: the start of the counted period [epoch ms]. Earlier requests are decided, too: they are part of the
-            history of a bucket, and their senders may still be throttled.
+    Requests before `since` are decided, too: they are part of a bucket's history, and their senders may be throttled.
     """
     resolved = decisions.mapInArrow(partial(_resolve_batches, candidates), _RESOLVED)
     return (

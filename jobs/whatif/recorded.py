@@ -50,14 +50,9 @@ def open_requests(
     file: str | None,
     tables: Sequence[TableSpec] = (DECISIONS,),
 ) -> Iterator[RecordedRequests]:
-    """Provide the requests of a period, audited ones or those of a file, in the session of a what-if.
+    """Provide the requests of a period (epoch ms, without its end), audited or of a file, in the session of a what-if.
 
-    Args:
-        settings: the settings.
-        name: the name of the what-if.
-        period: its start and its end, exclusive [epoch ms].
-        file: a file of requests that replaces the audit's tables; None for these.
-        tables: the tables that must exist, which is checked before Spark starts.
+    The tables must exist, which is checked before Spark starts.
     """
     if file is None:
         for table in tables:

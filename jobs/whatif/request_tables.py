@@ -35,10 +35,7 @@ def request_tables(
 ) -> Iterator[Mapping[str, ds.Dataset]]:
     """Provide the rows of the audit's tables for a file's requests, in a temporary folder.
 
-    Args:
-        settings: the settings, which limit requests.
-        file: JSON lines of requests, each with a `timestamp`; `-` is standard input.
-        quotas: the quotas that decide them; None for the cluster's responses in the output of `observe import`.
+    Without quotas, the cluster's responses in the output of `observe import` decide them.
     """
     algorithm = TokenBucket(settings.quota.window, settings.policy.deduplication)
     with TemporaryDirectory(prefix="mutation-quota-") as name, open_lines(file) as lines:

@@ -28,12 +28,6 @@ def read_requests(settings: Settings, file: str, since: int | None = None, until
 
     Invalid lines are skipped, and a warning is logged.
 
-    Args:
-        settings: the settings, which limit requests.
-        file: the file, in which each line has a `timestamp`.
-        since: the first timestamp [epoch ms].
-        until: the end of the period, exclusive [epoch ms].
-
     Raises:
         BadInput: the file cannot be read, or has no requests at all.
         MutationQuotaError: the file has no requests in this period.

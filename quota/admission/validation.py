@@ -45,11 +45,7 @@ def parse_valid(record: Record, policy: Policy) -> MutationRequest:
 
 
 def _check_limits(request: MutationRequest, policy: Policy) -> None:
-    """Check the number of topics and the lengths of names.
-
-    Raises:
-        BadRecord: too many topics, or a name that is too long.
-    """
+    """Check the number of topics and the lengths of names."""
     if len(request.topics) > policy.max_topics:
         raise BadRecord(f"topics: more than the {policy.max_topics} that a request may have ({len(request.topics)})")
     limit = policy.max_name_chars
@@ -67,11 +63,7 @@ def _check_limits(request: MutationRequest, policy: Policy) -> None:
 
 
 def _check_observed(observed: Observed, topics: int, record: Record, policy: Policy) -> None:
-    """Check the cluster's answer in an observed request.
-
-    Raises:
-        BadRecord: it does not fit the request, is too old, or users write their requests themselves.
-    """
+    """Check the cluster's answer in an observed request."""
     if policy.user_topic_prefix is not None:
         raise BadRecord("observed: not allowed where users have topics of their own (topics.identity=topic)")
     if len(observed.error_codes) != topics:
@@ -85,11 +77,7 @@ def _check_observed(observed: Observed, topics: int, record: Record, policy: Pol
 
 
 def _identified(request: MutationRequest, record: Record, policy: Policy) -> MutationRequest:
-    """Return the request with the user that its topic identifies, if users have topics of their own.
-
-    Raises:
-        BadRecord: the topic belongs to no user, or the request names another user.
-    """
+    """Return the request with the user that its topic identifies, if users have topics of their own."""
     user_topic_prefix = policy.user_topic_prefix
     if user_topic_prefix is None:
         return request

@@ -142,15 +142,10 @@ def charge(
 ) -> tuple[list[bool], float]:
     """Charge topic by topic; a topic of a strict request is admitted only while the bucket is not in debt.
 
-    Args:
-        tokens: the tokens now.
-        stored: the stored tokens from which `tokens` was computed; their magnitude bounds the rounding error.
-        topics: the topics in the request's order.
-        quota: the quota, which may limit the debt.
-        strict: whether the client knows THROTTLING_QUOTA_EXCEEDED.
-
     Returns:
         Whether each topic is admitted, and the tokens afterwards.
+
+    `stored` are the tokens in the state: their magnitude bounds the rounding error of `tokens`, those now.
     """
     admitted = []
     least = min_tokens(quota)

@@ -59,12 +59,7 @@ class CallbackInstance:
     """
 
     def __init__(self, setting: CallbackSetting, *, allowed: bool) -> None:
-        """Create the instance and configure it.
-
-        Args:
-            setting: the class and its configs.
-            allowed: whether the class may be imported; if not, all requests fail with that error.
-        """
+        """Create the instance and configure it; if its class is not allowed, all requests fail with that error."""
         self.class_name = setting.class_name
         self._callback: ClientQuotaCallback | None = None
         self._failures: dict[str | QuotaEntity, str] = {}

@@ -64,11 +64,7 @@ class CallbackTimeline:
     """
 
     def __init__(self, callbacks: Callbacks | None = None) -> None:
-        """Create a timeline without changes.
-
-        Args:
-            callbacks: the callback settings; by default only the eight levels.
-        """
+        """Create a timeline without changes."""
         self.timeline = QuotaTimeline()
         self._callbacks = callbacks or Callbacks()
         self._only_default = all(CallbackSetting(name).is_default for name in self._callbacks.allowed)

@@ -103,14 +103,7 @@ class Neighbours:
 
 
 def explain(decision: Decision, neighbours: Neighbours, quotas: QuotaHistory, window: Window) -> Explanation:
-    """Explain a decision.
-
-    Args:
-        decision: the decision as recorded.
-        neighbours: the other decisions of its bucket.
-        quotas: the quota log.
-        window: the window of a quota whose burst was not recorded.
-    """
+    """Explain a decision."""
     quota, recorded = decision.applied_quota, decision.tokens_before
     if quota is None or recorded is None:
         return Explanation(decision)

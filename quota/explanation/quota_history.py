@@ -29,12 +29,7 @@ class QuotaHistory:
     """The recorded changes of the quota log, in the log's order."""
 
     def __init__(self, entries: Iterable[QuotaLogEntry], callbacks: Callbacks | None = None) -> None:
-        """Apply the changes.
-
-        Args:
-            entries: the records in the log's order.
-            callbacks: the callback settings of the jobs.
-        """
+        """Apply the changes."""
         self._quotas = CallbackTimeline(callbacks)
         self._changes = [(entry, to_change(entry.record, entry.timestamp)) for entry in entries]
         for _, change in self._changes:

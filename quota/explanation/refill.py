@@ -51,8 +51,7 @@ def find_last_write(before: Iterable[Decision]) -> Decision | None:
     That is the latest one that charged the bucket, or the first one that was refused under another quota. If the
     decisions do not reach back that far, it is the oldest of them: its tokens are the same except for rounding.
 
-    Args:
-        before: the earlier decisions of the bucket, newest first; read no further than needed.
+    `before` are the earlier decisions of the bucket, newest first; they are read no further than needed.
     """
     oldest = None
     for decision in before:
@@ -69,15 +68,7 @@ def find_last_write(before: Iterable[Decision]) -> Decision | None:
 def compute_refill(
     decision: Decision, quota: Quota, last_write: Decision | None, quotas: QuotaHistory, window: Window
 ) -> tuple[Refill, Bucket | None]:
-    """Compute K before a decision; return it with the bucket as last written, None if it was never charged.
-
-    Args:
-        decision: the decision.
-        quota: its quota.
-        last_write: the decision that wrote the bucket last, if any.
-        quotas: the resets, and the times of quota changes.
-        window: the window of a quota whose burst was not recorded.
-    """
+    """Compute K before a decision; return it with the bucket as last written, None if it was never charged."""
     reset_at = quotas.reset_at(decision)
     reset = last_write is not None and is_reset(quotas.reset_at(last_write), reset_at)
     bucket = None if last_write is None or reset else Bucket.after(last_write)

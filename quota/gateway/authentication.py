@@ -13,10 +13,7 @@ class Authentication:
     def __init__(self, subject_claim: str, margin_ms: int) -> None:
         """Start without a user.
 
-        Args:
-            subject_claim: the claim of an OAUTHBEARER token that names the user.
-            margin_ms: by how much clients re-authenticate earlier than the broker requires, so that no session ends
-                while a decision is awaited.
+        Clients re-authenticate `margin_ms` earlier than the broker requires, so that none is cut off while it waits.
         """
         self._subject_claim = subject_claim
         self._margin_ms = margin_ms
@@ -46,11 +43,7 @@ class Authentication:
         return {**response, "mechanisms": mechanisms}
 
     def authenticate(self, request: Message) -> None:
-        """Process a SaslAuthenticate request.
-
-        Raises:
-            AuthenticationRefused: it must not reach the broker.
-        """
+        """Process a SaslAuthenticate request."""
         if self._exchange is not None:
             self._exchange.on_client_message(request["authBytes"])
 

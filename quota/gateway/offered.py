@@ -43,13 +43,7 @@ class OfferedApis:
     """
 
     def __init__(self, protocol: Protocol, *, rewritten: bool, permissive: bool) -> None:
-        """Choose versions of a protocol.
-
-        Args:
-            protocol: the protocol.
-            rewritten: whether the gateway rewrites brokers' addresses, and must not forward any other.
-            permissive: whether clients may create, grow and delete topics by versions that are never refused.
-        """
+        """Choose versions of a protocol."""
         self._protocol = protocol
         self._ranges: dict[int, tuple[int, int]] = {}
         self._rewritten: dict[tuple[int, bytes], bytes] = {}

@@ -105,20 +105,12 @@ class Pipeline:
         self.to_client.append(write_response(header, body, self._protocol))
 
     def read_response(self, header: RequestHeader, frame: bytes) -> Message:
-        """Decode a response frame.
-
-        Raises:
-            Malformed: it is not a response to this request.
-        """
+        """Decode a response frame."""
         codec = self._protocol.response(header.api_key, header.api_version)
         return codec.read(frame, self.body_of(header, frame), _MAX_RESPONSE_ELEMENTS)
 
     def body_of(self, header: RequestHeader, frame: bytes) -> int:
-        """Return the offset of the body in a response frame.
-
-        Raises:
-            Malformed: the frame ends within the header.
-        """
+        """Return the offset of the body in a response frame."""
         found = read_response_header(frame, header, self._protocol)
         if found is None:
             raise Malformed("a response is truncated within its header")

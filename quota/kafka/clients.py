@@ -103,13 +103,7 @@ def cluster_errors(
 
 
 def retry(call: Callable[[], T], deadline: Deadline, codes: Collection[int] | None = None) -> T:
-    """Make a call, and retry it until it succeeds.
-
-    Args:
-        call: the call to a cluster.
-        deadline: the time limit of all attempts. There is at least one.
-        codes: the error codes to retry; all by default.
-    """
+    """Make a call, and retry it until it succeeds."""
     while True:
         try:
             return call()
@@ -120,11 +114,7 @@ def retry(call: Callable[[], T], deadline: Deadline, codes: Collection[int] | No
 
 
 def _cause(error: KafkaException, config: Mapping[str, Any]) -> str:
-    """Return why no broker can be reached.
-
-    Raises:
-        ClusterError: the token server does not return a token.
-    """
+    """Return why no broker can be reached."""
     if credentials := credentials_in(config):
         fetch_token(credentials, _CAUSE_SECONDS)
     reported: list[KafkaError] = []

@@ -60,13 +60,8 @@ class PositionWriter:
     ) -> None:
         """Take over from the previous program of the group.
 
-        Args:
-            settings: the cluster, its time limit, and the positions topic.
-            program: the program's name in errors.
-            group: the transactional id, and the key of the position.
-            max_bytes: the size of the largest batch of records.
-            transaction_seconds: the broker aborts a transaction that is open for longer. If the program has died,
-                readers (read_committed) wait until then.
+        A transaction that is open for longer than `transaction_seconds` is aborted by the broker; until then readers
+        (read_committed) wait, for example if the program has died.
         """
         self._connection, self._topic = settings.kafka.connection, settings.topics.positions
         self._timeout = settings.kafka.timeout_seconds

@@ -53,10 +53,6 @@ def _without_nulls(value: bytes, kind: type[T], message: str) -> T:
     """Decode JSON without the fields that are null where their type has no null, such as a user.
 
     It is converted once more for each such field, of which a record has few; in a list, all elements lose the field.
-
-    Raises:
-        BadRecord: the JSON does not match the type for another reason; `message` is msgspec's first reason.
-        msgspec.DecodeError: the bytes are not JSON.
     """
     try:
         fields = msgspec.json.decode(value)

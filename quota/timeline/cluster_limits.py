@@ -38,13 +38,7 @@ class Note(msgspec.Struct, frozen=True):
 
 
 def quota_notes(timeline: QuotaTimeline, at: int, brokers: Window) -> Iterator[Note]:
-    """Yield the differences of single quotas as of `at` (epoch ms), in a stable order.
-
-    Args:
-        timeline: the quota log.
-        at: the time [epoch ms].
-        brokers: the window of the brokers.
-    """
+    """Yield the differences of single quotas as of `at` (epoch ms), in a stable order."""
     wanted = wanted_rates(timeline, at)
     unnamed = _unnamed(wanted)
     for change in timeline.configured(at):

@@ -78,14 +78,7 @@ def _split(desired: Iterable[QuotaRecord], at: int) -> tuple[list[QuotaRecord], 
 
 
 def rollback_plan(past: QuotaTimeline, then: int, timeline: QuotaTimeline, at: int) -> list[Step]:
-    """Return the steps that restore the quotas of a past time, and the changes that were scheduled then.
-
-    Args:
-        past: the changes that were known at that time.
-        then: that time [epoch ms].
-        timeline: all changes.
-        at: the time at which the past quotas take effect again, epoch ms.
-    """
+    """Return the steps that restore at `at` the quotas and scheduled changes of the time `then` (both epoch ms)."""
     desired = [quota_record(change.entity, change.quota) for change in past.configured(then)]
     unscheduled = [step for step in plan(desired, timeline, at) if step.record.effective_at is None]
     return unscheduled + _schedule(past.scheduled(at), timeline, at)

@@ -66,10 +66,6 @@ def is_json_lines(content: bytes, name: str) -> bool:
 def read_quota_file(content: bytes, name: str) -> list[QuotaRecord]:
     """Parse a quota file: one quota for each entity, and at most one scheduled change for each entity and time.
 
-    Args:
-        content: the file's bytes.
-        name: the file's name, for its format and in errors.
-
     Raises:
         BadInput: the file is invalid or empty; the message names the file, the path of the value, and the value.
     """
@@ -142,11 +138,7 @@ def _check_keys(path: str, mapping: dict[Any, Any], known: Collection[str]) -> N
 
 
 def _read_yaml(content: bytes) -> Any:  # noqa: ANN401 what JSON can represent
-    """Parse a document in YAML.
-
-    Raises:
-        BadRecord: it is not UTF-8 or YAML, or nested so deep that the composer, which recurses, could crash.
-    """
+    """Parse a document in YAML."""
     codec.check_text(content)
     depth = 0
     try:

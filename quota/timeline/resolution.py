@@ -39,11 +39,7 @@ class ResolvedRequest(msgspec.Struct, frozen=True):
 
 
 def levels(user: str, client_id: str) -> tuple[tuple[QuotaEntity, Tags], ...]:
-    """Return the eight levels that may hold a request's quota, the most specific first.
-
-    Returns:
-        The entity of each level, and the tags of the bucket used when that level wins.
-    """
+    """Return the eight levels that may hold a request's quota, the most specific first."""
     both, per_user, per_client = Tags(user, client_id), Tags(user, ""), Tags("", client_id)
     return (
         (QuotaEntity(user, client_id), both),

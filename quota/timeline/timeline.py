@@ -149,13 +149,7 @@ class QuotaTimeline:
         return latest.quota if latest else None
 
     def _since(self, sharing: list[QuotaEntity], quota: Quota, at: int) -> int:
-        """Return the time (epoch ms) since which a bucket has had the bounds of this quota.
-
-        Args:
-            sharing: the entities of the levels that lead to the bucket, the most specific first; any may set them.
-            quota: the quota.
-            at: the time of the request [epoch ms].
-        """
+        """Return the time (epoch ms) since which a bucket has had the bounds of this quota."""
         since = at
         moments = (_moments_backwards(self._versions.get(entity, []), at) for entity in sharing)
         for moment in heapq.merge(*moments, reverse=True):

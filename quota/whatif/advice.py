@@ -56,15 +56,7 @@ class Advice(msgspec.Struct, frozen=True):
 def make_advice(
     recommendation: Recommendation, result: Result, tenancy: Tenancy, exempt_users: frozenset[str], window: Window
 ) -> Advice:
-    """Combine quotas with their backtest.
-
-    Args:
-        recommendation: the quotas.
-        result: the backtest, of the recorded outcome and of these quotas.
-        tenancy: the tenants.
-        exempt_users: the users without a quota.
-        window: the window that turns a quota into a burst.
-    """
+    """Combine quotas with their backtest."""
     before, after = result.outcomes
     sums_before, sums_after = (_sums_by_tenant(each, tenancy, exempt_users) for each in (before, after))
     tenants = [

@@ -119,13 +119,7 @@ class Recommendation(msgspec.Struct, frozen=True):
 
 
 def divide_capacity(demands: Iterable[Demand], load_together: float, sizing: SizingInput) -> Recommendation:
-    """Divide the capacity of a controller among tenants.
-
-    Args:
-        demands: the demands of all tenants; at least one, and each was charged something.
-        load_together: the load of all tenants as if they shared a bucket.
-        sizing: the capacity and how much of it to allocate.
-    """
+    """Divide the capacity of a controller among tenants."""
     tenants = sorted(demands, key=lambda each: (-each.mutations, each.entity.key))
     available = sizing.capacity * (1 - sizing.reserve)
     loads = sum(each.load for each in tenants)

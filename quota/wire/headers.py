@@ -87,11 +87,7 @@ def read_response_header(frame: bytes, request: RequestHeader, protocol: Protoco
 
 
 def write_request(header: RequestHeader, body: bytes, protocol: Protocol) -> bytes:
-    """Return the frame of a request with its length; `header.body` is ignored.
-
-    Raises:
-        Malformed: the request is unknown.
-    """
+    """Return the frame of a request with its length; `header.body` is ignored."""
     client_id = b"" if header.client_id is None else header.client_id.encode()
     length = -1 if header.client_id is None else len(client_id)
     tags = b"\0" if protocol.request(header.api_key, header.api_version).flexible else b""
@@ -100,11 +96,7 @@ def write_request(header: RequestHeader, body: bytes, protocol: Protocol) -> byt
 
 
 def write_response(request: RequestHeader, body: bytes, protocol: Protocol) -> bytes:
-    """Return the frame of the response to a request, with its length and the request's correlation id.
-
-    Raises:
-        Malformed: the request is unknown.
-    """
+    """Return the frame of the response to a request, with its length and the request's correlation id."""
     tags = b"\0" if _flexible_response(request, protocol) else b""
     return _framed(_INT.pack(request.correlation_id) + tags, body)
 

@@ -106,11 +106,7 @@ def reserve_elements(count: int, least: int, remaining: int, left: int) -> int:
 
 
 def write_uvarint(value: int) -> bytes:
-    """Return a number from 0 to 2^31 - 1 as an unsigned varint.
-
-    Raises:
-        Unwritable: the number is not in this range.
-    """
+    """Return a number from 0 to 2^31 - 1 as an unsigned varint."""
     if not 0 <= value <= _MAX_INT:
         raise Unwritable(f"{value} is not a number from 0 to 2^31 - 1")
     out = bytearray()
@@ -122,22 +118,14 @@ def write_uvarint(value: int) -> bytes:
 
 
 def write_string_length(length: int) -> bytes:
-    """Return the length of a compact string as bytes; `length` is already increased by 1.
-
-    Raises:
-        Unwritable: the string is longer than 32,767 bytes.
-    """
+    """Return the length of a compact string as bytes; `length` is already increased by 1."""
     if length > MAX_STRING + 1:
         raise Unwritable(f"a string has {length - 1} bytes; {MAX_STRING} is the maximum")
     return write_uvarint(length)
 
 
 def write_tags(known: Sequence[tuple[int, bytes | bytearray]], unknown: Iterable[Tag]) -> bytes:
-    """Return tagged fields in the order of their tags.
-
-    Raises:
-        Unwritable: two have the same tag.
-    """
+    """Return tagged fields in the order of their tags."""
     fields = sorted([*known, *unknown], key=lambda field: field[0])
     out = bytearray(write_uvarint(len(fields)))
     last = -1

@@ -12,7 +12,6 @@ from confluent_kafka.admin import AdminClient, ScramMechanism
 from jobs.sandbox.broker import HOST, Broker, free_port
 from jobs.spark.installation import jars_folder
 from tests.support.checkout import CHECKOUT
-from tests.support.programs import JVM_OPTIONS
 from tests.support.users import add_scram_users, allow
 
 ADMIN, ADMIN_PASSWORD = "admin", "admin-of-the-tests"
@@ -56,12 +55,6 @@ authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 allow.everyone.if.no.acl.found=false
 super.users=User:{admin};User:ANONYMOUS
 """
-
-
-def small_broker(folder: Path, jars: str, properties: str = "", *java_options: str) -> Broker:
-    """Return a broker whose JVM takes half of the processor time to start, and is slower in the long run."""
-    options = ["-Xmx256m", *JVM_OPTIONS.split(), *java_options]
-    return Broker(folder, jars_folder(jars), extra_properties=properties, java_options=options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +109,7 @@ def secure_broker(folder: Path, jars: str):
         keystore=_keystore(folder / "broker-keystore.pem", authority.sign("broker", HOST)),
         authority=authority.path,
     )
-    with small_broker(folder / "broker", jars, properties) as broker:
+    with Broker(folder / "broker", jars_folder(jars), extra_properties=properties) as broker:
         admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 2})
         yield SecureBroker(broker, *addresses.values(), authority, admin)
 

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from jobs.sandbox.broker import HOST, Broker, free_port
-from tests.support.broker import small_broker
+from jobs.spark.installation import jars_folder
 
 # The first node is the controller, too. Each broker advertises itself on one listener, and the gateway on the other.
 _PROPERTIES = """\
@@ -47,7 +47,9 @@ def running_cluster(folder, jars, nodes=3) -> Iterator[list[Node]]:
                 outer=outer,
                 controller_listener=f",CONTROLLER://{HOST}:{controller}" if number == 1 else "",
             )
-            started.append(Node(small_broker(folder / f"node-{number}", jars, properties), inner, outer))
+            started.append(
+                Node(Broker(folder / f"node-{number}", jars_folder(jars), extra_properties=properties), inner, outer)
+            )
         for node in started:
             node.broker.prepare()
             stack.callback(node.broker.kill)  # stopped one after the other, the last ones would wait for the first

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
 
-from jobs.sandbox.broker import HOST, Broker, free_port
+from jobs.sandbox.broker import HOST, JAVA_OPTIONS, Broker, free_port
+from jobs.spark.installation import jars_folder
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import load_settings
 from quota.settings.security.oauth import ALLOWED_URLS
-from tests.support.broker import Authority, documented_acls, small_broker
+from tests.support.broker import Authority, documented_acls
 from tests.support.token_server import SCOPE, Signer, TokenServer
 from tests.support.users import allow
 
@@ -90,7 +91,12 @@ def token_broker(folder: Path, jars: str):
         TokenServer(signer, SECRETS, (certificate.path, certificate.key)) as tls,
     ):
         properties = _PROPERTIES.format(tokens_port=port, jwks_url=plain.jwks_url, audience=SCOPE, keystore=keystore)
-        with small_broker(folder / "broker", jars, properties, f"-D{ALLOWED_URLS}={plain.jwks_url}") as broker:
+        with Broker(
+            folder / "broker",
+            jars_folder(jars),
+            extra_properties=properties,
+            java_options=[*JAVA_OPTIONS, f"-D{ALLOWED_URLS}={plain.jwks_url}"],
+        ) as broker:
             prepare_topics(load_settings([f"kafka.bootstrap_servers={broker.address}"], environment={}))
             admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 2})
             for user, acls in documented_acls().items():

@@ -4,7 +4,8 @@ import sys
 
 import pytest
 
-from jobs.sandbox.broker import embedded_broker, free_port
+from jobs.sandbox.broker import Broker, free_port
+from jobs.spark.installation import jars_folder
 from tests.support.checkout import CHECKOUT
 from tests.tutorial.page import Session, steps
 
@@ -12,7 +13,7 @@ from tests.tutorial.page import Session, steps
 @pytest.fixture
 def cluster(base_settings, tmp_path):
     """The address of a cluster that knows nothing of this project."""
-    with embedded_broker(base_settings, port=0, data=tmp_path / "cluster") as broker:
+    with Broker(tmp_path / "cluster", jars_folder(base_settings.broker.jars)) as broker:
         yield broker.address
 
 

@@ -36,11 +36,7 @@ def target_quotas(settings: Settings) -> ClusterQuotas:
 def push_quotas(
     settings: Settings, cluster: ClusterQuotas, *, prune: bool, confirmation: ConfirmOptions, output: OutputOptions
 ) -> Wanted:
-    """Show the plan, ask for confirmation, and make the changes, unless this is a dry run.
-
-    Returns:
-        The rates that the cluster should have.
-    """
+    """Show the plan, ask, make the changes unless this is a dry run, and return the rates that are wanted."""
     log = read_log(settings)
     wanted = wanted_rates(log.timeline, log.now)
     found = differences(wanted, cluster.read())

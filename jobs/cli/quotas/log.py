@@ -32,14 +32,7 @@ def prepare_quota_topic(settings: Settings) -> None:
 
 
 def sign(record: R, settings: Settings, comment: str | None, effective_at: int | None = None) -> R:
-    """Return a record with the author of the change, its reason, and the time when it takes effect.
-
-    Args:
-        record: the change; its own comment is replaced only if one is given, and its own time is never replaced.
-        settings: may name the author (`quota.altered_by`).
-        comment: the reason.
-        effective_at: the time when the change takes effect, epoch ms; None for as soon as it is written.
-    """
+    """Return a record with the author of the change, its reason, and its time (epoch ms) if it has none of its own."""
     from quota.kafka.quotas.writer import author
 
     return msgspec.structs.replace(

@@ -71,12 +71,7 @@ def format_default_burst(window: Window) -> str:
 
 
 def planned_change(step: Step, effective_at: int | None = None) -> PlannedChange:
-    """Return a step of a plan as data.
-
-    Args:
-        step: the step.
-        effective_at: the time when it takes effect unless it has its own, epoch ms; None for as soon as it is written.
-    """
+    """Return a step of a plan as data; it takes effect at `effective_at` (epoch ms) unless it has its own time."""
     moment = effective_at if step.record.effective_at is None else step.record.effective_at
     return PlannedChange(step.record.entity, step.before, step.after, moment)
 

@@ -59,10 +59,6 @@ class TopicChanges:
     def matching(self, pattern: TopicPattern, *, allow_none: bool) -> dict[str, int]:
         """Return the topics that match a pattern as in kafka-topics.sh, and their numbers of partitions.
 
-        Args:
-            pattern: the expressions for the names.
-            allow_none: whether to return an empty result if no topic matches.
-
         Raises:
             NotFound: no topic matches, and `allow_none` is false.
         """

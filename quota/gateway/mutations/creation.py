@@ -19,12 +19,7 @@ _WITH_DEFAULT_PARTITIONS = 5
 
 
 def check_creation(request: ClientRequest, default_partitions: int) -> Check:
-    """Ask the cluster to validate; its response has the cluster's default number of partitions.
-
-    Args:
-        request: the request.
-        default_partitions: the cost of a topic with an unknown default number of partitions.
-    """
+    """Ask the cluster to validate; its response has the cluster's default number of partitions."""
     topics = request.message["topics"]
     by_default = any(topic["numPartitions"] < 0 and not topic["assignments"] for topic in topics)
     version = max(request.version, _WITH_DEFAULT_PARTITIONS) if by_default else request.version

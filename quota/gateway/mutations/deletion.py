@@ -41,11 +41,6 @@ def check_deletion(request: ClientRequest, recent: RecentTopics, now: int) -> Ch
     The cluster cannot validate a deletion. Topics that it would refuse, because they do not exist, may not be deleted
     or are named twice, are forwarded uncharged and get the cluster's own error. They are forwarded before the decision
     is awaited, since such a topic could be created in the meantime.
-
-    Args:
-        request: the request.
-        recent: recent changes by clients.
-        now: the time of the request [ms], by the clock of `recent`.
     """
     wanted = [(requested, _identity(requested)) for requested in request.topics]
     known, unknown = yield from _find(request, {identity for _, identity in wanted}, recent, now)
@@ -104,11 +99,6 @@ def _is_deleted(name: str, times: Mapping[tuple[str, bool], int], *, by_id: bool
     """Return whether Kafka deletes a topic for one reference to it, by name or by id.
 
     A name that is given twice is ignored, and a topic that is given both by name and by id is not deleted.
-
-    Args:
-        name: the topic.
-        times: the number of references to each topic, by (name, whether by id).
-        by_id: whether this reference is by id.
     """
     names, ids = times[name, False], times[name, True]
     return ids == 1 and names != 1 if by_id else names == 1 and ids == 0

@@ -37,12 +37,7 @@ def describe(
 ) -> Generator[BrokerCall | Pause, dict[str, Any], list[ExistingTopic]]:
     """Return the topics that exist and may be seen.
 
-    Args:
-        recent: recent changes by clients, which the broker may not know yet.
-        now: the current time [ms], by the clock of `recent`.
-        names: the names to find.
-        ids: the ids to find.
-        wait_ms: how long to poll the broker for topics that it does not know [ms], not counting the calls themselves.
+    Topics that the broker does not know are asked for again for `wait_ms`, without the time of the calls.
     """
     wanted: list[Identity] = [(name, NO_ID) for name in names]
     wanted += [(None, topic_id) for topic_id in ids]

@@ -42,13 +42,7 @@ def excess(message: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def check_growth(request: ClientRequest, recent: RecentTopics, now: int) -> Check:
-    """Have the cluster validate the request, and look up the current numbers of partitions.
-
-    Args:
-        request: the request.
-        recent: recent changes by clients.
-        now: the time of the request [ms], by the clock of `recent`.
-    """
+    """Have the cluster validate the request, and look up the current numbers of partitions."""
     failed, valid, throttle_ms = yield from validate(request, request.version)
     topics = [topic for topic in request.message["topics"] if topic["name"] in valid]
     if not topics:

@@ -70,14 +70,7 @@ class _Outcome:
 
 
 def mutate(request: ClientRequest, rules: Rules, recent: RecentTopics, clock: Callable[[], int]) -> Steps:
-    """Carry out the admitted mutations of a request.
-
-    Args:
-        request: a request to create, grow or delete at least one topic, not validate-only.
-        rules: the settings that apply to all clients.
-        recent: recent changes by clients.
-        clock: returns the time [ms], by the clock of `recent`.
-    """
+    """Carry out the admitted mutations of a request."""
     arrived_at = clock()
     checked = yield from _check(request, rules, recent, arrived_at)
     outcome, waited_ms = _Outcome(frozenset()), 0

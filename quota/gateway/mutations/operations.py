@@ -38,12 +38,7 @@ class ClientRequest:
         return topics
 
     def reduced(self, topics: Iterable[RequestedTopic], waited_ms: int) -> dict[str, Any]:
-        """Return the request for some of its topics.
-
-        Args:
-            topics: these topics.
-            waited_ms: the part of the client's time limit that has passed [ms].
-        """
+        """Return the request for some of its topics."""
         timeout_ms = self.message["timeoutMs"]
         left = max(timeout_ms - waited_ms, 1) if timeout_ms > 0 else timeout_ms
         return {**self.message, "timeoutMs": left, self._topics_field: list(topics)}

@@ -73,11 +73,7 @@ class ClientOptions:
 
 
 def _seconds(time_limit_ms: str | float) -> float:
-    """Return the time limit in seconds.
-
-    Raises:
-        BadInput: it is not a number of milliseconds from 1 to those of a day.
-    """
+    """Return the time limit in seconds."""
     try:
         seconds = int(time_limit_ms) / 1000
     except (TypeError, ValueError, OverflowError):
@@ -96,12 +92,7 @@ def _control(settings: Settings, target: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _user_of(target: Mapping[str, Any], timeout_seconds: float) -> str:
-    """Return the user with which a client logs in at the target cluster.
-
-    Raises:
-        BadInput: it logs in, and the configuration does not name its user.
-        ClusterError: the token server gives no token.
-    """
+    """Return the user with which a client logs in at the target cluster."""
     if user := target.get("sasl.username"):
         return str(user)
     if not str(target.get("security.protocol", "")).upper().startswith("SASL"):

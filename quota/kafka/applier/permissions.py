@@ -12,14 +12,7 @@ class TopicPermissions:
     def __init__(
         self, pattern: str = ".*", protected: Iterable[str] = (), user_topic_prefix: str | None = None
     ) -> None:
-        """Allow topics by their names.
-
-        Args:
-            pattern: a regular expression for the whole name, where {user} and {client_id} are replaced with those of
-                the request.
-            protected: the names of topics that are always denied.
-            user_topic_prefix: the prefix of the users' own request topics, which are always denied, too.
-        """
+        """Allow topics whose whole name matches; {user} and {client_id} in the pattern are those of the request."""
         self._pattern = pattern
         self._protected = frozenset(protected)
         self._user_topic_prefix = user_topic_prefix

@@ -34,11 +34,7 @@ _FLUSH_GRACE_SECONDS = 1.0
 
 
 def write_records(settings: Settings, records: Sequence[QuotaLogRecord]) -> list[int]:
-    """Write changes, in this order.
-
-    Returns:
-        The timestamps that the broker set [epoch ms].
-    """
+    """Write changes, in this order, and return the timestamps that the broker set [epoch ms]."""
     timestamps: list[int] = []
     seconds = settings.kafka.timeout_seconds
     config: dict[str, str | float] = {

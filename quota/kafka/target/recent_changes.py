@@ -22,13 +22,7 @@ class RecentChanges:
                 del self._changes[next(iter(self._changes))]
 
     def correct(self, reported: Mapping[str, int], names: Iterable[str], now: float) -> dict[str, int]:
-        """Return the partitions of topics that a broker reported, corrected by recent changes.
-
-        Args:
-            reported: partitions by topic, in the broker's metadata.
-            names: the topics to return.
-            now: the time in seconds.
-        """
+        """Return the partitions of topics that a broker reported, corrected by recent changes."""
         names = set(names)
         corrected = {name: count for name, count in reported.items() if name in names}
         with self._lock:

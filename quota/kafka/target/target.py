@@ -48,13 +48,7 @@ class Target:
         stop: threading.Event | None = None,
         check: Callable[[], None] | None = None,
     ) -> None:
-        """Create a client, which connects when it is used.
-
-        Args:
-            config: librdkafka's configuration for the cluster.
-            stop: ends `carry_out` between two calls.
-            check: called before each call, which it may prevent by raising.
-        """
+        """Create a client, which connects when it is used."""
         self._calls = TopicCalls(config)
         self._stop = stop or threading.Event()
         self._check = check

@@ -85,11 +85,6 @@ def extension_pairs(text: str) -> Mapping[str, str]:
 
 
 def jaas_config(module: str, options: Mapping[str, str]) -> str:
-    """Return the configuration of a login module of Kafka's Java client, for its property `sasl.jaas.config`.
-
-    Args:
-        module: the name of its class, without `org.apache.kafka.common.security.`.
-        options: its options; they may hold any character.
-    """
+    """Return the configuration of a login module of Kafka's Java client, for its property `sasl.jaas.config`."""
     quoted = (f'{name}="{value.translate(_ESCAPES)}"' for name, value in options.items())
     return f"org.apache.kafka.common.security.{module} required {' '.join(quoted)};"

@@ -10,7 +10,7 @@ from tests.support.deployment import make_deployment
 from tests.support.gateway import StandIn, protocol, running_gateway
 from tests.support.wire_client import WireClient
 
-_BROKER_MEMORY = "1g"
+_BROKER_JAVA = ("-Xmx1g", "-XX:TieredStopAtLevel=1")
 """A broker takes a large request into its heap as a whole; that of the other tests must not end by it."""
 
 
@@ -18,7 +18,7 @@ _BROKER_MEMORY = "1g"
 def roomy_broker(base_settings, tmp_path_factory):
     """A broker for requests of any size."""
     data = tmp_path_factory.mktemp("roomy-broker")
-    with embedded_broker(base_settings, port=0, data=data, memory=_BROKER_MEMORY) as running:
+    with embedded_broker(base_settings, port=0, data=data, java_options=_BROKER_JAVA) as running:
         yield running
 
 

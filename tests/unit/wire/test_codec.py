@@ -1,76 +1,9 @@
 """Messages of the APIs that a gateway reads: round trips, heads, and arbitrary bytes."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from quota.wire.codec import MessageCodec
 from quota.wire.primitives import Malformed, Unwritable
-from quota.wire.structs import struct_of
-from tests.support.wire.fuzz import PARSED, fuzz
-
-NUMBERS = {
-    "int8": st.integers(-(2**7), 2**7 - 1),
-    "int16": st.integers(-(2**15), 2**15 - 1),
-    "int32": st.integers(-(2**31), 2**31 - 1),
-    "int64": st.integers(-(2**63), 2**63 - 1),
-}
-KINDS = NUMBERS | {
-    "bool": st.booleans(),
-    "uuid": st.binary(min_size=16, max_size=16),
-    "string": st.text(max_size=200),
-    "bytes": st.binary(max_size=200),
-}
-TAGS = st.dictionaries(st.integers(100, 2**31 - 1), st.binary(max_size=9), min_size=1, max_size=2).map(
-    lambda tags: sorted(tags.items())
-)
-
-
-def messages(struct):
-    """Messages of a struct with all its fields."""
-    fields = {field.name: values(field) for field in [*struct.fields, *struct.tagged]}
-    optional = {"_tags": TAGS} if struct.flexible else {}
-    return st.fixed_dictionaries(fields, optional=optional)
-
-
-def values(field):
-    single = messages(field.struct) if field.struct else KINDS[field.kind]
-    value = st.lists(single, max_size=3) if field.array else single
-    return st.none() | value if field.nullable else value
-
-
-@pytest.fixture(scope="module", params=[name + kind for name in sorted(PARSED) for kind in ("Request", "Response")])
-def codecs(request, schemas, protocol):
-    """A message in all its versions, with what each has on the wire."""
-    names = {api.name + kind: api for api in protocol.apis.values() for kind in ("Request", "Response")}
-    api, schema = names[request.param], schemas[request.param]
-    versions = range(api.min_version, api.max_version + 1)
-    return [(MessageCodec(schema, version), messages(struct_of(schema, version))) for version in versions]
-
-
-@settings(max_examples=8)
-@given(data=st.data())
-def test_a_written_file_is_read_unchanged(codecs, data):
-    """All versions give the same message of the same bytes, and fewer bytes are malformed."""
-    for codec, some in codecs:
-        message = data.draw(some)
-        written = codec.write(message)
-        assert codec.read(written) == message
-        assert codec.read(b"\1\2\3" + written + b"\1\2\3", at=3) == message
-        if written:
-            with pytest.raises(Malformed):
-                codec.read(written[:-1])
-
-
-@settings(max_examples=30)
-@given(data=st.binary(max_size=60))
-def test_any_bytes_are_read_or_malformed(codecs, data):
-    for codec, _ in codecs:
-        try:
-            message = codec.read(data)
-        except Malformed:
-            continue
-        assert codec.read(codec.write(message)) == message
+from tests.support.wire.fuzz import fuzz
 
 
 def test_damaged_frames_are_read_or_malformed(jars):
@@ -126,10 +59,6 @@ def test_a_head_ends_with_a_field_of_the_version_that_has_no_tag(protocol):
             codec.read_head(b"", name)
         with pytest.raises(ValueError, match=f"ApiVersionsResponse v3 has no field '{name}'"):
             codec.write_head({}, name)
-
-
-def test_the_head_of_a_message_is_written_alone(protocol):
-    assert protocol.request(19, 7).write_head({"timeoutMs": 1}, "timeoutMs") == bytes.fromhex("01 00000001")
 
 
 def test_an_error_names_the_message_and_its_version(protocol):

@@ -1,8 +1,6 @@
 """Headers and frames, whole and in part."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from quota.wire.codec import MessageCodec
 from quota.wire.headers import (
@@ -88,45 +86,6 @@ def test_a_header_has_a_maximum_size(protocol):
     assert read_request_header(whole[:-1], protocol) is None
 
 
-@pytest.fixture(scope="session")
-def header_codecs(schemas):
-    return MessageCodec(schemas["RequestHeader"], 1), MessageCodec(schemas["RequestHeader"], 2)
-
-
-@given(
-    header=st.builds(
-        RequestHeader,
-        api_key=st.sampled_from([3, 17, 18, 19, 20, 36, 37]),
-        api_version=st.integers(0, 14),
-        correlation_id=st.integers(-(2**31), 2**31 - 1),
-        client_id=st.none() | st.text(max_size=50),
-    ),
-    tag=st.none() | st.binary(max_size=200),
-)
-def test_headers_match_their_schema(protocol, header_codecs, header, tag):
-    """Kafka's schema of headers has tags in v2 and none in v1."""
-    flexible_since = protocol.apis[header.api_key].flexible_since
-    flexible = flexible_since is not None and header.api_version >= flexible_since
-    message = {
-        "requestApiKey": header.api_key,
-        "requestApiVersion": header.api_version,
-        "correlationId": header.correlation_id,
-        "clientId": header.client_id,
-        "_tags": [(0, tag), (300, b"")] if flexible and tag is not None else [],
-    }
-    frame = header_codecs[flexible].write(message)
-    assert read_request_header(frame + b"\xff", protocol) == header._replace(body=len(frame))
-
-
-@given(frame=st.binary(max_size=40), key=st.sampled_from([b"", b"\0\x13\0\7", b"\0\x12\0\4"]))
-def test_any_bytes_are_a_header_or_incomplete_or_malformed(protocol, frame, key):
-    try:
-        header = read_request_header(key + frame, protocol)
-    except Malformed:
-        return
-    assert header is None or header.body <= len(key + frame)
-
-
 @pytest.mark.parametrize(
     ("header", "frame"),
     [
@@ -139,11 +98,6 @@ def test_any_bytes_are_a_header_or_incomplete_or_malformed(protocol, frame, key)
 )
 def test_a_request_is_its_length_header_and_body(protocol, header, frame):
     assert write_request(header, b"\xab\xcd", protocol) == bytes.fromhex(frame)
-
-
-def test_an_unknown_request_is_not_written(protocol):
-    with pytest.raises(Malformed, match="CreateTopics v8 is unknown"):
-        write_request(RequestHeader(19, 8, 7, None), b"", protocol)
 
 
 @pytest.mark.parametrize(

@@ -22,19 +22,6 @@ def test_the_apis_that_a_gateway_reads(protocol):
     assert protocol.apis[60] == Api(60, "DescribeCluster", 0, 2, 0)
 
 
-def test_apis_of_controllers_and_removed_ones_are_not_in_it(protocol):
-    """Vote (52) and Envelope (58) are between controllers, LeaderAndIsr (4) went with ZooKeeper."""
-    assert not {4, 5, 6, 7, 52, 58} & protocol.apis.keys()
-    assert list(protocol.apis) == sorted(protocol.apis)
-
-
-def test_a_version_that_is_not_stable_is_not_in_it(protocol):
-    """InitProducerId v6 of Kafka 4.2."""
-    assert protocol.apis[22].max_version == 5
-    with pytest.raises(Malformed, match="InitProducerId v6 is unknown"):
-        protocol.request(22, 6)
-
-
 def test_all_messages_are_compiled(protocol):
     """Each has a response in all the versions of its request, and reads what it writes."""
     for api in protocol.apis.values():
@@ -48,11 +35,6 @@ def test_a_codec_is_made_once(protocol):
     assert protocol.request(19, 7) is not protocol.request(19, 6)
     assert str(protocol.request(19, 7)) == "CreateTopicsRequest v7"
     assert str(protocol.response(19, 7)) == "CreateTopicsResponse v7"
-
-
-def test_flexible_versions(protocol):
-    assert [protocol.request(19, version).flexible for version in (4, 5)] == [False, True]
-    assert [protocol.response(19, version).flexible for version in (4, 5)] == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -23,63 +23,6 @@ def test_a_range_of_versions(text, versions):
     assert {version for version in range(6) if version in Versions.parse(text)} == versions
 
 
-@pytest.mark.parametrize(
-    ("kind", "default", "value"),
-    [
-        ("int32", None, 0),
-        ("int32", "-1", -1),
-        ("int32", -2, -2),
-        ("int32", "0x7fffffff", 2147483647),
-        ("int64", "9223372036854775807", 9223372036854775807),
-        ("bool", None, False),
-        ("bool", "true", True),
-        ("bool", "false", False),
-        ("bool", True, True),
-        ("float64", None, 0.0),
-        ("float64", "1.5", 1.5),
-        ("string", None, ""),
-        ("string", "null", None),
-        ("string", "classic", "classic"),
-        ("bytes", None, b""),
-        ("bytes", "null", None),
-        ("records", None, b""),
-        ("uuid", None, bytes(16)),
-        ("[]int32", None, []),
-        ("[]int32", "null", None),
-        ("Point", None, {}),
-        ("Point", "null", None),
-    ],
-)
-def test_a_default_is_a_value(kind, default, value):
-    more = {} if default is None else {"default": default}
-    if kind == "Point":
-        more["fields"] = [field()]
-    (found,) = struct(field(kind=kind, **more)).fields
-    assert found.default == value
-    assert type(found.default) is type(value)
-
-
-def test_names_begin_in_lower_case():
-    found = struct(field("ThrottleTimeMs"), field("timeoutMs"), field("ISR"))
-    assert [each.name for each in found.fields] == ["throttleTimeMs", "timeoutMs", "iSR"]
-
-
-def test_a_version_has_its_fields_alone():
-    fields = field("A", versions="0-1"), field("B", versions="1+"), field("C", versions="2+", ignorable=True)
-    assert [each.name for each in struct(*fields, version=1).fields] == ["a", "b"]
-    assert [each.name for each in struct(*fields, version=2).fields] == ["b", "c"]
-
-
-def test_fields_of_other_versions_must_not_be_set_unless_they_are_ignorable():
-    fields = (
-        field("A", versions="1+"),
-        field("B", versions="1+", ignorable=True),
-        field("C", versions="1+", ignorable="true"),
-    )
-    assert [each.name for each in struct(*fields).refused] == ["a"]
-    assert not struct(*fields, version=1).refused
-
-
 def test_a_field_may_have_a_tag_in_some_versions():
     """Before these versions it is an ordinary field, and its tag is rejected."""
     tagged = (
@@ -89,23 +32,6 @@ def test_a_field_may_have_a_tag_in_some_versions():
     before, after = (struct(*tagged, version=version, flexible="1+") for version in (1, 2))
     assert ([each.name for each in before.fields], before.tagged, before.barred) == (["a"], (), (1, 0))
     assert ([each.name for each in after.tagged], after.fields, after.barred) == (["b", "a"], (), ())
-
-
-def test_a_field_may_stay_as_it_was_before_flexible_versions():
-    (old, new) = struct(field(kind="string", flexibleVersions="none"), field(kind="string"), flexible="0+").fields
-    assert (old.compact, new.compact) == (False, True)
-
-
-def test_structs_are_in_place_or_shared():
-    shared = [{"name": "Point", "versions": "0+", "fields": [field("Y")]}]
-    found = struct(
-        field("A", "[]Line", fields=[field("X")]), field("B", "Point"), field("C", "[]Point"), commonStructs=shared
-    )
-    assert [(each.array, each.kind, each.struct.fields[0].name) for each in found.fields] == [
-        (True, "struct", "x"),
-        (False, "struct", "y"),
-        (True, "struct", "y"),
-    ]
 
 
 @pytest.mark.parametrize(

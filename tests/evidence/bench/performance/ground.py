@@ -59,7 +59,7 @@ def broker(*given: str) -> Iterator[str]:
     """Run a broker inside the block, and provide its address."""
     with working_folder() as folder:
         settings = load_settings([f"storage.root={folder}", *given], environment={})
-        with embedded_broker(settings, port=0, memory="512m") as started:
+        with embedded_broker(settings, port=0, java_options=["-Xmx512m"]) as started:
             yield started.address
 
 
