@@ -78,7 +78,6 @@ class AuditedDecisions:
     """The decisions table, at the version that was current when it was opened."""
 
     def __init__(self, settings: Settings) -> None:
-        """Open the table."""
         self._table = open_table(settings, DECISIONS)
 
     def newest_at(self) -> int | None:

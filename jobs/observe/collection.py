@@ -80,7 +80,6 @@ class PartWriter:
     """Writes some of the requests into a file; several processes may write parts at once."""
 
     def __init__(self, file: Path) -> None:
-        """Create the file."""
         self._writer = pq.ParquetWriter(file, _SCHEMA, compression="lz4")
         self._rows: list[tuple[object, ...]] = []
 
