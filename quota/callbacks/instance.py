@@ -100,11 +100,7 @@ class CallbackInstance:
             self._limits.clear()
 
     def resolve(self, user: str, client_id: str) -> CallbackAnswer:
-        """Return the tags and the quota of a request.
-
-        Raises:
-            CallbackError: the callback raised or returned an invalid result; the message is for the dead letter.
-        """
+        """Return the tags and the quota of a request."""
         if self._failures:
             self._raise_failure(user, client_id)
         if self._call("quota_reset_required", _TYPE):

@@ -100,11 +100,7 @@ class CallbackTimeline:
         self._discard_after(position)
 
     def resolve(self, user: str, client_id: str, at: int) -> Resolution:
-        """Return the quota of a request with this user and client-id, as of `at` (epoch ms).
-
-        Raises:
-            CallbackError: the callback raised or returned an invalid result.
-        """
+        """Return the quota of a request with this user and client-id, as of `at` (epoch ms)."""
         if self._only_default and not self._settings:
             return self.timeline.resolve(user, client_id, at)
         instance = self._instance(at)

@@ -41,9 +41,6 @@ class Addresses:
         """Replace the broker addresses in a response of one of `NAMING_BROKERS`; return it, and those left out.
 
         Brokers whose addresses are not known are left out, so that clients wait for them as for brokers that are down.
-
-        Raises:
-            Malformed: the body is not a response of this API and version.
         """
         codec = protocol.response(key, version)
         if key == ApiKey.FIND_COORDINATOR:

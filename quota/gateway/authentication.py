@@ -48,11 +48,7 @@ class Authentication:
             self._exchange.on_client_message(request["authBytes"])
 
     def on_authenticate_response(self, response: Message, now: int) -> Message:
-        """Process the broker's SaslAuthenticate response at `now` [ms]; return the response for the client.
-
-        Raises:
-            AuthenticationRefused: the broker has accepted a client whose name could not be read, or another user.
-        """
+        """Process the broker's SaslAuthenticate response at `now` [ms]; return the response for the client."""
         if self._exchange is None or response["errorCode"]:
             self._exchange = None
             return response

@@ -62,11 +62,7 @@ class OfferedApis:
         return first <= version <= last
 
     def rewrite(self, version: int, body: bytes) -> bytes:
-        """Return the body of a broker's ApiVersions response, reduced to the versions that the gateway offers.
-
-        Raises:
-            Malformed: the body is not an ApiVersions response of this version.
-        """
+        """Return the body of a broker's ApiVersions response, reduced to the versions that the gateway offers."""
         known = self._rewritten.get((version, body))
         if known is None:
             codec = self._protocol.response(ApiKey.API_VERSIONS, version)

@@ -74,12 +74,7 @@ class Pipeline:
     # Responses
 
     def take(self, data: bytes) -> None:
-        """Process bytes received from the broker.
-
-        Raises:
-            ChannelError: a response is not the one expected next, or is too large.
-            Malformed: a response cannot be decoded.
-        """
+        """Process bytes received from the broker."""
         passed = self._responses.add(data)
         if passed:
             self.to_client.append(passed)

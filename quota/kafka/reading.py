@@ -39,12 +39,7 @@ _MAX_MESSAGES = 10_000
 
 
 def read_broker_configs(client: AdminClient, timeout_seconds: float) -> dict[str, str]:
-    """Return the configs of one broker by their names; all brokers should have the same.
-
-    Raises:
-        KafkaException: no broker answers in time, or it does not return its configs.
-        ClusterError: the metadata contain no brokers.
-    """
+    """Return the configs of one broker by their names; all brokers should have the same."""
     nodes = client.list_topics(timeout=timeout_seconds).brokers
     if not nodes:
         raise ClusterError("the cluster's metadata contain no brokers")
@@ -54,11 +49,7 @@ def read_broker_configs(client: AdminClient, timeout_seconds: float) -> dict[str
 
 
 def read_window(connection: Connection, timeout_seconds: float) -> Window:
-    """Return the window of a broker's controller quotas, which determines the bursts there.
-
-    Raises:
-        ClusterError: no broker can be reached, or it does not return its configs.
-    """
+    """Return the window of a broker's controller quotas, which determines the bursts there."""
     with cluster_errors(f"read the window of Kafka at {connection}", connection):
         configs = read_broker_configs(AdminClient(client_config(connection)), timeout_seconds)
     if _WINDOW_NUM not in configs:

@@ -40,15 +40,8 @@ class Step:
 def plan(desired: Iterable[QuotaRecord], timeline: QuotaTimeline, at: int) -> list[Step]:
     """Return the steps that make the desired quotas and scheduled changes the only ones from `at` (epoch ms) on.
 
-    Quotas that are as desired take no step.
-
-    Args:
-        desired: a record for each quota, and one for each scheduled change, which has a time (`effective_at`).
-        timeline: all changes.
-        at: the time at which the desired quotas take effect, epoch ms.
-
-    Raises:
-        BadInput: a change is scheduled for a time that is not after `at`.
+    A desired record with a time (`effective_at`), which must be after `at`, is a scheduled change. Quotas that are as
+    desired take no step.
     """
     now, later = _split(desired, at)
     present = {change.entity: change.quota for change in timeline.configured(at)}

@@ -64,11 +64,7 @@ def is_json_lines(content: bytes, name: str) -> bool:
 
 
 def read_quota_file(content: bytes, name: str) -> list[QuotaRecord]:
-    """Parse a quota file: one quota for each entity, and at most one scheduled change for each entity and time.
-
-    Raises:
-        BadInput: the file is invalid or empty; the message names the file, the path of the value, and the value.
-    """
+    """Parse a quota file: one quota for each entity, and at most one scheduled change for each entity and time."""
     try:
         return list(_records(_lines(content) if is_json_lines(content, name) else _document(content)))
     except BadRecord as error:

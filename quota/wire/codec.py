@@ -49,37 +49,19 @@ class MessageCodec:
         return self._struct.flexible
 
     def read(self, data: bytes, at: int = 0, max_elements: int = MAX_ELEMENTS) -> Message:
-        """Return the message at an offset. Bytes after it are ignored, as by brokers: librdkafka sends some.
-
-        Raises:
-            Malformed: the bytes are not such a message, or it has more than `max_elements` elements.
-        """
+        """Return the message at an offset. Bytes after it are ignored, as by brokers: librdkafka sends some."""
         return self._read(None, data, at, max_elements)[0]
 
     def read_head(self, data: bytes, last: str, at: int = 0, max_elements: int = MAX_ELEMENTS) -> tuple[Message, int]:
-        """Return the fields of the message up to and including `last`, and the offset after them.
-
-        Raises:
-            Malformed: the bytes are not the head of such a message, or it has more than `max_elements` elements.
-            ValueError: `last` is not a field of the message in this version, or has a tag.
-        """
+        """Return the fields of the message up to and including `last`, and the offset after them."""
         return self._read(last, data, at, max_elements)
 
     def write(self, message: Mapping[str, Any]) -> bytes:
-        """Return the bytes of a message; missing fields have their defaults.
-
-        Raises:
-            Unwritable: a value is not of its field's type, or is set though this version has no such field.
-        """
+        """Return the bytes of a message; missing fields have their defaults."""
         return self._write(None, message)
 
     def write_head(self, message: Mapping[str, Any], last: str) -> bytes:
-        """Return the bytes of the fields up to and including `last`.
-
-        Raises:
-            Unwritable: a value is not of its field's type.
-            ValueError: `last` is not a field of the message in this version, or has a tag.
-        """
+        """Return the bytes of the fields up to and including `last`."""
         return self._write(last, message)
 
     def _read(self, last: str | None, data: bytes, at: int, max_elements: int) -> tuple[Message, int]:

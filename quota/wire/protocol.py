@@ -47,27 +47,15 @@ class Protocol:
 
     @classmethod
     def of_jar(cls, path: Path) -> Self:
-        """Read the protocol from a kafka-clients jar, or from a folder with exactly one.
-
-        Raises:
-            BadInput: there is no such jar, or it has no schemas.
-        """
+        """Read the protocol from a kafka-clients jar, or from a folder with exactly one."""
         return cls(read_schemas(path), read_release(path))
 
     def request(self, key: int, version: int) -> MessageCodec:
-        """Return the codec of a request.
-
-        Raises:
-            Malformed: the protocol has no such API, or not in this version.
-        """
+        """Return the codec of a request."""
         return self._codec("Request", key, version)
 
     def response(self, key: int, version: int) -> MessageCodec:
-        """Return the codec of a response.
-
-        Raises:
-            Malformed: the protocol has no such API, or not in this version.
-        """
+        """Return the codec of a response."""
         return self._codec("Response", key, version)
 
     def _codec(self, kind: str, key: int, version: int) -> MessageCodec:

@@ -115,11 +115,7 @@ def width(formats: str) -> int:
 
 
 def struct_of(schema: Schema, version: int) -> Struct:
-    """Return one version of a message.
-
-    Raises:
-        BadInput: a field has a type that this code does not know.
-    """
+    """Return one version of a message."""
     shared = {struct["name"]: struct["fields"] for struct in schema.get("commonStructs", ())}
     flexible = version in Versions.parse(schema.get("flexibleVersions", "none"))
     return _struct(schema["fields"], shared, version, flexible=flexible)

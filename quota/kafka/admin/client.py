@@ -175,11 +175,7 @@ class QuotaAdminClient(AdminClient):
         return self._dispatcher.call(options, names, lambda limit: mutations(partitions(names, limit)), seconds)
 
     def _default_partitions(self, seconds: float) -> int:
-        """Return the cluster's default number of partitions; it is requested once.
-
-        Args:
-            seconds: the time limit of each of the two calls [s].
-        """
+        """Return the cluster's default number of partitions; it is requested once."""
         if self._default is None:
             self._default = int(read_broker_configs(self, seconds)["num.partitions"])
         return self._default

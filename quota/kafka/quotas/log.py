@@ -78,13 +78,10 @@ class QuotaLog:
     """A consumer of the quota topic, and the quotas that it has read."""
 
     def __init__(self, quotas: KafkaQuotas, *, with_entries: bool = False, ask_replicas: bool = False) -> None:
-        """Open the log at its beginning.
+        """Open the log at its beginning; `with_entries` retains the records in `entries`.
 
-        Args:
-            quotas: the topic.
-            with_entries: whether to retain the records in `entries`.
-            ask_replicas: whether to read up to the log end offset of the longest replica instead of the high watermark.
-                The records in between already have timestamps, but can be read only once they are replicated.
+        With `ask_replicas`, it is read up to the log end offset of the longest replica instead of the high watermark:
+        the records in between already have timestamps, but can be read only once they are replicated.
         """
         self.quotas = CallbackTimeline(quotas.callbacks)
         self.entries: list[QuotaLogEntry] = []

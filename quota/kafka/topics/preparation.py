@@ -14,12 +14,10 @@ _log = logging.getLogger(__name__)
 
 
 def prepare_topics(settings: Settings, needed: Collection[str] = ()) -> dict[str, str]:
-    """Create missing topics if the settings allow it, and check existing ones.
+    """Create missing topics if the settings allow it, check existing ones, and return the ids of all by name.
 
-    If each user has a request topic, the existing ones are used instead of the shared request topic.
-
-    Returns:
-        The id that the cluster gave each topic, by name; a topic that is created again gets another id.
+    A topic that is created again gets another id. If each user has a request topic, the existing ones are used instead
+    of the shared request topic.
     """
     admin = TopicAdmin(settings.kafka.connection, settings.kafka.timeout_seconds)
     cluster = admin.layout()
