@@ -47,6 +47,14 @@ def test_a_muted_channel_is_due_when_its_time_is_over():
     assert not mutes.muted("a", 1500)
 
 
+def test_a_mute_is_neither_shortened_by_another_answer_nor_its_held_request_overtaken():
+    mutes = muted(1000)
+    mutes.answered("a", 0, 500)
+    assert mutes.muted("a", 999)
+    assert not mutes.offer("a", 1000)
+    assert due(mutes, 1000) == ["a"]
+
+
 def test_channels_do_not_wait_for_each_other_and_the_first_that_ends_is_due_first():
     mutes = Mutes()
     for channel, throttle_time_ms in (("a", 3000), ("b", 2000), ("c", 1000)):

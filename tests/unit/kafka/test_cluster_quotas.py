@@ -86,6 +86,16 @@ def test_only_rates_of_users_and_client_ids_are_read(protocol, broker):
     assert running.requests[-1] == (DESCRIBE, {"components": [], "strict": False})
 
 
+def test_only_the_rate_is_set_or_removed(protocol, broker):
+    running = broker({ALTER: altered})
+    assert cluster(protocol, running.address).alter({ALICE: 5.0, DEFAULT: None}) == {}
+    ((_, request),) = [each for each in running.requests if each[0] == ALTER]
+    assert [each["ops"] for each in request["entries"]] == [
+        [{"key": "controller_mutation_rate", "value": 5.0, "remove": False}],
+        [{"key": "controller_mutation_rate", "value": 0.0, "remove": True}],
+    ]
+
+
 def test_many_changes_are_several_requests(protocol, broker):
     """A controller takes ten thousand records of a request at most."""
     running = broker({ALTER: altered})

@@ -66,10 +66,6 @@ def test_differences_are_reported_by_kind_in_a_stable_order():
     ]
 
 
-def test_the_order_is_that_of_the_keys():
-    assert [each.entity for each in differences({}, {DEFAULT: 1.0, ALICE: 1.0})] == [ALICE, DEFAULT]
-
-
 def test_a_missing_number_is_a_different_rate():
     assert summary(differences({ALICE: 5.0}, {ALICE: math.inf})) == [(ALICE, "changed", 5.0, math.inf)]
     ((_, kind, _, present),) = summary(differences({ALICE: 5.0}, {ALICE: math.nan}))
