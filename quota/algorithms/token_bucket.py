@@ -111,7 +111,7 @@ class TokenBucket:
 
         stored = before if bucket is None else bucket.tokens
         remembered = {} if bucket is None else bucket.admitted_requests
-        repeats = deduplication.find(remembered, request, now) if remembered else None
+        repeats = deduplication.find(remembered, request, now)
         paid = repeats.topics if repeats else 0
         strict = request.mode is Mode.STRICT
         topics = request.topics[paid:] if paid else request.topics

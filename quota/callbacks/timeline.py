@@ -2,6 +2,7 @@
 
 import zlib
 from bisect import bisect_right, insort
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -82,7 +83,9 @@ class CallbackTimeline:
                 return  # resets do not concern callbacks
             case CallbackCancellation(moment):
                 self._discard_after(_count_until(self._events, moment - 1))
-                self._events = [each for each in self._events if each.moment != moment or not _is_setting(each)]
+                self._events = [
+                    each for each in self._events if (each.moment, type(each.change)) != (moment, CallbackChange)
+                ]
                 self._settings = [each for each in self._settings if each.moment != moment]
                 return
             case CallbackChange(moment=moment):
@@ -231,13 +234,5 @@ class CallbackTimeline:
         positioned.instance.close()
 
 
-def _is_setting(event: _Event) -> bool:
-    return isinstance(event.change, CallbackChange)
-
-
-def _moment(event: _Event) -> int:
-    return event.moment
-
-
 def _count_until(events: list[_Event], at: int) -> int:
-    return bisect_right(events, at, key=_moment)
+    return bisect_right(events, at, key=attrgetter("moment"))

@@ -8,8 +8,6 @@ from quota.wire.codec import Message
 class Authentication:
     """Reads a client's SASL exchanges: the first one, and those of re-authentication (KIP-368)."""
 
-    __slots__ = ("_exchange", "_margin_ms", "_mechanism", "_subject_claim", "session_ends_at", "user")
-
     def __init__(self, subject_claim: str, margin_ms: int) -> None:
         """Start without a user.
 

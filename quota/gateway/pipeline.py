@@ -35,8 +35,6 @@ class _Expected(NamedTuple):
 class Pipeline:
     """The two directions of a channel; `to_broker` and `to_client` collect the bytes to be sent."""
 
-    __slots__ = ("_expected", "_protocol", "_responses", "to_broker", "to_client")
-
     def __init__(self, protocol: Protocol) -> None:
         self._protocol = protocol
         self._responses = FrameStream()

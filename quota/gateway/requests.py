@@ -22,8 +22,6 @@ long."""
 class RequestStream(FrameStream):
     """The requests of one client."""
 
-    __slots__ = ("_context",)
-
     def __init__(self, context: GatewayContext) -> None:
         super().__init__()
         self._context = context

@@ -164,26 +164,18 @@ class _Loader(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):  # type: ignore[mi
         return mapping
 
 
-def _null(_loader: _Loader, _node: yaml.ScalarNode) -> None:
-    return None
-
-
-def _bool(_loader: _Loader, node: yaml.ScalarNode) -> bool:
-    return str(node.value) == "true"
-
-
-def _number(_loader: _Loader, node: yaml.ScalarNode) -> float | str:
+def _number(text: str) -> float | str:
     """Return a number; text if it is not finite, which JSON cannot represent."""
-    number = float(node.value)
+    number = float(text)
     if not math.isfinite(number):
-        return str(node.value)
+        return text
     return int(number) if number.is_integer() and abs(number) < _MAX_WHOLE else number
 
 
 for _tag, _pattern, _first, _construct in (
-    ("null", r"(~|null|)\Z", ("~", "n", ""), _null),
-    ("bool", r"(true|false)\Z", ("t", "f"), _bool),
+    ("null", r"(~|null|)\Z", ("~", "n", ""), lambda _: None),
+    ("bool", r"(true|false)\Z", ("t", "f"), lambda text: text == "true"),
     ("number", r"-?(0|[1-9][0-9]*)(\.[0-9]+([eE][-+][0-9]+)?)?\Z", tuple("-0123456789"), _number),
 ):
     _Loader.add_implicit_resolver(_tag, re.compile(_pattern), _first)
-    _Loader.add_constructor(_tag, _construct)
+    _Loader.add_constructor(_tag, lambda _, node, construct=_construct: construct(str(node.value)))

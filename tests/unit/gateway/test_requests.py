@@ -43,9 +43,10 @@ def test_a_head_that_is_incomplete_after_128_kib_is_malformed(play):
 
 
 def test_a_request_that_ends_within_its_header_is_malformed(play):
+    """The bytes of the next request are not taken for its own."""
     for key, version in ((19, 7), (1, 12)):
         with pytest.raises(Malformed):
-            play().send_bytes(struct.pack(">ihhih", 20, key, version, 1, 500) + bytes(10))
+            play().send_bytes(struct.pack(">ihhih", 20, key, version, 1, 500) + bytes(600))
 
 
 def test_the_setting_limits_forwarded_requests(play):
