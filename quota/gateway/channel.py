@@ -34,7 +34,7 @@ _MAX_ELEMENTS = 20_000
 class Channel:
     """Forwards requests and responses, in order, and intercepts mutations.
 
-    `from_client`, `from_broker`, `decided`, `paused` and `resume` are its inputs. Each may raise `ChannelError`,
+    `from_client`, `from_broker`, `go_on` and `resume` are its inputs. Each may raise `ChannelError`,
     `Malformed` or `Unwritable`: the caller must then deliver what was already sent, and close both connections.
     """
 
@@ -71,13 +71,12 @@ class Channel:
         if was_full:
             self._advance()
 
-    def decided(self, reply: DecisionReply) -> None:
-        """Continue the mutation in progress with the reply on its `DecisionRequest`."""
-        self._go_on(reply)
-
-    def paused(self) -> None:
-        """Continue the mutation in progress after a pause."""
-        self._go_on(None)
+    def go_on(self, reply: DecisionReply | None = None) -> None:
+        """Continue the mutation in progress, with the reply on its `DecisionRequest` or after a pause."""
+        try:
+            self._step(reply)
+        finally:
+            self._flush()
 
     def resume(self) -> None:
         """Start the held request; call this when the channel is neither busy nor muted."""
@@ -253,13 +252,6 @@ class Channel:
         self._mutating = header
         self._flow = mutate(request, self._context.rules, self._context.recent, self._io.now)
         self._step(None)
-
-    def _go_on(self, result: DecisionReply | None) -> None:
-        if self._flow is not None:
-            try:
-                self._step(result)
-            finally:
-                self._flush()
 
     def _step(self, result: Message | DecisionReply | None) -> None:
         """Advance the mutation in progress."""

@@ -64,7 +64,12 @@ class SaslExchange:
 
 def _plain_user(message: bytes) -> str | None:
     parts = message.split(b"\0")
-    return _text(parts[1]) if len(parts) == _PLAIN_PARTS and parts[0] in {b"", parts[1]} else None
+    if len(parts) != _PLAIN_PARTS or parts[0] not in {b"", parts[1]}:
+        return None
+    try:
+        return parts[1].decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _scram_user(message: bytes) -> str | None:
@@ -102,10 +107,3 @@ def _bearer_token(message: bytes) -> bytes:
     given = [value for name, _, value in (each.partition(b"=") for each in pairs) if name == b"auth"]
     auth = _BEARER_AUTH.fullmatch(given[0]) if len(given) == 1 else None
     return auth["token"] if auth else b""
-
-
-def _text(value: bytes) -> str | None:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return None

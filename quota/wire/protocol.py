@@ -38,7 +38,8 @@ class Protocol:
     def __init__(self, schemas: Mapping[str, Schema], version: str) -> None:
         """Create the protocol of a Kafka release (`version`) from its schemas by name."""
         self.version = version
-        apis = (_api(schema) for schema in schemas.values() if _is_for_brokers(schema))
+        requests = (schema for schema in schemas.values() if schema["type"] == "request")
+        apis = (_api(schema) for schema in requests if "broker" in schema.get("listeners", ()))
         self.apis: Mapping[int, Api] = MappingProxyType(
             {api.key: api for api in sorted(apis, key=lambda api: api.key) if api.has(api.min_version)}
         )
@@ -71,10 +72,6 @@ class Protocol:
                 )
             codec = self._codecs[kind, key, version] = MessageCodec(self._schemas[api.name + kind], version)
         return codec
-
-
-def _is_for_brokers(schema: Schema) -> bool:
-    return schema["type"] == "request" and "broker" in schema.get("listeners", ())
 
 
 def _api(schema: Schema) -> Api:

@@ -223,7 +223,7 @@ class TestEnds:
             on.send(*((20, 6, deletion("a")) if "a" in cluster.topics else (19, 7, creation("a"))))
             on.serve()
             on.channel.close()
-            on.channel.paused()
+            on.channel.go_on()
             on.serve()
             assert on.changes_seen() == []
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quota.kafka.applier.permissions import TopicPermissions
+from quota.kafka.applier.applier import TopicPermissions
 
 
 @pytest.mark.parametrize(
