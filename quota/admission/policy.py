@@ -7,9 +7,6 @@ from quota.algorithms.deduplication import NO_DEDUPLICATION, Deduplication
 DEFAULT_MAX_BYTES = 1024 * 1024
 """The default maximum size of a request, key and value together [bytes]."""
 
-DEFAULT_MAX_TOPICS = 10_000
-DEFAULT_MAX_NAME_CHARS = 1024
-
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -17,9 +14,9 @@ class Policy:
 
     max_bytes: int = DEFAULT_MAX_BYTES
     """A larger record is a dead letter."""
-    max_topics: int = DEFAULT_MAX_TOPICS
+    max_topics: int = 10_000
     """A request for more topics is a dead letter."""
-    max_name_chars: int = DEFAULT_MAX_NAME_CHARS
+    max_name_chars: int = 1024
     """A request with a longer user, client-id, request id or topic name is a dead letter."""
     exempt_users: frozenset[str] = frozenset()
     """The principals that are never throttled."""

@@ -4,12 +4,11 @@ import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from confluent_kafka import KafkaError, KafkaException
 
 from quota.kafka.target.calls import TopicCalls
-from quota.kafka.target.recent_changes import RecentChanges
 from quota.kafka.target.results import (
     TRANSIENT_CODES,
     Retry,
@@ -31,12 +30,47 @@ _log = logging.getLogger(__name__)
 _BACKOFF_SECONDS = (0.1, 0.2, 0.5, 1.0)
 _MAX_CALL_SECONDS = 15.0
 _MIN_CALL_SECONDS = 1.0
+_STALE_SECONDS = 5.0
 
 _Answers = dict[str, TopicResult | Retry]
 
 
 class Stopped(Exception):
     """The target was stopped during the tasks: some mutations may have been carried out without a known result."""
+
+
+class RecentChanges:
+    """The numbers of partitions of topics changed in the last seconds, which a broker's metadata may not show yet.
+
+    Thread-safe; the caller passes the time in seconds.
+    """
+
+    def __init__(self) -> None:
+        self._changes: dict[str, tuple[int | None, float]] = {}  # partitions and time, oldest first
+        self._lock = threading.Lock()
+
+    def record(self, name: str, partitions: int | None, now: float) -> None:
+        """Record that a topic has `partitions` partitions since `now`, or was deleted (None)."""
+        with self._lock:
+            self._changes.pop(name, None)
+            self._changes[name] = partitions, now
+            while now - next(iter(self._changes.values()))[1] > _STALE_SECONDS:
+                del self._changes[next(iter(self._changes))]
+
+    def correct(self, reported: Mapping[str, int], names: Iterable[str], now: float) -> dict[str, int]:
+        """Return the partitions of topics that a broker reported, corrected by recent changes."""
+        names = set(names)
+        corrected = {name: count for name, count in reported.items() if name in names}
+        with self._lock:
+            changes = {name: self._changes[name] for name in names & self._changes.keys()}
+        for name, (partitions, changed_at) in changes.items():
+            if now - changed_at > _STALE_SECONDS:
+                continue
+            if partitions is None:
+                corrected.pop(name, None)
+            else:
+                corrected[name] = max(partitions, corrected.get(name, 0))
+        return corrected
 
 
 class Target:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quota.kafka.target.recent_changes import RecentChanges
+from quota.kafka.target.target import RecentChanges
 
 CREATED, DELETED = [("a", 3, 100.0)], [("a", None, 100.0)]
 
