@@ -120,11 +120,11 @@ def decide_all(*requests: ResolvedRequest, bucket: Bucket | None = None, algorit
     return decide(bucket, requests, algorithm)
 
 
-def timeline(*changes: tuple[QuotaEntity, float | None, int]) -> QuotaTimeline:
-    """Return a timeline of changes: entity, rate, moment (epoch ms)."""
+def timeline(*changes: tuple[QuotaEntity, Quota | float | None, int]) -> QuotaTimeline:
+    """Return a timeline of changes: entity, quota or rate, moment (epoch ms)."""
     quotas = QuotaTimeline()
-    for entity, rate, moment in changes:
-        quotas.add(QuotaChange(entity, None if rate is None else Quota(rate), moment))
+    for entity, quota, moment in changes:
+        quotas.add(QuotaChange(entity, Quota(quota) if isinstance(quota, float | int) else quota, moment))
     return quotas
 
 

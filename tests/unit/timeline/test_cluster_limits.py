@@ -5,25 +5,16 @@ import pytest
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota, Window
-from quota.timeline.change import QuotaChange
 from quota.timeline.cluster_limits import callback_note, exemption_notes, quota_notes, window_note
 from quota.timeline.cluster_plan import wanted_rates
-from quota.timeline.timeline import QuotaTimeline
+from tests.support.factories import timeline
 
 ALICE, BOB, DEFAULT = QuotaEntity("alice"), QuotaEntity("bob"), QuotaEntity(None)
 KAFKAS = Window()
 
 
-def quotas(*changes):
-    """Return a timeline of changes: entity, quota, time."""
-    found = QuotaTimeline()
-    for entity, quota, moment in changes:
-        found.add(QuotaChange(entity, quota, moment))
-    return found
-
-
 def notes(*changes, at=0, window=KAFKAS):
-    return [(each.kind, str(each)) for each in quota_notes(quotas(*changes), at, window)]
+    return [(each.kind, str(each)) for each in quota_notes(timeline(*changes), at, window)]
 
 
 def test_nothing_is_reported_for_quotas_that_a_broker_can_enforce():
@@ -102,7 +93,7 @@ def test_rates_that_a_broker_cannot_compute_with_are_reported(rate, expected):
 
 def test_exempt_users_are_reported_with_the_quota_that_brokers_apply():
     app = QuotaEntity(client_id="app")
-    log = quotas((DEFAULT, Quota(1.0), 0), (QuotaEntity("ops"), Quota(50.0), 0), (app, Quota(2.0), 0))
+    log = timeline((DEFAULT, Quota(1.0), 0), (QuotaEntity("ops"), Quota(50.0), 0), (app, Quota(2.0), 0))
     reported = [str(each) for each in exemption_notes(["ops", "admin", "ops"], wanted_rates(log, 0))]
     assert reported == [
         "user 'admin' is exempt here (quota.exempt_users); brokers apply the quota of the default user-principal to it",

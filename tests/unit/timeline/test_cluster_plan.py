@@ -7,20 +7,11 @@ import pytest
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
 from quota.records.quota_log import QuotaRecord
-from quota.timeline.change import QuotaCancellation, QuotaChange
+from quota.timeline.change import QuotaCancellation
 from quota.timeline.cluster_plan import differences, pull_steps, wanted_rates
-from quota.timeline.timeline import QuotaTimeline
 from tests.support.factories import timeline
 
 ALICE, BOB, CAROL, DEFAULT = QuotaEntity("alice"), QuotaEntity("bob"), QuotaEntity("carol"), QuotaEntity(None)
-
-
-def quotas(*changes):
-    """Return a timeline of changes: entity, quota, time."""
-    found = QuotaTimeline()
-    for entity, quota, moment in changes:
-        found.add(QuotaChange(entity, quota, moment))
-    return found
 
 
 def summary(found):
@@ -35,7 +26,7 @@ def test_a_cluster_should_have_the_rates_in_force_and_no_removed_ones():
 
 
 def test_a_quota_in_shadow_is_not_to_be_enforced():
-    assert wanted_rates(quotas((ALICE, Quota(5.0, shadow=True), 0), (BOB, Quota(7.0, 99.0, 1000), 0)), 0) == {
+    assert wanted_rates(timeline((ALICE, Quota(5.0, shadow=True), 0), (BOB, Quota(7.0, 99.0, 1000), 0)), 0) == {
         ALICE: None,
         BOB: 7.0,
     }
@@ -108,14 +99,14 @@ def test_the_log_imports_the_quotas_of_a_cluster_and_removes_others():
 
 
 def test_options_unknown_to_brokers_stay_when_a_rate_is_imported():
-    log = quotas((ALICE, Quota(5.0, 99.0, 1000), 0), (BOB, Quota(7.0, 50.0), 0))
+    log = timeline((ALICE, Quota(5.0, 99.0, 1000), 0), (BOB, Quota(7.0, 50.0), 0))
     (step,) = pull_steps({ALICE: 9.0, BOB: 7.0}, log, 0)
     assert (step.before, step.after) == (Quota(5.0, 99.0, 1000), Quota(9.0, 99.0, 1000))
     assert step.record == QuotaRecord(ALICE, 9.0, 99.0, 1000, altered_configs=["controller_mutation_rate"])
 
 
 def test_a_quota_stays_in_shadow_unless_the_cluster_enforces_one():
-    log = quotas((ALICE, Quota(5.0, shadow=True), 0), (BOB, Quota(7.0, shadow=True), 0))
+    log = timeline((ALICE, Quota(5.0, shadow=True), 0), (BOB, Quota(7.0, shadow=True), 0))
     (step,) = pull_steps({BOB: 8.0}, log, 0)
     assert (step.record.entity, step.after) == (BOB, Quota(8.0))
     assert step.record.altered_configs == ["controller_mutation_rate", "shadow"]
