@@ -157,7 +157,8 @@ class AnswerReader:
             if (failure := message.error()) is not None:
                 self._warn_if_forbidden(message.topic() or "", failure)
                 continue  # the consumer recovers by itself
-            if self._id_start and self._is_for_others(message):
+            is_letter = message.topic() == self._dead_letters
+            if not is_letter and self._id_start not in (message.value() or b"")[:_ANSWER_HEAD]:
                 continue
             source = message_source(message)
             try:
@@ -170,10 +171,6 @@ class AnswerReader:
     def close(self) -> None:
         """Close the connection."""
         self._consumer.close()
-
-    def _is_for_others(self, message: Message) -> bool:
-        """Return whether the first bytes of a decision or a result show a request id with another prefix."""
-        return message.topic() != self._dead_letters and self._id_start not in (message.value() or b"")[:_ANSWER_HEAD]
 
     def _warn_if_forbidden(self, topic: str, error: KafkaError) -> None:
         """Warn once per topic: there is no other sign that its answers are missed."""

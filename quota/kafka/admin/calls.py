@@ -233,7 +233,7 @@ class Calls:
             if name in call.refused or call.is_held_back:
                 error: KafkaException = self._throttled(call, name)
             elif is_closed:
-                error = closed_error(name)
+                error = kafka_error(KafkaError._DESTROY, f"the client was closed before {name} was changed")  # noqa: SLF001
             elif name in call.admitted:
                 error = _timed_out(
                     f"topic {name} was admitted, but no result arrived in time; it may still be carried out"
@@ -255,11 +255,6 @@ class Calls:
 def kafka_error(code: int, message: str) -> KafkaException:
     """Return an exception with one of Kafka's error codes."""
     return KafkaException(KafkaError(code, message))
-
-
-def closed_error(name: str) -> KafkaException:
-    """Return the exception of a topic whose client was closed."""
-    return kafka_error(KafkaError._DESTROY, f"the client was closed before {name} was changed")  # noqa: SLF001
 
 
 def _complete(call: Call, results: Iterable[TopicResult]) -> None:

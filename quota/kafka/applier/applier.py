@@ -180,7 +180,8 @@ class Applier:
         self._ledger.commit((each.key, _result(each, topics)) for each, topics in zip(decisions, results, strict=True))
         for topics in results:
             self.stats.add(topics)
-        self.stats.end_batch(time.time())
+        self.stats.batches += 1
+        self.stats.ended_at = time.time()
         self._report_positions()
 
     def _report_positions(self) -> None:

@@ -42,8 +42,3 @@ class ApplierStats(LoopStats):
                 self.found_done += 1
             else:
                 self.topics += 1
-
-    def end_batch(self, now: float) -> None:
-        """Count a batch whose results are written."""
-        self.batches += 1
-        self.ended_at = now

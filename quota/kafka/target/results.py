@@ -60,11 +60,6 @@ def failure(name: str, code: int, message: str) -> TopicResult:
     return TopicResult(name, code, _KAFKA_NAMES.get(code, KafkaError(code).name()), message)
 
 
-def found_done(task: Task) -> TopicResult:
-    """Return the result of a task that was carried out before."""
-    return TopicResult(task.name, found_done=True)
-
-
 def after_error(task: Task, error: KafkaError) -> TopicResult | Retry:
     """Return the result of a task whose call failed; a transient error is retried."""
     if error.code() in TRANSIENT_CODES:
@@ -102,7 +97,7 @@ def after_ambiguous_error(task: Task, current: int | None, error: KafkaError) ->
     `current` is the topic's partition count, None if it does not exist.
     """
     if task.is_done(current):
-        return found_done(task)
+        return TopicResult(task.name, found_done=True)
     if current is None or current < (task.partitions_after or 0):  # the broker lags behind its controller
         return Retry(task, error)
     return after_error(task, error)
@@ -110,7 +105,7 @@ def after_ambiguous_error(task: Task, current: int | None, error: KafkaError) ->
 
 def _forbidden(task: Task, current: int | None) -> TopicResult:
     if (task.maybe_done or task.repeats is not None) and task.is_done(current):
-        return found_done(task)
+        return TopicResult(task.name, found_done=True)
     if task.repeats is not None:
         not_twice = f"decision {task.repeats} admitted this before, and it is not carried out twice; see its result"
         return failure(task.name, KafkaError.POLICY_VIOLATION, not_twice)
@@ -128,7 +123,7 @@ def _unneeded(task: Task, current: int | None) -> TopicResult | None:
         unknown = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
         return failure(task.name, unknown.code(), unknown.str())
     if task.maybe_done and task.is_done(current):
-        return found_done(task)
+        return TopicResult(task.name, found_done=True)
     if excess is not None:
         return failure(task.name, KafkaError.POLICY_VIOLATION, excess)
     # Kafka's DELETE_TOPICS has no validate_only, so the topic's existence is the validation.

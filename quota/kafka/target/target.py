@@ -16,7 +16,6 @@ from quota.kafka.target.results import (
     after_error,
     before_call,
     failure,
-    found_done,
     may_mean_done,
     needs_topic,
 )
@@ -185,7 +184,7 @@ class Target:
             elif not may_mean_done(task, error):
                 answers[task.name] = after_error(task, error)
             elif task.operation is Operation.DELETE_TOPICS:
-                answers[task.name] = found_done(task)
+                answers[task.name] = TopicResult(task.name, found_done=True)
             else:
                 doubtful.append((task, error))
         current = self.partitions([task.name for task, _ in doubtful], seconds) if doubtful else {}

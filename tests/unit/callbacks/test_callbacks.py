@@ -237,6 +237,10 @@ def test_a_scheduled_callback_is_cancelled():
     quotas.add(CallbackCancellation(200))
     assert quotas.scheduled(100) == []
     assert rate(quotas, 250) == 5.0
+    both = quotas_of(
+        "Recording", CallbackChange(None, 200), QuotaChange(ALICE, Quota(5.0), 200), CallbackCancellation(200)
+    )
+    assert rate(both, 250) == 5.0  # the quota of that time stays
 
 
 def test_a_callback_has_its_own_tags_and_options():

@@ -35,7 +35,12 @@ def test_a_new_topic_survives_the_loss_of_a_broker_where_there_are_three(setting
 @pytest.mark.parametrize(
     ("brokers", "replicas", "configs", "phrases"),
     [
-        (3, 1, {"min.insync.replicas": "1"}, ["a single replica on a cluster of 3 brokers", "replication factor to 3"]),
+        (
+            3,
+            1,
+            {"min.insync.replicas": "1"},
+            ["a single replica on a cluster of 3", "so that records are lost", "factor to 3"],
+        ),
         (3, 2, {"min.insync.replicas": "1"}, ["two replicas on a cluster of 3 brokers", "replication factor to 3"]),
         (3, 2, {"min.insync.replicas": "2"}, ["two replicas on a cluster of 3 brokers", "replication factor to 3"]),
         (3, 3, {"min.insync.replicas": "3"}, ["no record can be written when a broker", "min.insync.replicas=2 on"]),

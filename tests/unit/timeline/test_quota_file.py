@@ -17,6 +17,7 @@ quotas:
   controller_mutation_rate: 5
   controller_mutation_burst: 100.0
   max_debt_ms: 60000
+  shadow: false
   comment: as agreed
 - entity: {user: null, client-id: app}
   controller_mutation_rate: 0.5

@@ -70,7 +70,7 @@ def test_an_applier_serves_its_counts_and_its_batches_as_those_of_a_query(settin
     tally = ApplierStats(topics=3, found_done=1, failed=2, reopened=1)
     metrics = ApplierMetrics(settings, tally)
     with ServiceEndpoint(settings.metrics, "enforce") as endpoint, endpoint.following(settings, metrics, Well()):
-        tally.end_batch(100.5)
+        tally.batches, tally.ended_at = 1, 100.5
         lines = page(settings.metrics).splitlines()
     assert {
         'mutation_quota_applied_topics_total{outcome="carried_out"} 3.0',
