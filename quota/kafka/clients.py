@@ -11,8 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from quota.errors import BadInput, ClusterError
-from quota.kafka.brokers.token_function import TokenFunction
-from quota.kafka.brokers.tokens import credentials_in, fetch_token
+from quota.kafka.brokers.tokens import TokenFunction, credentials_in, fetch_token
 from quota.kafka.timing import Deadline
 from quota.settings.connection import Connection
 from quota.settings.secrets import mask_values

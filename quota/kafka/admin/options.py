@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from quota.errors import BadInput
-from quota.kafka.brokers.token_function import call, to_token
-from quota.kafka.brokers.tokens import Token, credentials_in, fetch_token
+from quota.kafka.brokers.tokens import Token, call_function, credentials_in, fetch_token, to_token
 from quota.kafka.clients import client_config, login_config
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID
 from quota.settings import Settings, load_settings
@@ -98,6 +97,6 @@ def _user_of(target: Mapping[str, Any], timeout_seconds: float) -> str:
 
 def _token(target: Mapping[str, Any], timeout_seconds: float) -> Token | None:
     if callback := target.get("oauth_cb"):
-        return to_token(call(callback, "oauth_cb"))
+        return to_token(call_function(callback, "oauth_cb"))
     credentials = credentials_in(target)
     return fetch_token(credentials, timeout_seconds) if credentials else None

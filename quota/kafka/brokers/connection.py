@@ -10,8 +10,7 @@ from pathlib import Path
 from scramp import ScramClient, ScramException
 
 from quota.errors import ClusterError, MutationQuotaError
-from quota.kafka.brokers.token_function import TokenFunction, to_token
-from quota.kafka.brokers.tokens import Token, bearer_message, fetch_token
+from quota.kafka.brokers.tokens import Token, TokenFunction, bearer_message, fetch_token, to_token
 from quota.settings.security.clients import Security
 from quota.wire.api_keys import ApiKey
 from quota.wire.codec import MAX_ELEMENTS, Message

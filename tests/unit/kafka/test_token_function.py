@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from quota.errors import BadInput, ClusterError
 from quota.kafka.admin.options import ClientOptions
-from quota.kafka.brokers.token_function import TokenFunction, to_token
+from quota.kafka.brokers.tokens import TokenFunction, to_token
 from quota.kafka.clients import client_config, cluster_errors
 from quota.settings import load_settings
 from quota.settings.security.clients import Security
