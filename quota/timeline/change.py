@@ -9,14 +9,7 @@ from msgspec.structs import replace
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
 from quota.records.quota import QUOTA_CONFIGS, RATE_CONFIG, Quota
-from quota.records.quota_log import (
-    CallbackRecord,
-    Cluster,
-    ClusterRecord,
-    QuotaLogRecord,
-    QuotaRecord,
-    ResetRecord,
-)
+from quota.records.quota_log import CallbackRecord, Cluster, ClusterRecord, QuotaLogRecord, QuotaRecord, ResetRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,7 @@ from typing import Any
 
 from quota.errors import ErrorCode
 from quota.gateway.mutations.existing import describe, lag_ms, query_controller, unresolved
-from quota.gateway.mutations.operations import (
-    RESULTS,
-    Charged,
-    Check,
-    Checked,
-    ClientRequest,
-    content_digest,
-    validate,
-)
+from quota.gateway.mutations.operations import RESULTS, Charged, Check, Checked, ClientRequest, content_digest, validate
 from quota.gateway.mutations.recent import NO_ID, RecentTopics
 from quota.records.request import TopicMutation
 from quota.wire.api_keys import ApiKey

@@ -18,12 +18,7 @@ from quota.records import codec
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
-from quota.records.quota_log import (
-    CallbackRecord,
-    ClusterRecord,
-    QuotaLogRecord,
-    QuotaRecord,
-)
+from quota.records.quota_log import CallbackRecord, ClusterRecord, QuotaLogRecord, QuotaRecord
 from quota.settings import Settings
 from quota.timeline.plan import quota_record
 
