@@ -15,29 +15,15 @@ from tests.support.programs import command_line, run
 UNREACHABLE = ["quotas", "describe", "--bootstrap-server", "127.0.0.1:1", "--set", "kafka.timeout_seconds=0.5"]
 
 
-@pytest.mark.parametrize(
-    "args", [["-v", *UNREACHABLE], [*UNREACHABLE, "--verbose"], [*UNREACHABLE, "--log-level", "debug"]]
-)
-def test_debug_shows_the_origin_of_an_error_and_ends_with_its_line(args):
-    done = run(*args)
-    assert done.returncode == 1
-    assert "Traceback (most recent call last)" in done.stderr
-    assert done.stderr.splitlines()[-1].startswith("mutation-quota: cannot read ")
-
-
-def test_a_json_error_is_an_event():
+def test_a_json_error_is_an_event_and_with_debug_has_its_origin():
+    done = run("-v", *UNREACHABLE, "--set", "logging.format=json")
+    assert json.loads(done.stderr.splitlines()[-1])["trace"].startswith("Traceback (most recent call last):")
     done = run(*UNREACHABLE, "--set", "logging.format=json")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     found = json.loads(done.stderr)
     assert found["message"].startswith("cannot read the quotas in topic mutation-quotas")
     assert (found["level"], found["service"], found["error"]) == ("ERROR", "quotas describe", "ClusterError")
     assert "trace" not in found
-
-
-def test_with_json_debug_adds_the_origin_of_an_error_to_its_event():
-    done = run("-v", *UNREACHABLE, "--set", "logging.format=json")
-    found = json.loads(done.stderr.splitlines()[-1])
-    assert found["trace"].startswith("Traceback (most recent call last):")
 
 
 def test_as_json_the_error_of_a_query_has_its_name_and_its_batch(monkeypatch):
@@ -108,17 +94,11 @@ def test_on_a_terminal_a_live_display_gets_the_lines_of_the_log():
     assert (done.stdout, read_to_end(ours)) == ("a line\n", "")
 
 
-def test_a_file_gets_the_lines_of_the_log_despite_a_live_display():
-    python = [sys.executable, "-c", LOGS_DURING_A_LIVE_DISPLAY]
-    done = subprocess.run(python, capture_output=True, text=True, timeout=60, check=True)
-    assert (done.stdout, done.stderr) == ("", "a line\n")
-
-
 @pytest.mark.parametrize(
     ("level", "options", "traced"),
     [("debug", [], True), ("debug", ["--log-level", "info"], False), ("error", ["-v"], True), ("error", [], False)],
 )
-def test_an_option_overrides_the_level_of_the_settings(level, options, traced):
+def test_an_option_overrides_the_level_of_the_settings_and_debug_shows_the_origin_of_an_error(level, options, traced):
     done = run(*options, *UNREACHABLE, "--set", f"logging.level={level}")
     assert ("Traceback" in done.stderr) == traced
     assert done.stderr.splitlines()[-1].startswith("mutation-quota: cannot read ")
