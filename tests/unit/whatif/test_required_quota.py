@@ -45,10 +45,6 @@ def test_the_required_quota_matches_examples_by_hand(requests, rate, load):
     assert (found.no_refusal, found.no_debt) == (pytest.approx(rate), pytest.approx(load))
 
 
-def test_a_wider_window_needs_less():
-    assert need((0, 66, 11), window=Window(num=10, size_seconds=3)).no_refusal == pytest.approx(66 / 30)
-
-
 def test_requested_mutations_are_counted():
     found = need((0, 5, 6), (0,), (7, 9))
     assert (found.charged, found.largest) == (20, 11)
