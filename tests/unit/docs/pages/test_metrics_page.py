@@ -37,7 +37,3 @@ def test_the_settings_that_it_names_have_these_defaults():
     (most,) = re.findall(r"`metrics.max_tenants` \((\d+)\)", PAGE)
     metrics = load_settings(environment={}).metrics
     assert (metrics.port, metrics.address, metrics.max_tenants) == (0, "127.0.0.1", int(most))
-
-
-def test_names_are_unique():
-    assert len({each.name for each in METRICS}) == len(METRICS)
