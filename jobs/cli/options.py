@@ -188,14 +188,7 @@ class ConfirmOptions:
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False
 
     def check(self, output: OutputOptions | None = None) -> None:
-        """Check that the command can ask for confirmation, before it does anything.
-
-        Args:
-            output: the format of the command's output, if it has one.
-
-        Raises:
-            BadInput: it cannot ask, and `--yes` is not given.
-        """
+        """Check that the command can ask for confirmation, before it does anything."""
         if self.dry_run or self.yes:
             return
         if output and not output.for_people:
@@ -226,14 +219,7 @@ class FileOptions:
         return self.output_file is None or str(self.output_file) == "-"
 
     def check(self, summary: OutputOptions | None = None) -> None:
-        """Check that the file can be written, before its content is computed.
-
-        Args:
-            summary: the format of the summary, which is printed only if the content does not go to standard output.
-
-        Raises:
-            BadInput: it exists without `--force`, its folder does not exist, or the summary would not be printed.
-        """
+        """Check, before its content is computed, that the file can be written, and that a summary would be printed."""
         if self.to_stdout and summary and not summary.for_people:
             raise BadInput(
                 "--output is the format of the summary, and the content goes to standard output: "

@@ -29,11 +29,7 @@ class QueryMetrics(MetricsSource):
         self._fetch_ends = Every(_ENDS_SECONDS)
 
     def poll(self) -> None:
-        """Fetch the end offsets of what the queries read, if they are due.
-
-        Raises:
-            ClusterError: the cluster does not return the end offsets.
-        """
+        """Fetch the end offsets of what the queries read, if they are due."""
         if self._fetch_ends.is_due():
             self._fetched = {
                 name: self._ends.fetch(seen.progress.positions.keys() if seen.progress else ())

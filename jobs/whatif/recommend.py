@@ -33,12 +33,7 @@ class RecommendOptions:
 
 
 def recommend(settings: Settings, options: RecommendOptions) -> Advice:
-    """Recommend quotas from audited requests, or from those of a file.
-
-    Raises:
-        BadInput: the file cannot be read.
-        MutationQuotaError: the tables cannot be reached or do not exist, or no request was charged.
-    """
+    """Recommend quotas from audited requests, or from those of a file."""
     check_callbacks(settings.quota.callbacks)
     with open_requests(settings, "recommend", (options.since, options.until), options.file) as requests:
         return advise(settings, options, requests)

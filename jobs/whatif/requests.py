@@ -27,10 +27,6 @@ def read_requests(settings: Settings, file: str, since: int | None = None, until
     """Read the requests of a file of JSON lines (`-`: standard input) into rows of `jobs.whatif.recorded.RECORDED`.
 
     Invalid lines are skipped, and a warning is logged.
-
-    Raises:
-        BadInput: the file cannot be read, or has no requests at all.
-        MutationQuotaError: the file has no requests in this period.
     """
     requests = _Requests()
     with open_lines(file) as lines, Console(stderr=True).status(Text(f"reading {file}")):

@@ -97,11 +97,7 @@ def load_with_origins(
     *,
     with_default_file: bool = True,
 ) -> LoadedSettings:
-    """Load settings as `load_settings` does, with the origin of each value.
-
-    Raises:
-        BadInput: an invalid setting.
-    """
+    """Load settings as `load_settings` does, with the origin of each value."""
     values: dict[str, Any] = {}
     origins: dict[_Path, str] = {}
     for origin, path, value in (

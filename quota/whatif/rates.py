@@ -106,11 +106,7 @@ class AlgorithmName(enum.Enum):
 
 
 def make_algorithm(name: AlgorithmName, window: Window, deduplication: Deduplication = NO_DEDUPLICATION) -> Algorithm:
-    """Return the algorithm of this name.
-
-    Raises:
-        BadInput: deduplication is requested of an algorithm that does not support it.
-    """
+    """Return the algorithm of this name."""
     if name is AlgorithmName.TOKEN_BUCKET:
         return TokenBucket(window, deduplication)
     if deduplication.window_ms:

@@ -32,11 +32,9 @@ class RequiredQuota:
         """The mutations of the largest request."""
 
     def add(self, timestamp: int, costs: Sequence[int]) -> None:
-        """Add the next request.
+        """Add the next request; `costs` are the mutations of each topic that is charged if admitted.
 
-        Args:
-            timestamp: epoch ms; one that is earlier than the last counts as the last, as it does in a bucket.
-            costs: the mutations of each topic that is charged if admitted (`Decision.costs`).
+        A timestamp (epoch ms) that is earlier than the last counts as the last, as it does in a bucket.
         """
         if not costs:
             return

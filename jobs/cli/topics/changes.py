@@ -57,11 +57,7 @@ class TopicChanges:
         return {name: len(topic.partitions) for name, topic in sorted(topics.items())}
 
     def matching(self, pattern: TopicPattern, *, allow_none: bool) -> dict[str, int]:
-        """Return the topics that match a pattern as in kafka-topics.sh, and their numbers of partitions.
-
-        Raises:
-            NotFound: no topic matches, and `allow_none` is false.
-        """
+        """Return the topics that match a pattern as in kafka-topics.sh, and their numbers of partitions."""
         found = {name: count for name, count in self.partition_counts().items() if pattern.matches(name)}
         if not found and not allow_none:
             raise NotFound(f"no topic matches {pattern.text} on {self._settings.target_connection}")

@@ -83,11 +83,7 @@ class Security:
         return config | dict(self.more_librdkafka)
 
     def java(self) -> dict[str, str]:
-        """Return the properties for Kafka's Java client.
-
-        Raises:
-            BadInput: the mechanism is given for librdkafka alone.
-        """
+        """Return the properties for Kafka's Java client."""
         config = {"security.protocol": self.protocol}
         if self.token_function and not _MECHANISMS & dict(self.more_java).keys():
             raise BadInput(

@@ -99,11 +99,7 @@ class SecuritySettings(Section):
 
     @property
     def security(self) -> Security:
-        """Protocol and credentials, read from their files now.
-
-        Raises:
-            BadInput: a file is missing or has changed since the settings were loaded.
-        """
+        """Protocol and credentials, read from their files now."""
         try:
             return self._read()
         except ValueError as error:
@@ -143,11 +139,7 @@ class SecuritySettings(Section):
         )
 
     def problems(self) -> Iterator[str]:
-        """Yield the inconsistencies of these settings.
-
-        Raises:
-            ValueError: a file cannot be read.
-        """
+        """Yield the inconsistencies of these settings."""
         security, protocol = self._read(), f"security_protocol {self.security_protocol}"
         if security.oauth:
             extension_pairs(security.oauth.extensions)
@@ -210,11 +202,7 @@ class TargetSettings(SecuritySettings):
         return self if self.is_own else kafka
 
     def problems_with(self, kafka: SecuritySettings) -> Iterator[str]:
-        """Yield the inconsistencies.
-
-        Raises:
-            ValueError: a file cannot be read.
-        """
+        """Yield the inconsistencies."""
         if not self.is_own:
             return
         if "security_protocol" not in self.model_fields_set and kafka.security_protocol != self.security_protocol:
