@@ -118,14 +118,7 @@ class SettingsOptions:
     def _selected(self, *more: Override) -> tuple[list[str | Override], Path | None]:
         """Return the overrides and the file that the options before and after the command select."""
         global_overrides, global_file = self.context.obj or ([], None)
-        overrides = [*self._connection(), *global_overrides, *(self.overrides or []), *self._server(), *more]
-        return overrides, self.settings_file or global_file
-
-    def _connection(self) -> list[Override]:
-        return []
-
-    def _server(self) -> list[Override]:
-        return []
+        return [*global_overrides, *(self.overrides or []), *more], self.settings_file or global_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,15 +144,11 @@ class KafkaOptions(SettingsOptions):
         ),
     ] = None
 
-    def _connection(self) -> list[Override]:
-        own = read_command_config(self.command_config) if self.command_config else []
-        return [*own, *self._target()]
-
-    def _target(self) -> list[Override]:
-        return []
-
-    def _server(self) -> list[Override]:
-        return [] if self.server is None else [Override(f"kafka.bootstrap_servers={self.server}", "--bootstrap-server")]
+    def _selected(self, *more: Override) -> tuple[list[str | Override], Path | None]:
+        if self.server is not None:
+            more = (Override(f"kafka.bootstrap_servers={self.server}", "--bootstrap-server"), *more)
+        overrides, file = super(KafkaOptions, self)._selected(*more)
+        return [*(read_command_config(self.command_config) if self.command_config else []), *overrides], file
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +165,10 @@ class TargetOptions(KafkaOptions):
         ),
     ] = None
 
-    def _target(self) -> list[Override]:
-        return read_target_command_config(self.target_command_config) if self.target_command_config else []
+    def _selected(self, *more: Override) -> tuple[list[str | Override], Path | None]:
+        overrides, file = super(TargetOptions, self)._selected(*more)
+        target = read_target_command_config(self.target_command_config) if self.target_command_config else []
+        return [*target, *overrides], file
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Sequence
 from concurrent.futures import wait
-from types import TracebackType
 from typing import Self
 
 import typer
@@ -44,9 +43,7 @@ class TopicChanges:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.admin.close(wait=False)
 
     def partition_counts(self) -> dict[str, int]:

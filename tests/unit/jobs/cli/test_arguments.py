@@ -35,7 +35,7 @@ SCHEDULE = [*ALTER, "--user", "alice", "--add-config", "controller_mutation_rate
         (["quotas", "describe", "-o", "xml"], "--output xml: expected table, json, yaml or jsonl"),
         (["quotas", "apply", "/dev/null", "--yes"], "/dev/null: empty; for no quotas, write 'quotas: []' to a YAML"),
         (["quotas", "rollback", "--at", "foo"], "--at 'foo': expected a time"),
-        (["dashboard", "--bind", "foo"], "--bind foo: not an IP address"),
+        (["dashboard", "--bind", "foo"], "dashboard: address: 'foo' is not an IP address"),
         (["dashboard", "--bind", "0.0.0.0"], "which requires token_file; dashboard --token-file FILE sets it, too"),  # noqa: S104
         (["quotas", "apply", "nope.yaml"], "nope.yaml: No such file or directory"),
         (["topics", "alter", "--topic", "[", "--partitions", "2"], "--topic [: not a regular expression: "),
