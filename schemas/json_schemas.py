@@ -99,7 +99,7 @@ def _head(name: str) -> dict[str, Any]:
 def _definitions(*records: type[msgspec.Struct], written_by_others: bool) -> dict[str, dict[str, Any]]:
     """Return the definitions of records and of all types in them, by the names of the types."""
     _, found = msgspec.json.schema_components(records, ref_template=_REF)
-    structs = _structs_in(*records)
+    structs = {each.__name__: each for info in multi_type_info(records) for each in _structs(info)}
     for name, definition in found.items():
         if "description" in definition:
             definition["description"] = _to_sentence(definition["description"])
@@ -110,11 +110,6 @@ def _definitions(*records: type[msgspec.Struct], written_by_others: bool) -> dic
     if QuotaEntity.__name__ in found:
         found[QuotaEntity.__name__]["minProperties"] = 1
     return dict(sorted(found.items()))
-
-
-def _structs_in(*records: type[msgspec.Struct]) -> dict[str, type[msgspec.Struct]]:
-    """Return records and all structs in them, by their names."""
-    return {each.__name__: each for info in multi_type_info(records) for each in _structs(info)}
 
 
 def _structs(info: Type) -> Iterator[type[msgspec.Struct]]:
@@ -137,18 +132,11 @@ def _structs(info: Type) -> Iterator[type[msgspec.Struct]]:
 def _allow_nulls(properties: dict[str, dict[str, Any]], struct: type[msgspec.Struct]) -> None:
     """Let the optional fields of a struct be null."""
     for field in cast("StructInfo", type_info(struct)).fields:
-        if not field.required and not _takes_null(field.type):
+        members = field.type.types if isinstance(field.type, UnionType) else ()
+        if not field.required and not any(isinstance(member, NoneType) for member in members):
             present = properties[field.encode_name]
             default = {"default": present.pop("default")} if "default" in present else {}
             properties[field.encode_name] = {"anyOf": [present, {"type": "null"}], **default}
-
-
-def _takes_null(kind: Type) -> bool:
-    match kind:
-        case UnionType(types=members):
-            return any(isinstance(member, NoneType) for member in members)
-        case _:
-            return False
 
 
 def _describe(properties: dict[str, dict[str, Any]], struct: type[msgspec.Struct]) -> None:

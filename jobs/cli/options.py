@@ -18,7 +18,7 @@ from jobs.cli.output import OutputOptions
 from jobs.cli.times import parse_time
 from jobs.storage.whole_file import whole_file
 from quota.errors import BadInput, MutationQuotaError
-from quota.settings import Settings, load_settings
+from quota.settings import Settings
 from quota.settings.loading import LoadedSettings, Override, load_with_origins
 
 User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="User principal.")]
@@ -105,15 +105,14 @@ class SettingsOptions:
 
         The settings `more`, given by other options, override `--set`.
         """
-        set_log_level(self.log_level, verbose=self.verbose)
-        settings = load_settings(*self._selected(*more))
+        settings = self.read_with_origins(*more).settings
         follow_settings(settings.logging, self.context.command_path.partition(" ")[2])
         return settings
 
-    def read_with_origins(self) -> LoadedSettings:
+    def read_with_origins(self, *more: Override) -> LoadedSettings:
         """Load the settings as `read` does, with the origin of each value."""
         set_log_level(self.log_level, verbose=self.verbose)
-        return load_with_origins(*self._selected())
+        return load_with_origins(*self._selected(*more))
 
     def _selected(self, *more: Override) -> tuple[list[str | Override], Path | None]:
         """Return the overrides and the file that the options before and after the command select."""

@@ -87,7 +87,6 @@ def _check(option: str, value: float, expected: str, *, is_valid: bool) -> None:
 
 
 def _print_advice(advice: Advice, tenancy: Tenancy, tenants: int) -> None:
-    """Print the rules with their numbers, the busiest tenants, and the effects."""
     for line in _rule_lines(advice):
         print(line)
     if tenants:

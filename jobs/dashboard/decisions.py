@@ -67,12 +67,10 @@ class RecentDecisions:
     """The newest decisions by id. Copies, which a crash may leave in the topic, count once."""
 
     def __init__(self) -> None:
-        """Start without decisions."""
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._bytes = 0
 
     def __contains__(self, decision_id: str) -> bool:
-        """Return whether a decision is stored."""
         return decision_id in self._kept
 
     def add(self, received: ReceivedAnswer, decision: Decision, counts: MutationCounts, seq: int) -> None:

@@ -25,7 +25,6 @@ class Assets:
     """The page and its files; the report's charts, tables and colours are shared."""
 
     def __init__(self, settings: Settings, session: Session) -> None:
-        """Read the files."""
         library = load_library()
         shared, own = files("jobs.report") / "assets", files("jobs.dashboard") / "assets"
         parts = [

@@ -95,7 +95,6 @@ class Tenants:
         """The number of tenants that were dropped because there were too many."""
 
     def __len__(self) -> int:
-        """Return the number of tenants."""
         return len(self._tenants)
 
     def record(self, decision: Decision, counts: MutationCounts, seq: int) -> None:

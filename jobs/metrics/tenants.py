@@ -98,7 +98,6 @@ class TenantRegistry:
         """The number of tenants ever dropped while they were active."""
 
     def __len__(self) -> int:
-        """Return the number of tenants."""
         return len(self._tenants)
 
     def record(self, decision: Decision, counts: MutationCounts) -> None:

@@ -205,7 +205,6 @@ def _nearest(path: _Path) -> str | None:
 
 
 def _hint(section: str, nearest: str | None) -> str:
-    """Return the suggestion for an unknown setting."""
     if nearest:
         return f"did you mean {nearest}?"
     if keys := sections().get(section):

@@ -9,7 +9,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from jobs.report.aggregation import ReportScope, compute_figures
-from jobs.report.candidates import Candidates, CandidateTotals
+from jobs.report.figures import Candidates, CandidateTotals
 from jobs.report.page import render_page
 from jobs.report.uplot import load_library
 from quota.whatif.result import Totals

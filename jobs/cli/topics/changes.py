@@ -35,7 +35,6 @@ class TopicChanges:
     """A connection that changes topics, and reports the outcomes."""
 
     def __init__(self, settings: Settings, output: OutputOptions) -> None:
-        """Connect to both clusters."""
         self._settings = settings
         self._output = output
         self.admin = QuotaAdminClient(ClientOptions.from_settings(settings))

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import AfterValidator, SecretStr
 
 from quota.errors import BadInput
-from quota.settings.security.clients import Security
+from quota.settings.security.clients import MECHANISMS, Security
 from quota.settings.security.files import (
     ENCRYPTED_KEY,
     CertificateFile,
@@ -123,7 +123,6 @@ class SecuritySettings(Section):
         )
 
     def _java(self) -> Pairs:
-        """Return further properties of Kafka's client in Java."""
         return ()
 
     def _credentials(self) -> ClientCredentials | None:
@@ -160,7 +159,7 @@ class SecuritySettings(Section):
 
     def _missing(self, security: Security) -> Iterator[str]:
         protocol, mechanism = f"security_protocol {self.security_protocol}", f"sasl_mechanism {self.sasl_mechanism}"
-        if not security.has_mechanism:
+        if not (security.sasl_mechanism or MECHANISMS & dict(security.more_librdkafka).keys()):
             yield f"{protocol} needs sasl_mechanism"
         elif not security.sasl_mechanism or self._has_function:
             return
