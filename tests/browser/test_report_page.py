@@ -188,13 +188,6 @@ def labels_above_lines(driver):
     return [each for each in drawn_texts(driver, "load", "center") if each[3] < 30]
 
 
-def test_on_a_narrow_screen_five_minutes_have_more_than_one_label(page):
-    driver = page({"decisions": [decision(DAY, admitted=[1]), decision(DAY + 300_000 - 1, admitted=[1])]})
-    set_window(driver, width=375, height=740)
-    ticks = [each for each in drawn_texts(driver, "load", "center") if each[3] > 30]
-    assert [each[0] for each in ticks] == ["21 Nov", "00:02", "00:04"]
-
-
 CLOSE = [change(DAY + HOUR + 5000 * number, rate=float(number + 1)) for number in range(10)]
 """Ten changes within a minute."""
 

@@ -47,16 +47,8 @@ def test_decisions_are_reproduced():
 def test_a_different_decision_is_named_with_its_fields():
     (kept,) = recorded(resolved(60, 1))
     (again,) = decided_again([resolved(60, 1)], WIDE)
-    assert differing_fields(again, kept) == (
-        "burst",
-        "outcome",
-        "topics",
-        "controller_throttle_ms",
-        "throttle_time_ms",
-        "retry_at",
-        "tokens_before",
-        "tokens",
-    )
+    expected = "burst outcome topics controller_throttle_ms throttle_time_ms retry_at tokens_before tokens"
+    assert differing_fields(again, kept) == tuple(expected.split())
 
 
 def test_an_effect_has_the_controllers_load_and_the_changes():

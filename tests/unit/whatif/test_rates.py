@@ -24,30 +24,6 @@ def outcomes(algorithm, *requests):
     return [(each.outcome.value, each.controller_throttle_ms) for each in decisions]
 
 
-def test_the_worked_example_by_the_sampled_rate():
-    """560 / 100 = 5.6, so (5.6 - 5) / 5 * 100 = 12 s each time, and the sample is discarded after 100 s."""
-    requests = [resolved(80, at=at) for at in (0, 12_000, 24_000, 99_999, 100_000)]
-    assert outcomes(SAMPLED, resolved(*BURST), *requests) == [
-        ("ADMITTED", 0),
-        ("REJECTED", 12_000),
-        ("REJECTED", 12_000),
-        ("REJECTED", 12_000),
-        ("REJECTED", 12_000),
-        ("ADMITTED", 0),
-    ]
-
-
-def test_the_worked_example_by_the_spread_rate():
-    """99 windows of 5 and one of 65 are 5.6, so 12 s; 11 windows later 5.05, so 1 s; 12 windows later 5.0."""
-    requests = [resolved(80, at=at) for at in (0, 11_999, 12_000)]
-    assert outcomes(SPREAD, resolved(*BURST), *requests) == [
-        ("ADMITTED", 0),
-        ("REJECTED", 12_000),
-        ("REJECTED", 1000),
-        ("ADMITTED", 0),
-    ]
-
-
 def test_only_the_sampled_rate_may_refuse_a_client_that_waited():
     """All three admit 500 at once; of what comes 20 s later the bucket and the spread rate admit 100 without debt."""
     requests = [resolved(500), resolved(100, at=20_000), resolved(1, at=20_000)]

@@ -56,6 +56,7 @@ SCHEDULE = [*ALTER, "--user", "alice", "--add-config", "controller_mutation_rate
         ),
         (["quotas", "pull", "--comment", "why"], "only with --apply"),
         (["quotas", "pull", "--output", "json"], "the content goes to standard output: add --output-file FILE"),
+        (["report", "--quotas", "quotas.yaml"], "--quotas quotas.yaml: only with --requests"),
         (["quotas", "drift", "--set", "broker.jars=/nowhere"], "no jars in /nowhere; run make jars, or set broker"),
         *[
             (

@@ -104,25 +104,15 @@ def test_an_option_overrides_the_level_of_the_settings_and_debug_shows_the_origi
     assert done.stderr.splitlines()[-1].startswith("mutation-quota: cannot read ")
 
 
-@pytest.fixture
-def deltalake_level(monkeypatch):
-    """Return the lowest level that deltalake would log in a program that is started with options."""
-
-    def _level(*, verbose=False, **environment):
-        monkeypatch.setenv("RUST_LOG", "")
-        monkeypatch.delenv("RUST_LOG")  # which is undone, as the line before is
-        for name, value in environment.items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.setattr("logging.Logger.setLevel", lambda *_: None)
-        start_log("test")
-        set_log_level(None, verbose=verbose)
-        return os.environ["RUST_LOG"]
-
-    return _level
-
-
-def test_deltalake_logs_only_errors_by_default(deltalake_level):
+@pytest.mark.parametrize(
+    ("given", "verbose", "level"), [(None, False, "error"), (None, True, "warn"), ("trace", True, "trace")]
+)
+def test_deltalake_logs_only_errors_by_default(monkeypatch, given, verbose, level):
     """Without credentials its warnings fill pages before the error that says so."""
-    assert deltalake_level() == "error"
-    assert deltalake_level(verbose=True) == "warn"
-    assert deltalake_level(RUST_LOG="trace") == deltalake_level(RUST_LOG="trace", verbose=True) == "trace"
+    monkeypatch.setenv("RUST_LOG", given or "")
+    if given is None:
+        monkeypatch.delenv("RUST_LOG")
+    monkeypatch.setattr("logging.Logger.setLevel", lambda *_: None)
+    start_log("test")
+    set_log_level(None, verbose=verbose)
+    assert os.environ["RUST_LOG"] == level

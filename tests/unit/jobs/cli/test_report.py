@@ -3,13 +3,16 @@
 import json
 import re
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
 from jobs.__main__ import app
 from jobs.report import uplot
 from quota.errors import BadInput, MutationQuotaError
+from quota.records import codec
 from quota.settings import load_settings
+from quota.whatif.result import CandidateOutcome, Replay, Result, Sender, Totals
 from tests.support.full_disk import fill_disk
 from tests.support.programs import run
 from tests.support.tables import DAY, HOUR, decision, letter, write_tables
@@ -72,42 +75,18 @@ def test_programs_get_the_period_as_epoch_ms(settings, tmp_path):
     assert DAY + HOUR < end <= DAY + 2 * HOUR
 
 
-LOAD = {
-    "requests": 4,
-    "refused_requests": 1,
-    "admitted": 9,
-    "refused": 1,
-    "throttled_seconds": 2.5,
-    "newly_admitted": 3,
-    "newly_refused": 0,
-    "peak": 7,
-}
-BACKTEST = {
-    "replay": {"decisions": 4, "differing": 0, "examples": []},
-    "outcomes": [
-        {
-            "name": "twice as much",
-            "load": LOAD | {"admitted": 11},
-            "senders": [{"user": "a", "client_id": "app", "load": LOAD}],
-        }
-    ],
-}
-"""As `backtest --output json` prints it."""
+LOAD = Totals(4, 1, admitted=9, refused=1, throttled_seconds=2.5, newly_admitted=3, newly_refused=0, peak=7)
+BACKTEST = Result(Replay(4, 0, []), [CandidateOutcome("twice as much", LOAD, [Sender("a", "app", LOAD)])])
 
 
 def test_effects_of_other_quotas_are_shown_if_given(report, settings, tmp_path):
     write_tables(settings, decisions=[decision(DAY)])
-    (tmp_path / "comparison.json").write_text(json.dumps(BACKTEST))
+    (tmp_path / "comparison.json").write_bytes(codec.encode(BACKTEST))
     page = report("--backtest", str(tmp_path / "comparison.json"))
     assert ">What if<" in page
-    by = {"candidate": "twice as much"}
-    assert figures(page)["candidates"] == {
-        "tried": [
-            by | {"sender": "all senders", "load": LOAD | {"admitted": 11}},
-            by | {"sender": "user 'a', client-id 'app'", "load": LOAD},
-        ],
-        "left_out": 0,
-    }
+    by = {"candidate": "twice as much", "load": msgspec.to_builtins(LOAD)}
+    tried = [by | {"sender": "all senders"}, by | {"sender": "user 'a', client-id 'app'"}]
+    assert figures(page)["candidates"] == {"tried": tried, "left_out": 0}
     assert ">What if<" not in report()
 
 
