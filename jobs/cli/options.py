@@ -12,7 +12,7 @@ import typer
 
 from jobs.cli.command_config import read_command_config, read_target_command_config
 from jobs.cli.completion import complete_setting
-from jobs.cli.help import COMMON_OPTIONS
+from jobs.cli.help import common_option
 from jobs.cli.log import LogLevelOption, Verbose, follow_settings, set_log_level
 from jobs.cli.output import OutputOptions
 from jobs.cli.times import parse_time
@@ -25,22 +25,16 @@ User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="User p
 Client = Annotated[str | None, typer.Option("--client", metavar="NAME", help="Client-id.")]
 Overrides = Annotated[
     list[str] | None,
-    typer.Option(
+    common_option(
         "--set",
         metavar="SECTION.KEY=VALUE",
         help="Override a setting (wins over environment and file). Repeatable.",
         autocompletion=complete_setting,
-        rich_help_panel=COMMON_OPTIONS,
     ),
 ]
 SettingsFile = Annotated[
     Path | None,
-    typer.Option(
-        "--settings",
-        metavar="FILE",
-        help="Settings file (TOML). Default: conf/mutation-quota.toml.",
-        rich_help_panel=COMMON_OPTIONS,
-    ),
+    common_option("--settings", metavar="FILE", help="Settings file (TOML). Default: conf/mutation-quota.toml."),
 ]
 Comment = Annotated[str | None, typer.Option("--comment", metavar="TEXT", help="Reason, shown in the history.")]
 EffectiveAt = Annotated[
@@ -126,21 +120,11 @@ class KafkaOptions(SettingsOptions):
 
     server: Annotated[
         str | None,
-        typer.Option(
-            "--bootstrap-server",
-            metavar="HOST:PORT",
-            help="Same as --set kafka.bootstrap_servers=...",
-            rich_help_panel=COMMON_OPTIONS,
-        ),
+        common_option("--bootstrap-server", metavar="HOST:PORT", help="Same as --set kafka.bootstrap_servers=..."),
     ] = None
     command_config: Annotated[
         Path | None,
-        typer.Option(
-            "--command-config",
-            metavar="FILE",
-            help="Kafka properties file to connect with (TLS, SASL).",
-            rich_help_panel=COMMON_OPTIONS,
-        ),
+        common_option("--command-config", metavar="FILE", help="Kafka properties file to connect with (TLS, SASL)."),
     ] = None
 
     def _selected(self, *more: Override) -> tuple[list[str | Override], Path | None]:
@@ -156,11 +140,10 @@ class TargetOptions(KafkaOptions):
 
     target_command_config: Annotated[
         Path | None,
-        typer.Option(
+        common_option(
             "--target-command-config",
             metavar="FILE",
             help="Kafka properties file to connect to the target cluster with.",
-            rich_help_panel=COMMON_OPTIONS,
         ),
     ] = None
 

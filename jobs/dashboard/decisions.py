@@ -37,7 +37,6 @@ class Summary(msgspec.Struct, frozen=True):
     operation: str
     topics: int
     topic: str
-    """The first topic."""
     admitted: int
     """Effective mutations admitted."""
     refused: int

@@ -48,7 +48,6 @@ class Assets:
             "library_version": VERSION,
         }
         self.page = _fill((own / "page.html").read_text(encoding="utf-8"), values)
-        """The HTML of the page."""
         self._login = (own / "login.html").read_text(encoding="utf-8")
 
     def login(self, error: str) -> str:

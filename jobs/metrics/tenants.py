@@ -21,7 +21,6 @@ class TenantMetrics:
     """The three metrics of Kafka's group ControllerMutation for one tenant. Times are epoch ms."""
 
     last: Decision
-    """The newest decision."""
     window: Window
     charged: RateMetric = field(init=False)
     requested: RateMetric = field(init=False)

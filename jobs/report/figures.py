@@ -14,7 +14,6 @@ from quota.text import format_tags
 from quota.whatif.result import Result, Totals
 
 _MAX_SENDERS = 20
-"""The largest number of listed senders of a candidate."""
 
 
 class Series(msgspec.Struct, frozen=True):
@@ -30,7 +29,6 @@ class Series(msgspec.Struct, frozen=True):
     admitted: list[int]
     """Effective mutations admitted."""
     refused: list[int]
-    """Effective mutations refused."""
     peak: list[int]
     """Effective mutations admitted in the busiest second."""
     throttled: list[int]
@@ -82,7 +80,6 @@ class Figures(msgspec.Struct, frozen=True):
     tenants: list[Series]
     """The busiest tenants, the busiest first."""
     others: Series | None
-    """All other tenants together."""
     changes: list[DescribedChange]
     changes_left_out: int
     letters: list[Letters] | None
@@ -90,7 +87,6 @@ class Figures(msgspec.Struct, frozen=True):
     user: str | None
     """The only user of the report; None for all."""
     candidates: Candidates | None = None
-    """What-if comparisons, if the report shows any."""
 
     @property
     def period(self) -> Period:

@@ -33,7 +33,6 @@ class RecordedRequests:
     """Requests with their decisions."""
 
     decisions: DataFrame
-    """The decisions (`RECORDED`)."""
     outcome: str
     """The name of their outcome: `as recorded` or `without quotas`."""
     origin: str

@@ -61,7 +61,6 @@ class RateQuota:
 
     window: Window
     empty: Charges
-    """The initial charges: none."""
 
     def admit(self, state: RateState | None, resolved: ResolvedRequest) -> tuple[RateState | None, Admission]:
         """Charge one request, as `TokenBucket.admit` does."""
@@ -94,7 +93,6 @@ class RateQuota:
 
 
 Algorithm: TypeAlias = TokenBucket | RateQuota
-"""A way to enforce a quota."""
 
 
 class AlgorithmName(enum.Enum):

@@ -27,9 +27,7 @@ class RequiredQuota:
         self._after_last = _SteepestLine()
         self._now: int | None = None
         self.charged = 0
-        """The mutations of all requests."""
         self.largest = 0
-        """The mutations of the largest request."""
 
     def add(self, timestamp: int, costs: Sequence[int]) -> None:
         """Add the next request; `costs` are the mutations of each topic that is charged if admitted.
