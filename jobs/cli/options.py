@@ -201,8 +201,6 @@ class FileOptions:
         file = self.output_file
         if file is None or self.to_stdout:
             return
-        if file.is_dir():
-            raise BadInput(f"--output-file {file}: this is a folder")
         if file.exists() and not file.is_file():  # the file would replace the device
             raise BadInput(f"--output-file {file}: this is not a regular file; - is standard output")
         if file.exists() and not self.force:

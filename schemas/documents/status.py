@@ -3,9 +3,11 @@
 Times are epoch ms. A field is null if it is unknown: the part cannot be reached, or does not exist.
 """
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
+
+TopicKind: TypeAlias = Literal["requests", "decisions", "dead_letters", "quotas", "results", "positions"]
 
 
 class ProgramStatus(msgspec.Struct, frozen=True):
@@ -55,7 +57,7 @@ class TopicStatus(msgspec.Struct, frozen=True):
     """A topic of the deployment."""
 
     name: str
-    kind: Literal["requests", "decisions", "dead_letters", "quotas", "results", "positions"]
+    kind: TopicKind
     """Its purpose."""
     needed: bool
     """Whether `enforce` and `audit` need it; `results` and `positions` are for `applier` and `observe follow`."""

@@ -89,12 +89,6 @@ def test_each_setting_shows_its_origin(listed, tmp_path):
     assert row_of("quota.exempt_users") == (["ann", "bob"], "file", str(tmp_path / "settings.toml"))
 
 
-def test_the_nearer_origin_is_shown(listed):
-    found = listed("quota.shadow=false", MUTATION_QUOTA__QUOTA__SHADOW="true")["quota.shadow"]
-
-    assert (found.value, found.origin, found.changed) == (False, "option", False)
-
-
 def test_entries_of_a_table_are_separate_settings(listed):
     found = listed()["quota.callback_configs.group.payments.users"]
 

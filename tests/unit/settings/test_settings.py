@@ -87,14 +87,16 @@ def test_no_topic_of_the_jobs_may_be_a_users_topic():
     assert load_settings(names[:1], environment={}).topics.requests_of("alice") == "mutation-requests"
 
 
-def test_an_invalid_variable_is_named():
-    with pytest.raises(BadInput, match=r"MUTATION_QUOTA__QUOTA__WINDOW_NUN.*did you mean quota.window_num"):
-        load_settings(environment={"MUTATION_QUOTA__QUOTA__WINDOW_NUN": "3"})
-
-
-@pytest.mark.parametrize("name", ["MUTATION_QUOTA__FOO", "MUTATION_QUOTA__QUOTA", "MUTATION_QUOTA__QUOTA__"])
-def test_a_variable_without_a_section_or_a_key_is_named(name):
-    with pytest.raises(BadInput, match=f"^{name}: expected MUTATION_QUOTA__SECTION__KEY$"):
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("MUTATION_QUOTA__QUOTA__WINDOW_NUN", ".*did you mean quota.window_num"),
+        ("MUTATION_QUOTA__FOO", ": expected MUTATION_QUOTA__SECTION__KEY"),
+        ("MUTATION_QUOTA__QUOTA__", ": expected MUTATION_QUOTA__SECTION__KEY"),
+    ],
+)
+def test_an_invalid_variable_is_named(name, error):
+    with pytest.raises(BadInput, match=f"{name}{error}"):
         load_settings(environment={name: "1"})
 
 

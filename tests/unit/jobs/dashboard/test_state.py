@@ -1,11 +1,14 @@
 """The data that the page gets: Q = 5 mutations a second and so B = 55, from 2026-11-21."""
 
+from unittest.mock import Mock
+
 import pytest
 from msgspec.structs import replace
 
 from jobs.dashboard.state import Cursor, LiveState
 from jobs.dashboard.tenants import BucketLevel
 from quota.callbacks.timeline import CallbackTimeline
+from quota.errors import BadRecord
 from quota.kafka.requests import ReceivedAnswer
 from quota.records.dead_letter import DeadLetter
 from quota.records.quota_log import Cluster, ClusterRecord, QuotaLogEntry, QuotaRecord, ResetRecord
@@ -130,6 +133,12 @@ def test_a_change_shows_before_the_next_request(entry, level):
     changed = QuotaLogEntry(1, START + 2000, entry)
     (row,) = page_data(filled(DEBT, entries=(FIVE, changed), now=START + 3000), START + 3000)["tenants"]
     assert (row.level, row.entity) == (level, "user-principal 'alice'" if level else "")
+
+
+def test_if_the_callback_fails_the_last_decision_gives_the_level(monkeypatch):
+    monkeypatch.setattr("jobs.dashboard.tenants.resolve_quota", Mock(side_effect=BadRecord("fails")))
+    (row,) = page_data(filled(DEBT))["tenants"]
+    assert row.level == BucketLevel(-5.0, START, 5.0, 55.0)
 
 
 def test_a_tenant_without_a_quota_has_no_level():
