@@ -9,6 +9,7 @@ from conf.docs.markdown import with_sections
 from conf.docs.metrics_page import metric_table
 from conf.docs.records_page import record_sections
 from conf.docs.settings_page import settings_sections
+from conf.docs.tables_page import column_sections
 from conf.docs.topics_page import topic_commands, topic_table
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -21,6 +22,7 @@ def generated() -> Mapping[str, Mapping[str, str]]:
         "reference/monitoring/metrics.md": {"metrics": "\n".join(metric_table())},
         "reference/records.md": record_sections(),
         "reference/settings.md": {"settings": "\n".join(settings_sections())},
+        "reference/tables.md": column_sections(),
         "reference/topics.md": {"topics": "\n".join(topic_table()), "commands": "\n".join(topic_commands())},
     }
 
