@@ -61,5 +61,5 @@ class PlainEngine:
         for bucket, requests in groups.items():
             chance.shuffle(requests)
             state = self._states.setdefault(bucket, _State())
-            for each in jobs.enforce.decide._decide_bucket(config, bucket, requests, state):  # noqa: SLF001 the stage itself
+            for each in jobs.enforce.decide.answer_requests(config, bucket, requests, state):
                 yield read_answer(each, config.decisions_topic, config.dead_letters_topic)
