@@ -94,8 +94,6 @@ guard: $(PACKAGES) ## fast performance checks, as in CI; seconds
 ##@ develop
 
 references: $(PACKAGES) ## generate JSON Schemas and the pages of docs/reference
-	@$(BIN)/python -m schemas.json_schemas
-	@$(BIN)/python -m schemas.table_docs
 	@$(BIN)/python -m conf.docs
 
 docs: $(PACKAGES) ## build the site of the documentation, in .site
