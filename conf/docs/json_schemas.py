@@ -92,7 +92,7 @@ def _head(name: str) -> dict[str, Any]:
 def _definitions(*records: type[msgspec.Struct], written_by_others: bool) -> dict[str, dict[str, Any]]:
     """Return the definitions of records and of all types in them, by the names of the types."""
     _, found = msgspec.json.schema_components(records, ref_template=_REF)
-    structs = {each.__name__: each for info in multi_type_info(records) for each in _structs(info)}
+    structs = {struct.__name__: struct for info in multi_type_info(records) for struct in _structs(info)}
     for name, definition in found.items():
         if "description" in definition:
             definition["description"] = _to_sentence(definition["description"])

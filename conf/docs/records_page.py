@@ -59,7 +59,7 @@ def _type(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> tuple[str
 def _one_of(
     kinds: Sequence[Mapping[str, Any]], definitions: Mapping[str, Any]
 ) -> tuple[str, Mapping[str, Any] | None, bool]:
-    found = [_type(each, definitions) for each in kinds]
+    found = [_type(kind, definitions) for kind in kinds]
     inner = next((each for _, each, _ in found if each is not None), None)
     return " or ".join(words for words, _, _ in found), inner, any(several for _, _, several in found)
 

@@ -81,9 +81,9 @@ def _file(loaded: LoadedSettings) -> str | None:
 
 def _selected(settings: list[ListedSetting], names: list[str] | None) -> list[ListedSetting]:
     for name in names or ():
-        if name not in table_names() and not any(_matches(each, name) for each in settings):
+        if name not in table_names() and not any(_matches(setting, name) for setting in settings):
             raise NotFound(f"{name}: no such setting or section is in force; `config show` lists all")
-    return [each for each in settings if not names or any(_matches(each, name) for name in names)]
+    return [setting for setting in settings if not names or any(_matches(setting, name) for name in names)]
 
 
 def _matches(setting: ListedSetting, name: str) -> bool:

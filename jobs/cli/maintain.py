@@ -100,9 +100,9 @@ def _carry_out(planned: "PlannedUpkeep") -> "list[UpkeepResult]":
 def _print(results: "Sequence[UpkeepResult]", output: OutputOptions, *, applied: bool) -> None:
     def table() -> None:
         rows = []
-        for each in results:
-            counts = (each.files_compacted, each.files_written, each.rows_deleted, each.files_removed)
-            rows.append((each.table, *map(_count, counts)))
+        for result in results:
+            counts = (result.files_compacted, result.files_written, result.rows_deleted, result.files_removed)
+            rows.append((result.table, *map(_count, counts)))
         print_table(_COLUMNS, rows, numbers=_COLUMNS[1:])
         if not applied:
             print("Nothing was changed.")

@@ -246,12 +246,12 @@ class TopicPattern:
 
     def matches(self, name: str) -> bool:
         """Return whether the name of a topic matches one of the expressions."""
-        return any(each.fullmatch(name) for each in self.expressions)
+        return any(expression.fullmatch(name) for expression in self.expressions)
 
 
 def check_one_stdin(*files: str | Path | None) -> None:
     """Check that not more than one file is standard input (`-`), which can be read once."""
-    if [str(each) for each in files].count("-") > 1:
+    if [str(file) for file in files].count("-") > 1:
         raise BadInput("-: standard input can be only one of the files")
 
 

@@ -92,8 +92,8 @@ def _print_whole(answers: Iterable[Decision | DeadLetter], output: RecordOutputO
             print_table(_COLUMNS, map(_row, decisions), numbers=_NUMBERS, whole=_WHOLE)
         elif not dead_letters:
             print("No requests.")
-        for each in dead_letters:
-            print_text(f"line {each.source.offset + 1}: {each.error}", file=sys.stderr)
+        for dead_letter in dead_letters:
+            print_text(f"line {dead_letter.source.offset + 1}: {dead_letter.error}", file=sys.stderr)
 
     output.print(SimulatedDecisions(decisions, dead_letters), table)
     return len(decisions) + len(dead_letters), len(dead_letters)

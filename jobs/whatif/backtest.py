@@ -44,7 +44,7 @@ def evaluate_candidates(
     recorded decisions; None if there is none.
     """
     effects = compute_effects(requests.decisions, candidates, since)
-    names = [each.name for each in candidates]
+    names = [candidate.name for candidate in candidates]
     spark = requests.decisions.sparkSession
     result = with_progress(spark, "replaying", lambda: count_effects(effects, requests.outcome, names, replayed, until))
     if result is None:

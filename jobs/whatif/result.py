@@ -81,4 +81,4 @@ def _replay(rows: Sequence[Row]) -> Replay:
         (row["example"]["decision_id"], list(row["example"]["differing"])) for row in rows if row["example"]
     )
     decisions, differing = (sum(row[name] for row in rows) for name in ("requests", "differing_requests"))
-    return Replay(decisions, differing, [ReplayDifference(*each) for each in examples[:_MAX_EXAMPLES]])
+    return Replay(decisions, differing, [ReplayDifference(*example) for example in examples[:_MAX_EXAMPLES]])

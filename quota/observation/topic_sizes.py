@@ -58,7 +58,7 @@ class TopicSizes:
 
     def _created(self, name: str, topic: LoggedTopic, *, done: bool) -> int | None:
         counts = (topic.partitions, topic.count, topic.assigned)
-        size = next((each for each in counts if each > 0), self._default)
+        size = next((count for count in counts if count > 0), self._default)
         if done:
             if topic.topic_id:
                 self._names[topic.topic_id] = name

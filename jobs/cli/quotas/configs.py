@@ -84,8 +84,8 @@ def kafka_configs_command(entity: QuotaEntity, quota: Quota, kafka: KafkaSetting
 
 def _parse_added(texts: list[str]) -> dict[str, Any]:
     configs: dict[str, Any] = {}
-    for each in texts:
-        spelling, _, value = each.partition("=")
+    for text in texts:
+        spelling, _, value = text.partition("=")
         name = _checked_name(spelling)
         if name in configs:
             raise BadInput(f"{name} is given twice")

@@ -58,7 +58,7 @@ class EntityCommand(SingleValuesCommand):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 Typer's types
         super().__init__(*args, **kwargs)
-        self._takes_any = any("--any-user" in each.opts for each in self.params)
+        self._takes_any = any("--any-user" in param.opts for param in self.params)
         about = "kafka-configs.sh's --entity-type users|clients with --entity-name NAME or --entity-default also works."
         any_name = " A type without a name matches any name." if self._takes_any else ""
         self.epilog = f"{about}{any_name}\n\n{self.epilog or ''}"

@@ -65,9 +65,9 @@ class TopicChanges:
 
     def _print(self, results: Sequence[TopicChange]) -> None:
         def table() -> None:
-            for each in results:
-                print_text(_line(each))
-            refusals = dict.fromkeys(each.decision_id for each in results if each.outcome == "refused")
+            for result in results:
+                print_text(_line(result))
+            refusals = dict.fromkeys(result.decision_id for result in results if result.outcome == "refused")
             commands = [f"  mutation-quota explain {decision_id}" for decision_id in refusals if decision_id]
             if commands:  # each on its own line, which is not wrapped, so that it can be copied
                 print("Explained by:", *commands, sep="\n")
@@ -82,7 +82,7 @@ class TopicChanges:
             _log.info("%s", waiting_line(names, self._settings))
         results = [_result(name, future, done) for name, future in futures.items()]
         self._print(results)
-        outcomes = {each.outcome for each in results}
+        outcomes = {result.outcome for result in results}
         if "failed" in outcomes:
             raise typer.Exit(FAILED)
         if "refused" in outcomes:

@@ -80,7 +80,8 @@ def list_topics(topic: OptionalPattern = None, *, output: OutputOptions, kafka: 
     def table() -> None:
         if topics:
             cells = [
-                [each.name, f"{each.partition_count:,}", str(each.replication_factor), _state(each)] for each in topics
+                [topic.name, f"{topic.partition_count:,}", str(topic.replication_factor), _state(topic)]
+                for topic in topics
             ]
             print_table(("TOPIC", "PARTITIONS", "REPLICAS", "STATE"), cells, numbers=("PARTITIONS", "REPLICAS"))
         else:
