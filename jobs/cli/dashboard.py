@@ -42,6 +42,11 @@ def dashboard(
     )
     overrides = [Override(f"dashboard.{key}={value}", option) for key, value, option in given if value is not None]
     settings = kafka.read(*overrides)
-    from jobs.services.dashboard import run_dashboard
+    from jobs.dashboard.server import serve_dashboard
+    from jobs.stopping import stop_signals
+    from quota.callbacks.loading import check_callbacks
 
-    run_dashboard(settings)
+    check_callbacks(settings.quota.callbacks)
+    with stop_signals() as stop, serve_dashboard(settings) as url:  # also SIGTERM
+        print(f"dashboard at {url}", flush=True)
+        stop.wait()

@@ -10,7 +10,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructField, StructType, TimestampType
 
 from jobs.audit.quota_change_rows import row_to_record
-from jobs.audit.tables.frames import read_table
 from jobs.audit.tables.opening import open_known
 from jobs.audit.tables.specs import DECISIONS, QUOTA_CHANGES, TableSpec
 from jobs.spark.failures import query_errors
@@ -76,7 +75,7 @@ def read_audited_requests(
     spark: SparkSession, settings: Settings, since: int | None = None, until: int | None = None
 ) -> RecordedRequests:
     """Read the audited requests of a period: from `since` on and before `until` (epoch ms)."""
-    decisions = read_table(spark, settings, DECISIONS)
+    decisions = _read_table(spark, settings, DECISIONS)
     if since is not None:
         decisions = decisions.where(F.col("timestamp") >= F.timestamp_millis(F.lit(since)))
     if until is not None:
@@ -97,7 +96,7 @@ def load_file_requests(
 
 def add_recorded_changes(quotas: CallbackTimeline, spark: SparkSession, settings: Settings) -> None:
     """Add the audited quota changes to a timeline, in the log's order."""
-    changes = read_table(spark, settings, QUOTA_CHANGES).orderBy("source.partition", "source.offset")
+    changes = _read_table(spark, settings, QUOTA_CHANGES).orderBy("source.partition", "source.offset")
     changes = changes.withColumns({name: F.unix_millis(F.col(name)) for name in _times(changes)})
     for row in (row.asDict(recursive=True) for row in changes.toLocalIterator()):
         quotas.add(to_change(row_to_record(row), row["timestamp"]))
@@ -115,3 +114,11 @@ def _to_json(decisions: DataFrame) -> Column:
 
 def _times(rows: DataFrame) -> list[str]:
     return [field.name for field in rows.schema if isinstance(field.dataType, TimestampType)]
+
+
+def _read_table(spark: SparkSession, settings: Settings, table: TableSpec) -> DataFrame:
+    """Return the rows of an existing table; columns that are missing in an older version are null."""
+    open_known(settings, table)
+    rows = spark.read.format("delta").load(settings.storage.table(table.name))
+    missing = {field.name: F.lit(None).cast(field.dataType) for field in table.schema if field.name not in rows.columns}
+    return rows.withColumns(missing)
