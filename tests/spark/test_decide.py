@@ -14,23 +14,10 @@ from quota.records.fields import BEGINNING
 from quota.records.quota import Window
 from schemas.buckets import ANSWERED, STATE
 from tests.support.factories import request_json
+from tests.support.replay.engine import State
 from tests.support.rows import kafka_rows, pack_request, read_answer
 
 ANSWERING = EnforceConfig(Window(100), Policy(), "decisions", "dead-letters")
-
-
-class State:
-    """A group's state."""
-
-    def __init__(self, value=None):
-        self.get = value
-
-    @property
-    def exists(self):
-        return self.get is not None
-
-    def update(self, value):
-        self.get = value
 
 
 RESOLUTION = f'[["alice",""],{{"quota":{{"controller_mutation_rate":5.0}},"since":{BEGINNING}}},{{"user":"alice"}}]'
@@ -55,7 +42,7 @@ def test_a_keys_requests_are_decided_in_order_however_they_arrive():
         *[(offset, "ADMITTED") for offset in range(7)],
         (7, "REJECTED"),
     ]
-    assert state.get == (-60.0, 0, 5.0, None, None, None, None)
+    assert state.value == (-60.0, 0, 5.0, None, None, None, None)
 
 
 def test_a_decision_has_the_record_key_of_its_request():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from quota.algorithms.deduplication import NO_DEDUPLICATION, Deduplication
 from quota.records.quota import Window
 from tests.support.reference.log import ABSENT, Change, Entry, Log, Reset
-from tests.support.replay.run import Run
+from tests.support.replay.engine import Run
 
 START = 1_700_000_000_000
 USERS = ["alice", "bob", 'x","y', ""]
