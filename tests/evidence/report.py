@@ -44,13 +44,6 @@ def write(results: Mapping[str, Any], template: Path, page: Path) -> None:
     page.write_text(text, encoding="utf-8")
 
 
-def publish(results: Mapping[str, Any], template: Path, page: Path | None) -> None:
-    """Print the results, and write them with their page if there is a path for it."""
-    sys.stdout.write(as_json(results))
-    if page is not None:
-        write(results, template, page)
-
-
 def as_json(results: Mapping[str, Any]) -> str:
     """Return the results as they are printed and stored."""
     return json.dumps(results, indent=1, ensure_ascii=False) + "\n"

@@ -18,10 +18,10 @@ from quota.settings import load_settings
 from quota.settings.connection import Connection
 from schemas.buckets import STATE_VERSION
 from tests.evidence.chaos.kills import JOB_OPTIONS, START_SECONDS
+from tests.evidence.chaos.processes import Job
 from tests.evidence.chaos.run import verdict_of
 from tests.evidence.chaos.steps import latest_batch
-from tests.support.chaos.processes import Job
-from tests.support.chaos.traffic import Traffic
+from tests.evidence.chaos.traffic import Traffic
 from tests.support.deployment import make_deployment
 from tests.support.waiting import until
 

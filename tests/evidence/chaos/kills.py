@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
 
+from tests.evidence.chaos.processes import Job
 from tests.evidence.chaos.steps import Watch
-from tests.support.chaos.processes import Job
 from tests.support.waiting import until
 
 START_SECONDS = 600.0

@@ -4,11 +4,11 @@ from contextlib import contextmanager
 
 from quota.kafka.topics.preparation import prepare_topics
 from tests.evidence.chaos.kills import Killer, Part
+from tests.evidence.chaos.processes import Job
+from tests.evidence.chaos.records import gather
 from tests.evidence.chaos.steps import AuditStep, Step
-from tests.support.chaos.evidence import gather
-from tests.support.chaos.processes import Job
-from tests.support.chaos.traffic import Traffic
-from tests.support.chaos.verdict import verdict_on
+from tests.evidence.chaos.traffic import Traffic
+from tests.evidence.chaos.verdict import verdict_on
 from tests.support.deployment import undisturbed_of
 
 EACH = (tuple(step for step in Step if step is not Step.IDLE), tuple(Part), tuple(AuditStep))

@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import time
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
@@ -21,22 +20,12 @@ from tests.support.operator import Operator
 DISK_BYTES = 16 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """The failures around the jobs and their outcome."""
-
-    fills: int
-    """How often a disk was filled up to its last bytes."""
-    stops: int
-    """How often a job exited for lack of space."""
-    outage: float
-    """Time from the broker's stop to the end of the job, seconds."""
-    wrong: list[str]
-    """Losses, forgiven debts and wrong messages."""
-
-
 def disturb(folder, notify, seconds=240.0, seed=599):
-    """Disturb jobs on a broker and a Spark session of their own."""
+    """Disturb jobs on a broker and a Spark session of their own.
+
+    Return how often a disk was filled up to its last bytes, how often a job exited for lack of space, the seconds from
+    the broker's stop to the end of the job, and losses, forgiven debts and wrong messages.
+    """
     with ExitStack() as stack:
         base = load_settings([f"storage.root={folder}/base", "spark.master=local[2]"], environment={})
         broker = stack.enter_context(embedded_broker(base, 0))
@@ -46,7 +35,7 @@ def disturb(folder, notify, seconds=240.0, seed=599):
         fills, stops, wrong = _fill_disks(spark, base, folder, seconds, random.Random(seed))
         notify(f"{fills} times a disk was filled, {stops} times a job ended for it; the broker goes away")
         outage, more = _stop_broker(spark, base, folder, broker)
-    return Surroundings(fills, stops, outage, wrong + more)
+    return fills, stops, outage, wrong + more
 
 
 def _fill_disks(spark, base, folder, seconds, chance):

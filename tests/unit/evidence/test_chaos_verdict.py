@@ -6,9 +6,9 @@ from datetime import UTC, date, datetime
 
 import pytest
 
+from tests.evidence.chaos import verdict
+from tests.evidence.chaos.records import Evidence, Stored
 from tests.evidence.chaos.steps import Step, Written, enforce_step
-from tests.support.chaos import verdict
-from tests.support.chaos.evidence import Evidence, Stored
 from tests.support.factories import PERMISSIVE, STRICT, request_json
 
 DAY = 86_400_000

@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -23,6 +23,7 @@ from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.settings import Settings, load_settings
+from tests.evidence.command import Notify
 from tests.support.deployment import make_deployment
 
 PLENTY = 1e6
@@ -38,7 +39,7 @@ class Ground:
     spark: SparkSession
     settings: Settings
     folder: Path
-    notify: Callable[[str], None]
+    notify: Notify
     """Takes a line of progress."""
 
     def deployment(self, name: str) -> Settings:
@@ -55,16 +56,16 @@ def new_deployment(settings: Settings, name: str, folder: Path) -> Settings:
 
 
 @contextmanager
-def broker(*given: str) -> Iterator[str]:
+def broker() -> Iterator[str]:
     """Run a broker inside the block, and provide its address."""
     with working_folder() as folder:
-        settings = load_settings([f"storage.root={folder}", *given], environment={})
+        settings = load_settings([f"storage.root={folder}"], environment={})
         with embedded_broker(settings, port=0, java_options=["-Xmx512m"]) as started:
             yield started.address
 
 
 @contextmanager
-def ground(address: str, notify: Callable[[str], None], *given: str, delta: bool = False) -> Iterator[Ground]:
+def ground(address: str, notify: Notify, *given: str, delta: bool = False) -> Iterator[Ground]:
     """Provide a session, which may read and write Delta tables, and a folder; `given` are settings."""
     with working_folder() as folder:
         settings = with_plaintext_cluster(load_settings([f"storage.root={folder}", *given], environment={}), address)

@@ -13,6 +13,7 @@ from quota.settings import Settings, load_settings
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure
 from tests.evidence.bench.performance.ground import new_deployment, working_folder
+from tests.evidence.command import Notify
 from tests.support.deployment import as_options
 from tests.support.programs import command_line
 from tests.support.waiting import until
@@ -30,10 +31,10 @@ class SideError(MutationQuotaError):
     """A process that was to be measured failed, so there is no figure."""
 
 
-def start(address: str, rounds: int, notify: Callable[[str], None], *given: str) -> list[Figure]:
+def start(address: str, rounds: int, notify: Notify) -> list[Figure]:
     """Measure starts with and without an archive in turn; the first round does not count."""
     with working_folder() as folder:
-        settings = with_plaintext_cluster(load_settings([f"storage.root={folder}", *given], environment={}), address)
+        settings = with_plaintext_cluster(load_settings([f"storage.root={folder}"], environment={}), address)
         sides: dict[str, tuple[str, ...]] = {
             PLAIN: (),
             ARCHIVED: ("--set", f"spark.class_archives={folder / 'archives'}"),
