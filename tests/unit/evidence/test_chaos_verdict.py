@@ -133,14 +133,7 @@ MUTANTS = {
         without("decisions", 0),
         {verdict.LOST, verdict.UNLIKE_UNDISTURBED, verdict.UNLIKE_IN_DELTA},
     ),
-    "a dead letter is missing": (
-        without("dead_letters", 0),
-        {verdict.LOST, verdict.UNLIKE_UNDISTURBED, verdict.UNLIKE_IN_DELTA},
-    ),
-    "a copy that differs": (
-        instead("decisions", 5, lambda copy: changed(copy, tokens=-2.4)),
-        {verdict.COPIES_DIFFER},
-    ),
+    "a copy that differs": (instead("decisions", 5, lambda copy: changed(copy, tokens=-2.4)), {verdict.COPIES_DIFFER}),
     "a copy under another key": (
         instead("decisions", 5, lambda copy: replace(copy, key=b"bob")),
         {verdict.COPIES_DIFFER},
@@ -163,9 +156,7 @@ MUTANTS = {
     ),
     "a bucket that was refilled": (refilled, {verdict.REFILLED}),
     "a bucket that was charged twice": (
-        lambda honest: replace(
-            honest, requests=[replace(honest.requests[0], value=request_json(55)), *honest.requests[1:]]
-        ),
+        instead("requests", 0, lambda request: replace(request, value=request_json(55))),
         {verdict.TOKENS_WRONG},
     ),
     "a quota change that came too late": (
@@ -175,30 +166,12 @@ MUTANTS = {
     "a decision that Delta has not": (without("decision_rows", 3), {verdict.NOT_IN_DELTA}),
     "a dead letter that Delta has not": (without("dead_letter_rows", 0), {verdict.NOT_IN_DELTA}),
     "a quota change that Delta has not": (without("quota_rows", 0), {verdict.NOT_IN_DELTA}),
-    "a decision that Delta has twice": (
-        also("decision_rows", honest().decision_rows[2]),
-        {verdict.TWICE_IN_DELTA},
-    ),
-    "a quota change that Delta has twice": (
-        also("quota_rows", honest().quota_rows[0]),
-        {verdict.TWICE_IN_DELTA},
-    ),
+    "a decision that Delta has twice": (also("decision_rows", honest().decision_rows[2]), {verdict.TWICE_IN_DELTA}),
     "a decision that Delta has otherwise": (
         instead("decision_rows", 2, lambda row: row | {"tokens": -9.0}),
         {verdict.UNLIKE_IN_DELTA},
     ),
-    "a field that Delta has more": (
-        instead("decision_rows", 2, lambda row: row | {"callback": "other"}),
-        {verdict.UNLIKE_IN_DELTA},
-    ),
-    "a time that Delta has otherwise": (
-        instead("decision_rows", 2, lambda row: row | {"decided_at": moment(1001)}),
-        {verdict.UNLIKE_IN_DELTA},
-    ),
-    "a row of no decision": (
-        also("decision_rows", decision(6, 6000, -5, -5, 0)[1]),
-        {verdict.UNLIKE_IN_DELTA},
-    ),
+    "a row of no decision": (also("decision_rows", decision(6, 6000, -5, -5, 0)[1]), {verdict.UNLIKE_IN_DELTA}),
 }
 
 
