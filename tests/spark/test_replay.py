@@ -1,10 +1,16 @@
 """Decisions are the same, however the stream is cut into batches."""
 
+import json
+from dataclasses import replace
+
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from tests.support.replay.chance import cases, shared_cases
-from tests.support.replay.engine import PlainEngine, SparkEngine
+from quota.algorithms.token_bucket import TokenBucket
+from quota.records import codec
+from quota.whatif.simulation import simulate
+from tests.support.replay.chance import cases, logs, runs, shared_cases
+from tests.support.replay.engine import LoggedQuotas, PlainEngine, SparkEngine, enforce_config_of
 from tests.support.replay.properties import check_any_partitions, check_one_partition
 
 # Hypothesis does not make what fails smaller: each try takes seconds.
@@ -47,5 +53,42 @@ def test_any_batches_give_the_same_decisions_without_spark():
     def check(case, shared):
         check_one_partition(PlainEngine(), *case)
         check_any_partitions(PlainEngine(), *shared)
+
+    check()
+
+
+def in_one_file(log):
+    """Return the log as lines of a file: all in one partition, requests with their time, and no line blank."""
+    entries = [
+        replace(
+            entry,
+            partition=0,
+            request=entry.request and {**entry.request, "timestamp": entry.timestamp},
+            bad=(entry.bad or b"").strip() or b"no request",
+        )
+        for entry in log.entries
+    ]
+    return replace(log, entries=entries)
+
+
+def test_the_job_and_simulate_decide_the_same_bytes_equally(engine):
+    """One partition, cut at random into batches for the job, and as lines of a file for `simulate`."""
+
+    @settings(SHORT, max_examples=2)
+    @given(logs(RECORDS).map(in_one_file), runs(least=1))
+    def check(log, run):
+        quotas = LoggedQuotas(log.changes, knows_all=True).read_until(0)
+        config = enforce_config_of(log)
+        lines = [entry.value for entry in log.entries]
+        algorithm = TokenBucket(log.window, log.deduplication)
+        simulated = simulate(lines, quotas, algorithm, policy=config.policy)
+        # A line without a time has none for `simulate`; the job has the record's.
+        expected = [
+            json.loads(codec.encode(each)) | {"timestamp": entry.timestamp}
+            for each, entry in zip(simulated, log.entries, strict=True)
+        ]
+        answers = [json.loads(value) for _, _, value in engine.answers(log, run)]
+        found = {answer["source"]["offset"]: answer for answer in answers}
+        assert [found[offset] for offset in range(len(lines))] == expected
 
     check()
