@@ -29,7 +29,7 @@ from quota.timeline.timeline import QuotaTimeline
 from quota.wire.protocol import Protocol
 from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options
-from tests.support.programs import command_line
+from tests.support.programs import command_line, memory_bytes
 from tests.support.waiting import until
 
 _SECONDS = 30
@@ -160,8 +160,7 @@ class Gateway:
 
     def rss_bytes(self):
         """Return the resident memory of the process (bytes)."""
-        (line,) = [each for each in Path(f"/proc/{self.pid}/status").read_text().splitlines() if "VmRSS" in each]
-        return int(line.split()[1]) * 1024
+        return memory_bytes(self.pid)
 
     def descriptors(self):
         """Return the number of its open files."""

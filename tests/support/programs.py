@@ -185,6 +185,13 @@ def command_words(pid):
     return []
 
 
+def memory_bytes(pid, which="VmRSS"):
+    """Return the memory of a process, by its name in /proc: by default the resident memory."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    (kibibytes,) = [line.split()[1] for line in lines if line.startswith(f"{which}:")]
+    return int(kibibytes) * 1024
+
+
 def thread_states(pid):
     """Return the state letters of all threads of a process; none if there is no such process."""
     states = set()

@@ -43,6 +43,14 @@ def consume_all(settings: Settings, topic: str):
     return [(message.key(), json.loads(message.value())) for message in messages]
 
 
+def decisions_of(settings: Settings):
+    """Return the decisions of a deployment by their id; copies of a decision must be equal."""
+    found = {}
+    for _, decision in consume_all(settings, settings.topics.decisions):
+        assert found.setdefault(decision["decision_id"], decision) == decision
+    return found
+
+
 def end_offsets(settings: Settings, topic: str) -> dict[int, int]:
     """Return the end offset of each partition of a topic."""
     consumer = make_consumer(settings.kafka.connection, "test")

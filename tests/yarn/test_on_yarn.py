@@ -11,8 +11,9 @@ import pytest
 from tests.support.deployment import as_options
 from tests.support.package import build_package, build_wheel
 from tests.support.programs import JVM_OPTIONS
-from tests.support.requesting import SOME, check_leases_released, check_tokens, decided, prepare_users, requesting
+from tests.support.requesting import SOME, check_leases_released, check_tokens, prepare_users, requesting
 from tests.support.tables import read_table
+from tests.support.topics import decisions_of
 from tests.support.waiting import until
 from tests.support.yarn import Yarn
 
@@ -46,7 +47,7 @@ def test_killed_containers_lose_no_decision(yarn, packed, deployment, tmp_path):
             until(lambda: runs(job, log, yarn) and condition(), DEADLINE_SECONDS)
 
         def wait_for_answers(count):
-            wait_for(lambda: len(decided(deployment)) >= count)
+            wait_for(lambda: len(decisions_of(deployment)) >= count)
 
         with requesting(deployment) as requested:
             wait_for_answers(SOME)
@@ -66,7 +67,7 @@ def test_killed_containers_lose_no_decision(yarn, packed, deployment, tmp_path):
         assert job.wait(DEADLINE_SECONDS) == 0, log.read_text()[-2000:]
     check_tokens(deployment, requested)
     check_leases_released(deployment, "enforce", "audit")
-    assert {row["decision_id"] for row in read_table(deployment, "decisions")} == decided(deployment).keys()
+    assert {row["decision_id"] for row in read_table(deployment, "decisions")} == decisions_of(deployment).keys()
     ended = yarn.application(log)
     assert (ended["finalStatus"], ended["name"]) == ("SUCCEEDED", "mutation-quota-enforce")
 

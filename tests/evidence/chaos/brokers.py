@@ -12,7 +12,6 @@ from pathlib import Path
 from jobs.enforce.query import NAME as ENFORCE
 from jobs.sandbox.broker import with_plaintext_cluster
 from jobs.sandbox.cluster import embedded_cluster
-from quota.kafka.topics.preparation import prepare_topics
 from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import load_settings
 from quota.settings.connection import Connection
@@ -172,16 +171,13 @@ class BrokerKiller:
 @contextmanager
 def failing_brokers(cluster, settings, log, notify, requests_per_second):
     """Run a job on a cluster inside the block, while requests flow; yields the traffic and the `BrokerKiller`."""
-    prepare_topics(settings)
-    traffic = Traffic(settings)
-    traffic.set_quotas()
-    killer = BrokerKiller(cluster, settings, log, notify, traffic)
-    try:
-        with traffic.flowing(requests_per_second):
+    with Traffic.flowing(settings, requests_per_second) as traffic:
+        killer = BrokerKiller(cluster, settings, log, notify, traffic)
+        try:
             killer.await_batches()
             yield traffic, killer
-    finally:
-        killer.stop()
+        finally:
+            killer.stop()
 
 
 def run_brokers(folder, rounds, requests_per_second, notify):

@@ -2,7 +2,6 @@
 
 from contextlib import contextmanager
 
-from quota.kafka.topics.preparation import prepare_topics
 from tests.evidence.chaos.kills import Killer, Part
 from tests.evidence.chaos.processes import Job
 from tests.evidence.chaos.records import gather
@@ -23,15 +22,12 @@ _FINISH_SECONDS = 500.0
 @contextmanager
 def under_fire(settings, log, notify, requests_per_second):
     """Run a job to be killed inside the block, while requests flow."""
-    prepare_topics(settings)
-    traffic = Traffic(settings)
-    traffic.set_quotas()
-    killer = Killer(settings, log, notify)
-    try:
-        with traffic.flowing(requests_per_second):
+    with Traffic.flowing(settings, requests_per_second):
+        killer = Killer(settings, log, notify)
+        try:
             yield killer
-    finally:
-        killer.stop()
+        finally:
+            killer.stop()
 
 
 def kill_all(killer, kinds, rounds, kills):

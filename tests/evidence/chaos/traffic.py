@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from confluent_kafka import Producer
 
 from quota.kafka.clients import client_config
+from quota.kafka.topics.preparation import prepare_topics
 
 RATES = {"ann": 4.0, "bob": 9.0, "cleo": 2.5, "dan": 15.0, None: 6.0}
 """The first quotas, mutations/s; None is the default user, whose quota applies to each other user separately."""
@@ -37,20 +38,19 @@ class Traffic:
         self._changing = threading.Lock()
         self._steady = False
 
-    def set_quotas(self):
-        """Set the first quotas, and wait until the broker has them."""
+    @classmethod
+    @contextmanager
+    def flowing(cls, settings, requests_per_second):
+        """Send to new topics with the first quotas inside the block; at its end all records are acknowledged."""
+        prepare_topics(settings)
+        self, end = cls(settings), threading.Event()
         for user, rate in RATES.items():
             self._set_quota(user, rate)
         assert self._producer.flush(_FLUSH_SECONDS) == 0
-
-    @contextmanager
-    def flowing(self, requests_per_second):
-        """Send inside the block; at its end all records are acknowledged."""
-        end = threading.Event()
         thread = threading.Thread(target=self._flow, args=(end, requests_per_second), name="traffic")
         thread.start()
         try:
-            yield
+            yield self
         finally:
             end.set()
             thread.join()

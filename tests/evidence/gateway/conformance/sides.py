@@ -25,10 +25,11 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.settings import Settings
 from tests.evidence.gateway.ground import WINDOW_NUM, Ground, password_of
-from tests.evidence.gateway.requests import create, new_topic
+from tests.evidence.gateway.requests import create
 from tests.support.gateway import Gateway
 from tests.support.users import add_scram_users, allow
 from tests.support.waiting import until
+from tests.support.wire.requests import topic as new_topic
 
 RATE = 1.0
 """Each user's quota (mutations/s); with `WINDOW_NUM` windows, a burst of 3, which few partitions overdraw."""

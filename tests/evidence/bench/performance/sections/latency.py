@@ -126,6 +126,5 @@ def load(settings: Settings, rate: float, seconds: float, uncounted: float):
         "warm": uncounted,
         "users": USERS,
     }
-    command = [sys.executable, "-m", "tests.evidence.bench.performance.load"]
-    command += [f"--{name}={value}" for name, value in options.items()]
+    command = [sys.executable, "-m", "tests.evidence.bench.performance.load", json.dumps(options)]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
