@@ -14,16 +14,8 @@ from tests.support.tables import audit_records
 def audited(base_settings, root, requests, quotas, *, changes=None, start=0, more=()):  # noqa: PLR0913
     """Return the settings of a deployment that has decided and audited requests.
 
-    The user admin is exempt, and requests are repeats for a second.
-
-    Args:
-        base_settings: Its other settings.
-        root: Its storage root.
-        requests: The lines of the requests.
-        quotas: The quotas by which they are decided, as objects of JSON.
-        changes: The records of the quota log by their time, ms after `start`.
-        start: Time of the decisions, epoch ms.
-        more: Further decisions.
+    The user admin is exempt, and requests are repeats for a second. The quotas that decide are objects of JSON, as are
+    the changes of the quota log, by their time in ms after `start`, which is the time of the decisions (epoch ms).
     """
     sections = {
         "storage": base_settings.storage.model_copy(update={"root": str(root)}),

@@ -107,20 +107,6 @@ def test_a_period_without_charges_is_reported(spark, settings, times, message):
         )
 
 
-def test_an_empty_table_is_reported(spark, base_settings, tmp_path):
-    empty = at_root(base_settings, tmp_path)
-    write_tables(empty)
-    with pytest.raises(MutationQuotaError, match="no requests to size quotas: the table has no charged req"):
-        advise(empty, RecommendOptions(GROUND, Tenancy.USER), read_audited_requests(spark, empty))
-
-
-def test_a_table_of_a_newer_version_is_reported(spark, base_settings, tmp_path):
-    newer = at_root(base_settings, tmp_path)
-    write_tables(newer, versions={"decisions": "99"})
-    with pytest.raises(MutationQuotaError, match="was written by a newer program, as version 99"):
-        read_audited_requests(spark, newer)
-
-
 def test_requests_of_a_file_are_enough(spark, settings, tmp_path):
     (tmp_path / "requests.jsonl").write_bytes(b"\n".join(REQUESTS))
     requests = read_requests(settings, str(tmp_path / "requests.jsonl"))

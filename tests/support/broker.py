@@ -150,13 +150,9 @@ class Authority:
     def sign(
         self, name: str, address: str | None = None, password: str | None = None, subject: str | None = None
     ) -> Certificate:
-        """Create a certificate.
+        """Create a certificate, whose common name is that of the files, for the IP address of a broker or for a client.
 
-        Args:
-            name: The common name, and that of the files.
-            address: The IP address of a broker; None for a client.
-            password: Encrypts the key; None leaves it in plain text.
-            subject: The whole subject in openssl's format, in UTF-8; None for the common name alone.
+        A password encrypts the key. `subject` is the whole subject in openssl's format, in UTF-8.
         """
         made = Certificate(self._folder / f"{name}.pem", self._folder / f"{name}.key")
         where = [] if address is None else ["-addext", f"subjectAltName=IP:{address}"]

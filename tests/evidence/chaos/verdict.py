@@ -71,10 +71,8 @@ BROKER_CHECKS = (ACKNOWLEDGED_LOST, REQUESTED_TWICE, *CHECKS)
 def verdict_on(evidence, acknowledged=None):
     """Return the figures of the evidence.
 
-    Args:
-        evidence: The content of the topics and tables.
-        acknowledged: Topic, partition, offset (None: unknown), key and value of the records that the brokers have
-            acknowledged; None to skip the checks of the logs.
+    `acknowledged` has topic, partition, offset (None: unknown), key and value of the records that the brokers have
+    acknowledged; None skips the checks of the logs.
     """
     assert acknowledged is None or acknowledged, "the brokers have acknowledged no record"
     verdict = Verdict(requests=len(evidence.requests), quota_changes=len(evidence.quotas))

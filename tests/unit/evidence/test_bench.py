@@ -35,9 +35,9 @@ def never():
 @pytest.mark.parametrize(
     ("program", "condition", "error"),
     [
-        ("import sys; print('no'); sys.exit(2)", never, "exited with 2 before it could be measured: no"),
-        ("", never, "exited with 0 before it could be measured"),
-        (SERVES.replace(READY, "starting"), None, f"has not written '{READY}': starting"),
+        ("import sys; print('no'); sys.exit(2)", never, "ended with 2: no"),
+        ("", never, "ended with 0"),
+        (SERVES.replace(READY, "starting"), None, "ended with 0: starting"),
         # without a handler, SIGTERM kills it
         (f"print({READY!r}, flush=True); import time; time.sleep(60)", None, f"ended with {-signal.SIGTERM}: {READY}"),
     ],

@@ -23,9 +23,6 @@ PLAIN, ARCHIVED = "start to the first decisions", "the same, with a class archiv
 READY = "running: enforce"
 """What the job logs when its query runs."""
 
-_DEADLINE_SECONDS = 600.0
-_OUTPUT_CHARACTERS = 1000
-
 
 class SideError(MutationQuotaError):
     """A process that was to be measured failed, so there is no figure."""
@@ -69,42 +66,25 @@ def _start_seconds(settings: Settings, log: Path, *options: str) -> float:
 
 
 def seconds_until(
-    condition: Callable[[], bool],
-    command: Sequence[str],
-    ready: str,
-    log: Path,
-    deadline_seconds: float = _DEADLINE_SECONDS,
+    condition: Callable[[], bool], command: Sequence[str], ready: str, log: Path, deadline_seconds: float = 600.0
 ) -> float:
     """Return the seconds from the start of a process until a condition holds; SIGTERM then ends the process.
 
-    Args:
-        condition: What is awaited.
-        command: The command line.
-        ready: What the process must have written when the condition holds.
-        log: File for the output of the process.
-        deadline_seconds: Time for the condition, and again for the end of the process.
+    By then it must have written `ready`. Its output goes to the log; the deadline is that of the condition, and again
+    that of the end.
     """
     with log.open("wb") as output:
         began = time.monotonic()
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
     try:
         until(lambda: process.poll() is not None or condition(), deadline_seconds, 0.05)
-        seconds = time.monotonic() - began
-        if process.poll() is not None:
-            raise _side_error(command, f"exited with {process.returncode} before it could be measured", log)
-        if ready not in log.read_text(errors="replace"):
-            raise _side_error(command, f"has not written {ready!r}", log)
+        seconds, ended = time.monotonic() - began, process.poll() is not None
         process.send_signal(signal.SIGTERM)
         code = process.wait(deadline_seconds)
     finally:
         process.kill()
         process.wait()
-    if code:
-        raise _side_error(command, f"ended with {code}", log)
+    printed = log.read_text(errors="replace")
+    if ended or code or ready not in printed:
+        raise SideError(f"{' '.join(command[:4])} cannot be measured: it ended with {code}: {printed[-1000:].strip()}")
     return seconds
-
-
-def _side_error(command: Sequence[str], what: str, log: Path) -> SideError:
-    return SideError(
-        f"{' '.join(command[:4])}: {what}: {log.read_text(errors='replace')[-_OUTPUT_CHARACTERS:].strip()}"
-    )
