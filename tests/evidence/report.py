@@ -117,7 +117,7 @@ def _table(rows: Sequence[Mapping[str, Any]], columns: Sequence[_Column]) -> str
     """Return a table in Markdown; columns without a text are aligned to the right."""
     if not rows:
         raise TemplateError("a table without rows")
-    columns = columns or [_Column(key, "" if key == "name" else key) for key in rows[0]]
+    columns = columns or [_Column(key, key) for key in rows[0]]
     texts = (any(isinstance(row[column.key], str) for row in rows) for column in columns)
     lines = [
         [column.heading for column in columns],

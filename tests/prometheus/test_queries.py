@@ -155,18 +155,12 @@ FIRED = {
         "audit ran within the last day, and no longer reports metrics.",
     ),
     "GatewayGone": ({"severity": "critical"}, "No gateway reports metrics; clients cannot reach the cluster."),
-    "Restarts": (
-        {"query": "enforce", "severity": "critical"},
-        "enforce started 5 times within half an hour.",
-    ),
+    "Restarts": ({"query": "enforce", "severity": "critical"}, "enforce started 5 times within half an hour."),
     "Restarts of gateways": (
         {"query": "gateway", "severity": "critical"},
         "gateway started 5 times within half an hour.",
     ),
-    "GatewayUndecided": (
-        {"severity": "warning"},
-        "1 requests of the last ten minutes had no decision in time.",
-    ),
+    "GatewayUndecided": ({"severity": "warning"}, "1 requests of the last ten minutes had no decision in time."),
     "GatewayBypassed": (
         {"severity": "critical"},
         (

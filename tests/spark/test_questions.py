@@ -134,11 +134,6 @@ def _plain(value):
 QUESTIONS = dict(enumerate(statements(SQL), start=1))
 
 
-def test_there_are_six_questions():
-    assert re.findall(r"^-- (\d)\. ", SQL, re.MULTILINE) == ["1", "2", "3", "4", "5", "6"]
-    assert len(QUESTIONS) == 6
-
-
 def test_which_tenant_was_refused_the_most(ask):
     assert ask(QUESTIONS[1]) == [(ALICE, 3, 4, 70)]
 

@@ -15,7 +15,6 @@ from tests.support.replay.properties import check_any_partitions, check_one_part
 
 # Hypothesis does not make what fails smaller: each try takes seconds.
 SHORT = settings(phases=[Phase.generate], suppress_health_check=list(HealthCheck), database=None)
-RECORDS = 40
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +26,7 @@ def test_any_batches_give_the_same_decisions_as_the_reference(engine):
     """One partition a bucket: uncut and cut at random, restarted, crashed, on one to four state partitions."""
 
     @settings(SHORT, max_examples=3)
-    @given(cases(RECORDS, least_cuts=1))
+    @given(cases())
     def check(case):
         check_one_partition(engine, *case)
 
@@ -38,7 +37,7 @@ def test_several_partitions_keep_their_order_within_a_batch(engine):
     """Each batch is in the order of timestamp, partition and offset: equal cuts give equal decisions."""
 
     @settings(SHORT, max_examples=2)
-    @given(shared_cases(RECORDS, least_cuts=1))
+    @given(shared_cases())
     def check(case):
         check_any_partitions(engine, *case)
 
@@ -49,7 +48,7 @@ def test_any_batches_give_the_same_decisions_without_spark():
     """The same stages, in a plain loop: more cases in less time."""
 
     @settings(SHORT, max_examples=10)
-    @given(cases(RECORDS, least_cuts=1), shared_cases(RECORDS, least_cuts=1))
+    @given(cases(), shared_cases())
     def check(case, shared):
         check_one_partition(PlainEngine(), *case)
         check_any_partitions(PlainEngine(), *shared)
@@ -75,7 +74,7 @@ def test_the_job_and_simulate_decide_the_same_bytes_equally(engine):
     """One partition, cut at random into batches for the job, and as lines of a file for `simulate`."""
 
     @settings(SHORT, max_examples=2)
-    @given(logs(RECORDS).map(in_one_file), runs(least=1))
+    @given(logs().map(in_one_file), runs())
     def check(log, run):
         quotas = LoggedQuotas(log.changes, knows_all=True).read_until(0)
         config = enforce_config_of(log)

@@ -106,7 +106,7 @@ def secure_broker(folder: Path, jars: str):
         session_ms=SESSION_MS,
         admin=ADMIN,
         password=ADMIN_PASSWORD,
-        keystore=_keystore(folder / "broker-keystore.pem", authority.sign("broker", HOST)),
+        keystore=write_keystore(folder / "broker-keystore.pem", authority.sign("broker", HOST)),
         authority=authority.path,
     )
     with Broker(folder / "broker", jars_folder(jars), extra_properties=properties) as broker:
@@ -114,7 +114,7 @@ def secure_broker(folder: Path, jars: str):
         yield SecureBroker(broker, *addresses.values(), authority, admin)
 
 
-def _keystore(path: Path, certificate: "Certificate") -> Path:
+def write_keystore(path: Path, certificate: "Certificate") -> Path:
     """Write key and certificate to one file, as Kafka reads them."""
     path.write_text(certificate.key.read_text() + certificate.path.read_text())
     return path

@@ -38,11 +38,11 @@ def shown_by_kafka(address, *types):
     return {entity: dict(each.split("=") for each in configs.split(", ")) for entity, configs in found}
 
 
-def set_quotas(address, protocol, entity, **configs):
-    """Set quotas of an entity by a request, without a JVM; as `set_by_kafka` otherwise."""
-    named = [{"entityType": _TYPES[kind][0], "entityName": name} for kind, name in entity.items()]
+def set_quotas(address, protocol, *entities, **configs):
+    """Set quotas of entities by a request, without a JVM; as `set_by_kafka` otherwise."""
     changes = [{"key": key, "value": value or 0.0, "remove": value is None} for key, value in configs.items()]
-    _alter(address, protocol, [{"entity": named, "ops": changes}])
+    named = ([{"entityType": _TYPES[kind][0], "entityName": each[kind]} for kind in each] for each in entities)
+    _alter(address, protocol, [{"entity": entity, "ops": changes} for entity in named])
 
 
 def client_quotas(address, protocol, *types):

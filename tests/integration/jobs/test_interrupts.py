@@ -85,8 +85,13 @@ def interrupt_throughout(seconds, steps, done, *args):
             until(lambda ended=started: ended.commands() == [])
             return
         assert (moment, code, printed) == (moment, 130, "")
-        assert started.commands() == []
-        assert [each for each in folders if Path(each).exists()] == []
+        leaves_nothing(started, folders)
+
+
+def leaves_nothing(started, folders):
+    """Assert that a command has left no process and no temporary folder."""
+    assert started.commands() == []
+    assert [each for each in folders if Path(each).exists()] == []
 
 
 def status(process):
@@ -104,8 +109,7 @@ def ends_silently(started, how):
     """Assert that an interrupted command prints nothing, and leaves no process and no temporary folder."""
     code, printed, folders = started.interrupt(how)
     assert (code, printed) == (130, "")
-    assert started.commands() == []
-    assert [each for each in folders if Path(each).exists()] == []
+    leaves_nothing(started, folders)
     return folders
 
 

@@ -2,21 +2,17 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from tests.support.reference.log import Entry, Log, Row
 from tests.support.reference.model import Expected, Reference, Tags
-from tests.support.replay.engine import DEAD_LETTERS, DECISIONS, Answer, Run
+from tests.support.replay.engine import DEAD_LETTERS, DECISIONS, Answer, PlainEngine, Run, SparkEngine
 
 Position = tuple[int, int]
 """Partition and offset."""
 
 
-class Engine(Protocol):
-    """An engine that runs the enforcing query."""
-
-    def answers(self, log: Log, run: Run) -> list[Answer]:
-        """Return all answers that were written, including copies."""
+Engine = SparkEngine | PlainEngine
 
 
 def check_one_partition(engine: Engine, log: Log, runs: Sequence[Run]) -> None:

@@ -2,8 +2,7 @@
 
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,92 +10,18 @@ from tests.evidence.bench.performance.figure import Figure
 from tests.evidence.bench.performance.ground import Ground, broker, ground
 from tests.evidence.bench.performance.sections.audit import audit
 from tests.evidence.bench.performance.sections.decision import decisions, share
-from tests.evidence.bench.performance.sections.latency import Loads, latency
+from tests.evidence.bench.performance.sections.latency import latency
 from tests.evidence.bench.performance.sections.scale_out import scale_out
 from tests.evidence.bench.performance.sections.start import start
 from tests.evidence.bench.performance.sections.state_size import state_size
-from tests.evidence.bench.performance.sections.throughput import ENFORCE, Drains, throughput
+from tests.evidence.bench.performance.sections.throughput import ENFORCE, throughput
 from tests.evidence.bench.performance.sections.what_if import what_if
+from tests.evidence.bench.performance.size import FULL, SMOKE, Size
 from tests.evidence.command import Notify, run
 from tests.evidence.machine import load, machine
 
 PAGE = Path(__file__).with_name("page.md.in")
 _QUIET_LOAD = 0.7
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """The size of a measurement."""
-
-    rounds: int
-    warm: float
-    """Time of the warm-up for latencies, seconds."""
-    rates: tuple[float, ...]
-    """Rates of the latencies, requests/s."""
-    seconds: float
-    """Time for which a rate is measured."""
-    uncounted: float
-    """Time at the start of each load that does not count."""
-    keys: Mapping[int, int]
-    """Rounds by the number of active keys in a batch."""
-    backlog: int
-    """Number of waiting requests."""
-    batch: int
-    """Requests of a batch of the backlog."""
-    few: int
-    """Number of active keys up to which the first batch of a drain makes the buckets."""
-    buckets: tuple[int, ...]
-    """Numbers of stored buckets."""
-    active: int
-    """Active keys in a batch on these buckets."""
-    batches: int
-    """Batches on these buckets in a round, and batches of the audit's backlog."""
-    decided: int
-    """Number of decisions that wait for the audit."""
-    rows: int
-    """Rows of the table that the audit's queries read."""
-    audit_seconds: float
-    """Time from one batch of the audit to the next."""
-    what_if: int
-    """Number of decisions that are decided again."""
-
-
-FULL = Size(
-    rounds=3,
-    warm=50.0,
-    rates=(10.0, 200.0, 1000.0),
-    seconds=5.0,
-    uncounted=2.0,
-    keys={1: 3, 1000: 3, 100_000: 2},
-    backlog=1_000_000,
-    batch=100_000,
-    few=10_000,
-    buckets=(10_000, 100_000, 1_000_000),
-    active=1000,
-    batches=6,
-    decided=300_000,
-    rows=10_000_000,
-    audit_seconds=10.0,
-    what_if=1_000_000,
-)
-SMOKE = Size(
-    rounds=1,
-    warm=0,
-    rates=(200.0,),
-    seconds=0.5,
-    uncounted=0.2,
-    keys={5: 1, 20: 1},
-    backlog=600,
-    batch=200,
-    few=10,
-    buckets=(100, 150),
-    active=50,
-    batches=2,
-    decided=200,
-    rows=100,
-    audit_seconds=1.0,
-    what_if=200,
-)
 
 
 def _play(options: Namespace, _: Path, notify: Notify) -> dict[str, Any]:
@@ -147,31 +72,15 @@ def in_one_session(place: Ground, size: Size, names: Iterable[str]) -> Iterator[
         yield from SECTIONS[name](place, size)
 
 
-def _latency(place: Ground, size: Size) -> list[Figure]:
-    return latency(place, Loads(size.rates, size.rounds, size.seconds, size.uncounted, size.warm))
-
-
-def _throughput(place: Ground, size: Size) -> list[Figure]:
-    return throughput(place, Drains(size.keys, size.backlog, size.batch, size.few, size.seconds / 2))
-
-
-def _state(place: Ground, size: Size) -> list[Figure]:
-    return state_size(place, size.buckets, size.active, size.batches, min(size.rounds, 2))
-
-
-def _audit(place: Ground, size: Size) -> list[Figure]:
-    return audit(place, size.decided, size.batches, size.rows, size.rounds)
-
-
 DECISION, SCALE_OUT, START = "decision", "scale out", "start"
 """Sections without the common session: the first needs none, the others start their own processes."""
 
 SECTIONS: dict[str, Callable[[Ground, Size], list[Figure]]] = {
-    "latency": _latency,
-    "throughput": _throughput,
-    "state": _state,
-    "audit": _audit,
-    "what if": lambda place, size: what_if(place, size.what_if),
+    "latency": latency,
+    "throughput": throughput,
+    "state": state_size,
+    "audit": audit,
+    "what if": what_if,
 }
 
 ALL = [DECISION, SCALE_OUT, START, *SECTIONS]

@@ -1,6 +1,7 @@
 """Draining a backlog on Spark standalone, with one worker and with two."""
 
 import os
+from pathlib import Path
 
 from jobs.enforce.query import start_enforce
 from jobs.storage.run import Run
@@ -26,7 +27,7 @@ def scale_out(address: str, backlog: int, notify: Notify) -> list[Figure]:
 def _drained(address: str, workers: int, backlog: int, notify: Notify) -> tuple[float, ...]:
     importing = f"spark.conf.spark.executorEnv.PYTHONPATH={CHECKOUT}"
     with working_folder() as folder:
-        logs = folder / "cluster"
+        logs = Path(folder, "cluster")
         logs.mkdir()
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         with (

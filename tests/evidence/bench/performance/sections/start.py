@@ -30,7 +30,8 @@ class SideError(MutationQuotaError):
 
 def start(address: str, rounds: int, notify: Notify) -> list[Figure]:
     """Measure starts with and without an archive in turn; the first round does not count."""
-    with working_folder() as folder:
+    with working_folder() as name:
+        folder = Path(name)
         settings = with_plaintext_cluster(load_settings([f"storage.root={folder}"], environment={}), address)
         sides: dict[str, tuple[str, ...]] = {
             PLAIN: (),
