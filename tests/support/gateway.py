@@ -6,7 +6,7 @@ import socket
 import subprocess
 import threading
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -146,7 +146,6 @@ class Gateway:
     process: subprocess.Popen
     port: int
     log: Path
-    options: list = field(default_factory=list)
 
     @property
     def address(self):
@@ -185,7 +184,7 @@ def start_gateway(settings, log, *given, port=0, constants=None):
     if not ready.startswith("ready "):
         process.kill()
         raise AssertionError(f"no gateway: {log.read_text()}")
-    return Gateway(process, port, log, list(given))
+    return Gateway(process, port, log)
 
 
 @contextmanager

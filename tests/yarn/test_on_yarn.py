@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from tests.support.deployment import as_options
 from tests.support.package import build_package, build_wheel
 from tests.support.programs import JVM_OPTIONS
 from tests.support.requesting import SOME, check_leases_released, check_tokens, prepare_users, requesting
+from tests.support.spark_submit import submitted
 from tests.support.tables import read_table
 from tests.support.topics import decisions_of
 from tests.support.waiting import until
@@ -72,7 +72,6 @@ def test_killed_containers_lose_no_decision(yarn, packed, deployment, tmp_path):
     assert (ended["finalStatus"], ended["name"]) == ("SUCCEEDED", "mutation-quota-enforce")
 
 
-@contextmanager
 def enforcing(yarn, packed, deployment, log):
     """The job with the audit, as docs/how-to/platforms/yarn.md submits it, with less memory."""
     java = f"{JVM_OPTIONS} -Dlog4j2.configurationFile=log4j2.properties"
@@ -86,21 +85,12 @@ def enforcing(yarn, packed, deployment, log):
         "spark.executor.memoryOverhead": "1g",
         "spark.yarn.maxAppAttempts": "2",
     }
-    files = ["--files", "conf/mutation-quota.toml,conf/log4j2.properties", "--jars", "jars/*.jar"]
-    files += ["--archives", "environment.tar.gz#environment", "--properties-file", "conf/spark-defaults.conf"]
-    options = [part for name, value in properties.items() for part in ("--conf", f"{name}={value}")]
-    options += ["--deploy-mode", "cluster", "--name", "mutation-quota-enforce", "--num-executors", "2"]
+    options = ["--files", "conf/mutation-quota.toml,conf/log4j2.properties", "--num-executors", "2"]
+    options += ["--deploy-mode", "cluster"]
+    options += ["--archives", "environment.tar.gz#environment", "--name", "mutation-quota-enforce"]
     args = ["enforce", "--settings", "mutation-quota.toml", *as_options(deployment)]
     args += ["--set", f"storage.root={deployment.storage.root}", "--set", "enforce.with_audit=true"]
-    job = yarn.submit(*options, *files, "submit.py", *args, log=log, cwd=packed)
-    try:
-        yield job
-    finally:
-        if job.poll() is None:
-            for container in yarn.containers():
-                yarn.kill(container)
-            job.kill()
-            job.wait()
+    return submitted(yarn, properties, [*options, "submit.py", *args], log=log, cwd=packed)
 
 
 def runs(job, log, yarn):

@@ -33,8 +33,6 @@ class Traffic:
         self.sent = 0
         self.acknowledged = []
         """Topic, partition, offset (None: unknown), key and value of each record that the brokers have acknowledged."""
-        self.failed = []
-        """Errors of records that were not acknowledged in time."""
         self._changing = threading.Lock()
         self._steady = False
 
@@ -120,8 +118,6 @@ class Traffic:
         )
 
     def _on_delivery(self, error, message):
-        if error is not None:
-            self.failed.append(str(error))
-            return
-        found = (message.topic(), message.partition(), message.offset(), message.key(), message.value())
-        self.acknowledged.append(found)
+        if error is None:
+            found = (message.topic(), message.partition(), message.offset(), message.key(), message.value())
+            self.acknowledged.append(found)

@@ -29,9 +29,7 @@ def wire_results(tally: WireTally, fuzzed: Fuzzed) -> dict[str, Any]:
     counts["stricter"] = [
         {"what": reason, "why": why, "messages": tally.stricter[reason]} for reason, why in STRICTER.items()
     ]
-    frames = asdict(fuzzed)
-    del frames["slowest"]
-    return {"wire": counts | {"frames": frames}}
+    return {"wire": counts | {"frames": asdict(fuzzed)}}
 
 
 def broker_results(rows: Sequence[Row]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import zipfile
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from tests.support.deployment import as_options
 from tests.support.package import build_package, build_wheel
 from tests.support.programs import child_processes
 from tests.support.requesting import SOME, check_leases_released, check_tokens, prepare_users, requesting
+from tests.support.spark_submit import submitted
 from tests.support.standalone import Standalone
 from tests.support.topics import decisions_of
 from tests.support.waiting import until
@@ -76,7 +76,6 @@ def test_a_killed_worker_loses_no_decision(packed, deployment, tmp_path):
     assert "Lost executor" in log.read_text()
 
 
-@contextmanager
 def enforcing(cluster, packed, deployment, log):
     """The job, as an operator submits it."""
     properties = {
@@ -85,15 +84,7 @@ def enforcing(cluster, packed, deployment, log):
         "spark.executor.memory": "512m",
     }
     args = ["enforce", *as_options(deployment), "--set", f"storage.root={deployment.storage.root}"]
-    options = ["--jars", "jars/*.jar", "--properties-file", "conf/spark-defaults.conf"]
-    options += [part for name, value in properties.items() for part in ("--conf", f"{name}={value}")]
-    job = cluster.submit(*options, "submit.py", *args, log=log, cwd=packed)
-    try:
-        yield job
-    finally:
-        if job.poll() is None:
-            job.kill()
-            job.wait()
+    return submitted(cluster, properties, ["submit.py", *args], log=log, cwd=packed)
 
 
 def worked(cluster, worker):

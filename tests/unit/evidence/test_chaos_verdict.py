@@ -196,32 +196,31 @@ def with_ids(evidence):
     return replace(evidence, requests=requests)
 
 
-def test_logs_with_each_acknowledged_record_once_are_correct():
+ABSENT = ("in", 0, 6, b"k", b"v")
+LOST = {verdict.ACKNOWLEDGED_LOST: 1}
+
+
+@pytest.mark.parametrize(
+    ("changed_to", "wrong"),
+    [
+        (lambda records: records, {}),
+        (lambda records: [*records, ABSENT], LOST),
+        (lambda records: [*records[:3], (*records[3][:4], b"{}"), *records[4:]], LOST),  # a request
+        (lambda records: [*records[:-1], (*records[-1][:4], b"{}")], LOST),  # a quota
+        # without an offset, a record is searched in its partition; that of the others may be equal
+        (lambda records: [*records[:3], unplaced(records[3]), *records[4:]], {}),
+        (lambda records: [*records, unplaced(records[3])], LOST),
+        (lambda records: [*records, unplaced(ABSENT)], LOST),
+        (lambda records: [*records, ("in", 1, None, *records[3][3:])], LOST),
+    ],
+)
+def test_an_acknowledged_record_missing_from_a_new_leader_is_lost(changed_to, wrong):
     found = with_ids(honest())
-    assert verdict.verdict_on(found, acknowledged(found)).wrong == {}
+    assert verdict.verdict_on(found, changed_to(acknowledged(found))).wrong == wrong
 
 
-@pytest.mark.parametrize(("name", "number"), [("requests", 3), ("quotas", 1)])
-def test_an_acknowledged_record_missing_from_a_new_leader_is_lost(name, number):
-    found = with_ids(honest())
-    other = replace(getattr(found, name)[number], value=b"{}")
-    assert verdict.verdict_on(found, [*acknowledged(found), ("in", 0, 6, b"k", b"v")]).wrong == {
-        verdict.ACKNOWLEDGED_LOST: 1
-    }
-    given = [each for each in acknowledged(found) if each[:3] != (other.topic, *other.position)]
-    given.append((other.topic, *other.position, other.key, other.value))
-    assert verdict.verdict_on(found, given).wrong == {verdict.ACKNOWLEDGED_LOST: 1}
-
-
-def test_a_record_acknowledged_without_an_offset_is_searched_in_its_partition():
-    found = with_ids(honest())
-    topic, partition, _, *content = acknowledged(found)[3]  # not JSON: a record that others may equal
-    unplaced = (topic, partition, None, *content)
-    others = [each for each in acknowledged(found) if each[:3] != ("in", 0, 3)]
-    assert verdict.verdict_on(found, [*others, unplaced]).wrong == {}
-    for absent in [(topic, 1, None, *content), (topic, partition, None, b"k", b"v")]:
-        assert verdict.verdict_on(found, [*others, absent]).wrong == {verdict.ACKNOWLEDGED_LOST: 1}
-    assert verdict.verdict_on(found, [*acknowledged(found), unplaced]).wrong == {verdict.ACKNOWLEDGED_LOST: 1}
+def unplaced(record):
+    return (*record[:2], None, *record[3:])
 
 
 def test_a_request_duplicated_by_a_retry_is_reported():

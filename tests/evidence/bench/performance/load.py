@@ -68,14 +68,10 @@ def _read(options: Namespace, answered: dict[str, float], reading: threading.Eve
         {**QUIET, "bootstrap.servers": options.servers, "group.id": "bench", "enable.auto.commit": False}
     )
     partitions = consumer.list_topics(options.answers, _TIMEOUT_SECONDS).topics[options.answers].partitions
-    consumer.assign(
-        [
-            TopicPartition(
-                options.answers, each, consumer.get_watermark_offsets(TopicPartition(options.answers, each))[1]
-            )
-            for each in partitions
-        ]
-    )
+    places = [TopicPartition(options.answers, each) for each in partitions]
+    for place in places:
+        place.offset = consumer.get_watermark_offsets(place)[1]
+    consumer.assign(places)
     reading.set()
     while not done.is_set():
         message = consumer.poll(0.1)
