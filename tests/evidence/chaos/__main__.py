@@ -7,10 +7,12 @@ from pathlib import Path
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from quota.settings import load_settings
 from tests.evidence.chaos.brokers import Failure, run_brokers
-from tests.evidence.chaos.run import EACH, ONE, kill_all, under_fire, verdict_of
+from tests.evidence.chaos.kills import Killer
+from tests.evidence.chaos.run import EACH, ONE, kill_all, verdict_of
 from tests.evidence.chaos.steps import AuditStep, Step
 from tests.evidence.chaos.store import run_store
 from tests.evidence.chaos.surroundings import disturb
+from tests.evidence.chaos.traffic import Traffic
 from tests.evidence.chaos.verdict import BROKER_CHECKS, CHECKS
 from tests.evidence.command import run
 from tests.evidence.machine import versions
@@ -76,8 +78,12 @@ def _job(folder, size, notify):
     log = folder / "jobs.log"
     with embedded_broker(settings, port=0) as broker:
         settings = make_deployment(with_plaintext_cluster(settings, broker.address), "chaos", folder / "job")
-        with under_fire(settings, log, notify, RATE) as killer:
-            kill_all(killer, size.kinds, size.rounds, size.kills)
+        with Traffic.flowing(settings, RATE):
+            killer = Killer(settings, log, notify)
+            try:
+                kill_all(killer, size.kinds, size.rounds, size.kills)
+            finally:
+                killer.stop()
         verdict = verdict_of(settings, log, notify)
     tally = killer.tally
     found = {

@@ -2,9 +2,8 @@
 
 import random
 import shutil
-import subprocess
 import time
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
@@ -15,9 +14,8 @@ from jobs.storage.run import Run
 from quota.errors import MutationQuotaError
 from quota.settings import load_settings
 from tests.support.deployment import make_deployment
+from tests.support.full_disk import small_disk
 from tests.support.operator import Operator
-
-DISK_BYTES = 16 * 1024 * 1024
 
 
 def disturb(folder, notify, seconds=240.0, seed=599):
@@ -42,7 +40,7 @@ def _fill_disks(spark, base, folder, seconds, chance):
     """Repeatedly fill a disk up to its last bytes, enforce and audit, then free space and continue."""
     deadline = time.monotonic() + seconds
     stops, wrong = 0, []
-    with _disk(folder / "disk") as disk:
+    with small_disk(folder / "disk", 16) as disk:
         operator = Operator(spark, make_deployment(base, "full", disk))
         names = []
         while time.monotonic() < deadline:
@@ -104,14 +102,3 @@ def _stop_broker(spark, base, folder, broker):
     if operator.decided != {"a": 40.0, "b": -20.0}:
         wrong.append(f"after the broker came back: {operator.decided}")
     return outage, wrong
-
-
-@contextmanager
-def _disk(folder):
-    """Mount a small disk inside the block, which takes root."""
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", folder], check=True)
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", folder], check=True)

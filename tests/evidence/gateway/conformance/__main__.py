@@ -24,8 +24,7 @@ from tests.evidence.gateway.conformance.executables import (
     played_in_java,
 )
 from tests.evidence.gateway.conformance.hand_made import HAND_MADE
-from tests.evidence.gateway.conformance.observation import Observation
-from tests.evidence.gateway.conformance.program import Observations, Program, Unavailable
+from tests.evidence.gateway.conformance.program import Observation, Observations, Program, Unavailable
 from tests.evidence.gateway.conformance.python_clients import KAFKA_PYTHON, LIBRDKAFKA
 from tests.evidence.gateway.conformance.results import results
 from tests.evidence.gateway.conformance.sides import USERS, Side, Sides, conformance_settings, sides

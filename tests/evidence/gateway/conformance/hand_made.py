@@ -7,8 +7,7 @@ from itertools import product
 
 from quota.wire.api_keys import ApiKey
 from tests.evidence.gateway.conformance.answers import ask, ask_at_once
-from tests.evidence.gateway.conformance.observation import Observation
-from tests.evidence.gateway.conformance.program import Difference, Program, on_both
+from tests.evidence.gateway.conformance.program import Difference, Observation, Program, on_both
 from tests.evidence.gateway.conformance.sides import Side, Sides
 from tests.evidence.gateway.ground import password_of
 from tests.evidence.gateway.requests import (
