@@ -11,6 +11,11 @@ from tests.support.rows import kafka_rows
 from tests.support.tables import audit_records
 
 
+def at_root(settings, root):
+    """Return settings with another storage root."""
+    return settings.model_copy(update={"storage": settings.storage.model_copy(update={"root": str(root)})})
+
+
 def audited(base_settings, root, requests, quotas, *, changes=None, start=0, more=()):  # noqa: PLR0913
     """Return the settings of a deployment that has decided and audited requests.
 
@@ -18,11 +23,10 @@ def audited(base_settings, root, requests, quotas, *, changes=None, start=0, mor
     the changes of the quota log, by their time in ms after `start`, which is the time of the decisions (epoch ms).
     """
     sections = {
-        "storage": base_settings.storage.model_copy(update={"root": str(root)}),
         "quota": base_settings.quota.model_copy(update={"exempt_users": ["admin"]}),
         "repeats": base_settings.repeats.model_copy(update={"window_seconds": 1.0}),
     }
-    settings = base_settings.model_copy(update=sections)
+    settings = at_root(base_settings, root).model_copy(update=sections)
     algorithm, policy = TokenBucket(Window(), settings.policy.deduplication), settings.policy
     by = read_quotas(json.dumps(each).encode() for each in quotas)
     answers = [*simulate(requests, by, algorithm, policy=policy), *more]

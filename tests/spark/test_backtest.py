@@ -22,7 +22,7 @@ from quota.errors import MutationQuotaError
 from quota.records import codec
 from quota.records.quota import Window
 from quota.whatif.simulation import read_quotas, simulate
-from tests.spark.audited import audited
+from tests.spark.audited import at_root, audited
 from tests.support.factories import PERMISSIVE, START
 from tests.support.factories import request_after as at
 from tests.support.programs import run
@@ -166,7 +166,7 @@ def test_in_a_partition_the_offset_orders_and_a_bucket_continues_across_frames(s
 
 
 def test_quotas_come_in_the_order_of_their_log_even_if_its_clock_stepped_back(spark, settings, tmp_path):
-    elsewhere = settings.model_copy(update={"storage": settings.storage.model_copy(update={"root": str(tmp_path)})})
+    elsewhere = at_root(settings, tmp_path)
     later = {"effective_at": START + 5000}
     changes = [
         quota_change_row(7, START + 1000, **later),

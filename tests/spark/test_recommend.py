@@ -14,7 +14,7 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
 from quota.timeline.quota_file import read_quota_file
 from quota.whatif.recommendation import SizingInput, Tenancy
-from tests.spark.audited import audited
+from tests.spark.audited import at_root, audited
 from tests.support.checkout import CHECKOUT
 from tests.support.factories import PERMISSIVE, START
 from tests.support.factories import request_after as at
@@ -41,10 +41,6 @@ def settings(base_settings, tmp_path_factory):
     """A deployment whose audit has the decisions on these requests, by 1/s for alice: 50 overdraw 11."""
     quotas = [{"entity": {"user": "alice"}, "controller_mutation_rate": 1}]
     return audited(base_settings, tmp_path_factory.mktemp("root"), REQUESTS, quotas, start=START)
-
-
-def at_root(settings, root):
-    return settings.model_copy(update={"storage": settings.storage.model_copy(update={"root": str(root)})})
 
 
 def measured(spark, settings, tenancy, **times):

@@ -14,14 +14,8 @@ DEADLINE_SECONDS = 60
 
 def produce(settings: Settings, topic: str, *values, key=b"alice", partition=0):
     """Produce records in order to one partition, in one batch if they fit."""
-    producer = Producer(
-        {
-            **QUIET,
-            "bootstrap.servers": settings.kafka.bootstrap_servers,
-            "message.max.bytes": 8_000_000,
-            "linger.ms": 100,
-        }
-    )
+    large = {"message.max.bytes": 8_000_000, "linger.ms": 100}
+    producer = Producer({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers, **large})
     for value in values:
         producer.produce(topic, value, key, partition=partition)
     assert producer.flush(DEADLINE_SECONDS) == 0

@@ -50,7 +50,7 @@ class Size:
 
 
 FULL = Size(sequences=8000, messages=60_000, frames=100_000, scenarios=SCENARIOS)
-SMOKE = Size(sequences=60, messages=2 * 620, frames=2000, scenarios=QUICK)
+SMOKE = Size(sequences=120, messages=2 * 620, frames=2000, scenarios=QUICK)
 
 
 def _play(options: Namespace, folder: Path, notify: Notify) -> dict[str, Any]:

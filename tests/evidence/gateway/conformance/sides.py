@@ -26,9 +26,9 @@ from quota.records.quota_log import QuotaRecord
 from quota.settings import Settings
 from tests.evidence.gateway.ground import WINDOW_NUM, Ground, password_of
 from tests.evidence.gateway.requests import create
+from tests.support.broker import add_scram_users, allow
 from tests.support.gateway import Gateway, protocol
 from tests.support.kafka_configs import set_quotas
-from tests.support.users import add_scram_users, allow
 from tests.support.waiting import until
 from tests.support.wire.requests import topic as new_topic
 
