@@ -84,10 +84,9 @@ def one_line(text: str) -> str:
 
 
 def store_problem(root: str, text: str, endpoint: str | None) -> str | None:
-    """Return what is wrong with a root in S3 according to an error of the store, and what to do.
+    """Return what is wrong with a root in S3 according to an error of the store, and what to do, as one line.
 
-    Returns:
-        One line without secrets; None if the root is not in S3, or the error is another one.
+    None if the root is not in S3, or the error is another one.
     """
     if not root.startswith(S3_SCHEME):
         return None
@@ -100,10 +99,8 @@ def store_problem(root: str, text: str, endpoint: str | None) -> str | None:
 def store_problem_among(root: str, text: str, endpoint: str | None) -> str | None:
     """Return what is wrong with a root in S3 according to one of the causes of an error, and what to do.
 
-    Errors of other servers, such as Kafka's brokers or a token server, do not count.
-
-    Returns:
-        As for `store_problem`; None also if the error is one of this project, whose message already states the cause.
+    Errors of other servers, such as Kafka's brokers or a token server, do not count, nor errors of this project, whose
+    message already states the cause.
     """
     if _OUR_ERROR.search(text):
         return None

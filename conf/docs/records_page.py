@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from conf.docs.json_schemas import record_schemas
 from conf.docs.markdown import code, sentence, table
-from schemas.json_schemas import record_schemas
 
 _LARGE = {2**31 - 1, 2**15 - 1, 253_402_300_799_999}
 """Bounds that come from types only, and are not printed."""

@@ -59,22 +59,16 @@ def append_records(config: AuditConfig, records: Iterator[pa.RecordBatch]) -> It
     prepare_worker(__name__)
     pending: dict[TableSpec, list[pa.Table]] = {table: [] for table in TABLES}
     for batch in records:
-        for table, rows in _rows_by_table(config, batch):
-            if sum(part.nbytes for part in (*pending[table], rows)) > _COMMITTED_BYTES:
-                _append_new(config.store, table, pending[table])
-                pending[table] = []
-            pending[table].append(rows)
+        for topic in pc.unique(batch["topic"]).to_pylist():
+            own, rows = _rows_of(config, topic, batch.filter(pc.equal(batch["topic"], topic)))
+            for table, part in ((own, rows.own), (DEAD_LETTERS, rows.dead_letters)):
+                if sum(each.nbytes for each in (*pending[table], part)) > _COMMITTED_BYTES:
+                    _append_new(config.store, table, pending[table])
+                    pending[table] = []
+                pending[table].append(part)
     for table, parts in pending.items():
         _append_new(config.store, table, parts)
     yield from ()
-
-
-def _rows_by_table(config: AuditConfig, records: pa.RecordBatch) -> Iterator[tuple[TableSpec, pa.Table]]:
-    """Yield the rows of records with their tables."""
-    for topic in pc.unique(records["topic"]).to_pylist():
-        table, rows = _rows_of(config, topic, records.filter(pc.equal(records["topic"], topic)))
-        yield table, rows.own
-        yield DEAD_LETTERS, rows.dead_letters
 
 
 def _rows_of(config: AuditConfig, topic: str, records: pa.RecordBatch) -> tuple[TableSpec, Rows]:

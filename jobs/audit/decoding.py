@@ -41,12 +41,7 @@ class RecordDecoder:
     """
 
     def __init__(self, schema: StructType, objects: Sequence[str] = ()) -> None:
-        """Create a decoder.
-
-        Args:
-            schema: the fields of a record.
-            objects: the columns of strings whose fields are JSON objects; they become compact JSON.
-        """
+        """Create a decoder of records with these fields; the strings in `objects` are JSON objects, made compact."""
         self._type = pa.struct(list(to_arrow_schema(schema, timezone="UTC")))
         self._objects = objects
         self._decoder = msgspec.json.Decoder(_fields_type(schema, dict.fromkeys(objects, dict[str, Any])))

@@ -61,9 +61,7 @@ def capture_buckets(run: Run) -> SavedBuckets:
 def restore_buckets(run: Run, saved: SavedBuckets) -> None:
     """Replace the enforcing query's checkpoint: it starts with these buckets, after the requests that they include.
 
-    Args:
-        run: a session with as many shuffle partitions as the state is to have, on a deployment whose topics are
-            claimed.
+    The session has as many shuffle partitions as the state is to have; the topics of the deployment are claimed.
     """
     files = run.files
     check_restorable(saved.header, Deployment.read(files), files)
@@ -96,7 +94,7 @@ def check_restorable(header: BucketFileHeader, known: Deployment, files: Readabl
 
 def _write_checkpoint(spark: SparkSession, saved: SavedBuckets, checkpoint: str, rows: str) -> None:
     """Write a checkpoint of one batch, in which each row becomes a bucket."""
-    tuples = [msgspec.structs.astuple(each) for each in saved.buckets]
+    tuples = [msgspec.structs.astuple(bucket) for bucket in saved.buckets]
     spark.createDataFrame(tuples, _SAVED).coalesce(1).write.parquet(rows)
     query = (
         spark.readStream.schema(_SAVED)

@@ -40,8 +40,7 @@ def read_state(spark: SparkSession, folder: str, batch: int) -> Iterator[SavedBu
 def newest_buckets(run: Run, read: Callable[[Iterable[SavedBucket]], T]) -> T:
     """Return the result of `read` on the buckets as of the newest finished batch; nothing is written.
 
-    Args:
-        read: consumes the buckets; called again with a newer batch if the files of this one are gone.
+    It is called again with a newer batch if the files of this one are gone.
     """
     files, attempts = run.files, 0
     while True:
@@ -66,11 +65,7 @@ def no_buckets_error(folder: str) -> MutationQuotaError:
 
 
 def list_buckets(settings: Settings, query: BucketQuery, clock: Callable[[], int]) -> BucketList:
-    """Return the selected buckets as of the newest finished batch; the enforcing query may run at the same time.
-
-    Args:
-        clock: returns the current time [epoch ms].
-    """
+    """Return the selected buckets as of the newest finished batch; the enforcing query may run at the same time."""
     check_store(settings)
     with command_session(settings, "buckets list") as spark, query_errors(NAME), run_on(spark, settings) as run:
 

@@ -20,7 +20,6 @@ _COLUMNS = (
     "NEWLY ADMITTED",
     "NEWLY REFUSED",
 )
-"""The headings of `Totals`."""
 
 
 def backtest(

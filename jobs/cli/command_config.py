@@ -111,9 +111,6 @@ def _read(file: Path, option: str) -> dict[str, str]:
     """Return the properties of a file that are carried over.
 
     Others are ignored, as by Kafka's tools, unless they concern security: clients would connect differently.
-
-    Raises:
-        BadInput: the file cannot be read, or a security property is not supported; the message names `option`.
     """
     try:
         entries = [*_properties(file.read_text(encoding="utf-8-sig"))]

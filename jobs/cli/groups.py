@@ -12,9 +12,7 @@ import typer
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command whose groups of options are replaced by the options themselves.
 
-    Args:
-        command: a function for Typer. A parameter whose type is a dataclass is a group of options: each field is
-            annotated as an option of Typer, or is the context.
+    A parameter whose type is a dataclass is a group: each field is annotated as an option of Typer, or is the context.
     """
     parameters = inspect.signature(command, eval_str=True).parameters
     groups = {

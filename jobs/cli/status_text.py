@@ -9,7 +9,6 @@ from schemas.documents.status import EndpointStatus, QueryStatus, Status, TableS
 
 _LABEL = 9
 _MAX_TOPICS = 14
-"""The largest number of topics that are printed."""
 
 _MAX_LAGS = 6
 """The largest number of partitions of a query whose lag is printed."""

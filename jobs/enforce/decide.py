@@ -10,7 +10,7 @@ from pyspark.sql.streaming.state import GroupStateTimeout
 
 from jobs.enforce.packing import decode_bucket, encode_bucket, pack_answer, unpack_answer, unpack_requests
 from jobs.spark.keyed.stage import KeyedStage
-from jobs.spark.keyed.state import KeyState
+from jobs.spark.keyed.state import SentState
 from jobs.spark.worker import prepare_worker
 from quota.admission.decide import decide
 from quota.admission.policy import Policy
@@ -39,7 +39,7 @@ def decide_requests(resolved: DataFrame, config: EnforceConfig) -> DataFrame:
     """Decide resolved requests (`schemas.buckets.RESOLVED`) into answers (`schemas.kafka.ANSWER`)."""
     max_rows = int(resolved.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
     (output,) = ANSWERED.names
-    stage = KeyedStage(partial(_decide_bucket, config), output, max_rows)
+    stage = KeyedStage(partial(answer_requests, config), output, max_rows)
     return (
         resolved.groupBy("bucket")
         .applyInPandasWithState(stage, ANSWERED, STATE, "append", GroupStateTimeout.NoTimeout)
@@ -48,21 +48,9 @@ def decide_requests(resolved: DataFrame, config: EnforceConfig) -> DataFrame:
     )
 
 
-def _decide_bucket(config: EnforceConfig, key: str, requests: Iterable[bytes], state: KeyState) -> Iterator[bytes]:
-    """Answer all records of one key in this batch, in a Python worker."""
+def answer_requests(config: EnforceConfig, key: str, requests: Iterable[bytes], state: SentState) -> Iterator[bytes]:
+    """Yield packed answers to the packed requests of one key; without a bucket, its state stays empty."""
     prepare_worker(__name__)
-    return answer_requests(config, key, requests, state)
-
-
-def answer_requests(config: EnforceConfig, key: str, requests: Iterable[bytes], state: KeyState) -> Iterator[bytes]:
-    """Answer the packed requests of one key.
-
-    Args:
-        key: the key of a bucket, or of records that touch no bucket, whose state stays empty.
-
-    Yields:
-        Packed answers.
-    """
     algorithm = config.algorithm
     before = bucket = decode_bucket(state.get) if state.exists else None
     for record_key, request in unpack_requests(key, requests, config.policy):

@@ -85,14 +85,11 @@ def pack_request(record: Record, resolved: ResolvedRequest | DeadLetter) -> dict
 def unpack_requests(
     key: str, packed: Iterable[bytes], policy: Policy
 ) -> Iterator[tuple[bytes | None, ResolvedRequest | DeadLetter]]:
-    """Unpack the requests of one key (`schemas.buckets.RESOLVED`), in any order.
+    """Yield the record key of each request of a key (`schemas.buckets.RESOLVED`), and the request or the dead letter.
 
-    Each is parsed again from its bytes, which is cheaper than transferring it decoded. The requests of a bucket are
-    sorted, while they are packed, which takes a fraction of the memory of decoded ones. Records without a bucket are
-    not sorted.
-
-    Yields:
-        The record key, and the request with its quota or the dead letter.
+    Each is parsed again from its bytes, which is cheaper than transferring it decoded. The requests of a bucket come in
+    any order, and are sorted while they are packed, which takes a fraction of the memory of decoded ones. Records
+    without a bucket are not sorted.
     """
     if key.startswith(_BUCKET_PREFIX):
         packed = in_order([(_position(request), request) for request in packed])

@@ -38,9 +38,15 @@ def start_enforce(run: Run, *, once: bool = False) -> StreamingQuery:
     spark.sparkContext.setLocalProperty(QUERY_PROPERTY, NAME)
     records = read_requests(spark, settings)
     quotas = KafkaQuotas.from_settings(settings, _QUOTA_TIMEOUT_SECONDS)
-    answers = enforce(records, quotas, enforce_config(settings))
+    config = EnforceConfig(
+        window=settings.quota.window,
+        policy=settings.policy,
+        decisions_topic=settings.topics.decisions,
+        dead_letters_topic=settings.topics.dead_letters,
+    )
     return (
-        answers.writeStream.queryName(NAME)
+        enforce(records, quotas, config)
+        .writeStream.queryName(NAME)
         .format("kafka")
         .options(**sink_options(settings))
         .option("checkpointLocation", f"{files.root}/{checkpoint.folder}")
@@ -53,16 +59,6 @@ def start_enforce(run: Run, *, once: bool = False) -> StreamingQuery:
 def enforce(records: DataFrame, quotas: KafkaQuotas, config: EnforceConfig) -> DataFrame:
     """Decide records of the request topic (`schemas.kafka.RECORD`) into answers (`schemas.kafka.ANSWER`)."""
     return decide_requests(resolve_requests(records, quotas, config.policy), config)
-
-
-def enforce_config(settings: Settings) -> EnforceConfig:
-    """Return the rules and the topics of a deployment."""
-    return EnforceConfig(
-        window=settings.quota.window,
-        policy=settings.policy,
-        decisions_topic=settings.topics.decisions,
-        dead_letters_topic=settings.topics.dead_letters,
-    )
 
 
 def sink_options(settings: Settings) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Reads the addresses that brokers advertise on the listener for clients, before clients connect.
+"""The gateway's own connections to brokers: for the addresses that they advertise, and to check whether one responds.
 
 librdkafka cannot do this: it connects to each address in the response, and the gateway does not listen yet.
 """
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from jobs.gateway.encryption import certificate_requests
 from quota.errors import BadInput, ClusterError, MutationQuotaError
 from quota.gateway.mutations.existing import METADATA_VERSION
+from quota.gateway.stats import GatewayStats
 from quota.kafka.brokers.connection import FAILURES, connected, failure_reason, log_in
 from quota.settings.security.clients import Security
 from quota.wire.api_keys import ApiKey
@@ -19,6 +20,8 @@ from quota.wire.protocol import Address, Protocol
 _log = logging.getLogger(__name__)
 
 _CLIENT_ID = "mutation-quota-gateway"
+_CHECK_SECONDS = 10.0
+_ANSWER_SECONDS = 5.0
 
 
 async def advertised_addresses(
@@ -77,3 +80,30 @@ async def _read_if_without_certificates(
     if requests:
         raise refused
     return found
+
+
+async def follow_brokers(
+    brokers: Sequence[Address], context: ssl.SSLContext | None, protocol: Protocol, stats: GatewayStats
+) -> None:
+    """Regularly record in `stats` whether a broker responds, until cancelled.
+
+    One broker that responds is enough: clients notice themselves which brokers are unavailable.
+    """
+    while True:
+        stats.broker_failure = await broker_failure(brokers, context, protocol)
+        await asyncio.sleep(_CHECK_SECONDS)
+
+
+async def broker_failure(brokers: Sequence[Address], context: ssl.SSLContext | None, protocol: Protocol) -> str:
+    """Return the reason why no broker responds; an empty string if one does. Brokers are tried one after the other.
+
+    ApiVersions is requested, which needs no login.
+    """
+    failures = []
+    for broker in brokers:
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS), connected(broker, context, protocol, _CLIENT_ID):
+                return ""
+        except FAILURES as error:
+            failures.append(f"{broker[0]}:{broker[1]}: {failure_reason(error)}")
+    return "; ".join(failures)

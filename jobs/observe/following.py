@@ -41,13 +41,9 @@ class Follower:
     """Follows logs; writes requests and positions in one transaction."""
 
     def __init__(self, settings: Settings, logs: Sequence[Path], stats: FollowStats, *, from_beginning: bool) -> None:
-        """Take over from an earlier observer of the group, and continue at its position.
+        """Take over from an earlier observer of the group, and continue at its position; `stats` are updated.
 
-        Args:
-            settings: the settings of the deployment.
-            logs: the log files, to which brokers append.
-            stats: the counts, which are updated.
-            from_beginning: whether a log without a position is read from its first line.
+        A log without a position is read from its first line if `from_beginning`, otherwise from its end.
         """
         self._settings, self._stats = settings, stats
         own = settings.observe
@@ -66,12 +62,7 @@ class Follower:
         self._write([])  # stores the start position of each log, even if this program ends soon
 
     def run(self, stop: threading.Event, *, once: bool) -> None:
-        """Follow until `stop` is set, or with `once` to the current ends of the logs. Then close the logs.
-
-        Raises:
-            ClusterError: another observer has taken over, or the cluster does not respond.
-            BadInput: a log cannot be read any more.
-        """
+        """Follow until `stop` is set, or with `once` to the current ends of the logs. Then close the logs."""
         try:
             self._follow(stop, once=once)
         finally:
@@ -86,7 +77,7 @@ class Follower:
         while not stop.is_set():
             self._stats.looped_at = time.monotonic()
             requests, is_idle = self._read()
-            records = [(each, value) for each in requests if self._fits(each, value := codec.encode(each))]
+            records = [(request, value) for request in requests if self._fits(request, value := codec.encode(request))]
             if records or self._place_due.is_due() or (once and is_idle):
                 self._write(records)
             if is_idle and once:

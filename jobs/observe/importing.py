@@ -59,16 +59,9 @@ class Found:
 def import_logs(
     files: Sequence[Path], settings: ObserveSettings, snapshot: Mapping[str, int], out: BinaryIO
 ) -> LogSummary:
-    """Write the mutation requests of logs as JSON lines, ordered by time.
+    """Write the mutation requests of logs, given in any order, to `out` as JSON lines, ordered by time.
 
-    Args:
-        files: the logs, in any order.
-        settings: the time zone, the principal rules and the default partitions.
-        snapshot: the partitions of topics that existed before the logs begin, by name.
-        out: receives the lines.
-
-    Raises:
-        BadInput: a file cannot be read, or is not a request log.
+    `snapshot` has the partitions of the topics that existed before the logs begin, by name.
     """
     files = list({file.resolve(): file for file in reversed(files)}.values())[::-1]  # overlapping patterns
     sizes = TopicSizes(snapshot, settings.default_partitions or None)
@@ -110,7 +103,6 @@ def _by_operation(counts: Counter[Operation]) -> dict[str, int]:
 
 
 def _read_all(files: Sequence[Path], zone: tzinfo, folder: Path) -> list[Found]:
-    """Read all files, and write the requests into a folder."""
     parts = [segment for log, file in enumerate(files) for segment in segments(log, file)]
     total = sum(part.bytes for part in parts)
     found = [Found() for _ in files]

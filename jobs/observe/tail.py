@@ -30,11 +30,7 @@ class LogPosition(msgspec.Struct, frozen=True):
 
 
 def check_log(log: Path) -> None:
-    """Check that a log can be read; one that is being rotated may be missing for a moment.
-
-    Raises:
-        BadInput: it cannot, and has no rotated copies.
-    """
+    """Check that a log can be read; one that is being rotated may be missing for a moment."""
     try:
         open_log(log).close()
     except OSError as error:
@@ -52,12 +48,9 @@ class LogTail:
     """
 
     def __init__(self, log: Path, place: LogPosition | None, *, from_beginning: bool = False) -> None:
-        """Continue at a position.
+        """Continue at the position of an earlier program.
 
-        Args:
-            log: the file that is being written.
-            place: the position of an earlier program; None if there is none.
-            from_beginning: whether a log without a position is read from its first line instead of its end.
+        Without one, the log is read from its first line if `from_beginning`, otherwise from its end.
         """
         self._path = log
         self._rest, self._offset, self._first_line = b"", 0, ""
@@ -129,7 +122,6 @@ class LogTail:
         return lines
 
     def _skip_line(self) -> None:
-        """Skip the rest of a line that is too long."""
         self.skipped_lines += 1
         _log.warning("%s: skipped a line of more than %d MB", self._path, _MAX_LINE_BYTES // 2**20)
         self._offset += len(self._rest)
@@ -142,7 +134,6 @@ class LogTail:
                 return
 
     def _open(self, file: Path, offset: int = 0) -> None:
-        """Read a file, from its beginning or from an offset."""
         if hasattr(self, "_stream"):
             self._stream.close()
             self._read_before.append(self._first_line)

@@ -5,7 +5,6 @@ import logging
 import os
 import random
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -20,7 +19,7 @@ from types import TracebackType
 from typing import Self
 
 from jobs.background import end_with_parent
-from jobs.spark.installation import jars_folder
+from jobs.spark.installation import jars_folder, java_program
 from jobs.storage.whole_file import write_whole
 from quota.errors import BadInput, ClusterError
 from quota.kafka.timing import Deadline
@@ -104,15 +103,10 @@ class Broker:
         *,
         java_options: Sequence[str] = JAVA_OPTIONS,
     ) -> None:
-        """Prepare a broker.
+        """Prepare a broker, whose folder of data is created, or reused; port 0 is any free one.
 
-        Args:
-            data: the folder of its data; created if it does not exist, and reused by the next start.
-            jars: the folder of Kafka's jars.
-            port: the port to listen on; 0 for any free one.
-            extra_properties: lines of `server.properties` that override the defaults. {host}, {port} and
-                {controller_port} are replaced.
-            java_options: options of its JVM: the maximum heap size, system properties.
+        `extra_properties` are lines of `server.properties` that override the defaults; {host}, {port} and
+        {controller_port} are replaced.
         """
         self._java_options = java_options
         self._data = data.resolve()
@@ -169,7 +163,16 @@ class Broker:
         end = partial(end_with_parent, signal.SIGTERM, os.getpid())
         with self._output_file.open("wb") as output:
             self._process = subprocess.Popen(
-                self._command("kafka.Kafka", str(self._properties)),
+                [
+                    str(java_program()),
+                    "-XX:+UseSerialGC",
+                    *self._java_options,
+                    f"-Dlog4j2.configurationFile={self._data}/log4j2.properties",
+                    "-cp",
+                    f"{self._jars}/*",
+                    "kafka.Kafka",
+                    str(self._properties),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -185,6 +188,16 @@ class Broker:
             self.kill()
             raise
 
+    def _wait_until_listening(self) -> None:
+        deadline = Deadline(_START_SECONDS)
+        while not is_listening(self.port):
+            self.check()
+            if deadline.has_passed:
+                raise ClusterError(
+                    f"the broker is not listening after {_START_SECONDS:.0f} s; see {self._data}/broker.log"
+                )
+            time.sleep(0.05)
+
     def kill(self) -> None:
         """Kill the broker, whose next start recovers its data."""
         process, self._process = self._process, None
@@ -195,19 +208,23 @@ class Broker:
     def stop(self) -> None:
         """Stop the broker; kill it if it does not end in time."""
         process, self._process = self._process, None
-        if process is not None:
-            stop_process(process, "broker")
+        if process is None or process.poll() is not None:
+            return
+        process.terminate()
+        try:
+            process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            _log.warning("broker %d does not exit, killing it", process.pid)
+            process.kill()
+            process.wait()
 
     def check(self) -> None:
         """Check that the broker still runs."""
         if not self.is_running:
-            files = [self._output_file, self._log_file]
+            files = [self._output_file, self._data / "broker.log"]
             output = "".join(file.read_text(errors="replace") for file in files if file.exists())
-            raise ClusterError(f"the broker has exited: {_last_line(output)}")
-
-    @property
-    def _log_file(self) -> Path:
-        return self._data / "broker.log"
+            lines = [line for line in output.splitlines() if line.strip()]
+            raise ClusterError(f"the broker has exited: {lines[-1] if lines else 'no output'}")
 
     @property
     def _output_file(self) -> Path:
@@ -230,21 +247,6 @@ class Broker:
         )
         (self._data / "log4j2.properties").write_text(_LOG4J.format(data=self._data))
 
-    def _command(self, main: str, *args: str) -> list[str]:
-        java = shutil.which("java")
-        if java is None:
-            raise ClusterError("no java found; install a JDK 17 or newer")
-        return [
-            java,
-            "-XX:+UseSerialGC",
-            *self._java_options,
-            f"-Dlog4j2.configurationFile={self._data}/log4j2.properties",
-            "-cp",
-            f"{self._jars}/*",
-            main,
-            *args,
-        ]
-
     def _format(self) -> None:
         """Prepare the folder of a new broker's data, as Kafka's StorageTool does, without its JVM."""
         logs = self._data / "logs"
@@ -254,27 +256,6 @@ class Broker:
         folder = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         # It is written last, because with it the folder is prepared.
         write_whole(logs / _IDENTITY, _IDENTITY_LINES.format(node=node, cluster=_CLUSTER_ID, folder=folder))
-
-    def _wait_until_listening(self) -> None:
-        deadline = Deadline(_START_SECONDS)
-        while not is_listening(self.port):
-            self.check()
-            if deadline.has_passed:
-                raise ClusterError(f"the broker is not listening after {_START_SECONDS:.0f} s; see {self._log_file}")
-            time.sleep(0.05)
-
-
-def stop_process(process: subprocess.Popen[bytes], name: str) -> None:
-    """Terminate a process that runs; kill it if it does not end in time."""
-    if process.poll() is not None:
-        return
-    process.terminate()
-    try:
-        process.wait(_STOP_SECONDS)
-    except subprocess.TimeoutExpired:
-        _log.warning("%s %d does not exit, killing it", name, process.pid)
-        process.kill()
-        process.wait()
 
 
 def free_port() -> int:
@@ -291,11 +272,6 @@ def is_listening(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex((HOST, port)) == 0
-
-
-def _last_line(text: str) -> str:
-    lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "no output"
 
 
 @contextmanager

@@ -126,7 +126,6 @@ class Cluster:
 
 
 def _free_ports(count: int) -> list[int]:
-    """Return different ports on which nothing listens."""
     found: set[int] = set()
     while len(found) < count:
         found.add(free_port())

@@ -1,16 +1,16 @@
 """The embedded gateway: runs on a thread of this process, in front of the embedded broker."""
 
+import asyncio
 import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from jobs.background import background
+from jobs.background import background, log_progress
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.sandbox.broker import HOST, free_port, is_listening
 from jobs.services.gateway import serve_gateway
-from jobs.services.progress import log_progress
 from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.timing import Deadline
 from quota.settings import Settings
@@ -18,22 +18,12 @@ from quota.settings import Settings
 _START_SECONDS = 30.0
 
 
-class EmbeddedGateway:
-    """A running gateway."""
-
-    def __init__(self, address: str, failures: Sequence[MutationQuotaError]) -> None:
-        self.address = address
-        self._failures = failures
-
-    def check(self) -> None:
-        """Check that it still runs."""
-        if self._failures:
-            raise self._failures[0]
-
-
 @contextmanager
-def embedded_gateway(settings: Settings) -> Iterator[EmbeddedGateway]:
-    """Run a gateway inside the block, on `gateway.first_port` or, if that is in use, on any free port."""
+def embedded_gateway(settings: Settings) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Run a gateway inside the block, on `gateway.first_port` or, if that is in use, on any free port.
+
+    Yields its address, and a function that checks that it still runs.
+    """
     first = settings.gateway.first_port
     port = free_port() if is_listening(first) else first
     own = {"first_port": port, "address": HOST, "advertised_host": "", "advertised_by": "gateway", "listeners": []}
@@ -44,16 +34,19 @@ def embedded_gateway(settings: Settings) -> Iterator[EmbeddedGateway]:
         for module in (serve_gateway.__module__, log_progress.__module__):  # its counts would disturb the view
             logging.getLogger(module).setLevel(logging.WARNING)
         try:
-            serve_gateway(settings, stop, ServiceEndpoint(settings.metrics, "gateway", once=True))
+            asyncio.run(serve_gateway(settings, stop, ServiceEndpoint(settings.metrics, "gateway", once=True)))
         except MutationQuotaError as error:
             failures.append(error)
 
-    gateway = EmbeddedGateway(f"{HOST}:{port}", failures)
+    def check() -> None:
+        if failures:
+            raise failures[0]
+
     with background(serve, "gateway"):
         deadline = Deadline(_START_SECONDS)
         while not is_listening(port):
-            gateway.check()
+            check()
             if deadline.has_passed:
                 raise ClusterError(f"the gateway is not listening after {_START_SECONDS:.0f} s")
             time.sleep(0.05)
-        yield gateway
+        yield f"{HOST}:{port}", check

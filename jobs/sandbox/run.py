@@ -15,9 +15,8 @@ from jobs.metrics.totals import DecisionTotals
 from jobs.sandbox.broker import embedded_broker, free_port, is_listening, with_plaintext_cluster
 from jobs.sandbox.gateway import embedded_gateway
 from jobs.sandbox.traffic import Traffic, set_tenant_quotas, simulated_clients
-from jobs.sandbox.unmodified import UnmodifiedClient, unmodified_clients
-from jobs.services.queries import observing, start_queries
-from jobs.services.session import deployment_session
+from jobs.sandbox.unmodified import KafkaTopics, Librdkafka, unmodified_clients
+from jobs.services.session import deployment_session, observing, start_queries
 from jobs.spark.queries import check_queries, stop_after_batch
 from jobs.stopping import stop_signals
 from quota.callbacks.loading import check_callbacks
@@ -85,10 +84,10 @@ def run_everything(settings: Settings) -> None:
         where = f"Kafka at {settings.kafka.bootstrap_servers}, tables in {settings.storage.root}/tables"
         totals = DecisionTotals(settings.quota.window, _MAX_TENANTS)
         if embedded:
-            gateway = stack.enter_context(embedded_gateway(settings))
-            where = f"gateway at {gateway.address}, {where}"
-            polled.append(gateway.check)
-            for client in unmodified_clients(settings, gateway.address):
+            gateway, check_gateway = stack.enter_context(embedded_gateway(settings))
+            where = f"gateway at {gateway}, {where}"
+            polled.append(check_gateway)
+            for client in unmodified_clients(settings, gateway):
                 stack.enter_context(closing(client))
                 polled.append(partial(poll_client, client, totals))
         print(f"dashboard at {page}, {where}; Ctrl-C stops everything", flush=True)
@@ -97,7 +96,7 @@ def run_everything(settings: Settings) -> None:
         print("stopping", flush=True)
 
 
-def poll_client(client: UnmodifiedClient, totals: DecisionTotals) -> None:
+def poll_client(client: KafkaTopics | Librdkafka, totals: DecisionTotals) -> None:
     """Poll a client once there are decisions, and print its output."""
     if totals.decisions and (output := client.poll(time.time())):
         print(f"{client.name} {output}", flush=True)

@@ -1,11 +1,10 @@
-"""Unmodified Kafka clients, which the gateway throttles as Kafka would."""
+"""Unmodified Kafka clients, which the gateway throttles as Kafka would. Each repeatedly creates and deletes a topic."""
 
 import re
 import shutil
 import subprocess
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Protocol
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -27,24 +26,6 @@ _DONE = {KafkaError.TOPIC_ALREADY_EXISTS, KafkaError.UNKNOWN_TOPIC_OR_PART}
 _OUTPUT = re.compile(r"^(Created topic .*|Error while executing topic command : .*)$", re.MULTILINE)
 
 
-class UnmodifiedClient(Protocol):
-    """A client that repeatedly creates and deletes a topic."""
-
-    name: str
-
-    def poll(self, now: float) -> str | None:
-        """Continue at `now` (seconds since the epoch); return the client's output since the last call."""
-
-    def close(self) -> None:
-        """Stop the client."""
-
-
-def unmodified_clients(settings: Settings, address: str) -> list[UnmodifiedClient]:
-    """Return the clients of the gateway at an address."""
-    jars, folder = jars_folder(settings.broker.jars), settings.storage.local_folder("clients")
-    return [KafkaTopics(jars, address, folder, partitions=20), Librdkafka(address, partitions=10)]
-
-
 class KafkaTopics:
     """Kafka's own tool, which does not retry, but prints the error."""
 
@@ -52,7 +33,6 @@ class KafkaTopics:
     _TOPIC = "made-by-kafka-topics"
 
     def __init__(self, jars: Path, address: str, folder: Path, partitions: int) -> None:
-        """Write the tool's configuration."""
         folder.mkdir(parents=True, exist_ok=True)
         config = folder / "kafka-topics.properties"
         config.write_text(f"client.id={self.name}\n")
@@ -136,3 +116,9 @@ class Librdkafka:
         else:
             calls = self._admin.delete_topics([self._TOPIC], request_timeout=_TIMEOUT_SECONDS)
         return calls[self._TOPIC]
+
+
+def unmodified_clients(settings: Settings, address: str) -> list[KafkaTopics | Librdkafka]:
+    """Return the clients of the gateway at an address."""
+    jars, folder = jars_folder(settings.broker.jars), settings.storage.local_folder("clients")
+    return [KafkaTopics(jars, address, folder, partitions=20), Librdkafka(address, partitions=10)]

@@ -3,10 +3,9 @@
 import logging
 from functools import partial
 
-from jobs.background import background
+from jobs.background import background, log_progress
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.loops import APPLIER, ApplierMetrics, LoopHealth
-from jobs.services.progress import log_progress
 from jobs.services.reopening import run_reopening
 from jobs.stopping import stop_signals
 from quota.kafka.applier.applier import Applier
@@ -19,12 +18,9 @@ _log = logging.getLogger(__name__)
 
 
 def run_apply(settings: Settings, *, once: bool) -> None:
-    """Carry out admitted mutations until stopped.
+    """Carry out admitted mutations until stopped, or with `once` those that are available.
 
     If a cluster stops responding, the service waits for it, for the time in the settings.
-
-    Args:
-        once: carry out all available mutations, then exit.
     """
     stats = ApplierStats()
     health = LoopHealth(stats, lambda: "" if stats.positions else "it has no positions yet", lambda: stats.waits_for)

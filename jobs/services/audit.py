@@ -5,19 +5,13 @@ from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.health.queries import QueryHealth
 from jobs.metrics.queries import QueryMetrics
 from jobs.metrics.query_observer import QueryObserver
-from jobs.services.queries import run_queries
-from jobs.services.session import deployment_session
+from jobs.services.session import deployment_session, run_queries
 from jobs.stopping import stop_signals
 from quota.settings import Settings
 
 
 def run_audit(settings: Settings, *, once: bool, take_over: bool = False) -> None:
-    """Audit until stopped.
-
-    Args:
-        once: write all available records to the tables, then exit.
-        take_over: do not wait for the lease of a process on another machine.
-    """
+    """Audit until stopped, or with `once` all available records; `take_over` as for `Lease.claim`."""
     observer = QueryObserver()
     metrics, health = QueryMetrics(settings, observer), QueryHealth(settings, observer)
     with (

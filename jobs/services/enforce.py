@@ -12,8 +12,7 @@ from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.health.queries import QueryHealth
 from jobs.metrics.queries import QueryMetrics
 from jobs.metrics.query_observer import QueryObserver
-from jobs.services.queries import observing, run_queries, start_queries
-from jobs.services.session import check_root, deployment_session
+from jobs.services.session import check_root, deployment_session, observing, run_queries, start_queries
 from jobs.spark.failures import query_errors
 from jobs.stopping import stop_signals
 from jobs.storage.checkpoint import current_folder
@@ -35,13 +34,10 @@ def run_enforce(
     buckets: Path | None = None,
     take_over: bool = False,
 ) -> None:
-    """Enforce until stopped, and audit if `enforce.with_audit` is set.
+    """Enforce until stopped, and audit if `enforce.with_audit` is set; with `once` only what is available.
 
-    Args:
-        once: decide all available requests, then audit all decisions, then exit.
-        reset: start with full buckets and the oldest requests, regardless of the checkpoint.
-        buckets: a file of buckets to start with instead, after the requests that they include.
-        take_over: do not wait for the lease of a process on another machine.
+    With `reset`, start with full buckets and the oldest requests, regardless of the checkpoint; with a file of
+    `buckets`, start with those instead, after the requests that they include. `take_over` is as for `Lease.claim`.
     """
     check_callbacks(settings.quota.callbacks)
     saved = read_buckets(buckets) if buckets else None

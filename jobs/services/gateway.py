@@ -5,16 +5,14 @@ import logging
 import resource
 import threading
 
-from jobs.background import background
-from jobs.gateway.contact import follow_brokers
+from jobs.background import background, log_progress
 from jobs.gateway.encryption import make_encryption
 from jobs.gateway.listeners import plan_listeners
-from jobs.gateway.probe import advertised_addresses
+from jobs.gateway.probe import advertised_addresses, follow_brokers
 from jobs.gateway.server import GatewayServer
 from jobs.metrics.families import gateway_families
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.loops import GATEWAY, LoopMetrics, gateway_health
-from jobs.services.progress import log_progress
 from jobs.spark.installation import jars_folder
 from jobs.stopping import stop_signals
 from quota.gateway.context import GatewayContext
@@ -37,15 +35,11 @@ _LINGER_MS = 1
 def run_gateway(settings: Settings) -> None:
     """Serve clients until stopped."""
     with stop_signals() as stop, ServiceEndpoint(settings.metrics, GATEWAY) as endpoint:
-        serve_gateway(settings, stop, endpoint)
+        asyncio.run(serve_gateway(settings, stop, endpoint))
 
 
-def serve_gateway(settings: Settings, stop: threading.Event, endpoint: ServiceEndpoint) -> None:
-    """Serve clients on the calling thread until `stop` is set."""
-    asyncio.run(_serve(settings, stop, endpoint))
-
-
-async def _serve(settings: Settings, stop: threading.Event, endpoint: ServiceEndpoint) -> None:
+async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: ServiceEndpoint) -> None:
+    """Serve clients until `stop` is set."""
     own, target = settings.gateway, settings.target_connection
     encryption = make_encryption(own, target.security)
     protocol = Protocol.of_jar(jars_folder(settings.broker.jars))
@@ -89,7 +83,7 @@ async def _serve(settings: Settings, stop: threading.Event, endpoint: ServiceEnd
             ),
         ):
             contact = asyncio.create_task(
-                follow_brokers([each.broker for each in listeners], encryption.brokers, protocol, context.stats)
+                follow_brokers([listener.broker for listener in listeners], encryption.brokers, protocol, context.stats)
             )
             await GatewayServer(context, decisions, own, encryption).serve(listeners, stop)
         contact.cancel()

@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from jobs.background import background
+from jobs.background import background, log_progress
 from jobs.metrics.families import observer_families
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.loops import OBSERVER, LoopHealth, LoopMetrics
 from jobs.metrics.stats import FollowStats
 from jobs.observe.following import Follower
 from jobs.observe.tail import check_log
-from jobs.services.progress import log_progress
 from jobs.services.reopening import run_reopening
 from jobs.stopping import stop_signals
 from quota.errors import BadInput
@@ -23,11 +22,9 @@ _log = logging.getLogger(__name__)
 
 
 def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool, once: bool) -> None:
-    """Follow request logs until stopped; wait for a cluster that does not respond.
+    """Follow request logs until stopped, or with `once` to their current ends; wait for an unresponsive cluster.
 
-    Args:
-        from_beginning: whether a log that was not followed before is read from its first line.
-        once: stop at the current ends of the logs.
+    A log that was not followed before is read from its first line if `from_beginning`.
     """
     if settings.topics.user_topic_prefix:
         raise BadInput(

@@ -6,12 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from enum import Enum
 
-from jobs.background import background
+from jobs.background import background, log_progress
 from jobs.metrics.families import push_families
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.loops import PUSH, LoopHealth, LoopMetrics
 from jobs.metrics.stats import PushStats
-from jobs.services.progress import log_progress
 from jobs.stopping import stop_signals
 from quota.errors import ClusterError
 from quota.kafka.brokers.client_quotas import ClusterQuotas
@@ -45,9 +44,6 @@ def run_push(settings: Settings, cluster: ClusterQuotas, first: Callable[[], Wan
     """Push all quotas of the log, and then its changes, until stopped.
 
     If a cluster stops responding, the service waits for it.
-
-    Args:
-        repair: the changes on the cluster that are reverted.
     """
     stats = PushStats()
     health = LoopHealth(

@@ -23,15 +23,8 @@ def run_reopening(
 ) -> None:
     """Run work to its end; if a cluster stops responding, open the work again when it responds, as after a crash.
 
-    Args:
-        run: runs the opened work.
-        reopen: opens it again, and returns what runs it.
-        stop: ends the waiting for a cluster.
-        seconds: the longest time to wait for a cluster.
-
-    Raises:
-        TakenOver: another program has taken over the work.
-        ClusterError: a cluster does not respond in time.
+    `reopen` opens it and returns what runs it; it is attempted until `stop` is set, for `seconds` at most. Another
+    program that has taken over the work ends it (`TakenOver`).
     """
     while True:
         try:

@@ -1,27 +1,36 @@
-"""The Spark session of a service."""
+"""The Spark session of a service, and the queries that run in it."""
 
 import logging
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 
+from pyspark.sql.streaming.query import StreamingQuery
+
 from jobs.audit.query import NAME as AUDIT
+from jobs.audit.query import start_audit
+from jobs.audit.upkeep.subprocess import stopping_upkeep
 from jobs.enforce.query import NAME as ENFORCE
+from jobs.enforce.query import start_enforce
+from jobs.metrics.query_observer import QueryObserver
 from jobs.spark.failures import query_errors
-from jobs.spark.queries import stop_all
+from jobs.spark.queries import run_until, stop_after_batch, stop_all
 from jobs.spark.session import jvm_pid, kill_jvm, session
 from jobs.storage.deployment import TopicGone, claim_storage
 from jobs.storage.holder import Holder
-from jobs.storage.lease import Lease, hold_lease
-from jobs.storage.lease_view import check_free
+from jobs.storage.lease import Lease, check_free, hold_lease
+from jobs.storage.monitors import CheckpointMonitor, UserTopicsMonitor
 from jobs.storage.run import Run, run_on
 from jobs.storage.stored_files import QUICK, check_store, stored_files
 from quota.kafka.timing import Deadline
 from quota.kafka.topics.preparation import prepare_topics
 from quota.kafka.topics.specs import user_topic_names
 from quota.settings import Settings
+from schemas.buckets import STATE_VERSION
 
 _log = logging.getLogger(__name__)
 
@@ -34,14 +43,9 @@ def deployment_session(
 ) -> Iterator[Run]:
     """Provide a `session` for a deployment; its topics are prepared, and its storage root belongs to them.
 
-    What can be checked without a JVM is checked before one is started.
-
-    Args:
-        log: the file for the output of the JVM and the workers, standard error by default.
-        enforcing: whether the program reads requests; otherwise it needs no permission to describe their topics.
-
-    Raises:
-        LeaseError: another process runs the same queries on the root.
+    What can be checked without a JVM is checked before one is started. The output of the JVM and the workers goes to
+    the file `log`, standard error by default. A program that is not `enforcing` needs no permission to describe the
+    topics of requests.
     """
     topics = settings.topics
     needed = [topics.decisions, topics.dead_letters, topics.quotas, *([topics.requests] if enforcing else [])]
@@ -60,11 +64,7 @@ def deployment_session(
 
 
 def check_root(settings: Settings, queries: Sequence[str]) -> None:
-    """Check a storage root before Spark is started, as far as this is possible within a second.
-
-    Raises:
-        LeaseError: another process of this machine runs one of the queries there.
-    """
+    """Check a storage root before Spark is started, as far as this is possible within a second."""
     check_store(settings)
     if settings.storage.is_s3 or "://" not in settings.storage.root:  # only Hadoop may support other schemes
         for query in queries:
@@ -75,13 +75,7 @@ def check_root(settings: Settings, queries: Sequence[str]) -> None:
 def hold_leases(run: Run, queries: Sequence[str], *, take_over: bool = False) -> Iterator[None]:
     """Hold the leases of queries inside the block, so that other processes cannot run them; stop them at its end.
 
-    The JVM is killed if another process acquires one of the leases.
-
-    Args:
-        take_over: whether the operator knows that the process on another machine that ran them has ended.
-
-    Raises:
-        LeaseError: another process runs one of them, or has started one inside the block.
+    The JVM is killed if another process acquires one of the leases. `take_over` is as for `Lease.claim`.
     """
     me = Holder.here(jvm_pid(run.spark))
     on_loss, finish = partial(kill_jvm, run.spark, me.jvm.pid), partial(stop_all, run.spark)
@@ -111,3 +105,33 @@ def _claim(run: Run, topic_ids: Mapping[str, str], needed: Sequence[str], *, enf
             "no user has their own topic yet, or this principal may not describe them: mutation-quota user-topics "
             "prepare creates them and prints the ACLs"
         )
+
+
+def start_queries(run: Run, failures: Counter[str]) -> list[StreamingQuery]:
+    """Start the enforcing query, and the audit if `enforce.with_audit` is set. `failures` counts failed upkeep."""
+    # The audit starts first: it has more checks that may fail.
+    audits = [start_audit(run, failures=failures)] if run.settings.enforce.with_audit else []
+    return [start_enforce(run), *audits]
+
+
+def observing(run: Run, observer: QueryObserver) -> Callable[[], None]:
+    """Return a function to poll once a second while observed queries run, one of which is the enforcing query."""
+    checkpoint = CheckpointMonitor(run.files, observer, ENFORCE, STATE_VERSION)
+    user_topics = UserTopicsMonitor(run.files, run.settings)
+
+    def poll() -> None:
+        observer.poll()
+        checkpoint.poll()
+        user_topics.poll()
+
+    return poll
+
+
+def run_queries(stop: threading.Event, *queries: StreamingQuery, poll: Callable[[], None] = lambda: None) -> None:
+    """Log the names of the queries and run them (`jobs.spark.queries.run_until`), unless `stop` is set already."""
+    if stop.is_set():
+        stop_after_batch(queries)
+        raise KeyboardInterrupt
+    _log.info("running: %s", ", ".join(query.name for query in queries))
+    with stopping_upkeep(stop):
+        run_until(stop, queries, poll)

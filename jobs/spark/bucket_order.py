@@ -11,11 +11,7 @@ _PARTITIONS_PER_CORE = 4
 
 
 def in_bucket_order(rows: DataFrame, *bucket: str) -> DataFrame:
-    """Return rows partitioned by bucket, in the order of each bucket.
-
-    Args:
-        rows: rows with a `timestamp` and the fields of `schemas.kafka.SOURCE`.
-    """
+    """Return rows (with a `timestamp` and `schemas.kafka.SOURCE`) partitioned by bucket, each bucket in its order."""
     partitions = _PARTITIONS_PER_CORE * rows.sparkSession.sparkContext.defaultParallelism
     return (
         rows.repartition(partitions, *bucket)

@@ -21,7 +21,6 @@ class QueryFailed(MutationQuotaError):
     """A query has failed; the message is its reason in one line."""
 
     def __init__(self, name: str, text: str, batch: int | None = None) -> None:
-        """Extract the reason from Spark's error text."""
         super().__init__(f"{name} failed: {reason_in(text)}")
         self.name = self.query = name
         self.batch = batch

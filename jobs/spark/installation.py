@@ -30,12 +30,7 @@ def spark_jars(folder: str) -> list[Path]:
 
 
 def jars_folder(folder: str, setting: str = "broker.jars") -> Path:
-    """Return a folder of jars as a path.
-
-    Args:
-        folder: the value of the setting. A relative path is relative to the checkout, or to the current folder if the
-            package is installed without a checkout.
-    """
+    """Return a folder of jars, relative to the checkout, or to the current folder if there is no checkout."""
     root = _ROOT if (_ROOT / "pyproject.toml").exists() else Path.cwd()
     path = root / folder
     if not any(path.glob("*.jar")):

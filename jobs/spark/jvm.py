@@ -53,9 +53,8 @@ class Jvm(Killable):
     def start(self, conf: SparkConf, log: Path | None) -> JavaGateway:
         """Start the JVM and return the gateway to it; the caller ends it after an error.
 
-        Args:
-            conf: the properties of Spark; all users of the machine can read them.
-            log: the file for the output of the JVM and its workers, standard error by default.
+        All users of the machine can read the properties. The output of the JVM and its workers goes to the file `log`,
+        standard error by default.
         """
         java_program()  # otherwise Spark would report the missing Java in its own words
         logging.getLogger().addFilter(_not_of_py4j)
@@ -101,8 +100,7 @@ class Jvm(Killable):
     def end(self, seconds: float = 0.0) -> bool:
         """Kill the JVM and its processes, and remove its temporary files; return whether it exited by itself.
 
-        Args:
-            seconds: the time in which it may exit by itself, after its gateway was shut down.
+        It has this time for that, after its gateway was shut down.
         """
         process, ended = self._process, False
         try:

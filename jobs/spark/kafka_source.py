@@ -65,23 +65,15 @@ def read_topics(spark: SparkSession, settings: Settings, topics: Iterable[str], 
 
 
 def request_bounds(max_requests: int, largest_bytes: int) -> dict[str, str]:
-    """Return the options that bound a batch of requests and each poll of its tasks, which must fit into the heap.
-
-    Args:
-        largest_bytes: the size of the largest request [bytes].
-    """
+    """Return the options that bound a batch of requests and each poll of its tasks, which must fit into the heap."""
     polled = max(1, _POLLED_BYTES // largest_bytes)
     return {"maxOffsetsPerTrigger": str(max_requests), "kafka.max.poll.records": str(polled)}
 
 
 def read_records(spark: SparkSession, settings: Settings, options: dict[str, str]) -> DataFrame:
-    """Stream records from the beginning.
+    """Stream records from the beginning (`schemas.kafka.RECORD`); the options select the topics and bound a batch.
 
-    Args:
-        options: options of Spark's Kafka source that select the topics and bound a batch.
-
-    Returns:
-        Rows of `schemas.kafka.RECORD`. `timestamp` is null if neither the broker nor the jobs have set it.
+    `timestamp` is null if neither the broker nor the jobs have set it.
     """
     topics = settings.topics
     trusted = (F.col("timestampType") == _LOG_APPEND_TIME) | F.col("topic").isin(

@@ -46,7 +46,6 @@ class JsonFormatter(logging.Formatter):
     """
 
     def __init__(self, service: str, context: Context = dict) -> None:
-        """Create a formatter."""
         super().__init__()
         self._service = service
         self._context = context
@@ -73,9 +72,6 @@ def log_as_json(service: str, context: Context = _batch.get) -> None:
     """Log as JSON to standard error from now on.
 
     This includes Python's warnings, exceptions that end a thread, and lines that libraries print to standard error.
-
-    Args:
-        context: as for `JsonFormatter`; by default it knows what `batch_in_log` has added.
     """
     stream = sys.stderr.stream if isinstance(sys.stderr, _LoggedLines) else sys.stderr
     handler = _LineHandler(stream)
@@ -144,7 +140,7 @@ class _LoggedLines(io.TextIOBase):
 
 def logs_as_json() -> bool:
     """Return whether this process logs as JSON."""
-    return any(isinstance(each.formatter, JsonFormatter) for each in logging.getLogger().handlers)
+    return any(isinstance(handler.formatter, JsonFormatter) for handler in logging.getLogger().handlers)
 
 
 def _on_one_line(

@@ -29,11 +29,9 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def pack(wheel: Path, archive: Path, interpreter: Path) -> None:
-    """Write the archive.
+    """Write the archive, a .tar.gz: Spark loses links and permissions when it unpacks other formats.
 
-    Args:
-        archive: the .tar.gz to write; Spark loses links and permissions when it unpacks other formats.
-        interpreter: the path of Python on the nodes, of the same version as this one.
+    `interpreter` is the path of Python on the nodes, of the same version as this one.
     """
     version = ".".join(map(str, sys.version_info[:2]))
     packages = Path(f"lib/python{version}/site-packages")
@@ -74,7 +72,7 @@ def _required_distributions(project: Message) -> list[Distribution]:
             if by == project["Name"]:
                 raise BadInput(f"{name}, which {by} needs, is not installed here; run make setup") from None
             continue
-        queue += [(each, name) for each in _requirements(found[name].metadata)]
+        queue += [(requirement, name) for requirement in _requirements(found[name].metadata)]
     return [found[name] for name in sorted(found)]
 
 

@@ -66,11 +66,7 @@ def spark_defaults() -> dict[str, str]:
 def spark_properties(
     settings: Settings, *, delta: bool = False, java_options: str = "", service: str = ""
 ) -> dict[str, str]:
-    """Return all properties of a Spark that the jobs start themselves.
-
-    Args:
-        java_options: the JVM's options, in addition to those of the settings.
-    """
+    """Return all properties of a Spark that the jobs start themselves; the JVM's options are added to the settings'."""
     spark = settings.spark
     started = {
         "spark.master": spark.master,
@@ -88,9 +84,11 @@ def spark_properties(
         overriding[_CLASS_PATH] = os.pathsep.join([*map(str, jars), *filter(None, [spark.conf.get(_CLASS_PATH)])])
     else:
         started["spark.jars"] = ",".join(map(str, jars))
+    log = f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"
+    if settings.logging.as_json:
+        log += f" -Dmutation-quota.log=json -Dmutation-quota.service={service}"
     # Java uses the last one of two options, so an operator's own come after those for the log.
-    options = [_log_options(settings, service), spark.conf.get(_JAVA_OPTIONS), java_options]
-    overriding[_JAVA_OPTIONS] = " ".join(filter(None, options))
+    overriding[_JAVA_OPTIONS] = " ".join(filter(None, [log, spark.conf.get(_JAVA_OPTIONS), java_options]))
     return (
         spark_defaults() | (_DELTA if delta else {}) | _derived(settings, service) | started | spark.conf | overriding
     )
@@ -99,12 +97,9 @@ def spark_properties(
 def submitted_properties(
     settings: Settings, given: Mapping[str, str], *, delta: bool = False, service: str = ""
 ) -> dict[str, str]:
-    """Return the properties to set on a Spark that spark-submit has started.
+    """Return the properties to set on a Spark that spark-submit has started with the properties `given`.
 
-    Properties of spark-submit override `[spark]` and `[spark.conf]`, but not properties from other sections.
-
-    Args:
-        given: the properties of spark-submit, from its files and options.
+    Those override `[spark]` and `[spark.conf]`, but not properties from other sections.
     """
     root = settings.storage.root
     if given.get(_DEPLOY_MODE) == "cluster" and "://" not in root and not Path(root).is_absolute():
@@ -121,16 +116,6 @@ def submitted_properties(
     ours = defaults | (_DELTA if delta else {}) | derived | settings.spark.conf
     unset = {name: value for name, value in ours.items() if name not in submitted}
     return unset | _overriding(settings, settings.spark.conf | submitted)
-
-
-def _log_options(settings: Settings, service: str) -> str:
-    """Return the Java options for the log of the JVM."""
-    options = f"-Dlog4j2.configurationFile={conf_file('log4j2.properties').as_uri()}"
-    return (
-        f"{options} -Dmutation-quota.log=json -Dmutation-quota.service={service}"
-        if settings.logging.as_json
-        else options
-    )
 
 
 def _derived(settings: Settings, service: str) -> dict[str, str]:

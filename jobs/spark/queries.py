@@ -21,11 +21,7 @@ _BATCH_SECONDS = 30.0
 
 
 def trigger(seconds: float, *, once: bool) -> dict[str, Any]:
-    """Return the arguments of `DataStreamWriter.trigger`.
-
-    Args:
-        once: process the available records, then end; `seconds` is ignored.
-    """
+    """Return the arguments of `DataStreamWriter.trigger`; with `once`, the query ends after the available records."""
     return {"availableNow": True} if once else {"processingTime": f"{round(seconds * 1000)} milliseconds"}
 
 
@@ -34,8 +30,7 @@ def run_until(
 ) -> None:
     """Wait until a query ends or `stop` is set, then stop those that still run, between two batches.
 
-    Args:
-        poll: called once a second, and once after the queries have ended; an exception ends the wait.
+    `poll` is called once a second, and once after the queries have ended; an exception ends the wait.
     """
     poll_now = Every(_POLL_SECONDS)
     try:

@@ -39,13 +39,9 @@ _END_SECONDS = 30.0
 def session(settings: Settings, name: str, log: Path | None = None, *, delta: bool = False) -> Iterator[SparkSession]:
     """Provide a session inside the block; its JVM does not outlive the block, whatever happens.
 
-    Args:
-        name: the program's name; the application is `mutation-quota <name>`, unless spark-submit has a name for it.
-        log: the file for the output of the JVM and the workers, standard error by default; ignored with spark-submit,
-            which has its own logging.
-
-    Raises:
-        KeyboardInterrupt: a signal arrived, and has killed the JVM.
+    The application is `mutation-quota <name>`, unless spark-submit has a name for it. The output of the JVM and the
+    workers goes to the file `log`, standard error by default; spark-submit has its own logging. A signal kills the JVM,
+    and the block ends with `KeyboardInterrupt`.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if _SUBMITTED in os.environ:
@@ -57,7 +53,10 @@ def session(settings: Settings, name: str, log: Path | None = None, *, delta: bo
         finally:
             _stop(spark)  # the JVM exits after this process
         return
-    archive = _archive_of(settings, name)
+    archive = None
+    if folder := settings.spark.class_archives:
+        jars = [*Path(pyspark.__file__).parent.glob("jars/*.jar"), *spark_jars(settings.spark.jars)]
+        archive = ClassArchive(Path(folder), name, jars)
     conf = _own_conf(settings, name, archive.options() if archive else "", delta=delta)
     jvm, ended = Jvm(), False
     with killing_on_signal(jvm):
@@ -147,11 +146,3 @@ def _visible(settings: Settings, conf: SparkConf) -> SparkConf:
         if key not in hidden and not is_secret(key) and mask_logins(value) == value
     ]
     return SparkConf(loadDefaults=False).setAll(visible)
-
-
-def _archive_of(settings: Settings, name: str) -> ClassArchive | None:
-    """Return the class archive of a program's JVM; None if it is off."""
-    if not settings.spark.class_archives:
-        return None
-    jars = [*Path(pyspark.__file__).parent.glob("jars/*.jar"), *spark_jars(settings.spark.jars)]
-    return ClassArchive(Path(settings.spark.class_archives), name, jars)

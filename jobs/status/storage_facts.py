@@ -10,7 +10,7 @@ from deltalake.exceptions import TableNotFoundError
 from jobs.audit import query
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import TABLES, VERSION_PROPERTY, TableSpec
-from jobs.audit.upkeep.plan import last_daily
+from jobs.audit.upkeep.maintain import last_daily
 from jobs.storage.checkpoint import Checkpoint
 from jobs.storage.deployment import Deployment
 from jobs.storage.stored_files import QUICK, ReadableFiles, stored_files

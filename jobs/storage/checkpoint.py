@@ -41,7 +41,8 @@ class Checkpoint:
         newest = [f"offsets/{batch}" for batch in offsets[-2:]] + [f"commits/{batch}" for batch in commits[-1:]]
         truncated = [name for name in newest if _last_object(files.read(f"{folder}/{name}")) is None]
         has_state = bool(files.names(f"{folder}/state"))
-        return cls(folder, _query_id(files.read(f"{folder}/metadata")), offsets, commits, truncated, has_state)
+        metadata = _last_object(files.read(f"{folder}/metadata")) or {}
+        return cls(folder, metadata.get("id"), offsets, commits, truncated, has_state)
 
     @property
     def exists(self) -> bool:
@@ -146,11 +147,6 @@ def write_offsets(files: Files, file: str, offsets: Mapping[str, Mapping[str, in
 
 def _pointer(query: str) -> str:
     return f"{query_folder(query)}.json"
-
-
-def _query_id(metadata: str | None) -> str | None:
-    found = _last_object(metadata)
-    return found["id"] if found and "id" in found else None
 
 
 def _last_object(text: str | None) -> dict[str, Any] | None:

@@ -67,10 +67,7 @@ class Deployment:
     def with_all_topics(self, found: Mapping[str, str], settings: Settings) -> Self:
         """Return the deployment with more topics, which include all existing topics of users.
 
-        Topics of `topics.retired_users` that no longer exist are retired.
-
-        Raises:
-            TopicGone: a user's topic is missing and not retired.
+        A missing one is an error (`TopicGone`), unless its user is one of `topics.retired_users`: then it is retired.
         """
         topics = settings.topics
         to_retire = {topics.requests_of(user) for user in topics.retired_users if topics.user_topic_prefix}
@@ -92,12 +89,7 @@ def claim_storage(files: Files, settings: Settings, topic_ids: Mapping[str, str]
     """Record which topics the storage root belongs to, or check that they are still the same.
 
     With the offsets of a deleted topic of the same name, requests would be skipped and decisions mistaken for copies.
-
-    Args:
-        all_there: whether `topic_ids` is complete, so that a missing user's topic no longer exists.
-
-    Raises:
-        TopicGone: a user's topic no longer exists.
+    If the ids are `all_there`, a missing user's topic no longer exists, which is an error (`TopicGone`).
     """
 
     def claim(known: Deployment) -> Deployment:

@@ -4,7 +4,7 @@ import os
 import socket
 import uuid
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 
 import msgspec
 
@@ -17,13 +17,6 @@ _START_TIME = 19
 """The index of the start time in `/proc/PID/stat`, among the fields after the name."""
 
 
-class _Stat(NamedTuple):
-    """The values of `/proc/PID/stat` for a process."""
-
-    is_zombie: bool
-    start_time: int
-
-
 class Process(msgspec.Struct, frozen=True):
     """A process. A later process with the same id has a different start time."""
 
@@ -34,16 +27,15 @@ class Process(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, pid: int) -> Self:
         """Return a running process of this machine."""
-        found = _stat(pid)
-        return cls(pid, found.start_time if found else None)
+        return cls(pid, _start_time(pid))
 
     @property
     def runs(self) -> bool | None:
         """Whether it runs, if it belongs to this machine; None if the system hides it, as processes of other users."""
-        found = _stat(self.pid)
-        if found is None or self.start_time is None:
+        start_time = _start_time(self.pid)
+        if start_time is None or self.start_time is None:
             return None if _exists(self.pid) else False
-        return not found.is_zombie and found.start_time == self.start_time
+        return start_time == self.start_time
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -94,11 +86,11 @@ def _machine() -> str | None:
         return None
 
 
-def _stat(pid: int) -> _Stat | None:
-    """Return the system's values for a process; None if it does not exist or is hidden (hidepid)."""
+def _start_time(pid: int) -> int | None:
+    """Return the start time of a process; None if it does not exist or is hidden (hidepid), -1 if it is a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-        return _Stat(fields[0] == "Z", int(fields[_START_TIME]))
+        return -1 if fields[0] == "Z" else int(fields[_START_TIME])
     except (OSError, ValueError, IndexError):
         return None
 

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from typing import NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -20,8 +21,7 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from jobs.background import background
 from jobs.spark.failures import reason_in
 from jobs.storage.holder import Holder
-from jobs.storage.lease_view import LeaseError, LeaseFile, held_by, lease_path, newest, numbers
-from jobs.storage.stored_files import Files
+from jobs.storage.stored_files import Files, ReadableFiles, numbered
 from quota.errors import MutationQuotaError
 
 _log = logging.getLogger(__name__)
@@ -37,6 +37,30 @@ _JOIN_SECONDS = 5.0
 _BOOT_TIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 _STORE_ERRORS = (Py4JError, OSError, MutationQuotaError)
+
+
+class LeaseError(MutationQuotaError):
+    """Another process holds the lease or has acquired it, or it cannot be renewed."""
+
+
+class _LeaseFile(NamedTuple):
+    """The newest file of a lease; number 0 and text None if there is no file."""
+
+    number: int
+    text: str | None
+
+    @property
+    def holder(self) -> Holder | None:
+        """The holder that wrote it; None if the file is incomplete."""
+        try:
+            return msgspec.json.decode(self.text or "", type=Holder)
+        except msgspec.MsgspecError:
+            return None
+
+    def is_of(self, holder: Holder) -> bool:
+        """Return whether this run of a job wrote it, and has not released the lease since."""
+        writer = self.holder
+        return writer is not None and writer.run == holder.run and not writer.ended
 
 
 class Clock:
@@ -72,11 +96,7 @@ class Lease:
     def claim(self, *, take_over: bool = False) -> None:
         """Acquire the lease; wait for a holder that may be dead, at most for the duration of its lease.
 
-        Args:
-            take_over: do not wait for a holder on another machine.
-
-        Raises:
-            LeaseError: another process holds it.
+        The operator who sets `take_over` knows that a holder on another machine has ended: it is not waited for.
         """
         # The file is read back because its creation may have succeeded although it was reported as rejected: an S3
         # client that gets no response retries, and its second attempt conflicts with the first.
@@ -84,24 +104,20 @@ class Lease:
             if found.text is not None:
                 self._await_end(found, take_over=take_over)
             self._renewed_at = self._clock.now()
-            self._files.create(lease_path(self._query, found.number + 1), self._text())
+            self._files.create(_lease_path(self._query, found.number + 1), self._text())
         self._number = found.number
-        if self._files.create(lease_path(self._query, self._number), self._text()):
+        if self._files.create(_lease_path(self._query, self._number), self._text()):
             _log.warning(
                 "%s does not support conditional writes (If-None-Match), so two jobs that start at the same time may "
                 "both run; use a store that supports them",
                 self._files.root,
             )
-        for name in numbers(self._files, self._query):
+        for name in numbered(self._files, f"leases/{self._query}"):
             if name < self._number:
-                self._files.remove(lease_path(self._query, name))
+                self._files.remove(_lease_path(self._query, name))
 
-    def _await_end(self, found: LeaseFile, *, take_over: bool) -> None:
-        """Return when the holder of the newest file counts as dead or has released the lease.
-
-        Raises:
-            LeaseError: the holder runs.
-        """
+    def _await_end(self, found: _LeaseFile, *, take_over: bool) -> None:
+        """Return when the holder of the newest file counts as dead or has released the lease; if it runs, raise."""
         began, holder, logged = self._clock.now(), found.holder, False
         # The holder renews by its own setting, which may be longer than the one of this process.
         seconds = (holder and holder.lease_seconds) or self._seconds
@@ -112,7 +128,7 @@ class Lease:
             if now.text is None or (now.holder is not None and now.holder.ended):
                 return
             if now != found or (holder is not None and holder.program_runs):
-                raise held_by(self._files, self._query, now.holder)
+                raise _held_by(self._files, self._query, now.holder)
             if not logged:
                 logged = True
                 _log.warning(
@@ -123,7 +139,7 @@ class Lease:
                 )
             self._clock.sleep(min(_POLL_STORE_SECONDS, seconds / _RENEWALS))
         if holder is not None and holder.runs:  # its JVM still runs, without its program
-            raise held_by(self._files, self._query, holder)
+            raise _held_by(self._files, self._query, holder)
 
     def renew(self) -> None:
         """Renew the lease, or detect that another process holds it."""
@@ -133,7 +149,7 @@ class Lease:
                 self._lose(self._taken())
                 return
             self._me = replace(self._me, renewals=self._me.renewals + 1)
-            self._files.write(lease_path(self._query, self._number), self._text())
+            self._files.write(_lease_path(self._query, self._number), self._text())
         except _STORE_ERRORS as error:
             self._reason = reason_in(str(error) or type(error).__name__)
         else:
@@ -153,11 +169,11 @@ class Lease:
         if self.lost is None:
             with suppress(*_STORE_ERRORS):
                 if self._is_mine():
-                    self._files.write(lease_path(self._query, self._number), self._text(ended=True))
+                    self._files.write(_lease_path(self._query, self._number), self._text(ended=True))
 
     @property
-    def _newest(self) -> LeaseFile:
-        return newest(self._files, self._query)
+    def _newest(self) -> _LeaseFile:
+        return _newest(self._files, self._query)
 
     def _taken(self) -> str:
         by = self._newest.holder
@@ -180,13 +196,9 @@ def hold_lease(
 ) -> Iterator[None]:
     """Hold a lease inside the block: renew it, and release it when all writers have stopped.
 
-    Args:
-        on_loss: called on another thread when the lease is lost; it must prevent all further writes.
-        finish: called at the end of the block, also after an error, and before the last renewal. It stops all writers,
-            and returns whether they have stopped; if they have not, the lease is not released, and expires.
-
-    Raises:
-        LeaseError: another process holds it, or it was lost inside the block.
+    `on_loss` is called on another thread when the lease is lost; it must prevent all further writes. `finish` is called
+    at the end of the block, also after an error, and before the last renewal. It stops all writers, and returns whether
+    they have stopped; if they have not, the lease is not released, and expires.
     """
     lease.claim(take_over=take_over)
     finished = False
@@ -219,3 +231,26 @@ def hold_lease(
             lease.release()
     if lease.lost is not None:
         raise lease.lost
+
+
+def check_free(files: ReadableFiles, query: str) -> None:
+    """Check that no process of this machine holds the lease of a query; `Lease.claim` checks the rest."""
+    holder = _newest(files, query).holder
+    if holder is not None and holder.program_runs and not holder.ended:
+        raise _held_by(files, query, holder)
+
+
+def _newest(files: ReadableFiles, query: str) -> _LeaseFile:
+    number = max(numbered(files, f"leases/{query}"), default=0)
+    return _LeaseFile(number, files.read(_lease_path(query, number)) if number else None)
+
+
+def _lease_path(query: str, number: int) -> str:
+    return f"leases/{query}/{number}"
+
+
+def _held_by(files: ReadableFiles, query: str, holder: Holder | None) -> LeaseError:
+    who = holder or "a process that has just started"
+    return LeaseError(
+        f"another {query} is running on {files.root}: {who}; stop it first, or set a separate storage.root"
+    )

@@ -1,7 +1,6 @@
 """Detects records that retention has removed from a topic before a query read them."""
 
 import logging
-from dataclasses import dataclass
 
 from confluent_kafka import TopicPartition
 
@@ -14,31 +13,18 @@ from quota.text import plural
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """A range of offsets in a partition whose records were removed: from `first` (inclusive) to `end` (exclusive)."""
-
-    topic: str
-    partition: int
-    first: int
-    end: int
-
-    def __str__(self) -> str:
-        return f"{self.topic}-{self.partition} from offset {self.first} to {self.end - 1}"
-
-
 def check_gaps(settings: Settings, query: str, positions: list[TopicPartition]) -> None:
-    """Check that all records that a query has not read yet still exist.
-
-    Args:
-        query: the query's name, for the message.
-    """
+    """Check that all records that a query, which the message names, has not read yet still exist."""
     gaps = _gaps(settings, query, positions)
     if not gaps:
         return
-    count = sum(gap.end - gap.first for gap in gaps)
+    count = sum(first - position.offset for position, first in gaps)
+    removed = ", ".join(
+        f"{position.topic}-{position.partition} from offset {position.offset} to {first - 1}"
+        for position, first in gaps
+    )
     were, them = ("was", "it") if count == 1 else ("were", "them")
-    lost = f"{plural(count, 'record')} {were} removed before {query} read {them}: {', '.join(map(str, gaps))}"
+    lost = f"{plural(count, 'record')} {were} removed before {query} read {them}: {removed}"
     if settings.spark.fail_on_data_loss:
         raise MutationQuotaError(
             f"{lost}; to continue after {them}, start once with --set spark.fail_on_data_loss=false; "
@@ -47,7 +33,8 @@ def check_gaps(settings: Settings, query: str, positions: list[TopicPartition]) 
     _log.warning("%s; continuing after %s", lost, them)
 
 
-def _gaps(settings: Settings, query: str, positions: list[TopicPartition]) -> list[Gap]:
+def _gaps(settings: Settings, query: str, positions: list[TopicPartition]) -> list[tuple[TopicPartition, int]]:
+    """Return the positions whose records were removed, with the first offset that still exists."""
     if not positions:
         return []
     connection, seconds = settings.kafka.connection, settings.kafka.timeout_seconds
@@ -57,8 +44,4 @@ def _gaps(settings: Settings, query: str, positions: list[TopicPartition]) -> li
             firsts = [offset_range(consumer, position, seconds)[0] for position in positions]
     finally:
         consumer.close()
-    return [
-        Gap(position.topic, position.partition, position.offset, first)
-        for position, first in zip(positions, firsts, strict=True)
-        if first > position.offset
-    ]
+    return [(position, first) for position, first in zip(positions, firsts, strict=True) if first > position.offset]

@@ -19,10 +19,9 @@ _VERSION = re.compile(r"v(\d+)")
 
 
 def check_stateless_checkpoint(files: Files, query: str, version: int, missing_tables: Sequence[str]) -> Checkpoint:
-    """Check the checkpoint of a query without state, which may start from scratch, because its tables detect copies.
+    """Return the checkpoint of a query without state, which is complete or does not exist.
 
-    Returns:
-        The checkpoint, which is complete or does not exist.
+    Such a query may start from scratch, because its tables detect copies.
     """
     found = Checkpoint.read(files, query, version)
     if not found.exists:
@@ -39,11 +38,7 @@ def check_stateless_checkpoint(files: Files, query: str, version: int, missing_t
 
 
 def check_stateful_checkpoint(files: Files, query: str, version: int) -> Checkpoint:
-    """Check the checkpoint of a query with state, which starts from scratch only if it has never had a checkpoint.
-
-    Returns:
-        The checkpoint, which is complete or has never existed.
-    """
+    """Return the checkpoint of a query with state, which is complete; or has never existed, to start from scratch."""
     found = Checkpoint.read(files, query, version)
     known = Deployment.read(files).checkpoints.get(query)
     folder = f"{files.root}/{found.folder}"
@@ -87,10 +82,9 @@ def reset_checkpoint(files: Files, query: str) -> None:
 
 
 def replace_checkpoint(files: Files, query: str, version: int, prepared: str) -> None:
-    """Make a query start from a prepared checkpoint; its existing checkpoints are not removed.
+    """Make a query start from a prepared checkpoint, in a `new_folder`, below it in a folder for its version.
 
-    Args:
-        prepared: the name of a `new_folder` that contains the prepared checkpoint in a subfolder for its version.
+    Its existing checkpoints are not removed.
     """
     record_checkpoint(files, query, version)  # first: after a kill here, the query must not start with full buckets
     _switch(files, query, prepared)

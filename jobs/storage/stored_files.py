@@ -108,7 +108,6 @@ class LocalFiles:
         """Do nothing: there is no connection."""
 
     def _with_folder(self, path: str) -> Path:
-        """Return a file whose folder exists."""
         file = Path(self.root, path)
         file.parent.mkdir(parents=True, exist_ok=True)
         return file
@@ -121,11 +120,7 @@ class ObjectStoreFiles:
     """The files of a storage root that is a URL, read with deltalake like the tables."""
 
     def __init__(self, storage: StorageSettings, options: dict[str, str]) -> None:
-        """Connect to the store.
-
-        Args:
-            options: deltalake's `storage_options`, in addition to those of the settings.
-        """
+        """Connect to the store; `options` are deltalake's, in addition to those of the settings."""
         self.root = storage.url
         self._storage = storage
         try:

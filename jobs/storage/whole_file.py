@@ -25,24 +25,14 @@ def read_whole(file: Path) -> bytes:
 
 
 def write_whole(file: Path, content: str | bytes, *, new: bool = False) -> None:
-    """Write a file atomically, so that a full disk leaves no partial file.
-
-    Raises:
-        FileExistsError: `new`, and it exists.
-        OSError: it cannot be written.
-    """
+    """Write a file atomically, so that a full disk leaves no partial file; a `new` file must not exist."""
     with whole_file(file, new=new) as out:
         out.write(content if isinstance(content, bytes) else content.encode())
 
 
 @contextmanager
 def whole_file(file: Path, *, new: bool = False) -> Iterator[BinaryIO]:
-    """Provide a temporary file, which is renamed at the end of the block unless there is an error.
-
-    Raises:
-        FileExistsError: `new`, and it exists.
-        OSError: it cannot be written.
-    """
+    """Provide a temporary file, which is renamed at the end of the block unless there is an error."""
     # A unique name, because two programs may write the same file.
     part = file.with_name(f".{file.name}.{uuid.uuid4().hex}.part")
     try:

@@ -33,7 +33,6 @@ class RecordedRequests:
     """Requests with their decisions."""
 
     decisions: DataFrame
-    """The decisions (`RECORDED`)."""
     outcome: str
     """The name of their outcome: `as recorded` or `without quotas`."""
     origin: str
@@ -99,25 +98,20 @@ def load_file_requests(
 def add_recorded_changes(quotas: CallbackTimeline, spark: SparkSession, settings: Settings) -> None:
     """Add the audited quota changes to a timeline, in the log's order."""
     changes = read_table(spark, settings, QUOTA_CHANGES).orderBy("source.partition", "source.offset")
-    rows = (row.asDict(recursive=True) for row in _in_epoch_ms(changes).toLocalIterator())
-    for row in rows:
+    changes = changes.withColumns({name: F.unix_millis(F.col(name)) for name in _times(changes)})
+    for row in (row.asDict(recursive=True) for row in changes.toLocalIterator()):
         quotas.add(to_change(row_to_record(row), row["timestamp"]))
 
 
 def _to_json(decisions: DataFrame) -> Column:
     """Return the JSON of decisions from rows of `schemas.decisions.TABLE`; older rows lack some values."""
     values = {name: F.col(name) for name in Decision.__struct_fields__}
-    values |= {name: F.unix_millis(value) for name, value in values.items() if _is_time(decisions, name)}
+    values |= {name: F.unix_millis(values[name]) for name in _times(decisions) if name in values}
     values |= {name: F.coalesce(values[name], F.lit(False)) for name in ("exempt", "apply")}
     values["more_tags"] = F.coalesce(values["more_tags"], F.from_json(F.lit("{}"), _NAMES))
     values["quota_entity"] = F.from_json(values["quota_entity"], _NAMES)  # a map tells null from absent
     return F.to_json(F.struct(*(value.alias(name) for name, value in values.items())), {"ignoreNullFields": "false"})
 
 
-def _is_time(rows: DataFrame, name: str) -> bool:
-    return isinstance(rows.schema[name].dataType, TimestampType)
-
-
-def _in_epoch_ms(rows: DataFrame) -> DataFrame:
-    times = [field.name for field in rows.schema if isinstance(field.dataType, TimestampType)]
-    return rows.withColumns({name: F.unix_millis(F.col(name)) for name in times})
+def _times(rows: DataFrame) -> list[str]:
+    return [field.name for field in rows.schema if isinstance(field.dataType, TimestampType)]

@@ -25,12 +25,7 @@ class TopicSizes:
     """The numbers of partitions of topics; requests must be passed in the order of time."""
 
     def __init__(self, known: Mapping[str, int] | None = None, default_partitions: int | None = None) -> None:
-        """Start with the topics that exist before the first request.
-
-        Args:
-            known: their partitions by name.
-            default_partitions: `num.partitions` of the brokers, if it is known.
-        """
+        """Start with the partitions of the topics before the first request; the default is the brokers' if known."""
         self._sizes = dict(known or {})
         self._names: dict[str, str] = {}
         self._default = default_partitions

@@ -15,7 +15,6 @@ class Outlook(msgspec.Struct, frozen=True):
     """The outcome of a tenant's requests under the recommended quotas."""
 
     refused: int
-    """The mutations refused."""
     throttled_seconds: float
     """The time for which its senders are throttled; overlapping throttle times of one sender count once."""
     refused_before: int
@@ -42,7 +41,6 @@ class Advice(msgspec.Struct, frozen=True):
     before: Totals
     """The totals before, of all requests including those of exempt users."""
     after: Totals
-    """The totals under these quotas."""
     refused_share: float
     """The share of the requested mutations that is refused."""
     quotas_sum: float

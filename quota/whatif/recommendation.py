@@ -16,7 +16,6 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
 
 _DIGITS = 3
-"""The significant digits of a recommended quota."""
 
 _ROUND = Context(prec=_DIGITS, rounding=ROUND_CEILING)
 _EXACT = ".12g"  # the digits of a float beyond that are rounding errors
@@ -59,9 +58,7 @@ class Demand(msgspec.Struct, frozen=True):
 
     entity: QuotaEntity
     mutations: int
-    """The mutations requested."""
     largest: int
-    """The mutations of the largest request."""
     need: float
     """The smallest quota under which none of them is refused."""
     load: float

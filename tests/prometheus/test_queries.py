@@ -17,7 +17,6 @@ from jobs.metrics.families import (
     observer_families,
     push_families,
     query_families,
-    upkeep_family,
 )
 from jobs.metrics.query_progress import QueryProgress, QueryView
 from jobs.metrics.stats import FollowStats, PushStats
@@ -56,7 +55,7 @@ class Job:
         yield from gateway_families(self._gateway, self._scrapes)
         yield from observer_families(self._observed)
         yield from push_families(PushStats(differing={"changed": 1}, compared_at=time.time()))
-        yield upkeep_family({"decisions": self._scrapes})
+        yield family("mutation_quota_upkeep_failures_total", {"decisions": self._scrapes})
         yield family("mutation_quota_quota_records_total", self._scrapes)
         yield family("mutation_quota_metrics_failures_total", self._scrapes)
 

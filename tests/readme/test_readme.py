@@ -73,7 +73,7 @@ def test_the_examples_of_refused_clients_run_as_printed(spark, base_settings, br
     settings = with_plaintext_cluster(base_settings, broker.address).model_copy(update={"storage": storage})
     prepare_topics(settings)
     commands, said = re.search(r"```sh\n([^`]*TopicCommand[^`]*)```\s+```text\n(.*?)```", README, re.DOTALL).groups()
-    with closing(AnswerReader(settings)) as reader, embedded_gateway(settings) as gateway:
+    with closing(AnswerReader(settings)) as reader, embedded_gateway(settings) as (gateway, _):
         query = start_enforce(Run.on(spark, settings))
         writer = RequestWriter(settings)
         writer.send(msgspec.json.decode(request_json(1), type=MutationRequest))
@@ -89,7 +89,7 @@ def test_the_examples_of_refused_clients_run_as_printed(spark, base_settings, br
                 check=False,
             )
             for each in (
-                commands.replace(". .venv/bin/activate", "").replace("127.0.0.1:19092", gateway.address),
+                commands.replace(". .venv/bin/activate", "").replace("127.0.0.1:19092", gateway),
                 re.search(r"```sh\n([^`]*--user frieda[^`]*)```", README)[1],
             )
         )

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from jobs.whatif.demands import measure_demands
-from jobs.whatif.recommend import RecommendOptions, advise
+from jobs.whatif.recommend import advise
 from jobs.whatif.recorded import load_file_requests, read_audited_requests
 from jobs.whatif.requests import read_requests
 from quota.errors import MutationQuotaError
@@ -74,7 +74,7 @@ def test_requests_outside_the_period_do_not_count(spark, settings):
 
 
 def test_consequences_are_decided_by_the_quotas_themselves(spark, settings):
-    found = advise(settings, RecommendOptions(GROUND, Tenancy.USER), read_audited_requests(spark, settings))
+    found = advise(settings, GROUND, Tenancy.USER, read_audited_requests(spark, settings))
     assert found.before_name == "as recorded"
     assert (found.before.refused, found.after.refused) == (5 + 5 + 11, 0)
     assert found.after.admitted == 55 + 11 + 22 + 99  # all of her first, so her repeat pays nothing; and admin's
@@ -84,9 +84,7 @@ def test_consequences_are_decided_by_the_quotas_themselves(spark, settings):
 def test_requests_in_shadow_are_decided_as_enforced(spark, settings):
     shadow = settings.model_copy(update={"quota": settings.quota.model_copy(update={"shadow": True})})
     narrow = SizingInput(capacity=1.0, reserve=0.0, over_allocation=None, window=Window())
-    assert (
-        advise(shadow, RecommendOptions(narrow, Tenancy.USER), read_audited_requests(spark, shadow)).after.refused > 0
-    )
+    assert advise(shadow, narrow, Tenancy.USER, read_audited_requests(spark, shadow)).after.refused > 0
 
 
 @pytest.mark.parametrize(
@@ -98,17 +96,13 @@ def test_requests_in_shadow_are_decided_as_enforced(spark, settings):
 )
 def test_a_period_without_charges_is_reported(spark, settings, times, message):
     with pytest.raises(MutationQuotaError, match=message):
-        advise(
-            settings, RecommendOptions(GROUND, Tenancy.USER, **times), read_audited_requests(spark, settings, **times)
-        )
+        advise(settings, GROUND, Tenancy.USER, read_audited_requests(spark, settings, **times), times.get("until"))
 
 
 def test_requests_of_a_file_are_enough(spark, settings, tmp_path):
     (tmp_path / "requests.jsonl").write_bytes(b"\n".join(REQUESTS))
     requests = read_requests(settings, str(tmp_path / "requests.jsonl"))
-    found = advise(
-        settings, RecommendOptions(GROUND, Tenancy.USER), load_file_requests(spark, requests, "requests.jsonl")
-    )
+    found = advise(settings, GROUND, Tenancy.USER, load_file_requests(spark, requests, "requests.jsonl"))
     assert found.before_name == "without quotas"
     assert (found.before.refused, found.before.peak) == (0, 110)
     assert [each.share.demand.entity for each in found.tenants] == [ALICE, BOB]

@@ -38,7 +38,7 @@ class AuditTable:
 
     def dates(self) -> list[date]:
         """Return the dates of the table's rows, from the first."""
-        found = {each["date"] for each in self._stored.partitions()}
+        found = {partition["date"] for partition in self._stored.partitions()}
         return sorted(date.fromisoformat(each) for each in found if each)
 
     def newest(self, column: str) -> int | None:
@@ -52,12 +52,9 @@ class AuditTable:
         return to_epoch_ms(pc.max(files[f"max.{column}"]).as_py())
 
     def dataset(self, first: date | None = None, last: date | None = None) -> ds.Dataset:
-        """Return the rows of these dates, which are read within `read_errors`.
+        """Return the rows from the first to the last date, which are read within `read_errors`; None is no bound.
 
-        Args:
-            first: the first date; None for all before `last`. Each file of the dataset takes two milliseconds, so
-                give dates for a table that contains years.
-            last: the last date; None for all after `first`.
+        Each file of the dataset takes two milliseconds, so give dates for a table that contains years.
         """
         bounds = [("date", operator, day) for operator, day in ((">=", first), ("<=", last)) if day is not None]
         with self._store.errors(self._table):
@@ -90,24 +87,20 @@ def _arrow_file_system(path: str, options: Mapping[str, str]) -> SubTreeFileSyst
     """
     scheme, separator, key = path.partition("://")
     if separator and scheme in {"s3", "s3a"}:
-        return SubTreeFileSystem(key, _s3_file_system(options))
+        # Without credentials in the options it finds them like deltalake.
+        store = S3FileSystem(
+            access_key=options.get("aws_access_key_id"),
+            secret_key=options.get("aws_secret_access_key"),
+            session_token=options.get("aws_session_token"),
+            region=options.get("aws_region"),
+            endpoint_override=options.get("aws_endpoint") or None,
+            force_virtual_addressing=options.get("aws_virtual_hosted_style_request", "").lower() == "true",
+        )
+        return SubTreeFileSystem(key, store)
     if separator and scheme != "file":
         return None
     local, folder = FileSystem.from_uri(path)
     return SubTreeFileSystem(folder, local)
-
-
-def _s3_file_system(options: Mapping[str, str]) -> S3FileSystem:
-    """Return the S3 file system for deltalake's options; without credentials in them it finds them like deltalake."""
-    endpoint = options.get("aws_endpoint", "")
-    return S3FileSystem(
-        access_key=options.get("aws_access_key_id"),
-        secret_key=options.get("aws_secret_access_key"),
-        session_token=options.get("aws_session_token"),
-        region=options.get("aws_region"),
-        endpoint_override=endpoint or None,
-        force_virtual_addressing=options.get("aws_virtual_hosted_style_request", "").lower() == "true",
-    )
 
 
 def read_errors(settings: Settings) -> AbstractContextManager[None]:

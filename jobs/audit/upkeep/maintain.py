@@ -1,28 +1,135 @@
-"""Carries out the upkeep of tables. Each step is a separate commit, and others may append rows at the same time."""
+"""Plans the upkeep of tables, which reads only their logs, in milliseconds, and carries it out.
 
+Each step is a separate commit, and others may append rows at the same time.
+"""
+
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Self
 
+import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from msgspec.structs import replace
 
 from jobs.audit.tables.opening import TableStore, check_writable, open_known
-from jobs.audit.tables.specs import TableSpec
-from jobs.audit.upkeep.plan import (
-    DAILY_MARK,
-    TARGET_BYTES,
-    THOROUGH,
-    UpkeepPlan,
-    keep_days,
-    live_files,
-    plan_upkeep,
-    rows_before,
-)
+from jobs.audit.tables.specs import TABLES, TableSpec
 from quota.settings import Settings
 from quota.text import plural
 from schemas.documents.maintenance import MaintainedTable
+
+TARGET_BYTES = 64 * 1024 * 1024
+"""The size that compaction aims at, in bytes; a file of less than half of it is small."""
+
+_DAILY_MARK = "mutation-quota-upkeep"
+"""The transaction under which a table holds the time of its last daily upkeep, in epoch seconds."""
+
+_DAY = timedelta(days=1)
+
+
+class UpkeepPlan(msgspec.Struct, frozen=True):
+    """The steps of the upkeep of a table."""
+
+    table: str
+    """The table's name."""
+    compact: dict[date, int]
+    """The numbers of small files by the dates to compact, newest first."""
+    daily: bool
+    """Whether the daily part is due: expired rows are deleted, and unused files are removed."""
+    first_kept: date | None
+    """The first date whose rows are retained; None to retain all."""
+    expired_rows: int
+    """The number of rows before that date."""
+
+    @property
+    def parts(self) -> list["UpkeepPlan"]:
+        """The daily part and the rest. They are carried out separately: if one fails, the other is still done."""
+        daily, rest = replace(self, compact={}), replace(self, daily=False)
+        return [part for part in (daily, rest) if part.steps]
+
+    @property
+    def steps(self) -> int:
+        """The number of steps."""
+        return len(self.compact) + self.daily
+
+
+@dataclass(frozen=True, slots=True)
+class FileLimits:
+    """The number of small files that a date may have before it is compacted."""
+
+    newest: int
+    """For the table's newest date, which still grows."""
+    older: int
+    """For any other date."""
+
+
+REGULAR = FileLimits(newest=20, older=3)
+"""The limits of the regular upkeep, which runs between the batches of a query."""
+
+THOROUGH = FileLimits(newest=1, older=1)
+"""The limits of upkeep on demand."""
+
+
+def keep_days(settings: Settings) -> dict[TableSpec, int | None]:
+    """Return how many days of rows each table retains; None for all."""
+    by_name = {str(name): days for name, days in settings.audit.keep_days.items()}
+    return {table: by_name.get(table.name) for table in TABLES}
+
+
+def plan_upkeep(
+    table: DeltaTable, name: str, keep_days: int | None, now: datetime, limits: FileLimits = REGULAR
+) -> UpkeepPlan:
+    """Plan the upkeep of a table, which retains `keep_days` days of rows in addition to the newest; None for all."""
+    files = _live_files(table)
+    dates = pc.unique(files["date"]).drop_null().to_pylist()
+    newest = max(dates, default=None)
+    first_kept = _first_kept(newest, keep_days, now)
+    daily = limits is THOROUGH or not timedelta() <= now - last_daily(table) < _DAY
+    compact = _dates_to_compact(files, newest, limits)
+    return UpkeepPlan(name, compact, daily, first_kept, _rows_before(first_kept, files))
+
+
+def last_daily(table: DeltaTable) -> datetime:
+    """Return the time of the last daily upkeep, or that of the table's creation."""
+    seconds = table.transaction_version(_DAILY_MARK)
+    created = (table.metadata().created_time or 0) / 1000
+    return datetime.fromtimestamp(created if seconds is None else seconds, UTC)
+
+
+def _live_files(table: DeltaTable) -> pa.Table:
+    """Return the date, the size in bytes and the number of rows of each file of the table (`date`, `bytes`, `rows`)."""
+    actions = pa.table(table.get_add_actions(flatten=False))
+    dates = pc.struct_field(actions["partition"], "date")
+    return pa.table({"date": dates, "bytes": actions["size_bytes"], "rows": actions["num_records"]})
+
+
+def _rows_before(first_kept: date | None, files: pa.Table) -> int:
+    """Return the number of rows in those of `_live_files` that are older than a date."""
+    if first_kept is None:
+        return 0
+    return pc.sum(files["rows"].filter(pc.less(files["date"], pa.scalar(first_kept)))).as_py() or 0
+
+
+def _dates_to_compact(files: pa.Table, newest: date | None, limits: FileLimits) -> dict[date, int]:
+    small = Counter(files["date"].filter(pc.less(files["bytes"], TARGET_BYTES // 2)).drop_null().to_pylist())
+    return {
+        day: small[day]
+        for day in sorted(small, reverse=True)
+        if small[day] > (limits.newest if day == newest else limits.older)
+    }
+
+
+def _first_kept(newest: date | None, keep_days: int | None, now: datetime) -> date | None:
+    """Return the first retained date, relative to the clock or to the newest row, whichever is earlier.
+
+    So neither a clock that is years ahead nor a record from the future causes rows to be deleted.
+    """
+    if keep_days is None or newest is None:
+        return None
+    return min(newest, now.astimezone(UTC).date()) - timedelta(days=keep_days)
 
 
 class UpkeepResult(MaintainedTable, frozen=True):
@@ -53,10 +160,12 @@ def maintain(
         opened = store.open(table)
         if plan.daily:  # before compaction, which is stopped if it takes too long
             # counted again: others may have appended or deleted rows since it was planned
-            if deleted := rows_before(plan.first_kept, live_files(opened)):
+            if deleted := _rows_before(plan.first_kept, _live_files(opened)):
                 opened.delete(f"date < '{plan.first_kept}'")
             removed = len(opened.vacuum(dry_run=False, full=True))  # full: also files of commits that a crash cut short
-            _mark(opened, now)
+            mark = Transaction(_DAILY_MARK, int(now.timestamp()))
+            no_rows = pa.schema(opened.schema().to_arrow()).empty_table()
+            write_deltalake(opened, no_rows, mode="append", commit_properties=CommitProperties(app_transactions=[mark]))
             after_step()
         for day in plan.compact:
             # one task at a time is a bound on memory
@@ -90,16 +199,9 @@ class PlannedUpkeep:
 
     def preview(self) -> list[UpkeepResult]:
         """Return what `maintain` would do."""
-        return [self._preview(table, plan) for table, plan in self.plans.items()]
-
-    def _preview(self, table: TableSpec, plan: UpkeepPlan) -> UpkeepResult:
-        with self.store.errors(table):
-            unused = len(self.store.open(table).vacuum(dry_run=True, full=True))
-        return UpkeepResult(table.name, sum(plan.compact.values()), None, plan.expired_rows, unused)
-
-
-def _mark(opened: DeltaTable, now: datetime) -> None:
-    """Record the time of this daily upkeep in the table's log."""
-    no_rows = pa.schema(opened.schema().to_arrow()).empty_table()
-    mark = Transaction(DAILY_MARK, int(now.timestamp()))
-    write_deltalake(opened, no_rows, mode="append", commit_properties=CommitProperties(app_transactions=[mark]))
+        previews = []
+        for table, plan in self.plans.items():
+            with self.store.errors(table):
+                unused = len(self.store.open(table).vacuum(dry_run=True, full=True))
+            previews.append(UpkeepResult(table.name, sum(plan.compact.values()), None, plan.expired_rows, unused))
+        return previews

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import TableSpec
-from jobs.audit.upkeep.plan import keep_days, plan_upkeep
+from jobs.audit.upkeep.maintain import keep_days, plan_upkeep
 from jobs.audit.upkeep.subprocess import PART_SECONDS, InterruptedUpkeep, UpkeepTask, run_upkeep
 from jobs.storage.stored_files import check_store
 from quota.errors import MutationQuotaError
@@ -35,13 +35,9 @@ class Upkeep:
         once: bool,
         failures: Counter[str] | None = None,
     ) -> None:
-        """Schedule the first upkeep.
+        """Schedule the first upkeep; `seconds` is the time between two, and 0 stands for none.
 
-        Args:
-            settings: the settings of the deployment.
-            seconds: the time between two upkeeps; 0 for none.
-            once: whether the query ends after the existing records; then the upkeep is due after the first batch.
-            failures: counts failures by table.
+        With `once` it is due after the first batch. `failures` counts failures by table.
         """
         self._settings = settings
         self._store = TableStore.of(settings)

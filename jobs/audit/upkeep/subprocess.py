@@ -14,8 +14,7 @@ import msgspec
 
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import TABLES
-from jobs.audit.upkeep.maintain import UpkeepResult, maintain
-from jobs.audit.upkeep.plan import UpkeepPlan
+from jobs.audit.upkeep.maintain import UpkeepPlan, UpkeepResult, maintain
 from jobs.background import end_with_parent
 from quota.errors import MutationQuotaError
 from quota.kafka.timing import Deadline
@@ -60,9 +59,8 @@ def stopping_upkeep(stop: threading.Event) -> Iterator[None]:
 def run_upkeep(task: UpkeepTask) -> UpkeepResult:
     """Carry out the upkeep of a table in a separate process, and wait for it.
 
-    Raises:
-        InterruptedUpkeep: the service stops.
-        MutationQuotaError: it failed, had too little memory, or took too long. The table remains consistent.
+    It may fail, have too little memory or take too long (`MutationQuotaError`): the table remains consistent. When the
+    service stops, it is interrupted (`InterruptedUpkeep`).
     """
     table = task.plan.table
     advice = f"run mutation-quota maintain {table}, which has no such limits"

@@ -45,12 +45,7 @@ class ConfigChange:
         return sorted(self.added.keys() | self.deleted)
 
     def applied_to(self, quota: Quota | None) -> Quota | None:
-        """Return the quota after the change; None, before or after, if there is no quota.
-
-        Raises:
-            BadInput: there is no rate that the options could belong to.
-            NotFound: a config to delete is not set.
-        """
+        """Return the quota after the change; None, before or after, if there is none."""
         unset = sorted(
             each for each in self.deleted if quota is None or getattr(quota, QUOTA_CONFIGS[each]) in (None, False)
         )

@@ -232,7 +232,6 @@ def delete(
 
 
 def _client_settings(kafka: TargetOptions, user: str | None, client: str | None) -> Settings:
-    """Read the settings, with `--user` and `--client` as those of the client."""
     settings = kafka.read()
     options = {"user": user, "client_id": client}
     given = {name: value for name, value in options.items() if value is not None}

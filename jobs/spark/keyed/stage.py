@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyspark
 from pyspark.sql.pandas.serializers import ApplyInPandasWithStateSerializer, ArrowStreamSerializer
 
-from jobs.spark.keyed.state import KeyState, SentState, StateRow
+from jobs.spark.keyed.state import SentState, StateRow
 from quota.errors import MutationQuotaError
 
 RELEASE = "4.2.0"
@@ -42,7 +42,7 @@ _Result = tuple[Iterable[bytes], SentState]
 """The answers to a key, and its state, which may change until the last answer is consumed."""
 
 
-AnswerRows = Callable[[str, Iterable[bytes], KeyState], Iterator[bytes]]
+AnswerRows = Callable[[str, Iterable[bytes], SentState], Iterator[bytes]]
 """Returns the answers to the rows of a key, and may update its state."""
 
 
@@ -54,11 +54,7 @@ class KeyedStage:
     """
 
     def __init__(self, answer: AnswerRows, output: str, max_rows: int) -> None:
-        """Create a stage.
-
-        Args:
-            max_rows: `spark.sql.execution.arrow.maxRecordsPerBatch`; 0 for no limit.
-        """
+        """Create a stage; `max_rows` is `spark.sql.execution.arrow.maxRecordsPerBatch`, where 0 is no limit."""
         _check_release()
         self.answer = answer
         self.output = output
@@ -160,11 +156,7 @@ def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[_Chunk]:
 
 
 def record_batches(results: Iterable[_Result], output: str, max_rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield the answers and the states of keys in the form that Spark expects.
-
-    Args:
-        max_rows: the maximum number of answers in a record batch; 0 for no limit.
-    """
+    """Yield the answers and the states of keys in the form that Spark expects; `max_rows` is 0 for no limit."""
     answers: list[bytes] = []
     states: list[StateRow] = []
     size = 0

@@ -3,7 +3,7 @@
 import json
 import pickle
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 from pyspark.serializers import pickle_protocol
 from pyspark.sql.streaming.state import GroupState
@@ -15,32 +15,13 @@ StateRow = tuple[str | None, bytes | None, bytes | None, int | None]
 """A state that is returned to Spark: properties, key, value, old timeout; all None in padding rows."""
 
 
-class KeyState(Protocol):
-    """The part of `GroupState` that stages use."""
-
-    @property
-    def exists(self) -> bool:
-        """Whether the key has a state."""
-
-    @property
-    def get(self) -> Value:
-        """The state."""
-
-    def update(self, newValue: Value) -> None:  # noqa: N803 as in GroupState
-        """Replace the state."""
-
-
 class SentState:
     """The state of a key as sent by Spark, without a timeout; it is decoded on first use."""
 
     __slots__ = ("_key", "_properties", "_sent", "_updated", "_value")
 
     def __init__(self, properties: str, key: bytes, sent: bytes | None) -> None:
-        """Wrap a state; nothing is decoded yet.
-
-        Args:
-            sent: the pickled value; None if the key has no state.
-        """
+        """Wrap a state, of which `sent` is the pickled value, None if the key has no state; nothing is decoded yet."""
         self._properties = properties
         self._key = key
         self._sent = sent
@@ -54,11 +35,7 @@ class SentState:
 
     @property
     def get(self) -> Value:
-        """The state.
-
-        Raises:
-            ValueError: the key has no state.
-        """
+        """The state, if the key has one."""
         if self._value is None:
             if self._sent is None or not self.exists:
                 raise ValueError("the key has no state")

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka.admin import AdminClient
-from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.enforce.query import start_enforce
@@ -154,14 +153,14 @@ def on_ground(
 def enforcing(settings: Settings) -> Iterator[StreamingQuery]:
     """Run the complete job of a deployment inside the block."""
     log = Path(settings.storage.root).with_suffix(".log")
-    with deployment_session(settings, "enforce", log) as spark, query_of(spark, settings) as query:
+    with deployment_session(settings, "enforce", log) as run, query_of(run) as query:
         yield query
 
 
 @contextmanager
-def query_of(spark: SparkSession, settings: Settings) -> Iterator[StreamingQuery]:
+def query_of(run: Run) -> Iterator[StreamingQuery]:
     """Run the job's query inside the block."""
-    query = start_enforce(Run.on(spark, settings))
+    query = start_enforce(run)
     try:
         yield query
     finally:

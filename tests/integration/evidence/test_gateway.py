@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from jobs.storage.run import Run
 from tests.evidence.gateway.conformance import __main__ as conformance
 from tests.evidence.gateway.conformance.sides import USERS, conformance_settings, sides
 from tests.evidence.gateway.cost import __main__ as cost
@@ -38,7 +39,7 @@ def test_clients_see_the_same_at_the_gateway_and_at_a_broker(where, spark):
     """Only the listed differences remain; what takes a minute to build, franz-go, is part of the long form."""
     programs = [program for program in conformance.PROGRAMS if program.name != "franz-go"]
     settings = conformance_settings(where)
-    with query_of(spark, settings) as query, sides(where, settings, query) as pair:
+    with query_of(Run.on(spark, settings)) as query, sides(where, settings, query) as pair:
         results = conformance.play_all(pair, programs, settings, print, conformance.SMOKE_SLOW)
 
     assert results["wrong"] == []
@@ -82,7 +83,7 @@ def test_the_cost_of_the_gateway_is_measured_against_a_direct_connection(where):
 def test_a_killed_gateway_forwards_nothing_undecided_and_charges_recognizable_requests_once(where, spark):
     """The real job decides; the clients retry, and none waits longer than its own time limit."""
     settings = kills.kills_settings(where)
-    with query_of(spark, settings):
+    with query_of(Run.on(spark, settings)):
         results = kills.under_kills(where, settings, kills.SMOKE, 599, print)
 
     assert results["wrong"] == []

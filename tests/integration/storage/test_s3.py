@@ -12,8 +12,7 @@ from deltalake import DeltaTable
 from jobs.buckets.moving import capture_buckets, restore_buckets
 from jobs.storage.files import open_files
 from jobs.storage.holder import Holder
-from jobs.storage.lease import Lease, hold_lease
-from jobs.storage.lease_view import LeaseError
+from jobs.storage.lease import Lease, LeaseError, hold_lease
 from jobs.storage.run import Run
 from jobs.storage.starting import reset_checkpoint
 from jobs.storage.stored_files import stored_files

@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-import jobs.enforce.decide
 import jobs.enforce.resolve
-from jobs.enforce.decide import EnforceConfig
+from jobs.enforce.decide import EnforceConfig, answer_requests
 from jobs.enforce.query import enforce
 from quota.admission.policy import Policy
 from quota.records.entity import QuotaEntity
@@ -232,5 +231,5 @@ class PlainEngine:
         for bucket, requests in groups.items():
             chance.shuffle(requests)
             state = self._states.setdefault(bucket, State())
-            for each in jobs.enforce.decide._decide_bucket(config, bucket, requests, state):  # noqa: SLF001 the stage itself
+            for each in answer_requests(config, bucket, requests, state):
                 yield read_answer(each, config.decisions_topic, config.dead_letters_topic)

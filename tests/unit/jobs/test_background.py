@@ -2,8 +2,6 @@
 
 import threading
 
-import pytest
-
 from jobs.background import background
 
 
@@ -23,13 +21,6 @@ def test_the_work_ends_with_the_block():
         events.append("block")
     assert sorted(events) == ["block", "started", "stopped True"]
     assert events[-1] == "stopped True"
-
-
-def test_the_work_ends_when_the_block_fails():
-    events = []
-    with pytest.raises(ValueError, match="block"), background(work(events), "some-work"):
-        raise ValueError("block")
-    assert events == ["started", "stopped True"]
 
 
 def test_the_wait_for_the_work_may_be_bounded():

@@ -30,13 +30,9 @@ def refusal(port):
     [
         (403, "InvalidAccessKeyId", "the store does not know the access key; check storage.options fs.s3a.access.key"),
         (403, "SignatureDoesNotMatch", "the secret key is not the one of the access key; check storage.options"),
-        (403, "RequestTimeTooSkewed", "the clock of this machine differs too much from that of the store"),
         (403, "AccessDenied", "the store denies access with these credentials; allow them to list the bucket"),
         (400, "ExpiredToken", "the credentials have expired; renew them"),
-        (404, "NoSuchBucket", "there is no such bucket; create it, or correct storage.root"),
-        (400, "AuthorizationHeaderMalformed", "the bucket is in another region; set storage.options"),
         (301, "PermanentRedirect", "the bucket is in another region; set storage.options"),
-        (503, "SlowDown", "http://127.0.0.1:"),
     ],
 )
 def test_a_rejection_by_the_store_says_what_to_do(store, status, code, expected):
@@ -54,14 +50,8 @@ def test_an_unavailable_store_is_named():
         ("java.nio.file.AccessDeniedException: s3a://b/r: open s3a://b/r: (Service: S3, Status Code: 403", "denies"),
         ("org.apache.hadoop.fs.s3a.UnknownStoreException: `s3a://b/r': Bucket does not exist", "no such bucket"),
         ("NoAuthWithAWSException: No AWS Credentials provided by Temp", "there are no credentials"),
-        (
-            "an error occurred while loading credentials: failed to load IMDS session token: request forbidden",
-            "there are no credentials",
-        ),
         ("java.net.ConnectException: Your endpoint configuration is wrong; Connection refused", "does not answer"),
         ("PKIX path building failed: unable to find valid certification path to requested target", "is not accepted"),
-        ("The provided token has expired. (Service: S3, Status Code: 400", "have expired"),
-        ("Kernel error -> The operation lacked the necessary privileges to complete for path r", "denies access"),
     ],
 )
 def test_later_errors_of_hadoop_and_the_tables_are_recognized_too(text, expected):
@@ -70,7 +60,6 @@ def test_later_errors_of_hadoop_and_the_tables_are_recognized_too(text, expected
 
 def test_other_errors_and_other_roots_are_unchanged():
     assert store_problem("s3a://b/r", "java.lang.IllegalStateException: no", None) is None
-    assert store_problem("s3a://b/r", "Invalid data: 2500 rows expected", None) is None
     assert store_problem("/srv/root", "Connection refused", None) is None
 
 
@@ -82,10 +71,6 @@ def test_other_errors_and_other_roots_are_unchanged():
             "java.lang.IllegalStateException: no\nCaused by: java.net.ConnectException: Connection refused\n"
             "\tat java.base/sun.nio.ch.Net.pollConnect(Native Method)\n"
             "\tat org.apache.hadoop.fs.s3a.S3AUtils.translateException(S3AUtils.java:215)\n\t... 12 more\n"
-        ),
-        (
-            "SdkClientException: Unable to execute HTTP request: Connect to minio:9000 [minio/10.0.0.7] failed: "
-            "Connection refused"
         ),
         "OSError: Generic S3 error: error sending request for url (http://other/b/r): client error (Connect)",
     ],
@@ -110,7 +95,6 @@ def test_an_error_of_the_store_is_found_among_other_causes(text):
             "\tat org.apache.kafka.common.network.SaslChannelBuilder.configure(SaslChannelBuilder.java:184)\n"
             "Caused by: java.io.IOException: https://idp/token: Connection refused"
         ),
-        "javax.security.auth.login.LoginException: Could not get a token of AWS: 403 Forbidden",
         (
             "software.amazon.msk.auth.iam.IAMClientCallbackHandler: no\n"
             "Caused by: software.amazon.awssdk.core.exception.SdkClientException: Unable to load credentials\n"

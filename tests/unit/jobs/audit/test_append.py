@@ -95,14 +95,6 @@ def test_a_batch_interrupted_between_two_tables_is_completed(settings, written):
     assert [commits(settings, table.name) for table in TABLES] == versions == [1, 1, 1]
 
 
-def test_rows_that_the_table_has_are_skipped(settings):
-    """The checkpoint was lost, or is older than the tables: the records come again, in other batches."""
-    audit(settings, [decision(offset) for offset in (1, 2, 3)])
-    audit(settings, [decision(offset) for offset in (4, 5)])
-    audit(settings, [decision(offset) for offset in (2, 3, 4, 6)])
-    assert sorted(ids(settings)) == [f"t-0-{offset}" for offset in (1, 2, 3, 4, 5, 6)]
-
-
 def test_the_first_copy_of_a_record_stays(settings):
     audit(settings, [decision(1, outcome="ADMITTED"), decision(1, outcome="REJECTED")])
     audit(settings, [decision(1, outcome="PARTIAL")])
@@ -137,7 +129,7 @@ def test_only_files_that_may_have_copies_are_read(settings):
 
 
 def test_an_append_does_not_clean_the_log_which_would_list_all_of_it(settings):
-    """Upkeep does that; see `test_in_the_long_run`."""
+    """Upkeep does that."""
     audit(settings, [decision(0)])
     properties = {"delta.checkpointInterval": "2", "delta.logRetentionDuration": "interval 0 seconds"}
     DeltaTable(settings.storage.table("decisions")).alter.set_table_properties(properties)
@@ -175,20 +167,6 @@ def test_a_large_batch_takes_several_commits_and_may_be_interrupted_between_them
     assert commits(settings) == 4
 
 
-def test_copies_of_a_record_in_two_commits_of_a_batch_are_one_row(settings, monkeypatch):
-    monkeypatch.setattr(jobs.audit.append, "_COMMITTED_BYTES", 15_000)
-    audit(settings, *large_parts(2), *large_parts(3))
-    assert sorted(ids(settings)) == ["t-0-0", "t-0-1", "t-0-2"]
-
-
-def test_a_batch_whose_input_ends_early_is_completed(settings):
-    """A JVM that is killed, and a task that fails, end the input of a worker between two parts, without an error."""
-    parts = [[decision(offset) for offset in range(start, start + 3)] for start in (0, 3, 6)]
-    audit(settings, *parts[:2])
-    audit(settings, *parts)
-    assert sorted(ids(settings)) == [f"t-0-{offset}" for offset in range(9)]
-
-
 @pytest.fixture
 def meanwhile(monkeypatch):
     """Do something once, between the time when a batch has opened its table and that of its commit."""
@@ -205,15 +183,6 @@ def meanwhile(monkeypatch):
         monkeypatch.setattr(jobs.audit.append, "write_deltalake", act_and_write)
 
     return do
-
-
-def test_an_old_process_that_still_writes_the_same_batch_adds_nothing(settings, meanwhile):
-    """Both found that the table lacks the record; the later commit is rejected, and checks again."""
-    audit(settings)
-    meanwhile(lambda: audit(settings, [decision(1)]))
-    audit(settings, [decision(1)])
-    assert ids(settings) == ["t-0-1"]
-    assert commits(settings) == 1
 
 
 def test_two_audits_with_separate_checkpoints_add_nothing_twice(settings, meanwhile):

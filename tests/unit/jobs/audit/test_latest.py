@@ -44,11 +44,8 @@ def found(kept, limit=100, **selection):
     return [(each.user, each.source.offset) for each in kept.latest(Selection(**selection), limit)]
 
 
-def test_the_newest_are_last(kept):
+def test_the_newest_are_last_and_a_limit_leaves_them(kept):
     assert found(kept) == [("alice", 0), ("alice", 1), ("bob", 3), ("bob", 4), ("alice", 2)]
-
-
-def test_a_limit_leaves_the_newest(kept):
     assert found(kept, 3) == [("bob", 3), ("bob", 4), ("alice", 2)]
 
 

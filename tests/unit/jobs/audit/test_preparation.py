@@ -11,7 +11,7 @@ from deltalake import DeltaTable, Field, Schema, write_deltalake
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
 from jobs.audit.tables.preparation import missing_tables, prepare_tables
-from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS, TABLES
+from jobs.audit.tables.specs import DECISIONS, TABLES
 from quota.errors import MutationQuotaError
 from schemas import decisions
 from tests.support.factories import DECISION_RECORD as DECISION
@@ -49,12 +49,6 @@ BOUNDS = {
 }
 
 
-def test_the_log_of_a_new_table_is_bounded(settings):
-    prepare(settings, [DECISIONS, DEAD_LETTERS])
-    for name in ("decisions", "dead_letters"):
-        assert BOUNDS.items() <= stored(settings, name).metadata().configuration.items()
-
-
 def test_the_log_of_an_older_table_is_bounded_unless_an_operator_has_set_bounds(settings):
     older(settings, decisions.TABLE, str(decisions.VERSION))
     stored(settings).alter.set_table_properties({"delta.logRetentionDuration": "interval 9 days"})
@@ -78,9 +72,7 @@ def give_feature(settings, feature, *, readers):
     ("feature", "readers", "verb"),
     [
         ("deletionVectors", True, "read"),
-        ("v2Checkpoint", True, "read"),
         ("rowTracking", False, "write"),
-        ("inCommitTimestamp", False, "write"),
     ],
 )
 def test_a_table_with_an_unsupported_feature_is_rejected_with_its_name(settings, feature, readers, verb):
@@ -122,9 +114,9 @@ def test_a_table_left_without_a_first_commit_by_a_full_disk_is_created(settings)
     assert version_of(settings) == str(DECISIONS.version)
 
 
-@pytest.mark.parametrize("left", ["00000000000000000010.crc", "00000000000000000010.checkpoint.parquet"])
-def test_a_log_that_has_lost_its_commits_is_left_unchanged(settings, left):
+def test_a_log_that_has_lost_its_commits_is_left_unchanged(settings):
     """The rest of it may be the only record of the table's contents."""
+    left = "00000000000000000010.checkpoint.parquet"
     file = Path(settings.storage.table("decisions"), "_delta_log", left)
     file.parent.mkdir(parents=True)
     file.write_text("{}")

@@ -5,9 +5,7 @@ import json
 import pytest
 
 from jobs.audit.quota_change_rows import record_to_row, row_to_record
-from quota.callbacks.timeline import CallbackTimeline
 from quota.records.quota_log import read_quota_log_record
-from quota.timeline.change import to_change
 from schemas import quota_changes
 
 ALICE = {"entity": {"user": "alice"}}
@@ -44,25 +42,6 @@ def test_each_record_is_read_as_it_was_written(fields):
     assert type(found) is type(record)
     stored = {name: getattr(found, name) for name in record.__struct_fields__ if name != "effective_at"}
     assert stored == {name: getattr(record, name) for name in record.__struct_fields__ if name != "effective_at"}
-
-
-def test_rows_give_the_quotas_in_time():
-    rows = [
-        row_of(ALICE | {"controller_mutation_rate": 5}, 1000),
-        row_of(ALICE | {"controller_mutation_rate": 7}, 3000),
-        row_of({"bucket": {"user": "alice"}}, 3500),
-        row_of(ALICE | {"controller_mutation_rate": None}, 4000),
-    ]
-    quotas = CallbackTimeline()
-    for row in rows:
-        quotas.add(to_change(row_to_record(row), row["timestamp"]))
-    limits = [quotas.resolve("alice", "app", at).limit for at in (999, 1000, 3000, 4000)]
-    assert [limit and limit.quota.rate for limit in limits] == [None, 5, 7, None]
-    assert [quotas.resolve("alice", "app", at).reset_at for at in (3499, 3500)] == [None, 3500]
-
-
-def test_a_row_of_an_older_table_has_the_whole_quota():
-    assert row_to_record(row_of(ALICE | {"controller_mutation_rate": 5})).altered_configs is None
 
 
 def test_an_unknown_kind_is_named():

@@ -35,20 +35,6 @@ def test_a_bucket_in_debt_says_when_that_ends_and_when_it_is_full():
     assert (row.debt_ends_in_ms, row.full_in_ms) == (5000, 16_000)
 
 
-def test_a_bucket_without_debt_gains_up_to_its_own_burst():
-    row = to_listed(GAINING, NOW, WINDOW)
-    assert (row.tokens_now, row.burst, row.in_debt, row.debt_ends_in_ms, row.full_in_ms) == (50, 100, False, 0, 5000)
-
-
-def test_a_bucket_is_full_after_enough_time():
-    row = to_listed(FULL, NOW, WINDOW)
-    assert (row.tokens, row.tokens_now, row.burst, row.full_in_ms) == (8.0, 11.0, 11.0, 0)
-
-
-def test_a_bucket_of_a_different_window_has_a_different_burst():
-    assert to_listed(DEBT, NOW, Window(100, 1)).burst == 500.0
-
-
 def test_a_clock_behind_that_of_the_broker_neither_adds_nor_removes_tokens():
     assert to_listed(DEBT, NOW - 60_000, WINDOW).tokens_now == -60.0
 
@@ -88,10 +74,6 @@ def test_filtered_buckets_are_omitted(wanted, expected):
     assert choose(**wanted) == (expected, 0)
 
 
-def test_buckets_beyond_the_limit_are_counted():
-    assert choose(limit=3) == ([ALICE, PAY, TOOL], 1)
-
-
 def test_a_row_has_the_values_that_operators_need():
     assert bucket_row(to_listed(DEBT, NOW, WINDOW), NOW) == [
         "user 'alice'",
@@ -105,6 +87,10 @@ def test_a_row_has_the_values_that_operators_need():
     assert bucket_row(to_listed(FULL, NOW, WINDOW), NOW)[5] == "full"
 
 
-@pytest.mark.parametrize("tags", [Tags("a", ""), Tags("", "b"), Tags('"]', "é"), Tags("", "", (("g", "h"), ("i", "")))])
-def test_tags_are_read_from_the_identity_of_their_bucket(tags):
-    assert Tags.from_key(tags.key) == tags
+def test_a_bucket_without_debt_gains_up_to_its_own_burst():
+    row = to_listed(GAINING, NOW, WINDOW)
+    assert (row.tokens_now, row.burst, row.in_debt, row.debt_ends_in_ms, row.full_in_ms) == (50, 100, False, 0, 5000)
+
+
+def test_buckets_beyond_the_limit_are_counted():
+    assert choose(limit=3) == ([ALICE, PAY, TOOL], 1)

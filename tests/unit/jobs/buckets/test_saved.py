@@ -62,8 +62,3 @@ def test_an_invalid_file_is_rejected(file, change, error):
     file.write_bytes(change(file.read_bytes()))
     with pytest.raises(BadInput, match=re.escape(error)):
         read_buckets(file)
-
-
-def test_a_missing_file_is_rejected(tmp_path):
-    with pytest.raises(BadInput, match=r"x\.jsonl: No such file or directory"):
-        read_buckets(tmp_path / "x.jsonl")

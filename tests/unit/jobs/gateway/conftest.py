@@ -9,3 +9,9 @@ from tests.support.checkout import CHECKOUT
 @pytest.fixture(scope="session")
 def gateway_protocol():
     return Protocol.of_jar(CHECKOUT / ".jars" / "broker")
+
+
+@pytest.fixture
+def anyio_backend():
+    """The event loop of asynchronous tests: that of the standard library."""
+    return "asyncio"

@@ -94,13 +94,14 @@ class ConnectionHost:
 class Scene:
     """One client; `play` writes and reads frames for both sides."""
 
-    def __init__(self, protocol, **options):
-        self.play = Play(protocol, **options)
+    def __init__(self, protocol):
+        self.play = Play(protocol)
         self.host = ConnectionHost(self.play.context)
         self.client = FakeTransport()
         self.connection = ClientConnection(self.host, LISTENER)
         self.play.channel = self.connection.channel
         self.play.ports = self.ports = FakePorts()
+        self.open()
 
     def open(self):
         self.connection.connection_made(self.client)

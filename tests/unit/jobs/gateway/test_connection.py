@@ -12,20 +12,13 @@ from quota.records.request import MutationRequest, Operation, TopicMutation
 from tests.unit.gateway.play import decision_on
 from tests.unit.jobs.gateway.scene import Scene
 
+pytestmark = pytest.mark.anyio
+
 
 @pytest.fixture
-def scene(gateway_protocol):
-    """Return a function that plays a scene on an event loop."""
-
-    def _play(act, **options):
-        async def _run():
-            on = Scene(gateway_protocol, **options)
-            on.open()
-            await act(on)
-
-        asyncio.run(_run())
-
-    return _play
+def on(gateway_protocol):
+    """A scene, which is played on the event loop of a test."""
+    return Scene(gateway_protocol)
 
 
 def metadata(on):
@@ -37,147 +30,111 @@ def creation(on, name="a"):
     return on.play.frame(19, 7, {"topics": [topic], "timeoutMs": 30_000, "validateOnly": False})
 
 
-def test_the_broker_is_connected_at_the_first_request(scene):
+async def test_the_broker_is_connected_at_the_first_request(on):
     """Nothing is read meanwhile; what has come is sent then, in order."""
-
-    async def act(on):
-        on.receive(b"\0\0")
-        await on.turn()
-        assert on.host.attempts == 0
-        on.receive((metadata(on) + metadata(on))[2:])
-        assert not on.client.reading
-        await on.connect()
-        assert on.client.reading
-        on.serve()
-        assert len(on.answers()) == 2
-
-    scene(act)
+    on.receive(b"\0\0")
+    await on.turn()
+    assert on.host.attempts == 0
+    on.receive((metadata(on) + metadata(on))[2:])
+    assert not on.client.reading
+    await on.connect()
+    assert on.client.reading
+    on.serve()
+    assert len(on.answers()) == 2
 
 
 @pytest.mark.parametrize("error", [OSError("no route"), UnicodeError("label empty or too long")])
-def test_a_broker_that_cannot_be_reached_closes_the_connection(scene, error):
+async def test_a_broker_that_cannot_be_reached_closes_the_connection(on, error):
     """The client tries again by itself."""
-
-    async def act(on):
-        on.host.error = error
-        on.receive(metadata(on))
-        await on.connect()
-        assert on.client.closed
-        assert on.play.context.stats.closed == {"broker": 1}
-
-    scene(act)
+    on.host.error = error
+    on.receive(metadata(on))
+    await on.connect()
+    assert on.client.closed
+    assert on.play.context.stats.closed == {"broker": 1}
 
 
-def test_a_client_that_disconnects_during_the_connection_to_the_broker_leaves_nothing(scene):
+async def test_a_client_that_disconnects_during_the_connection_to_the_broker_leaves_nothing(on):
     """The attempt is given up."""
-
-    async def act(on):
-        on.receive(metadata(on))
-        on.connection.connection_lost(None)
-        await on.connect()
-        assert on.host.broker is None
-        assert on.host.gone == [on.connection]
-
-    scene(act)
+    on.receive(metadata(on))
+    on.connection.connection_lost(None)
+    await on.connect()
+    assert on.host.broker is None
+    assert on.host.gone == [on.connection]
 
 
-def test_a_client_that_does_not_read_is_not_read_from_and_neither_is_its_broker(scene):
+async def test_a_client_that_does_not_read_is_not_read_from_and_neither_is_its_broker(on):
     """The gateway answers some requests itself: such answers would pile up."""
-
-    async def act(on):
-        on.receive(metadata(on))
-        await on.connect()
-        on.connection.pause_writing()
-        assert (on.client.reading, on.host.broker.reading) == (False, False)
-        on.connection.resume_writing()
-        assert (on.client.reading, on.host.broker.reading) == (True, True)
-
-    scene(act)
+    on.receive(metadata(on))
+    await on.connect()
+    on.connection.pause_writing()
+    assert (on.client.reading, on.host.broker.reading) == (False, False)
+    on.connection.resume_writing()
+    assert (on.client.reading, on.host.broker.reading) == (True, True)
 
 
-def test_a_client_that_stops_reading_holds_back_the_broker(scene):
+async def test_a_client_that_stops_reading_holds_back_the_broker(on):
     """Its first byte is enough."""
-
-    async def act(on):
-        on.receive(metadata(on))
-        on.connection.pause_writing()
-        await on.connect()
-        assert (on.client.reading, on.host.broker.reading) == (False, False)
-
-    scene(act)
+    on.receive(metadata(on))
+    on.connection.pause_writing()
+    await on.connect()
+    assert (on.client.reading, on.host.broker.reading) == (False, False)
 
 
-def test_a_slow_broker_is_not_sent_more_than_it_takes(scene):
+async def test_a_slow_broker_is_not_sent_more_than_it_takes(on):
     """The client is read again when it takes more."""
-
-    async def act(on):
-        on.receive(metadata(on))
-        await on.connect()
-        on.broker_side().pause_writing()
-        assert not on.client.reading
-        on.broker_side().resume_writing()
-        assert on.client.reading
-
-    scene(act)
+    on.receive(metadata(on))
+    await on.connect()
+    on.broker_side().pause_writing()
+    assert not on.client.reading
+    on.broker_side().resume_writing()
+    assert on.client.reading
 
 
-def test_a_waiting_client_is_read_up_to_64_kib_to_detect_its_end(scene):
+async def test_a_waiting_client_is_read_up_to_64_kib_to_detect_its_end(on):
     """This lasts while a decision is pending; then its further bytes are processed."""
-
-    async def act(on):
-        on.receive(creation(on))
-        await on.connect()
+    on.receive(creation(on))
+    await on.connect()
+    on.serve()
+    one = metadata(on)
+    on.receive(one)
+    assert on.connection.channel.is_waiting
+    assert on.client.reading
+    count = 64 * 1024 // len(one)
+    on.receive(b"".join(metadata(on) for _ in range(count)))
+    assert not on.client.reading
+    await on.decide()
+    on.serve()
+    for channel in list(on.play.context.mutes.due(on.connection.now())):
+        on.connection.run(channel.resume)
+    for _ in range(5):
         on.serve()
-        one = metadata(on)
-        on.receive(one)
-        assert on.connection.channel.is_waiting
-        assert on.client.reading
-        count = 64 * 1024 // len(one)
-        on.receive(b"".join(metadata(on) for _ in range(count)))
-        assert not on.client.reading
-        await on.decide()
-        on.serve()
-        for channel in list(on.play.context.mutes.due(on.connection.now())):
-            on.connection.run(channel.resume)
-        for _ in range(5):
-            on.serve()
-        assert on.client.reading
-        assert len(on.answers()) == count + 2
-
-    scene(act)
+    assert on.client.reading
+    assert len(on.answers()) == count + 2
 
 
-def test_a_client_that_writes_without_end_and_reads_nothing_is_not_read_further(scene):
+async def test_a_client_that_writes_without_end_and_reads_nothing_is_not_read_further(on):
     """A thousand requests are pending, and some are held."""
-
-    async def act(on):
-        on.receive(metadata(on))
-        await on.connect()
-        on.receive(b"".join(metadata(on) for _ in range(5000)))
-        assert not on.client.reading
-        on.serve()
-        assert on.client.reading
-        assert len(on.answers()) == 5001
-
-    scene(act)
+    on.receive(metadata(on))
+    await on.connect()
+    on.receive(b"".join(metadata(on) for _ in range(5000)))
+    assert not on.client.reading
+    on.serve()
+    assert on.client.reading
+    assert len(on.answers()) == 5001
 
 
-def test_a_client_that_disconnects_before_its_decision_is_forgotten(scene, caplog):
+async def test_a_client_that_disconnects_before_its_decision_is_forgotten(on, caplog):
     """The question, the channel and the broker's connection."""
-
-    async def act(on):
-        on.receive(creation(on))
-        await on.connect()
-        on.serve()
-        on.connection.connection_lost(None)
-        assert on.host.decisions.replies[0].cancelled()
-        assert on.host.broker.closed
-        await on.turn()
-        assert caplog.messages == []
-        on.serve()
-        assert on.play.changes_seen() == []
-
-    scene(act)
+    on.receive(creation(on))
+    await on.connect()
+    on.serve()
+    on.connection.connection_lost(None)
+    assert on.host.decisions.replies[0].cancelled()
+    assert on.host.broker.closed
+    await on.turn()
+    assert caplog.messages == []
+    on.serve()
+    assert on.play.changes_seen() == []
 
 
 REQUEST = MutationRequest("", Operation.CREATE_TOPICS, 7, [TopicMutation("a", 1)])
@@ -193,25 +150,21 @@ REQUEST = MutationRequest("", Operation.CREATE_TOPICS, 7, [TopicMutation("a", 1)
     ],
     ids=["decision", "dead letter", "not written", "not in time"],
 )
-def test_a_reply_reaches_the_client_and_the_counts(scene, reply, error, muted_ms, undecided):
+async def test_a_reply_reaches_the_client_and_the_counts(on, reply, error, muted_ms, undecided):
     """The request is for the client's own time limit of 30 s, of which a decision may take at most ten."""
-
-    async def act(on):
-        on.receive(creation(on))
-        await on.connect()
-        on.serve()
-        [wanted] = on.host.decisions.requested
-        assert (wanted.request.topics[0].name, wanted.timeout_ms) == ("a", 10_000)
-        await on.decide(reply)
-        on.serve()
-        [answer] = on.answers()
-        [topic] = answer["topics"]
-        assert topic["errorCode"] == error[0]
-        assert (topic["errorMessage"] or "").startswith(error[1])
-        stats = on.play.context.stats
-        assert (stats.muted_ms, stats.undecided) == (muted_ms, undecided)
-
-    scene(act)
+    on.receive(creation(on))
+    await on.connect()
+    on.serve()
+    [wanted] = on.host.decisions.requested
+    assert (wanted.request.topics[0].name, wanted.timeout_ms) == ("a", 10_000)
+    await on.decide(reply)
+    on.serve()
+    [answer] = on.answers()
+    [topic] = answer["topics"]
+    assert topic["errorCode"] == error[0]
+    assert (topic["errorMessage"] or "").startswith(error[1])
+    stats = on.play.context.stats
+    assert (stats.muted_ms, stats.undecided) == (muted_ms, undecided)
 
 
 def test_silence_is_logged_once_until_a_decision_is_received(caplog):
@@ -228,17 +181,13 @@ def test_silence_is_logged_once_until_a_decision_is_received(caplog):
     assert (stats.undecided, stats.late) == (3, 1)
 
 
-def test_a_broker_that_disconnects_closes_the_client(scene):
+async def test_a_broker_that_disconnects_closes_the_client(on):
     """It finds out by itself whether the broker is back."""
-
-    async def act(on):
-        on.receive(metadata(on))
-        await on.connect()
-        on.broker_side().connection_lost(None)
-        assert on.client.closed
-        assert on.play.context.stats.closed == {}
-
-    scene(act)
+    on.receive(metadata(on))
+    await on.connect()
+    on.broker_side().connection_lost(None)
+    assert on.client.closed
+    assert on.play.context.stats.closed == {}
 
 
 @pytest.mark.parametrize(
@@ -249,97 +198,74 @@ def test_a_broker_that_disconnects_closes_the_client(scene):
         (b"\0\0\0\x12\0\x13\0\x04\0\0\0\1\xff\xff\x7f\xff\xff\xff\0\0\0\0", "malformed"),
     ],
 )
-def test_an_invalid_request_closes_the_connection_for_a_reason_that_is_counted_once(scene, data, reason):
+async def test_an_invalid_request_closes_the_connection_for_a_reason_that_is_counted_once(on, data, reason):
     """It never connects to the broker."""
-
-    async def act(on):
-        on.receive(data)
-        await on.connect()
-        assert on.client.closed
-        assert on.host.broker is None
-        assert on.play.context.stats.closed == {reason: 1}
-
-    scene(act)
+    on.receive(data)
+    await on.connect()
+    assert on.client.closed
+    assert on.host.broker is None
+    assert on.play.context.stats.closed == {reason: 1}
 
 
-def test_an_internal_error_of_the_gateway_closes_one_connection(scene, caplog):
+async def test_an_internal_error_of_the_gateway_closes_one_connection(on, caplog):
     """It is logged with its trace, and not raised."""
 
-    async def act(on):
-        def fail(_data):
-            raise ZeroDivisionError
+    def fail(_data):
+        raise ZeroDivisionError
 
-        on.connection.run(fail, b"x")
-        assert on.client.closed
-        assert on.play.context.stats.closed == {"internal": 1}
-
-    scene(act)
+    on.connection.run(fail, b"x")
+    assert on.client.closed
+    assert on.play.context.stats.closed == {"internal": 1}
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_too_many_connections_are_closed_at_once(scene):
+async def test_too_many_connections_are_closed_at_once(on):
     """The reason is the server's."""
-
-    async def act(on):
-        on.host.too_many = "there are too many"
-        on.open()
-        assert on.client.closed
-        assert on.play.context.stats.closed == {"too_many": 1}
-
-    scene(act)
+    on.host.too_many = "there are too many"
+    on.open()
+    assert on.client.closed
+    assert on.play.context.stats.closed == {"too_many": 1}
 
 
-def test_a_pause_ends_by_itself(scene):
+async def test_a_pause_ends_by_itself(on):
     """A topic that brokers do not know yet is polled after a pause."""
-
-    async def act(on):
-        on.play.cluster.create("a", 1)
-        on.play.cluster.unseen.add("a")
-        on.receive(on.play.frame(20, 5, {"topicNames": ["a"], "timeoutMs": 1000}))
-        await on.connect()
+    on.play.cluster.create("a", 1)
+    on.play.cluster.unseen.add("a")
+    on.receive(on.play.frame(20, 5, {"topicNames": ["a"], "timeoutMs": 1000}))
+    await on.connect()
+    on.serve()
+    assert on.host.decisions.requested == []
+    on.play.cluster.unseen.clear()
+    while not on.host.decisions.requested:
+        await asyncio.sleep(0.005)
         on.serve()
-        assert on.host.decisions.requested == []
-        on.play.cluster.unseen.clear()
-        while not on.host.decisions.requested:
-            await asyncio.sleep(0.005)
-            on.serve()
-
-    scene(act)
 
 
-def test_a_connection_with_an_endless_request_is_closed_when_all_connections_hold_too_much(scene):
+async def test_a_connection_with_an_endless_request_is_closed_when_all_connections_hold_too_much(on):
     """Its bytes are released; a connection that holds little is not closed."""
-
-    async def act(on):
-        on.host.most_held = 200_000
-        on.receive(struct.pack(">ihhi", 1_000_000, 3, 12, 1))
-        on.receive(bytes(60_000))
-        assert (on.client.is_closing(), on.host.held) == (False, 60_012)
-        on.host.held += 150_000
-        on.receive(b"x")
-        assert not on.client.is_closing()
-        on.receive(bytes(10_000))
-        assert on.client.is_closing()
-        on.connection.connection_lost(None)
-        assert on.host.held == 150_000
-        assert on.play.context.stats.closed == {"memory": 1}
-
-    scene(act)
+    on.host.most_held = 200_000
+    on.receive(struct.pack(">ihhi", 1_000_000, 3, 12, 1))
+    on.receive(bytes(60_000))
+    assert (on.client.is_closing(), on.host.held) == (False, 60_012)
+    on.host.held += 150_000
+    on.receive(b"x")
+    assert not on.client.is_closing()
+    on.receive(bytes(10_000))
+    assert on.client.is_closing()
+    on.connection.connection_lost(None)
+    assert on.host.held == 150_000
+    assert on.play.context.stats.closed == {"memory": 1}
 
 
-def test_a_stopped_gateway_reads_the_rest_of_a_forwarded_request(scene):
+async def test_a_stopped_gateway_reads_the_rest_of_a_forwarded_request(on):
     """It is idle when that is answered."""
-
-    async def act(on):
-        head = struct.pack(">ihhi", 30, 2, 6, 1) + struct.pack(">h", -1) + b"\0"
-        on.receive(head)
-        await on.connect()
-        on.connection.stop_reading()
-        assert on.client.reading
-        assert not on.connection.channel.is_idle
-        on.receive(bytes(34 - len(head)))
-        assert not on.client.reading
-        on.connection.from_broker(struct.pack(">ii", 4, 1))
-        assert on.connection.channel.is_idle
-
-    scene(act)
+    head = struct.pack(">ihhi", 30, 2, 6, 1) + struct.pack(">h", -1) + b"\0"
+    on.receive(head)
+    await on.connect()
+    on.connection.stop_reading()
+    assert on.client.reading
+    assert not on.connection.channel.is_idle
+    on.receive(bytes(34 - len(head)))
+    assert not on.client.reading
+    on.connection.from_broker(struct.pack(">ii", 4, 1))
+    assert on.connection.channel.is_idle

@@ -5,9 +5,7 @@ import ssl
 
 import pytest
 
-from jobs.gateway.encryption import certificate_requests, make_encryption
-from quota.errors import BadInput
-from quota.settings import load_settings
+from jobs.gateway.encryption import certificate_requests
 from tests.support.broker import Authority
 
 HOST = "127.0.0.1"
@@ -52,19 +50,3 @@ def test_a_request_for_a_certificate_is_seen(certificates, version, auth, reques
     seen = len(requests)
     asyncio.run(handshake(server, client))
     assert len(requests) == seen
-
-
-def test_a_missing_password_file_is_named(certificates, tmp_path):
-    """It was there when the settings were read."""
-    _, own = certificates
-    password = tmp_path / "password"
-    password.write_text("secret")
-    given = {
-        "ssl_certificate_location": own.path,
-        "ssl_key_location": own.key,
-        "ssl_key_password": f"file:{password}",
-    }
-    settings = load_settings([f"gateway.{name}={value}" for name, value in given.items()], environment={})
-    password.unlink()
-    with pytest.raises(BadInput, match=f"gateway.ssl_key_password: {password}: No such file"):
-        make_encryption(settings.gateway, settings.kafka.security)

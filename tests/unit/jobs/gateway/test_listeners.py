@@ -42,11 +42,6 @@ def test_brokers_that_advertise_the_gateway_are_left_unchanged():
             ),
         ),
         (
-            {"advertised_by": "brokers", "listeners": ["20001=kafka-1:9094"], "advertised_host": "gw"},
-            {1: ("gw", 20_001), 2: ("gw", 20_002)},
-            "brokers advertise gw:20002",
-        ),
-        (
             {"listeners": ["20001=kafka-1:9092"]},
             {1: ("kafka-1", 9092), 2: ("kafka-2", 9092)},
             (
@@ -56,7 +51,6 @@ def test_brokers_that_advertise_the_gateway_are_left_unchanged():
         ),
         ({"first_port": 65_535}, ADVERTISED, "gateway.first_port=65535 leaves too few ports for 3 brokers"),
         ({"address": "0.0.0.0"}, ADVERTISED, "gateway.advertised_host"),  # noqa: S104 it is refused
-        ({"address": "::"}, ADVERTISED, "gateway.advertised_host"),
     ],
 )
 def test_settings_with_which_clients_bypass_the_gateway_are_rejected(settings, advertised, expected):

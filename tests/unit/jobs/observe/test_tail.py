@@ -37,6 +37,15 @@ def read_all(tail):
     return b"".join(found)
 
 
+def followed(folder, *lines):
+    """Return a log of these lines, and a tail that has read them."""
+    log = folder / "log"
+    append(log, *lines)
+    tail = follow(log)
+    assert read_all(tail) == b"".join(lines)
+    return log, tail
+
+
 def rotate(log, name):
     log.rename(log.with_name(name))
     log.touch()
@@ -61,10 +70,7 @@ def test_a_log_that_was_not_followed_before_is_read_from_its_end(tmp_path):
 
 
 def test_a_rotated_log_is_read_to_its_end_first(tmp_path):
-    log = tmp_path / "log"
-    append(log, b"one\n")
-    tail = follow(log)
-    assert read_all(tail) == b"one\n"
+    log, tail = followed(tmp_path, b"one\n")
     append(log, b"two\n")
     rotate(log, "log.2026-11-22-17")
     append(log.with_name("log.2026-11-22-17"), b"three\n")
@@ -73,10 +79,7 @@ def test_a_rotated_log_is_read_to_its_end_first(tmp_path):
 
 
 def test_two_rotations_between_two_polls_lose_nothing(tmp_path):
-    log = tmp_path / "log"
-    append(log, b"one\n")
-    tail = follow(log)
-    read_all(tail)
+    log, tail = followed(tmp_path, b"one\n")
     for number, line in enumerate((b"two\n", b"three\n")):
         rotate(log, f"log.{number}")
         os.utime(tmp_path / f"log.{number}", ns=(number, 10**18 + number))
@@ -86,10 +89,7 @@ def test_two_rotations_between_two_polls_lose_nothing(tmp_path):
 
 @pytest.mark.parametrize("new", [b"new\n", b"a new line, longer than before\nand one more\n"])
 def test_a_log_truncated_in_place_is_read_to_the_end_of_its_copy_first(tmp_path, new):
-    log = tmp_path / "log"
-    append(log, b"one\n", b"two\n")
-    tail = follow(log)
-    read_all(tail)
+    log, tail = followed(tmp_path, b"one\n", b"two\n")
     append(log, b"three\n")
     log.with_name("log.1").write_bytes(log.read_bytes())
     log.write_bytes(new)
@@ -98,10 +98,7 @@ def test_a_log_truncated_in_place_is_read_to_the_end_of_its_copy_first(tmp_path,
 
 
 def test_a_log_truncated_without_a_copy_is_reported(tmp_path, caplog):
-    log = tmp_path / "log"
-    append(log, b"one\n", b"two\n")
-    tail = follow(log)
-    read_all(tail)
+    log, tail = followed(tmp_path, b"one\n", b"two\n")
     log.write_bytes(b"new\n")
     os.utime(log, ns=(2 * 10**18, 2 * 10**18))
     assert read_all(tail) == b"new\n"
@@ -110,10 +107,7 @@ def test_a_log_truncated_without_a_copy_is_reported(tmp_path, caplog):
 
 @pytest.mark.parametrize("keep_plain", [True, False])
 def test_a_file_that_is_compressed_after_its_rotation_is_not_read_again(tmp_path, keep_plain):
-    log = tmp_path / "log"
-    append(log, b"one\n")
-    tail = follow(log)
-    read_all(tail)
+    log, tail = followed(tmp_path, b"one\n")
     append(log, b"two\n")
     rotate(log, "log.1")
     (tmp_path / "log.1.gz").write_bytes(gzip.compress((tmp_path / "log.1").read_bytes()))
@@ -125,10 +119,7 @@ def test_a_file_that_is_compressed_after_its_rotation_is_not_read_again(tmp_path
 
 
 def test_a_rotation_to_an_empty_file_is_a_position_too(tmp_path):
-    log = tmp_path / "log"
-    append(log, b"one\n")
-    first = follow(log)
-    read_all(first)
+    log, first = followed(tmp_path, b"one\n")
     rotate(log, "log.1")
     assert read_all(first) == b""
     append(log, b"two\n")
@@ -146,23 +137,11 @@ def test_a_line_longer_than_a_block_is_read_whole_and_one_that_is_too_long_is_sk
     assert tail.place.offset == log.stat().st_size
 
 
-def test_a_restart_continues_at_its_position(tmp_path):
-    log = tmp_path / "log"
-    append(log, b"one\n", b"two\n")
-    first = follow(log)
-    read_all(first)
-    append(log, b"three\n")
-    assert read_all(follow(log, first.place)) == b"three\n"
-
-
 def test_a_restart_finds_its_position_in_a_rotated_copy_even_if_compressed(tmp_path):
     for compress in (bytes, gzip.compress):
         folder = tmp_path / compress.__name__
         folder.mkdir()
-        log = folder / "log"
-        append(log, b"one\n", b"two\n")
-        first = follow(log)
-        read_all(first)
+        log, first = followed(folder, b"one\n", b"two\n")
         append(log, b"three\n")
         rotate(log, "log.1")
         (folder / "log.1").write_bytes(compress((folder / "log.1").read_bytes()))
@@ -176,25 +155,6 @@ def test_a_lost_position_is_reported_and_the_log_is_read_from_its_first_line(tmp
     append(log, b"one\n")
     assert read_all(follow(log, LogPosition("0" * 24, 100))) == b"one\n"
     assert "earlier requests are not observed" in caplog.text
-
-
-def test_a_log_that_was_empty_at_the_start_is_read_from_its_first_line(tmp_path):
-    log = tmp_path / "log"
-    log.touch()
-    tail = follow(log, from_beginning=False)
-    assert tail.place == LogPosition("", 0)
-    append(log, b"one\n")
-    assert read_all(tail) == b"one\n"
-    assert tail.place.offset == 4
-
-
-def test_it_reports_the_number_of_unread_bytes(tmp_path):
-    log = tmp_path / "log"
-    append(log, b"one\n")
-    tail = follow(log)
-    read_all(tail)
-    append(log, b"four\n")
-    assert tail.behind_bytes == 5
 
 
 def test_a_log_that_is_missing_can_be_followed_only_if_it_was_rotated(tmp_path):

@@ -1,12 +1,8 @@
 """The clients of `run` that know nothing of this project."""
 
-import subprocess
-from concurrent.futures import Future
-
 import pytest
-from confluent_kafka import KafkaError, KafkaException
 
-from jobs.sandbox.unmodified import KafkaTopics, Librdkafka
+from jobs.sandbox.unmodified import KafkaTopics
 from tests.support.waiting import until
 
 REFUSED = "Error while executing topic command : The throttling quota has been exceeded."
@@ -58,49 +54,3 @@ def test_a_refusal_is_shown_and_retried(tool, tmp_path):
     (tmp_path / "failed").unlink()
     assert first_output(tool, now=10) == "--create: Created topic made-by-kafka-topics."
     assert [call[0] for call in calls(tmp_path)] == ["--create", "--create"]
-
-
-def test_the_client_sleeps_between_two_calls(tool, monkeypatch):
-    """The second call is due 10 s after the end of the first."""
-    first_output(tool, now=0)
-    started = []
-    monkeypatch.setattr(
-        "subprocess.Popen",
-        lambda *args, start=subprocess.Popen, **options: started.append(args) or start(*args, **options),
-    )
-    tool.poll(9.9)
-    assert len(started) == 0
-    tool.poll(10)
-    assert len(started) == 1
-
-
-class Admin:
-    """A stand-in for librdkafka's AdminClient, whose calls end at once with these errors, or without one for None."""
-
-    def __init__(self, *errors):
-        self.errors, self.calls = list(errors), []
-
-    def create_topics(self, topics, **_):
-        return self._ended("create", topics[0].topic)
-
-    def delete_topics(self, topics, **_):
-        return self._ended("delete", topics[0])
-
-    def _ended(self, call, topic):
-        self.calls.append(call)
-        done = Future()
-        error = self.errors.pop(0)
-        done.set_exception(KafkaException(KafkaError(error))) if error else done.set_result(None)
-        return {topic: done}
-
-
-def test_librdkafka_continues_where_an_earlier_run_was_stopped(monkeypatch):
-    """The topic exists at the start, and is gone before it is deleted; after other errors the call is repeated."""
-    admin = Admin(KafkaError.TOPIC_ALREADY_EXISTS, KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.REQUEST_TIMED_OUT, None)
-    monkeypatch.setattr("jobs.sandbox.unmodified.AdminClient", lambda _: admin)
-    client = Librdkafka("127.0.0.1:1", partitions=10)
-    shown = [output for _ in range(4) if not (client.poll(0)) and (output := client.poll(1))]
-    assert admin.calls == ["create", "delete", "create", "create"]
-    assert [line.partition(":")[0] for line in shown] == ["create", "delete", "create", "create"]
-    assert shown[0] == "create: done after 1.0 s"
-    assert "imed out" in shown[2]

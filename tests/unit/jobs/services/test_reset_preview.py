@@ -78,8 +78,3 @@ def test_buckets_that_would_not_be_restored_are_refused(preview, saved, options,
     done = preview("--buckets", saved(**options))
     assert (done.returncode, done.stdout) == (1, "")
     assert error in done.stderr
-
-
-def test_a_missing_file_of_buckets_is_refused(preview):
-    done = preview("--buckets", "nope")
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", "mutation-quota: nope: No such file or directory\n")

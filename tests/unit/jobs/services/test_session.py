@@ -2,6 +2,7 @@
 
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 from py4j.protocol import Py4JNetworkError
@@ -14,35 +15,10 @@ from quota.settings import load_settings
 from tests.support.memory_files import MemoryFiles
 
 
-class Query:
-    """A streaming query that runs until it is stopped."""
-
-    def __init__(self, spark, stop):
-        self._spark = spark
-        self._stop = stop
-
-    def stop(self):
-        self._stop()
-        self._spark.active.remove(self)
-
-
-class Spark:
-    """A session with queries."""
-
-    def __init__(self):
-        self.active = []
-
-    @property
-    def streams(self):
-        return self
-
-    def start(self, stop=lambda: None):
-        self.active.append(Query(self, stop))
-
-
 @pytest.fixture
 def spark():
-    return Spark()
+    """A session without queries."""
+    return SimpleNamespace(streams=SimpleNamespace(active=[]))
 
 
 @pytest.fixture
@@ -61,7 +37,8 @@ def fail_with(error, spark, store, stop=lambda: None):
     """Fail, while a query runs, after the leases were acquired."""
     settings = load_settings([], environment={}, with_default_file=False)
     with hold_leases(Run(spark, settings, store), ["enforce", "audit"]):
-        spark.start(stop)
+        active = spark.streams.active
+        active.append(SimpleNamespace(stop=lambda: (stop(), active.clear())))
         raise error
 
 
@@ -71,7 +48,7 @@ def test_a_query_that_still_runs_after_an_error_is_stopped_before_its_lease_is_r
     with pytest.raises(type(error)):
         fail_with(error, spark, store, lambda: seen.append(ended(store)))
     assert seen == [{"enforce": False, "audit": False}]
-    assert spark.active == []
+    assert spark.streams.active == []
     assert ended(store) == {"enforce": True, "audit": True}
 
 

@@ -42,18 +42,13 @@ def test_the_next_run_uses_the_archive_of_the_last_one(folder, jars):
     assert "ArchiveClassesAtExit" not in ClassArchive(folder, "enforce", jars).options()
 
 
-def test_leftovers_of_a_killed_jvm_are_removed(folder, jars):
+@pytest.mark.parametrize(("writes", "ended"), [(True, False), (False, True)], ids=["killed", "it wrote nothing"])
+def test_a_jvm_without_a_whole_archive_leaves_nothing(folder, jars, writes, ended):
     archive = ClassArchive(folder, "enforce", jars)
-    write(archive)
-    archive.save(ended=False)
-    assert list(folder.iterdir()) == []
-
-
-def test_a_jvm_that_wrote_nothing_is_not_an_error(folder, jars):
-    archive = ClassArchive(folder, "enforce", jars)
-    assert archive.options()
-    archive.save(ended=True)
-    assert list(folder.iterdir()) == []
+    if writes:
+        write(archive)
+    archive.save(ended=ended)
+    assert not folder.exists() or list(folder.iterdir()) == []
 
 
 def test_an_archive_of_different_jars_replaces_the_old_one(folder, jars):

@@ -17,9 +17,3 @@ def test_a_folder_without_jars_is_named_with_its_setting(tmp_path, find, setting
     with pytest.raises(BadInput) as raised:
         find(str(tmp_path))
     assert str(raised.value) == f"no jars in {tmp_path}; run make jars, or set {setting}"
-
-
-def test_jars_come_in_class_path_order(tmp_path):
-    for name in ("b.jar", "a.jar", "notes.txt"):
-        (tmp_path / name).touch()
-    assert [each.name for each in spark_jars(str(tmp_path))] == ["a.jar", "b.jar"]

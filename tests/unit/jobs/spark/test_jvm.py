@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -114,14 +115,9 @@ def test_a_jvm_that_exits_during_its_start_is_an_error_with_its_exit_code_and_wh
 
 
 def test_outside_the_main_thread_signals_are_not_handled(jvm):
-    before = signal.getsignal(signal.SIGINT)
-    seen = []
-
-    def look():
+    def handler():
         with killing_on_signal(jvm):
-            seen.append(signal.getsignal(signal.SIGINT))
+            return signal.getsignal(signal.SIGINT)
 
-    thread = threading.Thread(target=look)
-    thread.start()
-    thread.join()
-    assert seen == [before]
+    with ThreadPoolExecutor() as pool:
+        assert pool.submit(handler).result() == signal.getsignal(signal.SIGINT)

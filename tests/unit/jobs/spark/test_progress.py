@@ -12,13 +12,6 @@ from quota.settings import Settings
 from tests.support.waiting import until
 
 
-class Terminal(io.StringIO):
-    """A terminal that records what is written to it."""
-
-    def isatty(self):
-        return True
-
-
 @pytest.fixture
 def on(monkeypatch):
     """Return a function that opens a session whose start ends when `started` is true, with this standard error."""
@@ -40,7 +33,8 @@ def on(monkeypatch):
 
 
 def test_a_terminal_shows_that_spark_is_being_started_until_it_has_started(on):
-    errors = Terminal()
+    errors = io.StringIO()
+    errors.isatty = lambda: True
     with on(errors, lambda: "starting Spark" in errors.getvalue()) as spark:
         shown = errors.getvalue()
         assert spark == "a session"

@@ -45,35 +45,21 @@ def test_a_driver_in_a_cluster_needs_a_root_that_outlives_its_working_folder(roo
     assert submitted_properties(load("storage.root=.data"), {"spark.submit.deployMode": "client"})
 
 
-def test_options_of_a_jvms_start_are_left_to_spark_submit():
-    found = submitted_properties(load("spark.jars=nowhere"), {})
-    assert not found.keys() & {"spark.jars", "spark.driver.memory", "spark.driver.extraJavaOptions", "spark.master"}
-
-
-def test_a_cluster_cannot_override_state_partitions_and_secrets(caplog):
-    settings = load("enforce.state_partitions=3", "storage.options.fs.x=mine")
+@pytest.mark.parametrize("submitted", [True, False])
+def test_neither_a_cluster_nor_a_setting_overrides_state_partitions_and_secrets(caplog, submitted):
+    settings = ["enforce.state_partitions=3", "storage.options.fs.x=mine"]
     given = {PARTITIONS: "200", "spark.hadoop.fs.x": "theirs", "spark.redaction.regex": "shy"}
-    found = submitted_properties(settings, given)
+    if submitted:
+        found = submitted_properties(load(*settings), given)
+    else:
+        found = spark_properties(load(*settings, *(f"spark.conf.{name}={value}" for name, value in given.items())))
     assert found[PARTITIONS] == "3"
     assert found["spark.hadoop.fs.x"] == "mine"
     assert found["spark.redaction.regex"].endswith(r"|spark\.hadoop\.fs\.x|shy")
     assert f"{PARTITIONS}=200 is ignored; enforce.state_partitions=3 applies" in caplog.text
     caplog.clear()
-    submitted_properties(settings, {PARTITIONS: "3"})
+    submitted_properties(load(*settings), {PARTITIONS: "3"})
     assert not caplog.text
-
-
-def test_a_setting_overrides_measured_properties_even_if_spark_submit_got_that_file():
-    found = submitted_properties(load("spark.conf.spark.ui.enabled=true"), spark_defaults())
-    assert found["spark.ui.enabled"] == "true"
-
-
-def test_a_session_started_by_the_jobs_keeps_state_partitions_and_secrets_too(caplog):
-    settings = load(f"spark.conf.{PARTITIONS}=8", "spark.conf.spark.redaction.regex=shy", "storage.options.fs.x=mine")
-    found = spark_properties(settings)
-    assert found[PARTITIONS] == "2"
-    assert found["spark.redaction.regex"].endswith(r"|spark\.hadoop\.fs\.x|shy")
-    assert f"{PARTITIONS}=8 is ignored" in caplog.text
 
 
 LOCAL_FILES, CLASS_PATH = "spark.hadoop.fs.file.impl", "spark.driver.extraClassPath"
@@ -170,3 +156,8 @@ def test_with_json_and_only_then_the_jvm_and_the_workers_get_the_service_name(tm
     text = spark_properties(load(f"spark.jars={tmp_path}"), service="audit")
     assert "mutation-quota.log" not in text["spark.driver.extraJavaOptions"]
     assert "spark.executorEnv.MUTATION_QUOTA_JSON_LOG" not in text
+
+
+def test_a_setting_overrides_measured_properties_even_if_spark_submit_got_that_file():
+    found = submitted_properties(load("spark.conf.spark.ui.enabled=true"), spark_defaults())
+    assert found["spark.ui.enabled"] == "true"

@@ -5,24 +5,22 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from jobs.spark.log_lines import SERVICE_VARIABLE
 from jobs.spark.worker import MEMORY_VARIABLE
 
 _LIMIT = 8 * 1024**3
 
 
-def test_a_process_that_is_not_a_worker_is_unchanged():
-    printed = _run("prepare_worker('stage'); print(gc.get_freeze_count(), os._exit is _exit)")
-
-    assert printed == "0 True"
-
-
-def test_the_memory_of_a_worker_is_bounded():
-    printed = _run(
-        "prepare_worker('stage'); print(resource.getrlimit(resource.RLIMIT_AS)[0])", {MEMORY_VARIABLE: str(_LIMIT)}
-    )
-
-    assert printed == str(_LIMIT)
+@pytest.mark.parametrize(
+    ("variables", "printed"),
+    [({}, "False True False"), ({MEMORY_VARIABLE: str(_LIMIT)}, "True False True")],
+    ids=["another process", "a worker"],
+)
+def test_only_a_worker_is_prepared_and_its_memory_bounded(variables, printed):
+    prepared = "gc.get_freeze_count() > 0, os._exit is _exit, resource.getrlimit(resource.RLIMIT_AS)[0] == 8 * 1024**3"
+    assert _run(f"prepare_worker('stage'); print({prepared})", variables) == printed
 
 
 def test_a_worker_freezes_the_modules_of_each_stage_and_repeats_nothing():

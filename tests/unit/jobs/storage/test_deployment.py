@@ -18,17 +18,6 @@ def by_topic(*overrides):
 BY_PAYLOAD = load_settings([], environment={}, with_default_file=False)
 
 
-def test_topics_of_users_are_added_as_they_are_created():
-    deployment = Deployment().with_all_topics(QUOTAS, by_topic())
-    deployment = deployment.with_topics(ALICE, by_topic()).with_topics(BOB, by_topic())
-    assert deployment == Deployment(QUOTAS | ALICE | BOB)
-
-
-def test_a_recreated_topic_is_detected():
-    with pytest.raises(MutationQuotaError, match=r"alice is not the topic .* \(its id was a1, now it is a2\)"):
-        Deployment(ALICE).with_topics({"mutation-requests.alice": "a2"}, by_topic())
-
-
 def test_a_missing_topic_is_an_error_unless_it_is_retired_and_a_retired_one_must_not_reappear():
     deployment = Deployment(QUOTAS | ALICE | BOB)
     with pytest.raises(MutationQuotaError, match=r"topic mutation-requests.bob was deleted.*topics.retired_users"):

@@ -3,16 +3,17 @@
 import os
 import subprocess
 import threading
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 
 import msgspec
 import pytest
 
 from jobs.storage import holder
 from jobs.storage.holder import Holder, Process
-from jobs.storage.lease import Lease, hold_lease
-from jobs.storage.lease_view import LeaseError
+from jobs.storage.lease import Lease, LeaseError, hold_lease
 from tests.support.memory_files import MemoryFiles
+from tests.support.programs import process_state
 from tests.support.waiting import until
 
 SECONDS = 1.2
@@ -73,6 +74,16 @@ def ended_process():
     return found
 
 
+def test_neither_a_zombie_nor_a_later_process_with_the_same_id_runs_a_job():
+    with subprocess.Popen(["sleep", "60"]) as child:
+        process = Process.of(child.pid)
+        child.kill()
+        until(lambda: process_state(child.pid) == "Z")
+        assert process.runs is False
+    mine = Process.of(os.getpid())
+    assert (mine.runs, Process(mine.pid, mine.start_time - 1).runs) == (True, False)
+
+
 def test_a_second_job_on_this_machine_is_rejected_with_the_name_of_the_holder(store):
     with held(lease_of(store, here())), pytest.raises(LeaseError) as raised, held(lease_of(store, here())):
         pass
@@ -106,7 +117,7 @@ def test_a_job_that_was_killed_on_this_machine_is_replaced_at_once(store, monkey
     lease_of(store, msgspec.structs.replace(here(), program=dead, jvm=dead), seconds=3600).claim()
     me = here()
     if hidden:
-        monkeypatch.setattr(holder, "_stat", lambda _: None)
+        monkeypatch.setattr(holder, "_start_time", lambda _: None)
     with held(lease_of(store, me, seconds=3600)):
         pass
 
@@ -114,7 +125,7 @@ def test_a_job_that_was_killed_on_this_machine_is_replaced_at_once(store, monkey
 def test_a_live_job_whose_process_the_system_hides_is_not_replaced(store, monkeypatch, clock):
     first, second = lease_of(store, here(), seconds=3600), here()
     first.claim()
-    monkeypatch.setattr(holder, "_stat", lambda _: None)  # as with /proc mounted with hidepid=2
+    monkeypatch.setattr(holder, "_start_time", lambda _: None)  # as with /proc mounted with hidepid=2
     clock.meanwhile = first.renew
     with pytest.raises(LeaseError, match="another enforce is running on"):
         lease_of(store, second, seconds=3600, clock=clock).claim()
@@ -236,23 +247,17 @@ def test_a_folder_that_an_operator_removes_is_a_lease_that_is_lost(store):
 
 
 def test_one_of_many_simultaneous_starts_continues(store):
-    start, won, refused = threading.Barrier(8), [], []
+    start = threading.Barrier(8)
 
     def compete(number):
         lease = lease_of(store, elsewhere(f"host-{number}"), seconds=3600)
         start.wait()
-        try:
+        with suppress(LeaseError):
             lease.claim(take_over=True)
-        except LeaseError:
-            refused.append(number)
-        else:
-            won.append(lease)
+            return lease
 
-    threads = [threading.Thread(target=compete, args=(number,)) for number in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as pool:
+        won = list(filter(None, pool.map(compete, range(8))))
     for lease in won:
         lease.renew()
     assert len([lease for lease in won if lease.lost is None]) == 1

@@ -1,6 +1,7 @@
 """Monitors are polled while queries run; a store that does not respond for a short time does not end the job."""
 
 import json
+from unittest.mock import Mock
 
 import pytest
 from py4j.protocol import Py4JNetworkError
@@ -13,18 +14,6 @@ from quota.settings import load_settings
 from tests.support.memory_files import MemoryFiles, StoreError
 
 ALICE = "mutation-requests.alice"
-
-
-class Topics:
-    """The topics of users on a cluster."""
-
-    def __init__(self):
-        self.ids = {ALICE: "a1"}
-
-    def check(self):
-        if isinstance(self.ids, Exception):
-            raise self.ids
-        return self.ids
 
 
 class Files(MemoryFiles):
@@ -48,7 +37,9 @@ def files():
 
 @pytest.fixture
 def topics(monkeypatch):
-    found = Topics()
+    """The topics of users on a cluster."""
+    found = Mock()
+    found.check.return_value = {ALICE: "a1"}
     monkeypatch.setattr(monitors, "UserTopics", lambda _: found)
     monkeypatch.setattr(monitors, "_USER_TOPICS_SECONDS", 0.0)
     return found
@@ -70,43 +61,30 @@ def checkpoint(files):
 
 
 @pytest.mark.parametrize("error", [StoreError(), OSError(28, "No space left on device")])
-def test_new_topics_are_claimed_when_the_store_answers_again(files, user_topics, caplog, error):
+def test_topics_and_checkpoints_are_recorded_when_the_store_answers_again(
+    files, user_topics, checkpoint, caplog, error
+):
     files.error = error
-    for _ in range(3):
-        user_topics.poll()
+    for monitor in (user_topics, checkpoint) * 3:
+        monitor.poll()
     files.error = None
-    user_topics.poll()
-    assert files.deployment["topics"] == {ALICE: "a1"}
-    (line,) = [each.getMessage() for each in caplog.records]
-    assert line.startswith("cannot claim the topics of users: ")
-    assert line.endswith(": retrying")
-    assert "\n" not in line
-
-
-def test_a_checkpoint_is_recorded_when_the_store_answers_again(files, checkpoint, caplog):
-    files.error = StoreError()
-    for _ in range(3):
-        checkpoint.poll()
-    files.error = None
-    checkpoint.poll()
-    assert files.deployment["checkpoints"] == {"enforce": 2}
-    (line,) = [each.getMessage() for each in caplog.records]
-    assert line.startswith("cannot record the checkpoint of enforce: ")
+    for monitor in (user_topics, checkpoint):
+        monitor.poll()
+    assert files.deployment == {"topics": {ALICE: "a1"}, "retired": [], "checkpoints": {"enforce": 2}}
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line.partition(": ")[0] for line in lines] == [
+        "cannot claim the topics of users",
+        "cannot record the checkpoint of enforce",
+    ]
+    assert all(line.endswith(": retrying") and "\n" not in line for line in lines)
     files.error = StoreError("it is not written again")
     checkpoint.poll()
 
 
-def test_a_cluster_that_does_not_respond_is_polled_again(files, topics, user_topics):
-    topics.ids = ClusterError("no broker answers")
+def test_a_recreated_topic_ends_the_job_and_a_cluster_that_does_not_respond_does_not(topics, user_topics):
     user_topics.poll()
-    topics.ids = {ALICE: "a1"}
+    topics.check.side_effect = [ClusterError("no broker answers"), {ALICE: "a2"}]
     user_topics.poll()
-    assert files.deployment["topics"] == {ALICE: "a1"}
-
-
-def test_a_recreated_topic_ends_the_job(topics, user_topics):
-    user_topics.poll()
-    topics.ids = {ALICE: "a2"}
     with pytest.raises(MutationQuotaError, match=r"its id was a1, now it is a2"):
         user_topics.poll()
 

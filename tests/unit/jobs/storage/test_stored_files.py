@@ -67,21 +67,6 @@ def test_a_file_of_invalid_utf_8_is_named(tmp_path):
         stored_files(load_settings([f"storage.root={tmp_path}"], environment={})).read("deployment.json")
 
 
-def test_a_store_that_deltalake_does_not_know_is_one_line():
-    with pytest.raises(MutationQuotaError, match=r"^nope://x/ cannot be read: Unknown scheme: nope") as raised:
-        stored_files(load_settings(["storage.root=nope://x"], environment={}))
-    assert "\n" not in str(raised.value)
-
-
-def test_the_time_of_a_batch_whose_file_is_missing_or_damaged_is_unknown(files, tmp_path):
-    (tmp_path / "offsets").mkdir()
-    (tmp_path / "offsets" / "1").write_text("v1\nno json\n{}")
-    found = Checkpoint("", "id", [0, 1], [0, 1], [], has_state=True)
-
-    assert found.started_at(files, 0) is None
-    assert found.started_at(files, 1) is None
-
-
 @pytest.fixture
 def local(tmp_path):
     return LocalFiles(str(tmp_path))

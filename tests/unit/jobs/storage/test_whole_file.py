@@ -17,13 +17,6 @@ def names(folder):
     return [each.name for each in folder.iterdir()]
 
 
-def test_an_existing_file_is_replaced(tmp_path):
-    (tmp_path / "a").write_text("old")
-    write_whole(tmp_path / "a", "néw")
-    assert (tmp_path / "a").read_text(encoding="utf-8") == "néw"
-    assert names(tmp_path) == ["a"]
-
-
 def test_a_new_file_replaces_nothing(tmp_path):
     write_whole(tmp_path / "a", "first", new=True)
     with pytest.raises(FileExistsError):

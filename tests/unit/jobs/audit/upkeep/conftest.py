@@ -1,14 +1,9 @@
 """Tables of many small files, and time that passes for them."""
 
-import os
-import re
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
@@ -16,8 +11,7 @@ from jobs.audit.append import AuditConfig, append_records
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.preparation import prepare_tables
 from jobs.audit.tables.specs import DECISIONS
-from jobs.audit.upkeep.maintain import maintain
-from jobs.audit.upkeep.plan import REGULAR, keep_days, plan_upkeep
+from jobs.audit.upkeep.maintain import REGULAR, keep_days, maintain, plan_upkeep
 from quota.records import codec
 from quota.settings import load_settings
 from tests.support.factories import decided
@@ -56,16 +50,6 @@ class Decisions:
         return self.path / "_delta_log"
 
     @property
-    def checkpoint(self):
-        """The newest checkpoint."""
-        return max(self.log.glob("*.checkpoint.parquet"))
-
-    @property
-    def tombstones(self):
-        """The removed files that the newest checkpoint names."""
-        return pc.struct_field(pq.read_table(self.checkpoint)["remove"], "path").drop_null().to_pylist()
-
-    @property
     def offsets(self):
         """The offsets of all rows."""
         rows = self.table.to_pyarrow_dataset().to_table(columns=["source"])["source"].to_pylist()
@@ -82,36 +66,6 @@ class Decisions:
 
     def maintain(self, now=NOON, limits=REGULAR):
         return maintain(TableStore.of(self.settings), DECISIONS, self.plan(now, limits), now)
-
-    def remove_unused_files_at_once(self):
-        """Retain no files for readers of earlier versions, which tests cannot make older."""
-        self.table.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 0 seconds"})
-
-    def age(self, days):
-        """Have all files of the table be older by some days, and the removals in its log."""
-        milliseconds = round(timedelta(days=days).total_seconds() * 1000)
-        for each in self.log.glob("*.json"):
-            written = each.stat()
-            text = re.sub(
-                r'(?<="deletionTimestamp":)\d+', lambda found: str(int(found[0]) - milliseconds), each.read_text()
-            )
-            each.write_text(text)
-            os.utime(each, (written.st_mtime, written.st_mtime))
-        _age_removals(self.checkpoint, milliseconds)
-        for each in self.path.rglob("*"):
-            if each.is_file():
-                then = each.stat().st_mtime - timedelta(days=days).total_seconds()
-                os.utime(each, (then, then))
-
-
-def _age_removals(checkpoint, milliseconds):
-    actions = pq.read_table(checkpoint)
-    index = actions.schema.get_field_index("remove")
-    removed = actions["remove"].combine_chunks()
-    older = pc.subtract(removed.field("deletionTimestamp"), milliseconds)
-    fields = [older if field.name == "deletionTimestamp" else removed.field(field.name) for field in removed.type]
-    aged = pa.StructArray.from_arrays(fields, fields=list(removed.type), mask=removed.is_null())
-    pq.write_table(actions.set_column(index, actions.schema.field(index), aged), checkpoint)
 
 
 @pytest.fixture

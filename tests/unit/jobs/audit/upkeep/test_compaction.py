@@ -1,14 +1,9 @@
 """Small files become few, no row changes, and large files stay as they are."""
 
-import json
-
 from deltalake import DeltaTable
 
-import jobs.audit.upkeep.plan
-from jobs.audit.upkeep.plan import REGULAR, THOROUGH
-from tests.support.factories import DECISION_RECORD
-from tests.support.rows import kafka_rows
-from tests.support.tables import DAY, audit_records
+import jobs.audit.upkeep.maintain
+from jobs.audit.upkeep.maintain import REGULAR, THOROUGH
 from tests.unit.jobs.audit.upkeep.conftest import NOON
 
 
@@ -44,7 +39,7 @@ def test_on_demand_each_date_is_compacted_to_one_small_file(kept):
 def test_large_files_are_left_unchanged(kept, monkeypatch):
     kept.commit(REGULAR.newest + 1)
     (largest,) = {each.stat().st_size for each in list(kept.path.rglob("*.parquet"))[:1]}
-    monkeypatch.setattr(jobs.audit.upkeep.plan, "TARGET_BYTES", largest)  # a small file has less than half of it
+    monkeypatch.setattr(jobs.audit.upkeep.maintain, "TARGET_BYTES", largest)  # a small file has less than half of it
     assert kept.plan().compact == {}
 
 
@@ -62,15 +57,3 @@ def test_rows_that_are_appended_meanwhile_stay(kept, monkeypatch):
     kept.maintain()
     assert kept.files == {"2026-11-21": 2}
     assert kept.offsets == list(range(1, REGULAR.newest + 3))
-
-
-def test_the_audit_still_skips_rows_of_compacted_files(settings, kept):
-    """A batch is repeated by an audit that has lost its checkpoint."""
-    values = [json.dumps(DECISION_RECORD | {"source": {"topic": "t", "partition": 0, "offset": 5}}).encode()]
-    rows = kafka_rows(values, topic="mutation-decisions", timestamps=[DAY])
-    audit_records(settings, rows)
-    kept.commit(REGULAR.newest + 1, day=-20_000)  # about the date of that decision
-    before = len(kept.offsets)
-    kept.maintain(limits=THOROUGH)
-    audit_records(settings, rows)
-    assert len(kept.offsets) == before

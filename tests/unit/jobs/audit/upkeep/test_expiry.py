@@ -8,8 +8,7 @@ from deltalake import write_deltalake
 
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import DECISIONS
-from jobs.audit.upkeep.maintain import maintain
-from jobs.audit.upkeep.plan import THOROUGH
+from jobs.audit.upkeep.maintain import THOROUGH, maintain
 from tests.unit.jobs.audit.upkeep.conftest import NOON
 
 TOMORROW = NOON + timedelta(days=1)
@@ -33,13 +32,6 @@ def test_rows_that_arrive_after_the_plan_are_counted_when_they_are_deleted(keepi
     kept.commit(2, day=-9)
     assert maintain(TableStore.of(kept.settings), DECISIONS, plan, NOON).rows_deleted == 3
     assert kept.offsets == [2]
-
-
-def test_all_rows_are_retained_by_default(kept):
-    kept.commit(1, day=-3000)
-    kept.commit(1)
-    assert kept.maintain(limits=THOROUGH).rows_deleted == 0
-    assert kept.offsets == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -80,15 +72,6 @@ def test_files_that_no_recent_version_uses_are_removed_after_two_days(kept, now)
     assert kept.offsets == [1, 2, 3]
 
 
-def test_compacted_files_are_removed_after_their_retention(kept):
-    kept.remove_unused_files_at_once()
-    kept.commit(3)
-    kept.maintain(limits=THOROUGH)
-    assert kept.maintain(limits=THOROUGH).files_removed == 3
-    assert len(list(kept.path.rglob("*.parquet"))) == 1 + len(list(kept.path.rglob("*.checkpoint.parquet")))
-    assert kept.offsets == [1, 2, 3]
-
-
 def test_the_daily_part_is_due_once_a_day_across_programs(kept, now):
     kept.commit(1)
     assert not kept.plan(now).daily
@@ -98,6 +81,17 @@ def test_the_daily_part_is_due_once_a_day_across_programs(kept, now):
     assert not kept.plan(later + timedelta(hours=23)).daily
     assert kept.plan(later + timedelta(hours=25)).daily
     assert kept.plan(later - timedelta(days=300)).daily  # the clock was wrong, and is right again
+
+
+def test_the_daily_part_cleans_the_log(kept, now):
+    kept.table.alter.set_table_properties(
+        {"delta.checkpointInterval": "2", "delta.logRetentionDuration": "interval 0 seconds"}
+    )
+    kept.commit(9)
+    assert len(list(kept.log.glob("*.json"))) > 9
+    kept.maintain(now + timedelta(days=2))
+    assert len(list(kept.log.glob("*.json"))) < 5
+    assert kept.offsets == list(range(1, 10))
 
 
 def test_rows_of_an_unknown_date_are_retained(keeping):

@@ -1,0 +1,65 @@
+"""The contact of a running gateway with its brokers."""
+
+import asyncio
+import socket
+
+import pytest
+
+from jobs.gateway import probe
+from jobs.gateway.probe import broker_failure, follow_brokers
+from jobs.sandbox.broker import free_port
+from quota.gateway.stats import GatewayStats
+from tests.support.scripted_broker import ScriptedBroker
+
+
+@pytest.fixture
+def broker(gateway_protocol):
+    with ScriptedBroker(gateway_protocol, {}).listening() as running:
+        yield running
+
+
+def failure(protocol, *ports):
+    return asyncio.run(broker_failure([("127.0.0.1", port) for port in ports], None, protocol))
+
+
+def test_one_broker_that_answers_is_enough(gateway_protocol, broker):
+    assert failure(gateway_protocol, free_port(), broker.port) == ""
+
+
+def test_the_error_of_each_broker_is_reported_if_none_answers(gateway_protocol):
+    first, second = free_port(), free_port()
+    expected = f"127.0.0.1:{first}: connection refused; 127.0.0.1:{second}: connection refused"
+    assert failure(gateway_protocol, first, second) == expected
+
+
+def test_an_invalid_host_name_is_reported(gateway_protocol):
+    found = asyncio.run(broker_failure([("a..b", 9092)], None, gateway_protocol))
+    assert found.startswith("a..b:9092: ")
+
+
+def test_a_port_that_listens_without_responding_is_not_a_broker(gateway_protocol, monkeypatch):
+    """It is a load balancer without brokers, or a broker that hangs."""
+    monkeypatch.setattr(probe, "_ANSWER_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        assert failure(gateway_protocol, port) == f"127.0.0.1:{port}: no answer"
+
+
+@pytest.mark.anyio
+async def test_lost_and_recovered_brokers_are_logged(gateway_protocol, monkeypatch):
+    monkeypatch.setattr(probe, "_CHECK_SECONDS", 0.01)
+    stats = GatewayStats()
+    with ScriptedBroker(gateway_protocol, {}).listening() as broker:
+        brokers = [("127.0.0.1", broker.port)]
+        following = asyncio.create_task(follow_brokers(brokers, None, gateway_protocol, stats))
+    await noted(lambda: stats.broker_failure)
+    with ScriptedBroker(gateway_protocol, {}).listening() as broker:
+        brokers[0] = ("127.0.0.1", broker.port)
+        await noted(lambda: not stats.broker_failure)
+    following.cancel()
+
+
+async def noted(condition):
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110 a count that is no event
+            await asyncio.sleep(0.01)
