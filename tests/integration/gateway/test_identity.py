@@ -21,11 +21,10 @@ from confluent_kafka.admin import (
 
 from jobs.sandbox.broker import with_plaintext_cluster
 from quota.kafka.topics.preparation import prepare_topics
-from tests.support.broker import SESSION_MS
+from tests.support.broker import SESSION_MS, add_scram_users
 from tests.support.clients import QUIET
 from tests.support.deployment import make_deployment
 from tests.support.gateway import StandIn, is_closed, protocol, running_gateway
-from tests.support.users import add_scram_users
 from tests.support.waiting import until
 from tests.support.wire.requests import creation, deletion, growth
 from tests.support.wire_client import WireClient
