@@ -13,10 +13,11 @@ from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
 from quota.kafka.admin.options import ClientOptions
 from quota.kafka.clients import client_config
-from quota.kafka.requests import AnswerReader
-from quota.records.decision import Decision
+from quota.kafka.reading import read_topic
+from quota.kafka.timing import Deadline
+from quota.records.decision import read_decision
 from quota.records.request import Operation
-from quota.records.result import MutationResult
+from quota.records.result import read_result
 
 CALL_SECONDS = 30.0
 """Time limit of a call, seconds."""
@@ -98,20 +99,18 @@ def check(settings, calls):
 
 
 def _answers(settings):
-    """Return all decisions with their time on the topic, and all results, once no more arrive."""
-    reader = AnswerReader(settings, from_beginning=True, results=True)
-    decisions, results, quiet = {}, [], 0
-    while quiet < 3:
-        read = list(reader.read(1.0))
-        quiet = 0 if read else quiet + 1
-        for each in read:
-            match each.answer:
-                case Decision(decision_id=decision_id):
-                    decisions.setdefault(decision_id, (each.answer, each.at))
-                case MutationResult():
-                    results.append(each.answer)
-    reader.close()
-    return decisions, results
+    """Return all decisions with their time on the topic, and all results, once each admitted topic has one."""
+    deadline = Deadline(CALL_SECONDS)
+    while True:
+        decisions = {}
+        for message in read_topic(settings.kafka.connection, settings.topics.decisions, CALL_SECONDS):
+            decision = read_decision(message.value())
+            decisions.setdefault(decision.decision_id, (decision, message.timestamp()[1]))
+        messages = read_topic(settings.kafka.connection, settings.topics.results, CALL_SECONDS)
+        results = [read_result(message.value()) for message in messages]
+        admitted = {(decision.decision_id, topic.name) for decision, topic in _admitted(decisions)}
+        if admitted <= _by_topic(results).keys() or deadline.has_passed:
+            return decisions, results
 
 
 def _check_results(decisions, results):

@@ -144,6 +144,7 @@ def test_a_client_has_the_principal_that_the_broker_authenticated(sasl, mechanis
         }
     )
     admin.create_topics([NewTopic(name, 3)])[name].result(30)
+    until(lambda: name in admin.list_topics(timeout=10).topics)
     admin.create_partitions([NewPartitions(name, 5)])[name].result(30)
     admin.delete_topics([name])[name].result(30)
     calls = [(each.user, each.client_id, each.topics[0].partitions) for each in sasl.job.requests[-3:]]
