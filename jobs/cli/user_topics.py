@@ -31,11 +31,11 @@ def prepare(
     settings = kafka.read()
     if settings.topics.user_topic_prefix is None:
         raise BadInput("users do not have their own topics (topics.identity=payload): set topics.identity=topic")
-    from quota.kafka.topics import user_topics
+    from quota.kafka.topics import preparation
 
     found = [
         UserTopic(name, topic, acl_line(settings.kafka, name, topic))
-        for name, topic in user_topics.UserTopics(settings).prepare(user).items()
+        for name, topic in preparation.UserTopics(settings).prepare(user).items()
     ]
 
     def lines() -> None:

@@ -155,7 +155,7 @@ class ClientConnection(asyncio.Protocol):
 
     def pause(self, ms: int) -> None:
         """Resume the channel after this time."""
-        asyncio.get_running_loop().call_later(ms / 1000, self.run, self.channel.paused)
+        asyncio.get_running_loop().call_later(ms / 1000, self.run, self.channel.go_on)
 
     def now(self) -> int:
         """Return the time of a monotonic clock [ms]."""
@@ -223,7 +223,7 @@ class ClientConnection(asyncio.Protocol):
     def _decided(self, reply: asyncio.Future[DecisionReply]) -> None:
         if not reply.cancelled():
             self._host.context.stats.add_reply(reply.result())
-            self.run(self.channel.decided, reply.result())
+            self.run(self.channel.go_on, reply.result())
 
     def _read_as_far_as_allowed(self) -> None:
         held = (self.channel.is_waiting or self.channel.is_full) and self.channel.held_bytes > _MAX_HELD_BYTES

@@ -107,7 +107,7 @@ class Follower:
 
     def _write(self, records: Sequence[tuple[MutationRequest, bytes]]) -> None:
         absolute = {str(Path(name).absolute()): tail.place for name, tail in self._tails.items()}
-        self._writer.begin(codec.encode(self._others | absolute))
+        self._writer.begin(self._others | absolute)
         with self._writer.errors("write requests"):
             for request, value in records:
                 self._writer.produce(self._settings.topics.requests, value, request.user.encode())

@@ -22,7 +22,7 @@ from jobs.stopping import stop_signals
 from quota.callbacks.loading import check_callbacks
 from quota.kafka.requests import AnswerReader, RequestWriter
 from quota.kafka.timing import Every
-from quota.kafka.topics.user_topics import UserTopics
+from quota.kafka.topics.preparation import UserTopics
 from quota.records.decision import Decision
 from quota.records.request import ANONYMOUS
 from quota.settings import Settings

@@ -3,11 +3,13 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from confluent_kafka.admin import OffsetSpec
+
 from quota.errors import ClusterError
 from quota.kafka.applier.ledger import AppliedOffset, read_offsets
 from quota.kafka.clients import cluster_errors
 from quota.kafka.positions import read_positions
-from quota.kafka.reading import EndOffsets, Partition
+from quota.kafka.reading import EARLIEST, EndOffsets, Partition
 from quota.kafka.timing import now_ms
 from quota.kafka.topics.layouts import ClusterLayout
 from quota.kafka.topics.specs import user_topic_names
@@ -64,8 +66,8 @@ def read_cluster_facts(settings: Settings) -> ClusterFacts:
     overdue: dict[Partition, int] = {}
     try:
         ids = reader.ids(names)
-        first = offsets.fetch_first(partitions)
-        older = offsets.fetch_at(partitions, now_ms() - OVERDUE_MS)
+        first = offsets.fetch(partitions, EARLIEST)
+        older = offsets.fetch(partitions, OffsetSpec.for_timestamp(now_ms() - OVERDUE_MS))
         end = offsets.fetch(partitions)
         overdue = {partition: end[partition] if offset < 0 else offset for partition, offset in older.items()}
     except ClusterError as error:

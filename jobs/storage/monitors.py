@@ -12,7 +12,7 @@ from jobs.storage.stored_files import Files
 from jobs.store_errors import StoreError
 from quota.errors import ClusterError
 from quota.kafka.timing import Every
-from quota.kafka.topics.user_topics import UserTopics
+from quota.kafka.topics.preparation import UserTopics
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)

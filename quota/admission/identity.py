@@ -10,11 +10,7 @@ _MAX_CHARS = 249
 
 
 def topic_of(user: str, requests: str) -> str:
-    """Return the topic of a user's requests.
-
-    Raises:
-        BadInput: no topic can have this name.
-    """
+    """Return the topic of a user's requests."""
     name = f"{requests}.{user}"
     if not _LEGAL.fullmatch(user) or len(name) > _MAX_CHARS:
         raise BadInput(

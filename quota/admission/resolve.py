@@ -28,11 +28,7 @@ def resolve(record: Record, quotas: CallbackTimeline, policy: Policy) -> Resolve
 
 
 def resolve_quota(user: str, client_id: str, at: int, quotas: CallbackTimeline, policy: Policy) -> Resolution:
-    """Return the quota of a request as of `at` (epoch ms), with the policy's exempt users and shadow mode.
-
-    Raises:
-        BadRecord: a callback failed.
-    """
+    """Return the quota of a request as of `at` (epoch ms), with the policy's exempt users and shadow mode."""
     if user in policy.exempt_users:
         return EXEMPT
     resolution = quotas.resolve(user, client_id, at)

@@ -17,11 +17,7 @@ MAX_OBSERVED_AGE_MS = 7 * 24 * 3600 * 1000
 
 
 def valid_request(record: Record, policy: Policy) -> MutationRequest:
-    """Return the request in a record, with the user that its topic identifies.
-
-    Raises:
-        BadRecord: the record is invalid; the message names the field and the value.
-    """
+    """Return the request in a record, with the user that its topic identifies."""
     if record.size > policy.max_bytes:
         # Of the part that the dead letter holds, so that its error tells whether that is text.
         kept = max(0, policy.max_bytes - len(record.key or b""))

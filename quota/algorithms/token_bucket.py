@@ -41,11 +41,7 @@ class Bucket(msgspec.Struct, frozen=True):  # a struct, because each charge make
 
     @classmethod
     def after(cls, decision: Decision) -> Self:
-        """Return the bucket as left by `decision`, which wrote it last.
-
-        Raises:
-            ValueError: the decision was unlimited and had no bucket.
-        """
+        """Return the bucket as left by `decision`, which wrote it last."""
         quota = decision.applied_quota
         if quota is None or decision.tokens is None:
             raise ValueError(f"{decision.decision_id} touched no bucket")
@@ -111,7 +107,7 @@ class TokenBucket:
 
         stored = before if bucket is None else bucket.tokens
         remembered = {} if bucket is None else bucket.admitted_requests
-        repeats = deduplication.find(remembered, request, now) if remembered else None
+        repeats = deduplication.find(remembered, request, now)
         paid = repeats.topics if repeats else 0
         strict = request.mode is Mode.STRICT
         topics = request.topics[paid:] if paid else request.topics
@@ -140,12 +136,10 @@ class TokenBucket:
 def charge(
     tokens: float, stored: float, topics: Sequence[TopicMutation], quota: Quota, *, strict: bool
 ) -> tuple[list[bool], float]:
-    """Charge topic by topic; a topic of a strict request is admitted only while the bucket is not in debt.
+    """Charge topic by topic; return whether each is admitted, and the tokens afterwards.
 
-    Returns:
-        Whether each topic is admitted, and the tokens afterwards.
-
-    `stored` are the tokens in the state: their magnitude bounds the rounding error of `tokens`, those now.
+    A topic of a strict request is admitted only while the bucket is not in debt. `stored` are the tokens
+    in the state: their magnitude bounds the rounding error of `tokens`, those now.
     """
     admitted = []
     least = min_tokens(quota)

@@ -3,7 +3,6 @@
 import atexit
 import logging
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import msgspec
 
@@ -43,14 +42,6 @@ class CallbackError(BadRecord):
     """An exception or an invalid result of a callback; the message names the class and the method."""
 
 
-class CallbackAnswer(NamedTuple):
-    """The tags and the quota of a request; without a quota the request is unlimited."""
-
-    tags: Tags
-    quota: Quota | None
-    entity: QuotaEntity | None
-
-
 class CallbackInstance:
     """A callback, the changes that it failed to process, and a cache of its limits.
 
@@ -58,9 +49,13 @@ class CallbackInstance:
     until a later change of the same subject succeeds.
     """
 
-    def __init__(self, setting: CallbackSetting, *, allowed: bool) -> None:
+    def __init__(self, setting: CallbackSetting, *, allowed: bool, generation: int, position: int) -> None:
         """Create the instance and configure it; if its class is not allowed, all requests fail with that error."""
         self.class_name = setting.class_name
+        self.generation = generation
+        """The number of the callback change that introduced its class; 0 for the class in the settings."""
+        self.position = position
+        """The number of events of the timeline that it has received."""
         self._callback: ClientQuotaCallback | None = None
         self._failures: dict[str | QuotaEntity, str] = {}
         self._limits: dict[Tags, tuple[Quota, QuotaEntity | None] | None] = {}
@@ -99,12 +94,8 @@ class CallbackInstance:
         if self._notify("cluster", "update_cluster_metadata", cluster) is not False:
             self._limits.clear()
 
-    def resolve(self, user: str, client_id: str) -> CallbackAnswer:
-        """Return the tags and the quota of a request.
-
-        Raises:
-            CallbackError: the callback raised or returned an invalid result; the message is for the dead letter.
-        """
+    def resolve(self, user: str, client_id: str) -> tuple[Tags, Quota | None, QuotaEntity | None]:
+        """Return the tags and the quota of a request, which is unlimited without one, and the quota's entity."""
         if self._failures:
             self._raise_failure(user, client_id)
         if self._call("quota_reset_required", _TYPE):
@@ -112,9 +103,9 @@ class CallbackInstance:
         result = self._call("quota_metric_tags", _TYPE, KafkaPrincipal("User", user), client_id)
         tags = self._valid_tags(result, _json_bytes(user, client_id) + MAX_MORE_BYTES)
         if tags == NO_TAGS:
-            return CallbackAnswer(NO_TAGS, None, None)
+            return NO_TAGS, None, None
         limit = self._limits[tags] if tags in self._limits else self._limit(result, tags)
-        return CallbackAnswer(tags, *limit) if limit else CallbackAnswer(NO_TAGS, None, None)
+        return (tags, *limit) if limit else (NO_TAGS, None, None)
 
     def close(self) -> None:
         """Close the callback; an exception is logged."""

@@ -16,11 +16,7 @@ CALLBACK_EXCEPTIONS = (Exception, SystemExit)
 
 
 def load_callback(class_name: str) -> type[ClientQuotaCallback]:
-    """Import the class of a callback; exceptions of the import propagate.
-
-    Raises:
-        TypeError: it is not a class, or a method is missing.
-    """
+    """Import the class of a callback; exceptions of the import propagate."""
     module, dot, name = class_name.rpartition(".")
     if not dot:
         raise TypeError("expected the full name of a class, as in package.module.Class")
@@ -33,11 +29,7 @@ def load_callback(class_name: str) -> type[ClientQuotaCallback]:
 
 
 def check_callbacks(callbacks: Callbacks) -> None:
-    """Check the callbacks of the settings, so that a job with a bad one does not start.
-
-    Raises:
-        BadInput: a class cannot be imported, instantiated or configured; the message has its name and the reason.
-    """
+    """Check the callbacks of the settings, so that a job with a bad one does not start."""
     for class_name in callbacks.more_classes:
         try:
             load_callback(class_name)
@@ -47,11 +39,7 @@ def check_callbacks(callbacks: Callbacks) -> None:
 
 
 def check_setting(setting: CallbackSetting) -> None:
-    """Check a callback and its configs: import, instantiate, configure and close it.
-
-    Raises:
-        BadInput: one of these fails; the message has the class name and the reason.
-    """
+    """Check a callback and its configs: import, instantiate, configure and close it."""
     if setting.is_default and setting.configs:
         raise BadInput(f"callback {setting.class_name}: takes no configs, got {min(setting.configs)}")
     try:

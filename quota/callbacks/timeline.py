@@ -2,6 +2,7 @@
 
 import zlib
 from bisect import bisect_right, insort
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -30,29 +31,11 @@ _cluster_decoder = msgspec.json.Decoder(Cluster)
 _MAX_INSTANCES = 4  # at different positions, since a batch may reach back to before a change
 
 
-class _CompressedCluster(NamedTuple):
-    """Cluster metadata as compressed JSON: there may be many, of megabytes each."""
-
-    json: bytes
-
-
 class _Event(NamedTuple):
-    """A change and its time."""
+    """A change and its time; metadata of a cluster, of which there may be many megabytes, as compressed JSON."""
 
     moment: int
-    change: Change | _CompressedCluster
-
-
-class _PositionedInstance:
-    """An instance with the number of events it has received.
-
-    Its `generation` is the number of the callback change that introduced its class; 0 for the class in the settings.
-    """
-
-    def __init__(self, instance: CallbackInstance, generation: int, position: int) -> None:
-        self.instance = instance
-        self.generation = generation
-        self.position = position
+    change: Change | bytes
 
 
 class CallbackTimeline:
@@ -71,7 +54,7 @@ class CallbackTimeline:
         self._events: list[_Event] = []
         self._cluster_moments: list[int] = []
         self._settings: list[_Event] = []
-        self._instances: list[_PositionedInstance] = []  # the most recently used one is the last
+        self._instances: list[CallbackInstance] = []  # the most recently used one is the last
 
     def add(self, change: Change) -> None:
         """Add a change; the later of two at the same time wins."""
@@ -82,7 +65,9 @@ class CallbackTimeline:
                 return  # resets do not concern callbacks
             case CallbackCancellation(moment):
                 self._discard_after(_count_until(self._events, moment - 1))
-                self._events = [each for each in self._events if each.moment != moment or not _is_setting(each)]
+                self._events = [
+                    each for each in self._events if (each.moment, type(each.change)) != (moment, CallbackChange)
+                ]
                 self._settings = [each for each in self._settings if each.moment != moment]
                 return
             case CallbackChange(moment=moment):
@@ -94,17 +79,13 @@ class CallbackTimeline:
                 return  # no instance will need it
             case ClusterChange(cluster, moment):
                 insort(self._cluster_moments, moment)
-                event = event._replace(change=_CompressedCluster(zlib.compress(codec.encode(cluster))))
+                event = event._replace(change=zlib.compress(codec.encode(cluster)))
         position = _count_until(self._events, change.moment)
         self._events.insert(position, event)
         self._discard_after(position)
 
     def resolve(self, user: str, client_id: str, at: int) -> Resolution:
-        """Return the quota of a request with this user and client-id, as of `at` (epoch ms).
-
-        Raises:
-            CallbackError: the callback raised or returned an invalid result.
-        """
+        """Return the quota of a request with this user and client-id, as of `at` (epoch ms)."""
         if self._only_default and not self._settings:
             return self.timeline.resolve(user, client_id, at)
         instance = self._instance(at)
@@ -166,18 +147,18 @@ class CallbackTimeline:
         """Return the instance in force as of `at` (epoch ms), with all changes up to then; None for the default."""
         position = _count_until(self._events, at)
         if self._instances and self._instances[-1].position == position:
-            return self._instances[-1].instance
+            return self._instances[-1]
         count = _count_until(self._settings, at)
         if self._setting(count).is_default:
             return None
         generation = self._generation(count)
         earlier = [each for each in self._instances if each.generation == generation and each.position <= position]
-        positioned = max(earlier, key=lambda each: each.position) if earlier else self._start(generation)
-        self._advance(positioned, position)
-        self._instances = [*(each for each in self._instances if each is not positioned), positioned]
+        known = max(earlier, key=lambda each: each.position) if earlier else self._start(generation)
+        instance = self._advanced(known, position)
+        self._instances = [*(each for each in self._instances if each is not known), instance]
         if len(self._instances) > _MAX_INSTANCES:
             self._discard(self._instances[0])
-        return positioned.instance
+        return instance
 
     def _setting(self, count: int) -> CallbackSetting:
         """Return the callback after this number of callback changes."""
@@ -191,57 +172,51 @@ class CallbackTimeline:
             count -= 1
         return count
 
-    def _start(self, generation: int) -> _PositionedInstance:
+    def _start(self, generation: int) -> CallbackInstance:
         """Return a new instance, with the changes up to the one that introduced its class."""
         position = 0
         if generation:
             introduced = self._settings[generation - 1]
             position = next(number for number, event in enumerate(self._events, 1) if event is introduced)
-        return _PositionedInstance(self._make_instance(self._setting(generation), position), generation, position)
+        return self._make_instance(self._setting(generation), generation, position)
 
-    def _make_instance(self, setting: CallbackSetting, position: int) -> CallbackInstance:
+    def _make_instance(self, setting: CallbackSetting, generation: int, position: int) -> CallbackInstance:
         """Return a new instance with these configs that has received the first `position` events."""
-        instance = CallbackInstance(setting, allowed=setting.class_name in self._callbacks.allowed)
+        allowed = setting.class_name in self._callbacks.allowed
+        instance = CallbackInstance(setting, allowed=allowed, generation=generation, position=position)
         for event in self._events[:position]:
             self._apply(instance, event)
         return instance
 
-    def _advance(self, positioned: _PositionedInstance, position: int) -> None:
-        """Pass the events before a position to an instance."""
-        while positioned.position < position:
-            event = self._events[positioned.position]
-            positioned.position += 1
+    def _advanced(self, instance: CallbackInstance, position: int) -> CallbackInstance:
+        """Pass the events before a position to an instance, and return it or the one that replaces it."""
+        while instance.position < position:
+            event = self._events[instance.position]
+            instance.position += 1
             if not isinstance(event.change, CallbackChange):
-                self._apply(positioned.instance, event)
+                self._apply(instance, event)
                 continue
             setting = event.change.setting or self._callbacks.setting
-            if not positioned.instance.has_failures:
-                positioned.instance.configure(setting.configs)
+            if not instance.has_failures:
+                instance.configure(setting.configs)
             else:  # its other failures may have come from bad configs
-                positioned.instance.close()
-                positioned.instance = self._make_instance(setting, positioned.position)
+                instance.close()
+                instance = self._make_instance(setting, instance.generation, instance.position)
+        return instance
 
     def _apply(self, instance: CallbackInstance, event: _Event) -> None:
         match event.change:
-            case _CompressedCluster(json):
+            case bytes(json):
                 instance.set_cluster(_cluster_decoder.decode(zlib.decompress(json)))
             case QuotaChange(entity, moment=moment) | QuotaCancellation(entity, moment):
                 # The whole quota, since the change may name only some configs.
                 latest = self.timeline.latest(entity, moment)
                 instance.set_quota(entity, latest.quota if latest else None)
 
-    def _discard(self, positioned: _PositionedInstance) -> None:
-        self._instances = [each for each in self._instances if each is not positioned]
-        positioned.instance.close()
-
-
-def _is_setting(event: _Event) -> bool:
-    return isinstance(event.change, CallbackChange)
-
-
-def _moment(event: _Event) -> int:
-    return event.moment
+    def _discard(self, instance: CallbackInstance) -> None:
+        self._instances = [each for each in self._instances if each is not instance]
+        instance.close()
 
 
 def _count_until(events: list[_Event], at: int) -> int:
-    return bisect_right(events, at, key=_moment)
+    return bisect_right(events, at, key=attrgetter("moment"))

@@ -21,12 +21,8 @@ class Addresses:
 
     def __init__(self, by_advertised: Mapping[Address, Address]) -> None:
         self._by_advertised = dict(by_advertised)
-        self._is_identity = all(advertised == own for advertised, own in by_advertised.items())
-
-    @property
-    def rewritten(self) -> bool:
+        self.rewritten = any(advertised != own for advertised, own in by_advertised.items())
         """Whether responses are rewritten."""
-        return not self._is_identity
 
     @property
     def advertised(self) -> list[Address]:
@@ -41,9 +37,6 @@ class Addresses:
         """Replace the broker addresses in a response of one of `NAMING_BROKERS`; return it, and those left out.
 
         Brokers whose addresses are not known are left out, so that clients wait for them as for brokers that are down.
-
-        Raises:
-            Malformed: the body is not a response of this API and version.
         """
         codec = protocol.response(key, version)
         if key == ApiKey.FIND_COORDINATOR:
@@ -58,7 +51,7 @@ class Addresses:
 
     def _brokers(self, brokers: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[Address]]:
         foreign = self.foreign((each["host"], each["port"]) for each in brokers)
-        if self._is_identity and not foreign:
+        if not (self.rewritten or foreign):
             return brokers, foreign
         kept = []
         for each in brokers:
@@ -72,7 +65,7 @@ class Addresses:
         changed, foreign = False, []
         for each in response.get("coordinators", [response]):
             advertised = each.get("host", ""), each.get("port", -1)
-            if each["errorCode"] or (self._is_identity and advertised in self._by_advertised):
+            if each["errorCode"] or (not self.rewritten and advertised in self._by_advertised):
                 continue
             changed = True
             own = self._by_advertised.get(advertised)

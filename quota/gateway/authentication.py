@@ -8,8 +8,6 @@ from quota.wire.codec import Message
 class Authentication:
     """Reads a client's SASL exchanges: the first one, and those of re-authentication (KIP-368)."""
 
-    __slots__ = ("_exchange", "_margin_ms", "_mechanism", "_subject_claim", "session_ends_at", "user")
-
     def __init__(self, subject_claim: str, margin_ms: int) -> None:
         """Start without a user.
 
@@ -48,11 +46,7 @@ class Authentication:
             self._exchange.on_client_message(request["authBytes"])
 
     def on_authenticate_response(self, response: Message, now: int) -> Message:
-        """Process the broker's SaslAuthenticate response at `now` [ms]; return the response for the client.
-
-        Raises:
-            AuthenticationRefused: the broker has accepted a client whose name could not be read, or another user.
-        """
+        """Process the broker's SaslAuthenticate response at `now` [ms]; return the response for the client."""
         if self._exchange is None or response["errorCode"]:
             self._exchange = None
             return response

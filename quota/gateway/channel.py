@@ -8,7 +8,7 @@ from quota.gateway.authentication import Authentication, refusal
 from quota.gateway.context import ChannelError, ChannelIO, GatewayContext
 from quota.gateway.mutations.growth import excess
 from quota.gateway.mutations.mutate import Steps, mutate
-from quota.gateway.mutations.operations import BrokerCall, ClientRequest, MutationResponse, Pause
+from quota.gateway.mutations.operations import ClientRequest, MutationResponse, Pause
 from quota.gateway.pipeline import Pipeline
 from quota.gateway.requests import RequestStream
 from quota.gateway.sasl import AuthenticationRefused
@@ -34,22 +34,9 @@ _MAX_ELEMENTS = 20_000
 class Channel:
     """Forwards requests and responses, in order, and intercepts mutations.
 
-    `from_client`, `from_broker`, `decided`, `paused` and `resume` are its inputs. Each may raise `ChannelError`,
+    `from_client`, `from_broker`, `go_on` and `resume` are its inputs. Each may raise `ChannelError`,
     `Malformed` or `Unwritable`: the caller must then deliver what was already sent, and close both connections.
     """
-
-    __slots__ = (
-        "_accepted",
-        "_authentication",
-        "_client",
-        "_context",
-        "_flow",
-        "_io",
-        "_mutating",
-        "_pipeline",
-        "_requests",
-        "_waiting",
-    )
 
     def __init__(self, context: GatewayContext, io: ChannelIO) -> None:
         self._context = context
@@ -84,13 +71,12 @@ class Channel:
         if was_full:
             self._advance()
 
-    def decided(self, reply: DecisionReply) -> None:
-        """Continue the mutation in progress with the reply on its `DecisionRequest`."""
-        self._go_on(reply)
-
-    def paused(self) -> None:
-        """Continue the mutation in progress after a pause."""
-        self._go_on(None)
+    def go_on(self, reply: DecisionReply | None = None) -> None:
+        """Continue the mutation in progress, with the reply on its `DecisionRequest` or after a pause."""
+        try:
+            self._step(reply)
+        finally:
+            self._flush()
 
     def resume(self) -> None:
         """Start the held request; call this when the channel is neither busy nor muted."""
@@ -164,10 +150,7 @@ class Channel:
         self._join(header)
         if not self._begin():
             return False
-        self._intercept(header, self._requests.take())
-        return True
-
-    def _intercept(self, header: RequestHeader, frame: bytes) -> None:
+        frame = self._requests.take()
         match header.api_key:
             case ApiKey.API_VERSIONS:
                 self._on_api_versions(header, frame)
@@ -179,6 +162,7 @@ class Channel:
                 self._on_authenticate(header, frame)
             case _:
                 self._on_mutation(header, frame)
+        return True
 
     def _join(self, header: RequestHeader) -> None:
         if self._client is None and self.user is not None:
@@ -269,13 +253,6 @@ class Channel:
         self._flow = mutate(request, self._context.rules, self._context.recent, self._io.now)
         self._step(None)
 
-    def _go_on(self, result: DecisionReply | None) -> None:
-        if self._flow is not None:
-            try:
-                self._step(result)
-            finally:
-                self._flush()
-
     def _step(self, result: Message | DecisionReply | None) -> None:
         """Advance the mutation in progress."""
         if self._flow is None:
@@ -291,11 +268,8 @@ class Channel:
         elif isinstance(step, Pause):
             self._io.pause(step.ms)
         else:
-            self._call(step)
-
-    def _call(self, call: BrokerCall) -> None:
-        header = self._mutating._replace(api_key=call.key, api_version=call.version)
-        self._pipeline.call(header, call.message, self._on_call_response)
+            header = self._mutating._replace(api_key=step.key, api_version=step.version)
+            self._pipeline.call(header, step.message, self._on_call_response)
 
     def _finish(self, response: MutationResponse) -> None:
         self._pipeline.respond(self._mutating, response.message)

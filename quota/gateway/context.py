@@ -43,10 +43,10 @@ class ChannelIO(Interface):
         """Send bytes to the broker."""
 
     def request_decision(self, request: DecisionRequest) -> None:
-        """Request a decision; the server later calls `Channel.decided` with the reply."""
+        """Request a decision; the server later calls `Channel.go_on` with the reply."""
 
     def pause(self, ms: int) -> None:
-        """Call `Channel.paused` after `ms` milliseconds."""
+        """Call `Channel.go_on` after `ms` milliseconds."""
 
     def now(self) -> int:
         """Return the time of a monotonic clock [ms]."""

@@ -12,8 +12,6 @@ class FrameStream:
     A Kafka frame begins with its length (int32), which excludes these four bytes.
     """
 
-    __slots__ = ("_buffer", "_passing")
-
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._passing = 0

@@ -96,7 +96,7 @@ class Mutes:
     def muted(self, channel: Hashable, now: int) -> bool:
         """Return whether a channel is muted."""
         known = self._channels.get(channel)
-        return known is not None and not known.busy and known.muted_until > now
+        return known is not None and known.muted_until > now
 
     def close(self, channel: Hashable) -> None:
         """Forget a channel whose client has disconnected."""

@@ -62,31 +62,26 @@ class OfferedApis:
         return first <= version <= last
 
     def rewrite(self, version: int, body: bytes) -> bytes:
-        """Return the body of a broker's ApiVersions response, reduced to the versions that the gateway offers.
-
-        Raises:
-            Malformed: the body is not an ApiVersions response of this version.
-        """
+        """Return the body of a broker's ApiVersions response, reduced to the versions that the gateway offers."""
         known = self._rewritten.get((version, body))
         if known is None:
             codec = self._protocol.response(ApiKey.API_VERSIONS, version)
-            known = codec.write(self.of_broker(codec.read(body)))
+            known = codec.write(self._reduced(codec.read(body)))
             if len(self._rewritten) == _MAX_REMEMBERED:
                 self._rewritten.clear()
             self._rewritten[version, body] = known
         return known
 
-    def of_broker(self, response: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a broker's ApiVersions response, reduced to the versions that the gateway offers.
-
-        Brokers advertise Produce v0, because librdkafka compresses only then (KAFKA-18659).
-        """
+    def _reduced(self, response: Mapping[str, Any]) -> dict[str, Any]:
         kept = []
         for api in response["apiKeys"]:
             first, last = self._ranges.get(api["apiKey"], (0, -1))
             first, last = max(first, api["minVersion"]), min(last, api["maxVersion"])
             if first <= last:
-                first = api["minVersion"] if api["apiKey"] == ApiKey.PRODUCE else first
+                if (
+                    api["apiKey"] == ApiKey.PRODUCE
+                ):  # brokers advertise v0, or librdkafka does not compress (KAFKA-18659)
+                    first = api["minVersion"]
                 kept.append({**api, "minVersion": first, "maxVersion": last})
         features = [self._feature(each) for each in response.get("finalizedFeatures", ())]
         return {**response, "apiKeys": kept, "finalizedFeatures": features}

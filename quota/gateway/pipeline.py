@@ -35,8 +35,6 @@ class _Expected(NamedTuple):
 class Pipeline:
     """The two directions of a channel; `to_broker` and `to_client` collect the bytes to be sent."""
 
-    __slots__ = ("_expected", "_protocol", "_responses", "to_broker", "to_client")
-
     def __init__(self, protocol: Protocol) -> None:
         self._protocol = protocol
         self._responses = FrameStream()
@@ -74,12 +72,7 @@ class Pipeline:
     # Responses
 
     def take(self, data: bytes) -> None:
-        """Process bytes received from the broker.
-
-        Raises:
-            ChannelError: a response is not the one expected next, or is too large.
-            Malformed: a response cannot be decoded.
-        """
+        """Process bytes received from the broker."""
         passed = self._responses.add(data)
         if passed:
             self.to_client.append(passed)

@@ -22,18 +22,12 @@ long."""
 class RequestStream(FrameStream):
     """The requests of one client."""
 
-    __slots__ = ("_context",)
-
     def __init__(self, context: GatewayContext) -> None:
         super().__init__()
         self._context = context
 
     def peek(self, *, authenticated: bool) -> RequestHeader | None:
-        """Return the header of the next request, without its client id; None if it has not arrived.
-
-        Raises:
-            ChannelError: it is too small or too large, not offered, or not allowed before authentication.
-        """
+        """Return the header of the next request, without its client id; None if it has not arrived."""
         length = self.length
         if length is None:
             return None
@@ -49,11 +43,7 @@ class RequestStream(FrameStream):
         return RequestHeader(key, version, correlation_id, None)
 
     def check_size(self, most: int) -> None:
-        """Check the size of the next request.
-
-        Raises:
-            ChannelError: it has more than `most` bytes, or fewer than the smallest request.
-        """
+        """Check the size of the next request."""
         length = self.length or 0
         if not _LEAST_BYTES <= length <= most:
             raise ChannelError("size", f"a request of {length} bytes; {_LEAST_BYTES} to {most} are allowed")
@@ -62,9 +52,6 @@ class RequestStream(FrameStream):
         """Return the header of the next request and its acks (1 if it is not Produce); None if they have not arrived.
 
         A Produce request with acks=0 has no response.
-
-        Raises:
-            Malformed: the request ends within them.
         """
         for size in _HEAD_SIZES:
             prefix = self.prefix(size)

@@ -42,11 +42,7 @@ class SaslExchange:
         self._user: str | None = None
 
     def on_client_message(self, auth_bytes: bytes) -> None:
-        """Process a message of the client.
-
-        Raises:
-            AuthenticationRefused: it authenticates with a delegation token, which does not name its owner.
-        """
+        """Process a message of the client."""
         self._rounds += 1
         if self._mechanism == "OAUTHBEARER":  # a broker accepts another token after one that it rejected
             self._user = _bearer_user(auth_bytes, self._subject_claim)
@@ -54,11 +50,7 @@ class SaslExchange:
             self._user = _plain_user(auth_bytes) if self._mechanism == "PLAIN" else _scram_user(auth_bytes)
 
     def on_broker_message(self, auth_bytes: bytes) -> str | None:
-        """Process a broker's response without an error; return the user once the exchange is complete.
-
-        Raises:
-            AuthenticationRefused: the broker has accepted a client whose name could not be read.
-        """
+        """Process a broker's response without an error; return the user once the exchange is complete."""
         if self._mechanism.startswith("SCRAM") and self._rounds < _SCRAM_ROUNDS:
             return None
         if self._mechanism == "OAUTHBEARER" and auth_bytes:  # the reason why the token is not accepted
@@ -72,7 +64,12 @@ class SaslExchange:
 
 def _plain_user(message: bytes) -> str | None:
     parts = message.split(b"\0")
-    return _text(parts[1]) if len(parts) == _PLAIN_PARTS and parts[0] in {b"", parts[1]} else None
+    if len(parts) != _PLAIN_PARTS or parts[0] not in {b"", parts[1]}:
+        return None
+    try:
+        return parts[1].decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _scram_user(message: bytes) -> str | None:
@@ -110,10 +107,3 @@ def _bearer_token(message: bytes) -> bytes:
     given = [value for name, _, value in (each.partition(b"=") for each in pairs) if name == b"auth"]
     auth = _BEARER_AUTH.fullmatch(given[0]) if len(given) == 1 else None
     return auth["token"] if auth else b""
-
-
-def _text(value: bytes) -> str | None:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return None

@@ -78,14 +78,8 @@ def cluster_errors(
     """Turn a KafkaException into a ClusterError: "cannot `action`: the reason`hint`".
 
     If a transport error hides its cause, such as a wrong password or an unknown certificate, another client connects to
-    find it, for at most a second.
-
-    Args:
-        action: what the calls inside do, and with which cluster.
-        connection: the connection to the cluster.
-        hint: advice to append to the reason. By default the one for a cluster that does not answer; with TLS or SASL
-            there is none, as the reason is sufficient.
-        overrides: librdkafka's settings that take precedence over those of the connection.
+    find it, for at most a second. By default the hint is that for a cluster that does not answer; with TLS or SASL
+    there is none, as the reason is sufficient.
     """
     try:
         yield

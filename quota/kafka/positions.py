@@ -88,14 +88,14 @@ class PositionWriter:
                 _log.warning("skipped %s, which is not a record of an %s: %s", source, self._program, error)
         return position
 
-    def begin(self, position: bytes) -> None:
+    def begin(self, position: object) -> None:
         """Begin a transaction, with the position that applies once it is committed.
 
         The next `check_not_fenced` or `commit` waits for the broker and reports whether another program took over.
         """
         with self.errors("begin a transaction"):
             self.producer.begin_transaction()
-            self._position = position
+            self._position = codec.encode(position)
             self._produce_position()
 
     def check_not_fenced(self) -> None:

@@ -22,7 +22,7 @@ from quota.wire.protocol import Address
 Partition = tuple[str, int]
 """A topic, and the number of a partition."""
 
-_EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 _FETCH_WAIT_MS = 50
@@ -39,12 +39,7 @@ _MAX_MESSAGES = 10_000
 
 
 def read_broker_configs(client: AdminClient, timeout_seconds: float) -> dict[str, str]:
-    """Return the configs of one broker by their names; all brokers should have the same.
-
-    Raises:
-        KafkaException: no broker answers in time, or it does not return its configs.
-        ClusterError: the metadata contain no brokers.
-    """
+    """Return the configs of one broker by their names; all brokers should have the same."""
     nodes = client.list_topics(timeout=timeout_seconds).brokers
     if not nodes:
         raise ClusterError("the cluster's metadata contain no brokers")
@@ -54,11 +49,7 @@ def read_broker_configs(client: AdminClient, timeout_seconds: float) -> dict[str
 
 
 def read_window(connection: Connection, timeout_seconds: float) -> Window:
-    """Return the window of a broker's controller quotas, which determines the bursts there.
-
-    Raises:
-        ClusterError: no broker can be reached, or it does not return its configs.
-    """
+    """Return the window of a broker's controller quotas, which determines the bursts there."""
     with cluster_errors(f"read the window of Kafka at {connection}", connection):
         configs = read_broker_configs(AdminClient(client_config(connection)), timeout_seconds)
     if _WINDOW_NUM not in configs:
@@ -113,19 +104,8 @@ class EndOffsets:
         self._action = f"read the end offsets of topics at {connection}"
         self._timeout = timeout_seconds
 
-    def fetch(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Return the offset after the last record of each partition."""
-        return self._offsets(partitions, _LATEST)
-
-    def fetch_first(self, partitions: Collection[Partition]) -> dict[Partition, int]:
-        """Return the offset of the first record that each partition still holds; its end if it holds none."""
-        return self._offsets(partitions, _EARLIEST)
-
-    def fetch_at(self, partitions: Collection[Partition], epoch_ms: int) -> dict[Partition, int]:
-        """Return the offset of the first record of each partition with this timestamp or a later one; -1 for none."""
-        return self._offsets(partitions, OffsetSpec.for_timestamp(epoch_ms))
-
-    def _offsets(self, partitions: Collection[Partition], spec: OffsetSpec) -> dict[Partition, int]:
+    def fetch(self, partitions: Collection[Partition], spec: OffsetSpec = _LATEST) -> dict[Partition, int]:
+        """Return an offset of each partition, by default that after its last record; -1 if no record has the time."""
         if not partitions:
             return {}
         specs = {TopicPartition(*partition): spec for partition in partitions}

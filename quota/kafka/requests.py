@@ -43,13 +43,7 @@ class RequestWriter:
     def __init__(
         self, settings: Settings, linger_ms: int = 5, overrides: Mapping[str, str | float] | None = None
     ) -> None:
-        """Connect.
-
-        Args:
-            settings: the names of the topics, and the limits.
-            linger_ms: requests sent to one partition within this time form one batch and get one timestamp.
-            overrides: librdkafka's settings, which take precedence over `settings`.
-        """
+        """Connect; requests sent to one partition within `linger_ms` form one batch and get one timestamp."""
         self._topics = settings.topics
         self._kafka = settings.kafka
         self._action = f"send requests to Kafka at {settings.kafka.bootstrap_servers}"
@@ -86,11 +80,6 @@ class RequestWriter:
 
         With `on_delivery`, this never waits, and errors of delivery are passed to it by `poll`. Without, this waits
         while the queue is full, and errors are raised by the next call or by `flush`.
-
-        Raises:
-            BufferError: the queue is full, and there is an `on_delivery`.
-            KafkaException: the record is too large, and there is an `on_delivery`.
-            ClusterError: this record or an earlier one cannot be written, and there is no `on_delivery`.
         """
         if on_delivery is not None:
             self._producer.produce(topic, value, key, on_delivery=on_delivery)
@@ -135,16 +124,9 @@ class AnswerReader:
         request_id_prefix: str = "",
         overrides: Mapping[str, str | float] | None = None,
     ) -> None:
-        """Find the partitions of the topics; records are read from their current ends on.
+        """Find the partitions of the topics; records are read from their ends, `since` [epoch ms] or the beginning.
 
-        Args:
-            settings: the names of the topics.
-            from_beginning: whether to read existing records, too.
-            since: the time from which on existing records are also read [epoch ms].
-            results: whether to read results, too.
-            request_id_prefix: the prefix of the request ids whose decisions and results are read; others are skipped
-                without being parsed.
-            overrides: librdkafka's settings, which take precedence over `settings`.
+        Decisions and results of requests whose ids have another prefix are skipped without being parsed.
         """
         topics = settings.topics
         self._readers: dict[str, Callable[[bytes | None], Answer]] = {

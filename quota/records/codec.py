@@ -29,11 +29,7 @@ encode = msgspec.json.Encoder().encode
 
 
 def decode(value: bytes | None, decoder: msgspec.json.Decoder[T]) -> T:
-    """Decode one JSON object; an optional field that is null counts as absent.
-
-    Raises:
-        BadRecord: the bytes are null, not UTF-8, not JSON, or do not match the decoder's type.
-    """
+    """Decode one JSON object; an optional field that is null counts as absent."""
     if value is None:
         raise BadRecord("value: null, expected a JSON object")
     check_text(value)
@@ -90,11 +86,7 @@ def _drop_nulls(fields: Any, steps: tuple[str, ...]) -> bool:  # noqa: ANN401 an
 
 
 def check_text(value: bytes, *, whole: bool = True) -> None:
-    """Check that bytes are UTF-8; where they are not the whole, they may end in the middle of a character.
-
-    Raises:
-        BadRecord: they are not; the message names the first invalid byte.
-    """
+    """Check that bytes are UTF-8; where they are not the whole, they may end in the middle of a character."""
     try:
         codecs.utf_8_decode(value, "strict", whole)  # ten times as fast as an incremental decoder
     except UnicodeDecodeError as error:

@@ -45,11 +45,7 @@ _decoder = msgspec.json.Decoder(DeadLetter)
 
 
 def read_dead_letter(value: bytes | None) -> DeadLetter:
-    """Parse a record of the dead letters topic.
-
-    Raises:
-        BadRecord: the record is not a dead letter; the message names the field and the value.
-    """
+    """Parse a record of the dead letters topic."""
     return codec.decode(value, _decoder)
 
 

@@ -180,9 +180,5 @@ _decoder = msgspec.json.Decoder(Decision)
 
 
 def read_decision(value: bytes | None) -> Decision:
-    """Parse a record of the decisions topic.
-
-    Raises:
-        BadRecord: the record is not a decision; the message names the field and the value.
-    """
+    """Parse a record of the decisions topic."""
     return codec.decode(value, _decoder)

@@ -158,11 +158,7 @@ _decoders: dict[str, msgspec.json.Decoder[QuotaLogRecord]] = {
 
 
 def read_quota_log_record(value: bytes | None, key: bytes | None = None) -> QuotaLogRecord:
-    """Parse a record of the quota log; a tombstone (null value) removes the quota of the entity in its key.
-
-    Raises:
-        BadRecord: the record is invalid; the message names the field and the value.
-    """
+    """Parse a record of the quota log; a tombstone (null value) removes the quota of the entity in its key."""
     if value is None and key is not None:
         return QuotaRecord(codec.decode(key, _entity_decoder), controller_mutation_rate=None)
     fields = codec.decode(value, _kind_decoder)

@@ -55,11 +55,7 @@ class Record(msgspec.Struct, frozen=True):
         return len(self.key or b"") + len(self.value or b"")
 
     def check_stamped(self) -> None:
-        """Check that the broker set the timestamp.
-
-        Raises:
-            BadRecord: the producer did.
-        """
+        """Check that the broker set the timestamp."""
         if not self.stamped:
             raise BadRecord(
                 "timestamp: set by the producer, which could give itself tokens; set "

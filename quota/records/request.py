@@ -122,11 +122,7 @@ _decoder = msgspec.json.Decoder(MutationRequest)
 
 
 def read_request(value: bytes | None) -> MutationRequest:
-    """Parse a request; an empty user or client-id counts as absent, and `apply` is ignored if the request was observed.
-
-    Raises:
-        BadRecord: the record is not a request; the message names the field and the value.
-    """
+    """Parse a request; an empty user or client-id counts as absent, and `apply` is ignored if it was observed."""
     request = codec.decode(value, _decoder)
     if request.user and request.client_id and request.observed is None:
         return request

@@ -43,9 +43,5 @@ _decoder = msgspec.json.Decoder(MutationResult)
 
 
 def read_result(value: bytes | None) -> MutationResult:
-    """Parse a record of the results topic.
-
-    Raises:
-        BadRecord: the record is not a result; the message names the field and the value.
-    """
+    """Parse a record of the results topic."""
     return codec.decode(value, _decoder)

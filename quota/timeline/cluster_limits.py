@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Collection, Iterator
-from itertools import count
 
 import msgspec
 from msgspec import UNSET
@@ -13,7 +12,7 @@ from quota.records.quota import Quota, Window
 from quota.records.request import NO_CLIENT_ID
 from quota.text import format_time, printable, quoted
 from quota.timeline.cluster_plan import MAX_NAME_BYTES, Wanted, fits_protocol, wanted_rates
-from quota.timeline.resolution import levels
+from quota.timeline.resolution import levels, unused_name
 from quota.timeline.timeline import QuotaTimeline
 
 MAX_THROTTLE_MS = 2**31 - 1
@@ -124,5 +123,4 @@ def _first(candidates: Collection[tuple[QuotaEntity, object]], wanted: Wanted) -
 
 def _unnamed(wanted: Wanted) -> str:
     """Return a name that no entity has."""
-    names = {name for entity in wanted for name in entity.names.values()}
-    return next(name for name in map(str, count()) if name not in names)
+    return unused_name({name for entity in wanted for name in entity.names.values()})

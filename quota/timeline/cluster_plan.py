@@ -76,22 +76,13 @@ def differences(wanted: Wanted, present: Rates) -> list[RateDifference]:
     return [each for each in found if each.wanted != each.present]
 
 
-def pull_steps(present: Rates, timeline: QuotaTimeline, at: int) -> list[Step]:
-    """Return the steps that set the quotas of the log to those of a cluster, from `at` (epoch ms) on.
+def pull_steps(present: Rates, timeline: QuotaTimeline, at: int) -> Iterator[Step]:
+    """Yield the steps that set the quotas of the log to those of a cluster, from `at` (epoch ms) on.
 
     Options that brokers do not have (burst, bound on debt) are kept, even if the rate changes; a quota that the brokers
     enforce leaves shadow. Scheduled changes stay, and so do quotas of entities whose rate on the cluster is invalid
     (NaN or infinite).
     """
-    return list(_pull_steps(present, timeline, at))
-
-
-def is_rate(rate: float) -> bool:
-    """Return whether a rate is valid in the log; Kafka also accepts NaN and infinity, and then admits everything."""
-    return math.isfinite(rate) and rate > 0
-
-
-def _pull_steps(present: Rates, timeline: QuotaTimeline, at: int) -> Iterator[Step]:
     wanted, own = wanted_rates(timeline, at), {change.entity: change.quota for change in timeline.known(at)}
     for difference in differences(wanted, present):
         entity, before = difference.entity, own.get(difference.entity)
@@ -105,6 +96,11 @@ def _pull_steps(present: Rates, timeline: QuotaTimeline, at: int) -> Iterator[St
             after = Quota(difference.present, before.burst, before.max_debt_ms)
             changed = [RATE_CONFIG, "shadow"] if before.shadow else [RATE_CONFIG]
             yield Step(replace(quota_record(entity, after), altered_configs=changed), before, after)
+
+
+def is_rate(rate: float) -> bool:
+    """Return whether a rate is valid in the log; Kafka also accepts NaN and infinity, and then admits everything."""
+    return math.isfinite(rate) and rate > 0
 
 
 def _step(entity: QuotaEntity, before: float | None, after: float | None) -> Step:

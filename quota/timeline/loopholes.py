@@ -2,11 +2,10 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from itertools import count
 
 from quota.records.entity import NO_TAGS, QuotaEntity
 from quota.text import quoted
-from quota.timeline.resolution import levels
+from quota.timeline.resolution import levels, unused_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +40,7 @@ def loopholes(entities: Collection[QuotaEntity]) -> list[Loophole]:
     """Return the loopholes of the quotas of these entities: of each named user, and of all others."""
     users = {entity.user for entity in entities if isinstance(entity.user, str)}
     names = users | {entity.client_id for entity in entities if isinstance(entity.client_id, str)}
-    unnamed = next(name for name in map(str, count()) if name not in names)
+    unnamed = unused_name(names)
     found = []
     for user in (*sorted(users), None):
         candidates = levels(unnamed if user is None else user, unnamed)

@@ -40,29 +40,10 @@ class Step:
 def plan(desired: Iterable[QuotaRecord], timeline: QuotaTimeline, at: int) -> list[Step]:
     """Return the steps that make the desired quotas and scheduled changes the only ones from `at` (epoch ms) on.
 
-    Quotas that are as desired take no step.
-
-    Args:
-        desired: a record for each quota, and one for each scheduled change, which has a time (`effective_at`).
-        timeline: all changes.
-        at: the time at which the desired quotas take effect, epoch ms.
-
-    Raises:
-        BadInput: a change is scheduled for a time that is not after `at`.
+    A desired record with a time (`effective_at`), which must be after `at`, is a scheduled change. Quotas that are as
+    desired take no step.
     """
-    now, later = _split(desired, at)
-    present = {change.entity: change.quota for change in timeline.configured(at)}
-    records = {record.entity: record for record in now}
-    removed = [QuotaRecord(entity, None) for entity in present if entity not in records]
-    steps = [Step(each, present.get(each.entity), each.quota) for each in (*removed, *records.values())]
-    changed = sorted((step for step in steps if step.before != step.after), key=lambda step: step.record.entity.key)
-    return changed + _schedule(later, timeline, at)
-
-
-def _split(desired: Iterable[QuotaRecord], at: int) -> tuple[list[QuotaRecord], list[QuotaChange]]:
-    """Return the records that take effect at `at`, and the changes scheduled for later."""
-    now: list[QuotaRecord] = []
-    later: list[QuotaChange] = []
+    now, later = [], []
     for record in desired:
         moment = record.effective_at
         if moment is None:
@@ -74,7 +55,12 @@ def _split(desired: Iterable[QuotaRecord], at: int) -> tuple[list[QuotaRecord], 
                 f"{record.entity}: effective_at {format_time(moment)} is not after {format_time(at)}, "
                 "when the quotas take effect: use a later time, or remove effective_at"
             )
-    return now, later
+    present = {change.entity: change.quota for change in timeline.configured(at)}
+    records = {record.entity: record for record in now}
+    removed = [QuotaRecord(entity, None) for entity in present if entity not in records]
+    steps = [Step(each, present.get(each.entity), each.quota) for each in (*removed, *records.values())]
+    changed = sorted((step for step in steps if step.before != step.after), key=lambda step: step.record.entity.key)
+    return changed + _schedule(later, timeline, at)
 
 
 def rollback_plan(past: QuotaTimeline, then: int, timeline: QuotaTimeline, at: int) -> list[Step]:

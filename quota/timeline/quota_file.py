@@ -64,11 +64,7 @@ def is_json_lines(content: bytes, name: str) -> bool:
 
 
 def read_quota_file(content: bytes, name: str) -> list[QuotaRecord]:
-    """Parse a quota file: one quota for each entity, and at most one scheduled change for each entity and time.
-
-    Raises:
-        BadInput: the file is invalid or empty; the message names the file, the path of the value, and the value.
-    """
+    """Parse a quota file: one quota for each entity, and at most one scheduled change for each entity and time."""
     try:
         return list(_records(_lines(content) if is_json_lines(content, name) else _document(content)))
     except BadRecord as error:
@@ -168,26 +164,18 @@ class _Loader(getattr(yaml, "CBaseLoader", yaml.BaseLoader)):  # type: ignore[mi
         return mapping
 
 
-def _null(_loader: _Loader, _node: yaml.ScalarNode) -> None:
-    return None
-
-
-def _bool(_loader: _Loader, node: yaml.ScalarNode) -> bool:
-    return str(node.value) == "true"
-
-
-def _number(_loader: _Loader, node: yaml.ScalarNode) -> float | str:
+def _number(text: str) -> float | str:
     """Return a number; text if it is not finite, which JSON cannot represent."""
-    number = float(node.value)
+    number = float(text)
     if not math.isfinite(number):
-        return str(node.value)
+        return text
     return int(number) if number.is_integer() and abs(number) < _MAX_WHOLE else number
 
 
 for _tag, _pattern, _first, _construct in (
-    ("null", r"(~|null|)\Z", ("~", "n", ""), _null),
-    ("bool", r"(true|false)\Z", ("t", "f"), _bool),
+    ("null", r"(~|null|)\Z", ("~", "n", ""), lambda _: None),
+    ("bool", r"(true|false)\Z", ("t", "f"), lambda text: text == "true"),
     ("number", r"-?(0|[1-9][0-9]*)(\.[0-9]+([eE][-+][0-9]+)?)?\Z", tuple("-0123456789"), _number),
 ):
     _Loader.add_implicit_resolver(_tag, re.compile(_pattern), _first)
-    _Loader.add_constructor(_tag, _construct)
+    _Loader.add_constructor(_tag, lambda _, node, construct=_construct: construct(str(node.value)))

@@ -1,5 +1,7 @@
 """The eight levels of quotas, in order of precedence (KIP-257), and the resolution of a request by them."""
 
+from collections.abc import Collection
+from itertools import count
 from typing import NamedTuple
 
 import msgspec
@@ -36,6 +38,11 @@ class ResolvedRequest(msgspec.Struct, frozen=True):
     record: Record
     request: MutationRequest
     resolution: Resolution
+
+
+def unused_name(names: Collection[str]) -> str:
+    """Return a name that is not among these."""
+    return next(name for name in map(str, count()) if name not in names)
 
 
 def levels(user: str, client_id: str) -> tuple[tuple[QuotaEntity, Tags], ...]:

@@ -2,7 +2,6 @@
 
 import heapq
 from bisect import bisect_right, insort
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 
@@ -151,7 +150,10 @@ class QuotaTimeline:
     def _since(self, sharing: list[QuotaEntity], quota: Quota, at: int) -> int:
         """Return the time (epoch ms) since which a bucket has had the bounds of this quota."""
         since = at
-        moments = (_moments_backwards(self._versions.get(entity, []), at) for entity in sharing)
+        moments = (
+            (version.moment for version in reversed(self._versions.get(entity, [])) if version.moment <= at)
+            for entity in sharing
+        )
         for moment in heapq.merge(*moments, reverse=True):
             quotas = (self._quota(entity, moment) for entity in sharing)
             earlier = next((each for each in quotas if each is not None), None)
@@ -171,8 +173,3 @@ class QuotaTimeline:
 
 def _count_until(versions: list[QuotaChange], at: int) -> int:
     return bisect_right(versions, at, key=lambda version: version.moment)
-
-
-def _moments_backwards(versions: list[QuotaChange], at: int) -> Iterator[int]:
-    """Yield the times of the versions up to `at`, newest first."""
-    return (versions[index].moment for index in range(_count_until(versions, at) - 1, -1, -1))

@@ -30,31 +30,17 @@ def _api(key: int, name: str, version: int, request: list[Schema], response: lis
     }
 
 
+_REQUESTED = _fields(PartitionIndex="int32", CurrentLeaderEpoch="int32", Timestamp="int64")
+_FOUND = _fields(PartitionIndex="int32", ErrorCode="int16", Timestamp="int64", Offset="int64", LeaderEpoch="int32")
+_VERSIONS = _fields(ApiKey="int16", MinVersion="int16", MaxVersion="int16")
+
 BUILTIN = Protocol(
     _api(
         ApiKey.LIST_OFFSETS,
         "ListOffsets",
         4,
-        _fields(
-            ReplicaId="int32",
-            IsolationLevel="int8",
-            Topics=_fields(
-                Name="string", Partitions=_fields(PartitionIndex="int32", CurrentLeaderEpoch="int32", Timestamp="int64")
-            ),
-        ),
-        _fields(
-            ThrottleTimeMs="int32",
-            Topics=_fields(
-                Name="string",
-                Partitions=_fields(
-                    PartitionIndex="int32",
-                    ErrorCode="int16",
-                    Timestamp="int64",
-                    Offset="int64",
-                    LeaderEpoch="int32",
-                ),
-            ),
-        ),
+        _fields(ReplicaId="int32", IsolationLevel="int8", Topics=_fields(Name="string", Partitions=_REQUESTED)),
+        _fields(ThrottleTimeMs="int32", Topics=_fields(Name="string", Partitions=_FOUND)),
     )
     | _api(
         ApiKey.SASL_HANDSHAKE,
@@ -63,13 +49,7 @@ BUILTIN = Protocol(
         _fields(Mechanism="string"),
         _fields(ErrorCode="int16", Mechanisms="[]string"),
     )
-    | _api(
-        ApiKey.API_VERSIONS,
-        "ApiVersions",
-        0,
-        [],
-        _fields(ErrorCode="int16", ApiKeys=_fields(ApiKey="int16", MinVersion="int16", MaxVersion="int16")),
-    )
+    | _api(ApiKey.API_VERSIONS, "ApiVersions", 0, [], _fields(ErrorCode="int16", ApiKeys=_VERSIONS))
     | _api(
         ApiKey.SASL_AUTHENTICATE,
         "SaslAuthenticate",

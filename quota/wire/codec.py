@@ -30,8 +30,6 @@ class MessageCodec:
     A field of another version is absent in a decoded message, and ignored in an encoded one if its schema allows that.
     """
 
-    __slots__ = ("_readers", "_struct", "_writers", "name", "version")
-
     def __init__(self, schema: Schema, version: int) -> None:
         """Compile one of Kafka's schemas, such as `CreateTopicsRequest`."""
         self.name: str = schema["name"]
@@ -49,40 +47,13 @@ class MessageCodec:
         return self._struct.flexible
 
     def read(self, data: bytes, at: int = 0, max_elements: int = MAX_ELEMENTS) -> Message:
-        """Return the message at an offset. Bytes after it are ignored, as by brokers: librdkafka sends some.
+        """Return the message at an offset. Bytes after it are ignored, as by brokers: librdkafka sends some."""
+        return self.read_head(data, None, at, max_elements)[0]
 
-        Raises:
-            Malformed: the bytes are not such a message, or it has more than `max_elements` elements.
-        """
-        return self._read(None, data, at, max_elements)[0]
-
-    def read_head(self, data: bytes, last: str, at: int = 0, max_elements: int = MAX_ELEMENTS) -> tuple[Message, int]:
-        """Return the fields of the message up to and including `last`, and the offset after them.
-
-        Raises:
-            Malformed: the bytes are not the head of such a message, or it has more than `max_elements` elements.
-            ValueError: `last` is not a field of the message in this version, or has a tag.
-        """
-        return self._read(last, data, at, max_elements)
-
-    def write(self, message: Mapping[str, Any]) -> bytes:
-        """Return the bytes of a message; missing fields have their defaults.
-
-        Raises:
-            Unwritable: a value is not of its field's type, or is set though this version has no such field.
-        """
-        return self._write(None, message)
-
-    def write_head(self, message: Mapping[str, Any], last: str) -> bytes:
-        """Return the bytes of the fields up to and including `last`.
-
-        Raises:
-            Unwritable: a value is not of its field's type.
-            ValueError: `last` is not a field of the message in this version, or has a tag.
-        """
-        return self._write(last, message)
-
-    def _read(self, last: str | None, data: bytes, at: int, max_elements: int) -> tuple[Message, int]:
+    def read_head(
+        self, data: bytes, last: str | None, at: int = 0, max_elements: int = MAX_ELEMENTS
+    ) -> tuple[Message, int]:
+        """Return the fields of the message up to and including `last`, and the offset after them; all with None."""
         read = self._readers.get(last)
         if read is None:
             self._check_last(last)
@@ -96,7 +67,12 @@ class MessageCodec:
         except Malformed as error:
             raise Malformed(f"{self}: {error}") from None
 
-    def _write(self, last: str | None, message: Mapping[str, Any]) -> bytes:
+    def write(self, message: Mapping[str, Any]) -> bytes:
+        """Return the bytes of a message; missing fields have their defaults."""
+        return self.write_head(message, None)
+
+    def write_head(self, message: Mapping[str, Any], last: str | None) -> bytes:
+        """Return the bytes of the fields up to and including `last`; of all with None."""
         write = self._writers.get(last)
         if write is None:
             self._check_last(last)

@@ -46,9 +46,6 @@ def read_request_header(frame: bytes, protocol: Protocol) -> RequestHeader | Non
 
     The bytes may be the beginning of a frame. The version may be unknown: the header's form follows from the first
     flexible version.
-
-    Raises:
-        Malformed: the bytes cannot begin a frame, or the API key is unknown.
     """
     if len(frame) < _START.size:
         return None
@@ -72,11 +69,7 @@ def read_request_header(frame: bytes, protocol: Protocol) -> RequestHeader | Non
 
 
 def read_response_header(frame: bytes, request: RequestHeader, protocol: Protocol) -> ResponseHeader | None:
-    """Return the header of a response frame without its length; None if it is incomplete.
-
-    Raises:
-        Malformed: the bytes cannot begin a frame, or the request is unknown.
-    """
+    """Return the header of a response frame without its length; None if it is incomplete."""
     if len(frame) < _INT.size:
         return None
     (correlation_id,) = _INT.unpack_from(frame)
@@ -105,9 +98,6 @@ def acks_of_produce(frame: bytes, header: RequestHeader) -> int | None:
     """Return the acks of a Produce request (0, 1, or -1 for all), or None if the bytes end before that field.
 
     A request with acks=0 has no response. The bytes may be the beginning of a frame.
-
-    Raises:
-        Malformed: the bytes cannot begin a frame.
     """
     at = header.body
     try:

@@ -1,4 +1,7 @@
-"""The primitives of all messages: lengths as varints, tagged fields, and the errors of reading and writing."""
+"""The primitives of all messages: lengths as varints, tagged fields, and the errors of reading and writing.
+
+A reader raises Malformed for bytes that are invalid, and IndexError if they end early.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -26,10 +29,6 @@ def read_uvarint(data: bytes, at: int) -> tuple[int, int]:
 
     Kafka's reader drops the bits above 32 and reads a value of 2^31 or more as a negative number. Here both are
     refused, so that no two readers of the same bytes see different messages.
-
-    Raises:
-        Malformed: it is longer than 5 bytes or above 2^31 - 1.
-        IndexError: the bytes end before it does.
     """
     value = shift = 0
     while True:
@@ -47,12 +46,7 @@ def read_uvarint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def read_string_length(data: bytes, at: int) -> tuple[int, int]:
-    """Return the length of a compact string plus 1, and the offset after it.
-
-    Raises:
-        Malformed: the string is longer than 32,767 bytes, or its length is not a varint.
-        IndexError: the bytes end before it does.
-    """
+    """Return the length of a compact string plus 1, and the offset after it."""
     length, at = read_uvarint(data, at)
     if length > MAX_STRING + 1:
         raise Malformed(f"a string claims {length - 1} bytes; {MAX_STRING} is the maximum")
@@ -60,12 +54,7 @@ def read_string_length(data: bytes, at: int) -> tuple[int, int]:
 
 
 def read_tags(data: bytes, at: int, left: int) -> tuple[list[Tag], int, int]:
-    """Return the tagged fields at an offset, the offset after them, and how many more elements may be read.
-
-    Raises:
-        Malformed: there are more than `left`, they are not in order, or the bytes end before them.
-        IndexError: the bytes end before them.
-    """
+    """Return the tagged fields at an offset, the offset after them, and how many more elements may be read."""
     count, at = read_uvarint(data, at)
     left = reserve_elements(count, 2, len(data) - at, left)
     tags, last = [], -1
@@ -77,12 +66,7 @@ def read_tags(data: bytes, at: int, left: int) -> tuple[list[Tag], int, int]:
 
 
 def read_tag(data: bytes, at: int, last: int) -> tuple[int, int, int]:
-    """Return a tag, and the start and end offsets of its field.
-
-    Raises:
-        Malformed: the tag is not above the `last`, or the field is longer than the bytes.
-        IndexError: the bytes end before the field.
-    """
+    """Return a tag, and the start and end offsets of its field."""
     tag, at = read_uvarint(data, at)
     size, at = read_uvarint(data, at)
     if tag <= last:
@@ -93,11 +77,7 @@ def read_tag(data: bytes, at: int, last: int) -> tuple[int, int, int]:
 
 
 def reserve_elements(count: int, least: int, remaining: int, left: int) -> int:
-    """Return how many elements may be read after `count` more, each of which takes at least `least` bytes.
-
-    Raises:
-        Malformed: the remaining bytes cannot hold them, or they are more than are left.
-    """
+    """Return how many elements may be read after `count` more, each of which takes at least `least` bytes."""
     if count * least > remaining:
         raise Malformed(f"{count} elements are claimed in {remaining} bytes")
     if count > left:

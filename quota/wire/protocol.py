@@ -38,7 +38,8 @@ class Protocol:
     def __init__(self, schemas: Mapping[str, Schema], version: str) -> None:
         """Create the protocol of a Kafka release (`version`) from its schemas by name."""
         self.version = version
-        apis = (_api(schema) for schema in schemas.values() if _is_for_brokers(schema))
+        requests = (schema for schema in schemas.values() if schema["type"] == "request")
+        apis = (_api(schema) for schema in requests if "broker" in schema.get("listeners", ()))
         self.apis: Mapping[int, Api] = MappingProxyType(
             {api.key: api for api in sorted(apis, key=lambda api: api.key) if api.has(api.min_version)}
         )
@@ -47,27 +48,15 @@ class Protocol:
 
     @classmethod
     def of_jar(cls, path: Path) -> Self:
-        """Read the protocol from a kafka-clients jar, or from a folder with exactly one.
-
-        Raises:
-            BadInput: there is no such jar, or it has no schemas.
-        """
+        """Read the protocol from a kafka-clients jar, or from a folder with exactly one."""
         return cls(read_schemas(path), read_release(path))
 
     def request(self, key: int, version: int) -> MessageCodec:
-        """Return the codec of a request.
-
-        Raises:
-            Malformed: the protocol has no such API, or not in this version.
-        """
+        """Return the codec of a request."""
         return self._codec("Request", key, version)
 
     def response(self, key: int, version: int) -> MessageCodec:
-        """Return the codec of a response.
-
-        Raises:
-            Malformed: the protocol has no such API, or not in this version.
-        """
+        """Return the codec of a response."""
         return self._codec("Response", key, version)
 
     def _codec(self, kind: str, key: int, version: int) -> MessageCodec:
@@ -83,10 +72,6 @@ class Protocol:
                 )
             codec = self._codecs[kind, key, version] = MessageCodec(self._schemas[api.name + kind], version)
         return codec
-
-
-def _is_for_brokers(schema: Schema) -> bool:
-    return schema["type"] == "request" and "broker" in schema.get("listeners", ())
 
 
 def _api(schema: Schema) -> Api:

@@ -8,7 +8,7 @@ from typing import Any
 
 from quota.wire.primitives import Malformed, read_string_length, read_tag, read_tags, read_uvarint, reserve_elements
 from quota.wire.source import FunctionSource
-from quota.wire.structs import FORMATS, Field, Struct, width
+from quota.wire.structs import FORMATS, Field, Struct
 
 _NAMES = {
     "Malformed": Malformed,
@@ -79,7 +79,7 @@ def _read_fields(source: FunctionSource, fields: Sequence[Field], path: str) -> 
 def _read_fixed(source: FunctionSource, formats: list[str]) -> list[str]:
     names = [source.name() for _ in formats]
     unpack = source.value(struct.Struct(">" + "".join(formats)).unpack_from)
-    source.add(f"{', '.join(names)}, = {unpack}(data, at)", f"at += {sum(map(width, formats))}")
+    source.add(f"{', '.join(names)}, = {unpack}(data, at)", f"at += {sum(map(struct.calcsize, formats))}")
     return names
 
 
@@ -150,7 +150,7 @@ def _read_array(source: FunctionSource, field: Field, path: str) -> str:
             source.add(f"reserve_elements(n, {least}, size - at, left)")
         source.add("left -= n")
         if field.struct is None and field.kind in FORMATS and field.kind != "uuid":
-            step = width(FORMATS[field.kind])
+            step = struct.calcsize(FORMATS[field.kind])
             source.add(f"{result} = [*unpack_from(f'>{{n}}{FORMATS[field.kind]}', data, at)]", f"at += {step} * n")
         else:
             source.add(f"{result} = []")

@@ -17,11 +17,7 @@ _COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*')  # a string, which stays,
 
 
 def read_schemas(jar: Path) -> dict[str, Schema]:
-    """Return the schemas by the names of their messages, of a kafka-clients jar, or of the one in a folder.
-
-    Raises:
-        BadInput: there is no such jar, or it has no schemas.
-    """
+    """Return the schemas by the names of their messages, of a kafka-clients jar, or of the one in a folder."""
     path = _find(jar)
     schemas = {}
     for name, text in _read(path, _FOLDER, ".json").items():
@@ -38,11 +34,7 @@ def read_schemas(jar: Path) -> dict[str, Schema]:
 
 
 def read_release(jar: Path) -> str:
-    """Return the Kafka release of a jar, or of the jar in a folder, such as `4.2.1`.
-
-    Raises:
-        BadInput: there is no such jar, or it contains no release.
-    """
+    """Return the Kafka release of a jar, or of the jar in a folder, such as `4.2.1`."""
     path = _find(jar)
     for text in _read(path, _RELEASE, "").values():
         found = re.search(r"^version=(\S+)", text, re.MULTILINE)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from struct import calcsize
 from typing import Any
 
 from quota.errors import BadInput
@@ -20,7 +21,6 @@ FORMATS = {
 }
 """The types of fixed width, as the module `struct` writes them."""
 
-_WIDTHS = {"?": 1, "b": 1, "h": 2, "H": 2, "i": 4, "I": 4, "q": 8, "d": 8, "16s": 16}
 _EMPTY: dict[str, Any] = {"bytes": b"", "records": b"", "uuid": bytes(16), "struct": {}}
 _NEWEST = 0x7FFF
 
@@ -83,7 +83,7 @@ class Field:
         if self.struct is not None:
             return self.struct.least
         if self.kind in FORMATS:
-            return width(FORMATS[self.kind])
+            return calcsize(FORMATS[self.kind])
         if self.compact:
             return 1
         return 2 if self.kind == "string" else 4
@@ -109,17 +109,8 @@ class Struct:
         return sum(field.least for field in self.fields) + self.flexible
 
 
-def width(formats: str) -> int:
-    """Return the number of bytes of a format of `FORMATS`."""
-    return _WIDTHS[formats]
-
-
 def struct_of(schema: Schema, version: int) -> Struct:
-    """Return one version of a message.
-
-    Raises:
-        BadInput: a field has a type that this code does not know.
-    """
+    """Return one version of a message."""
     shared = {struct["name"]: struct["fields"] for struct in schema.get("commonStructs", ())}
     flexible = version in Versions.parse(schema.get("flexibleVersions", "none"))
     return _struct(schema["fields"], shared, version, flexible=flexible)

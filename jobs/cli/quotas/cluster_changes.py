@@ -103,7 +103,7 @@ def pull_into_log(
         prepare_quota_topic(settings)
     rates = cluster.read()
     log = read_log(settings)
-    steps = pull_steps(rates, log.timeline, log.now)
+    steps = list(pull_steps(rates, log.timeline, log.now))
     _warn_of_no_rates(rates)
     changed = {step.record.entity for step in steps}
     for each in log.timeline.scheduled(log.now):

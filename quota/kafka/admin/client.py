@@ -7,11 +7,12 @@ from typing import Any, Self
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from quota.kafka.admin.calls import CallOptions, Futures
-from quota.kafka.admin.costs import creation, deletion, growth, has_default_partitions
 from quota.kafka.admin.dispatcher import Dispatcher
 from quota.kafka.admin.options import ClientOptions
 from quota.kafka.reading import read_broker_configs
 from quota.records.request import Operation, TopicMutation
+
+_CLUSTER_DEFAULT = -1
 
 
 class QuotaAdminClient(AdminClient):
@@ -74,9 +75,9 @@ class QuotaAdminClient(AdminClient):
         """
 
         def find(seconds: float) -> list[TopicMutation]:
-            needs_default = any(has_default_partitions(topic) for topic in new_topics)
+            needs_default = any(_has_default_partitions(topic) for topic in new_topics)
             default = self._default_partitions(seconds) if needs_default else 0
-            return [creation(topic, default) for topic in new_topics]
+            return [_creation(topic, default) for topic in new_topics]
 
         return self._dispatcher.call(
             CallOptions(Operation.CREATE_TOPICS, validate_only, retry_on_quota_violation),
@@ -113,7 +114,7 @@ class QuotaAdminClient(AdminClient):
         return self._change(
             CallOptions(Operation.CREATE_PARTITIONS, validate_only, retry_on_quota_violation),
             [topic.topic for topic in new_partitions],
-            lambda current: [growth(topic, current) for topic in new_partitions],
+            lambda current: [_growth(topic, current) for topic in new_partitions],
             request_timeout,
         )
 
@@ -143,7 +144,7 @@ class QuotaAdminClient(AdminClient):
         return self._change(
             CallOptions(Operation.DELETE_TOPICS, retry_on_quota_violation=retry_on_quota_violation),
             topics,
-            lambda current: [deletion(name, current) for name in topics],
+            lambda current: [TopicMutation(name, current.get(name, 0)) for name in topics],
             request_timeout,
         )
 
@@ -175,11 +176,34 @@ class QuotaAdminClient(AdminClient):
         return self._dispatcher.call(options, names, lambda limit: mutations(partitions(names, limit)), seconds)
 
     def _default_partitions(self, seconds: float) -> int:
-        """Return the cluster's default number of partitions; it is requested once.
-
-        Args:
-            seconds: the time limit of each of the two calls [s].
-        """
+        """Return the cluster's default number of partitions; it is requested once."""
         if self._default is None:
             self._default = int(read_broker_configs(self, seconds)["num.partitions"])
         return self._default
+
+
+def _has_default_partitions(topic: NewTopic) -> bool:
+    return topic.num_partitions == _CLUSTER_DEFAULT and not topic.replica_assignment
+
+
+def _creation(topic: NewTopic, default_partitions: int) -> TopicMutation:
+    """Return the creation of a topic, which costs its partitions."""
+    assignments = topic.replica_assignment or None
+    partitions = default_partitions if _has_default_partitions(topic) else topic.num_partitions
+    return TopicMutation(
+        topic.topic,
+        partitions if assignments is None else len(assignments),
+        replication_factor=None if topic.replication_factor == _CLUSTER_DEFAULT else topic.replication_factor,
+        assignments=assignments,
+        configs={str(name): str(value) for name, value in topic.config.items()} if topic.config else None,
+    )
+
+
+def _growth(topic: NewPartitions, current: Mapping[str, int]) -> TopicMutation:
+    """Return the growth of a topic, which costs the partitions to add."""
+    return TopicMutation(
+        topic.topic,
+        max(0, topic.new_total_count - current.get(topic.topic, 0)),
+        count=topic.new_total_count,
+        assignments=topic.replica_assignment or None,
+    )

@@ -33,11 +33,7 @@ class Dispatcher:
     """The threads of a client: one has the event loop, one reads answers, and a pool waits for the target cluster."""
 
     def __init__(self, options: ClientOptions) -> None:
-        """Connect.
-
-        Raises:
-            ClusterError: the cluster that decides does not answer, or lacks the topics.
-        """
+        """Connect."""
         settings = options.settings
         self._time_limit = settings.client.api_timeout_seconds
         self._closed = threading.Event()

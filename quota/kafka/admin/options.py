@@ -37,12 +37,7 @@ class ClientOptions:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """Return the options in an application's configuration.
-
-        Raises:
-            BadInput: a setting is invalid, or the user is not known; the message has its name and value.
-            ClusterError: the user is the subject of a token, but no token was returned.
-        """
+        """Return the options in an application's configuration."""
         own = {name: value for name, value in config.items() if name.startswith(PREFIX)}
         target = {name: value for name, value in config.items() if name not in own and name != TIME_LIMIT}
         if "bootstrap.servers" not in target:
@@ -56,12 +51,7 @@ class ClientOptions:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
-        """Return the options of a program that has settings.
-
-        Raises:
-            BadInput: as `from_config`.
-            ClusterError: as `from_config`.
-        """
+        """Return the options of a program that has settings."""
         return cls._with(settings, client_config(settings.target_connection), client_config(settings.kafka.connection))
 
     @classmethod

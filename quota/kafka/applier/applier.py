@@ -1,17 +1,18 @@
 """The applier: carries out admitted mutations, each once, in spite of crashes and decisions that were written twice."""
 
 import logging
+import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
+from quota.admission.identity import user_of
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.applier.ledger import AppliedOffset, Ledger
-from quota.kafka.applier.permissions import TopicPermissions
 from quota.kafka.applier.stats import ApplierStats
 from quota.kafka.clients import client_config, cluster_errors
 from quota.kafka.reading import make_consumer, message_source, offset_range, poll_batch, topic_partitions
@@ -40,6 +41,28 @@ class _AdmittedDecision:
     source: Source
     decision: Decision
     maybe_done: bool
+
+
+class TopicPermissions:
+    """Permissions by topic name; Kafka's own topics, whose names begin with two underscores, are always denied."""
+
+    def __init__(
+        self, pattern: str = ".*", protected: Iterable[str] = (), user_topic_prefix: str | None = None
+    ) -> None:
+        """Allow topics whose whole name matches; {user} and {client_id} in the pattern are those of the request."""
+        self._pattern = pattern
+        self._protected = frozenset(protected)
+        self._user_topic_prefix = user_topic_prefix
+
+    def denial(self, name: str, user: str, client_id: str) -> str | None:
+        """Return why a user may not change a topic; None if they may."""
+        is_user_topic = self._user_topic_prefix is not None and user_of(name, self._user_topic_prefix) is not None
+        if is_user_topic or name in self._protected or name.startswith("__"):
+            return f"topic {name} is protected"
+        pattern = self._pattern.replace("{user}", re.escape(user)).replace("{client_id}", re.escape(client_id))
+        if re.fullmatch(pattern, name) is None:
+            return f"{user} may not change topic {name}: applier.topic_pattern is {self._pattern}"
+        return None
 
 
 class Applier:

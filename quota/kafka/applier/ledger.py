@@ -1,7 +1,7 @@
 """The progress of an applier: the decisions that are done, and those that may have been started when it was killed."""
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import msgspec
 from confluent_kafka import Message
@@ -55,7 +55,7 @@ def read_offsets(message: Message) -> dict[int, AppliedOffset] | None:
         return None
 
 
-class Ledger:
+class Ledger(PositionWriter):
     """Results and applied offsets, written in one transaction.
 
     The applier that opened it last owns it: no other applier of the group can write, or start a batch, from then on.
@@ -64,18 +64,15 @@ class Ledger:
     def __init__(self, settings: Settings) -> None:
         """Take over from the previous applier of the group."""
         self._settings = settings
-        self._topics = settings.topics
-        self._connection, self._group = settings.kafka.connection, settings.applier.group
-        self._timeout = settings.kafka.timeout_seconds
         self._max_done = _BATCHES * _OFFSETS_PER_RESULT * settings.enforce.max_requests_per_batch
         self._done: dict[tuple[str, int], None] = {}
         self._offsets: dict[int, AppliedOffset] = {}
         largest = max_answer_bytes(settings) + ENVELOPE
-        self._writer = PositionWriter(settings, "applier", self._group, largest, _TRANSACTION_SECONDS)
-        with self._writer.errors("take over"):
-            self._offsets = self._writer.position(_offsets_decoder) or {}
-            results = self._topics.results
-            self._max_done *= max(1, len(topic_partitions(self._writer.producer, results, self._timeout)))
+        super().__init__(settings, "applier", settings.applier.group, largest, _TRANSACTION_SECONDS)
+        with self.errors("take over"):
+            self._offsets = self.position(_offsets_decoder) or {}
+            results = settings.topics.results
+            self._max_done *= max(1, len(topic_partitions(self.producer, results, self._timeout)))
             for message in read_topic(self._connection, results, self._timeout, self._max_done):
                 done = _done(message)
                 if done is not None:
@@ -94,10 +91,6 @@ class Ledger:
             del self._done[next(iter(self._done))]
         return was_done
 
-    def check_not_fenced(self) -> None:
-        """Check with the broker that no other applier has taken over since `begin`."""
-        self._writer.check_not_fenced()
-
     def resume_at(self, partition: int, first: int, end: int) -> AppliedOffset:
         """Return the position from which to continue."""
         stored = self._offsets.get(partition)
@@ -109,23 +102,12 @@ class Ledger:
             return AppliedOffset(first, max(first, min(stored.maybe_until, end)))
         return AppliedOffset(stored.offset, min(stored.maybe_until, end))
 
-    def begin(self, offsets: Mapping[int, AppliedOffset]) -> None:
-        """Begin a batch, with the offsets that apply once it is committed.
-
-        The next `check_not_fenced` or `commit` waits for the broker and reports whether another applier took over.
-        """
-        self._writer.begin(codec.encode(dict(offsets)))
-
     def commit(self, results: Iterable[tuple[bytes | None, MutationResult]] = ()) -> None:
         """Write the batch's results, each with its record key, and its offsets."""
-        with self._writer.errors("write"):
+        with self.errors("write"):
             for key, result in results:
-                self._writer.produce(self._topics.results, self._encoded(result), key)
-        self._writer.commit()
-
-    def abort(self) -> None:
-        """Discard the batch."""
-        self._writer.abort()
+                self.produce(self._settings.topics.results, self._encoded(result), key)
+        super().commit()
 
     def _encoded(self, result: MutationResult) -> bytes:
         """Return a result that fits into its topic: if it is too large, without error messages or without topics."""

@@ -123,7 +123,10 @@ class ClusterQuotas:
     def _alter(self, rates: Mapping[QuotaEntity, float | None]) -> dict[QuotaEntity, str]:
         async def alter(calls: BrokerCalls) -> dict[QuotaEntity, str]:
             version = _version(calls, ApiKey.ALTER_CLIENT_QUOTAS)
-            entries = [{"entity": _parts(entity), "ops": [_operation(rate)]} for entity, rate in rates.items()]
+            entries = [
+                {"entity": _parts(entity), "ops": [{"key": RATE_CONFIG, "value": rate or 0.0, "remove": rate is None}]}
+                for entity, rate in rates.items()
+            ]
             response = await calls.call(
                 ApiKey.ALTER_CLIENT_QUOTAS, version, {"entries": entries, "validateOnly": False}, _MAX_ELEMENTS
             )
@@ -161,10 +164,6 @@ def _version(calls: BrokerCalls, key: int) -> int:
             "it is too old: client quotas require Kafka 2.6, and controller_mutation_rate requires 2.7"
         )
     return version
-
-
-def _operation(rate: float | None) -> dict[str, Any]:
-    return {"key": RATE_CONFIG, "value": 0.0 if rate is None else rate, "remove": rate is None}
 
 
 def _parts(entity: QuotaEntity) -> list[dict[str, Any]]:

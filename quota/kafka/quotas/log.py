@@ -78,13 +78,10 @@ class QuotaLog:
     """A consumer of the quota topic, and the quotas that it has read."""
 
     def __init__(self, quotas: KafkaQuotas, *, with_entries: bool = False, ask_replicas: bool = False) -> None:
-        """Open the log at its beginning.
+        """Open the log at its beginning; `with_entries` retains the records in `entries`.
 
-        Args:
-            quotas: the topic.
-            with_entries: whether to retain the records in `entries`.
-            ask_replicas: whether to read up to the log end offset of the longest replica instead of the high watermark.
-                The records in between already have timestamps, but can be read only once they are replicated.
+        With `ask_replicas`, it is read up to the log end offset of the longest replica instead of the high watermark:
+        the records in between already have timestamps, but can be read only once they are replicated.
         """
         self.quotas = CallbackTimeline(quotas.callbacks)
         self.entries: list[QuotaLogEntry] = []
@@ -169,7 +166,10 @@ class QuotaLog:
         A leader returns the high watermark to consumers. The last records of a replicated topic can have offsets above
         it: they already have timestamps, but can be read only once the other in-sync replicas have them.
         """
-        offsets = {number: self._high_watermark(number) for number in self._positions}
+        offsets = {
+            number: self._consumer.get_watermark_offsets(TopicPartition(self._topic, number), timeout=self._timeout)[1]
+            for number in self._positions
+        }
         if self._replicas is None or not (self._replicated or self._look.is_due()):
             return Ends(offsets, complete=True)
         in_sync = in_sync_replicas(self._consumer, self._topic, self._timeout)
@@ -178,9 +178,6 @@ class QuotaLog:
             return Ends(offsets, complete=True)
         found = self._replicas.fetch(in_sync)
         return Ends({each: max(end, found.offsets.get(each, end)) for each, end in offsets.items()}, found.complete)
-
-    def _high_watermark(self, partition: int) -> int:
-        return self._consumer.get_watermark_offsets(TopicPartition(self._topic, partition), timeout=self._timeout)[1]
 
     def _unread(self, ends: Mapping[int, int]) -> dict[int, int]:
         return {partition: end for partition, end in ends.items() if self._positions[partition] < end}

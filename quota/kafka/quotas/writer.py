@@ -61,11 +61,7 @@ def write_records(settings: Settings, records: Sequence[QuotaLogRecord]) -> list
 
 
 def write_record(settings: Settings, record: QuotaLogRecord) -> int:
-    """Write one change.
-
-    Returns:
-        The time (epoch ms) at which it takes effect: the timestamp set by the broker, or a later `effective_at`.
-    """
+    """Write one change; return when it takes effect [epoch ms]: at the broker's timestamp or a later `effective_at`."""
     (timestamp,) = write_records(settings, [record])
     return max(timestamp, record.effective_at or 0)
 
@@ -86,18 +82,12 @@ def alter_quota(
 ) -> tuple[QuotaRecord, int]:
     """Change the quota of an entity without losing concurrent changes by others.
 
+    `change` returns the record for the quota that the entity has at `effective_at` [epoch ms], by default now. Returns
+    the last record of the entity, and the time at which it takes effect [epoch ms].
+
     A record names the configs that it changes, and the timeline applies only these. It also holds the whole quota,
     for the time when compaction has removed the records before it. If that whole lacks a concurrent change, a
     record that changes nothing is written after it, with the whole quota.
-
-    Args:
-        settings: the settings.
-        entity: the entity whose quota is changed.
-        effective_at: the time at which the change takes effect [epoch ms]; by default the current time.
-        change: returns the record, with its `altered_configs`, for the quota that the entity has at that time.
-
-    Returns:
-        The last record of the entity, and the time at which it takes effect [epoch ms].
     """
     log = read_log(settings, with_entries=True)
     present = log.timeline.latest(entity, effective_at or log.now)
@@ -117,15 +107,9 @@ def alter_quota(
 def alter_callback(
     settings: Settings, effective_at: int | None, change: Callable[[CallbackSetting], CallbackRecord]
 ) -> tuple[CallbackRecord, int | None]:
-    """Change the callback or its configs without losing concurrent changes by others, as `alter_quota` does.
+    """Change the callback or its configs as `alter_quota` does; the time is None if nothing has to change.
 
-    Returns:
-        The last record of the callback, and the time at which it takes effect [epoch ms], None if nothing has to
-        change.
-
-    Raises:
-        BadInput: another change is scheduled, which would undo this one.
-        ClusterError: the topic cannot be read or written.
+    Another scheduled change is an error, since it would undo this one.
     """
     log = read_log(settings, with_entries=True)
     scheduled = [each.moment for each in log.quotas.scheduled(log.now) if each.moment != effective_at]
@@ -147,12 +131,9 @@ def alter_callback(
 
 
 def publish_cluster(settings: Settings, record: ClusterRecord) -> int | None:
-    """Write the metadata of a cluster to the quota log, unless its latest record is the same.
+    """Write the metadata of a cluster to the quota log, for callbacks that depend on partitions (KIP-257).
 
-    Callbacks that depend on partitions use it (KIP-257).
-
-    Returns:
-        The time at which it takes effect, as stamped by the broker [epoch ms]; None if nothing has changed.
+    Returns the time at which it takes effect [epoch ms]; None if the latest record is the same.
     """
     entries = reversed(read_log(settings, with_entries=True).entries)
     latest = next((each.record for each in entries if isinstance(each.record, ClusterRecord)), None)

@@ -84,9 +84,8 @@ def is_forbidden(task: Task, now_ms: float) -> bool:
 
 def needs_topic(task: Task, now_ms: float) -> bool:
     """Return whether `before_call` needs the topic's partition count."""
-    if task.operation is not Operation.CREATE_TOPICS:
-        return True
-    return _was_maybe_done(task) and is_forbidden(task, now_ms)
+    was_maybe_done = task.maybe_done or task.repeats is not None
+    return task.operation is not Operation.CREATE_TOPICS or (was_maybe_done and is_forbidden(task, now_ms))
 
 
 def before_call(task: Task, current: int | None, now_ms: float) -> TopicResult | None:
@@ -109,12 +108,8 @@ def after_ambiguous_error(task: Task, current: int | None, error: KafkaError) ->
     return after_error(task, error)
 
 
-def _was_maybe_done(task: Task) -> bool:
-    return task.maybe_done or task.repeats is not None
-
-
 def _forbidden(task: Task, current: int | None) -> TopicResult:
-    if _was_maybe_done(task) and task.is_done(current):
+    if (task.maybe_done or task.repeats is not None) and task.is_done(current):
         return found_done(task)
     if task.repeats is not None:
         not_twice = f"decision {task.repeats} admitted this before, and it is not carried out twice; see its result"

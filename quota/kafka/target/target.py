@@ -59,9 +59,6 @@ class Target:
 
         A mutation that fails has the cluster's own message. If the cluster is busy or unreachable, calls are retried
         for `seconds` in all.
-
-        Raises:
-            Stopped: not all tasks were carried out.
         """
         deadline = Deadline(seconds)
         results: list[TopicResult] = []

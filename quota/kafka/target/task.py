@@ -1,6 +1,6 @@
 """Tasks: admitted mutations to carry out on a cluster, and the calls that carry them out together."""
 
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from quota.errors import ErrorCode
@@ -68,7 +68,8 @@ def group_into_calls(tasks: Iterable[Task]) -> Iterator[list[Task]]:
     mutations = 0
     for task in tasks:
         mutations += task.topic.partitions
-        if call and (not _same_kind(task, call[0]) or task.name in names or _exceeds_limits(call, mutations)):
+        is_full = mutations > MAX_CALL_MUTATIONS or len(call) >= MAX_CALL_TOPICS
+        if call and (is_full or task.name in names or _kind(task) != _kind(call[0])):
             yield call
             call, names, mutations = [], set(), task.topic.partitions
         call.append(task)
@@ -96,9 +97,5 @@ def cost_error(task: Task, current: int) -> str | None:
     return None
 
 
-def _exceeds_limits(call: Sized, mutations: int) -> bool:
-    return mutations > MAX_CALL_MUTATIONS or len(call) >= MAX_CALL_TOPICS
-
-
-def _same_kind(task: Task, other: Task) -> bool:
-    return (task.operation, task.validate_only) == (other.operation, other.validate_only)
+def _kind(task: Task) -> tuple[Operation, bool]:
+    return task.operation, task.validate_only

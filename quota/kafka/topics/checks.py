@@ -19,30 +19,14 @@ def problems(topics: Mapping[str, DescribedTopic], settings: Settings) -> Iterat
 
 def faults(topics: Mapping[str, DescribedTopic], settings: Settings) -> Iterator[str]:
     """Yield the problems of topics with which no job starts, each with its solution."""
-    yield from _timestamp_problems(topics, settings)
-    yield from _size_problems(topics, settings)
-    name = settings.topics.quotas
-    if name in topics and topics[name].partitions != 1:
-        yield (
-            f"topic {name} has {topics[name].partitions} partitions, so its changes have no total order; "
-            "create it again with one"
-        )
-
-
-def _timestamp_problems(topics: Mapping[str, DescribedTopic], settings: Settings) -> Iterator[str]:
-    shared = {settings.topics.requests, settings.topics.quotas} & topics.keys()
-    for name in sorted(shared) + user_topic_names(topics, settings):
-        stamped_by_broker = topics[name].configs["message.timestamp.type"] == "LogAppendTime"
-        if not stamped_by_broker:
+    names, needed = settings.topics, max_answer_bytes(settings)
+    stamped = sorted({names.requests, names.quotas} & topics.keys()) + user_topic_names(topics, settings)
+    for name in stamped:
+        if topics[name].configs["message.timestamp.type"] != "LogAppendTime":
             yield (
                 f"topic {name} is stamped by producers (message.timestamp.type=CreateTime), so a client could gain "
                 "tokens by its timestamps; set message.timestamp.type=LogAppendTime on the topic"
             )
-
-
-def _size_problems(topics: Mapping[str, DescribedTopic], settings: Settings) -> Iterator[str]:
-    names = settings.topics
-    needed = max_answer_bytes(settings)
     for name in {names.decisions, names.dead_letters, names.results} & topics.keys():
         max_bytes = topics[name].configs["max.message.bytes"]
         if int(max_bytes) < needed:
@@ -50,6 +34,12 @@ def _size_problems(topics: Mapping[str, DescribedTopic], settings: Settings) -> 
                 f"topic {name} accepts records of at most {max_bytes} bytes, but an answer may need "
                 f"{needed}; set max.message.bytes={needed} on the topic, or lower limits.max_request_bytes"
             )
+    name = names.quotas
+    if name in topics and topics[name].partitions != 1:
+        yield (
+            f"topic {name} has {topics[name].partitions} partitions, so its changes have no total order; "
+            "create it again with one"
+        )
 
 
 def _risks(topics: Mapping[str, DescribedTopic], settings: Settings) -> Iterator[str]:

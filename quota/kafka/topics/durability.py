@@ -10,12 +10,6 @@ _REPLICAS = 3
 _IN_SYNC = 2
 """With three replicas, an acknowledged record is on two brokers, and one broker may be down."""
 
-_FEW_REPLICAS = {
-    "1": ("a single replica", "records are lost if a broker is lost"),
-    "2": ("two replicas", "when a broker fails, records are on one broker only or cannot be written"),
-}
-"""The description of a replication factor of 1 or 2, and its consequence."""
-
 _SHOWN_NAMES = 5
 """Users may have thousands of topics."""
 
@@ -27,6 +21,7 @@ class Weakness:
     name: str
     wanted: str
     found: str
+    risk: str
 
 
 def replicated(spec: TopicSpec, setting: int, brokers: int) -> TopicSpec:
@@ -40,15 +35,17 @@ def weaknesses(topic: DescribedTopic, brokers: int) -> Iterator[Weakness]:
     """Yield what makes a topic less safe than a cluster of `brokers` brokers allows."""
     replicas, configs = topic.replication_factor, topic.configs
     if replicas < _REPLICAS <= brokers:
-        yield Weakness("replication.factor", str(_REPLICAS), str(replicas))
+        two = "when a broker fails, records are on one broker only or cannot be written"
+        risk = "records are lost if a broker is lost" if replicas == 1 else two
+        yield Weakness("replication.factor", str(_REPLICAS), str(replicas), risk)
     in_sync = configs.get("min.insync.replicas", "")
     if replicas >= _REPLICAS and in_sync == "1":
-        yield Weakness("min.insync.replicas", str(_IN_SYNC), in_sync)
+        yield Weakness("min.insync.replicas", str(_IN_SYNC), in_sync, "acknowledged records may be on one broker only")
     elif min(_REPLICAS, brokers) <= replicas <= int(in_sync or 0) and replicas > 1:
-        yield Weakness("min.insync.replicas", str(replicas - 1), in_sync)
+        yield Weakness("min.insync.replicas", str(replicas - 1), in_sync, "no record can be written")
     unclean = configs.get("unclean.leader.election.enable", "")
     if replicas > 1 and unclean == "true":
-        yield Weakness("unclean.leader.election.enable", "false", unclean)
+        yield Weakness("unclean.leader.election.enable", "false", unclean, "records may be lost")
 
 
 def durability_warnings(topics: Mapping[str, DescribedTopic], brokers: int) -> Iterator[str]:
@@ -63,23 +60,15 @@ def durability_warnings(topics: Mapping[str, DescribedTopic], brokers: int) -> I
 
 def _advice(weakness: Weakness, brokers: int) -> str:
     if weakness.name == "replication.factor":
-        found, cause = _FEW_REPLICAS[weakness.found]
+        replicas = "a single replica" if weakness.found == "1" else "two replicas"
         return (
-            f"{found} on a cluster of {brokers} brokers, so that {cause}; raise the replication factor to "
+            f"{replicas} on a cluster of {brokers} brokers, so that {weakness.risk}; raise the replication factor to "
             f"{weakness.wanted} (kafka-reassign-partitions.sh)"
         )
     return (
-        f"{weakness.name}={weakness.found}, so that {_cause(weakness)} when a broker fails; set "
+        f"{weakness.name}={weakness.found}, so that {weakness.risk} when a broker fails; set "
         f"{weakness.name}={weakness.wanted} on each (kafka-configs.sh)"
     )
-
-
-def _cause(weakness: Weakness) -> str:
-    if weakness.name != "min.insync.replicas":
-        return "records may be lost"
-    if weakness.found == "1":
-        return "acknowledged records may be on one broker only"
-    return "no record can be written"
 
 
 def _named(names: list[str]) -> str:

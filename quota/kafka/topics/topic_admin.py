@@ -1,7 +1,7 @@
 """An admin client for topics: lists, creates, describes and configures them."""
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -10,7 +10,6 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
-    ClusterMetadata,
     ConfigEntry,
     ConfigResource,
     ConfigSource,
@@ -66,11 +65,8 @@ class TopicAdmin:
 
     def layout(self) -> ClusterLayout:
         """Return the brokers and all topics that this principal may describe."""
-        return cluster_layout(self._metadata())
-
-    def names(self) -> list[str]:
-        """Return the names of all topics that this principal may describe."""
-        return list(self._metadata().topics)
+        with self._errors(f"reach Kafka at {self._connection}"):
+            return cluster_layout(self._client.list_topics(timeout=self._timeout))
 
     def ids(self, names: Collection[str]) -> dict[str, str]:
         """Return the ids of existing topics."""
@@ -130,7 +126,7 @@ class TopicAdmin:
         if not specs:
             return
         resources = [
-            ConfigResource(ResourceType.TOPIC, spec.name, incremental_configs=_config_entries(spec)) for spec in specs
+            ConfigResource(ResourceType.TOPIC, spec.name, incremental_configs=_entries(spec.configs)) for spec in specs
         ]
         futures = self._client.incremental_alter_configs(resources, request_timeout=self._timeout)
         for resource, future in futures.items():
@@ -139,10 +135,6 @@ class TopicAdmin:
 
     def _errors(self, action: str, hint: str = "") -> AbstractContextManager[None]:
         return cluster_errors(action, self._connection, hint)
-
-    def _metadata(self) -> ClusterMetadata:
-        with self._errors(f"reach Kafka at {self._connection}"):
-            return self._client.list_topics(timeout=self._timeout)
 
     def _descriptions(self, names: Collection[str]) -> dict[str, TopicDescription]:
         if not names:
@@ -170,10 +162,8 @@ def read_cluster(connection: Connection, timeout_seconds: float) -> Cluster:
     return Cluster({name: [partition.leader for partition in topic.partitions] for name, topic in topics.items()})
 
 
-def _config_entries(spec: TopicSpec) -> list[ConfigEntry]:
-    return [
-        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in spec.configs.items()
-    ]
+def _entries(configs: Mapping[str, str]) -> list[ConfigEntry]:
+    return [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in configs.items()]
 
 
 def _config(entry: ConfigEntry) -> TopicConfig:

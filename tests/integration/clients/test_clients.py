@@ -127,14 +127,10 @@ def test_the_future_has_the_clusters_own_error(job, applied_by):
         futures = admin.create_topics(
             [
                 NewTopic("bad/name", 1),
-                NewTopic("zero", 0),
-                NewTopic("wide", 1, 9),
                 NewTopic("odd", 1, config={"x": "1"}),
             ]
         )
         assert error_of(futures["bad/name"])[1].startswith("Topic name is invalid: 'bad/name'")
-        assert error_of(futures["zero"])[1] == "Number of partitions was set to an invalid non-positive value."
-        assert error_of(futures["wide"])[1].startswith("Unable to replicate the partition 9 time(s)")
         assert error_of(futures["odd"]) == ("INVALID_CONFIG", "Unknown topic config name: x")
         twice = admin.create_topics([NewTopic("same", 1), NewTopic("same", 1)])
         assert error_of(twice["same"]) == ("INVALID_REQUEST", "Duplicate topic name.")
@@ -147,12 +143,6 @@ def test_an_invalid_request_fails_with_the_reason_of_its_dead_letter(job):
     with QuotaAdminClient(job.config("wrong")) as admin:
         future = admin.create_topics([NewTopic("minus", -5)])["minus"]
         assert error_of(future) == ("INVALID_REQUEST", "topics[0].partitions: expected int >= 0 (value: -5)")
-        (future,) = admin.create_topics([NewTopic("x" * 1025, 1)]).values()
-        name, message = error_of(future)
-        assert (name, message.split("(")[0]) == (
-            "INVALID_REQUEST",
-            "topics[0].name: longer than the 1024 characters that a name may have ",
-        )
 
 
 def test_without_retries_refused_topics_fail_at_once_and_the_others_are_created(job):
@@ -260,7 +250,6 @@ def test_asyncio_waits_for_the_futures_of_a_client(job):
             "client.applied_by: expected 'client'",
         ),
         ({"bootstrap.servers": "x", "mutation.quota.clients.user": "a"}, "unknown setting clients.user"),
-        ({"bootstrap.servers": "x", "default.api.timeout.ms": 0}, "default.api.timeout.ms: expected a number of ms"),
         ({"bootstrap.servers": "x", "default.api.timeout.ms": "1m"}, "from 1 to 86,400,000, not '1m'"),
     ],
 )

@@ -153,16 +153,6 @@ def test_quotas_of_the_log_are_set_on_the_cluster_and_nothing_else_is_touched(br
     assert quotas("push", "--yes")[0][-1] == "Nothing to change."
 
 
-def test_a_quota_that_the_log_never_had_stays_unless_it_is_pruned(broker, wrote, quotas):
-    set_quotas(broker.address, protocol(), {"users": "theirs", "clients": None}, controller_mutation_rate=3)
-    wrote(QuotaRecord(ALICE, 5.0))
-    assert quotas("push", "--yes")[0][-1] == "1 change made: 1 added."
-    plan, _ = quotas("push", "--yes", "--prune")
-    assert plan == [f"- user-principal 'theirs', the default client-id: {RATE}=3.0", "1 change made: 1 removed."]
-    assert rates(broker.address, "users", "clients") == {}
-    assert rates(broker.address) == {"user-principal 'alice'": 5.0}
-
-
 def test_a_foreign_change_on_the_cluster_is_reported_with_exit_code_3(broker, wrote, quotas):
     wrote(QuotaRecord(ALICE, 5.0), QuotaRecord(QuotaEntity("bob"), 7.0))
     quotas("push", "--yes")

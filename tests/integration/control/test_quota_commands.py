@@ -107,23 +107,6 @@ def test_a_file_is_applied_rolled_back_and_exported(command, deployment, tmp_pat
     assert "compacted" in command("quotas", "rollback", "--at", "-8d", "--yes", exit_code=2)
 
 
-def test_described_quotas_are_applied_as_a_file_scheduled_changes_included(command, tmp_path):
-    command("quotas", "alter", "--user", "alice", "--add-config", "controller_mutation_rate=5,max_debt_ms=60000")
-    later = ("--effective-at", "2099-01-01")
-    command("quotas", "alter", "--user", "alice", "--add-config", "controller_mutation_rate=9", *later)
-    described = command("quotas", "describe", "-o", "jsonl")
-    (tmp_path / "quotas.jsonl").write_text(described)
-    assert command("quotas", "apply", "quotas.jsonl", "--yes") == "Nothing to change.\n"
-    (tmp_path / "none.yaml").write_text("quotas: []\n")
-    assert "2 changes made" in command("quotas", "apply", "none.yaml", "--yes")
-    assert "2 changes made" in command("quotas", "apply", "quotas.jsonl", "--yes")
-    restored = command("quotas", "describe", "--output", "json")["quotas"]
-    assert [(each["controller_mutation_rate"], each["max_debt_ms"], each.get("effective_at")) for each in restored] == [
-        (5.0, 60_000, None),
-        (9.0, 60_000, 4_070_908_800_000),
-    ]
-
-
 def test_a_scheduled_change_is_cancelled(command):
     command(
         "quotas",

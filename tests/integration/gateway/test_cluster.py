@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 from jobs.sandbox.broker import HOST, free_port
 from tests.support.clients import QUIET
 from tests.support.cluster import running_cluster
-from tests.support.programs import command_line, run
+from tests.support.programs import command_line
 from tests.support.waiting import until
 
 _PARTITIONS = 6
@@ -88,28 +88,3 @@ def test_brokers_that_advertise_the_gateway_are_reached_through_it_without_rewri
         f"gateway.listeners={listeners}",
     ) as address:
         assert use_all_brokers(address) == {(HOST, each.outer) for each in nodes}
-
-
-def test_a_broker_that_advertises_itself_fails_the_start_since_clients_would_bypass_the_gateway(nodes):
-    own = nodes[0].broker.address
-    done = run(
-        "gateway",
-        "--bootstrap-server",
-        own,
-        "--set",
-        "gateway.advertised_by=brokers",
-        "--set",
-        f"gateway.listeners={free_port()}={own}",
-    )
-    assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1
-    assert f"brokers advertise {own}" in done.stderr
-    assert "advertised.listeners" in done.stderr
-
-
-def test_a_broker_without_a_listener_fails_the_start_since_clients_would_connect_to_it(nodes):
-    known = ",".join(f"{free_port()}={each.broker.address}" for each in nodes[:2])
-    done = run("gateway", "--bootstrap-server", nodes[0].broker.address, "--set", f"gateway.listeners={known}")
-    assert done.returncode == 2
-    assert len(done.stderr.splitlines()) == 1
-    assert f"brokers advertise {nodes[2].broker.address}" in done.stderr

@@ -5,7 +5,6 @@ import ssl
 from types import SimpleNamespace
 
 import pytest
-from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from jobs.sandbox.broker import HOST
@@ -76,12 +75,6 @@ def test_clients_authenticate_through_tls_twice(secure, mechanism, user, passwor
     name = f"erin-{mechanism.lower()}"
     create(admin(secure, mechanism, user, password), name)
     assert (secure.job.requests[-1].user, secure.job.requests[-1].topics[0].partitions) == (user, 2)
-
-
-def test_an_acl_denies_through_tls_too(secure):
-    """Erin may not create topics of others."""
-    with pytest.raises(KafkaException, match="TOPIC_AUTHORIZATION_FAILED"):
-        create(admin(secure, "SCRAM-SHA-512", USER, PASSWORD), "others")
 
 
 def test_a_client_that_does_not_trust_the_authority_does_not_connect(secure):

@@ -21,8 +21,7 @@ from quota.kafka.dead_letters import read_dead_letters, send, valid_requests
 from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.requests import RequestWriter
-from quota.kafka.topics.preparation import prepare_topics
-from quota.kafka.topics.user_topics import UserTopics
+from quota.kafka.topics.preparation import UserTopics, prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.records.request import read_request

@@ -203,13 +203,3 @@ def test_after_the_throttle_time_a_request_is_always_admitted(rate, debt, now, t
     if refused.throttle_time_ms < MAX_THROTTLE_MS:
         _, (waited,) = decide(bucket, [resolved(1, at=refused.retry_at, rate=rate)], KIP)
         assert waited.outcome is Outcome.ADMITTED
-
-
-@given(st.lists(st.integers(0, 11_999), max_size=20))
-def test_refused_requests_change_nothing(times):
-    """A debt of 60 at 5/s lasts for 12 s: refusals until then do not change the tokens at its end."""
-    bucket, decisions = decide(Bucket(-60, 0, Quota(5)), [resolved(1, at=at) for at in sorted(times)], KIP)
-    assert {each.outcome for each in decisions} <= {Outcome.REJECTED}
-    assert bucket == Bucket(-60, 0, Quota(5))
-    _, (after,) = decide(bucket, [resolved(1, at=12_000)], KIP)
-    assert (after.outcome, after.tokens_before) == (Outcome.ADMITTED, 0)

@@ -68,10 +68,6 @@ def test_a_dead_letter_can_be_shown_and_sent_again(value, key, error, kept):
     assert found.source == Source("t", 0, 7)
 
 
-def test_a_record_without_a_value_is_a_dead_letter_without_one():
-    assert letter(None).value is None
-
-
 @pytest.mark.parametrize(
     ("value", "key"),
     [
@@ -153,11 +149,7 @@ def test_an_observed_mutation_is_not_carried_out_again():
     ("fields", "error"),
     [
         ({"error_codes": [0, 0]}, "observed.error_codes: expected one for each of the 1 topics (value: [0, 0])"),
-        ({"error_codes": [2**40]}, "observed.error_codes[0]: expected int <= 32767 (value: 1099511627776)"),
         ({"assumed": [1]}, "observed.assumed: expected indexes of the 1 topics (value: [1])"),
-        ({"at": -1}, "observed.at: expected int >= 0 (value: -1)"),
-        ({"error_codes": None}, "observed.error_codes: expected array, got null (value: null)"),
-        ({"took_ms": 2**31}, "observed.took_ms: expected int <= 2147483647 (value: 2147483648)"),
     ],
 )
 def test_observed_fields_are_validated(fields, error):

@@ -43,18 +43,12 @@ def test_the_tokens_at_a_time(step):
     assert tokens_at(now, bucket, limit, KIP) == tokens
 
 
-def test_kafkas_default_window_is_eleven_seconds_of_quota():
-    assert Window().burst(5) == 55
-
-
 @pytest.mark.parametrize(
     ("tokens", "rate", "expected"),
     [
         (-60.0, 5.0, 12_000),
         (-1.0, 3.0, 334),  # rounded up
-        (-0.0001, 1000.0, 1),
         (0.0, 5.0, 0),
-        (5.0, 5.0, 0),
         (-1e300, 1e-300, MAX_THROTTLE_MS),
         (-2147483.647, 1.0, MAX_THROTTLE_MS),
         (-9.336000000000013, 8.0, 1167),  # -152 after 17,833 ms at 8: exactly -9.336, but for the last bit
@@ -75,11 +69,6 @@ def test_the_burst_stays_finite():
     assert math.isfinite(Window(2**31).burst(1e308))
 
 
-@given(tokens, rates, times, times)
-def test_a_bucket_never_holds_more_than_its_burst(held, rate, written, now):
-    assert tokens_at(now, Bucket(held, written, Quota(rate)), at_rate(rate), KIP) <= rate * 100
-
-
 @given(tokens, rates, times, st.integers(0, 10**6), st.integers(0, 10**6))
 def test_two_refills_equal_one(held, rate, start, first, second):
     bucket = Bucket(held, start, Quota(rate))
@@ -87,13 +76,6 @@ def test_two_refills_equal_one(held, rate, start, first, second):
     twice = tokens_at(start + first + second, Bucket(middle, start + first, Quota(rate)), at_rate(rate), KIP)
     once = tokens_at(start + first + second, bucket, at_rate(rate), KIP)
     assert twice == pytest.approx(once, rel=1e-9, abs=1e-6)
-
-
-@given(st.floats(min_value=-1e9, max_value=-1e-3), rates, times)
-def test_after_the_throttle_time_the_debt_is_paid(debt, rate, now):
-    wait = throttle_ms(debt, debt, rate)
-    later = tokens_at(now + wait, Bucket(debt, now, Quota(rate)), at_rate(rate), KIP)
-    assert wait == MAX_THROTTLE_MS or not in_debt(later, stored=debt)
 
 
 @given(st.floats(min_value=-1e9, max_value=-1e-3), rates, times)

@@ -280,22 +280,15 @@ def test_values_that_it_may_return(tags, limit, expected):
     ("answers", "reason"),
     [
         ({"tags": RuntimeError("oh\nno")}, "Answering.quota_metric_tags raised RuntimeError: oh no"),
-        ({"tags": KeyError()}, "Answering.quota_metric_tags raised KeyError"),
         ({"tags": None}, "Answering.quota_metric_tags returned None: expected a dict of strings"),
         ({"tags": {"user": "\ud800"}}, "expected a dict of strings"),
         ({"tags": {str(number): "x" for number in range(7)}}, "expected at most 6 tags besides user and client-id"),
         ({"tags": {"t": "x" * 2000}}, "expected at most 6 tags besides user and client-id, and 1024 bytes more"),
         ({"limit": ValueError("x" * 9999)}, "Answering.quota_limit raised ValueError: " + "x" * 300),
         ({"limit": math.nan}, "Answering.quota_limit returned nan: expected a number > 0, or None"),
-        ({"limit": math.inf}, "quota_limit returned inf"),
         ({"limit": 0}, "quota_limit returned 0"),
-        ({"limit": -1.5}, "quota_limit returned -1.5"),
-        ({"limit": "5"}, "quota_limit returned '5'"),
-        ({"limit": 10**400}, "quota_limit returned 1000"),
         ({"limit": True}, "quota_limit returned True"),
         ({"limit": QuotaValue(Quota(5.0, math.inf))}, "quota_limit returned 5.0: expected a number > 0, or None ("),
-        ({"limit": QuotaValue(Quota(5.0, "many"))}, "ValidationError: Expected `float | null`"),
-        ({"limit": QuotaValue(Quota(5.0, None, 0))}, "Expected `int` >= 1"),
         ({"limit": SystemExit(3)}, "Answering.quota_limit raised SystemExit: 3"),
         ({"reset": OSError("gone")}, "Answering.quota_reset_required raised OSError: gone"),
     ],
@@ -312,12 +305,6 @@ def test_an_exception_or_invalid_value_is_the_reason_of_a_dead_letter(answers, r
     assert json.loads(letter.value)["user"] == "alice"
     Answering.tags, Answering.limit, Answering.reset = {"user": "alice"}, 5, False
     assert rate(quotas, 0) == 5.0
-
-
-def test_exempt_users_do_not_depend_on_it():
-    Answering.tags = RuntimeError()
-    resolved = resolve(record(request_json(1)), quotas_of("Answering"), Policy(exempt_users=frozenset({"alice"})))
-    assert resolved.resolution.exempt
 
 
 def test_a_quota_that_it_rejects_affects_only_requests_of_that_entity():

@@ -151,7 +151,7 @@ class Play:
         (ask,) = self.ports.requested
         self.ports.requested.clear()
         decision = decision_on(ask.request, refused, throttle_ms)
-        self.channel.decided(DecisionReply(decision, waited_ms, age_ms=age_ms))
+        self.channel.go_on(DecisionReply(decision, waited_ms, age_ms=age_ms))
         self.serve()
         return ask.request
 
@@ -164,13 +164,13 @@ class Play:
     def no_decision(self, invalid="", waited_ms=8000):
         """Report that there is no decision."""
         self.ports.requested.clear()
-        self.channel.decided(DecisionReply(None, waited_ms, 0, 42 if invalid else 0, invalid))
+        self.channel.go_on(DecisionReply(None, waited_ms, 0, 42 if invalid else 0, invalid))
         self.serve()
 
     def end_pause(self):
         """Let the current pause pass."""
         self.ports.time += self.ports.pauses.pop(0)
-        self.channel.paused()
+        self.channel.go_on()
         self.serve()
 
     def end_pauses(self):

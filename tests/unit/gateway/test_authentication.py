@@ -71,7 +71,7 @@ def test_a_wrong_password_is_answered_with_the_brokers_own_message(sasl):
         on.send(3, 12, {"topics": []})
 
 
-@pytest.mark.parametrize("mechanism", ["GSSAPI", "NTLM", "", "plain", "PLAIN "])
+@pytest.mark.parametrize("mechanism", ["GSSAPI", "", "plain"])
 def test_a_mechanism_that_hides_the_user_is_rejected_by_the_gateway(sasl, mechanism):
     """The error lists those of the broker that may be used, although the broker accepts it."""
     on = sasl()
@@ -81,12 +81,6 @@ def test_a_mechanism_that_hides_the_user_is_rejected_by_the_gateway(sasl, mechan
     assert answer == {"errorCode": 33, "mechanisms": ["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"]}
     assert on.call(36, 2, {"authBytes": ALICE})["errorCode"] == 0
     assert on.channel.user is None
-
-
-def test_the_brokers_mechanisms_are_listed_without_those_that_hide_the_user(sasl):
-    """The broker of the tests knows GSSAPI, too."""
-    answers = authenticate(sasl(), "SCRAM-SHA-512")
-    assert answers == [{"errorCode": 33, "mechanisms": ["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"]}]
 
 
 def test_a_delegation_token_is_rejected_with_a_message_and_the_connection_closed(sasl):

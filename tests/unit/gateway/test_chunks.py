@@ -73,14 +73,14 @@ class Session:
             return False
         ask = self._on.ports.requested.pop()
         self._requested.append((ask.request, ask.content))
-        self._on.channel.decided(DecisionReply(decision_on(ask.request, {"refused"}, 40), 5))
+        self._on.channel.go_on(DecisionReply(decision_on(ask.request, {"refused"}, 40), 5))
         return True
 
     def _pass_time(self):
         on = self._on
         if on.ports.pauses:
             on.ports.pauses.clear()
-            on.channel.paused()
+            on.channel.go_on()
             return True
         on.ports.time = max(on.ports.time, on.context.mutes.next_at() or 0)
         due = list(on.context.mutes.due(on.ports.time))

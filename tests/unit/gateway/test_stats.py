@@ -5,17 +5,6 @@ from quota.gateway.stats import GatewayStats
 from quota.wire.headers import RequestHeader
 
 
-def test_topics_are_counted_by_operation_mode_and_outcome():
-    stats = GatewayStats()
-    stats.add_mutation(RequestHeader(20, 4, 1, None), MutationResponse({}, 0, {"admitted": 2, "refused": 0}))
-    stats.add_mutation(RequestHeader(20, 5, 1, None), MutationResponse({}, 70, {"refused": 3}))
-    assert {key: count for key, count in stats.mutations.items() if count} == {
-        ("delete_topics", "permissive", "admitted"): 2,
-        ("delete_topics", "strict", "refused"): 3,
-    }
-    assert (stats.muted, stats.muted_ms) == (1, 70)
-
-
 def test_an_address_that_bypasses_the_gateway_is_logged_once_and_counted_each_time(caplog):
     stats = GatewayStats()
     for _ in range(3):

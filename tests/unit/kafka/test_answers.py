@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
+from confluent_kafka import Message
 
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
@@ -17,31 +18,6 @@ from quota.records.result import MutationResult, TopicResult
 from tests.support.factories import resolved
 
 SOURCE = Source("mutation-requests", 0, 1)
-
-
-class Message:
-    """A record of a topic."""
-
-    def __init__(self, topic, value):
-        self._topic, self._value = topic, codec.encode(value)
-
-    def error(self):
-        return None
-
-    def topic(self):
-        return self._topic
-
-    def value(self):
-        return self._value
-
-    def partition(self):
-        return 0
-
-    def offset(self):
-        return 1
-
-    def timestamp(self):
-        return (2, 7)
 
 
 def decision(request_id):
@@ -83,4 +59,8 @@ def test_only_decisions_and_results_with_the_prefix_and_all_dead_letters_are_rea
     mine = [decision("mine-1"), result("mine-2"), letter]
     others = [decision("other-1"), result("other-2")]
     names = {type(mine[0]): topics.decisions, type(mine[1]): topics.results, type(letter): topics.dead_letters}
-    assert answers(*(Message(names[type(each)], each) for each in [*others, *mine, *others])) == mine
+    messages = [
+        Message(names[type(each)], 0, 1, value=codec.encode(each), timestamp=(2, 7))
+        for each in [*others, *mine, *others]
+    ]
+    assert answers(*messages) == mine

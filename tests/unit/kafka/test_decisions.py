@@ -83,12 +83,6 @@ def test_a_decision_reaches_who_waits_for_it_with_its_age_and_the_time_that_it_t
     assert all(timer.cancelled() for timer in asker.loop._scheduled)  # noqa: SLF001 a leak is visible only here
 
 
-def test_a_request_expires_at_its_time_limit(asker, monkeypatch):
-    monkeypatch.setattr("quota.kafka.decisions.now_ms", lambda: 5000)
-    asker.ask(seconds=2.5)
-    assert asker.sent[0].expires_at == 7500
-
-
 def test_ids_are_new_each_time_except_for_mutations_that_happen_once(asker):
     """Such an id follows from the content, so that a program that continues for another uses the same."""
     for once in (False, False, True):
@@ -240,17 +234,6 @@ def test_a_request_that_failed_may_have_been_written(asker):
     assert asker.taken == [None]
     asker.ask(b"c")
     assert len(set(ids(asker))) == 1
-
-
-def test_an_answer_after_the_first_changes_nothing(asker):
-    reply = asker.ask()
-    asker.decide()
-    asker.decide()
-    asker.receive_dead_letter()
-    asker.delivered[0](KafkaError(KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND), None)
-    asker.loop.settle()
-    assert reply.result().decision is not None
-    assert len(asker.taken) == 1
 
 
 def test_the_memory_of_undecided_requests_is_bounded(asker):

@@ -19,14 +19,6 @@ def code_of(raised):
     return raised.value.args[0].code()
 
 
-def test_a_record_that_is_not_delivered_is_an_error_of_the_flush():
-    writer = records()
-    writer.send("topic", b"value")
-    with pytest.raises(KafkaException) as raised:
-        writer.flush(10)
-    assert code_of(raised) == TIMED_OUT
-
-
 def test_the_first_error_is_raised_by_every_later_call():
     writer = records()
     writer.send("topic", b"value")

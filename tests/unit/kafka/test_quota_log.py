@@ -1,9 +1,7 @@
 """A quota change that cannot be read yet when the requests that it applies to can be."""
 
-import json
-
 import pytest
-from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, TopicPartition
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Message, TopicPartition
 
 from quota.errors import ClusterError
 from quota.kafka.brokers.replica_ends import Ends
@@ -15,32 +13,10 @@ from quota.settings.connection import Connection
 from quota.settings.security.clients import Security
 
 
-class Change:
-    """A record of the quota topic."""
-
-    def __init__(self, offset, at):
-        self._offset, self._at = offset, at
-
-    def error(self):
-        return None
-
-    def topic(self):
-        return "quotas"
-
-    def partition(self):
-        return 0
-
-    def offset(self):
-        return self._offset
-
-    def timestamp(self):
-        return TIMESTAMP_LOG_APPEND_TIME, self._at
-
-    def key(self):
-        return b'{"user":"ann"}'
-
-    def value(self):
-        return json.dumps({"entity": {"user": "ann"}, "controller_mutation_rate": 1.0}).encode()
+def change(offset, at):
+    """Return a record of the quota topic."""
+    value = b'{"entity": {"user": "ann"}, "controller_mutation_rate": 1.0}'
+    return Message("quotas", 0, offset, b'{"user":"ann"}', value, timestamp=(TIMESTAMP_LOG_APPEND_TIME, at))
 
 
 class Topic:
@@ -113,10 +89,10 @@ def applies(quotas, until):
 def test_a_change_that_reached_the_replicas_late_causes_a_warning(topic, caplog, stamped, is_late):
     """A change in the millisecond of a request applies to it."""
     quotas = KafkaQuotas(Connection(f"late-{stamped}:9092"), "quotas", 5.0, Callbacks())
-    topic.changes.append(Change(0, 500))
+    topic.changes.append(change(0, 500))
     quotas.read_until(1000)
     assert caplog.text == ""
-    topic.changes.append(Change(1, stamped))
+    topic.changes.append(change(1, stamped))
     quotas.read_until(2000)
     assert ("could be read only after requests up to" in caplog.text) is is_late
 
@@ -129,7 +105,7 @@ def test_a_change_that_a_replica_lacks_is_awaited(topic, replicated):
             topic.changes.append(topic.pending.pop())
 
     replicas = replicated(replicate)
-    topic.pending.append(Change(0, 900))
+    topic.pending.append(change(0, 900))
     assert applies(KafkaQuotas(Connection("waits:9092"), "quotas", 5.0, Callbacks()), 1000)
     assert replicas.polls == 3
 
@@ -143,7 +119,7 @@ def test_a_replica_that_stops_responding_does_not_end_the_wait(topic, replicated
             topic.changes.append(topic.pending.pop())
 
     replicated(fall_silent)
-    topic.pending.append(Change(0, 900))
+    topic.pending.append(change(0, 900))
     assert applies(KafkaQuotas(Connection("silent:9092"), "quotas", 5.0, Callbacks()), 1000)
 
 
@@ -156,7 +132,7 @@ def test_a_replica_that_stops_responding_does_not_end_the_wait(topic, replicated
 )
 def test_replicas_are_not_polled_if_only_librdkafka_can_connect(protocol, properties, topic, monkeypatch, caplog):
     monkeypatch.setattr(quota_log, "in_sync_replicas", lambda *_: pytest.fail("asked"))
-    topic.changes.append(Change(0, 900))
+    topic.changes.append(change(0, 900))
     security = Security(protocol, more_librdkafka=properties)
     assert applies(KafkaQuotas(Connection("own:9092", security), "quotas", 5.0, Callbacks()), 1000)
     assert "[kafka.librdkafka] has properties of TLS or SASL" in caplog.text
@@ -179,13 +155,13 @@ def test_a_change_lost_with_its_leader_is_not_awaited(topic, replicated):
             topic.pending.clear()
 
     replicated(lose)
-    topic.pending.append(Change(0, 900))
+    topic.pending.append(change(0, 900))
     assert not applies(KafkaQuotas(Connection("lost:9092"), "quotas", 5.0, Callbacks()), 1000)
 
 
 def test_a_change_that_never_reaches_its_replicas_is_an_error_after_the_timeout(topic, replicated):
     replicated(lambda _: None)
-    topic.pending.append(Change(0, 900))
+    topic.pending.append(change(0, 900))
     quotas = KafkaQuotas(Connection("never:9092"), "quotas", 0.2, Callbacks())
     with pytest.raises(ClusterError, match="no records of topic quotas at never:9092 arrived for 0 s, although"):
         quotas.read_until(1000)

@@ -26,13 +26,7 @@ def test_a_deadline_passes_at_its_time(clock):
     clock.now += 4.5
     assert (deadline.has_passed, deadline.left()) == (False, 0.5)
     clock.now += 0.5
-    assert (deadline.has_passed, deadline.left()) == (True, 0.0)
-
-
-def test_the_remaining_time_may_have_a_minimum(clock):
-    deadline = Deadline(1)
-    clock.now += 3
-    assert deadline.left(at_least=0.1) == 0.1
+    assert (deadline.has_passed, deadline.left(), deadline.left(at_least=0.1)) == (True, 0.0, 0.1)
 
 
 def test_an_interval_is_due_at_once_and_then_once_per_period(clock):

@@ -8,12 +8,9 @@ from hypothesis import strategies as st
 
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
-from quota.callbacks.instance import close_callbacks
-from quota.callbacks.interface import KafkaPrincipal
-from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
 from quota.records import codec
-from quota.records.callback import Callbacks, CallbackSetting
+from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
 from quota.records.quota_log import (
@@ -25,9 +22,7 @@ from quota.records.quota_log import (
     read_quota_log_record,
 )
 from quota.records.request import read_request
-from quota.whatif.simulation import simulate
-from tests.support.callbacks import Answering
-from tests.support.factories import request_at, request_json, resolved, timeline
+from tests.support.factories import request_json, resolved
 
 REQUEST = {
     "user": "alice",
@@ -86,10 +81,6 @@ def request_with(topic=(), **fields):
     ("request_bytes", "error"),
     [
         (request_with(client_id=None, request_id=None), "request_id: expected .*, got null"),
-        (request_with(client_id=None, operation=None), "operation: expected .*, got null"),
-        (request_with(client_id=None, api_version=None), "api_version: expected .*, got null"),
-        (request_json(1, client_id=None, topics=None), "topics: expected .*, got null"),
-        (request_with({"configs": None, "name": None}), r"topics\[0\]\.name: expected .*, got null"),
         (request_with({"configs": None, "partitions": None}), r"topics\[0\]\.partitions: expected .*, got null"),
         (request_with({"assignments": [[None]]}), ".*got null"),
         (request_with({"configs": {"a": None}}), ".*got null"),
@@ -108,15 +99,6 @@ def test_an_empty_request_id_is_an_error_that_says_so(fields):
     assert str(raised.value) == 'request_id: expected str of length >= 1 (value: "")'
 
 
-def test_a_simulated_request_without_names_is_that_of_the_anonymous_user():
-    quotas = timeline((QuotaEntity(None, None), 1.0, 0))
-    nulls = {"user": None, "client_id": None, "apply": None, "expires_at": None}
-    (decision,) = simulate([request_at(0, 12, **nulls)], quotas, TokenBucket(Window()))
-    assert (decision.user, decision.client_id) == ("ANONYMOUS", "<none>")
-    assert (decision.user_tag, decision.client_tag, decision.tokens) == ("ANONYMOUS", "<none>", -1.0)
-    assert (decision.apply, decision.expires_at) == (True, None)
-
-
 def test_a_decision_omits_details_that_were_null_in_its_request():
     request = resolved(topics=[{"name": "t", "partitions": 1, "count": None, "configs": {"a": "b"}}])
     _, (decision,) = decide(None, [request], TokenBucket(Window()))
@@ -129,22 +111,6 @@ def test_a_decision_omits_details_that_were_null_in_its_request():
         "error": "NONE",
         "error_message": None,
     }
-
-
-def test_a_callback_receives_the_names_for_missing_values(monkeypatch):
-    calls = []
-
-    def quota_metric_tags(_self, _quota_type, principal, client_id):
-        calls.append((principal, client_id))
-        return {}
-
-    monkeypatch.setattr(Answering, "quota_metric_tags", quota_metric_tags)
-    quotas = CallbackTimeline(Callbacks(f"{Answering.__module__}.{Answering.__name__}"))
-    try:
-        list(simulate([request_at(0, 1, user=None, client_id=None)], quotas, TokenBucket(Window())))
-    finally:
-        close_callbacks()
-    assert set(calls) == {(KafkaPrincipal("User", "ANONYMOUS"), "<none>")}
 
 
 ALICE = QuotaEntity("alice")

@@ -44,47 +44,21 @@ def test_clients_are_strict_from_the_first_version_with_the_error_code(operation
     [
         (None, "value: null, expected a JSON object"),
         (b"", "value: not JSON: Input data was truncated (value: )"),
+        (request_json(1, operation="TRUNCATE"), "operation: invalid enum value 'TRUNCATE' (value: \"TRUNCATE\")"),
         (b"hello", "value: not JSON: invalid character (byte 0) (value: hello)"),
         (b"[]", "value: expected object, got array (value: [])"),
-        (b"null", "value: expected object, got null (value: null)"),
         (b'{"user": "\xff"}', "value: not UTF-8 (byte 0xff at 10)"),
         (request_json(1) + b"x", "value: not JSON: trailing characters"),
         (without("request_id"), "request_id: missing"),
-        (request_json(1, request_id=""), 'request_id: expected str of length >= 1 (value: "")'),
-        (without("operation"), "operation: missing"),
-        (without("topics"), "topics: missing"),
         (request_json(), "topics: expected array of length >= 1 (value: [])"),
         (request_json(1, topics=[{"name": "a"}]), "topics[0].partitions: missing"),
-        (
-            request_json(1, topics=[{"name": 7, "partitions": 1}]),
-            "topics[0].name: expected str, got int (value: 7)",
-        ),
         (request_json(3, -1), "topics[1].partitions: expected int >= 0 (value: -1)"),
         (request_json(2**31), "topics[0].partitions: expected int <= 2147483647 (value: 2147483648)"),
-        (request_json(2**63), "topics[0].partitions: expected int <= 2147483647 (value: 9223372036854775808)"),
-        (request_json(10**40), "topics[0].partitions: expected int <= 2147483647"),
-        (
-            request_json(1, topics=[{"name": "a", "partitions": 1.5}]),
-            "topics[0].partitions: expected int, got float",
-        ),
-        (
-            request_json(1, topics=[{"name": "a", "partitions": True}]),
-            "topics[0].partitions: expected int, got bool",
-        ),
-        (
-            request_json(1, operation="TRUNCATE"),
-            "operation: invalid enum value 'TRUNCATE' (value: \"TRUNCATE\")",
-        ),
-        (request_json(1, operation=3), "operation: expected"),
         (request_json(1, api_version="6"), 'api_version: expected int, got str (value: "6")'),
         (request_json(1).replace(b": 6", b": 1e999"), "api_version: number out of range"),
-        (request_json(1, api_version=-1), "api_version: expected int >= 0 (value: -1)"),
-        (request_json(1, user=5), "user: expected str, got int (value: 5)"),
         (request_json(1, validate_only="yes"), 'validate_only: expected bool, got str (value: "yes")'),
-        (request_json(1, purgatory_ms=2**31), "purgatory_ms: expected int <= 2147483647 (value: 2147483648)"),
         (request_json(1).replace(b'"alice"', b'"\\ud800"'), "value: not JSON"),
         (b"[" * 1_000_000, "value: JSON nested deeper than 100 levels"),
-        (b'{"x": ' * 101, "value: JSON nested deeper than 100 levels"),
         # A field twice, and bytes that are no JSON behind an invalid field.
         (b'{"topics": [{"name": 5}], "topics": 3}', "topics[0].name: expected str, got int"),
         (b'{"request_id": 5, "user": Infinity}', "value: not JSON"),
@@ -131,11 +105,3 @@ def test_invalid_bytes_only_ever_raise_an_invalid_record(value):
         read_request(value)
     except BadRecord as error:
         assert ": " in str(error)  # noqa: PT017 some of these are requests
-
-
-@given(fields, json_values)
-def test_an_invalid_field_only_ever_raises_an_invalid_record(field, value):
-    try:
-        read_request(request_json(1, **{field: value}))
-    except BadRecord as error:
-        assert str(error).startswith((field, "value"))  # noqa: PT017 some of these are requests

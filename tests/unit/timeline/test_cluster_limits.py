@@ -52,9 +52,7 @@ def test_a_quota_in_shadow_is_reported_with_the_one_in_force_instead():
     ("entity", "wider"),
     [
         (QuotaEntity("alice", "app"), QuotaEntity("alice", None)),
-        (QuotaEntity("alice", None), QuotaEntity("alice")),
         (QuotaEntity("alice"), QuotaEntity(None, None)),
-        (QuotaEntity(None, "app"), QuotaEntity(client_id="app")),
         (QuotaEntity(None), QuotaEntity(client_id=None)),
         (QuotaEntity(client_id="app"), QuotaEntity(client_id=None)),
     ],
@@ -112,9 +110,6 @@ def test_exempt_users_are_reported_with_the_quota_that_brokers_apply():
     ]
     (only_by_client,) = exemption_notes(["ops"], {app: 2.0})
     assert str(only_by_client).endswith("the quota of client-id 'app' to it")
-
-
-def test_exempt_users_without_a_quota_on_brokers_are_not_reported():
     assert list(exemption_notes(["ops"], {ALICE: 5.0, DEFAULT: None})) == []
 
 

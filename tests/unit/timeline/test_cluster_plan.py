@@ -66,10 +66,6 @@ def test_differences_are_reported_by_kind_in_a_stable_order():
     ]
 
 
-def test_the_order_is_that_of_the_keys():
-    assert [each.entity for each in differences({}, {DEFAULT: 1.0, ALICE: 1.0})] == [ALICE, DEFAULT]
-
-
 def test_a_missing_number_is_a_different_rate():
     assert summary(differences({ALICE: 5.0}, {ALICE: math.inf})) == [(ALICE, "changed", 5.0, math.inf)]
     ((_, kind, _, present),) = summary(differences({ALICE: 5.0}, {ALICE: math.nan}))
@@ -96,7 +92,7 @@ def test_a_difference_is_a_step_of_a_diff_in_both_directions():
 
 def test_the_log_imports_the_quotas_of_a_cluster_and_removes_others():
     log = timeline((ALICE, 5.0, 0), (BOB, 7.0, 0), (CAROL, 1.0, 0), (CAROL, None, 10))
-    steps = pull_steps({ALICE: 9.0, CAROL: 1.0, DEFAULT: 2.0}, log, 50)
+    steps = list(pull_steps({ALICE: 9.0, CAROL: 1.0, DEFAULT: 2.0}, log, 50))
     assert [(each.sign, each.record.entity, each.before, each.after) for each in steps] == [
         ("~", ALICE, Quota(5.0), Quota(9.0)),
         ("-", BOB, Quota(7.0), None),
@@ -127,10 +123,11 @@ def test_a_quota_stays_in_shadow_unless_the_cluster_enforces_one():
 
 def test_scheduled_changes_stay_when_a_cluster_is_imported():
     """`quotas apply` cancels them."""
-    assert pull_steps({ALICE: 5.0}, timeline((ALICE, 5.0, 0), (ALICE, 9.0, 100), (BOB, 1.0, 100)), 50) == []
+    log = timeline((ALICE, 5.0, 0), (ALICE, 9.0, 100), (BOB, 1.0, 100))
+    assert list(pull_steps({ALICE: 5.0}, log, 50)) == []
 
 
 @pytest.mark.parametrize("rate", [math.nan, math.inf])
 def test_quotas_invalid_here_change_nothing(rate):
     """A broker with such a rate admits everything; the log's own quota is not removed for it."""
-    assert pull_steps({ALICE: rate, BOB: rate}, timeline((ALICE, 5.0, 0)), 0) == []
+    assert list(pull_steps({ALICE: rate, BOB: rate}, timeline((ALICE, 5.0, 0)), 0)) == []

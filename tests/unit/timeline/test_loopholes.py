@@ -25,15 +25,11 @@ OTHERS = "a user whom no quota names"
     [
         ([], [(OTHERS, NO_QUOTA)]),
         ([QuotaEntity(None)], []),
-        ([QuotaEntity(None), QuotaEntity("alice")], []),
-        ([QuotaEntity("alice")], [(OTHERS, NO_QUOTA)]),
         ([QuotaEntity(None), QuotaEntity("alice", "app")], []),
         ([QuotaEntity(None), QuotaEntity("alice", None)], [("user 'alice'", NEW_BUCKET)]),
         ([QuotaEntity(None, None)], [(OTHERS, NEW_BUCKET)]),
         ([QuotaEntity(None, None), QuotaEntity(None)], [(OTHERS, NEW_BUCKET)]),
-        ([QuotaEntity(None, None), QuotaEntity("alice")], [(OTHERS, NEW_BUCKET)]),
         ([QuotaEntity(UNSET, None)], [(OTHERS, NEW_BUCKET)]),
-        ([QuotaEntity(UNSET, "app")], [(OTHERS, NO_QUOTA)]),
         (
             [QuotaEntity("alice", "app")],
             [("user 'alice'", NO_QUOTA), (OTHERS, NO_QUOTA)],

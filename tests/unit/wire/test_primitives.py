@@ -5,21 +5,16 @@ import pytest
 from quota.wire.primitives import (
     Malformed,
     Unwritable,
-    read_string_length,
     read_tags,
     read_uvarint,
-    write_string_length,
     write_tags,
     write_uvarint,
 )
 
 VARINTS = {
     0: "00",
-    1: "01",
-    127: "7f",
     128: "8001",
     300: "ac02",
-    16_383: "ff7f",
     16_384: "808001",
     2**31 - 1: "ffffffff07",
 }
@@ -55,15 +50,6 @@ def test_bytes_that_are_no_varint(some, error, reason):
 def test_other_numbers_are_not_varints(value):
     with pytest.raises(Unwritable, match="not a number from 0"):
         write_uvarint(value)
-
-
-def test_a_string_has_at_most_32767_bytes():
-    assert read_string_length(bytes.fromhex("808002"), 0) == (32_768, 3)
-    assert write_string_length(32_768) == bytes.fromhex("808002")
-    with pytest.raises(Malformed, match="claims 32768 bytes"):
-        read_string_length(bytes.fromhex("818002"), 0)
-    with pytest.raises(Unwritable, match="has 32768 bytes"):
-        write_string_length(32_769)
 
 
 def test_tagged_fields_are_their_number_and_then_tag_size_and_bytes_of_each():

@@ -30,13 +30,6 @@ def test_all_messages_are_compiled(protocol):
                 assert codec.write(codec.read(codec.write({}))) == codec.write({})
 
 
-def test_a_codec_is_made_once(protocol):
-    assert protocol.request(19, 7) is protocol.request(19, 7)
-    assert protocol.request(19, 7) is not protocol.request(19, 6)
-    assert str(protocol.request(19, 7)) == "CreateTopicsRequest v7"
-    assert str(protocol.response(19, 7)) == "CreateTopicsResponse v7"
-
-
 @pytest.mark.parametrize(
     ("key", "version", "error"),
     [
@@ -51,11 +44,6 @@ def test_an_unknown_key_or_version_is_malformed(protocol, key, version, error):
     for codec in protocol.request, protocol.response:
         with pytest.raises(Malformed, match=error):
             codec(key, version)
-
-
-def test_the_apis_are_not_changed_by_chance(protocol):
-    with pytest.raises(TypeError):
-        protocol.apis[19] = None
 
 
 def test_only_requests_to_brokers_are_offered():

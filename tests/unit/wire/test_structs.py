@@ -37,12 +37,9 @@ def test_a_field_may_have_a_tag_in_some_versions():
 @pytest.mark.parametrize(
     ("kind", "old", "flexible"),
     [
-        ("bool", 1, 1),
         ("int64", 8, 8),
-        ("uuid", 16, 16),
         ("string", 2, 1),
         ("bytes", 4, 1),
-        ("records", 4, 1),
         ("[]int64", 4, 1),
     ],
 )

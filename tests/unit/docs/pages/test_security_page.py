@@ -14,7 +14,7 @@ _LINK = re.compile(r"\]\(\.\./\.\./(tests/[\w/]+\.py)\)(?:<!-- ([\w ]+) -->)?")
 
 def test_tests_named_by_the_threat_model_exist():
     named = [(file, name) for file, names in _LINK.findall(PAGE.read_text()) for name in names.split()]
-    assert len(named) > 90
+    assert len(named) > 80
     missing = [f"{file}::{name}" for file, name in named if name not in functions(CHECKOUT / file)]
     assert missing == []
 

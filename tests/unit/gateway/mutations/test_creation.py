@@ -54,15 +54,6 @@ def test_topics_that_the_cluster_would_reject_are_answered_without_a_decision(pl
     assert [each["name"] for each in went_on["topics"]] == ["new"]
 
 
-def test_if_all_topics_would_fail_nothing_is_decided_or_forwarded(play):
-    on = play(Cluster(there=1))
-    answer = on.call(19, 7, creation("there"))
-
-    assert errors(answer) == {"there": 36}
-    assert on.ports.requested == []
-    assert on.changes_seen() == []
-
-
 def test_refused_topics_get_error_89_without_a_text_and_the_others_are_created(play):
     """The message is null as in Kafka; the throttle time is the decision's."""
     on = play()
@@ -73,15 +64,6 @@ def test_refused_topics_get_error_89_without_a_text_and_the_others_are_created(p
     assert errors(answer) == {"a": 0, "b": 89, "c": 89}
     assert [each["errorMessage"] for each in answer["topics"]] == [None, None, None]
     assert set(on.cluster.topics) == {"a"}
-
-
-def test_if_all_topics_are_refused_nothing_is_forwarded(play):
-    on = play()
-    on.mutate(19, 7, creation("a", "b"), refused={"a", "b"}, throttle_ms=1000)
-
-    (answer,) = on.answers()
-    assert errors(answer) == {"a": 89, "b": 89}
-    assert on.changes_seen() == []
 
 
 @pytest.mark.parametrize("version", [2, 3, 4, 5])

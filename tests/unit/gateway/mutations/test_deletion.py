@@ -85,27 +85,6 @@ def test_unknown_and_forbidden_topics_get_the_clusters_answer_uncharged_and_befo
     assert [each["errorMessage"] for each in answer["responses"] if each["name"] == "nowhere"] == [NOT_THERE]
 
 
-def test_a_topic_that_is_named_once_by_name_and_once_by_id_is_not_deleted(play):
-    """Both are forwarded, and the broker rejects them. If one were charged and refused, the other would delete."""
-    on = play(Cluster(a=3))
-    answer = on.call(20, 6, deletion("a", topic_id(1)))
-
-    assert on.ports.requested == []
-    assert deleted(on) == [["a", topic_id(1)]]
-    assert {each["errorCode"] for each in answer["responses"]} == {42}
-    assert set(on.cluster.topics) == {"a"}
-
-
-@pytest.mark.parametrize("message", [deletion("a", "a"), deletion(topic_id(1), topic_id(1))], ids=["name", "id"])
-def test_a_topic_that_is_named_twice_is_not_deleted(play, message):
-    """Both are forwarded together, and the broker rejects them."""
-    on = play(Cluster(a=3))
-    answer = on.call(20, 6, message)
-    assert on.ports.requested == []
-    assert {each["errorCode"] for each in answer["responses"]} == {42}
-    assert set(on.cluster.topics) == {"a"}
-
-
 NAMED = {
     "n": {"name": "a", "topicId": NO_ID},
     "i": {"name": None, "topicId": topic_id(1)},
@@ -132,19 +111,6 @@ def test_no_combination_of_names_and_ids_deletes_a_topic_without_admission(play,
             on.decide(refused={"a"} if refused else ())
         assert set(cluster.topics) == ({"a"} if refused else set(alone.topics)), ways
         assert len(on.answers()) == 1
-
-
-SEEN = {"n": True, "i": True, "ni": False, "nn": False, "ii": False, "nni": True, "nii": False, "nnii": False}
-SEEN |= {"b": False, "bn": True, "bi": True, "nin": True}
-"""Whether a broker of Kafka 4.2.1 deleted the topic."""
-
-
-@pytest.mark.parametrize(("ways", "is_deleted"), SEEN.items())
-def test_the_simulated_cluster_deletes_as_kafka_does(ways, is_deleted):
-    """The expected answers were observed there."""
-    cluster = Cluster(a=1)
-    cluster.answer(20, 6, {"topics": [NAMED[way] for way in ways], "timeoutMs": 1000})
-    assert (cluster.topics == {}) == is_deleted
 
 
 def test_a_topic_that_brokers_do_not_know_yet_is_charged(play):

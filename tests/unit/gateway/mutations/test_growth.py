@@ -30,27 +30,12 @@ def test_topics_that_the_cluster_would_reject_are_answered_without_a_decision(pl
     assert on.changes_seen() == []
 
 
-def test_only_admitted_topics_grow(play):
-    on = play(Cluster(a=1, b=1))
-    on.mutate(37, 3, growth(a=3, b=3), refused={"a"}, throttle_ms=400)
-
-    (answer,) = on.answers()
-    assert (errors(answer), answer["throttleTimeMs"]) == ({"a": 89, "b": 0}, 400)
-    assert {name: count for name, (_, count) in on.cluster.topics.items()} == {"a": 1, "b": 3}
-
-
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_an_old_version_is_decided_in_its_own_version(play, version):
     """The decision depends on it: it is admitted and muted."""
     on = play(Cluster(a=1))
     assert on.mutate(37, version, growth(a=2), throttle_ms=50).api_version == version
     assert [(errors(each), each["throttleTimeMs"]) for each in on.answers()] == [({"a": 0}, 50)]
-
-
-def test_a_validate_only_request_is_relayed(play):
-    on = play(Cluster(a=1))
-    assert errors(on.call(37, 3, growth(a=2, validate_only=True))) == {"a": 0}
-    assert on.keys_seen() == [37]
 
 
 def test_a_topic_that_brokers_do_not_know_yet_is_polled(play):

@@ -66,16 +66,6 @@ def test_a_client_without_an_id_is_a_separate_client(play, client_id, expected):
     assert [each.request.client_id for each in on.ports.requested] == [expected]
 
 
-def test_a_verdict_after_the_client_has_disconnected_changes_nothing(play):
-    on = play()
-    on.send(19, 7, CREATION)
-    on.serve()
-    on.channel.close()
-    on.decide()
-    on.no_decision()
-    assert (on.answers(), on.changes_seen()) == ([], [])
-
-
 def test_topics_are_counted_by_outcome(play):
     on = play(Cluster(there=1))
     on.mutate(19, 7, creation("a", "b", "there"), refused={"b"}, throttle_ms=1)

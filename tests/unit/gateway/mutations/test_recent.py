@@ -35,18 +35,6 @@ def test_a_growth_counts_from_the_creation_just_before(play):
     assert carry_out(on, 20, 6, deletion("new")) == {"new": 10}
 
 
-def test_a_deleted_topic_is_forgotten(play):
-    """Nothing is charged for what is not there any more."""
-    on = play(Cluster())
-    carry_out(on, 19, 7, creation(topic("new", 6)))
-    carry_out(on, 20, 6, deletion("new"))
-    on.send(20, 6, deletion("new"))
-    on.serve()
-    on.end_pauses()
-    on.answers()
-    assert on.ports.requested == []
-
-
 def test_a_change_is_remembered_for_a_minute():
     recent = RecentTopics()
     recent.record(ExistingTopic("a", topic_id(1), 3), 1000)
