@@ -16,6 +16,7 @@ from confluent_kafka.admin import (
     ResourceType,
     ScramCredentialInfo,
     ScramMechanism,
+    UserScramCredentialAlteration,
     UserScramCredentialUpsertion,
 )
 
@@ -123,7 +124,8 @@ def secure_broker(folder: Path, jars: str):
     )
     with Broker(folder / "broker", jars_folder(jars), extra_properties=properties) as broker:
         admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 2})
-        yield SecureBroker(broker, *addresses.values(), authority, admin)
+        sasl, sasl_tls, tls = addresses.values()
+        yield SecureBroker(broker, sasl, sasl_tls, tls, authority, admin)
 
 
 def write_keystore(path: Path, certificate: "Certificate") -> Path:
@@ -190,7 +192,9 @@ def _openssl(*args: str) -> None:
 def add_scram_users(admin: AdminClient, mechanism: ScramMechanism, passwords: Mapping[str, str]) -> None:
     """Create users with passwords that the broker stores."""
     info = ScramCredentialInfo(mechanism, _ITERATIONS)
-    upsertions = [UserScramCredentialUpsertion(user, info, word.encode()) for user, word in passwords.items()]
+    upsertions: list[UserScramCredentialAlteration] = [
+        UserScramCredentialUpsertion(user, info, word.encode()) for user, word in passwords.items()
+    ]
     for future in admin.alter_user_scram_credentials(upsertions).values():
         future.result(_SECONDS)
 

@@ -16,6 +16,7 @@ from jobs.sandbox.broker import HOST, free_port
 from quota.admission.decide import decide
 from quota.admission.resolve import resolve
 from quota.algorithms.token_bucket import TokenBucket
+from quota.callbacks.timeline import CallbackTimeline
 from quota.kafka.clients import client_config
 from quota.kafka.reading import make_consumer, message_source, topic_partitions
 from quota.records import codec
@@ -25,7 +26,6 @@ from quota.records.fields import BEGINNING
 from quota.records.quota import Quota, Window
 from quota.records.record import Record
 from quota.timeline.change import QuotaChange
-from quota.timeline.timeline import QuotaTimeline
 from quota.wire.protocol import Protocol
 from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options
@@ -51,7 +51,7 @@ class StandIn:
     def __init__(self, settings, **rates):
         """Take a deployment, and quotas by user; the user `default` stands for all others."""
         self._settings = settings
-        self._quotas = QuotaTimeline()
+        self._quotas = CallbackTimeline()
         for user, rate in rates.items():
             self.set_quota(QuotaEntity(None if user == "default" else user), rate)
         self._algorithm = TokenBucket(

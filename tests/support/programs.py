@@ -65,7 +65,7 @@ def run(*args, cwd=None, spark=None):
             with mock.patch("sys.argv", ["mutation-quota", *args]):
                 main()
         except SystemExit as exited:
-            code = exited.code or 0
+            code = int(exited.code or 0)
         finally:
             sys.stdout.flush()
             sys.stderr.flush()

@@ -206,7 +206,7 @@ def _identity(entry: Entry) -> tuple[object, ...]:
 
 
 def _who(entry: Entry) -> tuple[str, str]:
-    return entry.request.get("user") or "ANONYMOUS", entry.request.get("client_id") or "<none>"
+    return str(entry.request.get("user") or "ANONYMOUS"), str(entry.request.get("client_id") or "<none>")
 
 
 def _levels(user: str, client: str) -> list[tuple[Entity, Tags]]:

@@ -51,7 +51,7 @@ class _Exchange:
 
     key: int
     version: int
-    structs: tuple[Struct, Struct]
+    structs: tuple[Struct, ...]
 
 
 def fuzz(jar: Path, seed: int, count: int) -> Fuzzed:

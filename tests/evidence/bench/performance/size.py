@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Size:
     """Number of decisions that are decided again."""
 
 
-_BOTH = {
+_BOTH: dict[str, tuple[Any, Any]] = {
     "rounds": (3, 1),
     "warm": (50.0, 0),
     "rates": ((10.0, 200.0, 1000.0), (200.0,)),

@@ -1,6 +1,7 @@
 """The project's bucket, charged as by the job."""
 
 from collections.abc import Sequence as Steps
+from typing import Any
 
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import Bucket, TokenBucket
@@ -17,7 +18,7 @@ from tests.support.factories import PERMISSIVE, STRICT
 _NAMES = [f"topic-{number}" for number in range(10)]
 
 
-def play(sequence: Sequence, times: Steps[int], **options: float | None) -> list[Decision | None]:
+def play(sequence: Sequence, times: Steps[int], **options: Any) -> list[Decision | None]:
     """Return the decisions of `quota.admission.decide.decide` on the attempts; None for other steps."""
     bucket: Bucket | None = None
     resolution = Resolution(Tags("alice", ""), None, None)

@@ -1,6 +1,7 @@
 """The size of the measurement."""
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Size:
     listings: int
 
 
-_BOTH = {
+_BOTH: dict[str, tuple[Any, Any]] = {
     "calls": (5000, 10),
     "warm_up": (200, 0),
     "rounds": (3, 1),
