@@ -17,9 +17,9 @@ define copy_jars
 	@touch $@
 endef
 
-# Two processes, each with its own broker and Spark: tests mostly wait for one of them. A file is run by one process, so
+# Processes that each have a broker and Spark: tests mostly wait for one of them. A file is run by one process, so
 # that what its tests share is started once; in the order of the folders, so that the many quick ones come last.
-TWO := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+PARALLEL := --numprocesses 3 --dist loadfile --no-loadscope-reorder
 # More options of pytest: make test OPTIONS="--durations 25"
 OPTIONS ?=
 
@@ -42,8 +42,8 @@ demo: setup ## run and check KIP-599's example, Kafka to Delta; 40 s
 
 ##@ test
 
-test: setup $(CLASSES) $(S3_JARS) $(S3_SERVER) ## all tests, two at a time; 15 min
-	@$(BIN)/pytest $(TWO) --ignore tests/unit/docs $(OPTIONS)
+test: setup $(CLASSES) $(S3_JARS) $(S3_SERVER) ## all tests, three at a time; 10 min
+	@$(BIN)/pytest $(PARALLEL) --ignore tests/unit/docs $(OPTIONS)
 
 test-unit: setup ## tests that need no JVM; 2 min
 	@$(BIN)/pytest --ignore tests/unit/docs tests/unit
@@ -52,13 +52,13 @@ test-spark: setup $(CLASSES) ## transforms and streams of files, on Spark; a few
 	@$(BIN)/pytest tests/spark
 
 test-integration: setup $(CLASSES) $(S3_JARS) $(S3_SERVER) ## the jobs with a real broker and Delta; 10 min
-	@$(BIN)/pytest $(TWO) tests/integration tests/readme
+	@$(BIN)/pytest $(PARALLEL) tests/integration tests/readme
 
 test-yarn: setup $(YARN_JARS) ## the package on YARN, not part of `make test`; 5 min
 	@$(BIN)/pytest -m yarn tests/yarn
 
 nightly: setup $(CLASSES) $(S3_JARS) $(S3_SERVER) $(CLIENTS) ## the long forms of tests and evidence; needs Go; hours
-	@$(BIN)/pytest $(TWO) -m nightly --timeout 1800
+	@$(BIN)/pytest $(PARALLEL) -m nightly --timeout 1800
 	@GATEWAY_FUZZ_FRAMES=100000 $(BIN)/pytest tests/integration/gateway/test_hostile.py -k fuzzed -s --timeout 1800
 	@$(BIN)/python -m tests.evidence.conformance
 	@$(BIN)/python -m tests.evidence.chaos
@@ -94,8 +94,6 @@ guard: $(PACKAGES) ## fast performance checks, as in CI; seconds
 ##@ develop
 
 references: $(PACKAGES) ## generate JSON Schemas and the pages of docs/reference
-	@$(BIN)/python -m schemas.json_schemas
-	@$(BIN)/python -m schemas.table_docs
 	@$(BIN)/python -m conf.docs
 
 docs: $(PACKAGES) ## build the site of the documentation, in .site

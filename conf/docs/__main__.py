@@ -1,17 +1,20 @@
-"""Writes the generated sections of pages: `python -m conf.docs`; `--check` only prints which are stale."""
+"""Writes the generated sections of pages, and schemas: `python -m conf.docs`; `--check` only prints which are stale."""
 
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from conf.docs.commands_page import command_sections
+from conf.docs.json_schemas import schema_files
 from conf.docs.markdown import with_sections
 from conf.docs.metrics_page import metric_table
 from conf.docs.records_page import record_sections
 from conf.docs.settings_page import settings_sections
+from conf.docs.tables_page import column_sections
 from conf.docs.topics_page import topic_commands, topic_table
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
+SCHEMAS = DOCS.parent / "schemas" / "json"
 
 
 def generated() -> Mapping[str, Mapping[str, str]]:
@@ -21,21 +24,25 @@ def generated() -> Mapping[str, Mapping[str, str]]:
         "reference/monitoring/metrics.md": {"metrics": "\n".join(metric_table())},
         "reference/records.md": record_sections(),
         "reference/settings.md": {"settings": "\n".join(settings_sections())},
+        "reference/tables.md": column_sections(),
         "reference/topics.md": {"topics": "\n".join(topic_table()), "commands": "\n".join(topic_commands())},
     }
 
 
 def pages() -> dict[Path, str]:
-    """Return the current text of the pages, by path."""
-    return {
+    """Return the current text of the pages and of the JSON Schemas, by path."""
+    found = {
         DOCS / name: with_sections((DOCS / name).read_text(encoding="utf-8"), sections)
         for name, sections in generated().items()
     }
+    return found | {SCHEMAS / name: text for name, text in schema_files().items()}
 
 
 def main() -> None:
-    """Write the pages, or exit 1 if one is stale."""
-    stale = {page: text for page, text in pages().items() if page.read_text(encoding="utf-8") != text}
+    """Write the files, or exit 1 if one is stale."""
+    stale = {
+        page: text for page, text in pages().items() if not page.exists() or page.read_text(encoding="utf-8") != text
+    }
     if "--check" in sys.argv[1:]:
         if stale:
             sys.exit(f"stale: {', '.join(page.name for page in stale)}; make references writes them")

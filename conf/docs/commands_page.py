@@ -24,7 +24,7 @@ def command_sections() -> Iterator[str]:
     yield from _option_table(_options(root))
     yield from ("", "## Exit codes", "")
     yield from table(("code", "meaning"), ((str(code), meaning) for code, meaning in EXIT_CODES.items()))
-    common = {_identity(each) for each in _options(root)}
+    common = {_identity(option) for option in _options(root)}
     for name in (name for commands in SECTIONS.values() for name in commands):
         command = root.commands[name]
         yield from ("", f"## {name}", "")
@@ -52,13 +52,13 @@ def _is_group(command: Any) -> bool:  # noqa: ANN401 Typer has no public types o
 
 
 def _command(path: str, command: Any, common: Collection[tuple[str, str]]) -> Iterator[str]:  # noqa: ANN401
-    arguments = " ".join(_argument_name(each) for each in command.params if each.param_type_name == "argument")
+    arguments = " ".join(_argument_name(param) for param in command.params if param.param_type_name == "argument")
     yield from ("```text", " ".join(filter(None, (_PROGRAM, path, "[OPTIONS]", arguments))), "```", "")
     yield from _text(command.help)
     yield from _arguments(command)
     options = _options(command)
-    yield from _option_table([each for each in options if _identity(each) not in common])
-    if shared := [each.opts[0] for each in options if _identity(each) in common]:
+    yield from _option_table([option for option in options if _identity(option) not in common])
+    if shared := [option.opts[0] for option in options if _identity(option) in common]:
         yield from ("", f"Also {', '.join(map(code, shared))}, as [before the command](#options-before-the-command).")
     if command.epilog:
         text, _, examples = command.epilog.rpartition("Examples:")
@@ -80,7 +80,7 @@ def _text(text: str | None) -> Iterator[str]:
 
 
 def _arguments(command: Any) -> Iterator[str]:  # noqa: ANN401
-    found = [each for each in command.params if each.param_type_name == "argument"]
+    found = [param for param in command.params if param.param_type_name == "argument"]
     if found:
         yield from table(
             ("argument", "meaning"), ((code(_argument_name(each)), sentence(each.help or "")) for each in found)
@@ -90,7 +90,7 @@ def _arguments(command: Any) -> Iterator[str]:  # noqa: ANN401
 
 def _options(command: Any) -> list[Any]:  # noqa: ANN401
     parameters = command.get_params(typer.Context(command))
-    return [each for each in parameters if _is_option(each) and "--help" not in each.opts]
+    return [parameter for parameter in parameters if _is_option(parameter) and "--help" not in parameter.opts]
 
 
 def _is_option(parameter: Any) -> bool:  # noqa: ANN401
@@ -104,7 +104,9 @@ def _identity(option: Any) -> tuple[str, str]:  # noqa: ANN401
 
 def _option_table(options: Sequence[Any]) -> Iterator[str]:
     head = ("option", "value", "default", "meaning")
-    rows = ((_names(each), _value(each), code(_default_text(each)), sentence(each.help or "")) for each in options)
+    rows = (
+        (_names(option), _value(option), code(_default_text(option)), sentence(option.help or "")) for option in options
+    )
     if options:
         yield from table(head, rows)
 
@@ -118,7 +120,7 @@ def _value(option: Any) -> str:  # noqa: ANN401
         return ""
     kind = option.type_descriptor
     if kind.is_choice:
-        name = ", ".join(code(str(getattr(each, "value", each))) for each in kind.choices)
+        name = ", ".join(code(str(getattr(choice, "value", choice))) for choice in kind.choices)
     else:
         name = code(option.metavar or ("FILE" if kind.is_path else {int: "N"}.get(kind.annotation, "TEXT")))
     notes = [range_text(option), "repeatable" if option.multiple else "", "**required**" if option.required else ""]

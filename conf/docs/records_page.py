@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from conf.docs.json_schemas import record_schemas
 from conf.docs.markdown import code, sentence, table
-from schemas.json_schemas import record_schemas
 
 _LARGE = {2**31 - 1, 2**15 - 1, 253_402_300_799_999}
 """Bounds that come from types only, and are not printed."""
@@ -59,7 +59,7 @@ def _type(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> tuple[str
 def _one_of(
     kinds: Sequence[Mapping[str, Any]], definitions: Mapping[str, Any]
 ) -> tuple[str, Mapping[str, Any] | None, bool]:
-    found = [_type(each, definitions) for each in kinds]
+    found = [_type(kind, definitions) for kind in kinds]
     inner = next((each for _, each, _ in found if each is not None), None)
     return " or ".join(words for words, _, _ in found), inner, any(several for _, _, several in found)
 

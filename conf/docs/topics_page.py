@@ -40,8 +40,8 @@ def topic_commands() -> Iterator[str]:
     yield f'topics() {{ kafka-topics.sh --bootstrap-server {_SERVERS} --command-config admin.properties "$@"; }}'
     yield ""
     settings = Settings()
-    for each in topic_specs(settings):
-        spec = replicated(each, settings.topics.replication_factor, _BROKERS)
+    for topic_spec in topic_specs(settings):
+        spec = replicated(topic_spec, settings.topics.replication_factor, _BROKERS)
         configs = "".join(f" \\\n  --config {name}={value}" for name, value in spec.configs.items())
         layout = f"--partitions {spec.partitions} --replication-factor {spec.replication_factor}"
         yield f"topics --create --topic {spec.name} {layout}{configs}"

@@ -172,7 +172,7 @@ def row_to_decision(row: dict[str, Any]) -> Decision:
     values["more_tags"] = dict(values["more_tags"])
     if values["quota_entity"] is not None:
         values["quota_entity"] = QuotaEntity.from_key(values["quota_entity"])
-    values["topics"] = [_topic(each) for each in values["topics"]]
+    values["topics"] = [_topic(topic) for topic in values["topics"]]
     return msgspec.convert(values, Decision)
 
 

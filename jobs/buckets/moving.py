@@ -94,7 +94,7 @@ def check_restorable(header: BucketFileHeader, known: Deployment, files: Readabl
 
 def _write_checkpoint(spark: SparkSession, saved: SavedBuckets, checkpoint: str, rows: str) -> None:
     """Write a checkpoint of one batch, in which each row becomes a bucket."""
-    tuples = [msgspec.structs.astuple(each) for each in saved.buckets]
+    tuples = [msgspec.structs.astuple(bucket) for bucket in saved.buckets]
     spark.createDataFrame(tuples, _SAVED).coalesce(1).write.parquet(rows)
     query = (
         spark.readStream.schema(_SAVED)

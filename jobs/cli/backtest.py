@@ -20,7 +20,6 @@ _COLUMNS = (
     "NEWLY ADMITTED",
     "NEWLY REFUSED",
 )
-"""The headings of `Totals`."""
 
 
 def backtest(
@@ -67,8 +66,8 @@ def _print_result(result: Result, limit: int) -> None:
         print("The requests of a file have no decisions; each is compared with a cluster without quotas.")
     elif replay.differing:
         print(f"The recorded quotas reproduce all but {replay.differing} of {replay.decisions} decisions, such as")
-        for each in replay.examples:
-            print(f"  {each.decision_id}: {', '.join(each.fields)}")
+        for example in replay.examples:
+            print(f"  {example.decision_id}: {', '.join(example.fields)}")
         print("The tables may not reach back to the first request, or settings may have changed.")
     else:
         print(f"The recorded quotas reproduce all {replay.decisions} recorded decisions exactly.")
@@ -79,7 +78,7 @@ def _print_result(result: Result, limit: int) -> None:
     detailed = [result.outcomes[0], *result.outcomes[2:]] if is_repeated else result.outcomes
     for outcome in detailed if limit else []:
         print(f"\n{printable(outcome.name)}, by user / client-id:")
-        _print("SENDER", ((f"{each.user} / {each.client_id}", each.load) for each in outcome.senders[:limit]))
+        _print("SENDER", ((f"{sender.user} / {sender.client_id}", sender.load) for sender in outcome.senders[:limit]))
         left_out = len(outcome.senders) - limit
         if left_out > 0:
             print(f"and {left_out} more; --limit N prints more of them, -o json all")
@@ -92,4 +91,4 @@ def _print(heading: str, rows: Iterable[tuple[str, Totals]]) -> None:
 def _cells(load: Totals) -> list[str]:
     counts = (load.requests, load.refused_requests, load.admitted, load.refused)
     seconds, others = load.throttled_seconds, (load.peak, load.newly_admitted, load.newly_refused)
-    return [*(f"{each:,}" for each in counts), f"{seconds:,.1f}", *(f"{each:,}" for each in others)]
+    return [*(f"{count:,}" for count in counts), f"{seconds:,.1f}", *(f"{other:,}" for other in others)]

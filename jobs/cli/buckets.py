@@ -91,7 +91,7 @@ def list_buckets(
     def table() -> None:
         if listing.buckets:
             now = now_ms()
-            rows = (bucket_row(each, now) for each in listing.buckets)
+            rows = (bucket_row(bucket, now) for bucket in listing.buckets)
             print_table(COLUMNS, rows, numbers=_NUMBERS, whole=COLUMNS[1:])
         else:
             print("No buckets: nothing has been charged yet." if query.is_all else "No such buckets.")

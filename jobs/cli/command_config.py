@@ -111,9 +111,6 @@ def _read(file: Path, option: str) -> dict[str, str]:
     """Return the properties of a file that are carried over.
 
     Others are ignored, as by Kafka's tools, unless they concern security: clients would connect differently.
-
-    Raises:
-        BadInput: the file cannot be read, or a security property is not supported; the message names `option`.
     """
     try:
         entries = [*_properties(file.read_text(encoding="utf-8-sig"))]
@@ -121,12 +118,14 @@ def _read(file: Path, option: str) -> dict[str, str]:
         raise BadInput(f"{option}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise BadInput(f"{option}: not UTF-8") from None
-    others = [each for each in entries if each.name not in _KNOWN]
-    if refused := [each for each in others if not _is_ignored(each)]:
+    others = [entry for entry in entries if entry.name not in _KNOWN]
+    if refused := [other for other in others if not _is_ignored(other)]:
         raise BadInput(f"{option}: {_not_supported(refused)}")
     if others:
-        _log.debug("%s: ignored, as they do not concern security: %s", option, ", ".join(each.name for each in others))
-    return {each.name: each.value for each in entries if each.name in _KNOWN}
+        _log.debug(
+            "%s: ignored, as they do not concern security: %s", option, ", ".join(other.name for other in others)
+        )
+    return {entry.name: entry.value for entry in entries if entry.name in _KNOWN}
 
 
 def _is_ignored(entry: _Entry) -> bool:
@@ -160,10 +159,10 @@ def _connection(found: Mapping[str, str], option: str) -> dict[str, str]:
 
 def _not_supported(entries: Sequence[_Entry]) -> str:
     """Return why entries are not accepted."""
-    for each in entries:
-        if not each.is_property:
-            return f"line {each.line} is not KEY=VALUE with a key of Kafka's clients; is this a Kafka properties file?"
-    names = sorted({each.name for each in entries})
+    for entry in entries:
+        if not entry.is_property:
+            return f"line {entry.line} is not KEY=VALUE with a key of Kafka's clients; is this a Kafka properties file?"
+    names = sorted({entry.name for entry in entries})
     more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
     verb, them = ("is", "it") if len(names) == 1 else ("are", "them")
     nearest = difflib.get_close_matches(names[0], _KNOWN, n=1, cutoff=_MISSPELLED)

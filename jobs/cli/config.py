@@ -47,7 +47,9 @@ def show(names: Names = None, changed: Changed = False, *, output: OutputOptions
 
     def table() -> None:
         print_text("No settings file." if loaded.file is None else f"Settings file: {_file(loaded)}")
-        rows = [[each.name, _text(each.value), _text(each.default), _origin(each)] for each in shown]
+        rows = [
+            [each.name, _text(each.value), _text(each.default), each.source or _ORIGINS[each.origin]] for each in shown
+        ]
         if changed and rows:
             print_table(("SETTING", "VALUE", "DEFAULT", "FROM"), rows, whole=("SETTING",))
         elif rows:
@@ -78,11 +80,10 @@ def _file(loaded: LoadedSettings) -> str | None:
 
 
 def _selected(settings: list[ListedSetting], names: list[str] | None) -> list[ListedSetting]:
-    """Return the settings of these names or sections, all by default."""
     for name in names or ():
-        if name not in table_names() and not any(_matches(each, name) for each in settings):
+        if name not in table_names() and not any(_matches(setting, name) for setting in settings):
             raise NotFound(f"{name}: no such setting or section is in force; `config show` lists all")
-    return [each for each in settings if not names or any(_matches(each, name) for name in names)]
+    return [setting for setting in settings if not names or any(_matches(setting, name) for name in names)]
 
 
 def _matches(setting: ListedSetting, name: str) -> bool:
@@ -95,7 +96,3 @@ def _text(value: Value | None) -> str:
     if isinstance(value, list):
         return ", ".join(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _origin(setting: ListedSetting) -> str:
-    return setting.source or _ORIGINS[setting.origin]

@@ -1,13 +1,11 @@
 """`mutation-quota dashboard`: serves the live page."""
 
-import ipaddress
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from jobs.cli.options import KafkaOptions
-from quota.errors import BadInput
 from quota.settings.loading import Override
 
 
@@ -37,8 +35,6 @@ def dashboard(
       mutation-quota dashboard --bootstrap-server kafka:9092
       mutation-quota dashboard --bind 10.1.2.3 --token-file token
     """
-    if bind is not None:
-        _check_address(bind)
     given = (
         ("port", port, "--port"),
         ("address", bind, "--bind"),
@@ -46,13 +42,11 @@ def dashboard(
     )
     overrides = [Override(f"dashboard.{key}={value}", option) for key, value, option in given if value is not None]
     settings = kafka.read(*overrides)
-    from jobs.services.dashboard import run_dashboard
+    from jobs.dashboard.server import serve_dashboard
+    from jobs.stopping import stop_signals
+    from quota.callbacks.loading import check_callbacks
 
-    run_dashboard(settings)
-
-
-def _check_address(text: str) -> None:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        raise BadInput(f"--bind {text}: not an IP address") from None
+    check_callbacks(settings.quota.callbacks)
+    with stop_signals() as stop, serve_dashboard(settings) as url:  # also SIGTERM
+        print(f"dashboard at {url}", flush=True)
+        stop.wait()

@@ -154,7 +154,7 @@ def resend(
 
 
 def _question(requests: "Sequence[MutationRequest]") -> str:
-    counts = Counter(each.operation.value for each in requests)
+    counts = Counter(request.operation.value for request in requests)
     operations = ", ".join(f"{count:,} {operation}" for operation, count in sorted(counts.items()))
     return f"Resend {plural(len(requests), 'request')} ({operations})? An applier carries out those that are admitted."
 
@@ -165,10 +165,10 @@ def _read_matching(
     from quota.kafka.dead_letters import read_dead_letters
 
     start, end = period
-    for each in read_dead_letters(settings):
-        is_in_period = each.at >= (start or 0) and (end is None or each.at < end)
-        if is_in_period and (error or "") in each.letter.error:
-            yield each
+    for dead_letter in read_dead_letters(settings):
+        is_in_period = dead_letter.at >= (start or 0) and (end is None or dead_letter.at < end)
+        if is_in_period and (error or "") in dead_letter.letter.error:
+            yield dead_letter
 
 
 def _position(stored: "StoredDeadLetter") -> tuple[int, str, int, int]:
@@ -188,11 +188,15 @@ def _check_ids(ids: list[str]) -> None:
 def _read_by_id(settings: Settings, ids: list[str]) -> "list[StoredDeadLetter]":
     from quota.kafka.dead_letters import read_dead_letters
 
-    found = {each.letter_id: each for each in read_dead_letters(settings) if each.letter_id in ids}
+    found = {
+        dead_letter.letter_id: dead_letter
+        for dead_letter in read_dead_letters(settings)
+        if dead_letter.letter_id in ids
+    }
     for each in ids:
         if each not in found:
             raise NotFound(f"{each}: no such dead letter in {settings.topics.dead_letters}; see dead-letters list")
-    return [found[each] for each in dict.fromkeys(ids)]
+    return [found[letter_id] for letter_id in dict.fromkeys(ids)]
 
 
 def _to_item(stored: "StoredDeadLetter") -> ListedDeadLetter:

@@ -12,9 +12,7 @@ import typer
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Return a command whose groups of options are replaced by the options themselves.
 
-    Args:
-        command: a function for Typer. A parameter whose type is a dataclass is a group of options: each field is
-            annotated as an option of Typer, or is the context.
+    A parameter whose type is a dataclass is a group: each field is annotated as an option of Typer, or is the context.
     """
     parameters = inspect.signature(command, eval_str=True).parameters
     groups = {
@@ -27,7 +25,7 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
         for name, each in parameters.items()
         if name not in groups
     }
-    shared = {each.name: each for group in groups.values() for each in _parameters(group)}
+    shared = {parameter.name: parameter for group in groups.values() for parameter in _parameters(group)}
 
     if twice := own.keys() & shared.keys():
         raise TypeError(f"{command.__name__}: {', '.join(sorted(twice))} is an option of a group, too")
@@ -35,7 +33,7 @@ def with_groups(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(**given: object) -> None:
         made = {
-            name: group(**{each.name: given[each.name] for each in fields(group)}) for name, group in groups.items()
+            name: group(**{field.name: given[field.name] for field in fields(group)}) for name, group in groups.items()
         }
         command(**{name: given[name] for name in own}, **made)
 
@@ -52,10 +50,10 @@ def _parameters(group: type[Any]) -> list[inspect.Parameter]:
     hints = get_type_hints(group, include_extras=True)
     return [
         inspect.Parameter(
-            each.name,
+            field.name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if hints[each.name] is typer.Context else each.default,
-            annotation=hints[each.name],
+            default=inspect.Parameter.empty if hints[field.name] is typer.Context else field.default,
+            annotation=hints[field.name],
         )
-        for each in fields(group)
+        for field in fields(group)
     ]

@@ -4,7 +4,10 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
+
+import typer
 
 Command: TypeAlias = Callable[..., None]
 
@@ -16,13 +19,14 @@ EXIT_CODES = {
     4: "not found: what the command names does not exist",
     130: "interrupted",
 }
-"""The meaning of each exit code."""
 
 EXIT_CODES_HELP = "\n\n".join(["Exit codes:", *(f"{code}: {meaning}" for code, meaning in EXIT_CODES.items())])
 """The last lines of the help of the program."""
 
 COMMON_OPTIONS = "Common options"
 """The panel of options that most commands have. It follows the command's own options."""
+
+common_option = partial(typer.Option, rich_help_panel=COMMON_OPTIONS)
 
 COMMON_OPTIONS_HELP = "Common options, such as --set and --verbose, come after the command; its own --help lists them."
 """The last line of the help of a group."""

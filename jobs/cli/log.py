@@ -7,9 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Annotated, TextIO
 
-import typer
-
-from jobs.cli.help import COMMON_OPTIONS
+from jobs.cli.help import common_option
 from jobs.spark.log_lines import log_as_json
 from quota.settings.sections import LoggingSettings
 
@@ -37,17 +35,9 @@ class LogLevel(enum.Enum):
 
 LogLevelOption = Annotated[
     LogLevel | None,
-    typer.Option("--log-level", help="Lowest level to log. Default: info.", rich_help_panel=COMMON_OPTIONS),
+    common_option("--log-level", help="Lowest level to log. Default: info."),
 ]
-Verbose = Annotated[
-    bool,
-    typer.Option(
-        "--verbose",
-        "-v",
-        help="Same as --log-level debug; also prints tracebacks.",
-        rich_help_panel=COMMON_OPTIONS,
-    ),
-]
+Verbose = Annotated[bool, common_option("--verbose", "-v", help="Same as --log-level debug; also prints tracebacks.")]
 
 
 def start_log(program: str, environment: Mapping[str, str] = os.environ) -> None:

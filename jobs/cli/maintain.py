@@ -9,7 +9,7 @@ from jobs.cli.output import OutputOptions, print_table
 from quota.errors import BadInput
 from quota.settings import Settings
 from quota.text import plural
-from schemas.documents.maintenance import MaintainedTable, Maintenance
+from schemas.documents.maintenance import Maintenance
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,22 +98,16 @@ def _carry_out(planned: "PlannedUpkeep") -> "list[UpkeepResult]":
 
 
 def _print(results: "Sequence[UpkeepResult]", output: OutputOptions, *, applied: bool) -> None:
-    document = Maintenance([*results], applied)
-    output.print(document, lambda: _print_table(results, applied=applied), items="tables")
+    def table() -> None:
+        rows = []
+        for result in results:
+            counts = (result.files_compacted, result.files_written, result.rows_deleted, result.files_removed)
+            rows.append((result.table, *map(_count, counts)))
+        print_table(_COLUMNS, rows, numbers=_COLUMNS[1:])
+        if not applied:
+            print("Nothing was changed.")
 
-
-def _print_table(tables: "Sequence[MaintainedTable]", *, applied: bool) -> None:
-    rows = [
-        (
-            each.table,
-            *(_count(count) for count in (each.files_compacted, each.files_written, each.rows_deleted)),
-            _count(each.files_removed),
-        )
-        for each in tables
-    ]
-    print_table(_COLUMNS, rows, numbers=_COLUMNS[1:])
-    if not applied:
-        print("Nothing was changed.")
+    output.print(Maintenance([*results], applied), table, items="tables")
 
 
 def _count(count: int | None) -> str:

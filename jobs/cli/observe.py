@@ -136,7 +136,6 @@ def snapshot(*, file: FileOptions, output: OutputOptions, kafka: TargetOptions) 
 
 
 def _short_settings(time_zone: str | None, principal_rules: str | None) -> list[Override]:
-    """Return the settings that are set by the short options."""
     given = (
         ("time_zone", time_zone, "--time-zone"),
         ("principal_mapping_rules", principal_rules, "--principal-rules"),
@@ -145,7 +144,6 @@ def _short_settings(time_zone: str | None, principal_rules: str | None) -> list[
 
 
 def _print_summary(summary: LogSummary, settings: ObserveSettings, output: str) -> None:
-    """Print the summary to standard error."""
     from rich.console import Console
     from rich.text import Text
 

@@ -12,35 +12,29 @@ import typer
 
 from jobs.cli.command_config import read_command_config, read_target_command_config
 from jobs.cli.completion import complete_setting
-from jobs.cli.help import COMMON_OPTIONS
+from jobs.cli.help import common_option
 from jobs.cli.log import LogLevelOption, Verbose, follow_settings, set_log_level
 from jobs.cli.output import OutputOptions
 from jobs.cli.times import parse_time
 from jobs.storage.whole_file import whole_file
 from quota.errors import BadInput, MutationQuotaError
-from quota.settings import Settings, load_settings
+from quota.settings import Settings
 from quota.settings.loading import LoadedSettings, Override, load_with_origins
 
 User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="User principal.")]
 Client = Annotated[str | None, typer.Option("--client", metavar="NAME", help="Client-id.")]
 Overrides = Annotated[
     list[str] | None,
-    typer.Option(
+    common_option(
         "--set",
         metavar="SECTION.KEY=VALUE",
         help="Override a setting (wins over environment and file). Repeatable.",
         autocompletion=complete_setting,
-        rich_help_panel=COMMON_OPTIONS,
     ),
 ]
 SettingsFile = Annotated[
     Path | None,
-    typer.Option(
-        "--settings",
-        metavar="FILE",
-        help="Settings file (TOML). Default: conf/mutation-quota.toml.",
-        rich_help_panel=COMMON_OPTIONS,
-    ),
+    common_option("--settings", metavar="FILE", help="Settings file (TOML). Default: conf/mutation-quota.toml."),
 ]
 Comment = Annotated[str | None, typer.Option("--comment", metavar="TEXT", help="Reason, shown in the history.")]
 EffectiveAt = Annotated[
@@ -105,27 +99,19 @@ class SettingsOptions:
 
         The settings `more`, given by other options, override `--set`.
         """
-        set_log_level(self.log_level, verbose=self.verbose)
-        settings = load_settings(*self._selected(*more))
+        settings = self.read_with_origins(*more).settings
         follow_settings(settings.logging, self.context.command_path.partition(" ")[2])
         return settings
 
-    def read_with_origins(self) -> LoadedSettings:
+    def read_with_origins(self, *more: Override) -> LoadedSettings:
         """Load the settings as `read` does, with the origin of each value."""
         set_log_level(self.log_level, verbose=self.verbose)
-        return load_with_origins(*self._selected())
+        return load_with_origins(*self._selected(*more))
 
     def _selected(self, *more: Override) -> tuple[list[str | Override], Path | None]:
         """Return the overrides and the file that the options before and after the command select."""
         global_overrides, global_file = self.context.obj or ([], None)
-        overrides = [*self._connection(), *global_overrides, *(self.overrides or []), *self._server(), *more]
-        return overrides, self.settings_file or global_file
-
-    def _connection(self) -> list[Override]:
-        return []
-
-    def _server(self) -> list[Override]:
-        return []
+        return [*global_overrides, *(self.overrides or []), *more], self.settings_file or global_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,32 +120,18 @@ class KafkaOptions(SettingsOptions):
 
     server: Annotated[
         str | None,
-        typer.Option(
-            "--bootstrap-server",
-            metavar="HOST:PORT",
-            help="Same as --set kafka.bootstrap_servers=...",
-            rich_help_panel=COMMON_OPTIONS,
-        ),
+        common_option("--bootstrap-server", metavar="HOST:PORT", help="Same as --set kafka.bootstrap_servers=..."),
     ] = None
     command_config: Annotated[
         Path | None,
-        typer.Option(
-            "--command-config",
-            metavar="FILE",
-            help="Kafka properties file to connect with (TLS, SASL).",
-            rich_help_panel=COMMON_OPTIONS,
-        ),
+        common_option("--command-config", metavar="FILE", help="Kafka properties file to connect with (TLS, SASL)."),
     ] = None
 
-    def _connection(self) -> list[Override]:
-        own = read_command_config(self.command_config) if self.command_config else []
-        return [*own, *self._target()]
-
-    def _target(self) -> list[Override]:
-        return []
-
-    def _server(self) -> list[Override]:
-        return [] if self.server is None else [Override(f"kafka.bootstrap_servers={self.server}", "--bootstrap-server")]
+    def _selected(self, *more: Override) -> tuple[list[str | Override], Path | None]:
+        if self.server is not None:
+            more = (Override(f"kafka.bootstrap_servers={self.server}", "--bootstrap-server"), *more)
+        overrides, file = super(KafkaOptions, self)._selected(*more)
+        return [*(read_command_config(self.command_config) if self.command_config else []), *overrides], file
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,16 +140,17 @@ class TargetOptions(KafkaOptions):
 
     target_command_config: Annotated[
         Path | None,
-        typer.Option(
+        common_option(
             "--target-command-config",
             metavar="FILE",
             help="Kafka properties file to connect to the target cluster with.",
-            rich_help_panel=COMMON_OPTIONS,
         ),
     ] = None
 
-    def _target(self) -> list[Override]:
-        return read_target_command_config(self.target_command_config) if self.target_command_config else []
+    def _selected(self, *more: Override) -> tuple[list[str | Override], Path | None]:
+        overrides, file = super(TargetOptions, self)._selected(*more)
+        target = read_target_command_config(self.target_command_config) if self.target_command_config else []
+        return [*target, *overrides], file
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,14 +161,7 @@ class ConfirmOptions:
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False
 
     def check(self, output: OutputOptions | None = None) -> None:
-        """Check that the command can ask for confirmation, before it does anything.
-
-        Args:
-            output: the format of the command's output, if it has one.
-
-        Raises:
-            BadInput: it cannot ask, and `--yes` is not given.
-        """
+        """Check that the command can ask for confirmation, before it does anything."""
         if self.dry_run or self.yes:
             return
         if output and not output.for_people:
@@ -226,14 +192,7 @@ class FileOptions:
         return self.output_file is None or str(self.output_file) == "-"
 
     def check(self, summary: OutputOptions | None = None) -> None:
-        """Check that the file can be written, before its content is computed.
-
-        Args:
-            summary: the format of the summary, which is printed only if the content does not go to standard output.
-
-        Raises:
-            BadInput: it exists without `--force`, its folder does not exist, or the summary would not be printed.
-        """
+        """Check, before its content is computed, that the file can be written, and that a summary would be printed."""
         if self.to_stdout and summary and not summary.for_people:
             raise BadInput(
                 "--output is the format of the summary, and the content goes to standard output: "
@@ -242,8 +201,6 @@ class FileOptions:
         file = self.output_file
         if file is None or self.to_stdout:
             return
-        if file.is_dir():
-            raise BadInput(f"--output-file {file}: this is a folder")
         if file.exists() and not file.is_file():  # the file would replace the device
             raise BadInput(f"--output-file {file}: this is not a regular file; - is standard output")
         if file.exists() and not self.force:
@@ -289,12 +246,12 @@ class TopicPattern:
 
     def matches(self, name: str) -> bool:
         """Return whether the name of a topic matches one of the expressions."""
-        return any(each.fullmatch(name) for each in self.expressions)
+        return any(expression.fullmatch(name) for expression in self.expressions)
 
 
 def check_one_stdin(*files: str | Path | None) -> None:
     """Check that not more than one file is standard input (`-`), which can be read once."""
-    if [str(each) for each in files].count("-") > 1:
+    if [str(file) for file in files].count("-") > 1:
         raise BadInput("-: standard input can be only one of the files")
 
 

@@ -55,13 +55,9 @@ class OutputOptions:
         items: str | None = None,
         file: TextIO | None = None,
     ) -> None:
-        """Print a document in the chosen format.
+        """Print a document in the chosen format; `table` prints the text for people.
 
-        Args:
-            document: the data, one of `schemas.documents`.
-            table: prints the text for people.
-            items: the name of the document's list, whose elements are the JSON lines; None if the document is one line.
-            file: where to print data; None for standard output.
+        `items` names its list whose elements are the JSON lines; None if the document is one line.
         """
         match self.format:
             case OutputFormat.TABLE:

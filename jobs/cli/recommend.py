@@ -55,16 +55,15 @@ def recommend(
     if over_allocation is not None:
         is_valid = 1 <= over_allocation < math.inf
         _check("--over-allocation", over_allocation, "a number of at least 1", is_valid=is_valid)
-    first, last = period.parse()
+    span = period.parse()
     file.check(None if file.output_file is None else output)  # a recommendation takes minutes
     settings = where.read()
-    from jobs.whatif.recommend import RecommendOptions
     from jobs.whatif.recommend import recommend as recommend_quotas
     from quota.timeline.quota_file import write_quota_file
     from quota.whatif.recommendation import SizingInput
 
     sizing = SizingInput(capacity, reserve, over_allocation, settings.quota.window)
-    advice = recommend_quotas(settings, RecommendOptions(sizing, tenancy, first, last, requests))
+    advice = recommend_quotas(settings, sizing, tenancy, span, requests)
     if file.output_file is not None:
         file.write(write_quota_file(advice.quotas))
         if file.to_stdout:
@@ -88,7 +87,6 @@ def _check(option: str, value: float, expected: str, *, is_valid: bool) -> None:
 
 
 def _print_advice(advice: Advice, tenancy: Tenancy, tenants: int) -> None:
-    """Print the rules with their numbers, the busiest tenants, and the effects."""
     for line in _rule_lines(advice):
         print(line)
     if tenants:

@@ -8,9 +8,7 @@ import typer
 
 from jobs.cli.options import FileOptions, PeriodOptions, Requests, SettingsOptions, check_one_stdin
 from jobs.cli.output import OutputOptions
-from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput
-from quota.settings import Settings
 from quota.text import plural
 from schemas.documents.decisions import WrittenReport
 
@@ -54,12 +52,14 @@ def report(
     from jobs.report.aggregation import ReportScope
     from jobs.report.page import make_report
     from jobs.whatif.request_tables import request_tables
+    from jobs.whatif.simulate import read_quotas_of_file
 
     scope = ReportScope(first, last, user)
     if requests is None:
         page, figures = make_report(settings, scope, backtest)
     else:
-        with request_tables(settings, requests, _read_quotas(settings, quotas)) as tables:
+        tried = None if quotas is None else read_quotas_of_file(quotas, settings.quota.callbacks)
+        with request_tables(settings, requests, tried) as tables:
             page, figures = make_report(settings, scope, backtest, tables)
     file.write(page)
     if file.to_stdout:
@@ -69,9 +69,3 @@ def report(
         WrittenReport(str(file.output_file), count, period.start, period.end),
         lambda: print(f"Wrote {file.output_file}: {plural(count, 'request')} of {period}."),
     )
-
-
-def _read_quotas(settings: Settings, file: Path | None) -> CallbackTimeline | None:
-    from jobs.whatif.simulate import read_quotas_of_file
-
-    return None if file is None else read_quotas_of_file(file, settings.quota.callbacks)

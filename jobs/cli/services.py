@@ -119,7 +119,6 @@ def enforce(
 
 
 def _print_reset(settings: Settings, buckets: Path | None) -> None:
-    """Print what `enforce --reset-state` would do."""
     from jobs.services.enforce import preview_reset
 
     found = preview_reset(settings, buckets)

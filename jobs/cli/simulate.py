@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
@@ -62,28 +62,23 @@ def simulate(
         if value is not None
     ]
     answers = decide_file(where.read(*overridden), requests, quotas, algorithm)
-    count = _print_lines(answers) if output.format is OutputFormat.JSONL else _print_whole(answers, output)
-    if count.invalid:
-        print(f"invalid requests: {count.invalid:,} of {plural(count.lines, 'line')}", file=sys.stderr)
+    lines, invalid = _print_lines(answers) if output.format is OutputFormat.JSONL else _print_whole(answers, output)
+    if invalid:
+        print(f"invalid requests: {invalid:,} of {plural(lines, 'line')}", file=sys.stderr)
 
 
-class _Count(NamedTuple):
-    lines: int
-    invalid: int
-
-
-def _print_lines(answers: Iterable[Decision | DeadLetter]) -> _Count:
-    """Print each answer at once, so that a file may be larger than the memory."""
+def _print_lines(answers: Iterable[Decision | DeadLetter]) -> tuple[int, int]:
+    """Print each answer at once, so that a file may be larger than the memory; return how many, and invalid ones."""
     out, lines, decisions = sys.stdout.buffer, 0, 0
     for answer in answers:
         out.write(codec.encode(answer) + b"\n")
         lines += 1
         decisions += isinstance(answer, Decision)
     out.flush()
-    return _Count(lines, lines - decisions)
+    return lines, lines - decisions
 
 
-def _print_whole(answers: Iterable[Decision | DeadLetter], output: RecordOutputOptions) -> _Count:
+def _print_whole(answers: Iterable[Decision | DeadLetter], output: RecordOutputOptions) -> tuple[int, int]:
     decisions: list[Decision] = []
     dead_letters: list[DeadLetter] = []
     for answer in answers:
@@ -97,11 +92,11 @@ def _print_whole(answers: Iterable[Decision | DeadLetter], output: RecordOutputO
             print_table(_COLUMNS, map(_row, decisions), numbers=_NUMBERS, whole=_WHOLE)
         elif not dead_letters:
             print("No requests.")
-        for each in dead_letters:
-            print_text(f"line {each.source.offset + 1}: {each.error}", file=sys.stderr)
+        for dead_letter in dead_letters:
+            print_text(f"line {dead_letter.source.offset + 1}: {dead_letter.error}", file=sys.stderr)
 
     output.print(SimulatedDecisions(decisions, dead_letters), table)
-    return _Count(len(decisions) + len(dead_letters), len(dead_letters))
+    return len(decisions) + len(dead_letters), len(dead_letters)
 
 
 def _row(decision: Decision) -> tuple[str, ...]:

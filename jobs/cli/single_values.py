@@ -37,7 +37,7 @@ class SingleValuesGroup(_SingleValues, TyperGroup):
 def _check_repeats(given: list[Any]) -> None:
     """Check the parameters in the order in which they are given."""
     options = [each for each in given if each.param_type_name == "option"]
-    single = Counter(each.opts[0] for each in options if not (each.multiple or each.is_flag))
+    single = Counter(option.opts[0] for option in options if not (option.multiple or option.is_flag))
     for name, count in single.items():
         if count > 1:
             raise BadInput(f"{name} takes one value, and is given {count} times")

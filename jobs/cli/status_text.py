@@ -9,7 +9,6 @@ from schemas.documents.status import EndpointStatus, QueryStatus, Status, TableS
 
 _LABEL = 9
 _MAX_TOPICS = 14
-"""The largest number of topics that are printed."""
 
 _MAX_LAGS = 6
 """The largest number of partitions of a query whose lag is printed."""
@@ -38,11 +37,11 @@ def print_status(status: Status) -> None:
     print()
     print_table(
         ("QUERY", "LAG", "LAST BATCH", "RUNNING", "POSITION STORED IN"),
-        [_query_cells(each, status.at) for each in status.queries],
+        [_query_cells(query, status.at) for query in status.queries],
         numbers=("LAG",),
     )
-    for each in status.queries:
-        for line in _lag_lines(each):
+    for query in status.queries:
+        for line in _lag_lines(query):
             print(line)
     for note in _query_notes(status.queries):
         print(fill(note, "  ", "  "))
@@ -50,7 +49,7 @@ def print_status(status: Status) -> None:
         print()
         print_table(
             ("TABLE", "COMMIT", "SCHEMA", "ROWS", "FILES", "SIZE", "COMMITTED"),
-            [_table_cells(each, status.at) for each in status.tables],
+            [_table_cells(table, status.at) for table in status.tables],
             numbers=("COMMIT", "SCHEMA", "ROWS", "FILES", "SIZE"),
         )
     print()
@@ -120,7 +119,7 @@ def _shown_topics(topics: Sequence[TopicStatus]) -> list[TopicStatus]:
     """Return at most `_MAX_TOPICS` topics, because each user may have one; those with a problem come first."""
     in_order = sorted(topics, key=lambda each: (each.kind == "requests", _topic_state(each) == "ok"))
     kept = {each.name for each in in_order[:_MAX_TOPICS]}
-    return [each for each in topics if each.name in kept]
+    return [topic for topic in topics if topic.name in kept]
 
 
 def _difference_lines(shown: Sequence[TopicStatus], left_out: int) -> Iterator[str]:

@@ -36,14 +36,7 @@ def parse_time(option: str, text: str) -> int:
 
 
 def parse_future_time(option: str, text: str | None) -> int | None:
-    """Parse the time when a change takes effect.
-
-    Returns:
-        The time, epoch ms; None if it is not given.
-
-    Raises:
-        BadInput: the text is not a time, or the time is in the past, whose decisions cannot be changed.
-    """
+    """Parse the time when a change takes effect (epoch ms), which is not in the past; None if it is not given."""
     if text is None:
         return None
     moment = parse_time(option, text)

@@ -23,7 +23,7 @@ def usage_message(error: typer.TyperException) -> str:
 def _expected(parameter: Any) -> str:  # noqa: ANN401 Typer's types are private
     kind = parameter.type_descriptor
     if kind.is_choice:
-        *others, last = (str(getattr(each, "value", each)) for each in kind.choices)
+        *others, last = (str(getattr(choice, "value", choice)) for choice in kind.choices)
         return f"{', '.join(others)} or {last}"
     number = "a number" if kind.annotation is float else "a whole number"
     return f"{number}, {limits}" if (limits := range_text(parameter)) else number

@@ -14,27 +14,21 @@ _UNKNOWN = "not installed"
 
 def version_lines() -> Iterator[str]:
     """Yield the versions, one a line, without starting a JVM."""
-    for name, value in _versions():
-        yield f"{name:15} {value}"
-
-
-def _versions() -> Iterator[tuple[str, str]]:
     from schemas import buckets, dead_letters, decisions, quota_changes
 
-    yield "mutation-quota", _package("kafka-mutation-quota")
-    yield "Python", platform.python_version()
-    yield "Spark", _package("pyspark")
-    yield "Delta", _package("delta-spark")
     settings = Settings()
-    yield "Kafka", f"{_jar(settings.broker.jars)} (broker and gateway), {_jar(settings.spark.jars)} (Spark's client)"
-    yield "confluent-kafka", _package("confluent-kafka")
-    yield "state", str(buckets.STATE_VERSION)
-    tables = {
-        "decisions": decisions.VERSION,
-        "dead_letters": dead_letters.VERSION,
-        "quota_changes": quota_changes.VERSION,
+    tables = {"decisions": decisions, "dead_letters": dead_letters, "quota_changes": quota_changes}
+    versions = {
+        "mutation-quota": _package("kafka-mutation-quota"),
+        "Python": platform.python_version(),
+        "Spark": _package("pyspark"),
+        "Delta": _package("delta-spark"),
+        "Kafka": f"{_jar(settings.broker.jars)} (broker and gateway), {_jar(settings.spark.jars)} (Spark's client)",
+        "confluent-kafka": _package("confluent-kafka"),
+        "state": buckets.STATE_VERSION,
+        "tables": ", ".join(f"{name} {table.VERSION}" for name, table in tables.items()),
     }
-    yield "tables", ", ".join(f"{name} {number}" for name, number in tables.items())
+    return (f"{name:15} {value}" for name, value in versions.items())
 
 
 def _package(name: str) -> str:

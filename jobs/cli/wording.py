@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from quota.records.decision import Decision
 
 WIDTH = 80
-"""The width of a line [characters]."""
 
 _LABEL = 14
 """The width of the column of labels [characters]."""

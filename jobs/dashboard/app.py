@@ -13,7 +13,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from jobs.dashboard.explaining import explain_recent
 from jobs.dashboard.feed import Feed
 from jobs.dashboard.guard import Guard, Session
 from jobs.dashboard.page import Assets
@@ -22,8 +21,12 @@ from jobs.dashboard.trial import WantedQuota, read_wanted_quota, try_quota
 from jobs.metrics.health.probe import HEALTH_PATH, READINESS_PATH, ProbeResult
 from jobs.metrics.loops import LoopHealth
 from quota.errors import BadRecord
+from quota.explanation.explanation import Neighbours, explain
+from quota.explanation.explanation_text import explanation_rows, explanation_title
+from quota.explanation.quota_history import QuotaHistory
 from quota.kafka.timing import now_ms
 from quota.records import codec
+from quota.records.decision import Decision
 from quota.settings import Settings
 from quota.timeline.change import to_change
 from quota.timeline.timeline import QuotaTimeline
@@ -33,6 +36,7 @@ _POLL_SECONDS = 0.1
 _MAX_STREAMS = 50
 _MAX_BODY_BYTES = 64 * 1024
 _BUCKET_DECISIONS = 100
+_NEIGHBOURS = 3
 _WRONG_TOKEN_SECONDS = 0.5
 
 
@@ -101,7 +105,6 @@ class Dashboard:
         return StreamingResponse(self._events(), media_type="text/event-stream", headers=headers)
 
     async def _events(self) -> AsyncIterator[bytes]:
-        """Yield changes once per second until the page is closed."""
         self._streams += 1
         cursor = Cursor()
         try:
@@ -120,14 +123,31 @@ class Dashboard:
 
     async def _explanation(self, request: Request) -> Response:
         decision_id = request.path_params["id"]
-        found = await run_in_threadpool(explain_recent, self._feed.state, self._settings, decision_id)
+        found = await run_in_threadpool(self._feed.state.find, decision_id, _NEIGHBOURS)
         if found is None:
             return _error(
                 "This decision is no longer stored by the dashboard; "
                 f"`mutation-quota explain {decision_id}` reads the audit's tables.",
                 404,
             )
-        return _json(found)
+        return _json(await run_in_threadpool(self._explain, *found))
+
+    def _explain(self, decision: Decision, neighbours: Neighbours) -> dict[str, Any]:
+        """Explain a decision from the topics alone: the title, its parts with their texts, and the other decisions."""
+        entries = [entry for entry in self._feed.state.entries() if entry.timestamp <= decision.timestamp]
+        quota = self._settings.quota
+        explanation = explain(decision, neighbours, QuotaHistory(entries, quota.callbacks), quota.window)
+        is_first = explanation.refill is not None and explanation.refill.written_by is None
+        return {
+            "title": explanation_title(decision),
+            "lines": list(explanation_rows(explanation)),
+            "before": explanation.before,
+            "after": explanation.after,
+            "note": "This page has only the decisions of the last hour. If the bucket was used before, "
+            f"`mutation-quota explain {decision.decision_id}` shows more, from the audit's tables."
+            if is_first
+            else "",
+        }
 
     async def _bucket(self, request: Request) -> Response:
         key = request.query_params.get("key", "")

@@ -37,7 +37,6 @@ class Summary(msgspec.Struct, frozen=True):
     operation: str
     topics: int
     topic: str
-    """The first topic."""
     admitted: int
     """Effective mutations admitted."""
     refused: int
@@ -67,12 +66,10 @@ class RecentDecisions:
     """The newest decisions by id. Copies, which a crash may leave in the topic, count once."""
 
     def __init__(self) -> None:
-        """Start without decisions."""
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._bytes = 0
 
     def __contains__(self, decision_id: str) -> bool:
-        """Return whether a decision is stored."""
         return decision_id in self._kept
 
     def add(self, received: ReceivedAnswer, decision: Decision, counts: MutationCounts, seq: int) -> None:

@@ -25,7 +25,6 @@ class Assets:
     """The page and its files; the report's charts, tables and colours are shared."""
 
     def __init__(self, settings: Settings, session: Session) -> None:
-        """Read the files."""
         library = load_library()
         shared, own = files("jobs.report") / "assets", files("jobs.dashboard") / "assets"
         parts = [
@@ -49,7 +48,6 @@ class Assets:
             "library_version": VERSION,
         }
         self.page = _fill((own / "page.html").read_text(encoding="utf-8"), values)
-        """The HTML of the page."""
         self._login = (own / "login.html").read_text(encoding="utf-8")
 
     def login(self, error: str) -> str:

@@ -29,9 +29,6 @@ def serve_dashboard(settings: Settings, *, any_port: bool = False, feed: Feed | 
 
     With `any_port` it takes any free port if that of the settings is in use. The data is read from the topics, unless a
     `feed` is given.
-
-    Raises:
-        BadInput: the server cannot listen there, or the token's file cannot be read or has too short a token.
     """
     own = settings.dashboard
     session = Session(_read_token(own.token_file))

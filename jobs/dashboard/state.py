@@ -72,7 +72,7 @@ class LiveState:
             del self._changes[:-_MAX_CHANGES]
             self._entries = [*self._entries, *entries]
 
-    def refresh(self, now: int, quotas: CallbackTimeline | None, *, changed: bool) -> None:
+    def refresh(self, now: int, quotas: CallbackTimeline, *, changed: bool) -> None:
         """Update everything to `now` (epoch ms); `changed` says whether a quota has changed since the last call."""
         with self._lock:
             self._seq += 1

@@ -95,7 +95,6 @@ class Tenants:
         """The number of tenants that were dropped because there were too many."""
 
     def __len__(self) -> int:
-        """Return the number of tenants."""
         return len(self._tenants)
 
     def record(self, decision: Decision, counts: MutationCounts, seq: int) -> None:
@@ -117,7 +116,7 @@ class Tenants:
             tenant.retry_at = max(tenant.retry_at, decision.retry_at)
             self._count_throttled(tenant, decision.timestamp, min(decision.retry_at, self._counted_until), seq)
 
-    def refresh(self, now: int, quotas: CallbackTimeline | None, seq: int, *, changed: bool) -> None:
+    def refresh(self, now: int, quotas: CallbackTimeline, seq: int, *, changed: bool) -> None:
         """Compute the rows that decisions or a quota change affect, and drop tenants without requests for an hour."""
         self._count_until(now, seq)
         oldest = now - _KEPT_MINUTES * _MINUTE_MS
@@ -143,7 +142,7 @@ class Tenants:
         """Return the number of tenants with a throttled sender at `now` (epoch ms)."""
         return sum(tenant.retry_at > now for tenant in self._tenants.values())
 
-    def _row(self, key: str, tenant: _Tenant, now: int, quotas: CallbackTimeline | None) -> TenantRow:
+    def _row(self, key: str, tenant: _Tenant, now: int, quotas: CallbackTimeline) -> TenantRow:
         last = tenant.last
         tags = last.tags
         resolution = self._resolve(last, now, quotas)
@@ -162,10 +161,8 @@ class Tenants:
             *tenant.counts(now),
         )
 
-    def _resolve(self, last: Decision, now: int, quotas: CallbackTimeline | None) -> Resolution | None:
+    def _resolve(self, last: Decision, now: int, quotas: CallbackTimeline) -> Resolution | None:
         """Return the current quota of the last sender; None if it belongs to another bucket or is unknown."""
-        if quotas is None:
-            return None
         try:
             found = resolve_quota(last.user, last.client_id, max(now, last.timestamp), quotas, self._policy)
         except BadRecord:  # the callback fails

@@ -28,13 +28,13 @@ def plan_listeners(settings: GatewaySettings, advertised: Mapping[int, Address])
         raise BadInput(
             f"clients cannot connect to {host}: set gateway.advertised_host to a name that clients can reach"
         )
-    listeners = [Listener(*each) for each in settings.ports] or _listeners_of(settings.first_port, advertised)
-    own = [(host, each.port) for each in listeners]
+    listeners = [Listener(*port) for port in settings.ports] or _listeners_of(settings.first_port, advertised)
+    own = [(host, listener.port) for listener in listeners]
     if settings.advertised_by == "brokers":
         addresses = Addresses({each: each for each in own})
         advice = "the brokers' advertised.listeners must name the gateway's ports, or gateway.advertised_by=gateway"
     else:
-        addresses = Addresses(dict(zip((each.broker for each in listeners), own, strict=True)))
+        addresses = Addresses(dict(zip((listener.broker for listener in listeners), own, strict=True)))
         advice = "gateway.listeners must name each broker as it is advertised"
     if foreign := addresses.foreign(advertised.values()):
         raise BadInput(

@@ -49,9 +49,9 @@ class GatewayServer:
 
     async def serve(self, listeners: Sequence[Listener], stop: threading.Event) -> None:
         """Serve until `stop` is set; then finish the running mutations."""
-        servers = [await self._listen(each) for each in listeners]
-        for each in listeners:
-            _log.info("gateway: %s:%d forwards to %s:%d", self._settings.address, each.port, *each.broker)
+        servers = [await self._listen(listener) for listener in listeners]
+        for listener in listeners:
+            _log.info("gateway: %s:%d forwards to %s:%d", self._settings.address, listener.port, *listener.broker)
         print(f"ready {self._settings.address}:{listeners[0].port}", flush=True)
         stats, sweep = self.context.stats, Every(_SWEEP_SECONDS)
         stats.is_serving = True
@@ -140,25 +140,25 @@ class GatewayServer:
     def _close_idle(self) -> None:
         """Close connections that do not authenticate in time, or are idle for too long."""
         now = time.monotonic()
-        for each in list(self._connections.values()):
-            if each.closing_at is not None:
-                if now - each.closing_at > _CLOSE_SECONDS:  # the client does not read the sent data
-                    each.abort()
-            elif not each.is_authenticated and now - each.started_at > _AUTHENTICATION_SECONDS:
-                each.close("authentication_timeout", "the client has not authenticated in time")
-            elif not each.channel.is_waiting and now - each.active_at > _MAX_IDLE_SECONDS:
-                each.close("idle")
+        for connection in list(self._connections.values()):
+            if connection.closing_at is not None:
+                if now - connection.closing_at > _CLOSE_SECONDS:  # the client does not read the sent data
+                    connection.abort()
+            elif not connection.is_authenticated and now - connection.started_at > _AUTHENTICATION_SECONDS:
+                connection.close("authentication_timeout", "the client has not authenticated in time")
+            elif not connection.channel.is_waiting and now - connection.active_at > _MAX_IDLE_SECONDS:
+                connection.close("idle")
 
     async def _drain(self) -> None:
         """Respond to open requests for a limited time, and close each connection when it has none."""
         deadline = Deadline(self._settings.drain_seconds)
-        for each in self._connections.values():
-            each.stop_reading()
+        for connection in self._connections.values():
+            connection.stop_reading()
         while self._connections and not deadline.has_passed:
             self.context.stats.looped_at = time.monotonic()
-            for each in list(self._connections.values()):
-                if each.channel.is_idle:
-                    each.close()
+            for connection in list(self._connections.values()):
+                if connection.channel.is_idle:
+                    connection.close()
             await asyncio.sleep(_DRAIN_TICK_SECONDS)
-        for each in list(self._connections.values()):
-            each.abort()
+        for connection in list(self._connections.values()):
+            connection.abort()

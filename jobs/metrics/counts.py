@@ -35,7 +35,6 @@ class MutationCounts:
         )
 
     def __add__(self, other: "MutationCounts") -> "MutationCounts":
-        """Return the sums."""
         return MutationCounts(*(getattr(self, name) + getattr(other, name) for name in MutationCounts.__slots__))
 
     @property

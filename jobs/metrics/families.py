@@ -327,11 +327,6 @@ def query_families(queries: Mapping[str, QueryView]) -> Iterator[Family]:
     yield family("mutation_quota_state_bytes", sizes)
 
 
-def upkeep_family(failures: Mapping[str, int]) -> Family:
-    """Return the failures of the upkeep by the names of tables."""
-    return family("mutation_quota_upkeep_failures_total", dict(failures))
-
-
 def applier_families(stats: ApplierStats) -> Iterator[Family]:
     """Yield the metrics of an applier."""
     topics = {"carried_out": stats.topics, "found_done": stats.found_done, "failed": stats.failed}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from prometheus_client.metrics_core import Metric as Family
 
 from jobs.metrics.collector import MetricsSource
-from jobs.metrics.families import query_families, upkeep_family
+from jobs.metrics.families import family, query_families
 from jobs.metrics.query_observer import QueryObserver
 from jobs.metrics.query_progress import QueryView
 from quota.kafka.reading import EndOffsets, Partition
@@ -29,11 +29,7 @@ class QueryMetrics(MetricsSource):
         self._fetch_ends = Every(_ENDS_SECONDS)
 
     def poll(self) -> None:
-        """Fetch the end offsets of what the queries read, if they are due.
-
-        Raises:
-            ClusterError: the cluster does not return the end offsets.
-        """
+        """Fetch the end offsets of what the queries read, if they are due."""
         if self._fetch_ends.is_due():
             self._fetched = {
                 name: self._ends.fetch(seen.progress.positions.keys() if seen.progress else ())
@@ -53,4 +49,4 @@ class QueryMetrics(MetricsSource):
             for name, seen in self._observer.observations.items()
         }
         yield from query_families(views)
-        yield upkeep_family(self.upkeep_failures)
+        yield family("mutation_quota_upkeep_failures_total", self.upkeep_failures)

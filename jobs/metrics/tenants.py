@@ -21,7 +21,6 @@ class TenantMetrics:
     """The three metrics of Kafka's group ControllerMutation for one tenant. Times are epoch ms."""
 
     last: Decision
-    """The newest decision."""
     window: Window
     charged: RateMetric = field(init=False)
     requested: RateMetric = field(init=False)
@@ -98,7 +97,6 @@ class TenantRegistry:
         """The number of tenants ever dropped while they were active."""
 
     def __len__(self) -> int:
-        """Return the number of tenants."""
         return len(self._tenants)
 
     def record(self, decision: Decision, counts: MutationCounts) -> None:

@@ -86,7 +86,7 @@ class PartWriter:
     def add(self, log: int, request: LoggedRequest) -> None:
         """Add a request from the log of this number."""
         encoded = _encode(request)
-        names = [each.name or each.topic_id for each in request.topics]
+        names = [topic.name or topic.topic_id for topic in request.topics]
         identity = (request.principal, request.client_id, request.operation, request.correlation_id, names)
         times = (request.received_at, request.completed_at)
         self._rows.append((log, *times, request.forwarded, _key(_encode(identity)), _key(encoded), encoded))

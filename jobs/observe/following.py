@@ -77,7 +77,7 @@ class Follower:
         while not stop.is_set():
             self._stats.looped_at = time.monotonic()
             requests, is_idle = self._read()
-            records = [(each, value) for each in requests if self._fits(each, value := codec.encode(each))]
+            records = [(request, value) for request in requests if self._fits(request, value := codec.encode(request))]
             if records or self._place_due.is_due() or (once and is_idle):
                 self._write(records)
             if is_idle and once:

@@ -117,7 +117,6 @@ def _period(db: duckdb.DuckDBPyConnection, scope: ReportScope) -> Period:
 
 
 def _empty_error(db: duckdb.DuckDBPyConnection, scope: ReportScope) -> MutationQuotaError:
-    """Return the error that says why there is nothing to report."""
     first, last = _recorded_bounds(db)
     if first is None or last is None:
         return BadInput("the audit's tables are empty")

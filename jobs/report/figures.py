@@ -3,11 +3,17 @@
 All series have a value for each interval of the period, in order.
 """
 
+from pathlib import Path
+
 import msgspec
 
-from jobs.report.candidates import Candidates
 from jobs.report.changes import DescribedChange
 from jobs.report.period import Period
+from quota.errors import BadInput
+from quota.text import format_tags
+from quota.whatif.result import Result, Totals
+
+_MAX_SENDERS = 20
 
 
 class Series(msgspec.Struct, frozen=True):
@@ -23,7 +29,6 @@ class Series(msgspec.Struct, frozen=True):
     admitted: list[int]
     """Effective mutations admitted."""
     refused: list[int]
-    """Effective mutations refused."""
     peak: list[int]
     """Effective mutations admitted in the busiest second."""
     throttled: list[int]
@@ -47,6 +52,22 @@ class Letters(msgspec.Struct, frozen=True):
     counts: list[int]
 
 
+class CandidateTotals(msgspec.Struct, frozen=True):
+    """The totals of one candidate, for all senders or for one."""
+
+    candidate: str
+    sender: str
+    load: Totals
+
+
+class Candidates(msgspec.Struct, frozen=True):
+    """The compared candidates: the totals of each for all senders, and for the busiest ones."""
+
+    tried: list[CandidateTotals]
+    left_out: int
+    """The largest number of senders of a candidate that are not listed."""
+
+
 class Figures(msgspec.Struct, frozen=True):
     """All figures of a report."""
 
@@ -59,7 +80,6 @@ class Figures(msgspec.Struct, frozen=True):
     tenants: list[Series]
     """The busiest tenants, the busiest first."""
     others: Series | None
-    """All other tenants together."""
     changes: list[DescribedChange]
     changes_left_out: int
     letters: list[Letters] | None
@@ -67,9 +87,25 @@ class Figures(msgspec.Struct, frozen=True):
     user: str | None
     """The only user of the report; None for all."""
     candidates: Candidates | None = None
-    """What-if comparisons, if the report shows any."""
 
     @property
     def period(self) -> Period:
         """The period of the report."""
         return Period(self.start, self.width, self.count)
+
+
+def read_candidates(file: Path) -> Candidates:
+    """Read the output of `backtest --output json`."""
+    try:
+        outcomes = msgspec.json.decode(file.read_bytes(), type=Result).outcomes
+    except OSError as error:
+        raise BadInput(f"--backtest {file}: {error.strerror}") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BadInput(f"--backtest {file}: not the output of backtest --output json: {error}") from None
+    tried = []
+    for outcome in outcomes:
+        tried.append(CandidateTotals(outcome.name, "all senders", outcome.load))
+        for sender in outcome.senders[:_MAX_SENDERS]:
+            tags = {"user": sender.user, "client-id": sender.client_id}
+            tried.append(CandidateTotals(outcome.name, format_tags(tags), sender.load))
+    return Candidates(tried, max([0, *(len(outcome.senders) - _MAX_SENDERS for outcome in outcomes)]))

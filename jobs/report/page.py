@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from jobs.audit.tables.reader import open_table, read_errors
 from jobs.audit.tables.specs import TABLES
 from jobs.report.aggregation import ReportScope, compute_figures
-from jobs.report.candidates import Candidates, read_candidates
-from jobs.report.figures import Figures
+from jobs.report.figures import Candidates, Figures, read_candidates
 from jobs.report.uplot import VERSION, Library, load_library
 from quota.records import codec
 from quota.settings import Settings

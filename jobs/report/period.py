@@ -36,7 +36,6 @@ class Period:
         return self.start + self.count * self.width
 
     def __str__(self) -> str:
-        """Return the start and end in ISO 8601."""
         return f"{format_time(self.start)} to {format_time(self.end)}"
 
 

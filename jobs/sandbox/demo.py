@@ -95,10 +95,10 @@ class _Example:
             b"mallory",
         )
         answers = self._receive(reader, query, 5, "deciding: the first batch warms Spark up")
-        decisions = {each.request_id: each for each in answers if isinstance(each, Decision)}
-        letters = [each for each in answers if isinstance(each, DeadLetter)]
+        decisions = {answer.request_id: answer for answer in answers if isinstance(answer, Decision)}
+        letters = [answer for answer in answers if isinstance(answer, DeadLetter)]
 
-        self._started_at = min(each.timestamp for each in decisions.values())
+        self._started_at = min(decision.timestamp for decision in decisions.values())
         self._check(decisions["seven"], "seven topics of 80 partitions at once", Outcome.ADMITTED, -60.0, 0)
         self._check(decisions["next"], "next topic", Outcome.REJECTED, -60.0, 12_000)
         self._check(decisions["old"], "old client's seven topics", Outcome.ADMITTED, -60.0, 12_000)
@@ -173,7 +173,10 @@ class _Example:
 
 def _results(decisions: Iterable[Decision]) -> dict[str, tuple[str, Outcome, float | None, int]]:
     """Return the compared fields of decisions, by request."""
-    return {each.request_id: (each.decision_id, each.outcome, each.tokens, each.throttle_time_ms) for each in decisions}
+    return {
+        decision.request_id: (decision.decision_id, decision.outcome, decision.tokens, decision.throttle_time_ms)
+        for decision in decisions
+    }
 
 
 def _request(name: str, user: str, api_version: int, topics: int) -> MutationRequest:

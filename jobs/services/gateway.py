@@ -83,7 +83,7 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
             ),
         ):
             contact = asyncio.create_task(
-                follow_brokers([each.broker for each in listeners], encryption.brokers, protocol, context.stats)
+                follow_brokers([listener.broker for listener in listeners], encryption.brokers, protocol, context.stats)
             )
             await GatewayServer(context, decisions, own, encryption).serve(listeners, stop)
         contact.cancel()

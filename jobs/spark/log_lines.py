@@ -140,7 +140,7 @@ class _LoggedLines(io.TextIOBase):
 
 def logs_as_json() -> bool:
     """Return whether this process logs as JSON."""
-    return any(isinstance(each.formatter, JsonFormatter) for each in logging.getLogger().handlers)
+    return any(isinstance(handler.formatter, JsonFormatter) for handler in logging.getLogger().handlers)
 
 
 def _on_one_line(

@@ -72,7 +72,7 @@ def _required_distributions(project: Message) -> list[Distribution]:
             if by == project["Name"]:
                 raise BadInput(f"{name}, which {by} needs, is not installed here; run make setup") from None
             continue
-        queue += [(each, name) for each in _requirements(found[name].metadata)]
+        queue += [(requirement, name) for requirement in _requirements(found[name].metadata)]
     return [found[name] for name in sorted(found)]
 
 

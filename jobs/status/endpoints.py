@@ -32,7 +32,6 @@ def read_endpoint(address: str) -> EndpointStatus:
 
 
 def _probe(url: str) -> dict[str, Any]:
-    """Return a service's response to a readiness probe."""
     try:
         with _open(f"{url}{READINESS_PATH}", timeout=_TIMEOUT_SECONDS) as answer:
             return json.load(answer)  # type: ignore[no-any-return]
@@ -42,7 +41,6 @@ def _probe(url: str) -> dict[str, Any]:
 
 
 def _read_jobs(url: str) -> list[str]:
-    """Return the names of the jobs in the metrics."""
     with _open(f"{url}/metrics", timeout=_TIMEOUT_SECONDS) as answer:
         text = answer.read().decode()
     families = text_string_to_metric_families(text)

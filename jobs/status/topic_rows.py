@@ -1,7 +1,7 @@
 """Compares the topics of a deployment with those that the jobs need and create."""
 
 from collections.abc import Iterator, Mapping
-from typing import Literal
+from typing import get_args
 
 from jobs.status.cluster_facts import ClusterFacts, deployment_topics
 from jobs.storage.deployment import Deployment
@@ -11,18 +11,15 @@ from quota.kafka.topics.durability import weaknesses
 from quota.kafka.topics.specs import TopicSpec, requests_spec, topic_specs
 from quota.kafka.topics.topic_admin import DescribedTopic, TopicConfig
 from quota.settings import Settings
-from schemas.documents.status import ConfigDifference, TopicStatus
+from schemas.documents.status import ConfigDifference, TopicKind, TopicStatus
 
-_Kind = Literal["requests", "decisions", "dead_letters", "quotas", "results", "positions"]
-
-_KINDS: tuple[_Kind, ...] = ("requests", "decisions", "dead_letters", "quotas", "results", "positions")
 _OPTIONAL = ("results", "positions")
 """The topics of `applier` and `observe follow`, which create them."""
 
 
 def topic_rows(settings: Settings, cluster: ClusterFacts | None) -> list[TopicStatus]:
     """Return all topics; only their names if the cluster cannot be reached."""
-    kinds: dict[str, _Kind] = {getattr(settings.topics, kind): kind for kind in _KINDS}
+    kinds: dict[str, TopicKind] = {getattr(settings.topics, kind): kind for kind in get_args(TopicKind)}
     existing = cluster.layout.topics if cluster else {}
     specs = {spec.name: spec for spec in topic_specs(settings)}
     rows = []

@@ -21,10 +21,6 @@ def backtest(
     """Replay audited requests, with the recorded quotas and with each candidate; or the requests of a file.
 
     Requests from `since` on and before `until` (epoch ms) count; earlier ones only charge the buckets.
-
-    Raises:
-        BadInput: a candidate or the file cannot be read.
-        MutationQuotaError: the tables cannot be reached, do not exist, or have no decisions in this period.
     """
     check_callbacks(settings.quota.callbacks)
     recorded = CallbackTimeline(settings.quota.callbacks) if file is None else None
@@ -42,17 +38,13 @@ def evaluate_candidates(
     until: int | None = None,
     replayed: int | None = None,
 ) -> Result:
-    """Return the outcome of requests as recorded, and with each candidate.
+    """Return the outcome of requests from `since` until `until` (epoch ms) as recorded, and with each candidate.
 
-    Args:
-        requests: the requests, with earlier ones that only charge the buckets.
-        candidates: the candidates.
-        since: the start of the counted period [epoch ms].
-        until: the end of the counted period, at which throttle times are cut [epoch ms].
-        replayed: the number of the candidate that should reproduce the recorded decisions; None if there is none.
+    Earlier requests only charge the buckets. `replayed` is the number of the candidate that should reproduce the
+    recorded decisions; None if there is none.
     """
     effects = compute_effects(requests.decisions, candidates, since)
-    names = [each.name for each in candidates]
+    names = [candidate.name for candidate in candidates]
     spark = requests.decisions.sparkSession
     result = with_progress(spark, "replaying", lambda: count_effects(effects, requests.outcome, names, replayed, until))
     if result is None:

@@ -21,7 +21,7 @@ _KEYS = ("name", "quotas", *_NUMBERS, "algorithm")
 def parse_candidates(texts: Sequence[str], recorded: CallbackTimeline | None, settings: Settings) -> list[Candidate]:
     """Parse candidates; the recorded quotas, which are the first one, are None for a file of requests."""
     candidates = [_parse_candidate(text, recorded, settings) for text in texts]
-    names = [_RECORDED_QUOTAS, *(each.name for each in candidates)]
+    names = [_RECORDED_QUOTAS, *(candidate.name for candidate in candidates)]
     for name in names:
         if names.count(name) > 1:
             raise BadInput(f"--candidate: two candidates are called {name!r}; give one of them another name=")

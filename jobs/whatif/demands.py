@@ -88,7 +88,7 @@ def _compute_demands(window: Window, batches: Iterator[pa.RecordBatch]) -> Itera
     required = RequiredQuota(window)
     for batch in batches:
         finished = []
-        for tenant, timestamp, before_last, last in zip(*(each.to_pylist() for each in batch.columns), strict=True):
+        for tenant, timestamp, before_last, last in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             if tenant != current:
                 if current is not None:
                     finished.append(_to_row(current, required))

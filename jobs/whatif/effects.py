@@ -92,7 +92,7 @@ def compute_effects(decisions: DataFrame, candidates: Sequence[Candidate], since
     return (
         in_bucket_order(resolved, "candidate", "bucket")
         .select("candidate", "bucket", "decision", "resolution")
-        .mapInArrow(partial(_decide_batches, [each.algorithm for each in candidates], since), EFFECTS)
+        .mapInArrow(partial(_decide_batches, [candidate.algorithm for candidate in candidates], since), EFFECTS)
     )
 
 

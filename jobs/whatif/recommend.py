@@ -1,7 +1,5 @@
 """`recommend`: computes quotas from recorded requests, and backtests them."""
 
-from dataclasses import dataclass
-
 from jobs.spark.progress import with_progress
 from jobs.whatif.backtest import evaluate_candidates
 from jobs.whatif.demands import measure_demands
@@ -16,49 +14,36 @@ from quota.whatif.rates import AlgorithmName, make_algorithm
 from quota.whatif.recommendation import SizingInput, Tenancy, divide_capacity
 
 
-@dataclass(frozen=True, slots=True)
-class RecommendOptions:
-    """The options of a recommendation."""
-
-    sizing: SizingInput
-    """The capacity and the share of it to allocate."""
-    tenancy: Tenancy
-    """The tenants."""
-    since: int | None = None
-    """The start of the requests' period [epoch ms]."""
-    until: int | None = None
-    """Its end, exclusive [epoch ms]."""
-    file: str | None = None
-    """A file of requests that replaces the audit's tables."""
-
-
-def recommend(settings: Settings, options: RecommendOptions) -> Advice:
-    """Recommend quotas from audited requests, or from those of a file.
-
-    Raises:
-        BadInput: the file cannot be read.
-        MutationQuotaError: the tables cannot be reached or do not exist, or no request was charged.
-    """
+def recommend(
+    settings: Settings,
+    sizing: SizingInput,
+    tenancy: Tenancy,
+    period: tuple[int | None, int | None] = (None, None),
+    file: str | None = None,
+) -> Advice:
+    """Recommend quotas from the audited requests of a period (epoch ms, without its end), or from those of a file."""
     check_callbacks(settings.quota.callbacks)
-    with open_requests(settings, "recommend", (options.since, options.until), options.file) as requests:
-        return advise(settings, options, requests)
+    with open_requests(settings, "recommend", period, file) as requests:
+        return advise(settings, sizing, tenancy, requests, period[1])
 
 
-def advise(settings: Settings, options: RecommendOptions, requests: RecordedRequests) -> Advice:
-    """Recommend quotas from these requests."""
-    policy, window = settings.policy, options.sizing.window
+def advise(
+    settings: Settings, sizing: SizingInput, tenancy: Tenancy, requests: RecordedRequests, until: int | None = None
+) -> Advice:
+    """Recommend quotas from these requests; throttle times are cut at `until` (epoch ms)."""
+    policy, window = settings.policy, sizing.window
     decisions = requests.decisions
     demands, load_together = with_progress(
         decisions.sparkSession,
         "measuring needs",
-        lambda: measure_demands(decisions, options.tenancy, policy.exempt_users, window),
+        lambda: measure_demands(decisions, tenancy, policy.exempt_users, window),
     )
     if not demands:
         of_that_time = " in that period" if requests.in_period else ""
         raise MutationQuotaError(f"no requests to size quotas: {requests.origin} has no charged requests{of_that_time}")
-    recommendation = divide_capacity(demands, load_together, options.sizing)
-    quotas = make_quotas(quota_records(recommendation, options.tenancy), settings.quota.callbacks)
+    recommendation = divide_capacity(demands, load_together, sizing)
+    quotas = make_quotas(quota_records(recommendation, tenancy), settings.quota.callbacks)
     algorithm = make_algorithm(AlgorithmName.TOKEN_BUCKET, window, policy.deduplication)
     candidate = Candidate("recommended", quotas, algorithm, policy)
-    result = evaluate_candidates(requests, [candidate], until=options.until)
-    return make_advice(recommendation, result, options.tenancy, policy.exempt_users, window)
+    result = evaluate_candidates(requests, [candidate], until=until)
+    return make_advice(recommendation, result, tenancy, policy.exempt_users, window)

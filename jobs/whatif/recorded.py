@@ -10,7 +10,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import BinaryType, StructField, StructType, TimestampType
 
 from jobs.audit.quota_change_rows import row_to_record
-from jobs.audit.tables.frames import read_table
 from jobs.audit.tables.opening import open_known
 from jobs.audit.tables.specs import DECISIONS, QUOTA_CHANGES, TableSpec
 from jobs.spark.failures import query_errors
@@ -33,7 +32,6 @@ class RecordedRequests:
     """Requests with their decisions."""
 
     decisions: DataFrame
-    """The decisions (`RECORDED`)."""
     outcome: str
     """The name of their outcome: `as recorded` or `without quotas`."""
     origin: str
@@ -77,7 +75,7 @@ def read_audited_requests(
     spark: SparkSession, settings: Settings, since: int | None = None, until: int | None = None
 ) -> RecordedRequests:
     """Read the audited requests of a period: from `since` on and before `until` (epoch ms)."""
-    decisions = read_table(spark, settings, DECISIONS)
+    decisions = _read_table(spark, settings, DECISIONS)
     if since is not None:
         decisions = decisions.where(F.col("timestamp") >= F.timestamp_millis(F.lit(since)))
     if until is not None:
@@ -98,26 +96,29 @@ def load_file_requests(
 
 def add_recorded_changes(quotas: CallbackTimeline, spark: SparkSession, settings: Settings) -> None:
     """Add the audited quota changes to a timeline, in the log's order."""
-    changes = read_table(spark, settings, QUOTA_CHANGES).orderBy("source.partition", "source.offset")
-    rows = (row.asDict(recursive=True) for row in _in_epoch_ms(changes).toLocalIterator())
-    for row in rows:
+    changes = _read_table(spark, settings, QUOTA_CHANGES).orderBy("source.partition", "source.offset")
+    changes = changes.withColumns({name: F.unix_millis(F.col(name)) for name in _times(changes)})
+    for row in (row.asDict(recursive=True) for row in changes.toLocalIterator()):
         quotas.add(to_change(row_to_record(row), row["timestamp"]))
 
 
 def _to_json(decisions: DataFrame) -> Column:
     """Return the JSON of decisions from rows of `schemas.decisions.TABLE`; older rows lack some values."""
     values = {name: F.col(name) for name in Decision.__struct_fields__}
-    values |= {name: F.unix_millis(value) for name, value in values.items() if _is_time(decisions, name)}
+    values |= {name: F.unix_millis(values[name]) for name in _times(decisions) if name in values}
     values |= {name: F.coalesce(values[name], F.lit(False)) for name in ("exempt", "apply")}
     values["more_tags"] = F.coalesce(values["more_tags"], F.from_json(F.lit("{}"), _NAMES))
     values["quota_entity"] = F.from_json(values["quota_entity"], _NAMES)  # a map tells null from absent
     return F.to_json(F.struct(*(value.alias(name) for name, value in values.items())), {"ignoreNullFields": "false"})
 
 
-def _is_time(rows: DataFrame, name: str) -> bool:
-    return isinstance(rows.schema[name].dataType, TimestampType)
+def _times(rows: DataFrame) -> list[str]:
+    return [field.name for field in rows.schema if isinstance(field.dataType, TimestampType)]
 
 
-def _in_epoch_ms(rows: DataFrame) -> DataFrame:
-    times = [field.name for field in rows.schema if isinstance(field.dataType, TimestampType)]
-    return rows.withColumns({name: F.unix_millis(F.col(name)) for name in times})
+def _read_table(spark: SparkSession, settings: Settings, table: TableSpec) -> DataFrame:
+    """Return the rows of an existing table; columns that are missing in an older version are null."""
+    open_known(settings, table)
+    rows = spark.read.format("delta").load(settings.storage.table(table.name))
+    missing = {field.name: F.lit(None).cast(field.dataType) for field in table.schema if field.name not in rows.columns}
+    return rows.withColumns(missing)

@@ -58,8 +58,8 @@ def _write(answers: Iterable[Decision | DeadLetter], writers: Mapping[TableSpec,
             decided += 1
             took = answer.observed.took_ms if answer.observed else 0
             writers[DECISIONS].add(as_enforced(answer) if enforced else as_answered(answer), answer.timestamp + took)
-    for each in writers.values():
-        each.close()
+    for writer in writers.values():
+        writer.close()
     return decided
 
 

@@ -17,17 +17,10 @@ _MAX_EXAMPLES = 5
 def count_effects(
     effects: DataFrame, recorded_outcome: str, names: Sequence[str], replayed: int | None, until: int | None = None
 ) -> Result | None:
-    """Count effects by candidate and sender.
+    """Count effects (`jobs.whatif.effects.EFFECTS`) by candidate and sender; None if there are no decisions.
 
-    Args:
-        effects: one row per request and candidate (`jobs.whatif.effects.EFFECTS`).
-        recorded_outcome: the name of the recorded outcome.
-        names: the names of the candidates.
-        replayed: the number of the candidate that should reproduce the recorded decisions; None if there is none.
-        until: the time at which throttle times are cut [epoch ms].
-
-    Returns:
-        The result; None if there are no decisions.
+    `replayed` is the number of the candidate that should reproduce the recorded decisions. Throttle times are cut at
+    `until` (epoch ms).
     """
     example = F.min(F.when(F.col("decision_id").isNotNull(), F.struct("decision_id", "differing"))).alias("example")
     differing = F.count("decision_id").alias("differing_requests")
@@ -88,4 +81,4 @@ def _replay(rows: Sequence[Row]) -> Replay:
         (row["example"]["decision_id"], list(row["example"]["differing"])) for row in rows if row["example"]
     )
     decisions, differing = (sum(row[name] for row in rows) for name in ("requests", "differing_requests"))
-    return Replay(decisions, differing, [ReplayDifference(*each) for each in examples[:_MAX_EXAMPLES]])
+    return Replay(decisions, differing, [ReplayDifference(*example) for example in examples[:_MAX_EXAMPLES]])

@@ -25,11 +25,7 @@ from quota.whatif.simulation import read_quotas, simulate
 def decide_file(
     settings: Settings, requests: str, quota_file: Path, name: AlgorithmName
 ) -> Iterator[Decision | DeadLetter]:
-    """Decide each line of a file of requests, or of standard input (`-`).
-
-    Yields:
-        A decision or a dead letter for each line that is not blank, in the order of the lines.
-    """
+    """Decide each line of a file of requests, or of standard input (`-`), that is not blank, in their order."""
     algorithm = make_algorithm(name, settings.quota.window, settings.policy.deduplication)
     check_callbacks(settings.quota.callbacks)
     quotas = read_quotas_of_file(quota_file, settings.quota.callbacks)

@@ -77,7 +77,6 @@ class Explanation(msgspec.Struct, frozen=True):
     """The explanation of a decision; of an unlimited one, which has no bucket, only the decision."""
 
     decision: Decision
-    """The decision as recorded."""
     set_quota: QuotaOrigin | None = None
     """The change that set the quota; None if it was not recorded, or a callback returned the quota."""
     refill: Refill | None = None

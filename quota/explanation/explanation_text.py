@@ -140,7 +140,7 @@ def _refill_lines(decision: Decision, refill: Refill) -> Iterator[ExplanationRow
             yield _line("K before", f"{recorded}: no earlier decision charged the bucket, so it was full")
         case Origin.LAST_WRITE:
             yield _line("K before", f"{recorded}: the bucket was written last by {refill.written_by}")
-            yield from (_line("", _refill_formula(each)) for each in refill.gains)
+            yield from (_line("", _refill_formula(gain)) for gain in refill.gains)
 
 
 def _refill_formula(gain: Gain) -> str:
@@ -153,14 +153,14 @@ def _refill_formula(gain: Gain) -> str:
 
 def _charge_lines(decision: Decision, charges: list[Charge]) -> Iterator[ExplanationRow]:
     name = "charges"
-    for each in charges[:_TOPICS_AT_EACH_END]:
-        yield _line(name, _charge_text(each))
+    for charge in charges[:_TOPICS_AT_EACH_END]:
+        yield _line(name, _charge_text(charge))
         name = ""
     left_out = len(charges) - 2 * _TOPICS_AT_EACH_END
     if left_out > 0:
         yield _line("", f"... {plural(left_out, 'more topic')} (-o json prints all) ...")
-    for each in charges[max(_TOPICS_AT_EACH_END, len(charges) - _TOPICS_AT_EACH_END) :]:
-        yield _line("", _charge_text(each))
+    for charge in charges[max(_TOPICS_AT_EACH_END, len(charges) - _TOPICS_AT_EACH_END) :]:
+        yield _line("", _charge_text(charge))
     yield _line("K after", _number(decision.tokens or 0))
 
 

@@ -29,7 +29,6 @@ class QuotaHistory:
     """The recorded changes of the quota log, in the log's order."""
 
     def __init__(self, entries: Iterable[QuotaLogEntry], callbacks: Callbacks | None = None) -> None:
-        """Apply the changes."""
         self._quotas = CallbackTimeline(callbacks)
         self._changes = [(entry, to_change(entry.record, entry.timestamp)) for entry in entries]
         for _, change in self._changes:

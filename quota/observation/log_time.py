@@ -16,11 +16,7 @@ _STEP_BACK_MS = 1_800_000
 
 
 def parse_zone(name: str) -> tzinfo:
-    """Return a time zone by its name, such as Europe/Berlin, or by its offset, such as +05:30.
-
-    Raises:
-        BadInput: there is no such zone.
-    """
+    """Return a time zone by its name, such as Europe/Berlin, or by its offset, such as +05:30."""
     if offset := _OFFSET.fullmatch(name):
         sign, hours, minutes = offset.groups()
         shift = timedelta(hours=int(hours), minutes=int(minutes))

@@ -17,14 +17,7 @@ class PrincipalRules:
     """Rules that turn names into shorter ones; the first that matches a whole name applies."""
 
     def __init__(self, text: str = "DEFAULT") -> None:
-        """Parse rules.
-
-        Args:
-            text: the rules as brokers take them, such as `RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/L, DEFAULT`.
-
-        Raises:
-            BadInput: the text is not a list of rules.
-        """
+        """Parse rules as brokers take them, such as `RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/L, DEFAULT`."""
         self._rules: list[tuple[re.Pattern[str], str, Callable[[str], str]]] = []
         at = 0
         while at < len(text):

@@ -134,11 +134,7 @@ def mutation_lines(block: bytes) -> Iterator[tuple[int, int]]:
 
 
 def read_line(line: bytes, time: LogTime) -> LoggedRequest | None:
-    """Parse a line of a log whose times are read by `time`; return None if it is not about a mutation.
-
-    Raises:
-        BadRecord: the line is truncated, or has another layout.
-    """
+    """Parse a line of a log whose times are read by `time`; return None if it is not about a mutation."""
     head, mark, message = line.partition(MARK)
     if not mark:
         if b"requestApiKeyName" not in line:

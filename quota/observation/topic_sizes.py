@@ -25,12 +25,7 @@ class TopicSizes:
     """The numbers of partitions of topics; requests must be passed in the order of time."""
 
     def __init__(self, known: Mapping[str, int] | None = None, default_partitions: int | None = None) -> None:
-        """Start with the topics that exist before the first request.
-
-        Args:
-            known: their partitions by name.
-            default_partitions: `num.partitions` of the brokers, if it is known.
-        """
+        """Start with the partitions of the topics before the first request; the default is the brokers' if known."""
         self._sizes = dict(known or {})
         self._names: dict[str, str] = {}
         self._default = default_partitions
@@ -63,7 +58,7 @@ class TopicSizes:
 
     def _created(self, name: str, topic: LoggedTopic, *, done: bool) -> int | None:
         counts = (topic.partitions, topic.count, topic.assigned)
-        size = next((each for each in counts if each > 0), self._default)
+        size = next((count for count in counts if count > 0), self._default)
         if done:
             if topic.topic_id:
                 self._names[topic.topic_id] = name

@@ -17,8 +17,6 @@ ExpiringTable: TypeAlias = Literal["decisions", "dead_letters"]
 
 
 def _checked_by(parse: Callable[[str], object]) -> AfterValidator:
-    """Return a validator of texts that a function can parse."""
-
     def check(text: str) -> str:
         try:
             parse(text)

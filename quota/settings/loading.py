@@ -97,11 +97,7 @@ def load_with_origins(
     *,
     with_default_file: bool = True,
 ) -> LoadedSettings:
-    """Load settings as `load_settings` does, with the origin of each value.
-
-    Raises:
-        BadInput: an invalid setting.
-    """
+    """Load settings as `load_settings` does, with the origin of each value."""
     values: dict[str, Any] = {}
     origins: dict[_Path, str] = {}
     for origin, path, value in (
@@ -209,7 +205,6 @@ def _nearest(path: _Path) -> str | None:
 
 
 def _hint(section: str, nearest: str | None) -> str:
-    """Return the suggestion for an unknown setting."""
     if nearest:
         return f"did you mean {nearest}?"
     if keys := sections().get(section):

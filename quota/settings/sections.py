@@ -105,11 +105,7 @@ class TopicSettings(Section):
         return self.requests if self.identity == "topic" else None
 
     def requests_of(self, user: str) -> str:
-        """Return the topic of a user's requests.
-
-        Raises:
-            BadInput: the user's name cannot be part of a topic name.
-        """
+        """Return the topic of a user's requests."""
         return self.requests if self.user_topic_prefix is None else topic_of(user, self.user_topic_prefix)
 
     @property

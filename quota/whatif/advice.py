@@ -15,7 +15,6 @@ class Outlook(msgspec.Struct, frozen=True):
     """The outcome of a tenant's requests under the recommended quotas."""
 
     refused: int
-    """The mutations refused."""
     throttled_seconds: float
     """The time for which its senders are throttled; overlapping throttle times of one sender count once."""
     refused_before: int
@@ -42,7 +41,6 @@ class Advice(msgspec.Struct, frozen=True):
     before: Totals
     """The totals before, of all requests including those of exempt users."""
     after: Totals
-    """The totals under these quotas."""
     refused_share: float
     """The share of the requested mutations that is refused."""
     quotas_sum: float
@@ -60,11 +58,11 @@ def make_advice(
     before, after = result.outcomes
     sums_before, sums_after = (_sums_by_tenant(each, tenancy, exempt_users) for each in (before, after))
     tenants = [
-        TenantAdvice(each, Outlook(*sums_after[each.demand.entity], sums_before[each.demand.entity][0]))
-        for each in recommendation.shares
+        TenantAdvice(share, Outlook(*sums_after[share.demand.entity], sums_before[share.demand.entity][0]))
+        for share in recommendation.shares
     ]
     requested = after.load.admitted + after.load.refused
-    rates = [recommendation.default, *(each.quota for each in recommendation.shares)]
+    rates = [recommendation.default, *(share.quota for share in recommendation.shares)]
     return Advice(
         recommendation.rules,
         recommendation.default,
@@ -81,7 +79,7 @@ def make_advice(
 
 def quota_records(recommendation: Recommendation, tenancy: Tenancy) -> list[QuotaRecord]:
     """Return the records that set the quotas, without comments."""
-    own = [QuotaRecord(each.demand.entity, each.quota) for each in recommendation.shares if each.own]
+    own = [QuotaRecord(share.demand.entity, share.quota) for share in recommendation.shares if share.own]
     return [QuotaRecord(tenancy.default, recommendation.default), *own]
 
 
@@ -90,10 +88,11 @@ def _commented_records(
 ) -> Iterable[QuotaRecord]:
     rules = recommendation.rules
     comments = {tenancy.default: f"for all others: median need {rules.median_need:.3g}/s"}
-    for each in tenants:
-        demand = each.share.demand
+    for tenant in tenants:
+        demand = tenant.share.demand
+        refused = tenant.outlook.refused
         comments[demand.entity] = (
-            f"need {demand.need:.3g}/s; {each.outlook.refused} of {demand.mutations} mutations refused in the backtest"
+            f"need {demand.need:.3g}/s; {refused} of {demand.mutations} mutations refused in the backtest"
         )
     for record in quota_records(recommendation, tenancy):
         yield msgspec.structs.replace(record, comment=comments[record.entity])

@@ -23,7 +23,6 @@ class Effect(NamedTuple):
     """The time until which the sender is throttled [epoch ms]."""
     requests: int = 0
     refused_requests: int = 0
-    """The requests with a refused topic."""
     admitted: int = 0
     """The mutations that reach the controller."""
     refused: int = 0

@@ -61,7 +61,6 @@ class RateQuota:
 
     window: Window
     empty: Charges
-    """The initial charges: none."""
 
     def admit(self, state: RateState | None, resolved: ResolvedRequest) -> tuple[RateState | None, Admission]:
         """Charge one request, as `TokenBucket.admit` does."""
@@ -94,7 +93,6 @@ class RateQuota:
 
 
 Algorithm: TypeAlias = TokenBucket | RateQuota
-"""A way to enforce a quota."""
 
 
 class AlgorithmName(enum.Enum):
@@ -106,11 +104,7 @@ class AlgorithmName(enum.Enum):
 
 
 def make_algorithm(name: AlgorithmName, window: Window, deduplication: Deduplication = NO_DEDUPLICATION) -> Algorithm:
-    """Return the algorithm of this name.
-
-    Raises:
-        BadInput: deduplication is requested of an algorithm that does not support it.
-    """
+    """Return the algorithm of this name."""
     if name is AlgorithmName.TOKEN_BUCKET:
         return TokenBucket(window, deduplication)
     if deduplication.window_ms:

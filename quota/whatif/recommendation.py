@@ -16,7 +16,6 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
 
 _DIGITS = 3
-"""The significant digits of a recommended quota."""
 
 _ROUND = Context(prec=_DIGITS, rounding=ROUND_CEILING)
 _EXACT = ".12g"  # the digits of a float beyond that are rounding errors
@@ -59,9 +58,7 @@ class Demand(msgspec.Struct, frozen=True):
 
     entity: QuotaEntity
     mutations: int
-    """The mutations requested."""
     largest: int
-    """The mutations of the largest request."""
     need: float
     """The smallest quota under which none of them is refused."""
     load: float
@@ -122,29 +119,29 @@ def divide_capacity(demands: Iterable[Demand], load_together: float, sizing: Siz
     """Divide the capacity of a controller among tenants."""
     tenants = sorted(demands, key=lambda each: (-each.mutations, each.entity.key))
     available = sizing.capacity * (1 - sizing.reserve)
-    loads = sum(each.load for each in tenants)
+    loads = sum(tenant.load for tenant in tenants)
     # The load of all together is at most the sum of the loads; rounding must not make the factor less than 1.
     measured = max(loads / load_together, 1.0)
     over_allocation = measured if sizing.over_allocation is None else sizing.over_allocation
     budget = available * over_allocation
 
-    median_need = statistics.median(each.need for each in tenants)
-    median_largest = statistics.median(each.largest for each in tenants)
+    median_need = statistics.median(tenant.need for tenant in tenants)
+    median_largest = statistics.median(tenant.largest for tenant in tenants)
     least = min(max(median_need, median_largest / sizing.window.burst(1)), available)
-    claims = [least, *(min(max(each.need, least), available) for each in tenants)]
+    claims = [least, *(min(max(tenant.need, least), available) for tenant in tenants)]
     enough = sum(claims) <= budget
     if enough:
         headroom, most = _fill_level(budget, claims, [available] * len(claims)), available
-        quotas = [min(headroom * each, most) for each in claims]
+        quotas = [min(headroom * claim, most) for claim in claims]
     else:
         headroom, most = None, _fill_level(budget, [1.0] * len(claims), claims)
-        quotas = [min(each, most) for each in claims]
+        quotas = [min(claim, most) for claim in claims]
     default, *others = (_round_up(each) for each in quotas)
     rules = Rules(
         sizing.capacity,
         sizing.reserve,
         available,
-        sum(each.need for each in tenants),
+        sum(tenant.need for tenant in tenants),
         loads,
         load_together,
         over_allocation,

@@ -41,11 +41,7 @@ def restore_request(decision: Decision) -> MutationRequest:
 
 
 def resolve_again(decision: Decision, quotas: CallbackTimeline, policy: Policy) -> Resolution:
-    """Return the quota of a decision's request under these quotas.
-
-    Raises:
-        BadRecord: a callback failed.
-    """
+    """Return the quota of a decision's request under these quotas."""
     resolution = resolve_quota(decision.user, decision.client_id, decision.timestamp, quotas, policy)
     return resolution if decision.observed is None else in_shadow(resolution)
 

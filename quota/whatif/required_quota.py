@@ -27,16 +27,12 @@ class RequiredQuota:
         self._after_last = _SteepestLine()
         self._now: int | None = None
         self.charged = 0
-        """The mutations of all requests."""
         self.largest = 0
-        """The mutations of the largest request."""
 
     def add(self, timestamp: int, costs: Sequence[int]) -> None:
-        """Add the next request.
+        """Add the next request; `costs` are the mutations of each topic that is charged if admitted.
 
-        Args:
-            timestamp: epoch ms; one that is earlier than the last counts as the last, as it does in a bucket.
-            costs: the mutations of each topic that is charged if admitted (`Decision.costs`).
+        A timestamp (epoch ms) that is earlier than the last counts as the last, as it does in a bucket.
         """
         if not costs:
             return

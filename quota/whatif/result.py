@@ -7,9 +7,7 @@ class Totals(msgspec.Struct, frozen=True):
     """The totals of requests; in partition mutations, unless another unit is given."""
 
     requests: int
-    """The number of requests."""
     refused_requests: int
-    """The number of requests with a refused topic."""
     admitted: int
     refused: int
     throttled_seconds: float
@@ -51,9 +49,7 @@ class Replay(msgspec.Struct, frozen=True):
     """The extent to which the recorded quotas reproduce the recorded decisions."""
 
     decisions: int
-    """The number of decisions."""
     differing: int
-    """The number of decisions that differ."""
     examples: list[ReplayDifference]
 
 

@@ -43,9 +43,6 @@ def simulate(
     """Decide requests in the order of their lines, each a JSON object with a `timestamp` (epoch ms).
 
     Blank lines are skipped. If the topic identifies a request's user, a line has its `topic`, too.
-
-    Yields:
-        One answer per line that is not blank; an invalid line results in a dead letter.
     """
     buckets: dict[Tags, Any] = {}
     for number, line in enumerate(lines):
@@ -70,9 +67,6 @@ def read_quotas(lines: Iterable[bytes], callbacks: Callbacks | None = None) -> C
     """Parse a quota log, one JSON object a line.
 
     `effective_at` is used as the record's timestamp; a line without it is in force from the beginning.
-
-    Raises:
-        BadRecord: a line is not a record of the quota log; the message begins with its number.
     """
     quotas = CallbackTimeline(callbacks)
     for number, line in enumerate(lines, start=1):

@@ -66,4 +66,3 @@ class SpreadWindows(msgspec.Struct, frozen=True):
 
 
 NO_SPREAD = SpreadWindows()
-"""No charges."""

@@ -41,7 +41,6 @@ class BucketReset(msgspec.Struct, frozen=True):
     """The output of `buckets reset`."""
 
     bucket: dict[str, str]
-    """The tags of the buckets to reset."""
     applied: bool
     """Whether they were reset; false for a dry run."""
     matching: int | None
@@ -54,6 +53,4 @@ class ExportedBuckets(msgspec.Struct, frozen=True):
     """The output of `buckets export` that writes a file."""
 
     file: str
-    """The file."""
     bucket_count: int
-    """The number of buckets in it."""

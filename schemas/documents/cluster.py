@@ -18,9 +18,7 @@ class Callback(msgspec.Struct, frozen=True):
     """The output of `callback describe`."""
 
     callback: CallbackSetting
-    """The callback in force."""
     scheduled: list[ScheduledCallback]
-    """The scheduled changes."""
 
 
 class CallbackChange(msgspec.Struct, frozen=True):
@@ -40,18 +38,14 @@ class PublishedCluster(msgspec.Struct, frozen=True):
     effective_at: int | None
     """The time at which it took effect, epoch ms; null if it has not changed."""
     topic_count: int
-    """The number of topics."""
     partition_count: int
-    """The number of partitions."""
 
 
 class UserTopic(msgspec.Struct, frozen=True):
     """The request topic of a user."""
 
     user: str
-    """The user."""
     topic: str
-    """The topic."""
     acl: str
     """The kafka-acls.sh command that lets only this user write to it."""
 
@@ -60,4 +54,3 @@ class UserTopics(msgspec.Struct, frozen=True):
     """The output of `user-topics prepare`."""
 
     topics: list[UserTopic]
-    """The users' topics."""

@@ -19,7 +19,6 @@ class SimulatedDecisions(msgspec.Struct, frozen=True):
     """The output of `simulate`. As JSON lines it is one record a line instead, in the order of the requests."""
 
     decisions: list[Decision]
-    """The decisions, in the order of the requests."""
     dead_letters: list[DeadLetter]
     """The invalid lines; `source.offset` is the number of the line, from 0."""
 
@@ -59,9 +58,7 @@ class WrittenReport(msgspec.Struct, frozen=True):
     """The output of `report`."""
 
     file: str
-    """The file of the page."""
     requests: int
-    """The number of requests in it."""
     start: int = msgspec.field(name="from")
     """The start of the period, epoch ms."""
     end: int = msgspec.field(name="to")

@@ -7,7 +7,6 @@ class MaintainedTable(msgspec.Struct, frozen=True):
     """The upkeep of a table."""
 
     table: str
-    """The name of the table."""
     files_compacted: int
     """The number of small files that were compacted."""
     files_written: int | None
@@ -22,7 +21,6 @@ class Maintenance(msgspec.Struct, frozen=True):
     """The output of `maintain`."""
 
     tables: list[MaintainedTable]
-    """The tables."""
     applied: bool
     """Whether the tables were changed; false for a dry run, whose numbers are those of the changes that would be
     made."""

@@ -9,9 +9,7 @@ class ReadLog(msgspec.Struct, frozen=True):
     bytes: int
     """The bytes that were read."""
     requests: int
-    """The number of mutation requests in it."""
     invalid_lines: int
-    """The number of lines that could not be read."""
     first_invalid: str | None
     """The reason why the first of them could not be read; null for none."""
 
@@ -20,9 +18,7 @@ class ClockDifference(msgspec.Struct, frozen=True):
     """The difference between the clocks of two logs."""
 
     log: str
-    """The log."""
     other: str
-    """The other log."""
     ahead_ms: float
     """The time by which the log is ahead of the other, in ms."""
 
@@ -31,25 +27,17 @@ class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The output of `observe import`."""
 
     logs: dict[str, ReadLog]
-    """The logs by their names."""
     forwarded: int
     """The number of requests that were in the logs of a broker and of the controller, and count once."""
     copies: int
-    """The number of duplicate lines."""
     clock_differences_ms: list[ClockDifference]
-    """The differences between the logs' clocks."""
     requests_by_operation: dict[str, int]
-    """The number of requests by operation."""
     mutations_by_operation: dict[str, int]
-    """The number of partition mutations by operation."""
     assumed_topics_by_operation: dict[str, int]
-    """The number of topics whose cost is assumed, by operation."""
     validate_only: int
-    """The number of requests that were only validated."""
     refused_topics: int
     """The number of topics that the cluster's own quotas refused."""
     throttled_requests: int
-    """The number of requests that the cluster throttled."""
     failed_topics_by_error: dict[str, int]
     """The number of topics that failed for other reasons, by error code."""
     first_at: int | None
@@ -62,10 +50,7 @@ class WrittenSnapshot(msgspec.Struct, frozen=True):
     """The output of `observe snapshot` that writes a file."""
 
     file: str
-    """The file."""
     at: int
     """The time of the snapshot, epoch ms."""
     topic_count: int
-    """The number of topics in it."""
     partition_count: int
-    """The number of their partitions."""

@@ -14,7 +14,6 @@ class PlannedChange(msgspec.Struct, frozen=True):
     """The change of an entity's quota."""
 
     entity: QuotaEntity
-    """The entity whose quota changes."""
     before: Quota | None
     """The quota before the change; null for none."""
     after: Quota | None
@@ -29,7 +28,6 @@ class QuotaChanges(msgspec.Struct, frozen=True):
     applied: bool
     """Whether the changes were made; false for a dry run."""
     changes: list[PlannedChange]
-    """The changes."""
 
 
 class PulledQuotas(QuotaChanges, frozen=True):
@@ -45,9 +43,7 @@ class ExportedQuotas(msgspec.Struct, frozen=True):
     """The output of `quotas export` that writes a file."""
 
     file: str
-    """The file."""
     quota_count: int
-    """The number of quotas in it."""
 
 
 class CancelledChange(msgspec.Struct, frozen=True):
@@ -76,7 +72,6 @@ class QuotaDifference(msgspec.Struct, frozen=True):
     """An entity whose quota on the cluster is not the one in the log."""
 
     entity: QuotaEntity
-    """The entity."""
     before: Quota | None
     """The quota in the log; null for none."""
     after: Quota | None
@@ -89,9 +84,7 @@ class QuotaDrift(msgspec.Struct, frozen=True):
     """The output of `quotas drift`."""
 
     differs: bool
-    """Whether anything differs."""
     differences: list[QuotaDifference]
-    """The entities whose quotas differ."""
 
 
 class ResolvedQuota(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +120,6 @@ class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A record of the quota log; fields that its kind does not have are null."""
 
     offset: int
-    """The record's offset in the quota topic."""
     timestamp: int
     """The time at which the change was written, epoch ms."""
     effective_at: int
@@ -135,23 +127,15 @@ class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     """`quota`, `cancel`, `bucket_reset`, `callback`, `callback_cancel` or `cluster`."""
     entity: QuotaEntity | None = None
-    """The entity whose quota changed."""
     before: Quota | None = None
-    """The quota before the change."""
     after: Quota | None = None
-    """The quota after the change."""
     bucket: dict[str, str] | None = None
-    """The tags of the buckets that were reset."""
     callback: CallbackSetting | None = None
     """The callback after the change; null for the one in the settings."""
     topic_count: int | None = None
-    """The number of topics of the published cluster."""
     partition_count: int | None = None
-    """The number of partitions of the published cluster."""
     altered_by: str | None
-    """Who made the change."""
     comment: str | None
-    """The reason."""
 
 
 class QuotaHistory(msgspec.Struct, frozen=True):
@@ -167,10 +151,7 @@ class ValidatedQuotas(msgspec.Struct, frozen=True):
     """The output of `quotas validate`."""
 
     file: str
-    """The file."""
     quota_count: int
-    """The number of quotas in it."""
     scheduled_count: int
-    """The number of scheduled changes in it."""
     warnings: list[str]
     """How clients could evade the quotas."""

@@ -3,16 +3,17 @@
 Times are epoch ms. A field is null if it is unknown: the part cannot be reached, or does not exist.
 """
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
+
+TopicKind: TypeAlias = Literal["requests", "decisions", "dead_letters", "quotas", "results", "positions"]
 
 
 class ProgramStatus(msgspec.Struct, frozen=True):
     """The program that reports."""
 
     version: str
-    """Its version."""
     state_version: int
     """The version of the bucket state that it continues."""
 
@@ -21,11 +22,9 @@ class KafkaStatus(msgspec.Struct, frozen=True):
     """The cluster with the topics of the deployment."""
 
     servers: str
-    """The bootstrap servers."""
     error: str | None = None
     """Why it cannot be read; null if it can."""
     cluster_id: str | None = None
-    """The cluster's id."""
     brokers: list[int] | None = None
     """The ids of the brokers that are up."""
 
@@ -34,7 +33,6 @@ class StorageStatus(msgspec.Struct, frozen=True):
     """The storage root."""
 
     root: str
-    """Its path or URL."""
     error: str | None = None
     """Why it cannot be read; null if it can."""
     state_version: int | None = None
@@ -53,24 +51,20 @@ class ConfigDifference(msgspec.Struct, frozen=True):
     created: str
     """The value with which the jobs create the topic."""
     found: str
-    """The value that it has."""
 
 
 class TopicStatus(msgspec.Struct, frozen=True):
     """A topic of the deployment."""
 
     name: str
-    """Its name."""
-    kind: Literal["requests", "decisions", "dead_letters", "quotas", "results", "positions"]
+    kind: TopicKind
     """Its purpose."""
     needed: bool
     """Whether `enforce` and `audit` need it; `results` and `positions` are for `applier` and `observe follow`."""
     exists: bool | None = None
     """Whether the topic exists, and this principal may describe it."""
     partition_count: int | None = None
-    """The number of partitions."""
     replication_factor: int | None = None
-    """The number of replicas of a partition."""
     leaderless: int | None = None
     """The number of partitions without a leader."""
     under_replicated: int | None = None
@@ -89,15 +83,12 @@ class PartitionLag(msgspec.Struct, frozen=True):
     """The records of a partition that a query has not read."""
 
     topic: str
-    """The topic."""
     partition: int
-    """The number of the partition."""
     position: int | None
     """The offset at which the next batch starts; null if it starts at the first record."""
     first: int
     """The offset of the first record that the partition still holds."""
     end: int
-    """The offset after the last record."""
     lag: int
     """The number of offsets to read; a transaction's marker counts as one."""
     overdue: int
@@ -110,7 +101,6 @@ class BatchStatus(msgspec.Struct, frozen=True):
     """A micro-batch of a query."""
 
     number: int
-    """Its number."""
     started_at: int | None
     """When it was started, epoch ms."""
 
@@ -119,9 +109,7 @@ class QueryStatus(msgspec.Struct, frozen=True):
     """A query, or the applier, and how far it has read."""
 
     name: Literal["enforce", "audit", "applier"]
-    """Its name."""
     reads: list[str]
-    """The topics that it reads."""
     position_in: str
     """Where its position is stored: the folder of its checkpoint, or a topic and the key of the record."""
     exists: bool | None = None
@@ -139,28 +127,21 @@ class QueryStatus(msgspec.Struct, frozen=True):
     overdue: int | None = None
     """The number of those that have waited for more than a minute."""
     partitions: list[PartitionLag] | None = None
-    """Each partition that it reads."""
 
 
 class TableStatus(msgspec.Struct, frozen=True):
     """A Delta table."""
 
     name: str
-    """Its name."""
     exists: bool | None = None
-    """Whether there is such a table."""
     error: str | None = None
     """Why it cannot be read; null if it can, or does not exist."""
     version: int | None = None
-    """The number of the last commit."""
     schema_version: int | None = None
-    """The version of its columns."""
     rows: int | None = None
     """The number of rows, if it is known for all files."""
     files: int | None = None
-    """The number of files."""
     size_bytes: int | None = None
-    """The size of the files in bytes."""
     committed_at: int | None = None
     """The time of the last commit, epoch ms."""
     maintained_at: int | None = None
@@ -171,13 +152,12 @@ class EndpointStatus(msgspec.Struct, frozen=True):
     """A metrics endpoint that was queried for running jobs."""
 
     address: str
-    """Its host and port."""
     error: str | None = None
     """Why it cannot be read; null if it can."""
     ready: bool | None = None
     """Whether its job is ready (`/readyz`)."""
     jobs: list[str] | None = None
-    """The names of its jobs: `enforce`, `audit`, `minutes`, `applier`, `gateway`, `push`, `observe`."""
+    """The names of its jobs: `enforce`, `audit`, `applier`, `gateway`, `push`, `observe`."""
     reason: str | None = None
     """Why its job is ready or not."""
 
@@ -188,20 +168,13 @@ class Status(msgspec.Struct, frozen=True):
     at: int
     """The time of this status, epoch ms."""
     ok: bool
-    """Whether there is no problem."""
     problems: list[str]
     """Problems: parts that are missing, unreachable or unsuitable, each with what to do."""
     program: ProgramStatus
-    """The program that reports."""
     kafka: KafkaStatus
-    """The cluster."""
     storage: StorageStatus
-    """The storage root."""
     topics: list[TopicStatus]
-    """The topics of the deployment."""
     queries: list[QueryStatus]
-    """The queries that `enforce`, `audit` and `minutes` run, and the applier."""
+    """The queries that `enforce` and `audit` run, and the applier."""
     tables: list[TableStatus]
-    """The Delta tables."""
     endpoints: list[EndpointStatus]
-    """The metrics endpoints that were queried."""

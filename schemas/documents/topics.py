@@ -7,7 +7,6 @@ class TopicChange(msgspec.Struct, frozen=True):
     """The result of one topic's change."""
 
     topic: str
-    """The topic."""
     outcome: str
     """`created`, `altered`, `deleted`, `refused` by the quota, `failed`, or `would be deleted`."""
     error: str | None = None
@@ -24,18 +23,14 @@ class TopicChanges(msgspec.Struct, frozen=True):
     """The output of `topics create`, `topics alter` and `topics delete`."""
 
     topics: list[TopicChange]
-    """The result of each topic."""
 
 
 class ListedTopic(msgspec.Struct, frozen=True):
     """A topic of the target cluster."""
 
     name: str
-    """Its name."""
     partition_count: int
-    """The number of partitions."""
     replication_factor: int
-    """The number of replicas of a partition."""
     leaderless: int
     """The number of partitions without a leader."""
     under_replicated: int

@@ -89,17 +89,6 @@ def test_from_a_request_to_a_quota_that_was_tried_out(browser, deployment, dashb
     assert console_messages(browser) == []
 
 
-def test_decisions_from_before_the_start_are_shown(browser, deployment, dashboard):
-    prepare_topics(deployment)
-    write_record(deployment, QuotaRecord(ALICE, 1.0))
-    with FollowingStandIn(deployment) as job:
-        send(deployment, 60, 60)
-        until(lambda: len(job.decisions) == 2)
-    _, url = dashboard()
-    browser.get(url)
-    until(lambda: len(rows(browser, "decisions-table")) == 2)
-
-
 def test_it_waits_for_topics_that_do_not_exist_yet(browser, deployment, dashboard):
     _, url = dashboard()
     browser.get(url)

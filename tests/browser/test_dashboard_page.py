@@ -12,8 +12,6 @@ from quota.records.entity import QuotaEntity
 from quota.settings import load_settings
 from tests.browser.given_feed import GivenFeed
 from tests.browser.window import (
-    block_urls,
-    breakable_units,
     console_messages,
     painted,
     requested_urls,
@@ -65,17 +63,6 @@ def test_without_requests_it_says_so_and_draws_its_charts(page):
     assert [each.text for each in page.find_elements(By.CSS_SELECTOR, "#trial button")] == ["Try on the last hour"]
 
 
-def test_before_the_first_data_it_says_that_it_loads(browser, feed):
-    block_urls(browser, "*/api/stream")
-    with serve_dashboard(load_settings(["dashboard.port=0"], environment={}), feed=feed) as url:
-        browser.get(url)
-        until(lambda: text(browser, "#empty") == "Loading the last hour…")
-        assert text(browser, "#contact") == "Connecting…"
-        block_urls(browser)
-        until(lambda: text(browser, "#empty").startswith("No request has been decided in the last hour."))
-        browser.get("about:blank")
-
-
 def test_new_decisions_appear_without_a_reload_and_from_nowhere_else(page, feed):
     feed.storm()
     until(lambda: len(rows(page, "decisions-table")) == 3)
@@ -88,17 +75,6 @@ def test_new_decisions_appear_without_a_reload_and_from_nowhere_else(page, feed)
     assert "of 55" in tenant
     assert console_messages(page) == []
     assert all(url.startswith((page.current_url, "about:", "data:")) for url in requested_urls(page))
-
-
-def test_no_line_breaks_between_a_number_and_its_unit(page, feed):
-    feed.storm()
-    until(lambda: "\u00a0ms" in text(page, "#latency .text"))
-    shown = page.execute_script(
-        "return [...document.querySelectorAll('#tiles, #plots, .amount, #decisions-table td')]"
-        ".map((each) => each.textContent).join()"
-    )
-    assert "99\u00a0% within 200\u00a0ms" in shown
-    assert breakable_units(shown) == []
 
 
 def test_a_bucket_fills_up_between_decisions(page, feed):
@@ -137,16 +113,6 @@ def test_names_are_text(page, feed):
     until(lambda: "<script>document.title" in text(page, "#dialog-body"))
     assert page.title == "Topic mutations, live"
     assert console_messages(page) == []
-
-
-def test_its_policy_blocks_foreign_scripts_and_resources(page):
-    page.execute_script("document.body.append(Object.assign(new Image(), {src: 'https://localhost/x.png'}))")
-    page.execute_script(
-        "const s = document.createElement('script'); s.text = 'document.title = 1'; document.body.append(s)"
-    )
-    page.execute_script("return fetch('http://localhost:9/').catch(() => null)")
-    assert page.title == "Topic mutations, live"
-    assert len([each for each in console_messages(page) if "Content Security Policy" in each]) >= 3
 
 
 def test_a_decision_is_explained_by_keyboard_and_the_one_before_it_is_a_click_away(page, feed):

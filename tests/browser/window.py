@@ -44,20 +44,15 @@ def requested_urls(driver):
     return [each["params"]["request"]["url"] for each in events if each["method"] == "Network.requestWillBeSent"]
 
 
-def block_urls(driver, *patterns):
-    """Let requests of these URLs fail, and those of no other."""
-    driver.execute_cdp_cmd("Network.enable", {})
-    driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": list(patterns)})
-
-
 def breakable_units(shown):
     """Return each number of a text that a line break may separate from its unit, with the unit."""
     return re.findall(r"\d (?:ms|s|min|h|d|%|mutations/s)(?!\w)", shown)
 
 
 def text(driver, selector):
-    """Return the text that is shown, or "" while a page is replaced by the next."""
-    return driver.execute_script("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
+    """Return the text that is shown, or "" while a page is replaced by the next; each space is a plain one."""
+    script = "return (document.querySelector(arguments[0])?.innerText ?? '').replaceAll('\u00a0', ' ')"
+    return driver.execute_script(script, selector)
 
 
 def rows(driver, table):
@@ -70,8 +65,8 @@ def rows(driver, table):
 def tiles(driver):
     """Return the figures of the tiles by their names."""
     return driver.execute_script(
-        "return Object.fromEntries([...document.querySelectorAll('.tile')]"
-        ".map((tile) => [tile.querySelector('dt').textContent, tile.querySelector('strong').textContent]))"
+        "return Object.fromEntries([...document.querySelectorAll('.tile')].map((tile) => "
+        "['dt', 'strong'].map((name) => tile.querySelector(name).textContent.replaceAll('\u00a0', ' '))))"
     )
 
 

@@ -6,7 +6,7 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-PACKAGES = ("pyspark", "delta-spark", "confluent-kafka", "pandas", "pyarrow", "msgspec", "limits", "pyrate-limiter")
+_PACKAGES = ("pyspark", "delta-spark", "confluent-kafka", "pandas", "pyarrow", "msgspec", "limits", "pyrate-limiter")
 
 
 def machine() -> dict[str, str | int | float]:
@@ -21,8 +21,14 @@ def machine() -> dict[str, str | int | float]:
         "system": platform.system(),
         "python": platform.python_version(),
         "java": java,
-        **{package: version(package) for package in PACKAGES},
+        **versions(*_PACKAGES),
     }
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """Return the versions of Python and of packages, by default of those that the jobs run on."""
+    named = packages or ("pyspark", "delta-spark", "confluent-kafka")
+    return {**{package: version(package) for package in named}, "python": platform.python_version()}
 
 
 def load() -> float:

@@ -44,13 +44,6 @@ def write(results: Mapping[str, Any], template: Path, page: Path) -> None:
     page.write_text(text, encoding="utf-8")
 
 
-def publish(results: Mapping[str, Any], template: Path, page: Path | None) -> None:
-    """Print the results, and write them with their page if there is a path for it."""
-    sys.stdout.write(as_json(results))
-    if page is not None:
-        write(results, template, page)
-
-
 def as_json(results: Mapping[str, Any]) -> str:
     """Return the results as they are printed and stored."""
     return json.dumps(results, indent=1, ensure_ascii=False) + "\n"
@@ -124,7 +117,7 @@ def _table(rows: Sequence[Mapping[str, Any]], columns: Sequence[_Column]) -> str
     """Return a table in Markdown; columns without a text are aligned to the right."""
     if not rows:
         raise TemplateError("a table without rows")
-    columns = columns or [_Column(key, "" if key == "name" else key) for key in rows[0]]
+    columns = columns or [_Column(key, key) for key in rows[0]]
     texts = (any(isinstance(row[column.key], str) for row in rows) for column in columns)
     lines = [
         [column.heading for column in columns],

@@ -16,18 +16,17 @@ from jobs.whatif.recorded import (
 )
 from jobs.whatif.requests import read_requests
 from quota.admission.policy import Policy
-from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import MutationQuotaError
 from quota.records import codec
 from quota.records.quota import Window
 from quota.whatif.simulation import read_quotas, simulate
+from tests.spark.audited import at_root, audited
 from tests.support.factories import PERMISSIVE, START
 from tests.support.factories import request_after as at
 from tests.support.programs import run
-from tests.support.rows import kafka_rows
-from tests.support.tables import append_rows, audit_records, quota_change_row
+from tests.support.tables import append_rows, quota_change_row
 
 ALICE, BOB = {"entity": {"user": "alice"}}, {"entity": {"user": "bob"}}
 
@@ -68,25 +67,10 @@ def numbered(requests):
 
 @pytest.fixture(scope="module")
 def settings(base_settings, tmp_path_factory):
-    """Return a deployment whose audit has stored the decisions on these requests."""
+    """A deployment whose audit has stored the decisions on these requests."""
+    quotas = [each | {"effective_at": START + ms} for ms, each in CHANGES.items()]
     root = tmp_path_factory.mktemp("root")
-    sections = {
-        "storage": base_settings.storage.model_copy(update={"root": str(root)}),
-        "quota": base_settings.quota.model_copy(update={"exempt_users": ["admin"]}),
-        "repeats": base_settings.repeats.model_copy(update={"window_seconds": 1.0}),
-    }
-    settings = base_settings.model_copy(update=sections)
-    quotas = read_quotas(json.dumps(each | {"effective_at": START + ms}).encode() for ms, each in CHANGES.items())
-    policy = Policy(exempt_users=frozenset({"admin"}), deduplication=Deduplication(window_ms=1000))
-    algorithm = TokenBucket(Window(), policy.deduplication)
-    decided = [codec.encode(each) for each in simulate(numbered(REQUESTS), quotas, algorithm, policy=policy)]
-    changes = [json.dumps(each).encode() for each in CHANGES.values()]
-    rows = [
-        *kafka_rows(decided, timestamps=[START] * len(decided), topic=settings.topics.decisions),
-        *kafka_rows(changes, timestamps=[START + ms for ms in CHANGES], topic=settings.topics.quotas),
-    ]
-    audit_records(settings, rows)
-    return settings
+    return audited(base_settings, root, numbered(REQUESTS), quotas, changes=CHANGES, start=START)
 
 
 @pytest.fixture
@@ -182,7 +166,7 @@ def test_in_a_partition_the_offset_orders_and_a_bucket_continues_across_frames(s
 
 
 def test_quotas_come_in_the_order_of_their_log_even_if_its_clock_stepped_back(spark, settings, tmp_path):
-    elsewhere = settings.model_copy(update={"storage": settings.storage.model_copy(update={"root": str(tmp_path)})})
+    elsewhere = at_root(settings, tmp_path)
     later = {"effective_at": START + 5000}
     changes = [
         quota_change_row(7, START + 1000, **later),

@@ -1,7 +1,6 @@
 """The stateful stage's function: packed requests and a state, as a stage hands them over."""
 
 import json
-from dataclasses import replace
 
 import msgspec
 from pyspark.sql import functions as F
@@ -9,30 +8,14 @@ from pyspark.sql import functions as F
 from jobs.enforce.decide import EnforceConfig, answer_requests
 from jobs.enforce.packing import unpack_answer
 from quota.admission.policy import Policy
-from quota.algorithms.deduplication import Deduplication
 from quota.records.fields import BEGINNING
 from quota.records.quota import Window
 from schemas.buckets import ANSWERED, STATE
 from tests.support.factories import request_json
+from tests.support.replay.engine import State
 from tests.support.rows import kafka_rows, pack_request, read_answer
 
 ANSWERING = EnforceConfig(Window(100), Policy(), "decisions", "dead-letters")
-
-
-class State:
-    """A group's state."""
-
-    def __init__(self, value=None):
-        self.get = value
-
-    @property
-    def exists(self):
-        return self.get is not None
-
-    def update(self, value):
-        self.get = value
-
-
 RESOLUTION = f'[["alice",""],{{"quota":{{"controller_mutation_rate":5.0}},"since":{BEGINNING}}},{{"user":"alice"}}]'
 UNLIMITED = '[["",""],null,null]'
 
@@ -41,26 +24,9 @@ def resolved(rows, error=None, resolution=RESOLUTION):
     return [pack_request(row, error, resolution) for row in rows]
 
 
-def decide(rows, state, key='["alice",""]', answering=ANSWERING):
-    answers = [read_answer(each) for each in answer_requests(answering, key, rows, state)]
+def decide(rows, state, key='["alice",""]'):
+    answers = [read_answer(each) for each in answer_requests(ANSWERING, key, rows, state)]
     return [(topic, key, json.loads(value)) for topic, key, value in answers]
-
-
-def test_a_keys_requests_are_decided_in_order_however_they_arrive():
-    """Seven of 80 in the order of time use 500 up to -60; the eighth is refused."""
-    rows = resolved(kafka_rows([request_json(80)] * 8, timestamps=[0] * 8))
-    state = State()
-    out = decide(reversed(rows), state)
-    assert [(answer["source"]["offset"], answer["outcome"]) for _, _, answer in out] == [
-        *[(offset, "ADMITTED") for offset in range(7)],
-        (7, "REJECTED"),
-    ]
-    assert state.get == (-60.0, 0, 5.0, None, None, None, None)
-
-
-def test_a_decision_has_the_record_key_of_its_request():
-    out = decide(resolved(kafka_rows([request_json(1)], first_offset=9)), State())
-    assert [(topic, key) for topic, key, _ in out] == [("decisions", b"key-9")]
 
 
 def test_dead_letters_and_unlimited_requests_leave_no_state():
@@ -80,16 +46,6 @@ def test_a_refused_request_writes_no_state():
     state.update = None  # calling it would fail
     ((_, _, refused),) = decide(resolved(kafka_rows([request_json(1)], timestamps=[1000])), state)
     assert (refused["outcome"], refused["tokens"]) == ("REJECTED", -55.0)
-
-
-def test_remembered_requests_of_a_bucket_survive_batches():
-    remembering = replace(ANSWERING, policy=Policy(deduplication=Deduplication(60_000)))
-    state = State()
-    rows = resolved(kafka_rows([request_json(80)] * 2, timestamps=[0, 0]))
-    ((_, _, first),) = decide(rows[:1], state, answering=remembering)
-    ((_, _, second),) = decide(rows[1:], state, answering=remembering)
-    assert (first["tokens"], second["tokens"]) == (420, 420)
-    assert second["repeats"] == {"decision_id": first["decision_id"], "topics": 1}
 
 
 def test_further_state_of_another_version_is_ignored():

@@ -1,6 +1,5 @@
 """The views and questions of `docs/reference/tables.md`, in Spark and in DuckDB."""
 
-import json
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,19 +9,15 @@ import pytest
 from jobs.audit.tables.reader import open_table
 from jobs.audit.tables.specs import TABLES
 from jobs.report.aggregation import ReportScope, compute_figures
-from quota.admission.policy import Policy
-from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
-from quota.records import codec
 from quota.records.callback import Callbacks
 from quota.records.quota import Window
 from quota.settings import load_settings
 from quota.whatif.simulation import read_quotas, simulate
+from tests.spark.audited import audited
 from tests.support.checkout import CHECKOUT
 from tests.support.factories import PERMISSIVE
 from tests.support.factories import request_at as asked_at
-from tests.support.rows import kafka_rows
-from tests.support.tables import audit_records
 
 DOCS = CHECKOUT / "docs/reference"
 PAGE = (DOCS / "tables.md").read_text()
@@ -86,21 +81,8 @@ CHANGES = {
 def root(base_settings, tmp_path_factory):
     """A storage root with the tables, as the audit has written them from the topics."""
     root = tmp_path_factory.mktemp("root")
-    storage = base_settings.storage.model_copy(update={"root": str(root)})
-    settings = base_settings.model_copy(update={"storage": storage})
-    quotas = read_quotas(json.dumps(each).encode() for each in QUOTAS)
-    policy = Policy(exempt_users=frozenset({"admin"}), deduplication=Deduplication(window_ms=1000))
-    algorithm = TokenBucket(Window(), policy.deduplication)
-    answers = [codec.encode(each) for each in simulate(REQUESTS, quotas, algorithm, policy=policy)]
-    grouped = simulate([at(5000, 3, user="dave")], read_quotas([], GROUP), algorithm, topic="others")
-    decided, letters = answers[:-3] + [codec.encode(each) for each in grouped], answers[-3:]
-    changes = [json.dumps(each).encode() for each in CHANGES.values()]
-    rows = [
-        *kafka_rows(decided, timestamps=[MS] * len(decided), topic=settings.topics.decisions),
-        *kafka_rows(letters, timestamps=[MS] * len(letters), topic=settings.topics.dead_letters),
-        *kafka_rows(changes, timestamps=[MS + each for each in CHANGES], topic=settings.topics.quotas),
-    ]
-    audit_records(settings, rows)
+    grouped = simulate([at(5000, 3, user="dave")], read_quotas([], GROUP), TokenBucket(Window()), topic="others")
+    settings = audited(base_settings, root, REQUESTS, QUOTAS, changes=CHANGES, start=MS, more=grouped)
     assert Path(settings.storage.table("decisions")) == root / "tables" / "decisions"
     return root
 
@@ -150,11 +132,6 @@ def _plain(value):
 
 
 QUESTIONS = dict(enumerate(statements(SQL), start=1))
-
-
-def test_there_are_six_questions():
-    assert re.findall(r"^-- (\d)\. ", SQL, re.MULTILINE) == ["1", "2", "3", "4", "5", "6"]
-    assert len(QUESTIONS) == 6
 
 
 def test_which_tenant_was_refused_the_most(ask):

@@ -6,24 +6,20 @@ import re
 import pytest
 
 from jobs.whatif.demands import measure_demands
-from jobs.whatif.recommend import RecommendOptions, advise
+from jobs.whatif.recommend import advise
 from jobs.whatif.recorded import load_file_requests, read_audited_requests
 from jobs.whatif.requests import read_requests
-from quota.admission.policy import Policy
-from quota.algorithms.deduplication import Deduplication
-from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import MutationQuotaError
-from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
 from quota.timeline.quota_file import read_quota_file
 from quota.whatif.recommendation import SizingInput, Tenancy
-from quota.whatif.simulation import read_quotas, simulate
+from tests.spark.audited import at_root, audited
 from tests.support.checkout import CHECKOUT
 from tests.support.factories import PERMISSIVE, START
 from tests.support.factories import request_after as at
 from tests.support.programs import run as run_command
-from tests.support.tables import append_rows, decision_row, rows_of_a_day, write_tables
+from tests.support.tables import rows_of_a_day, write_tables
 
 PAGE = (CHECKOUT / "docs/how-to/recommend.md").read_text()
 GROUND = SizingInput(capacity=100.0, reserve=0.2, over_allocation=None, window=Window())
@@ -42,19 +38,9 @@ ALICE, BOB = QuotaEntity("alice"), QuotaEntity("bob")
 
 @pytest.fixture(scope="module")
 def settings(base_settings, tmp_path_factory):
-    """Return a deployment whose audit has the decisions on these requests, by 1/s for alice: 50 overdraw 11."""
-    sections = {
-        "storage": base_settings.storage.model_copy(update={"root": str(tmp_path_factory.mktemp("root"))}),
-        "quota": base_settings.quota.model_copy(update={"exempt_users": ["admin"]}),
-        "repeats": base_settings.repeats.model_copy(update={"window_seconds": 1.0}),
-    }
-    settings = base_settings.model_copy(update=sections)
-    quotas = read_quotas([b'{"entity": {"user": "alice"}, "controller_mutation_rate": 1}'])
-    policy = Policy(exempt_users=frozenset({"admin"}), deduplication=Deduplication(window_ms=1000))
-    answers = list(simulate(REQUESTS, quotas, TokenBucket(Window(), policy.deduplication), policy=policy))
-    assert all(isinstance(each, Decision) for each in answers)
-    append_rows(settings, "decisions", *map(decision_row, answers))
-    return settings
+    """A deployment whose audit has the decisions on these requests, by 1/s for alice: 50 overdraw 11."""
+    quotas = [{"entity": {"user": "alice"}, "controller_mutation_rate": 1}]
+    return audited(base_settings, tmp_path_factory.mktemp("root"), REQUESTS, quotas, start=START)
 
 
 def measured(spark, settings, tenancy, **times):
@@ -88,7 +74,7 @@ def test_requests_outside_the_period_do_not_count(spark, settings):
 
 
 def test_consequences_are_decided_by_the_quotas_themselves(spark, settings):
-    found = advise(settings, RecommendOptions(GROUND, Tenancy.USER), read_audited_requests(spark, settings))
+    found = advise(settings, GROUND, Tenancy.USER, read_audited_requests(spark, settings))
     assert found.before_name == "as recorded"
     assert (found.before.refused, found.after.refused) == (5 + 5 + 11, 0)
     assert found.after.admitted == 55 + 11 + 22 + 99  # all of her first, so her repeat pays nothing; and admin's
@@ -98,52 +84,25 @@ def test_consequences_are_decided_by_the_quotas_themselves(spark, settings):
 def test_requests_in_shadow_are_decided_as_enforced(spark, settings):
     shadow = settings.model_copy(update={"quota": settings.quota.model_copy(update={"shadow": True})})
     narrow = SizingInput(capacity=1.0, reserve=0.0, over_allocation=None, window=Window())
-    assert (
-        advise(shadow, RecommendOptions(narrow, Tenancy.USER), read_audited_requests(spark, shadow)).after.refused > 0
-    )
+    assert advise(shadow, narrow, Tenancy.USER, read_audited_requests(spark, shadow)).after.refused > 0
 
 
 @pytest.mark.parametrize(
     ("times", "message"),
     [
         ({"until": START}, "no requests to size quotas: the table has no charged requests in that period"),
-        (
-            {"since": START + 3000},
-            "the table has no charged requests in that period",
-        ),  # exempt, or not charged
+        ({"since": START + 3000}, "the table has no charged requests in that period"),  # exempt, or not charged
     ],
 )
 def test_a_period_without_charges_is_reported(spark, settings, times, message):
     with pytest.raises(MutationQuotaError, match=message):
-        advise(
-            settings, RecommendOptions(GROUND, Tenancy.USER, **times), read_audited_requests(spark, settings, **times)
-        )
-
-
-def test_an_empty_table_is_reported(spark, base_settings, tmp_path):
-    empty = base_settings.model_copy(
-        update={"storage": base_settings.storage.model_copy(update={"root": str(tmp_path)})}
-    )
-    write_tables(empty)
-    with pytest.raises(MutationQuotaError, match="no requests to size quotas: the table has no charged req"):
-        advise(empty, RecommendOptions(GROUND, Tenancy.USER), read_audited_requests(spark, empty))
-
-
-def test_a_table_of_a_newer_version_is_reported(spark, base_settings, tmp_path):
-    newer = base_settings.model_copy(
-        update={"storage": base_settings.storage.model_copy(update={"root": str(tmp_path)})}
-    )
-    write_tables(newer, versions={"decisions": "99"})
-    with pytest.raises(MutationQuotaError, match="was written by a newer program, as version 99"):
-        read_audited_requests(spark, newer)
+        advise(settings, GROUND, Tenancy.USER, read_audited_requests(spark, settings, **times), times.get("until"))
 
 
 def test_requests_of_a_file_are_enough(spark, settings, tmp_path):
     (tmp_path / "requests.jsonl").write_bytes(b"\n".join(REQUESTS))
     requests = read_requests(settings, str(tmp_path / "requests.jsonl"))
-    found = advise(
-        settings, RecommendOptions(GROUND, Tenancy.USER), load_file_requests(spark, requests, "requests.jsonl")
-    )
+    found = advise(settings, GROUND, Tenancy.USER, load_file_requests(spark, requests, "requests.jsonl"))
     assert found.before_name == "without quotas"
     assert (found.before.refused, found.before.peak) == (0, 110)
     assert [each.share.demand.entity for each in found.tenants] == [ALICE, BOB]
@@ -157,10 +116,7 @@ def run(spark, *options, cwd=None):
 
 def test_the_command_recommends_quotas_for_apply_from_a_day_of_the_audit(spark, base_settings, tmp_path):
     """A runaway loop requests 140,000 mutations, 44 a second; the twenty others request little."""
-    of_the_day = base_settings.model_copy(
-        update={"storage": base_settings.storage.model_copy(update={"root": str(tmp_path)})}
-    )
-    write_tables(of_the_day, **rows_of_a_day())
+    write_tables(at_root(base_settings, tmp_path), **rows_of_a_day())
     file = tmp_path / "quotas.yaml"
     options = ["--set", f"storage.root={tmp_path}", "--output-file", str(file), "--output", "json", "--capacity", "50"]
     advice = json.loads(run(spark, *options))

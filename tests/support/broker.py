@@ -2,19 +2,32 @@
 
 import shlex
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from confluent_kafka.admin import AdminClient, ScramMechanism
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialAlteration,
+    UserScramCredentialUpsertion,
+)
 
 from jobs.sandbox.broker import HOST, Broker, free_port
 from jobs.spark.installation import jars_folder
 from tests.support.checkout import CHECKOUT
-from tests.support.users import add_scram_users, allow
 
 ADMIN, ADMIN_PASSWORD = "admin", "admin-of-the-tests"
+
+_SECONDS = 30
+_ITERATIONS = 4096
 
 CERTIFICATE_PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 """The form of a certificate, for tests that only read the file."""
@@ -77,7 +90,7 @@ class SecureBroker:
         add_scram_users(self.admin, ScramMechanism.SCRAM_SHA_512, {name: password})
 
     def allow(self, user: str, acls: Iterable[tuple[str, str, str, str]]) -> None:
-        """Grant operations to a user, as `tests.support.users.allow` does."""
+        """Grant operations to a user, as `allow` does."""
         allow(self.admin, user, acls)
 
     def options(self, user: str, password_file: Path, **more: object) -> list[str]:
@@ -106,15 +119,16 @@ def secure_broker(folder: Path, jars: str):
         session_ms=SESSION_MS,
         admin=ADMIN,
         password=ADMIN_PASSWORD,
-        keystore=_keystore(folder / "broker-keystore.pem", authority.sign("broker", HOST)),
+        keystore=write_keystore(folder / "broker-keystore.pem", authority.sign("broker", HOST)),
         authority=authority.path,
     )
     with Broker(folder / "broker", jars_folder(jars), extra_properties=properties) as broker:
         admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 2})
-        yield SecureBroker(broker, *addresses.values(), authority, admin)
+        sasl, sasl_tls, tls = addresses.values()
+        yield SecureBroker(broker, sasl, sasl_tls, tls, authority, admin)
 
 
-def _keystore(path: Path, certificate: "Certificate") -> Path:
+def write_keystore(path: Path, certificate: "Certificate") -> Path:
     """Write key and certificate to one file, as Kafka reads them."""
     path.write_text(certificate.key.read_text() + certificate.path.read_text())
     return path
@@ -150,13 +164,9 @@ class Authority:
     def sign(
         self, name: str, address: str | None = None, password: str | None = None, subject: str | None = None
     ) -> Certificate:
-        """Create a certificate.
+        """Create a certificate, whose common name is that of the files, for the IP address of a broker or for a client.
 
-        Args:
-            name: The common name, and that of the files.
-            address: The IP address of a broker; None for a client.
-            password: Encrypts the key; None leaves it in plain text.
-            subject: The whole subject in openssl's format, in UTF-8; None for the common name alone.
+        A password encrypts the key. `subject` is the whole subject in openssl's format, in UTF-8.
         """
         made = Certificate(self._folder / f"{name}.pem", self._folder / f"{name}.key")
         where = [] if address is None else ["-addext", f"subjectAltName=IP:{address}"]
@@ -177,6 +187,34 @@ def _files(made: Certificate) -> list[str]:
 
 def _openssl(*args: str) -> None:
     subprocess.run(["openssl", *args], check=True, capture_output=True)
+
+
+def add_scram_users(admin: AdminClient, mechanism: ScramMechanism, passwords: Mapping[str, str]) -> None:
+    """Create users with passwords that the broker stores."""
+    info = ScramCredentialInfo(mechanism, _ITERATIONS)
+    upsertions: list[UserScramCredentialAlteration] = [
+        UserScramCredentialUpsertion(user, info, word.encode()) for user, word in passwords.items()
+    ]
+    for future in admin.alter_user_scram_credentials(upsertions).values():
+        future.result(_SECONDS)
+
+
+def allow(admin: AdminClient, user: str, acls: Iterable[tuple[str, str, str, str]]) -> None:
+    """Grant operations to a user: (kind of resource, name, LITERAL or PREFIXED, operation)."""
+    bindings = [
+        AclBinding(
+            ResourceType[kind],
+            name,
+            ResourcePatternType[pattern],
+            f"User:{user}",
+            "*",
+            AclOperation[operation],
+            AclPermissionType.ALLOW,
+        )
+        for kind, name, pattern, operation in acls
+    ]
+    for future in admin.create_acls(bindings).values():
+        future.result(_SECONDS)
 
 
 _SECURITY_PAGE = CHECKOUT / "docs/explanation/security.md"

@@ -1,11 +1,10 @@
-"""A budget of a run of the tests: `pytest --budget 480` fails if it takes longer, and names the slowest files.
+"""A budget of a run of the tests: `pytest --budget 480` fails if it takes longer.
 
 Loaded by pytest, as a plugin.
 """
 
 import os
 import time
-from collections import Counter
 
 import pytest
 
@@ -13,7 +12,6 @@ _BUSY_SHARE = 0.5
 """Other programs use more than this part of a core: the machine was busy when the run began."""
 _BUSY_FACTOR = 1.25
 """The budget of a run on a busy machine is longer by this factor."""
-_FILES = 15
 
 _STARTED = time.monotonic()
 _BUSY = os.getloadavg()[0] > _BUSY_SHARE
@@ -32,32 +30,20 @@ def pytest_sessionfinish(session):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """Print the time and the budget if it was exceeded, and the files with the most time."""
+    """Print the time and the budget if it was exceeded."""
     if line := overrun(config):
         terminalreporter.section("over budget")
         terminalreporter.write_line(line)
-        for file, seconds in slowest_files(terminalreporter.stats):
-            terminalreporter.write_line(f"{seconds:6.0f} s  {file}")
 
 
-def overrun(config, seconds=None):
+def overrun(config):
     """Return the line that says by how much a run has exceeded its budget; None if it has not, or has none."""
     budget = config.getoption("budget")
     if budget is None or hasattr(config, "workerinput"):
         return None
     allowed = budget * _BUSY_FACTOR if _BUSY else budget
-    taken = time.monotonic() - _STARTED if seconds is None else seconds
+    taken = time.monotonic() - _STARTED
     if taken <= allowed:
         return None
     machine = "a busy" if _BUSY else "an idle"
-    return f"the tests took {taken:.0f} s, and may take {allowed:.0f} s on {machine} machine; most in these files:"
-
-
-def slowest_files(stats):
-    """Return the files with the most time, setup and teardown of their tests included, and their seconds."""
-    seconds = Counter()
-    for reports in stats.values():
-        for report in reports:
-            if isinstance(report, pytest.TestReport):
-                seconds[report.nodeid.partition("::")[0]] += report.duration
-    return seconds.most_common(_FILES)
+    return f"the tests took {taken:.0f} s, and may take {allowed:.0f} s on {machine} machine"

@@ -1,8 +1,10 @@
-"""A disk without free space."""
+"""Disks without free space: a small one, and one that fails."""
 
 import errno
 import io
 import os
+import subprocess
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -26,3 +28,14 @@ def fill_disk(monkeypatch):
         return _FullFile()
 
     monkeypatch.setattr(Path, "open", full)
+
+
+@contextmanager
+def small_disk(folder, megabytes):
+    """Mount a small disk inside the block, which takes root."""
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import threading
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from jobs.sandbox.broker import HOST, free_port
 from quota.admission.decide import decide
 from quota.admission.resolve import resolve
 from quota.algorithms.token_bucket import TokenBucket
+from quota.callbacks.timeline import CallbackTimeline
 from quota.kafka.clients import client_config
 from quota.kafka.reading import make_consumer, message_source, topic_partitions
 from quota.records import codec
@@ -25,11 +26,10 @@ from quota.records.fields import BEGINNING
 from quota.records.quota import Quota, Window
 from quota.records.record import Record
 from quota.timeline.change import QuotaChange
-from quota.timeline.timeline import QuotaTimeline
 from quota.wire.protocol import Protocol
 from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options
-from tests.support.programs import command_line
+from tests.support.programs import command_line, memory_bytes
 from tests.support.waiting import until
 
 _SECONDS = 30
@@ -51,7 +51,7 @@ class StandIn:
     def __init__(self, settings, **rates):
         """Take a deployment, and quotas by user; the user `default` stands for all others."""
         self._settings = settings
-        self._quotas = QuotaTimeline()
+        self._quotas = CallbackTimeline()
         for user, rate in rates.items():
             self.set_quota(QuotaEntity(None if user == "default" else user), rate)
         self._algorithm = TokenBucket(
@@ -146,7 +146,6 @@ class Gateway:
     process: subprocess.Popen
     port: int
     log: Path
-    options: list = field(default_factory=list)
 
     @property
     def address(self):
@@ -160,8 +159,7 @@ class Gateway:
 
     def rss_bytes(self):
         """Return the resident memory of the process (bytes)."""
-        (line,) = [each for each in Path(f"/proc/{self.pid}/status").read_text().splitlines() if "VmRSS" in each]
-        return int(line.split()[1]) * 1024
+        return memory_bytes(self.pid)
 
     def descriptors(self):
         """Return the number of its open files."""
@@ -186,7 +184,7 @@ def start_gateway(settings, log, *given, port=0, constants=None):
     if not ready.startswith("ready "):
         process.kill()
         raise AssertionError(f"no gateway: {log.read_text()}")
-    return Gateway(process, port, log, list(given))
+    return Gateway(process, port, log)
 
 
 @contextmanager

@@ -1,9 +1,13 @@
 """Programs of one Java source file, run with the broker's jars."""
 
 import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
-from quota.errors import BadInput
+from quota.errors import BadInput, ClusterError
 
 
 def java_command(source: Path, jars: Path, *arguments: str) -> list[str]:
@@ -12,3 +16,33 @@ def java_command(source: Path, jars: Path, *arguments: str) -> list[str]:
     if java is None:
         raise BadInput("no java found; install a JDK 17 or newer")
     return [java, "-Xmx256m", "-XX:+UseSerialGC", "-cp", f"{jars}/*", str(source), *arguments]
+
+
+class JavaProgram:
+    """A program that answers lines with lines."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    @classmethod
+    @contextmanager
+    def running(cls, source: Path, jars: Path) -> Iterator[Self]:
+        """Run a source file inside the block."""
+        command = java_command(source, jars)
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            try:
+                yield cls(process)
+            finally:
+                process.stdin.close()  # its end of input
+
+    def write(self, *lines: str) -> None:
+        """Write lines."""
+        self._process.stdin.write("".join(f"{line}\n" for line in lines).encode())
+        self._process.stdin.flush()
+
+    def read(self) -> str:
+        """Return the next line."""
+        line = self._process.stdout.readline()
+        if not line:
+            raise ClusterError("the JVM with Kafka's classes has ended; its output is above")
+        return line.decode().rstrip("\n")

@@ -10,6 +10,7 @@ _DESCRIBE_CLIENT_QUOTAS, _ALTER_CLIENT_QUOTAS = 48, 49
 _TYPES = {"users": ("user", "user-principal"), "clients": ("client-id", "client-id"), "ips": ("ip", "ip")}
 """The name of a type in requests and in the text of an entity, by that of kafka-configs.sh."""
 _JARS = CHECKOUT / ".jars" / "broker"
+_UTF_8 = {"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"}
 _LINE = re.compile(r"^Quota configs for (.*?) are (.*)$", re.MULTILINE)
 
 
@@ -17,7 +18,7 @@ def kafka_configs(address, *args):
     """Run kafka-configs.sh, and return its output."""
     command = ["java", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8", "-cp", f"{_JARS}/*"]
     command += ["kafka.admin.ConfigCommand", "--bootstrap-server", address]
-    done = subprocess.run([*command, *args], capture_output=True, text=True, check=False, env=_utf8())
+    done = subprocess.run([*command, *args], capture_output=True, text=True, check=False, env=_UTF_8)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -38,11 +39,11 @@ def shown_by_kafka(address, *types):
     return {entity: dict(each.split("=") for each in configs.split(", ")) for entity, configs in found}
 
 
-def set_quotas(address, protocol, entity, **configs):
-    """Set quotas of an entity by a request, without a JVM; as `set_by_kafka` otherwise."""
-    named = [{"entityType": _TYPES[kind][0], "entityName": name} for kind, name in entity.items()]
+def set_quotas(address, protocol, *entities, **configs):
+    """Set quotas of entities by a request, without a JVM; as `set_by_kafka` otherwise."""
     changes = [{"key": key, "value": value or 0.0, "remove": value is None} for key, value in configs.items()]
-    _alter(address, protocol, [{"entity": named, "ops": changes}])
+    named = ([{"entityType": _TYPES[kind][0], "entityName": each[kind]} for kind in each] for each in entities)
+    _alter(address, protocol, [{"entity": entity, "ops": changes} for entity in named])
 
 
 def client_quotas(address, protocol, *types):
@@ -95,7 +96,3 @@ def as_arguments(entity):
     for kind, name in entity.items():
         args += ["--entity-type", kind, *(["--entity-default"] if name is None else ["--entity-name", name])]
     return args
-
-
-def _utf8():
-    return {"LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin"}

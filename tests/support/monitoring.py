@@ -2,9 +2,10 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import yaml
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.checkout import CHECKOUT
@@ -20,19 +21,9 @@ def metrics_of(query):
     return set(re.findall(r"\b(?:mutation_quota|kafka_server)_\w+", query))
 
 
-class _Collected:
-    def __init__(self, families):
-        self._families = families
-
-    def collect(self):
-        return self._families
-
-
 def samples(families):
     """Return the samples of metric families by name and labels, read back from their text format."""
-    registry = CollectorRegistry()
-    registry.register(_Collected(families))
-    text = generate_latest(registry).decode()
+    text = generate_latest(SimpleNamespace(collect=lambda: families)).decode()
     return {
         (sample.name, *sorted(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(text)

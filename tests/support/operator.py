@@ -22,7 +22,7 @@ from schemas.buckets import STATE_VERSION
 from tests.support.clients import QUIET
 from tests.support.factories import request_json
 from tests.support.tables import read_table
-from tests.support.topics import consume_all, produce
+from tests.support.topics import decisions_of, produce
 
 HARDLY_ANY = 1e-6
 """A rate too low to pay back debt during a test, mutations/s."""
@@ -87,16 +87,12 @@ class Operator:
     @property
     def decided(self):
         """Tokens after each decision by its request id; copies of a decision must be equal."""
-        copies = {}
-        for _, decision in consume_all(self.settings, self.settings.topics.decisions):
-            assert copies.setdefault(decision["decision_id"], decision) == decision
-        return {each["request_id"]: round(each["tokens"], 1) for each in copies.values()}
+        return {each["request_id"]: round(each["tokens"], 1) for each in decisions_of(self.settings).values()}
 
     @property
     def all_decided(self):
         """The decisions in the order of their requests, without copies."""
-        found = {each["decision_id"]: each for _, each in consume_all(self.settings, self.settings.topics.decisions)}
-        return sorted(found.values(), key=lambda each: each["source"]["offset"])
+        return sorted(decisions_of(self.settings).values(), key=lambda each: each["source"]["offset"])
 
     @property
     def audited(self):

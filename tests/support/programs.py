@@ -34,9 +34,7 @@ SPARK_ENVIRONMENT = {"SPARK_SUBMIT_OPTS": f"{JVM_OPTIONS}{_ARCHIVE_OPTIONS}"}
 def command_line(*args, constants=None):
     """Return the command line of `mutation-quota` with these arguments.
 
-    Args:
-        args: The arguments.
-        constants: Values of constants of its modules, by their full names, for a test that cannot wait for its own.
+    `constants` are values of constants of its modules, by their full names, for a test that cannot wait for its own.
     """
     if not constants:
         return [sys.executable, "-m", "jobs", *args]
@@ -49,12 +47,8 @@ def run(*args, cwd=None, spark=None):
     """Run a command to its end in this process, and return it as if it were a completed process; see `run_process`.
 
     It is `main` of the program, with its own arguments, streams, log and folder; signals, variables and warnings are
-    afterwards as before. Only the main thread can do it, and a command that starts Spark needs a process of its own.
-
-    Args:
-        args: The arguments.
-        cwd: The working directory.
-        spark: The session that the command uses instead of starting one; its own settings of Spark have no effect.
+    afterwards as before. Only the main thread can do it, and a command that starts Spark needs a process of its own, or
+    a session as `spark`, which it uses instead; its own settings of Spark then have no effect.
     """
     from jobs.__main__ import main  # noqa: PLC0415 it installs handlers of signals
 
@@ -71,7 +65,7 @@ def run(*args, cwd=None, spark=None):
             with mock.patch("sys.argv", ["mutation-quota", *args]):
                 main()
         except SystemExit as exited:
-            code = exited.code or 0
+            code = int(exited.code or 0)
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
@@ -183,6 +177,13 @@ def command_words(pid):
     with suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]
     return []
+
+
+def memory_bytes(pid, which="VmRSS"):
+    """Return the memory of a process, by its name in /proc: by default the resident memory."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    (kibibytes,) = [line.split()[1] for line in lines if line.startswith(f"{which}:")]
+    return int(kibibytes) * 1024
 
 
 def thread_states(pid):

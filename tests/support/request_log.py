@@ -8,15 +8,10 @@ NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 def line(time, key, request, response, **fields):
-    """Return a line.
+    """Return a line of a time in its layout, an API key, and the own fields of request and response.
 
-    Args:
-        time: Time of the line, as the layout has it.
-        key: API key.
-        request: The request's own fields.
-        response: The answer's own fields.
-        fields: Fields that differ from the defaults: `client_id`, `correlation_id`, `api_version` of the header, and
-            those of the line itself, by their names in JSON.
+    `fields` differ from the defaults: `client_id`, `correlation_id`, `api_version` of the header, and those of the line
+    itself, by their names in JSON.
     """
     header = {
         "requestApiKey": key,

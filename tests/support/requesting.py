@@ -11,7 +11,7 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from tests.support.factories import request_json
 from tests.support.operator import HARDLY_ANY
-from tests.support.topics import consume_all, produce
+from tests.support.topics import decisions_of, produce
 
 USERS = [f"user-{number}" for number in range(12)]
 SOME = 5 * len(USERS)
@@ -49,18 +49,10 @@ def requesting(deployment):
         requests.join()
 
 
-def decided(deployment):
-    """Return the decisions by their id; copies of a decision must be equal."""
-    found = {}
-    for _, decision in consume_all(deployment, deployment.topics.decisions):
-        assert found.setdefault(decision["decision_id"], decision) == decision
-    return found
-
-
 def check_tokens(deployment, requested):
     """Check that each request was decided by a bucket that no request before it is missing from."""
     tokens = {user: [] for user in USERS}
-    for decision in sorted(decided(deployment).values(), key=lambda each: each["source"]["offset"]):
+    for decision in sorted(decisions_of(deployment).values(), key=lambda each: each["source"]["offset"]):
         tokens[decision["user"]].append(round(decision["tokens"], 1))
     rounds = len(requested) // len(USERS)
     expected = [max(100 - 2 * number, _LEAST_TOKENS) for number in range(1, rounds + 1)]

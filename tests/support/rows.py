@@ -1,7 +1,5 @@
 """Rows of the enforcing query: Kafka records as Spark reads them, and the packed columns of the stateful stage."""
 
-import json
-
 import msgspec
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -34,12 +32,6 @@ def record_batch(rows):
 def frame(spark, rows):
     """Return a static frame of `schemas.kafka.RECORD`."""
     return spark.createDataFrame(rows, RECORD)
-
-
-def answers_by_source(rows):
-    """Return answers as (topic, JSON) by the partition and offset of their request."""
-    decoded = [(row.topic, json.loads(row.value)) for row in rows]
-    return {(each["source"]["partition"], each["source"]["offset"]): (topic, each) for topic, each in decoded}
 
 
 def pack_request(row, error=None, resolution=None):

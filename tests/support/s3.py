@@ -44,7 +44,7 @@ def s3_server(log):
     if not SERVER.exists():
         pytest.skip("no S3 server; make test-integration installs it")
     with log.open("wb") as output:
-        command = [SERVER.with_name("python"), "-c", _ONE_CONTINUE, "-H", "127.0.0.1", "-p", "0"]
+        command = [str(SERVER.with_name("python")), "-c", _ONE_CONTINUE, "-H", "127.0.0.1", "-p", "0"]
         process = subprocess.Popen(command, stdout=output, stderr=output)
     try:
         found = until(lambda: re.search(r"Running on http://127\.0\.0\.1:(\d+)", log.read_text()))

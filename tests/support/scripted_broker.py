@@ -14,12 +14,9 @@ class ScriptedBroker:
     """Listens on a port of 127.0.0.1, and records the requests that it gets as (API key, message)."""
 
     def __init__(self, protocol, answers, versions=None):
-        """Take the responses.
+        """Take for each API key a message, or a function from the request to it; None closes the connection.
 
-        Args:
-            protocol: The codecs.
-            answers: For each API key a message, or a function from the request to it; None closes the connection.
-            versions: The last version of each API; those of the protocol by default.
+        `versions` has the last version of each API, by default those of the protocol.
         """
         self.requests = []
         self.hung_up = 0

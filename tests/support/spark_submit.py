@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
@@ -18,6 +19,20 @@ def cluster_environment(configuration):
     """Return the environment of a cluster's processes and of spark-submit."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_NOT_OURS)}
     return kept | {"SPARK_HOME": str(SPARK_HOME), "SPARK_CONF_DIR": str(configuration), "SPARK_LOCAL_IP": "127.0.0.1"}
+
+
+@contextmanager
+def submitted(cluster, properties, args, *, log, cwd):
+    """Run the packaged job on a cluster inside the block; what is left of it at the end is killed."""
+    named = [part for name, value in properties.items() for part in ("--conf", f"{name}={value}")]
+    named += ["--properties-file", "conf/spark-defaults.conf", "--jars", "jars/*.jar"]
+    job = cluster.submit(*named, *args, log=log, cwd=cwd)
+    try:
+        yield job
+    finally:
+        if job.poll() is None:
+            job.kill()
+            job.wait()
 
 
 def spark_submit(*args, environment, log, cwd):

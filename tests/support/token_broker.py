@@ -11,9 +11,8 @@ from jobs.spark.installation import jars_folder
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import load_settings
 from quota.settings.security.oauth import ALLOWED_URLS
-from tests.support.broker import Authority, documented_acls
+from tests.support.broker import Authority, allow, documented_acls, write_keystore
 from tests.support.token_server import SCOPE, Signer, TokenServer
-from tests.support.users import allow
 
 SECRETS = {name: f'{name}\'s "xyzzy"\\%' for name in ("enforce", "audit", "operator", "applier", "gateway", "tenant")}
 """The client secrets, with characters that are hard to quote; the principals are those of the documented ACLs."""
@@ -83,8 +82,7 @@ def token_broker(folder: Path, jars: str):
     """Run the broker and the token servers inside the block, with the topics and the documented ACLs."""
     authority = Authority(folder / "certificates")
     certificate = authority.sign("server", HOST)
-    keystore = folder / "keystore.pem"
-    keystore.write_text(certificate.key.read_text() + certificate.path.read_text())
+    keystore = write_keystore(folder / "keystore.pem", certificate)
     signer, port = Signer(folder), free_port()
     with (
         TokenServer(signer, SECRETS) as plain,

@@ -14,14 +14,8 @@ DEADLINE_SECONDS = 60
 
 def produce(settings: Settings, topic: str, *values, key=b"alice", partition=0):
     """Produce records in order to one partition, in one batch if they fit."""
-    producer = Producer(
-        {
-            **QUIET,
-            "bootstrap.servers": settings.kafka.bootstrap_servers,
-            "message.max.bytes": 8_000_000,
-            "linger.ms": 100,
-        }
-    )
+    large = {"message.max.bytes": 8_000_000, "linger.ms": 100}
+    producer = Producer({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers, **large})
     for value in values:
         producer.produce(topic, value, key, partition=partition)
     assert producer.flush(DEADLINE_SECONDS) == 0
@@ -41,6 +35,14 @@ def consume_all(settings: Settings, topic: str):
     """Return all records of a topic as (key, JSON)."""
     messages = read_topic(settings.kafka.connection, topic, DEADLINE_SECONDS)
     return [(message.key(), json.loads(message.value())) for message in messages]
+
+
+def decisions_of(settings: Settings):
+    """Return the decisions of a deployment by their id; copies of a decision must be equal."""
+    found = {}
+    for _, decision in consume_all(settings, settings.topics.decisions):
+        assert found.setdefault(decision["decision_id"], decision) == decision
+    return found
 
 
 def end_offsets(settings: Settings, topic: str) -> dict[int, int]:

@@ -4,7 +4,6 @@ import socket
 import struct
 import time
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, Self
 
 from quota.errors import MutationQuotaError
@@ -34,9 +33,7 @@ class WireClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

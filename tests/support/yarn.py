@@ -53,6 +53,8 @@ class Yarn:
         return self
 
     def __exit__(self, *_):
+        for container in self.containers():
+            self.kill(container)
         self._cluster.stdin.close()
         try:
             self._cluster.wait(_DEADLINE_SECONDS)

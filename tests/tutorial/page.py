@@ -56,12 +56,7 @@ class Session:
     """A shell in which the commands of a page run; ids of decisions in them become those that were printed."""
 
     def __init__(self, folder, replacements):
-        """Open a session.
-
-        Args:
-            folder: where it runs, as a checkout.
-            replacements: what the page names and the test has otherwise, such as addresses, by the page's name.
-        """
+        """Open a session in a folder like a checkout; `replacements` are what the test has otherwise than the page."""
         self._replacements = replacements
         self._folder = folder
         self._kept = ""

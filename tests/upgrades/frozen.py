@@ -88,11 +88,6 @@ def deployment_of(settings, version, folder):
     return make_deployment(settings, f"frozen-{version}", folder)
 
 
-def archive_of(version, folder=FOLDER):
-    """Return the path of the archive of a version."""
-    return folder / f"state-v{version}.tar.gz"
-
-
 def _nobody(member):
     member.uid = member.gid = member.mtime = 0
     member.uname = member.gname = ""
@@ -104,7 +99,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         base = load_settings([f"storage.root={folder}/base", "spark.master=local[2]"], environment={})
         with embedded_broker(base, port=0) as broker, session(base, "freeze", Path(folder) / "spark.log") as spark:
-            archive = archive_of(STATE_VERSION)
+            archive = FOLDER / f"state-v{STATE_VERSION}.tar.gz"
             settings = deployment_of(
                 with_plaintext_cluster(base, broker.address), STATE_VERSION, Path(folder) / "deployment"
             )

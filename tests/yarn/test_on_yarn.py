@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,8 +10,10 @@ import pytest
 from tests.support.deployment import as_options
 from tests.support.package import build_package, build_wheel
 from tests.support.programs import JVM_OPTIONS
-from tests.support.requesting import SOME, check_leases_released, check_tokens, decided, prepare_users, requesting
+from tests.support.requesting import SOME, check_leases_released, check_tokens, prepare_users, requesting
+from tests.support.spark_submit import submitted
 from tests.support.tables import read_table
+from tests.support.topics import decisions_of
 from tests.support.waiting import until
 from tests.support.yarn import Yarn
 
@@ -46,7 +47,7 @@ def test_killed_containers_lose_no_decision(yarn, packed, deployment, tmp_path):
             until(lambda: runs(job, log, yarn) and condition(), DEADLINE_SECONDS)
 
         def wait_for_answers(count):
-            wait_for(lambda: len(decided(deployment)) >= count)
+            wait_for(lambda: len(decisions_of(deployment)) >= count)
 
         with requesting(deployment) as requested:
             wait_for_answers(SOME)
@@ -66,12 +67,11 @@ def test_killed_containers_lose_no_decision(yarn, packed, deployment, tmp_path):
         assert job.wait(DEADLINE_SECONDS) == 0, log.read_text()[-2000:]
     check_tokens(deployment, requested)
     check_leases_released(deployment, "enforce", "audit")
-    assert {row["decision_id"] for row in read_table(deployment, "decisions")} == decided(deployment).keys()
+    assert {row["decision_id"] for row in read_table(deployment, "decisions")} == decisions_of(deployment).keys()
     ended = yarn.application(log)
     assert (ended["finalStatus"], ended["name"]) == ("SUCCEEDED", "mutation-quota-enforce")
 
 
-@contextmanager
 def enforcing(yarn, packed, deployment, log):
     """The job with the audit, as docs/how-to/platforms/yarn.md submits it, with less memory."""
     java = f"{JVM_OPTIONS} -Dlog4j2.configurationFile=log4j2.properties"
@@ -85,21 +85,12 @@ def enforcing(yarn, packed, deployment, log):
         "spark.executor.memoryOverhead": "1g",
         "spark.yarn.maxAppAttempts": "2",
     }
-    files = ["--files", "conf/mutation-quota.toml,conf/log4j2.properties", "--jars", "jars/*.jar"]
-    files += ["--archives", "environment.tar.gz#environment", "--properties-file", "conf/spark-defaults.conf"]
-    options = [part for name, value in properties.items() for part in ("--conf", f"{name}={value}")]
-    options += ["--deploy-mode", "cluster", "--name", "mutation-quota-enforce", "--num-executors", "2"]
+    options = ["--files", "conf/mutation-quota.toml,conf/log4j2.properties", "--num-executors", "2"]
+    options += ["--deploy-mode", "cluster"]
+    options += ["--archives", "environment.tar.gz#environment", "--name", "mutation-quota-enforce"]
     args = ["enforce", "--settings", "mutation-quota.toml", *as_options(deployment)]
     args += ["--set", f"storage.root={deployment.storage.root}", "--set", "enforce.with_audit=true"]
-    job = yarn.submit(*options, *files, "submit.py", *args, log=log, cwd=packed)
-    try:
-        yield job
-    finally:
-        if job.poll() is None:
-            for container in yarn.containers():
-                yarn.kill(container)
-            job.kill()
-            job.wait()
+    return submitted(yarn, properties, [*options, "submit.py", *args], log=log, cwd=packed)
 
 
 def runs(job, log, yarn):

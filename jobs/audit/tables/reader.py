@@ -38,7 +38,7 @@ class AuditTable:
 
     def dates(self) -> list[date]:
         """Return the dates of the table's rows, from the first."""
-        found = {each["date"] for each in self._stored.partitions()}
+        found = {partition["date"] for partition in self._stored.partitions()}
         return sorted(date.fromisoformat(each) for each in found if each)
 
     def newest(self, column: str) -> int | None:

@@ -1,5 +1,6 @@
 """The quotas of a cluster whose brokers enforce them: `mutation-quota quotas push`, `pull` and `drift`."""
 
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -46,18 +47,13 @@ def push(
     from jobs.cli.quotas.cluster_changes import push_quotas, target_quotas
 
     cluster = target_quotas(settings)
+    push_now = partial(push_quotas, settings, cluster, prune=prune, confirmation=confirmation, output=output)
     if not follow:
-        push_quotas(settings, cluster, prune=prune, confirmation=confirmation, output=output)
+        push_now()
         return
     from jobs.services.push import Repair, run_push
 
-    undone = (Repair.ALL if prune else Repair.KNOWN) if repair else Repair.NONE
-    run_push(
-        settings,
-        cluster,
-        lambda: push_quotas(settings, cluster, prune=prune, confirmation=confirmation, output=output),
-        undone,
-    )
+    run_push(settings, cluster, push_now, (Repair.ALL if prune else Repair.KNOWN) if repair else Repair.NONE)
 
 
 def pull(

@@ -24,7 +24,6 @@ from quota.wire.protocol import Protocol
 from schemas.documents.quotas import PushedQuotas, QuotaDifference, QuotaDrift
 
 _MAX_PRINTED = 20
-"""The largest number of notes of one kind that are printed."""
 
 
 def target_quotas(settings: Settings) -> ClusterQuotas:

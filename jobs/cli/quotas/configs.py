@@ -45,12 +45,7 @@ class ConfigChange:
         return sorted(self.added.keys() | self.deleted)
 
     def applied_to(self, quota: Quota | None) -> Quota | None:
-        """Return the quota after the change; None, before or after, if there is no quota.
-
-        Raises:
-            BadInput: there is no rate that the options could belong to.
-            NotFound: a config to delete is not set.
-        """
+        """Return the quota after the change; None, before or after, if there is none."""
         unset = sorted(
             each for each in self.deleted if quota is None or getattr(quota, QUOTA_CONFIGS[each]) in (None, False)
         )
@@ -89,8 +84,8 @@ def kafka_configs_command(entity: QuotaEntity, quota: Quota, kafka: KafkaSetting
 
 def _parse_added(texts: list[str]) -> dict[str, Any]:
     configs: dict[str, Any] = {}
-    for each in texts:
-        spelling, _, value = each.partition("=")
+    for text in texts:
+        spelling, _, value = text.partition("=")
         name = _checked_name(spelling)
         if name in configs:
             raise BadInput(f"{name} is given twice")

@@ -57,9 +57,8 @@ class EntityCommand(SingleValuesCommand):
     """A command that also takes kafka-configs.sh's long form of an entity."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:  # noqa: ANN401 Typer's types
-        """Create the command, and describe the long form below its help."""
         super().__init__(*args, **kwargs)
-        self._takes_any = any("--any-user" in each.opts for each in self.params)
+        self._takes_any = any("--any-user" in param.opts for param in self.params)
         about = "kafka-configs.sh's --entity-type users|clients with --entity-name NAME or --entity-default also works."
         any_name = " A type without a name matches any name." if self._takes_any else ""
         self.epilog = f"{about}{any_name}\n\n{self.epilog or ''}"
@@ -133,8 +132,8 @@ class EntityFilterOptions(EntityOptions):
             if self.strict:
                 raise BadInput("--strict needs a filter: a user, a client-id, --any-user or --any-client")
             return None
-        unset = _is_unset if self.strict else _is_anything
-        return lambda entity: (user or unset)(entity.user) and (client or unset)(entity.client_id)
+        other = (lambda part: part is UNSET) if self.strict else (lambda _: True)
+        return lambda entity: (user or other)(entity.user) and (client or other)(entity.client_id)
 
 
 def _part_filter(option: str, name: str | None, *, default: bool, any_name: bool) -> Callable[[Part], bool] | None:
@@ -144,11 +143,3 @@ def _part_filter(option: str, name: str | None, *, default: bool, any_name: bool
         return lambda part: part is not UNSET
     expected = _parse_part(option, name, default=default)
     return None if expected is UNSET else lambda part: part == expected
-
-
-def _is_unset(part: Part) -> bool:
-    return part is UNSET
-
-
-def _is_anything(_part: Part) -> bool:
-    return True

@@ -16,7 +16,6 @@ from jobs.cli.times import parse_future_time, parse_time
 from jobs.storage.whole_file import read_whole
 from quota.errors import BadInput
 from quota.kafka.timing import now_ms
-from quota.records.quota_log import QuotaRecord
 from quota.text import format_time, plural
 from quota.timeline.change import to_change
 from quota.timeline.loopholes import loopholes
@@ -56,7 +55,7 @@ def validate(
       mutation-quota quotas validate quotas.yaml --fail-on-warning
     """
     where.read()  # for the level of the log
-    records = _read(file)
+    records = read_quota_file(read_whole(file), str(file))
     in_force = [record for record in records if record.effective_at is None]
     scheduled = len(records) - len(in_force)
     warnings = [str(loophole) for loophole in loopholes({record.entity for record in in_force})]
@@ -92,7 +91,7 @@ def apply(
       mutation-quota quotas apply quotas.yaml --dry-run
       mutation-quota quotas apply quotas.yaml --yes --comment 'after the review'
     """
-    records = _read(file)
+    records = read_quota_file(read_whole(file), str(file))
     moment = parse_future_time("--effective-at", effective_at)
     confirmation.check(output)
     settings = kafka.read()
@@ -191,13 +190,3 @@ def export(
             ExportedQuotas(str(file.output_file), len(configured)),
             lambda: print_text(f"Wrote {file.output_file}: {plural(len(configured), 'quota')}."),
         )
-
-
-def _read(file: Path) -> list[QuotaRecord]:
-    """Read the quotas of a file.
-
-    Raises:
-        BadInput: it cannot be read, or is invalid or empty. An empty file, for which the program that wrote it may have
-            failed, would remove all quotas.
-    """
-    return read_quota_file(read_whole(file), str(file))

@@ -53,9 +53,9 @@ def history(
 
     log = read_log(settings, with_entries=True)
     found = [
-        each
-        for each in history_entries(log.entries, entity)
-        if each.timestamp >= (start or 0) and (end is None or each.timestamp < end)
+        entry
+        for entry in history_entries(log.entries, entity)
+        if entry.timestamp >= (start or 0) and (end is None or entry.timestamp < end)
     ]
     changes = found[-limit:]
     left_out = len(found) - len(changes)

@@ -21,7 +21,6 @@ DIFFERENCES = 3
 """The exit code of a comparison that has found differences."""
 
 _KINDS = ("added", "changed", "removed", "scheduled", "cancelled")
-"""The kinds of steps, in the order in which they are counted."""
 
 
 def prepare_quota_topic(settings: Settings) -> None:

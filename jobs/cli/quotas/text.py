@@ -56,7 +56,7 @@ def entity_cells(entity: QuotaEntity) -> list[str]:
 def limit_cells(quota: Quota) -> list[str]:
     """Return the rate, the burst and the longest debt of a quota as cells of a table."""
     limits = (quota.rate, quota.burst, quota.max_debt_ms)
-    return ["-" if each is None else f"{each:.10g}" for each in limits]
+    return ["-" if limit is None else f"{limit:.10g}" for limit in limits]
 
 
 def _row(change: QuotaChange) -> list[str]:

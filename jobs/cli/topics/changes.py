@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Sequence
 from concurrent.futures import wait
-from types import TracebackType
 from typing import Self
 
 import typer
@@ -36,7 +35,6 @@ class TopicChanges:
     """A connection that changes topics, and reports the outcomes."""
 
     def __init__(self, settings: Settings, output: OutputOptions) -> None:
-        """Connect to both clusters."""
         self._settings = settings
         self._output = output
         self.admin = QuotaAdminClient(ClientOptions.from_settings(settings))
@@ -44,9 +42,7 @@ class TopicChanges:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.admin.close(wait=False)
 
     def partition_counts(self) -> dict[str, int]:
@@ -57,11 +53,7 @@ class TopicChanges:
         return {name: len(topic.partitions) for name, topic in sorted(topics.items())}
 
     def matching(self, pattern: TopicPattern, *, allow_none: bool) -> dict[str, int]:
-        """Return the topics that match a pattern as in kafka-topics.sh, and their numbers of partitions.
-
-        Raises:
-            NotFound: no topic matches, and `allow_none` is false.
-        """
+        """Return the topics that match a pattern as in kafka-topics.sh, and their numbers of partitions."""
         found = {name: count for name, count in self.partition_counts().items() if pattern.matches(name)}
         if not found and not allow_none:
             raise NotFound(f"no topic matches {pattern.text} on {self._settings.target_connection}")
@@ -73,9 +65,9 @@ class TopicChanges:
 
     def _print(self, results: Sequence[TopicChange]) -> None:
         def table() -> None:
-            for each in results:
-                print_text(_line(each))
-            refusals = dict.fromkeys(each.decision_id for each in results if each.outcome == "refused")
+            for result in results:
+                print_text(_line(result))
+            refusals = dict.fromkeys(result.decision_id for result in results if result.outcome == "refused")
             commands = [f"  mutation-quota explain {decision_id}" for decision_id in refusals if decision_id]
             if commands:  # each on its own line, which is not wrapped, so that it can be copied
                 print("Explained by:", *commands, sep="\n")
@@ -90,7 +82,7 @@ class TopicChanges:
             _log.info("%s", waiting_line(names, self._settings))
         results = [_result(name, future, done) for name, future in futures.items()]
         self._print(results)
-        outcomes = {each.outcome for each in results}
+        outcomes = {result.outcome for result in results}
         if "failed" in outcomes:
             raise typer.Exit(FAILED)
         if "refused" in outcomes:

@@ -80,7 +80,8 @@ def list_topics(topic: OptionalPattern = None, *, output: OutputOptions, kafka: 
     def table() -> None:
         if topics:
             cells = [
-                [each.name, f"{each.partition_count:,}", str(each.replication_factor), _state(each)] for each in topics
+                [topic.name, f"{topic.partition_count:,}", str(topic.replication_factor), _state(topic)]
+                for topic in topics
             ]
             print_table(("TOPIC", "PARTITIONS", "REPLICAS", "STATE"), cells, numbers=("PARTITIONS", "REPLICAS"))
         else:
@@ -232,7 +233,6 @@ def delete(
 
 
 def _client_settings(kafka: TargetOptions, user: str | None, client: str | None) -> Settings:
-    """Read the settings, with `--user` and `--client` as those of the client."""
     settings = kafka.read()
     options = {"user": user, "client_id": client}
     given = {name: value for name, value in options.items() if value is not None}

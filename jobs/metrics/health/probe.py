@@ -9,7 +9,6 @@ HEALTH_PATH: Final = "/healthz"
 """The path of the liveness probe. A service that is not live has to be restarted."""
 
 READINESS_PATH: Final = "/readyz"
-"""The path of the readiness probe."""
 
 
 STALLED_SECONDS: Final = 600.0

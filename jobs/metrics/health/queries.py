@@ -44,7 +44,6 @@ class QueryHealth(Health):
         return next((ProbeResult(False, f"the query {problem}") for problem in problems if problem), None)
 
     def _stalled(self, name: str, seen: QueryObservation) -> str | None:
-        """Return why a query makes no progress."""
         silence = self._observer.clock() - seen.changed_at
         limit = STALLED_SECONDS + getattr(self._settings, name).trigger_seconds
         if not seen.is_active:
@@ -58,7 +57,6 @@ class QueryHealth(Health):
         )
 
     def _not_ready(self, name: str, seen: QueryObservation) -> str | None:
-        """Return why a query makes no progress, or has not finished a batch."""
         if seen.progress_at is None:
             return self._stalled(name, seen) or f"{name} has not finished a batch yet ({seen.message})"
         return self._stalled(name, seen)

@@ -6,7 +6,7 @@ from quota.errors import BadInput
 from quota.settings.security.oauth import EXTENSIONS, ClientCredentials, jaas_config
 from quota.settings.security.properties import Pairs, is_security
 
-_MECHANISMS = frozenset({"sasl.mechanism", "sasl.mechanisms"})
+MECHANISMS = frozenset({"sasl.mechanism", "sasl.mechanisms"})
 """The property of the mechanism; librdkafka has two names for it."""
 
 _PASSWORD_MODULES = {
@@ -56,11 +56,6 @@ class Security:
         """Whether these fields determine TLS and SASL completely, without further properties of librdkafka."""
         return not any(is_security(name) and name != EXTENSIONS for name, _ in self.more_librdkafka)
 
-    @property
-    def has_mechanism(self) -> bool:
-        """Whether a SASL mechanism is given, by the settings or by further properties of librdkafka."""
-        return bool(self.sasl_mechanism or _MECHANISMS & dict(self.more_librdkafka).keys())
-
     def librdkafka(self) -> dict[str, str | float]:
         """Return the properties for librdkafka."""
         config: dict[str, str | float] = {"security.protocol": self.protocol}
@@ -83,18 +78,15 @@ class Security:
         return config | dict(self.more_librdkafka)
 
     def java(self) -> dict[str, str]:
-        """Return the properties for Kafka's Java client.
-
-        Raises:
-            BadInput: the mechanism is given for librdkafka alone.
-        """
+        """Return the properties for Kafka's Java client."""
         config = {"security.protocol": self.protocol}
-        if self.token_function and not _MECHANISMS & dict(self.more_java).keys():
+        has_mechanism = bool(MECHANISMS & dict(self.more_java).keys())
+        if self.token_function and not has_mechanism:
             raise BadInput(
                 "Spark's clients cannot call sasl_oauthbearer_token_function; "
                 "set sasl.mechanism in [kafka.java], and what it needs"
             )
-        if self.has_sasl and not self.sasl_mechanism and not _MECHANISMS & dict(self.more_java).keys():
+        if self.has_sasl and not self.sasl_mechanism and not has_mechanism:
             raise BadInput("kafka.java needs sasl.mechanism and sasl.jaas.config, as kafka.librdkafka has a mechanism")
         if self.has_sasl and self.sasl_mechanism:
             config["sasl.mechanism"] = self.sasl_mechanism

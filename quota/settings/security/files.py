@@ -15,11 +15,7 @@ _PLAIN_KEY, ENCRYPTED_KEY = "-----BEGIN PRIVATE KEY-----", "-----BEGIN ENCRYPTED
 
 
 def read_text(path: str) -> str:
-    """Return the content of a file, or an empty text for an empty path.
-
-    Raises:
-        ValueError: the file cannot be read.
-    """
+    """Return the content of a file, or an empty text for an empty path."""
     try:
         return Path(path).read_text(encoding="utf-8") if path else ""
     except OSError as error:
@@ -32,9 +28,6 @@ def read_certificates(path: str) -> str:
     """Return the certificates of a PEM file without the text around them, in which Python accepts only ASCII.
 
     An empty text for an empty path.
-
-    Raises:
-        ValueError: the file cannot be read.
     """
     return "".join(f"{certificate}\n" for certificate in _CERTIFICATE.findall(read_text(path)))
 
@@ -64,11 +57,7 @@ KeyFile = Annotated[str, AfterValidator(_check_key)]
 
 
 def secret_value(secret: SecretStr) -> str:
-    """Return a secret, read from its file if it is in one; a newline at the end of the file is ignored.
-
-    Raises:
-        ValueError: the file cannot be read or is empty, or the secret has a control character.
-    """
+    """Return a secret, read from its file if it is in one; a newline at the end of the file is ignored."""
     value = secret.get_secret_value()
     if value.startswith(IN_FILE):
         file = value.removeprefix(IN_FILE)

@@ -72,11 +72,7 @@ class ClientCredentials:
 
 
 def extension_pairs(text: str) -> Mapping[str, str]:
-    """Return SASL extensions by their names.
-
-    Raises:
-        ValueError: one is not `name=value`.
-    """
+    """Return SASL extensions by their names."""
     pairs = [pair.strip().partition("=") for pair in text.split(",") if pair.strip()]
     for name, equals, value in pairs:
         if not (name.isascii() and name.isalpha() and equals and value):

@@ -29,9 +29,6 @@ def check_not_owned(given: Pairs, own: Iterable[str]) -> None:
     """Check that further properties are not among those that a program sets itself for a client.
 
     Those determine topics, the records that are read, the order, retries and acknowledgement of writes, and memory.
-
-    Raises:
-        BadInput: one is.
     """
     owned = {name.lower() for name in own}
     for name, _ in given:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import AfterValidator, SecretStr
 
 from quota.errors import BadInput
-from quota.settings.security.clients import Security
+from quota.settings.security.clients import MECHANISMS, Security
 from quota.settings.security.files import (
     ENCRYPTED_KEY,
     CertificateFile,
@@ -99,11 +99,7 @@ class SecuritySettings(Section):
 
     @property
     def security(self) -> Security:
-        """Protocol and credentials, read from their files now.
-
-        Raises:
-            BadInput: a file is missing or has changed since the settings were loaded.
-        """
+        """Protocol and credentials, read from their files now."""
         try:
             return self._read()
         except ValueError as error:
@@ -127,7 +123,6 @@ class SecuritySettings(Section):
         )
 
     def _java(self) -> Pairs:
-        """Return further properties of Kafka's client in Java."""
         return ()
 
     def _credentials(self) -> ClientCredentials | None:
@@ -143,11 +138,7 @@ class SecuritySettings(Section):
         )
 
     def problems(self) -> Iterator[str]:
-        """Yield the inconsistencies of these settings.
-
-        Raises:
-            ValueError: a file cannot be read.
-        """
+        """Yield the inconsistencies of these settings."""
         security, protocol = self._read(), f"security_protocol {self.security_protocol}"
         if security.oauth:
             extension_pairs(security.oauth.extensions)
@@ -168,7 +159,7 @@ class SecuritySettings(Section):
 
     def _missing(self, security: Security) -> Iterator[str]:
         protocol, mechanism = f"security_protocol {self.security_protocol}", f"sasl_mechanism {self.sasl_mechanism}"
-        if not security.has_mechanism:
+        if not (security.sasl_mechanism or MECHANISMS & dict(security.more_librdkafka).keys()):
             yield f"{protocol} needs sasl_mechanism"
         elif not security.sasl_mechanism or self._has_function:
             return
@@ -210,11 +201,7 @@ class TargetSettings(SecuritySettings):
         return self if self.is_own else kafka
 
     def problems_with(self, kafka: SecuritySettings) -> Iterator[str]:
-        """Yield the inconsistencies.
-
-        Raises:
-            ValueError: a file cannot be read.
-        """
+        """Yield the inconsistencies."""
         if not self.is_own:
             return
         if "security_protocol" not in self.model_fields_set and kafka.security_protocol != self.security_protocol:

@@ -1,28 +1,21 @@
 """Disturb jobs while requests flow, and check that nothing is lost, duplicated or changed: `make chaos`."""
 
-import argparse
-import signal
-import sys
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from quota.settings import load_settings
-from tests.evidence.chaos.brokers import run_brokers
-from tests.evidence.chaos.results import (
-    broker_results,
-    job_results,
-    store_results,
-    surroundings_results,
-    versions,
-)
-from tests.evidence.chaos.run import EACH, ONE, kill_all, under_fire, verdict_of
+from tests.evidence.chaos.brokers import Failure, run_brokers
+from tests.evidence.chaos.kills import Killer
+from tests.evidence.chaos.run import EACH, ONE, kill_all, verdict_of
+from tests.evidence.chaos.steps import AuditStep, Step
 from tests.evidence.chaos.store import run_store
 from tests.evidence.chaos.surroundings import disturb
-from tests.evidence.progress import progress
-from tests.evidence.report import publish
+from tests.evidence.chaos.traffic import Traffic
+from tests.evidence.chaos.verdict import BROKER_CHECKS, CHECKS
+from tests.evidence.command import run
+from tests.evidence.machine import versions
 from tests.support.deployment import make_deployment
 
 PAGE = Path(__file__).with_name("page.md.in")
@@ -52,42 +45,31 @@ FULL = Size(EACH, rounds=2, kills=100, broker_rounds=3, store_kills=20, fill_sec
 SMOKE = Size(ONE, rounds=1, kills=1, broker_rounds=0, store_kills=1, fill_seconds=5.0)
 
 
-def main():
-    """Run the program; exit 1 if anything was lost, duplicated or changed."""
-    options = _options()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # no process may outlive this one
-    began, notify = time.monotonic(), progress()
-    size = SMOKE if options.smoke else FULL
-    try:
-        with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder:
-            results = {name: SECTIONS[name](Path(folder, name), size, notify) for name in options.only or SECTIONS}
-    except KeyboardInterrupt:
-        sys.exit("chaos: interrupted; nothing was written")
-    minutes = round((time.monotonic() - began) / 60)
-    publish({"minutes": minutes, "versions": versions(), **results}, PAGE, options.out and options.out / "chaos.md")
-
-
-def _options():
-    parser = argparse.ArgumentParser(prog="python -m tests.evidence.chaos", description=__doc__)
-    parser.add_argument("--smoke", action="store_true", help="each kind of failure once; some minutes")
-    parser.add_argument("--only", nargs="+", choices=SECTIONS, metavar="SECTION", help=", ".join(SECTIONS))
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for the page and the JSON of a whole run")
-    options = parser.parse_args()
-    if options.out and (options.only or options.smoke):
-        parser.error("--out writes the page of a whole run: without --only and --smoke")
-    return options
+def _play(options, folder, notify):
+    began, size = time.monotonic(), SMOKE if options.smoke else FULL
+    results = {name: SECTIONS[name](folder / name, size, notify) for name in options.only or SECTIONS}
+    return {"minutes": round((time.monotonic() - began) / 60), "versions": versions(), **results}
 
 
 def _brokers(folder, size, notify):
     tally, verdict = run_brokers(folder, size.broker_rounds, RATE, notify)
-    _check(verdict)
-    return broker_results(tally, verdict)
+    return {
+        "failures": [{"failure": failure.value, "count": tally.failures[failure]} for failure in Failure],
+        "election_seconds": _median(tally.elections),
+        "exits": len(tally.ended),
+        **_checked(verdict, BROKER_CHECKS),
+    }
 
 
 def _store(folder, size, notify):
     tally, verdict = run_store(folder, size.store_kills, RATE, notify)
-    _check(verdict)
-    return store_results(tally, verdict)
+    return {
+        "while_starting": tally.starting,
+        "after_a_batch": tally.running,
+        "compactions": tally.compactions,
+        "start_seconds": _median(tally.starts),
+        **_checked(verdict, BROKER_CHECKS),
+    }
 
 
 def _job(folder, size, notify):
@@ -96,30 +78,60 @@ def _job(folder, size, notify):
     log = folder / "jobs.log"
     with embedded_broker(settings, port=0) as broker:
         settings = make_deployment(with_plaintext_cluster(settings, broker.address), "chaos", folder / "job")
-        with under_fire(settings, log, notify, RATE) as killer:
-            kill_all(killer, size.kinds, size.rounds, size.kills)
+        with Traffic.flowing(settings, RATE):
+            killer = Killer(settings, log, notify)
+            try:
+                kill_all(killer, size.kinds, size.rounds, size.kills)
+            finally:
+                killer.stop()
         verdict = verdict_of(settings, log, notify)
-    _check(verdict)
-    if killer.tally.never and size is FULL:
-        sys.exit(f"chaos: no kill has hit: {', '.join(step.value for step in killer.tally.never)}; run it again")
-    return job_results(killer.tally, verdict)
+    tally = killer.tally
+    found = {
+        "kills": tally.kills,
+        "at_steps": tally.at_steps,
+        "at_random": tally.random,
+        "parts": [{"killed": part.value, "outcome": outcome} for part, outcome in tally.parts.items()],
+        "start_seconds": _median(tally.starts),
+        "steps": _by_step(Step, tally.steps, tally.missed),
+        "audit_steps": _by_step(AuditStep, tally.audit_steps, tally.missed),
+        **_checked(verdict, CHECKS),
+    }
+    never = ", ".join(step.value for step in tally.never)
+    assert not never or size is not FULL, f"no kill has hit: {never}; run it again"
+    return found
 
 
 def _surroundings(folder, size, notify):
     folder.mkdir()
-    surroundings = disturb(folder, notify, size.fill_seconds)
-    if surroundings.wrong:
-        sys.exit(f"chaos: {'; '.join(surroundings.wrong)}")
-    return surroundings_results(surroundings)
+    fills, stops, outage, wrong = disturb(folder, notify, size.fill_seconds)
+    assert not wrong, "; ".join(wrong)
+    return {"fills": fills, "exits": stops, "outage_seconds": outage, "wrong": 0}
 
 
-def _check(verdict):
-    if verdict.wrong:
-        sys.exit(f"chaos: {verdict}")
+def _checked(verdict, checks):
+    """Return the figures of a verdict, which must not have found anything wrong."""
+    assert not verdict.wrong, str(verdict)
+    return {
+        "requests": verdict.requests,
+        "decisions": verdict.decisions,
+        "refused": verdict.refused,
+        "dead_letters": verdict.dead_letters,
+        "quota_changes": verdict.quota_changes,
+        "copies": verdict.copies,
+        "wrong": dict.fromkeys(checks, 0),
+    }
+
+
+def _by_step(steps, kills, missed):
+    return [{"step": step.value, "kills": kills[step], "not_reached": missed[step]} for step in steps]
+
+
+def _median(values):
+    return sorted(values)[len(values) // 2] if values else None
 
 
 SECTIONS = {"brokers": _brokers, "store": _store, "job": _job, "surroundings": _surroundings}
 
 
 if __name__ == "__main__":
-    main()
+    run("chaos", _play, PAGE, SECTIONS)

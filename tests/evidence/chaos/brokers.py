@@ -12,16 +12,15 @@ from pathlib import Path
 from jobs.enforce.query import NAME as ENFORCE
 from jobs.sandbox.broker import with_plaintext_cluster
 from jobs.sandbox.cluster import embedded_cluster
-from quota.kafka.topics.preparation import prepare_topics
 from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import load_settings
 from quota.settings.connection import Connection
 from schemas.buckets import STATE_VERSION
 from tests.evidence.chaos.kills import JOB_OPTIONS, START_SECONDS
+from tests.evidence.chaos.processes import Job
 from tests.evidence.chaos.run import verdict_of
 from tests.evidence.chaos.steps import latest_batch
-from tests.support.chaos.processes import Job
-from tests.support.chaos.traffic import Traffic
+from tests.evidence.chaos.traffic import Traffic
 from tests.support.deployment import make_deployment
 from tests.support.waiting import until
 
@@ -77,8 +76,8 @@ class BrokerKiller:
         """Start the job, which enforces and audits."""
         self.tally = BrokerTally()
         self._traffic = traffic
-        self._cluster = cluster
-        self._settings = settings
+        self.cluster = cluster
+        self.settings = settings
         self._log = log
         self._notify = notify
         self._commits = Path(settings.storage.checkpoint(ENFORCE, STATE_VERSION)) / "commits"
@@ -106,7 +105,7 @@ class BrokerKiller:
 
     def cut_off(self, topic):
         """Pause the leader of a topic until the topic has another one; clients do not notice."""
-        node = leader_of(self._cluster, topic)
+        node = leader_of(self.cluster, topic)
         self._notify(f"{node.address}, leader of {topic}: {Failure.CUT_OFF.value}")
         with ExitStack() as steady:
             steady.enter_context(self._traffic.steady_quotas())
@@ -115,18 +114,13 @@ class BrokerKiller:
                 steady.close()  # the resumed node still considers itself the leader: quotas change again by then
         self._recover(Failure.CUT_OFF)
 
-    def each_in_turn(self):
-        """Kill each node, one after the other."""
-        for node in self._cluster.nodes:
-            self.kill(node)
-
     def stop(self):
         """Kill the job."""
         self._job.kill()
 
     def _recover(self, failure):
         """Wait for replicas in sync, and for batches of the job."""
-        self._cluster.wait_until_in_sync()
+        self.cluster.wait_until_in_sync()
         self.await_batches()
         self.tally.failures[failure] += 1
 
@@ -136,14 +130,14 @@ class BrokerKiller:
         From then on the failed node is in no set of in-sync replicas, and delays no record.
         """
         began = time.monotonic()
-        others = [each.address for each in self._cluster.nodes if each is not node]
+        others = [each.address for each in self.cluster.nodes if each is not node]
         until(lambda: not any(self._leads_any(node, each) for each in others), _ELECTION_SECONDS, _POLL_SECONDS)
         self.tally.elections.append(time.monotonic() - began)
 
     def _leads_any(self, node, server):
         """Return whether a node leads a partition, or one has no leader, according to another node."""
         leaders = {partition.leader for topic in topics_of(server).values() for partition in topic.partitions}
-        return None in leaders or self._cluster.nodes.index(node) + 1 in leaders
+        return None in leaders or self.cluster.nodes.index(node) + 1 in leaders
 
     def await_batches(self):
         """Wait until the job has committed batches; restart it if it exits by itself, as a supervisor would."""
@@ -166,22 +160,7 @@ class BrokerKiller:
         return -1 if found is None else found
 
     def _start(self):
-        self._job = Job(self._settings, self._log, *JOB_OPTIONS, with_audit=True)
-
-
-@contextmanager
-def failing_brokers(cluster, settings, log, notify, requests_per_second):
-    """Run a job on a cluster inside the block, while requests flow; yields the traffic and the `BrokerKiller`."""
-    prepare_topics(settings)
-    traffic = Traffic(settings)
-    traffic.set_quotas()
-    killer = BrokerKiller(cluster, settings, log, notify, traffic)
-    try:
-        with traffic.flowing(requests_per_second):
-            killer.await_batches()
-            yield traffic, killer
-    finally:
-        killer.stop()
+        self._job = Job(self.settings, self._log, *JOB_OPTIONS, with_audit=True)
 
 
 def run_brokers(folder, rounds, requests_per_second, notify):
@@ -190,14 +169,24 @@ def run_brokers(folder, rounds, requests_per_second, notify):
     log = folder / "jobs.log"
     with embedded_cluster(base, 3, port=0, data=folder / "nodes") as cluster:
         settings = make_deployment(with_plaintext_cluster(base, cluster.address), "brokers", folder / "job")
-        topics = settings.topics
-        with failing_brokers(cluster, settings, log, notify, requests_per_second) as (traffic, killer):
-            if not rounds:
-                killer.kill(leader_of(cluster, topics.decisions))
-                killer.cut_off(topics.quotas)
-            for _ in range(rounds):
-                killer.each_in_turn()
-                killer.kill_with_job(leader_of(cluster, topics.requests))
-                for topic in (topics.requests, topics.quotas, topics.decisions):
-                    killer.cut_off(topic)
+        with Traffic.flowing(settings, requests_per_second) as traffic:
+            killer = BrokerKiller(cluster, settings, log, notify, traffic)
+            try:
+                killer.await_batches()
+                _fail(killer, rounds)
+            finally:
+                killer.stop()
         return killer.tally, verdict_of(settings, log, notify, traffic.acknowledged)
+
+
+def _fail(killer, rounds):
+    cluster, topics = killer.cluster, killer.settings.topics
+    if not rounds:
+        killer.kill(leader_of(cluster, topics.decisions))
+        killer.cut_off(topics.quotas)
+    for _ in range(rounds):
+        for node in cluster.nodes:
+            killer.kill(node)
+        killer.kill_with_job(leader_of(cluster, topics.requests))
+        for topic in (topics.requests, topics.quotas, topics.decisions):
+            killer.cut_off(topic)

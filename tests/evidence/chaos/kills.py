@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from enum import Enum
 
+from tests.evidence.chaos.processes import Job
 from tests.evidence.chaos.steps import Watch
-from tests.support.chaos.processes import Job
 from tests.support.waiting import until
 
 START_SECONDS = 600.0
@@ -82,7 +82,6 @@ class Killer:
         while not self._frozen_at(step) and time.monotonic() < deadline:
             self._job.thaw()
             time.sleep(_POLL_SECONDS)
-        self._check_runs()
         self.tally.at_steps += 1
         if step not in self._kill(f"wanted: {step.value}"):
             self.tally.missed[step] += 1
@@ -103,7 +102,6 @@ class Killer:
         else:
             self._await_running()
             time.sleep(self._random.uniform(0, _RUNNING_SECONDS))
-        self._check_runs()
         self.tally.random += 1
         self._kill("at random")
         self._start(self._job.with_audit)
@@ -117,9 +115,9 @@ class Killer:
             case Part.DRIVER:
                 self._job.kill_driver()
             case Part.WORKERS:
-                self._until(self._kill_workers, "no Python worker")
+                self._until(self._running.kill_workers, "no Python worker")
             case Part.DAEMON:
-                self._until(self._kill_daemon, "no process that forks Python workers")
+                self._until(self._running.kill_daemon, "no process that forks Python workers")
         before, _ = self._watch.batches
         self._until(lambda: self._job.exit_code is not None or self._watch.batches[0] > before + 2, "no further batch")
         code = self._job.exit_code
@@ -128,13 +126,11 @@ class Killer:
         if code is not None:
             self._start(self._job.with_audit)
 
-    def _kill_workers(self):
-        self._check_runs()
-        return self._job.kill_workers()
-
-    def _kill_daemon(self):
-        self._check_runs()
-        return self._job.kill_daemon()
+    @property
+    def _running(self):
+        """The job, which has not ended by itself."""
+        assert self._job.exit_code is None, f"ended by itself:\n{self._job.output[-3000:]}"
+        return self._job
 
     def stop(self):
         """Kill the job for the last time."""
@@ -143,7 +139,7 @@ class Killer:
 
     def _kill(self, why):
         """Kill the whole job, and return the steps that it was at."""
-        self._job.kill()
+        self._running.kill()
         hit = [self._watch.enforce_step()]
         self.tally.steps[hit[0]] += 1
         if self._job.with_audit:
@@ -162,8 +158,7 @@ class Killer:
         """Wait until this process has committed a batch."""
 
         def running():
-            self._check_runs()
-            return self._watch.batches[0] != self._first
+            return self._running and self._watch.batches[0] != self._first
 
         if not running():
             self._until(running, "no batch")
@@ -177,6 +172,3 @@ class Killer:
             if self._job.exit_code is not None:
                 raise
             raise AssertionError(f"{missing} in {START_SECONDS:.0f} s:\n{self._job.output[-3000:]}") from error
-
-    def _check_runs(self):
-        assert self._job.exit_code is None, f"ended by itself:\n{self._job.output[-3000:]}"

@@ -1,14 +1,10 @@
 """A deployment that is killed again and again while requests flow, and an undisturbed one for comparison."""
 
-from contextlib import contextmanager
-
-from quota.kafka.topics.preparation import prepare_topics
-from tests.evidence.chaos.kills import Killer, Part
+from tests.evidence.chaos.kills import Part
+from tests.evidence.chaos.processes import Job
+from tests.evidence.chaos.records import gather
 from tests.evidence.chaos.steps import AuditStep, Step
-from tests.support.chaos.evidence import gather
-from tests.support.chaos.processes import Job
-from tests.support.chaos.traffic import Traffic
-from tests.support.chaos.verdict import verdict_on
+from tests.evidence.chaos.verdict import verdict_on
 from tests.support.deployment import undisturbed_of
 
 EACH = (tuple(step for step in Step if step is not Step.IDLE), tuple(Part), tuple(AuditStep))
@@ -20,43 +16,22 @@ ONE = ((Step.BEFORE_COMMIT,), (Part.WORKERS,), (AuditStep.DELTA,))
 _FINISH_SECONDS = 500.0
 
 
-@contextmanager
-def under_fire(settings, log, notify, requests_per_second):
-    """Run a job to be killed inside the block, while requests flow."""
-    prepare_topics(settings)
-    traffic = Traffic(settings)
-    traffic.set_quotas()
-    killer = Killer(settings, log, notify)
-    try:
-        with traffic.flowing(requests_per_second):
-            yield killer
-    finally:
-        killer.stop()
-
-
 def kill_all(killer, kinds, rounds, kills):
     """Kill the job at each step, each part of it alone, and at random moments.
 
     Half of the random kills, and those at steps of the audit, hit a job that does the audit as well.
     """
     steps, parts, audit_steps = kinds
-    _kill_at_each(killer, rounds, steps)
+    for step in steps * rounds:
+        killer.kill_at(step)
     for part in parts:
         killer.kill_part(part)
-    _kill_at_random(killer, kills - kills // 2)
+    for _ in range(kills - kills // 2):
+        killer.kill_at_random()
     killer.with_audit()
-    _kill_at_each(killer, rounds, audit_steps)
-    _kill_at_random(killer, kills // 2)
-
-
-def _kill_at_each(killer, rounds, steps):
-    for _ in range(rounds):
-        for step in steps:
-            killer.kill_at(step)
-
-
-def _kill_at_random(killer, kills):
-    for _ in range(kills):
+    for step in audit_steps * rounds:
+        killer.kill_at(step)
+    for _ in range(kills // 2):
         killer.kill_at_random()
 
 

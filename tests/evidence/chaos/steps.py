@@ -9,7 +9,7 @@ from jobs.audit.query import NAME as AUDIT
 from jobs.audit.query import VERSION as AUDIT_VERSION
 from jobs.enforce.query import NAME as ENFORCE
 from schemas.buckets import STATE_VERSION
-from tests.support.chaos.evidence import Reader, source_of
+from tests.evidence.chaos.records import Reader, source_of
 
 
 class Step(Enum):

@@ -12,14 +12,13 @@ from deltalake import DeltaTable
 from jobs.enforce.query import NAME as ENFORCE
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.storage.stored_files import numbered, stored_files
-from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import load_settings
 from quota.settings.storage import checkpoint_folder
 from schemas.buckets import STATE_VERSION
 from tests.evidence.chaos.kills import JOB_OPTIONS, START_SECONDS
+from tests.evidence.chaos.processes import Job
 from tests.evidence.chaos.run import verdict_of
-from tests.support.chaos.processes import Job
-from tests.support.chaos.traffic import Traffic
+from tests.evidence.chaos.traffic import Traffic
 from tests.support.deployment import make_deployment
 from tests.support.s3 import BUCKET, CREDENTIALS, s3_server
 from tests.support.waiting import until
@@ -101,11 +100,8 @@ def run_store(folder, kills, requests_per_second, notify):
     """Kill a job whose storage root is in S3 again and again, while requests flow."""
     log = folder / "jobs.log"
     with deployment_in_s3(folder) as (settings, options):
-        prepare_topics(settings)
-        traffic = Traffic(settings)
-        traffic.set_quotas()
         killer = StoreKiller(settings, [*JOB_OPTIONS, *_UPKEEP, *options], log, notify)
-        with traffic.flowing(requests_per_second):
+        with Traffic.flowing(settings, requests_per_second) as traffic:
             for _ in range(kills):
                 killer.kill()
         verdict = verdict_of(settings, log, notify, traffic.acknowledged, options)

@@ -2,10 +2,8 @@
 
 import random
 import shutil
-import subprocess
 import time
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, suppress
 
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
@@ -16,27 +14,16 @@ from jobs.storage.run import Run
 from quota.errors import MutationQuotaError
 from quota.settings import load_settings
 from tests.support.deployment import make_deployment
+from tests.support.full_disk import small_disk
 from tests.support.operator import Operator
-
-DISK_BYTES = 16 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """The failures around the jobs and their outcome."""
-
-    fills: int
-    """How often a disk was filled up to its last bytes."""
-    stops: int
-    """How often a job exited for lack of space."""
-    outage: float
-    """Time from the broker's stop to the end of the job, seconds."""
-    wrong: list[str]
-    """Losses, forgiven debts and wrong messages."""
 
 
 def disturb(folder, notify, seconds=240.0, seed=599):
-    """Disturb jobs on a broker and a Spark session of their own."""
+    """Disturb jobs on a broker and a Spark session of their own.
+
+    Return how often a disk was filled up to its last bytes, how often a job exited for lack of space, the seconds from
+    the broker's stop to the end of the job, and losses, forgiven debts and wrong messages.
+    """
     with ExitStack() as stack:
         base = load_settings([f"storage.root={folder}/base", "spark.master=local[2]"], environment={})
         broker = stack.enter_context(embedded_broker(base, 0))
@@ -46,14 +33,14 @@ def disturb(folder, notify, seconds=240.0, seed=599):
         fills, stops, wrong = _fill_disks(spark, base, folder, seconds, random.Random(seed))
         notify(f"{fills} times a disk was filled, {stops} times a job ended for it; the broker goes away")
         outage, more = _stop_broker(spark, base, folder, broker)
-    return Surroundings(fills, stops, outage, wrong + more)
+    return fills, stops, outage, wrong + more
 
 
 def _fill_disks(spark, base, folder, seconds, chance):
     """Repeatedly fill a disk up to its last bytes, enforce and audit, then free space and continue."""
     deadline = time.monotonic() + seconds
     stops, wrong = 0, []
-    with _disk(folder / "disk") as disk:
+    with small_disk(folder / "disk", 16) as disk:
         operator = Operator(spark, make_deployment(base, "full", disk))
         names = []
         while time.monotonic() < deadline:
@@ -115,14 +102,3 @@ def _stop_broker(spark, base, folder, broker):
     if operator.decided != {"a": 40.0, "b": -20.0}:
         wrong.append(f"after the broker came back: {operator.decided}")
     return outage, wrong
-
-
-@contextmanager
-def _disk(folder):
-    """Mount a small disk inside the block, which takes root."""
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", folder], check=True)
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", "--lazy", folder], check=True)

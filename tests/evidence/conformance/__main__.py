@@ -1,8 +1,6 @@
 """Compares the project with Kafka's own classes, and with a real broker: `make conformance`."""
 
-import argparse
-import sys
-import tempfile
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +11,9 @@ from pyspark.sql import SparkSession
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.spark.installation import jars_folder
 from jobs.spark.session import session
-from quota.errors import MutationQuotaError
 from quota.settings import Settings, load_settings
 from quota.wire.schemas import read_schemas
+from tests.evidence.command import Notify, run
 from tests.evidence.conformance.broker.admin import JavaAdmin
 from tests.evidence.conformance.broker.comparison import play_all
 from tests.evidence.conformance.broker.job import deciding_job
@@ -24,11 +22,10 @@ from tests.evidence.conformance.bucket.comparison import MismatchError, compare
 from tests.evidence.conformance.bucket.differences import differences
 from tests.evidence.conformance.bucket.oracle import CLASSES, kafka_oracle
 from tests.evidence.conformance.bucket.sequences import sequences
-from tests.evidence.conformance.results import broker_results, bucket_results, versions, wire_results
+from tests.evidence.conformance.results import broker_results, bucket_results, wire_results
 from tests.evidence.conformance.wire.comparison import Comparison, kinds
 from tests.evidence.conformance.wire.oracle import kafka_oracle as wire_oracle
-from tests.evidence.progress import progress
-from tests.evidence.report import publish
+from tests.evidence.machine import versions
 from tests.support.deployment import make_deployment
 from tests.support.wire.fuzz import fuzz
 
@@ -53,42 +50,21 @@ class Size:
 
 
 FULL = Size(sequences=8000, messages=60_000, frames=100_000, scenarios=SCENARIOS)
-SMOKE = Size(sequences=60, messages=620, frames=2000, scenarios=QUICK)
+SMOKE = Size(sequences=120, messages=2 * 620, frames=2000, scenarios=QUICK)
 
 
-def main() -> None:
-    """Run the program; a mismatch is printed to standard error."""
-    options = _options()
+def _play(options: Namespace, folder: Path, notify: Notify) -> dict[str, Any]:
     size = SMOKE if options.smoke else FULL
-    notify = progress()
-    try:
-        with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder:
-            settings = load_settings([f"storage.root={folder}", "spark.master=local[2]"], environment={})
-            jars = jars_folder(settings.broker.jars)
-            notify("the codec, and Kafka's generated classes")
-            results = compare_codec(jars, size, options.seed)
-            notify("the bucket, and Kafka's own")
-            results |= compare_buckets(jars, size, options.seed)
-            notify("the job, and the broker that it runs on")
-            results |= _compare_on_own_broker(settings, Path(folder), size)
-        publish(results, PAGE, options.out and options.out / "conformance.md")
-    except MismatchError as mismatch:
-        sys.exit(f"conformance: seed {options.seed}: {mismatch}")
-    except MutationQuotaError as error:
-        sys.exit(f"conformance: {error}")
-    except KeyboardInterrupt:
-        sys.exit("conformance: interrupted; nothing was written")
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.evidence.conformance", description=__doc__)
-    parser.add_argument("--smoke", action="store_true", help="each comparison with a few inputs")
-    parser.add_argument("--seed", type=int, default=1, metavar="S", help="of all random inputs (default: 1)")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="for the page and the JSON of a whole run")
-    options = parser.parse_args()
-    if options.out and options.smoke:
-        parser.error("--out writes the page of a whole run: without --smoke")
-    return options
+    settings = load_settings([f"storage.root={folder}", "spark.master=local[2]"], environment={})
+    jars = jars_folder(settings.broker.jars)
+    notify("the codec, and Kafka's generated classes")
+    results = compare_codec(jars, size, options.seed)
+    notify("the bucket, and Kafka's own")
+    results |= compare_buckets(jars, size, options.seed)
+    notify("the job, and the broker that it runs on")
+    with embedded_broker(settings, port=0) as broker, session(settings, "conformance", folder / "spark.log") as spark:
+        deployment = make_deployment(with_plaintext_cluster(settings, broker.address), "conformance", folder)
+        return results | compare_with_broker(spark, broker.address, deployment, size)
 
 
 def compare_codec(jars: Path, size: Size, seed: int) -> dict[str, Any]:
@@ -110,7 +86,12 @@ def compare_buckets(jars: Path, size: Size, seed: int) -> dict[str, Any]:
         cases = differences(oracle)
     if tally.ended_early * _EARLY > max(tally.sequences, _EARLY):
         raise MismatchError(f"{tally.ended_early} of {tally.sequences} sequences ended early")
-    about = {"seed": seed, "kafka": oracle.version, "classes": CLASSES, "versions": versions()}
+    about = {
+        "seed": seed,
+        "kafka": oracle.version,
+        "classes": CLASSES,
+        "versions": versions("confluent-kafka", "pyspark"),
+    }
     return about | bucket_results(tally, cases)
 
 
@@ -122,14 +103,5 @@ def compare_with_broker(spark: SparkSession, address: str, settings: Settings, s
     return broker_results(rows) | {"java_admin": java.version}
 
 
-def _compare_on_own_broker(settings: Settings, folder: Path, size: Size) -> dict[str, Any]:
-    with (
-        embedded_broker(settings, port=0) as broker,
-        session(settings, "conformance", folder / "spark.log") as spark,
-    ):
-        deployment = make_deployment(with_plaintext_cluster(settings, broker.address), "conformance", folder)
-        return compare_with_broker(spark, broker.address, deployment, size)
-
-
 if __name__ == "__main__":
-    main()
+    run("conformance", _play, PAGE, seed=1)

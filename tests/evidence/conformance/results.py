@@ -1,9 +1,7 @@
 """What the comparisons found, as it is printed and stored."""
 
-import platform
 from collections.abc import Sequence
 from dataclasses import asdict
-from importlib.metadata import version
 from typing import Any
 
 from tests.evidence.conformance.broker.comparison import Row
@@ -31,20 +29,12 @@ def wire_results(tally: WireTally, fuzzed: Fuzzed) -> dict[str, Any]:
     counts["stricter"] = [
         {"what": reason, "why": why, "messages": tally.stricter[reason]} for reason, why in STRICTER.items()
     ]
-    frames = asdict(fuzzed)
-    del frames["slowest"]
-    return {"wire": counts | {"frames": frames}}
+    return {"wire": counts | {"frames": asdict(fuzzed)}}
 
 
 def broker_results(rows: Sequence[Row]) -> dict[str, Any]:
     """Return the answers of a real broker and of the job; times of answers that throttle nothing are null."""
     return {"broker": [_row(row) for row in rows]}
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of what was compared with Kafka."""
-    packages = ("confluent-kafka", "pyspark")
-    return {**{package: version(package) for package in packages}, "python": platform.python_version()}
 
 
 def _row(row: Row) -> dict[str, Any]:

@@ -1,9 +1,11 @@
 """What the evidence of the gateway runs on: a broker with a listener for each purpose, the job, and gateways."""
 
-from collections.abc import Iterator, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from confluent_kafka.admin import AdminClient
 from pyspark.sql.streaming.query import StreamingQuery
@@ -15,8 +17,9 @@ from jobs.spark.installation import jars_folder
 from jobs.spark.queries import stop_after_batch
 from jobs.storage.run import Run
 from quota.kafka.topics.preparation import prepare_topics
-from quota.settings import Settings
+from quota.settings import Settings, load_settings
 from quota.wire.api_keys import ApiKey
+from tests.evidence.command import Notify
 from tests.support.clients import QUIET
 from tests.support.deployment import make_deployment
 from tests.support.gateway import Gateway, protocol, running_gateway
@@ -131,6 +134,19 @@ def ground(
     with Broker(folder / "broker", jars, extra_properties=properties, java_options=[*java_options]) as broker:
         named = with_plaintext_cluster(settings, broker.address)
         yield Ground(folder, named, jars, broker.port, sasl, ahead, ahead_gateway)
+
+
+def on_ground(
+    play: Callable[[Ground, Namespace, Notify], dict[str, Any]], users: Sequence[str] = ()
+) -> Callable[[Namespace, Path, Notify], dict[str, Any]]:
+    """Return what `tests.evidence.command.run` plays: a program on its own broker."""
+
+    def on_own_broker(options: Namespace, folder: Path, notify: Notify) -> dict[str, Any]:
+        settings = load_settings([f"storage.root={folder}", "spark.master=local[2]"], environment={})
+        with ground(settings, folder, users) as where:
+            return play(where, options, notify)
+
+    return on_own_broker
 
 
 @contextmanager

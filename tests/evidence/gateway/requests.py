@@ -1,14 +1,14 @@
 """Hand-made requests: they create, grow and delete topics, or ask for metadata."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from quota.wire.api_keys import ApiKey
+from tests.support.wire.requests import creation, deletion
+from tests.support.wire.requests import metadata as metadata_of
 from tests.support.wire_client import Message, WireClient
 
 METADATA, METADATA_VERSION = ApiKey.METADATA, 12
 CREATE, GROW, DELETE = ApiKey.CREATE_TOPICS, ApiKey.CREATE_PARTITIONS, ApiKey.DELETE_TOPICS
-NO_ID = bytes(16)
 TIMEOUT_MS = 30_000
 _LAST_BY_NAMES = 5
 """The last version of DeleteTopics with a list of names alone."""
@@ -36,16 +36,9 @@ class Request:
         return client.request(self.key, self.version, self.message)
 
 
-def new_topic(name: str, partitions: int, replicas: int = 1, **more: object) -> Message:
-    """Return a topic of CreateTopics."""
-    blank = {"name": name, "numPartitions": partitions, "replicationFactor": replicas, "assignments": [], "configs": []}
-    return blank | more
-
-
 def create(name: str, version: int, *topics: Message) -> Request:
     """Return a CreateTopics request."""
-    message = {"topics": list(topics), "timeoutMs": TIMEOUT_MS, "validateOnly": False}
-    return Request(name, CREATE, version, message)
+    return Request(name, CREATE, version, creation(*topics))
 
 
 def grow(name: str, version: int, *counts: tuple[str, int]) -> Request:
@@ -54,17 +47,13 @@ def grow(name: str, version: int, *counts: tuple[str, int]) -> Request:
     return Request(name, GROW, version, {"topics": topics, "timeoutMs": TIMEOUT_MS, "validateOnly": False})
 
 
-def delete(name: str, version: int, *names: str, ids: Sequence[bytes] = ()) -> Request:
+def delete(name: str, version: int, *topics: str | bytes) -> Request:
     """Return a DeleteTopics request, by names and, in version 6, by ids."""
-    if version <= _LAST_BY_NAMES:
-        return Request(name, DELETE, version, {"topicNames": list(names), "timeoutMs": TIMEOUT_MS})
-    topics = [{"name": topic, "topicId": NO_ID} for topic in names] + [
-        {"name": None, "topicId": topic_id} for topic_id in ids
-    ]
-    return Request(name, DELETE, version, {"topics": topics, "timeoutMs": TIMEOUT_MS})
+    by_names = {"topicNames": list(topics), "timeoutMs": TIMEOUT_MS}
+    return Request(name, DELETE, version, by_names if version <= _LAST_BY_NAMES else deletion(*topics))
 
 
 def metadata(name: str, *names: str, auto_create: bool = False) -> Request:
     """Return a Metadata request; without names it requests no topic."""
-    topics = [{"name": topic, "topicId": NO_ID} for topic in names]
-    return Request(name, METADATA, METADATA_VERSION, {"topics": topics, "allowAutoTopicCreation": auto_create})
+    message = metadata_of(*names) | {"allowAutoTopicCreation": auto_create}
+    return Request(name, METADATA, METADATA_VERSION, message)

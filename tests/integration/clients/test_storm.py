@@ -8,8 +8,8 @@ from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
+from tests.integration.clients.storm import Storm
 from tests.support.programs import running_applier
-from tests.support.storm.storm import Storm
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def enforcing(spark, deployment):
 def test_a_storm_with_an_applier_that_is_killed(enforcing, seconds, applications, threads, kills):
     """Nothing is created without admission or twice, nothing is missing, and each client gets its result."""
     with running_applier(enforcing, kills):
-        report = Storm(enforcing, applications, threads).rage(seconds)
-    assert report.wrong == [], report
-    assert report.outcomes["done"]
-    assert report.outcomes["refused"]
+        outcomes, wrong = Storm(enforcing, applications, threads).rage(seconds)
+    assert wrong == []
+    assert outcomes["done"]
+    assert outcomes["refused"]

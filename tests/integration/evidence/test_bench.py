@@ -28,7 +28,7 @@ def test_each_section_that_shares_a_session_has_figures(spark, deployment, tmp_p
 @pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_the_program_prints_the_figures_of_all_sections():
-    program = [sys.executable, "-m", "tests.evidence.bench.performance", "--smoke", "--set", "audit.trigger_seconds=1"]
+    program = [sys.executable, "-m", "tests.evidence.bench.performance", "--smoke"]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-5000:]
     results = json.loads(done.stdout)

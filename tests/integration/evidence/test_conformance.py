@@ -1,6 +1,7 @@
 """A short form of `make conformance`: the project compared with Kafka's own classes and a real broker."""
 
 import json
+import math
 
 import pytest
 
@@ -10,34 +11,23 @@ from quota.algorithms.kafka_rate import RateMetric
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS, _refilled, throttle_ms
 from quota.records.fields import BEGINNING
 from quota.records.quota import Limit
+from quota.wire.schemas import read_schemas
 from tests.evidence.conformance.__main__ import PAGE, SMOKE, compare_buckets, compare_codec, compare_with_broker
 from tests.evidence.conformance.bucket.comparison import MismatchError, as_int, compare, half_up
-from tests.evidence.conformance.bucket.differences import CASES, differences
+from tests.evidence.conformance.bucket.differences import CASES
 from tests.evidence.conformance.bucket.oracle import kafka_oracle
 from tests.evidence.conformance.bucket.rates import kafkas_rates, streams
 from tests.evidence.conformance.bucket.sequences import sequences
+from tests.evidence.conformance.wire.comparison import kinds
+from tests.evidence.conformance.wire.oracle import kafka_oracle as wire_oracle
 from tests.evidence.report import as_json, render
+from tests.support.wire.messages import as_json as message_as_json
 
 
 @pytest.fixture(scope="module")
 def oracle(base_settings):
     with kafka_oracle(jars_folder(base_settings.broker.jars)) as kafka:
         yield kafka
-
-
-def test_a_bucket_decides_as_kafkas_own_does(oracle):
-    """Random sequences: the same topics, tokens and throttle times, but for the listed differences."""
-    tally = compare(oracle, sequences(seed=11, count=120))
-
-    assert tally.sequences == 120
-    assert tally.ended_early <= 1
-    assert min(tally.refused, tally.equal_to_the_ms, tally.rounded_up, tally.capped) > 1000
-    assert min(tally.steps_back, tally.changes, tally.within_rounding) > 10
-
-
-def test_intended_differences_show_both_answers(oracle):
-    """Both answers of each case are checked: Kafka's, unmodified, and the project's."""
-    assert len(differences(oracle)) == len(CASES) + 3
 
 
 MUTANTS = {
@@ -109,16 +99,41 @@ def test_the_assumptions_about_javas_arithmetic_are_true():
     assert [as_int(value) for value in (5, 2**31 - 1, 2**31, 2**32 + 5, 2**70)] == [5, 2**31 - 1, 0, 5, 0]
 
 
+def test_numbers_that_are_not_finite_are_the_same_in_both(base_settings):
+    """A damaged message may have them."""
+    jars = jars_folder(base_settings.broker.jars)
+    (kind,) = [kind for kind in kinds(read_schemas(jars)) if str(kind) == "AlterClientQuotasRequest v1"]
+    values = [math.nan, math.inf, -math.inf]
+    changes = [{"key": "controller_mutation_rate", "value": value, "remove": False} for value in values]
+    entry = {"entity": [{"entityType": "user", "entityName": "alice"}], "ops": changes}
+    data = kind.codec.write({"entries": [entry], "validateOnly": False})
+    with wire_oracle(jars) as kafka:
+        parsed = kafka.parse(kind.name, kind.version, data)
+    assert message_as_json(kind.struct, kind.codec.read(data)) == parsed.json
+
+
 def test_each_section_of_the_program_is_on_its_page(spark, broker, deployment):
     """At the broker, new and old clients get the same topics, and a debt that is paid off at the same time."""
     jars = jars_folder(deployment.broker.jars)
     results = {**compare_codec(jars, SMOKE, seed=11), **compare_buckets(jars, SMOKE, seed=11)}
     results |= compare_with_broker(spark, broker.address, deployment, SMOKE)
 
+    bucket, wire, frames = results["bucket"], results["wire"], results["wire"]["frames"]
+    assert bucket["ended_early"] <= 1
+    assert min(bucket[name] for name in ("refused", "equal_to_the_ms", "rounded_up", "capped")) > 1000
+    assert min(bucket[name] for name in ("steps_back", "changes", "within_rounding")) > 10
+    assert len(results["differences"]) == len(CASES) + 3
+    assert (wire["kinds"], wire["written"], wire["made"]) == (620, SMOKE.messages, SMOKE.messages)
+    assert wire["rewritten"] + wire["not_carried"] == 620 + SMOKE.messages  # those without values, too
+    stricter = sum(reason["messages"] for reason in wire["stricter"])
+    assert wire["both_read"] + wire["both_refused"] + stricter == SMOKE.messages
+    assert min(wire["both_read"], wire["both_refused"], wire["not_carried"]) > 50
+    assert stricter < 200
+    assert min(frames["read"], frames["refused"], frames["header_alone"]) > 100
     rows = results["broker"]
     assert [row["broker"] for row in rows] == [row["here"] for row in rows]
     assert [row["here"] for row in rows] == ["2 admitted, 2 refused", "admitted", "3 admitted", *["admitted"] * 3]
     page = render(PAGE.read_text(), json.loads(as_json(results)))
-    assert "| sequences | 60 |" in page
+    assert "| sequences | 120 |" in page
     assert "| damaged frames | 2,000 |" in page
     assert page.count("2 admitted, 2 refused") == 2

@@ -18,11 +18,10 @@ from confluent_kafka.admin import (
 
 from jobs.sandbox.broker import with_plaintext_cluster
 from quota.kafka.topics.preparation import prepare_topics
-from tests.support.broker import SESSION_MS
+from tests.support.broker import SESSION_MS, add_scram_users
 from tests.support.clients import QUIET
 from tests.support.deployment import make_deployment
 from tests.support.gateway import StandIn, protocol, running_gateway
-from tests.support.users import add_scram_users
 from tests.support.waiting import until
 from tests.support.wire.requests import creation, deletion, growth
 from tests.support.wire_client import WireClient
@@ -140,6 +139,7 @@ def test_a_client_has_the_principal_that_the_broker_authenticated(sasl, mechanis
         }
     )
     admin.create_topics([NewTopic(name, 3)])[name].result(30)
+    until(lambda: name in admin.list_topics(timeout=10).topics)
     admin.create_partitions([NewPartitions(name, 5)])[name].result(30)
     admin.delete_topics([name])[name].result(30)
     calls = [(each.user, each.client_id, each.topics[0].partitions) for each in sasl.job.requests[-3:]]

@@ -1,8 +1,8 @@
 """Failures in operation: each is one line that says what to do, and after the repair the job continues."""
 
 import json
+import os
 import shutil
-import subprocess
 
 import pytest
 
@@ -13,6 +13,7 @@ from jobs.storage.run import Run
 from quota.errors import MutationQuotaError
 from schemas.buckets import STATE_VERSION
 from tests.support.deployment import make_deployment
+from tests.support.full_disk import small_disk
 from tests.support.operator import Operator
 from tests.support.waiting import until
 
@@ -138,42 +139,35 @@ def test_without_the_quotas_nothing_is_decided(operator, monkeypatch):
 
 
 @pytest.fixture
-def small_disk(tmp_path):
-    """A disk of two megabytes."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", folder], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip("only root may mount a disk")
-    yield folder
-    subprocess.run(["umount", "--lazy", folder], check=True)
+def disk(tmp_path):
+    with small_disk(tmp_path / "disk", megabytes=2) as folder:
+        yield folder
 
 
-def test_a_full_disk_is_reported_and_the_job_continues_once_there_is_space(spark, deployment, small_disk):
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a disk")
+def test_a_full_disk_is_reported_and_the_job_continues_once_there_is_space(spark, deployment, disk):
     """It is full at the first start, at the checkpoint of enforce, and at the tables of the audit."""
-    storage = deployment.storage.model_copy(update={"root": str(small_disk)})
+    storage = deployment.storage.model_copy(update={"root": str(disk)})
     operator = Operator(spark, deployment.model_copy(update={"storage": storage}))
     operator.request("a")
-    rest = small_disk / "rest"
-    rest.write_bytes(b"x" * shutil.disk_usage(small_disk).free)
-    assert f"no space is left in {small_disk}" in refusal(operator.enforce)
+    rest = disk / "rest"
+    rest.write_bytes(b"x" * shutil.disk_usage(disk).free)
+    assert f"no space is left in {disk}" in refusal(operator.enforce)
     rest.unlink()
     operator.enforce()
     operator.audit()
 
     operator.request("b")
-    rest.write_bytes(b"x" * (shutil.disk_usage(small_disk).free - 8192))
+    rest.write_bytes(b"x" * (shutil.disk_usage(disk).free - 8192))
     line = refusal(operator.enforce)
     assert "No space left on device" in line
-    assert f"no space is left in {small_disk}" in line
+    assert f"no space is left in {disk}" in line
     assert "free some, then start it again: it continues from its checkpoint, and nothing is lost" in line
     rest.unlink()
     operator.enforce()
 
-    rest.write_bytes(b"x" * (shutil.disk_usage(small_disk).free - 20_480))
-    assert f"no space is left in {small_disk}" in refusal(operator.audit)
+    rest.write_bytes(b"x" * (shutil.disk_usage(disk).free - 20_480))
+    assert f"no space is left in {disk}" in refusal(operator.audit)
     rest.unlink()
     operator.audit()
     assert operator.decided == {"a": 40.0, "b": -20.0}

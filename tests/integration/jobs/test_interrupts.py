@@ -85,27 +85,26 @@ def interrupt_throughout(seconds, steps, done, *args):
             until(lambda ended=started: ended.commands() == [])
             return
         assert (moment, code, printed) == (moment, 130, "")
-        assert started.commands() == []
-        assert [each for each in folders if Path(each).exists()] == []
+        leaves_nothing(started, folders)
 
 
-def status(process):
-    """Return the fields of a process in /proc."""
-    lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
-    return dict(line.split(":\t", 1) for line in lines)
+def leaves_nothing(started, folders):
+    """Assert that a command has left no process and no temporary folder."""
+    assert started.commands() == []
+    assert [each for each in folders if Path(each).exists()] == []
 
 
 def handles(process, number):
     """Return whether a process handles a signal."""
-    return int(status(process)["SigCgt"], 16) >> (number - 1) & 1
+    (caught,) = re.findall(r"^SigCgt:\t(\w+)$", Path(f"/proc/{process.pid}/status").read_text(), re.MULTILINE)
+    return int(caught, 16) >> (number - 1) & 1
 
 
 def ends_silently(started, how):
     """Assert that an interrupted command prints nothing, and leaves no process and no temporary folder."""
     code, printed, folders = started.interrupt(how)
     assert (code, printed) == (130, "")
-    assert started.commands() == []
-    assert [each for each in folders if Path(each).exists()] == []
+    leaves_nothing(started, folders)
     return folders
 
 

@@ -3,19 +3,16 @@
 import json
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
 
 from jobs.audit.explain import explain_decision
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
 from jobs.storage.run import Run
 from quota.errors import ClusterError, NotFound
-from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
-from tests.support.clients import QUIET
 from tests.support.factories import request_json
 from tests.support.tables import read_table
 from tests.support.topics import consume, produce
@@ -116,22 +113,3 @@ def test_missing_topics_are_named_where_they_may_not_be_created(deployment):
     strict = deployment.topics.model_copy(update={"create": False})
     with pytest.raises(ClusterError, match=r"missing topics: .*topics.create=true"):
         prepare_topics(deployment.model_copy(update={"topics": strict}))
-
-
-def test_a_decisions_topic_too_small_for_the_largest_decision_is_rejected(deployment):
-    """Such an answer would stop the query, and stop it again after each restart."""
-    admin = AdminClient({**QUIET, "bootstrap.servers": deployment.kafka.bootstrap_servers})
-    name = deployment.topics.decisions
-    admin.create_topics([NewTopic(name, 1, 1, config={"max.message.bytes": "1000000"})])[name].result()
-    with pytest.raises(ClusterError, match=r"set max.message.bytes=6299648"):
-        prepare_topics(deployment)
-
-
-def test_the_last_valid_quota_stays_in_force_after_an_invalid_one(deployment, caplog):
-    prepare_topics(deployment)
-    write_record(deployment, QuotaRecord(QuotaEntity("alice"), 5.0))
-    for bad in (b"NaN", b'{"entity": {"user": "alice"}, "controller_mutation_rate": "fast"}'):
-        produce(deployment, deployment.topics.quotas, bad, key=b'{"user":"alice"}')
-    (change,) = read_log(deployment).timeline.configured(at=2**62)
-    assert (change.entity, change.quota.rate) == (QuotaEntity("alice"), 5.0)
-    assert "skipped an invalid quota" in caplog.text

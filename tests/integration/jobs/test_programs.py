@@ -7,8 +7,8 @@ import signal
 import subprocess
 import threading
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.request import urlopen
 
 import pytest
@@ -120,24 +120,13 @@ def jvm_of(process):
     return jvm
 
 
-@dataclass(frozen=True)
-class Ended:
-    """A job with its audit that has decided alice's requests, and was then stopped."""
-
-    samples: dict
-    """What it served before it was stopped, by name and labels."""
-    readiness: int
-    """The status of `/readyz` then."""
-    mapped: bool
-    """Whether its JVM had mapped a class archive."""
-    exit_code: int
-    port: int
-    archives: Path
-
-
 @pytest.fixture(scope="module")
 def ended(base_settings, broker, tmp_path_factory):
-    """60 of alice's 100 mutations were charged twice, and then she was refused."""
+    """A job that has charged 60 of alice's 100 mutations twice, has then refused her, and was stopped.
+
+    Before that it had served `samples` by name and labels, and the status `readiness` at `/readyz`; `mapped` is whether
+    its JVM had mapped a class archive.
+    """
     folder, archives = tmp_path_factory.mktemp("ended"), tmp_path_factory.mktemp("class archives")
     deployment = make_deployment(with_plaintext_cluster(base_settings, broker.address), "programs", folder)
     prepare_topics(deployment)
@@ -165,7 +154,9 @@ def ended(base_settings, broker, tmp_path_factory):
             readiness = answer.status
         process.send_signal(signal.SIGINT)
         exit_code = process.wait(DEADLINE_SECONDS)
-    return Ended(found, readiness, mapped, exit_code, port, archives)
+    return SimpleNamespace(
+        samples=found, readiness=readiness, mapped=mapped, exit_code=exit_code, port=port, archives=archives
+    )
 
 
 def test_a_job_serves_metrics_until_it_is_stopped(ended):

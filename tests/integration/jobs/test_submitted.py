@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import zipfile
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,10 @@ from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options
 from tests.support.package import build_package, build_wheel
 from tests.support.programs import child_processes
-from tests.support.requesting import SOME, check_leases_released, check_tokens, decided, prepare_users, requesting
+from tests.support.requesting import SOME, check_leases_released, check_tokens, prepare_users, requesting
+from tests.support.spark_submit import submitted
 from tests.support.standalone import Standalone
+from tests.support.topics import decisions_of
 from tests.support.waiting import until
 
 DEADLINE_SECONDS = 180
@@ -61,13 +62,13 @@ def test_a_killed_worker_loses_no_decision(packed, deployment, tmp_path):
     log = tmp_path / "enforce.log"
     with Standalone(tmp_path, workers=2) as cluster, enforcing(cluster, packed, deployment, log) as job:
         with requesting(deployment) as requested:
-            until(lambda: job.poll() is not None or len(decided(deployment)) > SOME, DEADLINE_SECONDS)
+            until(lambda: job.poll() is not None or len(decisions_of(deployment)) > SOME, DEADLINE_SECONDS)
             assert job.poll() is None, log.read_text()[-2000:]
             until(lambda: all(worked(cluster, worker) for worker in (0, 1)), DEADLINE_SECONDS)
             cluster.kill(0)
             before = len(requested)
-            until(lambda: len(decided(deployment)) > before + SOME, DEADLINE_SECONDS)
-        until(lambda: len(decided(deployment)) == len(requested), DEADLINE_SECONDS)
+            until(lambda: len(decisions_of(deployment)) > before + SOME, DEADLINE_SECONDS)
+        until(lambda: len(decisions_of(deployment)) == len(requested), DEADLINE_SECONDS)
         stop(job)
         assert job.wait(DEADLINE_SECONDS) == 0, log.read_text()[-2000:]
     check_tokens(deployment, requested)
@@ -75,7 +76,6 @@ def test_a_killed_worker_loses_no_decision(packed, deployment, tmp_path):
     assert "Lost executor" in log.read_text()
 
 
-@contextmanager
 def enforcing(cluster, packed, deployment, log):
     """The job, as an operator submits it."""
     properties = {
@@ -84,15 +84,7 @@ def enforcing(cluster, packed, deployment, log):
         "spark.executor.memory": "512m",
     }
     args = ["enforce", *as_options(deployment), "--set", f"storage.root={deployment.storage.root}"]
-    options = ["--jars", "jars/*.jar", "--properties-file", "conf/spark-defaults.conf"]
-    options += [part for name, value in properties.items() for part in ("--conf", f"{name}={value}")]
-    job = cluster.submit(*options, "submit.py", *args, log=log, cwd=packed)
-    try:
-        yield job
-    finally:
-        if job.poll() is None:
-            job.kill()
-            job.wait()
+    return submitted(cluster, properties, ["submit.py", *args], log=log, cwd=packed)
 
 
 def worked(cluster, worker):

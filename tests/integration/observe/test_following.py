@@ -71,27 +71,6 @@ def test_each_mutation_is_written_once_over_restarts_and_rotations(observed, log
     assert requests(observed) == [("a", 3), ("b", 4), ("c", 5), ("c", 6), ("c", 11)]
 
 
-def test_a_log_may_be_read_from_its_first_line(observed, log):
-    follow(observed, log, from_beginning=True)
-    assert requests(observed) == [("before", 3)]
-
-
-def test_a_request_has_the_clusters_answer(observed, log):
-    follow(observed, log)
-    append(log, created("2026-11-22 17:39:55,315", ("a", 3), errors=[89], throttle_ms=700, principal="User:bob"))
-    follow(observed, log)
-    (message,) = read_topic(observed.kafka.connection, observed.topics.requests, 10)
-    request = json.loads(message.value())
-    assert (message.key(), request["user"], request["apply"]) == (b"bob", "bob", False)
-    assert request["observed"] == {
-        "at": 1_795_369_195_265,
-        "error_codes": [89],
-        "throttle_time_ms": 700,
-        "took_ms": 50,
-        "assumed": [],
-    }
-
-
 def test_topics_of_the_cluster_are_known_when_it_starts(observed, log):
     follow(observed, log)
     append(log, deleted(now(), observed.topics.decisions))
@@ -128,7 +107,6 @@ def test_invalid_lines_are_reported_and_the_rest_is_read(observed, log, caplog):
 
 
 def test_the_command_follows_until_it_is_stopped(observed, log):
-
     options = [*as_options(observed), "--set", f"observe.group={observed.observe.group}"]
     process = subprocess.Popen(command_line("observe", "follow", str(log), *options), stderr=subprocess.PIPE, text=True)
     try:

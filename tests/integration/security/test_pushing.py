@@ -5,81 +5,48 @@ import re
 import pytest
 
 from quota.kafka.quotas.writer import write_record
-from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
-from quota.settings import load_settings
-from tests.support.broker import ADMIN, ADMIN_PASSWORD, Authority, documented_acls, secure_broker
+from tests.integration.security.cluster import secured_cluster
+from tests.support.broker import Authority, documented_acls
 from tests.support.programs import run
 
-PASSWORD = "pä\"ss\\word;{$}='1 xyzzy"  # noqa: S105
 RATE = "controller_mutation_rate"
-
-
-class Cluster:
-    """The broker, and how each principal reaches it."""
-
-    def __init__(self, secure, folder):
-        self.secure = secure
-        self.folder = folder
-        self._password_file = folder / "password"
-        self._password_file.write_text(f"{PASSWORD}\n")
-
-    def options(self, user, **more):
-        """Settings of a user with a password; with `tls`, of one with a certificate."""
-        return self.secure.options(user, self._password_file, **more)
-
-    def quotas(self, user, *args, **more):
-        """Run a command of `quotas` as a user."""
-        return self.command(user, "quotas", *args, **more)
-
-    def command(self, user, *args, **more):
-        """Run a command as a user."""
-        options = [option for each in self.options(user, **more) for option in ("--set", each)]
-        return run(*options, *args, cwd=self.folder)
 
 
 @pytest.fixture(scope="module")
 def cluster(base_settings, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pushing")
-    acls = documented_acls()
-    with secure_broker(folder, base_settings.broker.jars) as secure:
-        for user in ("operator", "publisher", "push", "watch"):
-            secure.add_user(user, PASSWORD)
-            secure.allow(user, acls[user])
-        cluster = Cluster(secure, folder)
-        admin = {"sasl_mechanism": "PLAIN", "sasl_password": ADMIN_PASSWORD}
-        settings = load_settings(cluster.options(ADMIN, **admin), environment={}, with_default_file=False)
-        prepare_topics(settings)
-        write_record(settings, QuotaRecord(QuotaEntity("tenant"), 5.0))
-        yield cluster
+    acls = {user: documented_acls()[user] for user in ("operator", "publisher", "push", "watch")}
+    with secured_cluster(tmp_path_factory.mktemp("pushing"), base_settings.broker.jars, acls, run) as running:
+        write_record(running.settings("operator"), QuotaRecord(QuotaEntity("tenant"), 5.0))
+        yield running
 
 
 def test_each_principal_has_the_permissions_on_the_page_and_no_more(cluster):
     """`watch` sees what `push` may set; `operator` has neither permission and sets quotas in the log alone."""
-    done = cluster.quotas("operator", "drift")
+    done = cluster.command("operator", "quotas", "drift")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
         f"mutation-quota: cannot read the quotas of Kafka at {cluster.secure.address}: "
         "CLUSTER_AUTHORIZATION_FAILED; allow this principal DescribeConfigs on the cluster "
         "(docs/explanation/security.md)\n"
     )
-    done = cluster.quotas("watch", "drift")
+    done = cluster.command("watch", "quotas", "drift")
     assert (done.returncode, done.stderr) == (3, "")
     assert done.stdout.splitlines()[0] == f"- user-principal 'tenant': {RATE}=5.0"
 
-    done = cluster.quotas("watch", "push", "--yes")
+    done = cluster.command("watch", "quotas", "push", "--yes")
     assert done.returncode == 1
     assert done.stderr == (
         f"mutation-quota: cannot set the quotas of Kafka at {cluster.secure.address}: "
         "CLUSTER_AUTHORIZATION_FAILED; allow this principal AlterConfigs on the cluster "
         "(docs/explanation/security.md)\n"
     )
-    done = cluster.quotas("push", "push", "--yes")
+    done = cluster.command("push", "quotas", "push", "--yes")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [f"+ user-principal 'tenant': {RATE}=5.0", "1 change made: 1 added."]
-    assert cluster.quotas("watch", "drift").returncode == 0
-    done = cluster.quotas("watch", "pull")
+    assert cluster.command("watch", "quotas", "drift").returncode == 0
+    done = cluster.command("watch", "quotas", "pull")
     assert "user: tenant" in done.stdout
 
 
@@ -108,10 +75,10 @@ def test_quotas_are_pushed_to_a_cluster_with_client_certificates(cluster):
         "target.ssl_key_password": "key xyzzy",
     }
     options = [option for name, value in target.items() for option in ("--set", f"{name}={value}")]
-    done = cluster.quotas("watch", "push", "--yes", *options)
+    done = cluster.command("watch", "quotas", "push", "--yes", *options)
     assert (done.returncode, done.stderr) == (0, "")
     without = [each for name, value in list(target.items())[:3] for each in ("--set", f"{name}={value}")]
-    done = cluster.quotas("watch", "push", "--dry-run", *without)
+    done = cluster.command("watch", "quotas", "push", "--dry-run", *without)
     assert done.returncode == 1
     assert f"cannot read the quotas of Kafka at {cluster.secure.tls_address}: " in done.stderr
     assert done.stderr.count("\n") == 1
@@ -141,14 +108,16 @@ def test_an_error_of_the_target_is_one_line_without_the_secret(cluster, tmp_path
         "security_protocol": "SASL_SSL",
         "sasl_mechanism": "SCRAM-SHA-512",
         "sasl_username": "push",
-        "sasl_password": f"file:{cluster.folder / 'password'}",
+        "sasl_password": f"file:{cluster.password_file}",
         "ssl_ca_location": cluster.secure.authority.path,
         **more,
     }
     if named["ssl_ca_location"] == "another":
         named["ssl_ca_location"] = Authority(tmp_path / "another").path
     given = [f"target.{name}={value}" for name, value in named.items() if value != ""]
-    done = cluster.quotas("push", "push", "--dry-run", *(option for each in given for option in ("--set", each)))
+    done = cluster.command(
+        "push", "quotas", "push", "--dry-run", *(option for each in given for option in ("--set", each))
+    )
     assert (done.returncode, done.stdout) == (1, "")
     assert f"Kafka at {cluster.secure.address}: " in done.stderr
     assert reason in done.stderr

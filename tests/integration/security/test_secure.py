@@ -28,62 +28,33 @@ from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.settings import load_settings
+from tests.integration.security.cluster import PASSWORD, secured_cluster
 from tests.integration.security.leaks import CommandLines, files_with, talkative_log
-from tests.support.broker import ADMIN, ADMIN_PASSWORD, documented_acls, secure_broker
+from tests.support.broker import documented_acls
 from tests.support.clients import QUIET
 from tests.support.factories import request_json
 from tests.support.programs import run_process
 from tests.support.request_log import created
 from tests.support.waiting import until
 
-PASSWORD = "pä\"ss\\word;{$}='1 xyzzy"  # noqa: S105
-"""With all that a quoting could stumble over."""
 KEY_PASSWORD = "key xyzzy"  # noqa: S105
 STORAGE_SECRET = "storage-xyzzy"  # noqa: S105
 
 
-class Cluster:
-    """The broker, and how each principal reaches it."""
-
-    def __init__(self, secure, folder):
-        self.secure = secure
-        self.folder = folder
-        self.password_file = folder / "password"
-        self.password_file.write_text(f"{PASSWORD}\n")
-
-    def options(self, user, **more):
-        """Settings of a user with a password."""
-        return [*self.secure.options(user, self.password_file, **more), f"storage.root={self.folder}/root"]
-
-    def settings(self, user, **more):
-        return load_settings(self.options(user, **more), environment={}, with_default_file=False)
-
-    def command(self, user, *args, **more):
-        """Run a command as a user; what it did."""
-        options = [option for each in self.options(user, **more) for option in ("--set", each)]
-        return run_process(*options, *args, cwd=self.folder)
-
-    def rate_of_tenant(self):
-        """Return the current quota of the user tenant."""
-        log = read_log(self.settings("operator"))
-        return log.timeline.latest(QuotaEntity("tenant"), log.now).quota.rate
+def rate_of_tenant(cluster):
+    """Return the current quota of the user tenant."""
+    log = read_log(cluster.settings("operator"))
+    return log.timeline.latest(QuotaEntity("tenant"), log.now).quota.rate
 
 
 @pytest.fixture(scope="module")
 def cluster(base_settings, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("secure")
     acls = documented_acls()
     acls["mute"] = [each for each in acls["enforce"] if each[1] != "mutation-decisions" or each[3] != "WRITE"]
     acls["mute"].append(("TOPIC", "mutation-decisions", "LITERAL", "DESCRIBE"))
     acls["blind"] = [("TOPIC", "mutation-quotas", "LITERAL", "DESCRIBE")]
-    with secure_broker(folder, base_settings.broker.jars) as secure:
-        for user, allowed in acls.items():
-            secure.add_user(user, PASSWORD)
-            secure.allow(user, allowed)
-        cluster = Cluster(secure, folder)
-        admin = {"sasl_mechanism": "PLAIN", "sasl_password": ADMIN_PASSWORD}
-        prepare_topics(cluster.settings(ADMIN, **admin))
-        yield cluster
+    with secured_cluster(tmp_path_factory.mktemp("secure"), base_settings.broker.jars, acls, run_process) as running:
+        yield running
 
 
 def application(cluster, **own):
@@ -252,7 +223,7 @@ def test_an_error_is_one_line_without_the_secret(cluster):
             (line,) = done.stderr.splitlines()
             assert expected in line
             assert "xyzzy" not in line
-    assert cluster.rate_of_tenant() == 3.0
+    assert rate_of_tenant(cluster) == 3.0
 
 
 def test_tenants_may_write_requests_and_no_more(cluster):
@@ -269,4 +240,4 @@ def test_tenants_may_write_requests_and_no_more(cluster):
     with pytest.raises(ClusterError, match="invalid credentials") as raised:
         QuotaAdminClient(wrong)
     assert "xyzzy" not in str(raised.value)
-    assert cluster.rate_of_tenant() == 3.0
+    assert rate_of_tenant(cluster) == 3.0

@@ -231,19 +231,9 @@ def test_a_user_is_retired_even_if_a_kill_left_a_batch_with_their_requests_unfin
 
 
 def test_a_client_without_a_topic_fails_at_once(by_topic):
-    own = {
-        f"mutation.quota.topics.{name}": value
-        for name, value in by_topic.topics.model_dump(
-            include={"requests", "decisions", "dead_letters", "identity"}
-        ).items()
-    }
-    config = {
-        **QUIET,
-        "bootstrap.servers": by_topic.kafka.bootstrap_servers,
-        "mutation.quota.client.user": "nobody",
-        **own,
-    }
-    with pytest.raises(
-        ClusterError, match=r"requests.nobody does not exist, .*mutation-quota user-topics prepare --user nobody"
-    ):
-        QuotaAdminClient(config)
+    names = ("requests", "decisions", "dead_letters", "identity")
+    own = {f"mutation.quota.topics.{name}": getattr(by_topic.topics, name) for name in names}
+    config = {**QUIET, "bootstrap.servers": by_topic.kafka.bootstrap_servers, "mutation.quota.client.user": "nobody"}
+    advice = r"requests.nobody does not exist, .*mutation-quota user-topics prepare --user nobody"
+    with pytest.raises(ClusterError, match=advice):
+        QuotaAdminClient(config | own)

@@ -1,6 +1,7 @@
 """A deployment whose storage root is in S3."""
 
 import os
+from unittest.mock import patch
 
 import pytest
 
@@ -10,12 +11,8 @@ from tests.support.s3 import BUCKET, CREDENTIALS, s3_server
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """A server, with credentials in the environment as a machine with a role has them."""
-    before = dict(os.environ)
-    os.environ.update(CREDENTIALS)
-    with s3_server(tmp_path_factory.mktemp("s3") / "server.log") as running:
+    with patch.dict(os.environ, CREDENTIALS), s3_server(tmp_path_factory.mktemp("s3") / "server.log") as running:
         yield running
-    os.environ.clear()
-    os.environ.update(before)
 
 
 @pytest.fixture

@@ -1,9 +1,8 @@
-"""A deployment with its storage root in S3: kills, moved buckets, listings, and leases."""
+"""A deployment with its storage root in S3: moved buckets, upkeep, errors, and leases. `make chaos` kills one."""
 
 import json
 import os
 import threading
-from contextlib import contextmanager
 from functools import partial
 
 import msgspec
@@ -17,85 +16,17 @@ from jobs.storage.lease import Lease, LeaseError, hold_lease
 from jobs.storage.run import Run
 from jobs.storage.starting import reset_checkpoint
 from jobs.storage.stored_files import stored_files
-from quota.kafka.topics.preparation import prepare_topics
 from quota.records import codec
 from quota.settings import load_settings
-from tests.support.chaos.evidence import gather
-from tests.support.chaos.processes import Job
-from tests.support.chaos.traffic import Traffic
-from tests.support.chaos.verdict import verdict_on
-from tests.support.deployment import as_options, undisturbed_of
+from tests.support.deployment import as_options
 from tests.support.factories import decided as decision_of
 from tests.support.operator import Operator
-from tests.support.programs import run, run_process
+from tests.support.programs import run
 from tests.support.rows import kafka_rows
 from tests.support.s3 import BUCKET
 from tests.support.tables import DAY, audit_records, read_table
-from tests.support.topics import end_offsets
-from tests.support.waiting import until
 
-RATE = 40.0
-SECONDS = 400
-"""A busy machine is no failure."""
 CHECKPOINT_FILES = "spark.sql.streaming.checkpointFileManagerClass"
-
-
-@contextmanager
-def running(settings, server, log, *options, with_audit=True):
-    more = ["--set", "audit.trigger_seconds=1", *(server.options() if server else [])]
-    job = Job(settings, log, *more, *options, with_audit=with_audit)
-    try:
-        yield job
-    finally:
-        if job.exit_code is None:
-            job.kill()
-
-
-def finish(settings, server, log, **options):
-    with running(settings, server, log, "--once", **options) as job:
-        assert job.finish(SECONDS) == 0, job.output[-3000:]
-
-
-def decided(settings):
-    return sum(end_offsets(settings, settings.topics.decisions).values())
-
-
-@pytest.mark.nightly
-@pytest.mark.timeout(1200)
-def test_a_kill_under_load_loses_duplicates_and_changes_nothing(in_s3, server, tmp_path):
-    """Driver and JVM of enforce and audit are killed and restarted; then the results are checked."""
-    prepare_topics(in_s3)
-    log, traffic = tmp_path / "jobs.log", Traffic(in_s3)
-    traffic.set_quotas()
-    with traffic.flowing(RATE), running(in_s3, server, log) as job:
-        until(lambda: decided(in_s3) > 100 or job.exit_code is not None, SECONDS)
-        second = run_process("enforce", *as_options(in_s3), *_root(in_s3, server), cwd=tmp_path)
-        assert job.exit_code is None, job.output[-3000:]  # it is alive when it is killed
-        job.kill()
-    finish(in_s3, server, log)
-    undisturbed = undisturbed_of(in_s3)
-    local = in_s3.storage.model_validate({"root": str(tmp_path / "undisturbed")})
-    undisturbed = undisturbed.model_copy(update={"storage": local})
-    finish(undisturbed, None, log, with_audit=False)
-
-    assert second.returncode == 1
-    (line,) = second.stderr.splitlines()
-    assert line.startswith(f"mutation-quota: another enforce is running on {in_s3.storage.root}: process ")
-    found = verdict_on(gather(in_s3, undisturbed))
-    assert not found.wrong, found
-    assert found.refused > 0
-
-    row = min(read_table(in_s3, "decisions"), key=lambda each: each["source"]["offset"])
-    ask = partial(run, cwd=tmp_path)
-    where = (*as_options(in_s3), *_root(in_s3, server))
-    explained = ask("explain", row["decision_id"], *_root(in_s3, server))
-    assert explained.returncode == 0, explained.stderr
-    assert "recomputed" in explained.stdout
-    reported = ask("report", "--output-file", "report.html", *_root(in_s3, server))
-    assert reported.returncode == 0, reported.stderr
-    assert (tmp_path / "report.html").stat().st_size > 10_000
-    shown = ask("status", *where)
-    assert in_s3.storage.root in shown.stdout
 
 
 def _root(settings, server):
@@ -144,7 +75,7 @@ def s3_spark(spark, server):
         hadoop.unset(name)
 
 
-def test_buckets_are_moved_and_the_state_is_reset(s3_spark, in_s3, server, tmp_path):
+def test_buckets_are_moved_the_state_is_reset_and_decisions_are_read(s3_spark, in_s3, server, tmp_path):
     operator = Operator(s3_spark, in_s3)
     operator.request("first", "second")
     operator.enforce()
@@ -164,6 +95,14 @@ def test_buckets_are_moved_and_the_state_is_reset(s3_spark, in_s3, server, tmp_p
     operator.request("fourth")
     operator.enforce()
     assert operator.decided["fourth"] == 40.0
+
+    row, *_ = read_table(in_s3, "decisions")
+    ask = partial(run, cwd=tmp_path)
+    where = _root(in_s3, server)
+    assert "recomputed" in ask("explain", row["decision_id"], *where).stdout
+    assert ask("report", "--output-file", "report.html", *where).returncode == 0
+    assert (tmp_path / "report.html").stat().st_size > 10_000
+    assert in_s3.storage.root in ask("status", *as_options(in_s3), *where).stdout
 
 
 def test_maintain_deletes_expired_rows_and_files_that_nothing_uses(server, tmp_path):

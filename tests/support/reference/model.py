@@ -77,7 +77,7 @@ class Reference:
     def decide(self, entry: Entry, offset: int) -> Expected:
         """Return the decision on a request; all requests before it must have been decided."""
         request, now = entry.request, entry.timestamp
-        user, client = request.get("user") or "ANONYMOUS", request.get("client_id") or "<none>"
+        user, client = _who(entry)
         costs = [topic["partitions"] for topic in request["topics"]]
         found = self._quota(user, client, now)
         if found is None:
@@ -113,9 +113,7 @@ class Reference:
 
     def bucket_of(self, entry: Entry) -> Tags | None:
         """Return the tags of a request's bucket; None if it touches none."""
-        request = entry.request
-        user, client = request.get("user") or "ANONYMOUS", request.get("client_id") or "<none>"
-        found = self._quota(user, client, entry.timestamp)
+        found = self._quota(*_who(entry), entry.timestamp)
         return None if found is None else found[0]
 
     def _find(self, remembered: Sequence[_Admitted], entry: Entry) -> _Admitted | None:
@@ -204,8 +202,11 @@ def _charge(costs: Sequence[int], tokens: Fraction, stored: Fraction, *, strict:
 def _identity(entry: Entry) -> tuple[object, ...]:
     """Return the parts of a request in which repeats are equal."""
     request = entry.request
-    who = request.get("user") or "ANONYMOUS", request.get("client_id") or "<none>"
-    return *who, request["request_id"], request["operation"], request["topics"]
+    return *_who(entry), request["request_id"], request["operation"], request["topics"]
+
+
+def _who(entry: Entry) -> tuple[str, str]:
+    return str(entry.request.get("user") or "ANONYMOUS"), str(entry.request.get("client_id") or "<none>")
 
 
 def _levels(user: str, client: str) -> list[tuple[Entity, Tags]]:

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from quota.algorithms.deduplication import NO_DEDUPLICATION, Deduplication
 from quota.records.quota import Window
 from tests.support.reference.log import ABSENT, Change, Entry, Log, Reset
-from tests.support.replay.run import Run
+from tests.support.replay.engine import Run
 
 START = 1_700_000_000_000
 USERS = ["alice", "bob", 'x","y', ""]
 CLIENTS = ["app", "é\u2028\U0001f600", None]
-_MAX_RECORDS, _MAX_CHANGES = 60, 8
+_RECORDS_OF_A_LOG, _MAX_CHANGES = (40, 60), 8
 _PARTITIONS = 3
 
 _GAPS = st.sampled_from([0, 0, 1, 40, 400, 3000, 20_000, -1, -700, -5000])
@@ -110,13 +110,12 @@ _CONTENTS = st.sampled_from([_requests()] * 5 + [_AGAIN] * 4 + [_BAD]).flatmap(l
 _RECORDS = st.tuples(_GAPS, st.integers(0, _PARTITIONS - 1), _CONTENTS)
 
 
-def logs(least: int = 1) -> st.SearchStrategy[Log]:
-    """Return a strategy of logs with at least `least` records, in any partitions."""
-    sizes = st.sampled_from([least, max(least, _MAX_RECORDS // 3), max(least, _MAX_RECORDS * 2 // 3)])
+def logs() -> st.SearchStrategy[Log]:
+    """Return a strategy of logs, with records in any partitions."""
     return st.builds(
         _log,
         st.sampled_from([Window(1, 1), Window(11, 1), Window(10, 2)]),
-        sizes.flatmap(lambda size: st.lists(_RECORDS, min_size=size, max_size=_MAX_RECORDS)),
+        st.lists(_RECORDS, min_size=_RECORDS_OF_A_LOG[0], max_size=_RECORDS_OF_A_LOG[1]),
         st.sampled_from([2.5, 5.0, 20.0]),
         st.lists(st.one_of(_CHANGES, _CHANGES, _RESETS), max_size=_MAX_CHANGES),
         st.sampled_from(_DEDUPLICATION),
@@ -166,11 +165,11 @@ def keyed(log: Log) -> Log:
     return replace(log, entries=placed)
 
 
-def runs(least: int = 0) -> st.SearchStrategy[Run]:
-    """Return a strategy of runs with at least `least` cuts."""
+def runs() -> st.SearchStrategy[Run]:
+    """Return a strategy of runs that are cut."""
     return st.builds(
         Run,
-        cuts=st.lists(st.integers(1, 19).map(lambda part: part / 20), min_size=least, max_size=3),
+        cuts=st.lists(st.integers(1, 19).map(lambda part: part / 20), min_size=1, max_size=3),
         state_partitions=st.integers(1, 4),
         batch_rows=st.sampled_from([1, 3, 1000]),
         arrival=st.integers(0, 2**16),
@@ -180,13 +179,13 @@ def runs(least: int = 0) -> st.SearchStrategy[Run]:
     )
 
 
-def cases(least_records: int = 1, least_cuts: int = 0) -> st.SearchStrategy[tuple[Log, list[Run]]]:
+def cases() -> st.SearchStrategy[tuple[Log, list[Run]]]:
     """Return a strategy of logs whose buckets have one partition each, run uncut and cut twice."""
-    cut = st.lists(runs(least_cuts), min_size=2, max_size=2)
-    return st.tuples(logs(least_records).map(keyed), cut.map(lambda some: [Run(), *some]))
+    cut = st.lists(runs(), min_size=2, max_size=2)
+    return st.tuples(logs().map(keyed), cut.map(lambda some: [Run(), *some]))
 
 
-def shared_cases(least_records: int = 1, least_cuts: int = 0) -> st.SearchStrategy[tuple[Log, list[Run]]]:
+def shared_cases() -> st.SearchStrategy[tuple[Log, list[Run]]]:
     """Return a strategy of logs whose buckets have several partitions, with two runs of the same batches."""
-    pairs = st.tuples(runs(least_cuts), runs()).map(lambda two: [two[0], replace(two[1], cuts=two[0].cuts)])
-    return st.tuples(logs(least_records), pairs)
+    pairs = st.tuples(runs(), runs()).map(lambda two: [two[0], replace(two[1], cuts=two[0].cuts)])
+    return st.tuples(logs(), pairs)

@@ -2,40 +2,59 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from tests.support.reference.log import Entry, Log
-from tests.support.reference.model import Expected, Reference
-from tests.support.replay.engine import DEAD_LETTERS, DECISIONS, Answer
-from tests.support.replay.order import in_guaranteed_order, in_partition_order
-from tests.support.replay.run import Run
+from tests.support.reference.log import Entry, Log, Row
+from tests.support.reference.model import Expected, Reference, Tags
+from tests.support.replay.engine import DEAD_LETTERS, DECISIONS, Answer, PlainEngine, Run, SparkEngine
 
 Position = tuple[int, int]
 """Partition and offset."""
 
 
-class Engine(Protocol):
-    """An engine that runs the enforcing query."""
-
-    def answers(self, log: Log, run: Run) -> list[Answer]:
-        """Return all answers that were written, including copies."""
+Engine = SparkEngine | PlainEngine
 
 
 def check_one_partition(engine: Engine, log: Log, runs: Sequence[Run]) -> None:
     """Check logs whose buckets have one partition each: any cut gives the same bytes, and these follow the rules."""
-    found = [_once(log, run, engine.answers(log, run)) for run in runs]
-    _check_rules(log, in_partition_order(log), found[0], runs[0])
-    for run, answers in zip(runs[1:], found[1:], strict=True):
-        _check_same(found[0], answers, f"{run} compared with {runs[0]}")
+    _check(engine, log, runs, [(offset, entry) for offset, entry in log.placed() if entry.request is not None])
 
 
 def check_any_partitions(engine: Engine, log: Log, runs: Sequence[Run]) -> None:
     """Check logs whose buckets have several partitions, in runs of the same batches: each batch is decided in order."""
-    batches = [[(row[1], row[2]) for row in batch] for batch in runs[0].batches(log)]
-    found = [_once(log, run, engine.answers(log, run)) for run in runs]
-    _check_rules(log, in_guaranteed_order(log, batches), found[0], runs[0])
-    for run, answers in zip(runs[1:], found[1:], strict=True):
-        _check_same(found[0], answers, f"{run} compared with {runs[0]}")
+    _check(engine, log, runs, _in_order_of_batches(log, runs[0].batches(log)))
+
+
+def _check(engine: Engine, log: Log, runs: Sequence[Run], ordered: Sequence[tuple[int, Entry]]) -> None:
+    """Check that requests are decided in an order by the rules, and equally in all runs."""
+    first, *others = [_once(log, run, engine.answers(log, run)) for run in runs]
+    _check_rules(log, ordered, first, runs[0])
+    for run, answers in zip(runs[1:], others, strict=True):
+        for position, answer in first.items():
+            assert answers[position] == answer, f"{position} depends on the run: {run} compared with {runs[0]}"
+
+
+def _in_order_of_batches(log: Log, batches: Sequence[Sequence[Row]]) -> list[tuple[int, Entry]]:
+    """Return requests with their offsets in the order of buckets whose requests are in several partitions.
+
+    Batch after batch; in a batch by the highest timestamp of the partition so far among the bucket's requests of that
+    batch, then by partition, then by offset.
+    """
+    reference = Reference(log)
+    entries = {(entry.partition, offset): entry for offset, entry in log.placed()}
+    ordered: list[tuple[int, Entry]] = []
+    for batch in batches:
+        highest: dict[tuple[Tags | None, int], int] = {}
+        keyed = []
+        for partition, offset in sorted(row[1:3] for row in batch):
+            entry = entries[partition, offset]
+            if entry.request is None:
+                continue
+            source = reference.bucket_of(entry), partition
+            highest[source] = max(entry.timestamp, highest.get(source, entry.timestamp))
+            keyed.append((highest[source], partition, offset))
+        ordered += [(offset, entries[partition, offset]) for _, partition, offset in sorted(keyed)]
+    return ordered
 
 
 def _once(log: Log, run: Run, answers: Sequence[Answer]) -> dict[Position, Answer]:
@@ -51,11 +70,6 @@ def _once(log: Log, run: Run, answers: Sequence[Answer]) -> dict[Position, Answe
     wanted = {(entry.partition, offset) for offset, entry in log.placed()}
     assert found.keys() == wanted, f"not answered: {wanted - found.keys()} ({run})"
     return found
-
-
-def _check_same(one: dict[Position, Answer], other: dict[Position, Answer], what: str) -> None:
-    for position, answer in one.items():
-        assert other[position] == answer, f"{position} depends on the run: {other[position]} and not {answer} ({what})"
 
 
 def _check_rules(log: Log, ordered: Sequence[tuple[int, Entry]], found: dict[Position, Answer], run: Run) -> None:

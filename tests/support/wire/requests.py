@@ -4,8 +4,9 @@ NO_ID = bytes(16)
 """The id of a topic that is named."""
 
 
-def topic(name, partitions=3, **more):
-    return {"name": name, "numPartitions": partitions, "replicationFactor": 1, "assignments": [], "configs": [], **more}
+def topic(name, partitions=3, replicas=1, **more):
+    named = {"name": name, "numPartitions": partitions, "replicationFactor": replicas}
+    return named | {"assignments": [], "configs": []} | more
 
 
 def creation(*topics, partitions=3, **more):

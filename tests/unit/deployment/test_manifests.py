@@ -32,7 +32,6 @@ def config_map_of(name):
 
 
 def test_every_service_that_answers_probes_has_a_manifest():
-    assert len(PROBED) == 7
     with_pods = {file.stem for file in FILES if "Deployment" in {each["kind"] for each in documents(file.stem)}}
     assert with_pods == set(PROBED)
 
@@ -52,13 +51,6 @@ def settings(tmp_path):
 def test_kubernetes_defines_every_field(document, version):
     """Kubernetes' own schemas reject unknown fields."""
     kubernetes_validate.validate(document, version, strict=True)
-
-
-def test_an_unknown_field_is_detected():
-    document = of_kind("enforce", "Deployment")
-    document["spec"]["template"]["spec"]["containers"][0]["livenesProbe"] = {}
-    with pytest.raises(kubernetes_validate.ValidationError, match="livenesProbe"):
-        kubernetes_validate.validate(document, NEWEST, strict=True)
 
 
 @pytest.mark.parametrize("name", PROBED)

@@ -51,15 +51,3 @@ def test_every_metric_is_on_the_dashboard_or_in_an_alert():
     """An unused metric need not be served."""
     used = {name.removesuffix("_bucket") for query in QUERIES for name in metrics_of(query)}
     assert used == {metric.name for metric in METRICS}
-
-
-def test_panels_do_not_overlap():
-    places = [
-        (x, y)
-        for panel in DASHBOARD["panels"]
-        for x in range(panel["gridPos"]["x"], panel["gridPos"]["x"] + panel["gridPos"]["w"])
-        for y in range(panel["gridPos"]["y"], panel["gridPos"]["y"] + panel["gridPos"]["h"])
-    ]
-    assert len(places) == len(set(places))
-    assert max(x for x, _ in places) < 24
-    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])

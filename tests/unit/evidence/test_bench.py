@@ -28,27 +28,23 @@ def test_a_process_that_gets_ready_and_ends_cleanly_has_a_time(tmp_path):
     assert 0 < measured(tmp_path / "log", SERVES) < 20
 
 
-def test_a_process_that_exits_before_the_condition_holds_is_an_error(tmp_path):
-    with pytest.raises(SideError, match="exited with 2 before it could be measured: no such setting"):
-        measured(tmp_path / "log", "import sys; print('no such setting'); sys.exit(2)", lambda: False)
+def never():
+    return False
 
 
-def test_a_process_that_exits_without_an_error_before_the_condition_holds_is_an_error_too(tmp_path):
-    with pytest.raises(SideError, match="exited with 0 before it could be measured"):
-        measured(tmp_path / "log", "", lambda: False)
-
-
-def test_a_process_that_is_not_ready_is_an_error(tmp_path):
-    program = SERVES.replace(READY, "starting")
-    with pytest.raises(SideError, match=f"has not written '{READY}': starting"):
-        measured(tmp_path / "log", program)
-
-
-def test_a_process_that_does_not_end_cleanly_is_an_error(tmp_path):
-    """Without a handler, SIGTERM kills it."""
-    program = f"print({READY!r}, flush=True); import time; time.sleep(60)"
-    with pytest.raises(SideError, match=f"ended with {-signal.SIGTERM}: {READY}"):
-        measured(tmp_path / "log", program)
+@pytest.mark.parametrize(
+    ("program", "condition", "error"),
+    [
+        ("import sys; print('no'); sys.exit(2)", never, "ended with 2: no"),
+        ("", never, "ended with 0"),
+        (SERVES.replace(READY, "starting"), None, "ended with 0: starting"),
+        # without a handler, SIGTERM kills it
+        (f"print({READY!r}, flush=True); import time; time.sleep(60)", None, f"ended with {-signal.SIGTERM}: {READY}"),
+    ],
+)
+def test_a_process_that_cannot_be_measured_is_an_error(tmp_path, program, condition, error):
+    with pytest.raises(SideError, match=error):
+        measured(tmp_path / "log", program, condition)
 
 
 @pytest.mark.parametrize("runs", [(), (1.0, inf), (nan,)])

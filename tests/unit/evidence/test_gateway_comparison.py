@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.evidence.gateway.conformance.comparison import compare
-from tests.evidence.gateway.conformance.observation import Observation
-from tests.evidence.gateway.conformance.program import Difference, Program
+from tests.evidence.gateway.conformance.program import Difference, Observation, Program
 
 PROGRAM = Program("a program", users=1)
 FIRST = Observation("case", "first", "ok", 1000, 1010, 0)

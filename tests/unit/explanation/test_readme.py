@@ -28,7 +28,7 @@ def resolved(partitions, name, at, offset):
 
 
 def test_the_readme_shows_what_explain_prints():
-    requests = [resolved(30, "invoices", FIRST, 1119), resolved(6, "receipts", SECOND, 1157)]
+    requests = [resolved(60, "invoices", FIRST, 1119), resolved(6, "receipts", SECOND, 1157)]
     _, (admitted, refused) = decide(None, requests, TokenBucket(Window()))
     log = [QuotaLogEntry(0, SET, QuotaRecord(FRIEDA, 1.0, altered_by="ann"))]
     explanation = explain(refused, Neighbours([admitted], [], 3), QuotaHistory(log), Window())

@@ -16,12 +16,10 @@ RULES = (
     [
         ("DEFAULT", "User:alice", "alice"),
         ("DEFAULT", "User:CN=alice,OU=x", "CN=alice,OU=x"),
-        ("DEFAULT", "User:a:b", "a:b"),
         ("DEFAULT", "alice", "alice"),
         (RULES, "User:CN=serviceuser,OU=ServiceUsers,O=Unknown,L=Unknown,ST=Unknown,C=Unknown", "serviceuser"),
         (RULES, "User:CN=adminUser,OU=Admin,O=Unknown,L=Unknown,ST=Unknown,C=Unknown", "adminuser@admin"),
         (RULES, "User:ou=x,cn=Bob.X,o=y", "bob.x"),
-        (RULES, "User:alice", "alice"),
         ("RULE:^(.*)@EXAMPLE.COM$/$1/U", "User:alice@EXAMPLE.COM", "ALICE"),
         ("RULE:^(.*)@EXAMPLE.COM$/$1/U", "User:alice", "alice"),
         (r"RULE:^a\/(.*)$/$1/", "User:a/b", "b"),

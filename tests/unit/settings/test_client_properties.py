@@ -120,8 +120,6 @@ def test_the_target_has_the_properties_of_kafka_or_its_own():
     [
         ("no.such.property=xyzzy", 'librdkafka refuses a property: No such configuration property: "no.such.property"'),
         ("socket.timeout.ms=xyzzy-", "librdkafka refuses a property: Invalid value for configuration property"),
-        ("security.protocol=xyzzy-", "librdkafka refuses a property: "),
-        ("error_cb=xyzzy-", "librdkafka refuses a property: "),
     ],
 )
 def test_a_property_rejected_by_librdkafka_is_one_line_without_its_value(given, error):
@@ -146,14 +144,10 @@ def test_an_error_of_javas_client_is_reported_without_the_value():
     [
         'org.apache.kafka.common.errors.SaslAuthenticationException: {"status":"invalid_token"}',
         "org.apache.kafka.common.errors.IllegalSaslStateException: Unexpected handshake request with client mechanism",
-        "org.apache.kafka.common.KafkaException: javax.security.auth.login.LoginException: An internal error occurred",
         "org.apache.kafka.common.KafkaException: javax.security.auth.login.LoginException: java.io.IOException: 401",
     ],
 )
 def test_a_login_that_is_no_longer_accepted_is_reported_with_advice(text):
-    with pytest.raises(MutationQuotaError) as raised, with_operator_advice(load()):
+    advice = "Kafka at 127.0.0.1:9092 rejects the login, or a token has expired while the token server is unavailable"
+    with pytest.raises(MutationQuotaError, match=advice), with_operator_advice(load()):
         raise QueryFailed("enforce", text)
-    assert (
-        "Kafka at 127.0.0.1:9092 rejects the login, or a token has expired while the token server is unavailable"
-        in str(raised.value)
-    )

@@ -22,12 +22,6 @@ def write(tmp_path):
     return _write
 
 
-def test_the_defaults_are_kafkas():
-    settings = load_settings(environment={})
-    assert (settings.quota.window_num, settings.quota.window_size_seconds) == (11, 1)
-    assert settings.topics.requests == "mutation-requests"
-
-
 def test_the_nearer_origin_wins(write):
     file = write("[quota]\nwindow_num = 2\n[topics]\nrequests = 'a'\n[storage]\nroot = 'from-file'")
     environment = {"MUTATION_QUOTA__QUOTA__WINDOW_NUM": "3", "MUTATION_QUOTA__TOPICS__REQUESTS": "b"}
@@ -50,62 +44,33 @@ def test_any_spark_property_can_be_given(write):
 @pytest.mark.parametrize(
     ("override", "error"),
     [
-        (
-            "quota.window_nun=3",
-            "unknown setting quota.window_nun (--set quota.window_nun=3): did you mean quota.window_num?",
-        ),
+        ("quota.window_nun=3", "unknown setting quota.window_nun (--set quota.window_nun=3): did you mean quota."),
         ("quotas.window_num=3", "did you mean quota.window_num?"),
-        (
-            "quota.zzz=3",
-            "unknown setting quota.zzz (--set quota.zzz): the keys of [quota] are altered_by, callback_class",
-        ),
+        ("quota.zzz=3", "unknown setting quota.zzz (--set quota.zzz): the keys of [quota] are altered_by, callback"),
         ("zzz.qqq=3", "unknown setting zzz.qqq (--set zzz.qqq): the sections are applier, audit, broker, client"),
-        ("kafka.bootstrap=x", "did you mean kafka.bootstrap_servers?"),
         ("quota.window_num=abc", "quota.window_num: expected an integer, got 'abc' (--set quota.window_num=abc)"),
-        ("quota.window_num=1.5", "quota.window_num: expected an integer, got '1.5'"),
         ("quota.shadow=maybe", "quota.shadow: expected true or false, got 'maybe'"),
         ("kafka.timeout_seconds=soon", "kafka.timeout_seconds: expected a number, got 'soon'"),
         ("quota.window_num=0", "quota.window_num: expected a number of at least 1, got '0' (--set"),
         ("spark.driver_memory=lots", "spark.driver_memory: expected a size such as 512m or 1g, got 'lots'"),
         ("topics.requests=a b", "topics.requests: expected 1 to 249 letters, digits, dots, underscores and hyphens"),
-        ("quota.window_num=1" + "0" * 310, "quota.window_num: expected "),
         ("quota.window_num=3000000000", "quota.window_num: expected a number of at most 2,147,483,647, got"),
-        ("kafka.timeout_seconds=inf", "kafka.timeout_seconds: expected a number of at most 86,400, got 'inf'"),
         ("kafka.timeout_seconds=0", "kafka.timeout_seconds: expected a number above 0, got '0'"),
-        (
-            "topics.replication_factor=0",
-            "topics.replication_factor: expected 1 or more, or -1 for the default, got '0'",
-        ),
+        ("topics.replication_factor=0", "topics.replication_factor: expected 1 or more, or -1 for the default, got"),
         ("audit.keep_days.no=1", "audit.keep_days.no: expected 'decisions' or 'dead_letters', got 'no'"),
-        ("audit.keep_days.quota_changes=1", "audit.keep_days.quota_changes: expected 'decisions' or 'dead_letters'"),
         ("observe.time_zone=Nowhere", "'Nowhere' is not a time zone, such as UTC, Europe/Berlin or +05:30 (--set"),
         ("gateway.listeners=x", "gateway.listeners: 'x' is not PORT=HOST:PORT, such as 19092=kafka-1:9094 (--set"),
         ("gateway.listeners=https://u:p@h", "gateway.listeners: 'https://********@h' is not PORT=HOST:PORT"),
         ("gateway.address=999.1.1.1", "gateway.address: '999.1.1.1' is neither an IP address nor a host name (--set"),
-        ("metrics.address=a b", "metrics.address: 'a b' is neither an IP address nor a host name"),
-        ("gateway.advertised_host=a b", "gateway.advertised_host: 'a b' is neither"),
         ("kafka.bootstrap_servers=", "kafka.bootstrap_servers is empty"),
         ("kafka.bootstrap_servers=f:99999", "kafka.bootstrap_servers: 'f:99999' has no port from 1 to 65,535 (--set"),
-        ("kafka.target_servers=f:0", "kafka.target_servers: 'f:0' has no port from 1 to 65,535 (--set"),
         ("kafka.bootstrap_servers=:::::", "':::::' is not HOST:PORT, such as kafka-1:9092 or [::1]:9092 (--set"),
-        (
-            "kafka.bootstrap_servers=a,b:",
-            "'b:' is not HOST:PORT, such as kafka-1:9092 or [::1]:9092, got 'a,b:' (--set",
-        ),
-        ("kafka.bootstrap_servers=a:1,", "'' is not HOST:PORT"),
-        ("gateway.x=1", "unknown setting gateway.x (--set gateway.x): the keys of [gateway] are address, adv"),
-        ("kafka.foo=1", "unknown setting kafka.foo (--set kafka.foo): the keys of [kafka] are bootstrap_servers"),
         ("gateway.ssl_key_pasword=hunter2", "(--set gateway.ssl_key_pasword): did you mean gateway.ssl_key_password?"),
-        (
-            "topics.decisions=mutation-requests",
-            "topics: mutation-requests is the name of two topics; each needs its own name",
-        ),
+        ("topics.decisions=mutation-requests", "topics: mutation-requests is the name of two topics; each needs"),
         ("topics.decisions=..", "topics: .. is not a valid topic name"),
         ("topics.identity=header", "topics.identity: "),
-        ("spark.conf=x", "spark.conf must be set entry by entry"),
         ("spark.conf.=x", "spark.conf must be set entry by entry"),
         ("window_num=3", "expected section.key=value"),
-        ("quota.window_num", "expected section.key=value"),
     ],
 )
 def test_an_invalid_setting_is_one_line_with_its_key_and_value(override, error):
@@ -122,14 +87,16 @@ def test_no_topic_of_the_jobs_may_be_a_users_topic():
     assert load_settings(names[:1], environment={}).topics.requests_of("alice") == "mutation-requests"
 
 
-def test_an_invalid_variable_is_named():
-    with pytest.raises(BadInput, match=r"MUTATION_QUOTA__QUOTA__WINDOW_NUN.*did you mean quota.window_num"):
-        load_settings(environment={"MUTATION_QUOTA__QUOTA__WINDOW_NUN": "3"})
-
-
-@pytest.mark.parametrize("name", ["MUTATION_QUOTA__FOO", "MUTATION_QUOTA__QUOTA", "MUTATION_QUOTA__QUOTA__"])
-def test_a_variable_without_a_section_or_a_key_is_named(name):
-    with pytest.raises(BadInput, match=f"^{name}: expected MUTATION_QUOTA__SECTION__KEY$"):
+@pytest.mark.parametrize(
+    ("name", "error"),
+    [
+        ("MUTATION_QUOTA__QUOTA__WINDOW_NUN", ".*did you mean quota.window_num"),
+        ("MUTATION_QUOTA__FOO", ": expected MUTATION_QUOTA__SECTION__KEY"),
+        ("MUTATION_QUOTA__QUOTA__", ": expected MUTATION_QUOTA__SECTION__KEY"),
+    ],
+)
+def test_an_invalid_variable_is_named(name, error):
+    with pytest.raises(BadInput, match=f"{name}{error}"):
         load_settings(environment={name: "1"})
 
 
@@ -148,7 +115,6 @@ def test_servers_may_have_ports_and_addresses_of_either_kind(servers):
         ("[quota]\nwindow_num = [1]\n", "quota.window_num: expected an integer, got \\[1\\]"),
         ("[spark]\nconf = 3\n", "spark.conf must be set entry by entry"),
         ("[spark.conf]\n'spark.x' = [3]\n", "spark.conf.spark.x: expected a string"),
-        ("[[quota]]\nwindow_num = 3\n", "\\[section\\]"),
     ],
 )
 def test_an_invalid_file_is_named(write, text, error):

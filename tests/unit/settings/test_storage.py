@@ -1,66 +1,37 @@
 """The storage of tables, and its options."""
 
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
-
 import pytest
-from deltalake import DeltaTable
 
 from quota.errors import BadInput
 from quota.settings import load_settings
-from quota.settings.secrets import is_secret
 
 
 def storage_of(overrides):
     return load_settings(overrides, environment={}, with_default_file=False).storage
 
 
-@pytest.fixture
-def object_store():
-    """An empty server, and the paths and Authorization headers of its requests."""
-    received = []
-
-    class Nothing(BaseHTTPRequestHandler):
-        def do_GET(self):
-            received.append((self.path, self.headers["Authorization"]))
-            self.send_response(404)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Nothing) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", received
-        server.shutdown()
-        thread.join()
-
-
-def test_one_table_of_options_serves_spark_and_deltalake(object_store):
-    """Deltalake signs its requests by them; Spark has them for Hadoop."""
-    endpoint, received = object_store
+def test_one_table_of_options_serves_spark_and_deltalake():
     options = {
-        "fs.s3a.endpoint": endpoint,
+        "fs.s3a.endpoint": "https://store:9000",
         "fs.s3a.endpoint.region": "eu-central-1",
         "fs.s3a.path.style.access": "true",
         "fs.s3a.access.key": "the-key",
         "fs.s3a.secret.key": "the-secret",
+        "fs.s3a.session.token": "the-token",
     }
-    overrides = [f"storage.options.{name}={value}" for name, value in options.items()]
-    storage = storage_of(["storage.root=s3a://bucket/root", *overrides])
-    with pytest.raises(OSError, match="404 Not Found"):
-        DeltaTable(storage.table("decisions"), storage_options=storage.deltalake())
-    path, signed = received[0]
-    assert path.startswith("/bucket")
-    assert "Credential=the-key/" in signed
-    assert "/eu-central-1/s3/" in signed
+    storage = storage_of(
+        ["storage.root=s3a://b/r", *(f"storage.options.{key}={value}" for key, value in options.items())]
+    )
     assert storage.hadoop() == {f"spark.hadoop.{name}": value for name, value in options.items()}
-
-
-def test_without_options_deltalake_is_unchanged():
-    assert storage_of([]).deltalake() == {}
+    assert storage.deltalake() == {
+        "retry_timeout": "15s",
+        "aws_endpoint": "https://store:9000",
+        "aws_region": "eu-central-1",
+        "aws_virtual_hosted_style_request": "false",
+        "aws_access_key_id": "the-key",
+        "aws_secret_access_key": "the-secret",
+        "aws_session_token": "the-token",
+    }
 
 
 @pytest.mark.parametrize(
@@ -79,16 +50,9 @@ def test_an_endpoint_may_be_without_its_scheme_as_for_hadoop(given, endpoint):
 
 
 def test_other_file_systems_have_deltalakes_own_options():
-    given = ["storage.options.fs.s3a.access.key=a", "storage.table_options.google_service_account=/key.json"]
+    given = ["storage.options.'fs.s3a.access.key'=a", "storage.table_options.google_service_account=/key.json"]
     storage = storage_of(given)
     assert storage.deltalake() == {"aws_access_key_id": "a", "google_service_account": "/key.json"}
-
-
-def test_all_options_of_the_tables_are_secrets():
-    with pytest.raises(BadInput) as raised:
-        storage_of(["storage.table_options=hunter2"])
-    assert "hunter2" not in str(raised.value)
-    assert is_secret("storage.table_options.google_service_account")
 
 
 @pytest.mark.parametrize("root", ["/srv/a%20b", "s3a://bucket/a%2Fb"])
@@ -103,8 +67,6 @@ def test_an_ambiguous_root_is_rejected(root):
     [
         "s3a://key:hunter2@bucket/x",
         "s3a://key:hun/ter2@bucket",
-        "gs://k:hun/ter2@b",
-        "S3A://key:hunter2@b",
         "hdfs://me:hunter2@nn/x",
     ],
 )
@@ -124,12 +86,8 @@ def test_a_root_with_an_at_sign_that_is_no_login_is_accepted(root):
 @pytest.mark.parametrize(
     ("root", "advice"),
     [
-        ("s3://bucket/root", "scheme s3:// is not supported; write s3a://bucket/root, got 's3://bucket/root'"),
         ("S3N://bucket/root", "scheme S3N:// is not supported; write s3a://bucket/root, got"),
-        ("S3A://bucket/root", "scheme S3A:// is not supported; write s3a://bucket/root, got"),
         ("file:///srv/quotas", "a folder has no scheme; write /srv/quotas, got 'file:///srv/quotas'"),
-        ("file://localhost/srv/quotas", "a folder has no scheme; write /srv/quotas, got"),
-        ("FILE:/srv/quotas", "a folder has no scheme; write /srv/quotas, got"),
         ("file:///srv/a%20b", "a folder has no scheme; write /srv/a b, got 'file:///srv/a%20b'"),
         ("file:quotas", "a folder has no scheme; write quotas, got"),
     ],
@@ -172,12 +130,8 @@ def test_an_endpoint_that_is_not_amazons_has_buckets_in_paths_and_any_region():
     ("name", "known"),
     [
         ("AWS_ACCESS_KEY_ID", "aws_access_key_id"),
-        ("secret_access_key", "aws_secret_access_key"),
-        ("AWS_SESSION_TOKEN", "aws_session_token"),
         ("AWS_ENDPOINT_URL", "aws_endpoint"),
-        ("AWS_DEFAULT_REGION", "aws_region"),
         ("ALLOW_HTTP", "aws_allow_http"),
-        ("virtual_hosted_style_request", "aws_virtual_hosted_style_request"),
         ("Retry_Timeout", "retry_timeout"),
     ],
 )
@@ -187,9 +141,3 @@ def test_options_of_tables_in_s3_have_one_name_however_they_are_written(name, kn
     options = storage_of(given).deltalake()
     assert options[known] == "mine"
     assert len(options) == len({"retry_timeout", "aws_access_key_id", known})
-
-
-@pytest.mark.parametrize("name", ['"fs.s3a.endpoint"', "'fs.s3a.endpoint'"])
-def test_a_quoted_name_as_in_the_file_is_the_name_without_quotes(name):
-    storage = storage_of([f"storage.options.{name}=http://store"])
-    assert storage.deltalake()["aws_endpoint"] == "http://store"

@@ -47,16 +47,8 @@ def test_decisions_are_reproduced():
 def test_a_different_decision_is_named_with_its_fields():
     (kept,) = recorded(resolved(60, 1))
     (again,) = decided_again([resolved(60, 1)], WIDE)
-    assert differing_fields(again, kept) == (
-        "burst",
-        "outcome",
-        "topics",
-        "controller_throttle_ms",
-        "throttle_time_ms",
-        "retry_at",
-        "tokens_before",
-        "tokens",
-    )
+    expected = "burst outcome topics controller_throttle_ms throttle_time_ms retry_at tokens_before tokens"
+    assert differing_fields(again, kept) == tuple(expected.split())
 
 
 def test_an_effect_has_the_controllers_load_and_the_changes():
@@ -94,8 +86,3 @@ def test_a_repeat_costs_if_a_candidate_charges_it(recorded_by, by, sums):
     requests += [resolved(100, at=at, request_id="twice", offset=at) for at in (1, 2001)]
     found = effects(requests, by, recorded_by)[1:]
     assert [(each.admitted, each.refused, each.newly_admitted, each.newly_refused) for each in found] == sums
-
-
-def test_the_effect_of_the_recorded_quotas_is_that_of_the_decisions():
-    (kept,) = recorded(resolved(60, 1))
-    assert Effect.of(kept, kept) == Effect("alice", "<none>", 0, 1000, 1, 1, 60, 1, 0, 0)

@@ -5,9 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quota.admission.decide import decide
-from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
-from quota.errors import BadInput
 from quota.records.decision import Outcome
 from quota.records.quota import Window
 from quota.whatif.rates import AlgorithmName, make_algorithm
@@ -24,30 +22,6 @@ def outcomes(algorithm, *requests):
     """Outcome and controller throttle time of each."""
     _, decisions = decide(None, requests, algorithm)
     return [(each.outcome.value, each.controller_throttle_ms) for each in decisions]
-
-
-def test_the_worked_example_by_the_sampled_rate():
-    """560 / 100 = 5.6, so (5.6 - 5) / 5 * 100 = 12 s each time, and the sample is discarded after 100 s."""
-    requests = [resolved(80, at=at) for at in (0, 12_000, 24_000, 99_999, 100_000)]
-    assert outcomes(SAMPLED, resolved(*BURST), *requests) == [
-        ("ADMITTED", 0),
-        ("REJECTED", 12_000),
-        ("REJECTED", 12_000),
-        ("REJECTED", 12_000),
-        ("REJECTED", 12_000),
-        ("ADMITTED", 0),
-    ]
-
-
-def test_the_worked_example_by_the_spread_rate():
-    """99 windows of 5 and one of 65 are 5.6, so 12 s; 11 windows later 5.05, so 1 s; 12 windows later 5.0."""
-    requests = [resolved(80, at=at) for at in (0, 11_999, 12_000)]
-    assert outcomes(SPREAD, resolved(*BURST), *requests) == [
-        ("ADMITTED", 0),
-        ("REJECTED", 12_000),
-        ("REJECTED", 1000),
-        ("ADMITTED", 0),
-    ]
 
 
 def test_only_the_sampled_rate_may_refuse_a_client_that_waited():
@@ -124,13 +98,6 @@ def test_a_decision_by_a_rate_names_its_algorithm(algorithm):
 
 
 @RATES
-def test_a_refused_request_leaves_the_state_unchanged(algorithm):
-    state, _ = decide(None, [resolved(*BURST)], algorithm)
-    after, _ = decide(state, [resolved(1, at=3000)], algorithm)
-    assert after == state
-
-
-@RATES
 def test_a_changed_quota_is_retroactive(algorithm):
     """560 / 100 is above 5 and below 6; 400 / 100 is above 2, and (4 - 2) / 2 * 100 = 100 s."""
     raised = [resolved(*BURST), resolved(1), resolved(1, rate=6.0, since=0)]
@@ -183,14 +150,6 @@ def test_a_client_that_waits_the_spread_rates_throttle_time_and_a_window_is_admi
     if decisions[-1].outcome is Outcome.REJECTED and decisions[-1].throttle_time_ms < MAX_THROTTLE_MS:
         waited = resolved(1, at=decisions[-1].retry_at + 1000, rate=rate)
         assert outcome_of(SPREAD, state, waited)[0] == "ADMITTED"
-
-
-@pytest.mark.parametrize("name", [AlgorithmName.SAMPLED_RATE, AlgorithmName.SPREAD_RATE])
-def test_a_rate_rejects_the_option_to_remember_requests(name):
-    with pytest.raises(
-        BadInput, match=r"repeats.window_seconds=60: .*-rate does not support deduplication; set it to 0"
-    ):
-        make_algorithm(name, KIP, Deduplication(window_ms=60_000))
 
 
 def outcome_of(algorithm, state, request):

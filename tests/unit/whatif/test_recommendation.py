@@ -42,11 +42,6 @@ def test_if_scarce_small_tenants_get_their_needs_and_large_ones_an_even_share():
     assert quotas(found) == (4.0, {"a": 4.0, "b": 4.0, "c": 4.0, "d": 32.0, "e": 32.0})
 
 
-def test_if_there_is_next_to_nothing_all_share_it_evenly():
-    found = divided(demand("a", 30), demand("b", 60), demand("c", 90), capacity=10.0)
-    assert quotas(found) == (2.0, {"a": 2.0, "b": 2.0, "c": 2.0})
-
-
 def test_no_tenant_gets_more_than_is_available_and_others_get_the_rest():
     """240 for claims of 1, 1, 1 and 9: 20 times 9 is more than 80, so 160 are left for three."""
     found = divided(demand("a", 1), demand("b", 1), demand("c", 9), over_allocation=3.0)
@@ -61,11 +56,6 @@ def test_no_tenant_claims_more_than_is_available():
     assert quotas(found) == (53.4, {"a": 53.4, "b": 53.4, "c": 80.0})
 
 
-def test_an_unusable_part_of_the_budget_stays():
-    found = divided(demand("a", 1), over_allocation=100.0)
-    assert quotas(found) == (80.0, {"a": 80.0})
-
-
 def test_the_reserve_is_not_available():
     found = divided(demand("a", 1), capacity=300.0, reserve=0.25, over_allocation=1.5)
     assert (found.rules.available, found.rules.budget) == (225.0, 337.5)
@@ -76,10 +66,7 @@ def test_over_allocation_is_measured_by_how_little_tenants_act_at_once():
     demands = [demand("a", 1, 2), demand("b", 1, 3), demand("c", 6, 7)]
     rules = divided(*demands, together=8.0, over_allocation=None).rules
     assert (rules.over_allocation, rules.measured, rules.budget) == (1.5, True, 120.0)
-
-
-def test_a_given_over_allocation_is_not_measured():
-    rules = divided(demand("a", 1, 2), together=1.0, over_allocation=1.25).rules
+    rules = divided(*demands, together=8.0, over_allocation=1.25).rules  # a given one is not measured
     assert (rules.over_allocation, rules.measured) == (1.25, False)
 
 
@@ -91,18 +78,13 @@ def test_a_tenant_without_needs_gets_enough_for_a_typical_request():
     assert quotas(found) == (6.0, {"a": 6.0, "b": 6.0, "c": 6.0})  # 24 for four
 
 
-def test_the_default_counts_with_the_median_need():
-    rules = divided(demand("a", 2), demand("b", 5), demand("c", 50)).rules
-    assert (rules.median_need, rules.least) == (5, 5)
-
-
 def test_a_single_tenant_shares_with_the_default():
     assert quotas(divided(demand("a", 7))) == (40.0, {"a": 40.0})
 
 
 @pytest.mark.parametrize(
     ("half", "quota"),
-    [(0.1, 0.1), (0.3, 0.3), (100.1, 101), (1234.5, 1240), (1240, 1240), (0.01234, 0.0124), (999.1, 1000)],
+    [(0.3, 0.3), (100.1, 101), (1240, 1240), (0.01234, 0.0124), (999.1, 1000)],
 )
 def test_quotas_are_rounded_up_to_three_digits(half, quota):
     found = divided(demand("a", 0.001, largest=0.011), capacity=2 * half, reserve=0.0)

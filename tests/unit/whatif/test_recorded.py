@@ -6,8 +6,7 @@ from quota.admission.decide import decide
 from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records.quota import Window
-from quota.records.request import Mode
-from quota.whatif.recorded import resolved_to, restore_request
+from quota.whatif.recorded import resolved_to
 from tests.support.factories import PERMISSIVE, resolved
 
 BY = TokenBucket(Window(num=100))  # B = 500 at 5/s
@@ -38,14 +37,6 @@ def test_a_restored_request_is_decided_as_it_was(request_):
     before = resolved(560)  # K = -60
     kept = recorded(request_, before)
     assert recorded(resolved_to(kept, request_.resolution), before) == kept
-
-
-def test_the_sender_and_content_of_a_request_are_restored():
-    kept = recorded(resolved(80, 90, at=7, user="bob", client_id="app", request_id="r-9"))
-    request = restore_request(kept)
-    assert (request.user, request.client_id, request.request_id, request.mode) == ("bob", "app", "r-9", Mode.STRICT)
-    assert [(each.name, each.partitions) for each in request.topics] == [("topic-0", 80), ("topic-1", 90)]
-    assert kept.timestamp == 7
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """The quota that recorded requests need: by hand, compared with all stretches, and with the bucket itself."""
 
-from fractions import Fraction
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -45,10 +43,6 @@ def test_the_required_quota_matches_examples_by_hand(requests, rate, load):
     assert (found.no_refusal, found.no_debt) == (pytest.approx(rate), pytest.approx(load))
 
 
-def test_a_wider_window_needs_less():
-    assert need((0, 66, 11), window=Window(num=10, size_seconds=3)).no_refusal == pytest.approx(66 / 30)
-
-
 def test_requested_mutations_are_counted():
     found = need((0, 5, 6), (0,), (7, 9))
     assert (found.charged, found.largest) == (20, 11)
@@ -66,23 +60,6 @@ def timed(course):
     for gap, charges in course:
         now += gap
         yield now, charges
-
-
-@given(courses)
-def test_it_is_the_maximum_over_all_stretches(course):
-    """A stretch goes from the beginning of one request to before the last topic of another, or to its end."""
-    found = need(*((at, *charges) for at, charges in course))
-
-    def heaviest(*, last_topic):
-        return max(
-            Fraction(sum(sum(each) for _, each in course[first : last + 1]) - (not last_topic) * course[last][1][-1])
-            / (course[last][0] - course[first][0] + 11_000)
-            for last in range(len(course))
-            for first in range(last + 1)
-        )
-
-    assert found.no_refusal == pytest.approx(float(heaviest(last_topic=False) * 1000))
-    assert found.no_debt == pytest.approx(float(heaviest(last_topic=True) * 1000))
 
 
 def outcomes(course, rate):

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-import yaml
 
 from tests.support.factories import request_at as at
 from tests.support.factories import request_json
@@ -19,14 +18,7 @@ def simulate(tmp_path):
     def _simulate(requests, quotas=(ALICE,), *options):
         (tmp_path / "requests.jsonl").write_bytes(b"".join(line + b"\n" for line in requests))
         (tmp_path / "quotas.jsonl").write_text("".join(json.dumps(quota) + "\n" for quota in quotas))
-        done = run(
-            "simulate",
-            str(tmp_path / "requests.jsonl"),
-            "--quotas",
-            str(tmp_path / "quotas.jsonl"),
-            *options,
-            cwd=tmp_path,
-        )
+        done = run("simulate", "requests.jsonl", "--quotas", "quotas.jsonl", *options, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -49,25 +41,14 @@ def test_the_worked_example_by_each_algorithm(simulate, algorithm, after_12_s, a
     assert [(each["outcome"], each["throttle_time_ms"]) for each in later] == [after_12_s, after_100_s]
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (
-            ("--algorithm", "leaky-bucket"),
-            "--algorithm leaky-bucket: expected token-bucket, sampled-rate or spread-rate",
-        ),
-        (
-            ("--algorithm", "sampled-rate", "--set", "repeats.window_seconds=60"),
-            "repeats.window_seconds=60: sampled-rate does not support deduplication; set it to 0, or use token-bucket",
-        ),
-    ],
-)
-def test_an_unknown_or_unsuitable_algorithm_is_reported_in_one_line(tmp_path, options, expected):
+def test_an_unsuitable_algorithm_is_reported_in_one_line(tmp_path):
     (tmp_path / "quotas.jsonl").write_text("")
+    options = ("--algorithm", "sampled-rate", "--set", "repeats.window_seconds=60")
     done = run("simulate", "-", "--quotas", "quotas.jsonl", *options, cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert expected in done.stderr
-    assert done.stderr.count("\n") == 1
+    expected = (
+        "repeats.window_seconds=60: sampled-rate does not support deduplication; set it to 0, or use token-bucket"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"mutation-quota: {expected}\n")
 
 
 def test_a_decision_has_every_field_of_the_record(simulate):
@@ -128,12 +109,11 @@ def test_blank_lines_are_skipped_and_invalid_ones_are_counted_on_standard_error(
     assert bad["source"]["offset"] == 3
 
 
-@pytest.mark.parametrize("form", ["json", "yaml"])
-def test_a_document_has_the_decisions_and_the_invalid_lines(tmp_path, form):
+def test_a_document_has_the_decisions_and_the_invalid_lines(tmp_path):
     (tmp_path / "quotas.jsonl").write_text(json.dumps(ALICE))
     (tmp_path / "requests.jsonl").write_bytes(b"\n".join([at(5, 1), b"{}", at(5, 2)]))
-    done = run("simulate", "requests.jsonl", "--quotas", "quotas.jsonl", "--output", form, cwd=tmp_path)
-    document = yaml.safe_load(done.stdout)  # JSON is YAML
+    done = run("simulate", "requests.jsonl", "--quotas", "quotas.jsonl", "--output", "json", cwd=tmp_path)
+    document = json.loads(done.stdout)
     assert [each["tokens"] for each in document["decisions"]] == [54, 52]
     assert [(each["source"]["offset"], each["value"]) for each in document["dead_letters"]] == [(1, "{}")]
 
@@ -151,13 +131,6 @@ def test_a_table_has_a_row_for_each_decision_and_invalid_lines_are_listed_separa
     assert done.stderr == "line 2: request_id: missing\ninvalid requests: 1 of 4 lines\n"
 
 
-def test_a_table_of_a_file_without_requests_says_so(tmp_path):
-    (tmp_path / "quotas.jsonl").write_text("")
-    (tmp_path / "requests.jsonl").write_text("")
-    done = run("simulate", "requests.jsonl", "--quotas", "quotas.jsonl", "--output", "table", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "No requests.\n")
-
-
 def test_removing_a_quota_temporarily_forgives_no_debt(simulate):
     """-445 at 0 ms; removed and set again, it has gained 5/s all the time."""
     quotas = [ALICE, ALICE | {"effective_at": 1000, "controller_mutation_rate": None}, ALICE | {"effective_at": 2000}]
@@ -170,7 +143,6 @@ def test_removing_a_quota_temporarily_forgives_no_debt(simulate):
     [
         ('{"entity": {"user": "a"}, "controller_mutation_rate": -1}\n', "quotas:1: controller_mutation_rate: "),
         ('\n{"entity": {"user": "a"}}\n', "quotas:2: controller_mutation_rate: missing"),
-        ("{entity\n", "quotas:1: value: not JSON"),
     ],
 )
 def test_an_invalid_quota_is_named_with_its_line(tmp_path, quotas, error):
@@ -182,13 +154,10 @@ def test_an_invalid_quota_is_named_with_its_line(tmp_path, quotas, error):
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("missing", ["requests", "quotas"])
-def test_a_missing_file_is_named(tmp_path, missing):
-    for name in {"requests", "quotas"} - {missing}:
-        (tmp_path / name).write_text("")
+def test_a_missing_file_is_named(tmp_path):
+    (tmp_path / "quotas").write_text("")
     done = run("simulate", str(tmp_path / "requests"), "--quotas", str(tmp_path / "quotas"))
-    assert done.returncode == 2
-    assert done.stderr == f"mutation-quota: {tmp_path / missing}: No such file or directory\n"
+    assert (done.returncode, done.stderr) == (2, f"mutation-quota: {tmp_path}/requests: No such file or directory\n")
 
 
 def test_clusters_and_callbacks_are_lines_of_the_quotas_too(simulate):

@@ -70,10 +70,6 @@ def test_a_changed_quota_changes_the_capacity_and_takes_nothing_out_of_a_window(
     assert of((4000, 12), window=FIVE, rate=5).add(6, 4000, FIVE, rate).levels == levels
 
 
-def test_a_quota_of_one_window_has_no_earlier_ones():
-    assert of((4000, 30), window=Window(num=1), rate=5) == SpreadWindows(4000, (30,))
-
-
 @given(charges, windows, rates)
 def test_spreading_conserves_what_is_charged(charges, window, rate):
     """The sum contains the earlier charges that still count, and the new one."""

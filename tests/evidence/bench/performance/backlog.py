@@ -13,13 +13,9 @@ _TIMEOUT_SECONDS = 120.0
 
 
 def fill(settings: Settings, count: int, users: int, every: int = 1) -> None:
-    """Produce requests, each for a topic of one partition.
+    """Produce `count` requests, each for a topic of one partition, of users in turn.
 
-    Args:
-        settings: The deployment.
-        count: Number of requests.
-        users: Number of users, whose requests come in turn.
-        every: Distance of the users' numbers: 10 for user-0, user-10, user-20 and so on.
+    `every` is the distance of the users' numbers: 10 for user-0, user-10, user-20 and so on.
     """
     own = {"linger.ms": 20, "batch.size": 1_000_000, "queue.buffering.max.messages": 200_000}
     producer = Producer({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers, **own})

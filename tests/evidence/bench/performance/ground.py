@@ -1,12 +1,13 @@
 """What all measurements use: a broker, a Spark session, deployments, and the pass-through query."""
 
 import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -23,6 +24,7 @@ from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.settings import Settings, load_settings
+from tests.evidence.command import Notify
 from tests.support.deployment import make_deployment
 
 PLENTY = 1e6
@@ -38,7 +40,7 @@ class Ground:
     spark: SparkSession
     settings: Settings
     folder: Path
-    notify: Callable[[str], None]
+    notify: Notify
     """Takes a line of progress."""
 
     def deployment(self, name: str) -> Settings:
@@ -54,29 +56,25 @@ def new_deployment(settings: Settings, name: str, folder: Path) -> Settings:
     return made
 
 
+working_folder = partial(TemporaryDirectory, prefix="mutation-quota-")
+
+
 @contextmanager
-def broker(*given: str) -> Iterator[str]:
+def broker() -> Iterator[str]:
     """Run a broker inside the block, and provide its address."""
     with working_folder() as folder:
-        settings = load_settings([f"storage.root={folder}", *given], environment={})
+        settings = load_settings([f"storage.root={folder}"], environment={})
         with embedded_broker(settings, port=0, java_options=["-Xmx512m"]) as started:
             yield started.address
 
 
 @contextmanager
-def ground(address: str, notify: Callable[[str], None], *given: str, delta: bool = False) -> Iterator[Ground]:
+def ground(address: str, notify: Notify, *given: str, delta: bool = False) -> Iterator[Ground]:
     """Provide a session, which may read and write Delta tables, and a folder; `given` are settings."""
     with working_folder() as folder:
         settings = with_plaintext_cluster(load_settings([f"storage.root={folder}", *given], environment={}), address)
-        with session(settings, "bench", folder / "spark.log", delta=delta) as spark:
-            yield Ground(spark, settings, folder, notify)
-
-
-@contextmanager
-def working_folder() -> Iterator[Path]:
-    """Provide a temporary folder."""
-    with tempfile.TemporaryDirectory(prefix="mutation-quota-") as name:
-        yield Path(name)
+        with session(settings, "bench", Path(folder, "spark.log"), delta=delta) as spark:
+            yield Ground(spark, settings, Path(folder), notify)
 
 
 def start_pass_through(run: Run, *, once: bool = False) -> StreamingQuery:
@@ -128,7 +126,7 @@ def with_batches(settings: Settings, max_requests: int) -> Settings:
 def elsewhere(settings: Settings, ground: Ground) -> Settings:
     """Return a deployment with the same topics and offsets: its storage root is a copy."""
     root = Path(settings.storage.root)
-    copy = tempfile.mkdtemp(dir=ground.folder)
+    copy = mkdtemp(dir=ground.folder)
     if root.exists():
         shutil.copytree(root, copy, dirs_exist_ok=True)
     return settings.model_copy(update={"storage": settings.storage.model_copy(update={"root": copy})})

@@ -1,12 +1,15 @@
 """Sends requests at a steady rate, and measures the times until their answers are read; runs as a process.
 
-Prints one JSON object: `sent`, `unanswered`, and `latencies_ms` of requests sent after the warm-up.
+Its argument is a JSON object: `servers`, the topics `requests` and `answers`, `name`, with which request ids begin,
+`rate` (requests/s), `seconds` that count, seconds of load before them (`warm`), and `users`, whose requests come in
+turn. Prints one JSON object: `sent`, `unanswered`, and `latencies_ms` of requests sent after the warm-up.
 """
 
-import argparse
 import json
+import sys
 import threading
 import time
+from argparse import Namespace
 
 import msgspec
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -26,7 +29,7 @@ _decode = msgspec.json.Decoder(_Answer).decode
 
 def main() -> None:
     """Send requests, read answers, and print the latencies."""
-    options = _options()
+    options = Namespace(**json.loads(sys.argv[1]))
     sent: dict[str, float] = {}
     answered: dict[str, float] = {}
     done, reading = threading.Event(), threading.Event()
@@ -45,20 +48,7 @@ def main() -> None:
     print(json.dumps({"sent": len(counted), "unanswered": len(sent) - len(answered), "latencies_ms": latencies}))
 
 
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.evidence.bench.performance.load", description=__doc__)
-    parser.add_argument("--servers", required=True)
-    parser.add_argument("--requests", required=True, metavar="TOPIC")
-    parser.add_argument("--answers", required=True, metavar="TOPIC")
-    parser.add_argument("--name", required=True, help="beginning of the request ids")
-    parser.add_argument("--rate", type=float, required=True, help="requests a second")
-    parser.add_argument("--seconds", type=float, required=True, help="seconds that count")
-    parser.add_argument("--warm", type=float, required=True, help="seconds of load before them that do not count")
-    parser.add_argument("--users", type=int, required=True, help="users, whose requests come in turn")
-    return parser.parse_args()
-
-
-def _send(options: argparse.Namespace, sent: dict[str, float]) -> None:
+def _send(options: Namespace, sent: dict[str, float]) -> None:
     producer = Producer({**QUIET, "bootstrap.servers": options.servers, "linger.ms": 0})
     began = time.monotonic()
     for number in range(int(options.rate * (options.warm + options.seconds))):
@@ -73,21 +63,15 @@ def _send(options: argparse.Namespace, sent: dict[str, float]) -> None:
     producer.flush(_TIMEOUT_SECONDS)
 
 
-def _read(
-    options: argparse.Namespace, answered: dict[str, float], reading: threading.Event, done: threading.Event
-) -> None:
+def _read(options: Namespace, answered: dict[str, float], reading: threading.Event, done: threading.Event) -> None:
     consumer = Consumer(
         {**QUIET, "bootstrap.servers": options.servers, "group.id": "bench", "enable.auto.commit": False}
     )
     partitions = consumer.list_topics(options.answers, _TIMEOUT_SECONDS).topics[options.answers].partitions
-    consumer.assign(
-        [
-            TopicPartition(
-                options.answers, each, consumer.get_watermark_offsets(TopicPartition(options.answers, each))[1]
-            )
-            for each in partitions
-        ]
-    )
+    places = [TopicPartition(options.answers, each) for each in partitions]
+    for place in places:
+        place.offset = consumer.get_watermark_offsets(place)[1]
+    consumer.assign(places)
     reading.set()
     while not done.is_set():
         message = consumer.poll(0.1)

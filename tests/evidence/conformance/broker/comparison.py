@@ -52,47 +52,32 @@ def play_all(scenarios: Iterable[Scenario], java: JavaAdmin, address: str, job: 
     time.sleep(_TAKES_HOLD_SECONDS)  # until the controller has the quotas
     try:
         for scenario in scenarios:
-            yield from _Play(scenario, java, address, job).rows()
+            yield from _rows(scenario, java, address, job)
     finally:
         for scenario in scenarios:
             java.set_quota(scenario.client_id, None)
 
 
-class _Play:
-    def __init__(self, scenario: Scenario, java: JavaAdmin, address: str, job: DecidingJob) -> None:
-        self._scenario = scenario
-        self._java = java
-        self._address = address
-        self._job = job
-        self._began = 0.0
-        self._changed_at = 0
-
-    def rows(self) -> Iterator[Row]:
-        """Send the requests in time, and read the decisions afterwards."""
-        sent = [self._ask(ask) for ask in self._scenario.requests]
-        answers = [(kafka, self._job.decision(request)) for request, kafka in sent]
-        for ask, answer in zip(self._scenario.requests, answers, strict=True):
-            yield compare(self._scenario, ask, answers[0], answer, self._changed_at)
-
-    def _ask(self, ask: Ask) -> tuple[str, BrokerAnswer]:
-        if self._began:
-            time.sleep(max(0.0, self._began + ask.at - time.time()))
-        client = self._scenario.client_id
+def _rows(scenario: Scenario, java: JavaAdmin, address: str, job: DecidingJob) -> Iterator[Row]:
+    """Send the requests of a scenario in time, and read the decisions afterwards."""
+    client, began, changed_at = scenario.client_id, 0.0, 0
+    sent: list[tuple[str, BrokerAnswer]] = []
+    for ask in scenario.requests:
+        time.sleep(max(0.0, began + ask.at - time.time()) if began else 0.0)
         if ask.new_rate is not None:
-            self._java.set_quota(client, ask.new_rate)
-            self._changed_at = self._job.set_quota(client, ask.new_rate)
+            java.set_quota(client, ask.new_rate)
+            changed_at = job.set_quota(client, ask.new_rate)
             time.sleep(_TAKES_HOLD_SECONDS)
-        mode, validate_only = self._scenario.mode, ask.validate_only
-        request = self._job.send(client, mode, ask.operation, ask.topics, validate_only=validate_only)
-        answers = request, self._ask_kafka(ask)
-        self._began = self._began or time.time()
-        return answers
-
-    def _ask_kafka(self, ask: Ask) -> BrokerAnswer:
-        client = self._scenario.client_id
-        if self._scenario.mode is Mode.PERMISSIVE:
-            return ask_as_old_client(self._address, client, ask.operation, ask.topics)
-        return self._java.ask(client, ask.operation, ask.topics, validate_only=ask.validate_only)
+        request = job.send(client, scenario.mode, ask.operation, ask.topics, validate_only=ask.validate_only)
+        if scenario.mode is Mode.PERMISSIVE:
+            kafka = ask_as_old_client(address, client, ask.operation, ask.topics)
+        else:
+            kafka = java.ask(client, ask.operation, ask.topics, validate_only=ask.validate_only)
+        sent.append((request, kafka))
+        began = began or time.time()
+    answers = [(kafka, job.decision(request)) for request, kafka in sent]
+    for ask, answer in zip(scenario.requests, answers, strict=True):
+        yield compare(scenario, ask, answers[0], answer, changed_at)
 
 
 def compare(scenario: Scenario, ask: Ask, first: Pair, now: Pair, changed_at: int = 0) -> Row:

@@ -181,7 +181,7 @@ def refused_tries(oracle: Oracle) -> Case:
 
 def no_number(oracle: Oracle, rate: str, written: str) -> Case:
     """Return the case of a rate of NaN or infinity: Kafka accepts it, the project does not."""
-    steps = (Change(0, float(rate)), *[strict(0, 1_000_000_000)] * 3)
+    steps: tuple[Step, ...] = (Change(0, float(rate)), *[strict(0, 1_000_000_000)] * 3)
     kafka = oracle.plain(Sequence(DEFAULT, steps))
     admitted = [answer.verdicts for answer in kafka[1:]] == ["A"] * 3
     value = f'{{"entity": {{"user": "alice"}}, "controller_mutation_rate": {written}}}'

@@ -1,14 +1,12 @@
 """Kafka's own controller mutation quota, in a separate JVM (`Oracle.java`)."""
 
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from quota.errors import ClusterError
 from tests.evidence.conformance.bucket.sequences import START, Sequence, Try
-from tests.support.java_source import java_command
+from tests.support.java_source import JavaProgram
 
 CLASSES = (
     "org.apache.kafka.server.quota.ControllerMutationQuotaManager",
@@ -38,12 +36,12 @@ class Answer:
         return [verdict != "R" for verdict in self.verdicts]
 
 
-class Oracle:
+class Oracle(JavaProgram):
     """Plays sequences: writes a whole sequence as lines, and reads its answers."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
-        self.version = self._line()
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        super().__init__(process)
+        self.version = self.read()
 
     def plain(self, sequence: Sequence) -> list[Answer]:
         """Play a sequence on unmodified Kafka."""
@@ -56,27 +54,13 @@ class Oracle:
     def _play(self, sequence: Sequence, how: str) -> list[Answer]:
         window = sequence.window
         header = f"{window.num} {window.size_seconds} {START} {how}"
-        stdin = self._process.stdin
-        stdin.write("\n".join([header, *map(str, sequence.steps), "end\n"]))
-        stdin.flush()
-        return [_answer(self._line(), isinstance(step, Try)) for step in sequence.steps]
-
-    def _line(self) -> str:
-        line = self._process.stdout.readline()
-        if not line:
-            raise ClusterError("the JVM with Kafka's classes has ended; its output is above")
-        return line.rstrip("\n")
+        self.write(header, *map(str, sequence.steps), "end")
+        return [_answer(self.read(), isinstance(step, Try)) for step in sequence.steps]
 
 
-@contextmanager
-def kafka_oracle(jars: Path) -> Iterator[Oracle]:
+def kafka_oracle(jars: Path) -> AbstractContextManager[Oracle]:
     """Run Kafka's classes from a folder of the broker's jars, inside the block."""
-    command = java_command(Path(__file__).with_name("Oracle.java"), jars)
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            yield Oracle(process)
-        finally:
-            process.stdin.close()  # its end of input
+    return Oracle.running(Path(__file__).with_name("Oracle.java"), jars)
 
 
 def _answer(line: str, is_try: bool) -> Answer:

@@ -1,6 +1,7 @@
 """The project's bucket, charged as by the job."""
 
 from collections.abc import Sequence as Steps
+from typing import Any
 
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import Bucket, TokenBucket
@@ -17,9 +18,7 @@ from tests.support.factories import PERMISSIVE, STRICT
 _NAMES = [f"topic-{number}" for number in range(10)]
 
 
-def play(
-    sequence: Sequence, times: Steps[int], *, validate_only: bool = False, **options: float | None
-) -> list[Decision | None]:
+def play(sequence: Sequence, times: Steps[int], **options: Any) -> list[Decision | None]:
     """Return the decisions of `quota.admission.decide.decide` on the attempts; None for other steps."""
     bucket: Bucket | None = None
     resolution = Resolution(Tags("alice", ""), None, None)
@@ -32,18 +31,17 @@ def play(
                 limit = Limit(Quota(step.rate, **options), at if number else BEGINNING)
             resolution = Resolution(Tags("alice", ""), limit, QuotaEntity("alice"))
         elif isinstance(step, Try):
-            resolved = _resolved(step, at, resolution, validate_only=validate_only)
+            resolved = _resolved(step, at, resolution)
             bucket, (decision,) = decide(bucket, [resolved], TokenBucket(sequence.window))
         decisions.append(decision)
     return decisions
 
 
-def _resolved(step: Try, at: int, resolution: Resolution, *, validate_only: bool) -> ResolvedRequest:
+def _resolved(step: Try, at: int, resolution: Resolution) -> ResolvedRequest:
     request = MutationRequest(
         request_id="r",
         operation=Operation.CREATE_TOPICS,
         api_version=STRICT if step.mode is Mode.STRICT else PERMISSIVE,
         topics=[TopicMutation(name, cost) for name, cost in zip(_NAMES, step.costs, strict=False)],
-        validate_only=validate_only,
     )
     return ResolvedRequest(Record(Source("mutation-requests", 0, 0), at, None), request, resolution)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quota.records.quota import Window
+from tests.support.java_source import java_command
 
 _WINDOWS = (Window(), Window(1, 1), Window(2, 1), Window(10, 2), Window(100, 1), Window(3, 30))
 _WAITS_MS = (0, 1, 300, 999, 1000, 1001, 2000, 9999, 60_000)
@@ -38,7 +39,7 @@ def streams(seed: int, count: int) -> Iterator[Stream]:
 
 def kafkas_rates(jars: Path, requested: Sequence[Stream]) -> Iterator[list[float]]:
     """Yield, for each stream, the rates (mutations/s) that Kafka's class measures at its charges."""
-    command = ["java", "-Xmx256m", "-XX:+UseSerialGC", "-cp", f"{jars}/*", str(Path(__file__).with_name("Rates.java"))]
+    command = java_command(Path(__file__).with_name("Rates.java"), jars)
     done = subprocess.run(command, input="".join(map(str, requested)), capture_output=True, text=True, check=True)
     lines = iter(done.stdout.splitlines())
     for stream in requested:

@@ -1,14 +1,11 @@
 """Kafka's generated classes of messages, in a separate JVM (`Oracle.java`)."""
 
 import json
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from quota.errors import ClusterError
-from tests.support.java_source import java_command
+from tests.support.java_source import JavaProgram
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +26,8 @@ class Refused:
     error: str
 
 
-class Oracle:
+class Oracle(JavaProgram):
     """Sends Kafka's classes one message at a time."""
-
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        self._process = process
 
     def parse(self, message: str, version: int, data: bytes) -> Parsed | Refused:
         """Read bytes by the class of a message such as `CreateTopicsRequest`, and write them back."""
@@ -57,25 +51,14 @@ class Oracle:
 
     def _ask(self, what: str, message: str, *values: int | str) -> str:
         name = f"{message}Data" if message.endswith(("Request", "Response", "Header")) else message
-        stdin, stdout = self._process.stdin, self._process.stdout
-        stdin.write(" ".join([what, name, *map(str, values)]).encode() + b"\n")
-        stdin.flush()
-        line = stdout.readline()
-        if not line:
-            raise ClusterError("the JVM with Kafka's classes has ended; its output is above")
-        return line.decode().rstrip("\n")
+        self.write(" ".join([what, name, *map(str, values)]))
+        return self.read()
 
 
 def _written(answer: str) -> bytes | Refused:
     return Refused(answer.removeprefix("! ")) if answer.startswith("!") else bytes.fromhex(answer)
 
 
-@contextmanager
-def kafka_oracle(jars: Path) -> Iterator[Oracle]:
+def kafka_oracle(jars: Path) -> AbstractContextManager[Oracle]:
     """Run Kafka's classes from a folder of the broker's jars, inside the block."""
-    command = java_command(Path(__file__).with_name("Oracle.java"), jars)
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        try:
-            yield Oracle(process)
-        finally:
-            process.stdin.close()  # its end of input
+    return Oracle.running(Path(__file__).with_name("Oracle.java"), jars)

@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import OffsetSpec
 
 from quota.settings import Settings
-from tests.evidence.gateway.command import Notify, run
+from tests.evidence.command import Notify, run
 from tests.evidence.gateway.conformance.comparison import compare
 from tests.evidence.gateway.conformance.executables import (
     ADMIN_CLIENT,
@@ -24,12 +24,11 @@ from tests.evidence.gateway.conformance.executables import (
     played_in_java,
 )
 from tests.evidence.gateway.conformance.hand_made import HAND_MADE
-from tests.evidence.gateway.conformance.observation import Observation
-from tests.evidence.gateway.conformance.program import Observations, Program, Unavailable
+from tests.evidence.gateway.conformance.program import Observation, Observations, Program, Unavailable
 from tests.evidence.gateway.conformance.python_clients import KAFKA_PYTHON, LIBRDKAFKA
 from tests.evidence.gateway.conformance.results import results
 from tests.evidence.gateway.conformance.sides import USERS, Side, Sides, conformance_settings, sides
-from tests.evidence.gateway.ground import Ground, enforcing
+from tests.evidence.gateway.ground import Ground, enforcing, on_ground
 from tests.support.gateway import protocol
 from tests.support.waiting import until
 
@@ -118,4 +117,4 @@ def _decisions(pair: Sides, settings: Settings) -> int:
 
 
 if __name__ == "__main__":
-    run("gateway-conformance", _play, PAGE, USERS)
+    run("gateway-conformance", on_ground(_play, USERS), PAGE)

@@ -3,9 +3,10 @@
 import json
 from collections.abc import Sequence
 
-from tests.evidence.gateway.conformance.observation import Observation
+from tests.evidence.gateway.conformance.program import Observation
 from tests.evidence.gateway.conformance.sides import Side
-from tests.evidence.gateway.requests import CREATE, DELETE, GROW, METADATA, NO_ID, Request
+from tests.evidence.gateway.requests import CREATE, DELETE, GROW, METADATA, Request
+from tests.support.wire.requests import NO_ID
 from tests.support.wire_client import Message, WireClient
 
 _RESULTS = {CREATE: "topics", GROW: "results", DELETE: "responses"}

@@ -9,8 +9,7 @@ request. This gives a range for each side, and the ranges must meet. The end of 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tests.evidence.gateway.conformance.observation import CONNECT, Observation
-from tests.evidence.gateway.conformance.program import Difference, Program
+from tests.evidence.gateway.conformance.program import CONNECT, Difference, Observation, Program
 
 _ROUNDING_MS = 2.0
 """The gateway rounds throttle times up, and the broker half up; the clocks are cut to ms."""

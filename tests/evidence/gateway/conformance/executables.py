@@ -1,5 +1,6 @@
 """Programs in Java and Go: Kafka's AdminClient, kafka-topics.sh, Streams and Connect, and franz-go."""
 
+import json
 import re
 import shutil
 import subprocess
@@ -9,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from quota.errors import MutationQuotaError
-from tests.evidence.gateway.conformance.observation import Observation, observed
-from tests.evidence.gateway.conformance.program import Difference, Observations, Program, Unavailable
+from tests.evidence.gateway.conformance.program import Difference, Observation, Observations, Program, Unavailable
 from tests.evidence.gateway.conformance.sides import Side, Sides
 from tests.evidence.gateway.ground import Ground
 from tests.support.checkout import CHECKOUT
@@ -30,6 +30,7 @@ rootLogger.level=WARN
 rootLogger.appenderRef.console.ref=console
 """
 
+_SECONDS = 300
 _REFUSED = "ThrottlingQuotaExceededException: The throttling quota has been exceeded."
 
 
@@ -62,7 +63,7 @@ def played_in_java(pair: Sides, java: Sequence[str], firsts: Mapping[str, int]) 
     """
     addresses = (pair.direct.address, pair.gateway.address)
     programs = [f"{main}={first}" for main, first in firsts.items()]
-    lines = observed("java", [*java, *addresses, *programs])
+    lines = _observed("java", [*java, *addresses, *programs])
     return {
         main: tuple(
             [_observation(side, line) for line in lines if (line["program"], line["side"]) == (main, side.name)]
@@ -84,6 +85,18 @@ def _observation(side: Side, line: Mapping[str, Any]) -> Observation:
     return Observation(**{**own, **texts})
 
 
+def _observed(name: str, command: Sequence[str | Path]) -> list[dict[str, Any]]:
+    """Run a program that writes its observations as lines of JSON.
+
+    Raises:
+        MutationQuotaError: The program failed.
+    """
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_SECONDS)
+    if done.returncode:
+        raise MutationQuotaError(f"{name} ended with {done.returncode}: {done.stderr[-2000:]}")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
 def _franz(pair: Sides, first: int) -> Observations:
     if shutil.which("go") is None:
         raise Unavailable("Go is not installed")
@@ -94,7 +107,7 @@ def _franz(pair: Sides, first: int) -> Observations:
         raise MutationQuotaError(f"go build: {done.stderr[-2000:]}")
 
     def play(side: Side) -> list[Observation]:
-        return [_observation(side, line) for line in observed("franz", [binary, side.name, side.address, str(first)])]
+        return [_observation(side, line) for line in _observed("franz", [binary, side.name, side.address, str(first)])]
 
     with ThreadPoolExecutor(2) as pool:
         direct, gateway = pool.map(play, pair.both)

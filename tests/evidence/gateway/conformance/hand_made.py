@@ -7,22 +7,21 @@ from itertools import product
 
 from quota.wire.api_keys import ApiKey
 from tests.evidence.gateway.conformance.answers import ask, ask_at_once
-from tests.evidence.gateway.conformance.observation import Observation
-from tests.evidence.gateway.conformance.program import Difference, Program, on_both
+from tests.evidence.gateway.conformance.program import Difference, Observation, Program, on_both
 from tests.evidence.gateway.conformance.sides import Side, Sides
 from tests.evidence.gateway.ground import password_of
 from tests.evidence.gateway.requests import (
     CREATE,
     DELETE,
     GROW,
-    NO_ID,
     Request,
     create,
     delete,
     grow,
     metadata,
-    new_topic,
 )
+from tests.support.wire.requests import NO_ID
+from tests.support.wire.requests import topic as new_topic
 from tests.support.wire_client import WireClient
 
 Case = Callable[[WireClient, Side], list[Observation]]
@@ -118,8 +117,8 @@ def _by_id(client: WireClient, side: Side) -> list[Observation]:
     known = metadata("", a, b).call(client)
     ids = {topic["name"]: topic["topicId"] for topic in known["topics"]}
     requests = (
-        delete(_OVERDRAWN, 6, ids=[ids[a]]),
-        delete("in debt, with an unknown id", 6, ids=[b"\1" * 16, ids[b]]),
+        delete(_OVERDRAWN, 6, ids[a]),
+        delete("in debt, with an unknown id", 6, b"\1" * 16, ids[b]),
         metadata(_AFTERWARDS),
     )
     return [ask(client, side, "DeleteTopics v6, by id", request) for request in requests]
@@ -161,7 +160,7 @@ def _odd(side: Side) -> list[Request]:
         grow("grow nothing", 3),
         grow("validate growing", 1, (present, 20)).with_fields(validateOnly=True),
         delete("delete one twice", 6, present, present),
-        delete("delete by a null name and no id", 6, ids=[NO_ID]),
+        delete("delete by a null name and no id", 6, NO_ID),
         delete("delete nothing", 6),
         delete("delete", 4, side.topic("odd-deleted")),
     ]

@@ -1,12 +1,31 @@
-"""A program that runs on both sides, and the listed differences in its observations."""
+"""A program that runs on both sides, its observations, and the listed differences in them."""
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from quota.errors import MutationQuotaError
-from tests.evidence.gateway.conformance.observation import Observation
 from tests.evidence.gateway.conformance.sides import Side, Sides
+
+CONNECT = "connect"
+"""Name of a step before the first one that is charged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A request's outcome. Times are ms of one clock for all observations of a case."""
+
+    case: str
+    step: str
+    seen: str
+    """The outcome in words, without times and names of the side, so that equal outcomes have equal texts."""
+    sent: float
+    received: float
+    throttle_ms: int | None = None
+    """The throttle time; None if the program cannot see it."""
+    detail: str = ""
+    """Further parts of the outcome, which are compared but not shown."""
+
 
 Observations = tuple[list[Observation], list[Observation]]
 """Those at the broker, and those at the gateway."""

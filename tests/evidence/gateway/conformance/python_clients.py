@@ -13,8 +13,7 @@ import confluent_kafka
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from tests.evidence.gateway.conformance.observation import CONNECT, Observation
-from tests.evidence.gateway.conformance.program import Observations, Program, Unavailable, on_both
+from tests.evidence.gateway.conformance.program import CONNECT, Observation, Observations, Program, Unavailable, on_both
 from tests.evidence.gateway.conformance.sides import Side, Sides
 from tests.evidence.gateway.ground import password_of
 

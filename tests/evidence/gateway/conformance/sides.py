@@ -25,10 +25,12 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.settings import Settings
 from tests.evidence.gateway.ground import WINDOW_NUM, Ground, password_of
-from tests.evidence.gateway.requests import create, new_topic
-from tests.support.gateway import Gateway
-from tests.support.users import add_scram_users, allow
+from tests.evidence.gateway.requests import create
+from tests.support.broker import add_scram_users, allow
+from tests.support.gateway import Gateway, protocol
+from tests.support.kafka_configs import set_quotas
 from tests.support.waiting import until
+from tests.support.wire.requests import topic as new_topic
 
 RATE = 1.0
 """Each user's quota (mutations/s); with `WINDOW_NUM` windows, a burst of 3, which few partitions overdraw."""
@@ -44,7 +46,6 @@ _DIRECT, _GATEWAY = "direct", "gateway"
 _SECONDS = 30
 _WARM_SECONDS = 120
 _WARM_UPS = 4
-_ALTER_CLIENT_QUOTAS = 49
 _TIMED_OUT = 7
 
 
@@ -157,20 +158,9 @@ def _add_users(pair: Sides) -> None:
 def _set_quotas(pair: Sides, settings: Settings) -> None:
     """Set each direct user's quota on the broker, and that of the gateway's users in the quota topic."""
     users = (*range(NUMBERED), "denied", "scram")
-    entities = [[("user", pair.direct.user(user))] for user in users]
-    entities += [[("user", pair.direct.user("clients")), ("client-id", client)] for client in CLIENT_IDS]
-    entries = [
-        {
-            "entity": [{"entityType": kind, "entityName": name} for kind, name in entity],
-            "ops": [{"key": "controller_mutation_rate", "value": RATE, "remove": False}],
-        }
-        for entity in entities
-    ]
-    with pair.ground.connect(pair.ground.port) as client:
-        answer = client.call(_ALTER_CLIENT_QUOTAS, 1, {"entries": entries, "validateOnly": False})
-    failed = [entry["errorMessage"] for entry in answer["entries"] if entry["errorCode"]]
-    if failed:
-        raise MutationQuotaError(f"the broker rejects the quotas: {failed[0]}")
+    entities = [{"users": pair.direct.user(user)} for user in users]
+    entities += [{"users": pair.direct.user("clients"), "clients": client} for client in CLIENT_IDS]
+    set_quotas(f"{HOST}:{pair.ground.port}", protocol(), *entities, controller_mutation_rate=RATE)
     own = [QuotaEntity(pair.gateway.user(user)) for user in users]
     own += [QuotaEntity(pair.gateway.user("clients"), client) for client in CLIENT_IDS]
     write_records(settings, [QuotaRecord(entity, RATE) for entity in own])

@@ -1,5 +1,6 @@
 """Measures the cost of the gateway, compared with a direct connection: `make gateway-cost`."""
 
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -7,14 +8,14 @@ from typing import Any
 
 from confluent_kafka.admin import NewTopic
 
-from tests.evidence.gateway.command import Notify, run
+from tests.evidence.command import Notify, run
 from tests.evidence.gateway.cost.calls import CONNECTIONS, PARTITIONS, latencies, listings, requests, throughput
 from tests.evidence.gateway.cost.connections import idle_connections
 from tests.evidence.gateway.cost.mutations import mutations
 from tests.evidence.gateway.cost.routes import DIRECT, Row, routes
 from tests.evidence.gateway.cost.size import FULL, SMOKE, Size
 from tests.evidence.gateway.cost.transfer import transfers
-from tests.evidence.gateway.ground import Ground
+from tests.evidence.gateway.ground import Ground, on_ground
 from tests.evidence.machine import load, machine
 
 PAGE = Path(__file__).with_name("page.md.in")
@@ -64,6 +65,10 @@ def measure(where: Ground, size: Size, notify: Notify) -> dict[str, Any]:
     }
 
 
+def _play(where: Ground, options: Namespace, notify: Notify) -> dict[str, Any]:
+    return measure(where, SMOKE if options.smoke else FULL, notify)
+
+
 def goals(
     calls: Sequence[Row], idle: dict[str, Row], moved: Sequence[Row], changed: Sequence[Row]
 ) -> dict[str, dict[str, Any]]:
@@ -83,8 +88,4 @@ def goals(
 
 
 if __name__ == "__main__":
-    run(
-        "gateway-cost",
-        lambda where, options, notify: measure(where, SMOKE if options.smoke else FULL, notify),
-        PAGE,
-    )
+    run("gateway-cost", on_ground(_play), PAGE)

@@ -9,9 +9,10 @@ from quota.errors import MutationQuotaError
 from quota.wire.api_keys import ApiKey
 from tests.evidence.gateway.cost.routes import DIRECT, Route, Row, take_turns
 from tests.evidence.gateway.cost.size import Size
-from tests.evidence.gateway.requests import METADATA, METADATA_VERSION, Request, create, metadata, new_topic
+from tests.evidence.gateway.requests import METADATA, METADATA_VERSION, Request, create, metadata
 from tests.evidence.percentiles import percentile
 from tests.support.waiting import until
+from tests.support.wire.requests import topic as new_topic
 from tests.support.wire_client import WireClient
 
 CONNECTIONS = 4

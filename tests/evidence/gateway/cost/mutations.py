@@ -17,9 +17,10 @@ from quota.kafka.reading import make_consumer, offset_range, topic_partitions
 from quota.settings import Settings
 from tests.evidence.gateway.cost.routes import Routes, Row
 from tests.evidence.gateway.cost.size import Size
-from tests.evidence.gateway.requests import Request, create, delete, metadata, new_topic
+from tests.evidence.gateway.requests import Request, create, delete, metadata
 from tests.support.gateway import StandIn
 from tests.support.waiting import until
+from tests.support.wire.requests import topic as new_topic
 from tests.support.wire_client import WireClient
 
 COUNTS = (1, 50)

@@ -12,6 +12,7 @@ from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from tests.evidence.gateway.ground import Ground
 from tests.evidence.gateway.requests import Request
+from tests.support.programs import memory_bytes
 from tests.support.wire_client import WireClient
 
 DIRECT = "direct"
@@ -33,20 +34,15 @@ class Meter:
 
     def memory(self) -> int:
         """Return its resident memory in bytes."""
-        return self._status("VmRSS")
+        return memory_bytes(self.pid)
 
     def peak(self) -> int:
         """Return the peak of its resident memory in bytes, since `forget_peak`."""
-        return self._status("VmHWM")
+        return memory_bytes(self.pid, "VmHWM")
 
     def forget_peak(self) -> None:
         """Reset the peak to the current memory."""
         Path(f"/proc/{self.pid}/clear_refs").write_text("5")
-
-    def _status(self, name: str) -> int:
-        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
-        (kibibytes,) = [line.split()[1] for line in lines if line.startswith(f"{name}:")]
-        return int(kibibytes) * 1024
 
 
 @dataclass(frozen=True, slots=True)

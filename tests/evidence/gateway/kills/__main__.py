@@ -4,7 +4,6 @@ import random
 import time
 from argparse import Namespace
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,11 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.records.request import Operation
 from quota.settings import Settings
-from tests.evidence.gateway.command import Notify, run
-from tests.evidence.gateway.ground import Ground, enforcing
+from tests.evidence.command import Notify, run
+from tests.evidence.gateway.ground import Ground, enforcing, on_ground
 from tests.evidence.gateway.kills.clients import LIMIT_MS, Client
 from tests.evidence.gateway.kills.verdict import Report, check
+from tests.evidence.machine import versions
 from tests.support.gateway import protocol, start_gateway
 from tests.support.waiting import until
 
@@ -29,7 +29,6 @@ _CLIENTS = 6
 _CLIENT_SECONDS = 120
 _FIRST_SECONDS = 120
 """Time for the job's first decision."""
-_PACKAGES = ("pyspark", "delta-spark", "confluent-kafka")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +111,9 @@ def _results(report: Report, size: Size, seed: int) -> dict[str, Any]:
         "longest_ms": max(tally.longest_ms for tally in report.tallies),
         "violations": len(report.wrong),
         "wrong": report.wrong,
-        "versions": {package: version(package) for package in _PACKAGES},
+        "versions": versions(),
     }
 
 
 if __name__ == "__main__":
-    run("gateway-kills", _play, PAGE, has_seed=True)
+    run("gateway-kills", on_ground(_play), PAGE, seed=int(time.time()))

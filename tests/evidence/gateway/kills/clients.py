@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from quota.errors import MutationQuotaError
 from quota.wire.protocol import Protocol
-from tests.evidence.gateway.requests import CREATE, DELETE, GROW, Request, create, delete, grow, new_topic
+from tests.evidence.gateway.requests import CREATE, DELETE, GROW, Request, create, delete, grow
+from tests.support.wire.requests import topic as new_topic
 from tests.support.wire_client import Message, WireClient
 
 PREFIX = "killed-"

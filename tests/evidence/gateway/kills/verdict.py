@@ -1,7 +1,7 @@
 """Checks of the cluster and the decisions after the clients have ended."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from confluent_kafka.admin import AdminClient
@@ -80,20 +80,12 @@ def _admitted(settings: Settings, report: Report) -> _Admitted:
     return admitted
 
 
-def _flat(admitted: _Admitted) -> Iterable[tuple[Operation, TopicDecision, bool]]:
-    for (operation, _), topics in admitted.items():
-        for topic, free in topics:
-            yield operation, topic, free
-
-
 def check_charges(report: Report, admitted: _Admitted) -> None:
     """Note growths and deletions that were charged more than once."""
     paid: Counter[tuple[Operation, str, object]] = Counter()
-    for operation, topic, free in _flat(admitted):
-        if free:
-            report.repeats[operation.name] += 1
-        else:
-            paid[operation, topic.name, topic.count] += 1
+    for (operation, name), topics in admitted.items():
+        report.repeats[operation.name] += sum(free for _, free in topics)
+        paid.update((operation, name, topic.count) for topic, free in topics if not free)
     for (operation, name, _), times in paid.items():
         if times > 1:
             report.paid_twice[operation.name] += 1

@@ -43,12 +43,8 @@ def decisions_of(name):
     return decisions
 
 
-def test_the_pages_numbers_are_those_of_the_picture():
+def test_the_pages_numbers_and_requests_are_those_of_these_tests():
     assert "Q = 5, S = 100, W = 1" in PAGE
-    assert (RATE, WINDOW.num, WINDOW.size_seconds) == (5, 100, 1)
-
-
-def test_the_pages_requests_are_those_of_the_picture():
     assert len(ROWS) == 9
     requests = {second: f"{len(topics)} of {topics[0]}" for second, topics in COURSE}
     assert [requests[int(second)] for second, *_ in ROWS] == [request for _, request, *_ in ROWS]

@@ -6,7 +6,7 @@ import pytest
 from typer.main import get_command
 
 from conf.docs.__main__ import DOCS, pages
-from conf.docs.markdown import table, with_sections
+from conf.docs.markdown import table
 from conf.docs.topics_page import parse_commands
 from jobs.__main__ import app
 from quota.kafka.topics.checks import problems
@@ -43,12 +43,7 @@ def test_the_table_of_readers_has_each_section_once():
     [
         "| `kafka.timeout_seconds` | number | s | `5.0` | above 0, up to 86,400 |",
         "| `kafka.sasl_password` | secret |  | empty |  |",
-        "| `topics.identity` | string | `payload` | `payload`, `topic` |",
-        "| `quota.window_num` | integer |  | `11` | 1 to 2,147,483,647 |",
-        "| `quota.exempt_users` | list of strings |  | empty |  |",
         "| `storage.options` | table of secrets |  | empty |  |",
-        "| `client.api_timeout_seconds` | number | s | `60.0` | above 0, up to 86,400 |",
-        "| `enforce.with_audit` | boolean |  | `false` |  |",
     ],
 )
 def test_a_setting_has_type_unit_default_and_range(row):
@@ -70,12 +65,6 @@ def test_each_option_of_a_command_has_a_row():
     options = [name for each in get_command(app).commands["simulate"].params for name in each.opts if "--" in name]
     assert [name for name in options if f"`{name}`" not in section] == []
     assert "mutation-quota simulate [OPTIONS] REQUESTS\n" in section
-
-
-def test_an_option_with_a_different_meaning_before_the_command_has_its_own_row():
-    """`topics` has a `--config` as kafka-topics.sh does."""
-    (section,) = re.findall(r"^### topics create\n(.*?)^### ", COMMANDS, re.MULTILINE | re.DOTALL)
-    assert "\n| `--config` | `NAME=VALUE`" in section
 
 
 def test_the_commands_that_create_topics_create_them_as_the_jobs_need_them():
@@ -103,25 +92,5 @@ def test_the_commands_that_create_topics_create_them_as_the_jobs_need_them():
     assert list(problems(topics, Settings())) == []
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        "| `request_id` | string | required |",
-        "| `client_id` | string or null | default `<none>` |",
-        "| `topics[].partitions` | integer, at least 0 | required |",
-        "| `topics[].assignments` | list of lists of integers or null | optional |",
-        "| `quota` | number or null | required |",
-        "| `outcome` | `ADMITTED`, `PARTIAL`, `REJECTED` | required |",
-    ],
-)
-def test_a_field_has_type_and_presence(row):
-    assert f"\n{row} " in RECORDS
-
-
 def test_table_separators_and_html_are_escaped():
     assert list(table(("a", "b"), [["x|y", "1\n2"]])) == ["| a | b |", "| --- | --- |", r"| x\|y | 1 2 |"]
-
-
-def test_a_section_without_a_generator_is_an_error():
-    with pytest.raises(KeyError, match="nothing"):
-        with_sections("<!-- generated: nothing -->\n<!-- end of generated -->", {})

@@ -1,10 +1,9 @@
-"""The page on metrics has every metric and every alert, and no others."""
+"""The page on metrics has every alert, and the defaults of its settings."""
 
 import re
 
 import yaml
 
-from jobs.metrics.families import METRICS
 from quota.settings import load_settings
 from tests.support.checkout import CHECKOUT
 
@@ -18,15 +17,6 @@ def rows(section):
     return [[cell.strip() for cell in line.split(" |")] for line in lines]
 
 
-def test_each_metric_is_listed_as_in_the_code():
-    listed = [[cell.strip(" |") for cell in row] for row in rows("All metrics")]
-    expected = [
-        [f"`{each.name}`", each.kind, each.unit, ", ".join(f"`{label}`" for label in each.labels), each.meaning]
-        for each in METRICS
-    ]
-    assert listed == expected
-
-
 def test_it_says_what_to_do_about_each_alert():
     alerts = yaml.safe_load((CHECKOUT / "conf/prometheus/alerts.yaml").read_text())
     names = [f"`{rule['alert']}`" for group in alerts["groups"] for rule in group["rules"]]
@@ -37,7 +27,3 @@ def test_the_settings_that_it_names_have_these_defaults():
     (most,) = re.findall(r"`metrics.max_tenants` \((\d+)\)", PAGE)
     metrics = load_settings(environment={}).metrics
     assert (metrics.port, metrics.address, metrics.max_tenants) == (0, "127.0.0.1", int(most))
-
-
-def test_names_are_unique():
-    assert len({each.name for each in METRICS}) == len(METRICS)

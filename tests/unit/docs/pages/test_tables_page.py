@@ -1,50 +1,9 @@
-"""The page on the tables has every column, and no others."""
-
-import re
-
-import pytest
-from pyspark.sql.types import ArrayType, StructType
+"""The page on the tables counts mutations as the code does."""
 
 from jobs.audit.effective import EFFECTIVE
-from schemas import decisions
-from schemas.table_docs import DOCUMENTED, PAGE, with_columns
-
-
-def names_in(schema, within=""):
-    for field in schema:
-        yield within + field.name
-        inner = field.dataType
-        if isinstance(inner, ArrayType):
-            yield from (
-                names_in(inner.elementType, f"{within}{field.name}[].") if hasattr(inner.elementType, "fields") else ()
-            )
-        elif isinstance(inner, StructType):
-            yield from names_in(inner, f"{within}{field.name}.")
-
-
-def test_the_page_is_current():
-    """`make references` updates it."""
-    page = PAGE.read_text()
-    assert with_columns(page) == page
-
-
-@pytest.mark.parametrize(("table", "schema"), DOCUMENTED.items(), ids=DOCUMENTED)
-def test_each_column_and_each_field_in_it_has_a_line_that_says_what_it_means(table, schema):
-    (section,) = re.findall(rf"^## {table}\n(.*?)^## ", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    lines = re.findall(r"^\| `([^`]+)` \| `[^`]+` \| [^|]* \| [^|]+ \|$", section, re.MULTILINE)
-    assert lines == list(names_in(schema))
-    assert "```sql" in section
-
-
-def test_a_new_column_makes_the_page_stale(monkeypatch):
-    monkeypatch.setitem(decisions.TABLE["quota"].metadata, "comment", "another meaning [mutations/h]")
-    assert "| `quota` | `double` | mutations/h | another meaning |" in with_columns(PAGE.read_text())
-
-
-@pytest.mark.parametrize("name", ["tokens", "tokens_before", "quota", "burst", "max_debt_ms", "throttle_time_ms"])
-def test_numbers_have_their_unit(name):
-    assert re.search(rf"^\| `{name}` \| `\w+` \| (mutations|mutations/s|ms) \|", PAGE.read_text(), re.MULTILINE)
+from tests.support.checkout import CHECKOUT
 
 
 def test_both_views_of_mutations_include_the_effective_ones():
-    assert PAGE.read_text().count(f"WHERE {EFFECTIVE.format(number='number')}") == 2
+    page = (CHECKOUT / "docs/reference/tables.md").read_text()
+    assert page.count(f"WHERE {EFFECTIVE.format(number='number')}") == 2

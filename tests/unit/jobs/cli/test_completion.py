@@ -28,13 +28,10 @@ def completed(shell, line, word):
     ("line", "expected", "other"),
     [
         ("mutation-quota quo", "quotas", "enforce"),
-        ("mutation-quota quotas des", "describe", "resolve"),
         ("mutation-quota quotas describe --out", "--output", "--user"),
         ("mutation-quota quotas describe --output js", "jsonl", "yaml"),
         ("mutation-quota maintain d", "dead_letters", "quota_changes"),
         ("mutation-quota config show quota.w", "quota.window_num", "kafka"),
-        ("mutation-quota config show quo", "quota", "topics"),
-        ("mutation-quota quotas alter --add-config max", "max_debt_ms=", "controller_mutation_rate"),
         ("mutation-quota quotas alter --add-config shadow=true,max", "shadow=true,max_debt_ms=", "controller"),
         ("mutation-quota quotas alter --delete-config controller_mutation_b", "controller_mutation_burst", "="),
         ("mutation-quota status --set topics.part", "topics.partitions=", "topics.quotas="),

@@ -54,29 +54,14 @@ def test_settings_of_other_options_name_them(config, tmp_path):
 
 def test_programs_get_the_values_with_their_types(config):
     document = json.loads(config("show", "topics.partitions", "topics.create", "--output", "json"))
+    as_default = {"changed": False, "origin": "default", "source": None}
     assert document == {
         "file": None,
         "settings": [
-            {
-                "name": "topics.create",
-                "value": True,
-                "default": True,
-                "changed": False,
-                "origin": "default",
-                "source": None,
-            },
-            {
-                "name": "topics.partitions",
-                "value": 2,
-                "default": 2,
-                "changed": False,
-                "origin": "default",
-                "source": None,
-            },
+            {"name": "topics.create", "value": True, "default": True} | as_default,
+            {"name": "topics.partitions", "value": 2, "default": 2} | as_default,
         ],
     }
-    (line,) = config("show", "topics.create", "--output", "jsonl").splitlines()
-    assert json.loads(line) == document["settings"][0]
 
 
 def test_the_file_that_was_read_is_named(config, tmp_path):
@@ -104,22 +89,13 @@ def test_a_table_without_entries_is_not_an_error(config):
         assert config("show", *args) == f"No settings file.\n{line}\n"
 
 
-def test_an_invalid_setting_is_refused(config):
-    assert "topics.partitions" in config("show", "--set", "topics.partitions=none", exit_code=2)
-
-
 @pytest.mark.parametrize(
     ("override", "error"),
     [
         ("quota.callback_class=nope.Nope", "callback nope.Nope: ModuleNotFoundError: No module named 'nope'"),
         ("quota.callback_class=os.system", "callback os.system: TypeError: not a ClientQuotaCallback"),
-        ("quota.callback_classes=nope.Nope", "callback nope.Nope: ModuleNotFoundError"),
-        (
-            "quota.callback_configs.typo=1",
-            "callback quota.callbacks.default.DefaultQuotaCallback: takes no configs, got typo",
-        ),
+        ("quota.callback_configs.typo=1", "callback quota.callbacks.default.DefaultQuotaCallback: takes no configs"),
         ("kafka.librdkafka.nope=1", 'librdkafka refuses a property: No such configuration property: "nope"'),
-        ("target.librdkafka.socket.timeout.ms=x", "librdkafka refuses a property: Invalid value for configuration"),
         ("spark.jars=/nope", "no jars in /nope; run make jars, or set spark.jars"),
         ("broker.jars=/nope", "no jars in /nope; run make jars, or set broker.jars"),
     ],

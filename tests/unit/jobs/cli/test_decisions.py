@@ -30,13 +30,7 @@ def listed(tmp_path, monkeypatch):
 
 def test_a_decision_is_a_line(listed):
     heading, *lines = listed().stdout.splitlines()
-    assert [each.strip() for each in heading.split("  ") if each] == [
-        "DECISION",
-        "REQUESTED",
-        "USER / CLIENT-ID",
-        "OUTCOME",
-        "THROTTLED",
-    ]
+    assert heading.split() == ["DECISION", "REQUESTED", "USER", "/", "CLIENT-ID", "OUTCOME", "THROTTLED"]
     assert [each.split() for each in lines] == [
         ["mutation-requests-0-1", "2024-10-04T12:00:00Z", "alice", "/", "app", "ADMITTED", "0", "s"],
         ["mutation-requests-0-2", "2024-10-04T12:00:00Z", "bob", "/", "<none>", "REJECTED", "2", "s"],

@@ -45,13 +45,3 @@ def test_the_help_has_the_options_of_the_groups_in_their_place_and_once():
     assert "Send a letter." in shown
     assert shown.index("--city") < shown.index("--street") < shown.index("--count")
     assert shown.count("--city") == 1
-
-
-def test_a_command_without_groups_keeps_its_options():
-    app = typer.Typer(rich_markup_mode=None)
-
-    def plain(count: int = 3) -> None:
-        typer.echo(count)
-
-    app.command()(with_groups(plain))
-    assert CliRunner().invoke(app, ["--count", "4"]).output == "4\n"

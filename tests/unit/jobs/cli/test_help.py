@@ -83,11 +83,6 @@ def test_the_examples_are_understood_by_the_parser(words):
         COMMANDS[words].make_context(words[-1], args[len(words) :])
 
 
-def test_a_misspelled_example_would_not_be_understood():
-    with pytest.raises(Exception, match="No such option"):
-        COMMANDS["quotas", "describe"].make_context("describe", ["--usr", "alice"])
-
-
 @EACH_COMMAND
 def test_a_command_that_connects_to_kafka_has_the_options_to_connect_and_no_other_has(words):
     """`config show` has them, too: it checks how another command would connect."""

@@ -15,29 +15,15 @@ from tests.support.programs import command_line, run
 UNREACHABLE = ["quotas", "describe", "--bootstrap-server", "127.0.0.1:1", "--set", "kafka.timeout_seconds=0.5"]
 
 
-@pytest.mark.parametrize(
-    "args", [["-v", *UNREACHABLE], [*UNREACHABLE, "--verbose"], [*UNREACHABLE, "--log-level", "debug"]]
-)
-def test_debug_shows_the_origin_of_an_error_and_ends_with_its_line(args):
-    done = run(*args)
-    assert done.returncode == 1
-    assert "Traceback (most recent call last)" in done.stderr
-    assert done.stderr.splitlines()[-1].startswith("mutation-quota: cannot read ")
-
-
-def test_a_json_error_is_an_event():
+def test_a_json_error_is_an_event_and_with_debug_has_its_origin():
+    done = run("-v", *UNREACHABLE, "--set", "logging.format=json")
+    assert json.loads(done.stderr.splitlines()[-1])["trace"].startswith("Traceback (most recent call last):")
     done = run(*UNREACHABLE, "--set", "logging.format=json")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     found = json.loads(done.stderr)
     assert found["message"].startswith("cannot read the quotas in topic mutation-quotas")
     assert (found["level"], found["service"], found["error"]) == ("ERROR", "quotas describe", "ClusterError")
     assert "trace" not in found
-
-
-def test_with_json_debug_adds_the_origin_of_an_error_to_its_event():
-    done = run("-v", *UNREACHABLE, "--set", "logging.format=json")
-    found = json.loads(done.stderr.splitlines()[-1])
-    assert found["trace"].startswith("Traceback (most recent call last):")
 
 
 def test_as_json_the_error_of_a_query_has_its_name_and_its_batch(monkeypatch):
@@ -108,41 +94,25 @@ def test_on_a_terminal_a_live_display_gets_the_lines_of_the_log():
     assert (done.stdout, read_to_end(ours)) == ("a line\n", "")
 
 
-def test_a_file_gets_the_lines_of_the_log_despite_a_live_display():
-    python = [sys.executable, "-c", LOGS_DURING_A_LIVE_DISPLAY]
-    done = subprocess.run(python, capture_output=True, text=True, timeout=60, check=True)
-    assert (done.stdout, done.stderr) == ("", "a line\n")
-
-
 @pytest.mark.parametrize(
     ("level", "options", "traced"),
     [("debug", [], True), ("debug", ["--log-level", "info"], False), ("error", ["-v"], True), ("error", [], False)],
 )
-def test_an_option_overrides_the_level_of_the_settings(level, options, traced):
+def test_an_option_overrides_the_level_of_the_settings_and_debug_shows_the_origin_of_an_error(level, options, traced):
     done = run(*options, *UNREACHABLE, "--set", f"logging.level={level}")
     assert ("Traceback" in done.stderr) == traced
     assert done.stderr.splitlines()[-1].startswith("mutation-quota: cannot read ")
 
 
-@pytest.fixture
-def deltalake_level(monkeypatch):
-    """Return the lowest level that deltalake would log in a program that is started with options."""
-
-    def _level(*, verbose=False, **environment):
-        monkeypatch.setenv("RUST_LOG", "")
-        monkeypatch.delenv("RUST_LOG")  # which is undone, as the line before is
-        for name, value in environment.items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.setattr("logging.Logger.setLevel", lambda *_: None)
-        start_log("test")
-        set_log_level(None, verbose=verbose)
-        return os.environ["RUST_LOG"]
-
-    return _level
-
-
-def test_deltalake_logs_only_errors_by_default(deltalake_level):
+@pytest.mark.parametrize(
+    ("given", "verbose", "level"), [(None, False, "error"), (None, True, "warn"), ("trace", True, "trace")]
+)
+def test_deltalake_logs_only_errors_by_default(monkeypatch, given, verbose, level):
     """Without credentials its warnings fill pages before the error that says so."""
-    assert deltalake_level() == "error"
-    assert deltalake_level(verbose=True) == "warn"
-    assert deltalake_level(RUST_LOG="trace") == deltalake_level(RUST_LOG="trace", verbose=True) == "trace"
+    monkeypatch.setenv("RUST_LOG", given or "")
+    if given is None:
+        monkeypatch.delenv("RUST_LOG")
+    monkeypatch.setattr("logging.Logger.setLevel", lambda *_: None)
+    start_log("test")
+    set_log_level(None, verbose=verbose)
+    assert os.environ["RUST_LOG"] == level

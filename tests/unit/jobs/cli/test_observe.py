@@ -78,10 +78,7 @@ def test_the_requests_are_reported(log):
             ("import", "kafka-request.log", "--output-file", "quotas.yaml"),
             "--output-file quotas.yaml: the file exists; add --force",
         ),
-        (
-            ("import", "kafka-request.log", "--time-zone", "Mars"),
-            "'Mars' is not a time zone, such as UTC",
-        ),
+        (("import", "kafka-request.log", "--time-zone", "Mars"), "'Mars' is not a time zone, such as UTC"),
         (("import", "kafka-request.log", "--principal-rules", "x"), "principal rules: expected RULE:pattern/"),
         (("import", "kafka-request.log", "--snapshot", "quotas.yaml"), "quotas.yaml: not a file of mutation-quota"),
     ],
@@ -93,12 +90,6 @@ def test_an_error_is_reported_in_one_line(log, args, error):
     assert done.stderr.startswith("mutation-quota: ")
     assert error in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-def test_quotas_for_a_report_need_requests(log):
-    done = run("report", "--quotas", "quotas.yaml", cwd=log)
-    assert done.returncode == 2
-    assert "--quotas quotas.yaml: only with --requests" in done.stderr
 
 
 def test_a_failure_leaves_no_file(log):

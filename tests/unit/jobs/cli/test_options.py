@@ -58,11 +58,6 @@ def test_a_dash_is_standard_output(capsysbinary, tmp_path):
     assert capsysbinary.readouterr().out == b"ab"
 
 
-def test_a_folder_is_not_a_file(tmp_path):
-    with pytest.raises(BadInput, match="this is a folder"):
-        FileOptions(tmp_path, force=True).check()
-
-
 def test_a_device_or_a_pipe_is_not_replaced_by_a_file(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 import yaml
 
-from jobs.cli.output import OutputFormat, OutputOptions, print_table, print_text
+from jobs.cli.output import OutputFormat, OutputOptions, print_table
 
 
 class Fruit(msgspec.Struct):
@@ -71,10 +71,3 @@ def test_a_piped_table_has_a_line_for_each_row_however_long_and_no_trailing_spac
 def test_a_cell_cannot_control_the_terminal_or_be_mistaken_for_markup(capsys):
     print_table(("NAME",), [("[bold]x[/bold]",), ("\x1b[2J",), ("two\nlines",)])
     assert capsys.readouterr().out.splitlines() == ["NAME", "[bold]x[/bold]", "'\\x1b[2J'", "'two\\nlines'"]
-
-
-def test_a_sentence_is_wrapped_to_the_terminal_and_its_other_lines_are_indented(capsys, monkeypatch):
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "30")
-    print_text("  quota       Q = 5 mutations/s, set for all", indent=14)
-    assert capsys.readouterr().out == ("  quota       Q = 5\n              mutations/s, set\n              for all\n")

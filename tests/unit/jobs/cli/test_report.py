@@ -3,14 +3,16 @@
 import json
 import re
 
+import msgspec
 import pytest
 from typer.testing import CliRunner
 
 from jobs.__main__ import app
 from jobs.report import uplot
-from jobs.report.page import encode_for_html
 from quota.errors import BadInput, MutationQuotaError
+from quota.records import codec
 from quota.settings import load_settings
+from quota.whatif.result import CandidateOutcome, Replay, Result, Sender, Totals
 from tests.support.full_disk import fill_disk
 from tests.support.programs import run
 from tests.support.tables import DAY, HOUR, decision, letter, write_tables
@@ -73,42 +75,18 @@ def test_programs_get_the_period_as_epoch_ms(settings, tmp_path):
     assert DAY + HOUR < end <= DAY + 2 * HOUR
 
 
-LOAD = {
-    "requests": 4,
-    "refused_requests": 1,
-    "admitted": 9,
-    "refused": 1,
-    "throttled_seconds": 2.5,
-    "newly_admitted": 3,
-    "newly_refused": 0,
-    "peak": 7,
-}
-BACKTEST = {
-    "replay": {"decisions": 4, "differing": 0, "examples": []},
-    "outcomes": [
-        {
-            "name": "twice as much",
-            "load": LOAD | {"admitted": 11},
-            "senders": [{"user": "a", "client_id": "app", "load": LOAD}],
-        }
-    ],
-}
-"""As `backtest --output json` prints it."""
+LOAD = Totals(4, 1, admitted=9, refused=1, throttled_seconds=2.5, newly_admitted=3, newly_refused=0, peak=7)
+BACKTEST = Result(Replay(4, 0, []), [CandidateOutcome("twice as much", LOAD, [Sender("a", "app", LOAD)])])
 
 
 def test_effects_of_other_quotas_are_shown_if_given(report, settings, tmp_path):
     write_tables(settings, decisions=[decision(DAY)])
-    (tmp_path / "comparison.json").write_text(json.dumps(BACKTEST))
+    (tmp_path / "comparison.json").write_bytes(codec.encode(BACKTEST))
     page = report("--backtest", str(tmp_path / "comparison.json"))
     assert ">What if<" in page
-    by = {"candidate": "twice as much"}
-    assert figures(page)["candidates"] == {
-        "tried": [
-            by | {"sender": "all senders", "load": LOAD | {"admitted": 11}},
-            by | {"sender": "user 'a', client-id 'app'", "load": LOAD},
-        ],
-        "left_out": 0,
-    }
+    by = {"candidate": "twice as much", "load": msgspec.to_builtins(LOAD)}
+    tried = [by | {"sender": "all senders"}, by | {"sender": "user 'a', client-id 'app'"}]
+    assert figures(page)["candidates"] == {"tried": tried, "left_out": 0}
     assert ">What if<" not in report()
 
 
@@ -144,18 +122,11 @@ def test_no_name_or_error_closes_an_element_of_the_page(report, settings):
     assert "{{policy}}" in page  # a name is no place of the template
 
 
-def test_json_in_html_is_the_same_json():
-    value = {"a": "<!-- </script> & \u2028\u2029 é"}
-    assert json.loads(encode_for_html(value)) == value
-    assert not re.search("[<>&\u2028\u2029]", encode_for_html(value))
-
-
 @pytest.mark.parametrize(
     ("version", "error"),
     [
         ("99", r"decisions was written by a newer program, as version 99 \(this one writes version 5\); start that"),
         ("3", r"has version 3, and this program reads version 5; upgrade it with mutation-quota audit --once"),
-        ("", r"is not a table of this version \(it has no mutationQuota.schemaVersion\)"),
     ],
 )
 def test_a_table_of_another_version_is_named(report, settings, version, error):

@@ -11,16 +11,7 @@ def test_the_versions_are_printed_line_by_line():
     done = run("--version")
     assert (done.returncode, done.stderr) == (0, "")
     found = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
-    assert list(found) == [
-        "mutation-quota",
-        "Python",
-        "Spark",
-        "Delta",
-        "Kafka",
-        "confluent-kafka",
-        "state",
-        "tables",
-    ]
+    assert list(found) == ["mutation-quota", "Python", "Spark", "Delta", "Kafka", "confluent-kafka", "state", "tables"]
     for name in ("mutation-quota", "Python", "Spark", "Delta", "confluent-kafka"):
         assert re.match(r"\d+\.\d+", found[name])
     assert re.fullmatch(r"\d+\.\d+\.\d+ \(broker and gateway\), \d+\.\d+\.\d+ \(Spark's client\)", found["Kafka"])

@@ -9,15 +9,10 @@ from jobs.cli.wording import fill, format_age, format_duration, format_moment, f
     ("milliseconds", "text"),
     [
         (0, "0s"),
-        (999, "999ms"),
         (1000, "1s"),
-        (59_999, "59s"),
         (61_000, "1m 1s"),
-        (600_000, "10m"),
         (3_600_000, "1h"),
         (7_500_000, "2h 5m"),
-        (86_400_000, "1d"),
-        (604_800_000, "7d"),
         (2_592_000_000, "30d"),
     ],
 )
@@ -32,7 +27,6 @@ def test_an_age_is_relative_to_the_current_time_and_is_never_negative():
 @pytest.mark.parametrize(
     ("moment", "text"),
     [
-        (1_728_086_399_999, "23:59:59Z"),
         (1_728_000_000_000, "00:00:00Z"),
         (1_727_999_999_999, "2024-10-03T23:59:59Z"),
         (1_728_086_400_000, "2024-10-05T00:00:00Z"),

@@ -37,16 +37,10 @@ def test_the_stream_sends_the_whole_state(page):
     shown = page()
     fill(shown, DEBT, REFUSED)
     event = first_event(shown)
-    assert event["contact"]["state"] == "live"
+    assert event["contact"] == {"state": "live", "message": "", "at": 0}
     assert event["first"]
     assert event["start"] == shown.session.start
     assert [each["id"] for each in event["decisions"]] == [REFUSED.decision_id, DEBT.decision_id]
-
-
-def test_the_stream_says_when_kafka_cannot_be_reached(page):
-    shown = page()
-    shown.feed.contact = Contact("unreachable", "cannot reach Kafka", START)
-    assert first_event(shown)["contact"] == {"state": "unreachable", "message": "cannot reach Kafka", "at": START}
 
 
 def test_a_decision_is_explained_by_its_bucket_and_the_quota_log(page):
@@ -61,15 +55,8 @@ def test_a_decision_is_explained_by_its_bucket_and_the_quota_log(page):
     assert ("recomputed", "the same, computed from the previous decision of the bucket") in lines
     assert [each["decision_id"] for each in found["before"]] == [DEBT.decision_id]
     assert found["note"] == ""
-
-
-def test_for_a_bucket_used_earlier_the_page_says_what_is_unknown(page):
-    shown = page()
-    fill(shown, REFUSED)
-    assert (
-        "only the decisions of the last hour"
-        in shown.client.get(f"/api/decisions/{REFUSED.decision_id}").json()["note"]
-    )
+    first = shown.client.get(f"/api/decisions/{DEBT.decision_id}").json()
+    assert "only the decisions of the last hour" in first["note"]
 
 
 def test_a_decision_that_is_not_stored_is_not_found(page):
@@ -83,14 +70,6 @@ def test_the_decisions_of_a_tenant_are_listed(page):
     fill(shown, DEBT, replace(REFUSED, user_tag="bob"))
     found = shown.client.get("/api/buckets", params={"key": '["alice",""]'}).json()
     assert [each["id"] for each in found] == [DEBT.decision_id]
-
-
-def test_the_page_contains_no_data_of_records(page):
-    """All names come by the stream, as JSON, and scripts insert them as text."""
-    shown = page()
-    fill(shown, replace(DEBT, user="<script>alert(1)</script>"))
-    text = shown.client.get("/").text
-    assert "alert(1)" not in text
 
 
 @pytest.mark.parametrize("path", ["/", "/login"])
@@ -108,14 +87,12 @@ def test_settings_are_escaped(page):
     assert "<b>" not in text
 
 
-@pytest.mark.parametrize("name", ["uplot.js", "dashboard.js", "dashboard.css", "icon.svg", "licence.txt"])
-def test_the_files_of_the_page_exist(page, name):
-    assert page().client.get(f"/assets/{name}").status_code == 200
-
-
-@pytest.mark.parametrize("name", ["page.html", "..%2fpage.py", "%2e%2e/guard.py", ""])
-def test_no_other_files_are_served(page, name):
-    assert page().client.get(f"/assets/{name}").status_code == 404
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [("uplot.js", 200), ("dashboard.css", 200), ("page.html", 404), ("..%2fpage.py", 404), ("%2e%2e/guard.py", 404)],
+)
+def test_the_files_of_the_page_are_served_and_no_others(page, name, status):
+    assert page().client.get(f"/assets/{name}").status_code == status
 
 
 def test_a_quota_is_tried_out_on_what_was_decided(page):
@@ -139,10 +116,7 @@ def test_a_quota_is_tried_out_on_what_was_decided(page):
     ("wanted", "error"),
     [
         ({"entity": {"user": "alice"}, "controller_mutation_rate": 0}, "controller_mutation_rate"),
-        ({"entity": {"user": "alice"}, "controller_mutation_rate": "5"}, "controller_mutation_rate"),
         ({"entity": {}, "controller_mutation_rate": 5}, "an entity needs a user"),
-        ({"entity": {"user": ""}, "controller_mutation_rate": 5}, "entity.user"),
-        ({"entity": {"user": "alice"}}, "controller_mutation_rate"),
         ({"entity": {"user": "alice"}, "controller_mutation_rate": 5, "x": 1}, "x"),
         ([], "value"),
     ],
@@ -160,11 +134,6 @@ def test_a_body_of_another_content_type_is_rejected(page):
 
 def test_a_body_that_is_too_large_is_rejected(page):
     assert page().client.post("/api/trials", json={"comment": "x" * 70_000}).status_code == 413
-
-
-@pytest.mark.parametrize("path", ["/api/quotas", "/api/settings"])
-def test_nothing_can_be_changed(page, path):
-    assert page().client.post(path, json={}).status_code == 404
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,13 @@
 
 import pytest
 
-from jobs.dashboard.guard import Session
-
 TOKEN = "correct horse battery"  # noqa: S105 of the tests
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:8599", "127.0.0.1", "localhost:8599", "LOCALHOST:1234", "localhost"])
-def test_the_names_of_this_machine_are_served(page, host):
-    assert page().client.get("/", headers={"Host": host}).status_code == 200
+@pytest.mark.parametrize("host", ["127.0.0.1:8599", "127.0.0.1", "LOCALHOST:1234", "quota.example"])
+def test_the_names_of_this_machine_and_of_the_settings_are_served(page, host):
+    shown = page(hosts="quota.example,other.example")
+    assert shown.client.get("/", headers={"Host": host}).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -21,15 +20,10 @@ def test_other_host_names_are_rejected_against_dns_rebinding(page, host, path):
     assert page().client.get(path, headers={"Host": host}).status_code == 421
 
 
-def test_a_name_of_the_settings_is_served(page):
-    client = page(hosts="quota.example,other.example").client
-    assert client.get("/", headers={"Host": "quota.example"}).status_code == 200
-    assert client.get("/", headers={"Host": "evil.example"}).status_code == 421
-
-
 @pytest.mark.parametrize("path", ["/", "/login", "/assets/uplot.js", "/nothing", "/api/decisions/x"])
-def test_each_answer_has_a_strict_policy_and_is_hidden_from_other_sites(page, path):
-    headers = page().client.get(path, headers={"Origin": "https://evil.example"}).headers
+@pytest.mark.parametrize("host", ["127.0.0.1:8599", "evil.example"])
+def test_each_answer_has_a_strict_policy_and_is_hidden_from_other_sites(page, path, host):
+    headers = page().client.get(path, headers={"Host": host, "Origin": "https://evil.example"}).headers
     policy = headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "script-src 'self';" in policy
@@ -41,15 +35,12 @@ def test_each_answer_has_a_strict_policy_and_is_hidden_from_other_sites(page, pa
     assert "Access-Control-Allow-Origin" not in headers
 
 
-def test_a_rejection_has_the_strict_policy_as_well(page):
-    answer = page().client.get("/", headers={"Host": "evil.example"})
-    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
-
-
 @pytest.mark.parametrize("path", ["/api/stream", "/api/decisions/x", "/api/buckets", "/assets/dashboard.js"])
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer no"}, {"Cookie": "mutation-quota-8599=no"}])
 def test_with_a_configured_token_nothing_is_served_without_it(page, path, headers):
-    assert page(token=TOKEN).client.get(path, headers=headers).status_code == 401
+    client = page(token=TOKEN).client
+    assert client.get(path, headers=headers).status_code == 401
+    assert client.get("/api/buckets", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
 
 
 def test_the_page_requests_the_token_once_per_browser(page):
@@ -69,14 +60,5 @@ def test_the_page_requests_the_token_once_per_browser(page):
     assert shown.client.get("/").status_code == 200
 
 
-def test_a_program_presents_the_token_each_time(page):
-    shown = page(token=TOKEN)
-    assert shown.client.get("/api/buckets", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
-
-
 def test_an_empty_token_admits_no_client(page):
     assert page().client.post("/login", data={"token": ""}).status_code == 403
-
-
-def test_each_start_has_a_different_id():
-    assert Session(TOKEN).start != Session(TOKEN).start

@@ -55,15 +55,6 @@ def test_a_free_port_is_chosen_if_none_is_configured(taken):
         assert httpx2.get(url).status_code == 200
 
 
-def test_an_address_of_another_machine_is_one_line(token):
-    wrong = settings("dashboard.address=192.0.2.1", f"dashboard.token_file={token}")
-    with (
-        pytest.raises(BadInput, match=r"^dashboard.address: cannot listen on 192.0.2.1:0: "),
-        serve_dashboard(wrong),
-    ):
-        pass
-
-
 @pytest.mark.parametrize("address", ["0.0.0.0", "::"])  # noqa: S104 what is tested
 def test_a_page_for_all_addresses_prints_one_that_opens(token, address):
     with serve_dashboard(settings(f"dashboard.address={address}", f"dashboard.token_file={token}")) as url:
@@ -77,7 +68,6 @@ def test_a_page_for_all_addresses_prints_one_that_opens(token, address):
     ("content", "error"),
     [
         (None, "No such file or directory"),
-        (b"", "its token has fewer than 16 characters"),
         (b"too short\n", "its token has fewer than 16 characters"),
         (b"\xff" * 20, "not UTF-8"),
     ],

@@ -37,7 +37,6 @@ def tried(quota, *decisions, entity=ALICE, entries=(FIVE,)):
         (Quota(1.0), DECISIONS, Totals(3, 2, 60, 20, 48.5, newly_admitted=0, newly_refused=10, peak=60)),
         # a bucket begins in the state before its first decision: at K = -2.5, 10 are refused with 2.5 s to wait
         (Quota(1.0), DECISIONS[1:2], Totals(1, 1, 0, 10, 2.5, newly_admitted=0, newly_refused=0, peak=0)),
-        (None, DECISIONS, Totals(3, 0, 80, 0, 0.0, newly_admitted=10, newly_refused=0, peak=70)),
     ],
 )
 def test_requests_are_decided_again_as_if_the_quota_had_been_in_force(quota, decisions, totals):

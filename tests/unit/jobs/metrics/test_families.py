@@ -9,11 +9,11 @@ from jobs.metrics.families import (
     METRICS,
     applier_families,
     decision_families,
+    family,
     gateway_families,
     observer_families,
     push_families,
     query_families,
-    upkeep_family,
 )
 from jobs.metrics.query_progress import QueryProgress, QueryView
 from jobs.metrics.stats import FollowStats, PushStats
@@ -219,13 +219,13 @@ def test_every_family_is_one_of_the_registry_with_its_labels_and_kind():
         *observer_families(FollowStats()),
         *gateway_families(GatewayStats(), 0),
         *push_families(PushStats(compared_at=1.0)),
-        upkeep_family({"decisions": 0}),
+        family("mutation_quota_upkeep_failures_total", {"decisions": 0}),
     ]
     known = {metric.name.removesuffix("_total"): metric for metric in METRICS}
-    for family in families:
-        metric = known[family.name]
-        assert family.type == metric.kind
-        for sample in family.samples:
+    for each in families:
+        metric = known[each.name]
+        assert each.type == metric.kind
+        for sample in each.samples:
             assert sample.labels.keys() - {"le"} == set(metric.labels), sample
     reported_elsewhere = {"mutation_quota_quota_records", "mutation_quota_metrics_failures"}
-    assert {family.name for family in families} == known.keys() - reported_elsewhere
+    assert {each.name for each in families} == known.keys() - reported_elsewhere

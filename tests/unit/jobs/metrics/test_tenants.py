@@ -34,12 +34,6 @@ def test_tokens_come_back_at_the_quota_up_to_the_burst():
     assert [tenant.tokens(now) for now in (0, 1000, 2000, 12_000, 13_000)] == [-5, 0, 5, 55, 55]
 
 
-def test_a_quota_with_a_burst_fills_up_to_it():
-    tenant = tenant_of(decided(60, burst=100.0))
-    assert tenant.burst == 100
-    assert [tenant.tokens(now) for now in (0, 12_000, 13_000)] == [40, 100, 100]
-
-
 def test_a_refused_request_is_not_charged_and_counts_as_activity():
     tenant = tenant_of(BURST, decided(30, at=0, state=-5.0))
     assert (tenant.rate(0), tenant.requested.measure(0)) == (6, 9)

@@ -126,18 +126,22 @@ def test_quota_changes_are_at_the_time_they_took_effect():
         decisions=[decision(NOON), decision(NOON + 5000)],
         changes=[
             change(NOON - 5000, rate=1.0),
-            change(NOON + 1000, rate=7.5, altered_by="ann", comment="why"),
-            change(NOON + 2000, rate=None),
+            change(NOON + 1000, rate=7.5, altered_by="ann\n", comment="why"),
+            change(NOON + 1500, rate=None, effective_at=moment(NOON + 2000)),
             change(NOON + 3000, kind="bucket_reset", entity=None, bucket='{"user":"alice"}'),
             change(NOON + 4000, kind="cluster", entity=None, user=None),
         ],
     )
     assert [(each.at - NOON, each.what) for each in found.changes] == [
         (1000, "user-principal 'alice': controller_mutation_rate=1.0 → controller_mutation_rate=7.5"),
-        (2000, "user-principal 'alice': controller_mutation_rate=7.5 → none"),
+        (2000, "user-principal 'alice': controller_mutation_rate=7.5 → none (set at 2026-11-21T12:00:01.500Z)"),
         (3000, "buckets with user 'alice': reset"),
     ]
-    assert (found.changes[0].altered_by, found.changes[0].comment, found.changes[0].user) == ("ann", "why", "alice")
+    assert (found.changes[0].altered_by, found.changes[0].comment, found.changes[0].user) == (
+        "'ann\\n'",
+        "why",
+        "alice",
+    )
 
 
 def test_a_report_on_one_user_has_their_requests_and_relevant_changes():
@@ -174,14 +178,9 @@ def test_a_report_on_a_period_has_only_its_data(wanted, start, admitted):
             "no decisions from 2026-11-21T12:01:00.000Z on; there are decisions from 2026-11-21T12:00:00.000Z to 2026",
         ),
         (
-            ReportScope(last=NOON - 1),
-            [decision(NOON)],
-            "no decisions until 2026-11-21T12:00:00.000Z; there are decisions from",
-        ),
-        (
-            ReportScope(first=NOON + 60_000, user="alice"),
+            ReportScope(last=NOON - 1, user="alice"),
             [decision(NOON, user="alice")],
-            "no decisions of user 'alice' from 2026-11-21T12:01:00.000Z on; there are decisions from",
+            "no decisions of user 'alice' until 2026-11-21T12:00:00.000Z; there are decisions from",
         ),
     ],
 )
@@ -220,8 +219,3 @@ def test_reasons_after_the_most_frequent_are_summed_up(monkeypatch):
         ("a", [2]),
         ("other reasons", [2]),
     ]
-
-
-def test_a_report_may_have_only_dead_letters():
-    found = figures(letters=[letter(NOON, "value: not JSON")])
-    assert (found.tenants, found.total.requests, found.letters[0].counts) == ([], [0], [1])

@@ -12,7 +12,7 @@ from jobs.sandbox.broker import free_port
 from jobs.status import assembly
 from jobs.status.endpoints import read_endpoint
 from jobs.status.storage_facts import read_storage
-from quota.errors import ClusterError, MutationQuotaError
+from quota.errors import ClusterError
 from quota.kafka.applier.stats import ApplierStats
 from quota.settings import load_settings
 from schemas.documents.status import BatchStatus
@@ -60,13 +60,6 @@ def test_a_folder_with_a_foreign_table_is_reported(spark_storage, tmp_path):
     assert "it has no mutationQuota.schemaVersion" in found.error
 
 
-def test_a_damaged_deployment_file_is_an_error(spark_storage, tmp_path):
-    (tmp_path / "deployment.json").write_text("{")
-
-    with pytest.raises(MutationQuotaError, match=r"deployment\.json is damaged"):
-        read_storage(spark_storage)
-
-
 def test_an_endpoint_reports_its_jobs_and_their_readiness():
     settings = load_settings([f"metrics.port={free_port()}"], environment={}, with_default_file=False)
     address = f"127.0.0.1:{settings.metrics.port}"
@@ -82,10 +75,6 @@ def test_an_endpoint_reports_its_jobs_and_their_readiness():
     assert (running.jobs, running.ready, running.error) == (["applier"], True, None)
     assert (stopped.jobs, stopped.ready) == (None, None)
     assert stopped.error == "Connection refused"
-
-
-def test_an_address_without_a_port_is_an_error():
-    assert read_endpoint("localhost:nine").error
 
 
 def test_a_part_that_does_not_answer_does_not_hold_up_the_others(settings, monkeypatch):

@@ -9,7 +9,6 @@ from jobs.whatif.requests import read_requests
 from quota.errors import BadInput, MutationQuotaError
 from quota.records.decision import Decision
 from tests.support.factories import request_at as at
-from tests.support.programs import run
 
 
 @pytest.fixture
@@ -60,8 +59,3 @@ def test_invalid_requests_do_not_count_and_are_reported_in_one_line(read, caplog
 def test_a_file_without_requests_is_an_error(read, lines, error, message):
     with pytest.raises(error, match=message):
         read(*lines, until=2000)
-
-
-def test_a_missing_file_is_reported_before_spark_starts(tmp_path):
-    done = run("backtest", "--requests", "nowhere.jsonl", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (2, "mutation-quota: nowhere.jsonl: No such file or directory\n")

@@ -20,7 +20,7 @@ def run_backtest(settings):
 
 def run_recommend(settings):
     sizing = SizingInput(100.0, 0.2, None, settings.quota.window)
-    recommend.recommend(settings, recommend.RecommendOptions(sizing, Tenancy.USER))
+    recommend.recommend(settings, sizing, Tenancy.USER)
 
 
 @pytest.mark.parametrize("command", [run_backtest, run_recommend])

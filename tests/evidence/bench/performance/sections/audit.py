@@ -17,6 +17,7 @@ from quota.settings import Settings
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure, Goal
 from tests.evidence.bench.performance.ground import Ground, batches, elsewhere, rate_of, with_batches
+from tests.evidence.bench.performance.size import Size
 
 USERS = 1000
 BACKLOG_GOAL = Goal(1, at_least=True)
@@ -40,9 +41,9 @@ QUERIES = {
 """SQL by the question that it answers."""
 
 
-def audit(ground: Ground, backlog: int, count: int, rows: int, rounds: int) -> list[Figure]:
-    """Measure the audit of `backlog` decisions in `count` batches, and queries of a table of `rows` rows."""
-    return [*_drained(ground, backlog, count, rounds), *_queried(ground, rows, rounds)]
+def audit(ground: Ground, size: Size) -> list[Figure]:
+    """Measure the audit of a backlog of decisions, and queries of a large table."""
+    return [*_drained(ground, size.decided, size.batches, size.rounds), *_queried(ground, size.rows, size.rounds)]
 
 
 def _drained(ground: Ground, backlog: int, count: int, rounds: int) -> Iterator[Figure]:

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -15,6 +15,7 @@ from quota.settings import Settings
 from tests.evidence.bench.performance.figure import Figure, Goal
 from tests.evidence.bench.performance.ground import Ground, start_pass_through
 from tests.evidence.bench.performance.sections.throughput import EMPTY, PASS_THROUGH, start_empty
+from tests.evidence.bench.performance.size import Size
 from tests.evidence.percentiles import percentile
 
 USERS = 50
@@ -34,34 +35,20 @@ PERCENTILES = (50, 90, 99)
 GOALS = {(LIMIT_RATE, 50): Goal(3), (LIMIT_RATE, 99): Goal(4)}
 
 
-@dataclass(frozen=True, slots=True)
-class Loads:
-    """The loads whose latencies are measured; times in seconds."""
-
-    rates: tuple[float, ...]
-    """Requests/s."""
-    rounds: int
-    seconds: float
-    uncounted: float
-    """Time at the start of each load that does not count."""
-    warm: float
-    """Time of the warm-up; 0 for none."""
-
-
-def latency(ground: Ground, plan: Loads) -> list[Figure]:
+def latency(ground: Ground, size: Size) -> list[Figure]:
     """Measure each rate and percentile; the sides alternate."""
     taken: dict[tuple[float, str], list[list[float]]] = {}
-    for side, share in WARM.items() if plan.warm else ():
+    for side, share in WARM.items() if size.warm else ():
         ground.notify(f"latency: warming up {side}")
-        _measured(_auditing_always(ground), _SIDES[side], [WARM_RATE], replace(plan, seconds=plan.warm * share))
-    for turn in range(plan.rounds):
+        _measured(_auditing_always(ground), _SIDES[side], [WARM_RATE], replace(size, seconds=size.warm * share))
+    for turn in range(size.rounds):
         for side, start in _SIDES.items():
-            rates = [LIMIT_RATE] if side == EMPTY else plan.rates
-            for rate, latencies in _measured(ground, start, rates, plan).items():
+            rates = [LIMIT_RATE] if side == EMPTY else size.rates
+            for rate, latencies in _measured(ground, start, rates, size).items():
                 taken.setdefault((rate, side), []).append(latencies)
                 shown = ", ".join(f"p{each} {percentile(latencies, each / 100):.0f}" for each in PERCENTILES)
                 ground.notify(f"latency: round {turn + 1}, {rate:g}/s, {side}: {shown} ms")
-    figures = [_figure(taken, rate, each, ENFORCE) for rate in plan.rates for each in PERCENTILES]
+    figures = [_figure(taken, rate, each, ENFORCE) for rate in size.rates for each in PERCENTILES]
     return figures + [_figure(taken, LIMIT_RATE, each, EMPTY) for each in PERCENTILES]
 
 
@@ -90,14 +77,14 @@ _SIDES: dict[str, Callable[[Ground, Settings], list[StreamingQuery]]] = {
 
 
 def _measured(
-    ground: Ground, start: Callable[[Ground, Settings], list[StreamingQuery]], rates: Sequence[float], plan: Loads
+    ground: Ground, start: Callable[[Ground, Settings], list[StreamingQuery]], rates: Sequence[float], size: Size
 ) -> dict[float, list[float]]:
     """Return the latencies in ms at each rate, one after another."""
     settings = ground.deployment("latency")
     queries = start(ground, settings)
     try:
         found = {
-            rate: load(settings, rate, _counted_seconds(settings, rate, plan.seconds), plan.uncounted) for rate in rates
+            rate: load(settings, rate, _counted_seconds(settings, rate, size.seconds), size.uncounted) for rate in rates
         }
     finally:
         for query in queries:
@@ -126,6 +113,5 @@ def load(settings: Settings, rate: float, seconds: float, uncounted: float):
         "warm": uncounted,
         "users": USERS,
     }
-    command = [sys.executable, "-m", "tests.evidence.bench.performance.load"]
-    command += [f"--{name}={value}" for name, value in options.items()]
+    command = [sys.executable, "-m", "tests.evidence.bench.performance.load", json.dumps(options)]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)

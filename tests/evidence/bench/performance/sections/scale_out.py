@@ -1,13 +1,14 @@
 """Draining a backlog on Spark standalone, with one worker and with two."""
 
 import os
-from collections.abc import Callable
+from pathlib import Path
 
 from jobs.enforce.query import start_enforce
 from jobs.storage.run import Run
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure
 from tests.evidence.bench.performance.ground import batches, ground, with_batches, working_folder
+from tests.evidence.command import Notify
 from tests.support.checkout import CHECKOUT
 from tests.support.standalone import Standalone
 
@@ -17,21 +18,21 @@ WARM = 3
 """Number of first batches, which do not count."""
 
 
-def scale_out(address: str, backlog: int, notify: Callable[[str], None], *given: str) -> list[Figure]:
+def scale_out(address: str, backlog: int, notify: Notify) -> list[Figure]:
     """Measure requests/s of the batches, with one and with two workers of one core each."""
-    one, two = (_drained(address, workers, backlog, notify, *given) for workers in (1, 2))
+    one, two = (_drained(address, workers, backlog, notify) for workers in (1, 2))
     return [Figure("scale out", "two workers", "1/s", two, "one worker", one)]
 
 
-def _drained(address: str, workers: int, backlog: int, notify: Callable[[str], None], *given: str) -> tuple[float, ...]:
+def _drained(address: str, workers: int, backlog: int, notify: Notify) -> tuple[float, ...]:
     importing = f"spark.conf.spark.executorEnv.PYTHONPATH={CHECKOUT}"
     with working_folder() as folder:
-        logs = folder / "cluster"
+        logs = Path(folder, "cluster")
         logs.mkdir()
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         with (
             Standalone(logs, workers) as cluster,
-            ground(address, notify, f"spark.master={cluster.url}", importing, *given) as place,
+            ground(address, notify, f"spark.master={cluster.url}", importing) as place,
         ):
             settings = with_batches(place.deployment("scale"), backlog // BATCHES)
             fill(settings, backlog, USERS)

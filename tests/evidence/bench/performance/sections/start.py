@@ -13,6 +13,7 @@ from quota.settings import Settings, load_settings
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure
 from tests.evidence.bench.performance.ground import new_deployment, working_folder
+from tests.evidence.command import Notify
 from tests.support.deployment import as_options
 from tests.support.programs import command_line
 from tests.support.waiting import until
@@ -22,18 +23,16 @@ PLAIN, ARCHIVED = "start to the first decisions", "the same, with a class archiv
 READY = "running: enforce"
 """What the job logs when its query runs."""
 
-_DEADLINE_SECONDS = 600.0
-_OUTPUT_CHARACTERS = 1000
-
 
 class SideError(MutationQuotaError):
     """A process that was to be measured failed, so there is no figure."""
 
 
-def start(address: str, rounds: int, notify: Callable[[str], None], *given: str) -> list[Figure]:
+def start(address: str, rounds: int, notify: Notify) -> list[Figure]:
     """Measure starts with and without an archive in turn; the first round does not count."""
-    with working_folder() as folder:
-        settings = with_plaintext_cluster(load_settings([f"storage.root={folder}", *given], environment={}), address)
+    with working_folder() as name:
+        folder = Path(name)
+        settings = with_plaintext_cluster(load_settings([f"storage.root={folder}"], environment={}), address)
         sides: dict[str, tuple[str, ...]] = {
             PLAIN: (),
             ARCHIVED: ("--set", f"spark.class_archives={folder / 'archives'}"),
@@ -68,42 +67,25 @@ def _start_seconds(settings: Settings, log: Path, *options: str) -> float:
 
 
 def seconds_until(
-    condition: Callable[[], bool],
-    command: Sequence[str],
-    ready: str,
-    log: Path,
-    deadline_seconds: float = _DEADLINE_SECONDS,
+    condition: Callable[[], bool], command: Sequence[str], ready: str, log: Path, deadline_seconds: float = 600.0
 ) -> float:
     """Return the seconds from the start of a process until a condition holds; SIGTERM then ends the process.
 
-    Args:
-        condition: What is awaited.
-        command: The command line.
-        ready: What the process must have written when the condition holds.
-        log: File for the output of the process.
-        deadline_seconds: Time for the condition, and again for the end of the process.
+    By then it must have written `ready`. Its output goes to the log; the deadline is that of the condition, and again
+    that of the end.
     """
     with log.open("wb") as output:
         began = time.monotonic()
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
     try:
         until(lambda: process.poll() is not None or condition(), deadline_seconds, 0.05)
-        seconds = time.monotonic() - began
-        if process.poll() is not None:
-            raise _side_error(command, f"exited with {process.returncode} before it could be measured", log)
-        if ready not in log.read_text(errors="replace"):
-            raise _side_error(command, f"has not written {ready!r}", log)
+        seconds, ended = time.monotonic() - began, process.poll() is not None
         process.send_signal(signal.SIGTERM)
         code = process.wait(deadline_seconds)
     finally:
         process.kill()
         process.wait()
-    if code:
-        raise _side_error(command, f"ended with {code}", log)
+    printed = log.read_text(errors="replace")
+    if ended or code or ready not in printed:
+        raise SideError(f"{' '.join(command[:4])} cannot be measured: it ended with {code}: {printed[-1000:].strip()}")
     return seconds
-
-
-def _side_error(command: Sequence[str], what: str, log: Path) -> SideError:
-    return SideError(
-        f"{' '.join(command[:4])}: {what}: {log.read_text(errors='replace')[-_OUTPUT_CHARACTERS:].strip()}"
-    )

@@ -10,6 +10,7 @@ from quota.settings import Settings
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure, Goal
 from tests.evidence.bench.performance.ground import Ground, batches, with_batches
+from tests.evidence.bench.performance.size import Size
 from tests.evidence.bench.performance.store import store_buckets
 from tests.evidence.machine import peak_mebibytes
 
@@ -19,26 +20,27 @@ WARM = 2
 GOAL = Goal(1.25)
 
 
-def state_size(ground: Ground, sizes: Sequence[int], active: int, count: int, rounds: int) -> list[Figure]:
-    """Measure batch times at each size, compared with the smallest; the sizes alternate."""
-    deployments = {}
-    for size in sizes:
+def state_size(ground: Ground, size: Size) -> list[Figure]:
+    """Measure batch times by the number of buckets, compared with the smallest; the numbers alternate."""
+    deployments, active = {}, size.active
+    for buckets in size.buckets:
         began = time.monotonic()
-        deployments[size] = ground.deployment(f"state-{size}")
-        store_buckets(ground, deployments[size], size)
-        ground.notify(f"state: {size:,} buckets made in {time.monotonic() - began:.0f} s")
-    for size, settings in deployments.items():
-        _measured(ground, settings, size, active, count)  # warms up
-    taken: dict[int, list[float]] = {size: [] for size in sizes}
-    for turn in range(rounds):
-        for size, settings in list(deployments.items())[:: -1 if turn % 2 else 1]:
-            times = _measured(ground, settings, size, active, count)
-            taken[size] += times
-            ground.notify(f"state: round {turn + 1}, {size:,} buckets: {sorted(times)[len(times) // 2]:.0f} ms a batch")
+        deployments[buckets] = ground.deployment(f"state-{buckets}")
+        store_buckets(ground, deployments[buckets], buckets)
+        ground.notify(f"state: {buckets:,} buckets made in {time.monotonic() - began:.0f} s")
+    for buckets, settings in deployments.items():
+        _measured(ground, settings, buckets, active, size.batches)  # warms up
+    taken: dict[int, list[float]] = {buckets: [] for buckets in size.buckets}
+    for turn in range(min(size.rounds, 2)):
+        for buckets, settings in list(deployments.items())[:: -1 if turn % 2 else 1]:
+            times = _measured(ground, settings, buckets, active, size.batches)
+            taken[buckets] += times
+            middle = sorted(times)[len(times) // 2]
+            ground.notify(f"state: round {turn + 1}, {buckets:,} buckets: {middle:.0f} ms a batch")
     process = ground.spark._jvm.java.lang.ProcessHandle.current().pid()  # noqa: SLF001 PySpark has no other way
     jvm, worker = peak_mebibytes(process)
     return [
-        *_times(sizes, active, taken),
+        *_times(size.buckets, active, taken),
         *_bytes(deployments),
         Figure("state", "peak memory of the JVM", "MiB", (jvm,)),
         Figure("state", "peak memory of a Python worker", "MiB", (worker,)),

@@ -1,8 +1,7 @@
 """Draining a backlog: the cost by the number of active keys in a batch."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
 from itertools import product
 from statistics import median
 
@@ -29,6 +28,7 @@ from tests.evidence.bench.performance.ground import (
     with_batches,
     write,
 )
+from tests.evidence.bench.performance.size import Size
 from tests.evidence.bench.performance.store import BUCKET, store_buckets
 
 PASS_THROUGH, EMPTY, ENFORCE = "pass-through", "empty function", "enforce"
@@ -68,27 +68,13 @@ BUCKETS = {EMPTY: "user-%d", ENFORCE: BUCKET}
 """The keys of users' buckets."""
 
 
-@dataclass(frozen=True, slots=True)
-class Drains:
-    """The drains of a backlog."""
-
-    rounds: Mapping[int, int]
-    """Rounds by the number of active keys."""
-    backlog: int
-    batch: int
-    """Requests of a batch."""
-    few: int
-    """With more active keys, a batch takes half a minute: the buckets are then stored before, and each batch counts."""
-    seconds: float
-
-
-def throughput(ground: Ground, plan: Drains) -> list[Figure]:
+def throughput(ground: Ground, size: Size) -> list[Figure]:
     """Measure requests/s by active keys, and the cost of a key compared with the empty function."""
-    rounds, backlog, few, seconds = plan.rounds, plan.backlog, plan.few, plan.seconds
+    rounds, backlog, few, seconds = size.keys, size.backlog, size.few, size.seconds / 2
     placed: dict[tuple[int, str], Settings] = {}
     for active in rounds:
         ground.notify(f"throughput: a backlog of {backlog:,} requests of {active:,} users")
-        settings = with_batches(ground.deployment(f"backlog-{active}"), plan.batch)
+        settings = with_batches(ground.deployment(f"backlog-{active}"), size.batch)
         placed |= {(active, side): elsewhere(settings, ground) for side in SIDES}
         for side, bucket in BUCKETS.items() if active > few else ():
             store_buckets(ground, placed[active, side], active, SIDES[side], bucket)
@@ -104,7 +90,7 @@ def throughput(ground: Ground, plan: Drains) -> list[Figure]:
             rate = drain(ground, elsewhere(placed[active, side], ground), SIDES[side], seconds, uncounted)
             taken.setdefault((active, side), []).append(rate)
             ground.notify(f"throughput: round {turn + 1}, {active:,} keys, {side}: {rate:,.0f}/s")
-    return [*_rates(rounds, taken), *_per_key(rounds, plan.batch, taken)]
+    return [*_rates(rounds, taken), *_per_key(rounds, size.batch, taken)]
 
 
 def drain(

@@ -15,15 +15,16 @@ from quota.whatif.result import Result
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure
 from tests.evidence.bench.performance.ground import Ground
+from tests.evidence.bench.performance.size import Size
 
 USERS = 1000
 CANDIDATES = {0: (), 2: ("window-num=5", "algorithm=sampled-rate")}
 """Candidates by their number, besides the recorded quotas."""
 
 
-def what_if(ground: Ground, requests: int) -> list[Figure]:
-    """Measure requests/s over a table of `requests` decisions."""
-    settings = ground.deployment("what-if")
+def what_if(ground: Ground, size: Size) -> list[Figure]:
+    """Measure requests/s over a table of decisions."""
+    settings, requests = ground.deployment("what-if"), size.what_if
     fill(settings, requests, USERS)
 
     def rate(what: str, work: Callable[[], object]) -> float:

@@ -75,16 +75,6 @@ def test_each_change_is_a_row_with_what_is_different(lines_of):
     ]
 
 
-def test_the_history_fits_a_terminal(lines_of):
-    lines = lines_of(print_history, list(history_entries(written(RECORDS), None)))
-    assert max(map(len, lines)) <= 80
-    assert sum("Z  " in line for line in lines) == len(RECORDS)
-
-
-def test_a_history_without_changes_says_so(lines_of):
-    assert lines_of(print_history, list(history_entries(written(RECORDS), QuotaEntity("bob")))) == ["No changes."]
-
-
 @pytest.fixture
 def resolved(lines_of):
     quotas = CallbackTimeline(Settings().quota.callbacks)
@@ -141,15 +131,6 @@ def test_a_long_name_is_broken_in_the_list_of_quotas_and_not_the_times(lines_of)
 def test_defaults_are_explained_only_if_a_quota_has_them(lines_of):
     own = QuotaChange(ALICE, Quota(7.5, 1000.0, 60_000), 2000)
     assert not any("default" in line for line in lines_of(print_quotas, [own], [], Window()))
-
-
-def test_a_long_name_is_broken_in_the_levels_and_not_the_times(lines_of):
-    quotas = CallbackTimeline(Settings().quota.callbacks)
-    quotas.add(to_change(QuotaRecord(LONG, 5.0), 1000))
-    levels = quotas.timeline.levels(LONG.user, LONG.client_id, 2000)
-    resolution = resolve_quota(LONG.user, LONG.client_id, 2000, quotas, Settings().policy)
-    lines = lines_of(print_resolution, resolution, levels, Window())
-    assert [line[-24:] for line in lines if line.startswith("    1  ")] == ["1970-01-01T00:00:01.000Z"]
 
 
 def test_a_client_without_a_quota_is_unlimited(resolved):

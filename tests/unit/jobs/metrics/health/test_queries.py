@@ -114,14 +114,6 @@ def test_a_query_is_healthy_until_the_limit_and_ready_once_it_has_finished_a_bat
     assert (health.live().ok, health.ready().ok, health.ready().reason) == expected
 
 
-def test_it_is_healthy_again_when_the_batch_ends(scene):
-    (query,) = scene.queries
-    query.does("Processing new data")
-    assert not scene.after(900).live().ok
-    query.finish(0, "12:15:00")
-    assert scene.after(60).live().ok
-
-
 @pytest.mark.parametrize(
     ("run", "ok"),
     [

@@ -1,12 +1,10 @@
-"""JSON Schemas of the records of all topics, generated from their structs.
+"""JSON Schemas of the records of all topics, generated from their structs for `schemas/json`.
 
-`python -m schemas.json_schemas` writes them to `schemas/json`. The description of a field is its docstring in the
-struct.
+The description of a field is its docstring in the struct.
 """
 
 import json
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any, cast
 
 import msgspec
@@ -21,8 +19,7 @@ from quota.records.request import MutationRequest
 from quota.records.result import MutationResult
 from schemas.columns import meanings
 
-FOLDER = Path(__file__).resolve().parent.parent / "schemas" / "json"
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 _REF = "#/$defs/{name}"
 
@@ -57,14 +54,10 @@ def record_schemas() -> dict[str, dict[str, Any]]:
     return schemas | {"quota-log": _quota_log()}
 
 
-def schema_file(name: str) -> Path:
-    """Return the file of a schema."""
-    return FOLDER / f"{name}.schema.json"
-
-
-def format_schema(schema: Mapping[str, Any]) -> str:
-    """Return the content of a schema's file."""
-    return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
+def schema_files() -> dict[str, str]:
+    """Return the content of each schema's file, by its name."""
+    schemas = record_schemas().items()
+    return {f"{name}.schema.json": json.dumps(each, indent=2, ensure_ascii=False) + "\n" for name, each in schemas}
 
 
 def _schema(name: str, record: type[msgspec.Struct]) -> dict[str, Any]:
@@ -93,13 +86,13 @@ def _quota_log() -> dict[str, Any]:
 
 
 def _head(name: str) -> dict[str, Any]:
-    return {"$schema": DIALECT, "$id": f"urn:kafka-mutation-quota:{name}"}
+    return {"$schema": _DIALECT, "$id": f"urn:kafka-mutation-quota:{name}"}
 
 
 def _definitions(*records: type[msgspec.Struct], written_by_others: bool) -> dict[str, dict[str, Any]]:
     """Return the definitions of records and of all types in them, by the names of the types."""
     _, found = msgspec.json.schema_components(records, ref_template=_REF)
-    structs = _structs_in(*records)
+    structs = {struct.__name__: struct for info in multi_type_info(records) for struct in _structs(info)}
     for name, definition in found.items():
         if "description" in definition:
             definition["description"] = _to_sentence(definition["description"])
@@ -110,11 +103,6 @@ def _definitions(*records: type[msgspec.Struct], written_by_others: bool) -> dic
     if QuotaEntity.__name__ in found:
         found[QuotaEntity.__name__]["minProperties"] = 1
     return dict(sorted(found.items()))
-
-
-def _structs_in(*records: type[msgspec.Struct]) -> dict[str, type[msgspec.Struct]]:
-    """Return records and all structs in them, by their names."""
-    return {each.__name__: each for info in multi_type_info(records) for each in _structs(info)}
 
 
 def _structs(info: Type) -> Iterator[type[msgspec.Struct]]:
@@ -137,18 +125,11 @@ def _structs(info: Type) -> Iterator[type[msgspec.Struct]]:
 def _allow_nulls(properties: dict[str, dict[str, Any]], struct: type[msgspec.Struct]) -> None:
     """Let the optional fields of a struct be null."""
     for field in cast("StructInfo", type_info(struct)).fields:
-        if not field.required and not _takes_null(field.type):
+        members = field.type.types if isinstance(field.type, UnionType) else ()
+        if not field.required and not any(isinstance(member, NoneType) for member in members):
             present = properties[field.encode_name]
             default = {"default": present.pop("default")} if "default" in present else {}
             properties[field.encode_name] = {"anyOf": [present, {"type": "null"}], **default}
-
-
-def _takes_null(kind: Type) -> bool:
-    match kind:
-        case UnionType(types=members):
-            return any(isinstance(member, NoneType) for member in members)
-        case _:
-            return False
 
 
 def _describe(properties: dict[str, dict[str, Any]], struct: type[msgspec.Struct]) -> None:
@@ -162,13 +143,3 @@ def _to_sentence(text: str) -> str:
     """Return a docstring or a comment as one line, with JSON's null for None."""
     sentence = " ".join(text.split()).replace("`", "").replace("None", "null")
     return sentence[0].upper() + sentence[1:]
-
-
-def main() -> None:
-    """Write the files."""
-    for name, schema in record_schemas().items():
-        schema_file(name).write_text(format_schema(schema), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

@@ -72,7 +72,7 @@ class Reader:
 
     def __init__(self, settings, topics, *, from_beginning=False):
         """Start at the beginning of the topics, or at their current end."""
-        own = {"group.id": "chaos", "enable.auto.commit": False, "fetch.wait.max.ms": 5}
+        own: dict[str, str | float] = {"group.id": "chaos", "enable.auto.commit": False, "fetch.wait.max.ms": 5}
         self._consumer = Consumer(client_config(settings.kafka.connection, own))
         self._positions = {}
         for topic in topics:

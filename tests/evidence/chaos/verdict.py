@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
-from tests.support.chaos.evidence import source_of
-from tests.support.chaos.expected import expected_decisions
+from quota.records.quota import Window
+from tests.evidence.chaos.records import source_of
+from tests.support.reference.log import ABSENT, Change, Entry, Log
+from tests.support.reference.model import Reference
 
 _MAX_EXAMPLES = 10
 _ROUNDING = 1e-6
@@ -69,10 +71,8 @@ BROKER_CHECKS = (ACKNOWLEDGED_LOST, REQUESTED_TWICE, *CHECKS)
 def verdict_on(evidence, acknowledged=None):
     """Return the figures of the evidence.
 
-    Args:
-        evidence: The content of the topics and tables.
-        acknowledged: Topic, partition, offset (None: unknown), key and value of the records that the brokers have
-            acknowledged; None to skip the checks of the logs.
+    `acknowledged` has topic, partition, offset (None: unknown), key and value of the records that the brokers have
+    acknowledged; None skips the checks of the logs.
     """
     assert acknowledged is None or acknowledged, "the brokers have acknowledged no record"
     verdict = Verdict(requests=len(evidence.requests), quota_changes=len(evidence.quotas))
@@ -119,17 +119,10 @@ def _check_logs(verdict, evidence, acknowledged):
             found = held.get((topic, partition, offset)) == (key, value)
         if not found:
             verdict.note(ACKNOWLEDGED_LOST, (topic, partition, offset))
-    ids = Counter(found for each in evidence.requests if (found := _request_id(each)) is not None)
+    ids = Counter(found["request_id"] for each in evidence.requests if (found := _request(each)) is not None)
     for request_id, count in ids.items():
         if count > 1:
             verdict.note(REQUESTED_TWICE, request_id)
-
-
-def _request_id(stored):
-    try:
-        return json.loads(stored.value or b"").get("request_id")
-    except ValueError:
-        return None
 
 
 def _check_answers(verdict, evidence, decisions, letters):
@@ -150,7 +143,7 @@ def _check_answers(verdict, evidence, decisions, letters):
 
 def _check_tokens(verdict, evidence, decisions):
     """Check tokens and topics against the reference: no bucket was filled by a restart."""
-    expected = expected_decisions(evidence.requests, evidence.quotas)
+    expected = _expected_decisions(evidence.requests, evidence.quotas)
     for position, (answer, *_) in decisions.items():
         decision, must = json.loads(answer.value), expected.get(position)
         admitted = tuple(topic["error_code"] == 0 for topic in decision["topics"])
@@ -163,6 +156,40 @@ def _check_tokens(verdict, evidence, decisions):
             _near(decision["tokens"], must.after) and _near(decision["tokens_before"], must.before)
         ):
             verdict.note(TOKENS_WRONG, (position, decision["tokens_before"], decision["tokens"], admitted, must))
+
+
+def _expected_decisions(requests, quotas):
+    """Return the expected decision of each request by its position; invalid records have none."""
+    changes = sorted((_change(each) for each in quotas), key=lambda change: change.moment)
+    entries = {
+        each.position: Entry(each.partition, each.timestamp, _request(each))
+        for each in sorted(requests, key=lambda each: each.position)
+    }
+    partitions = {}
+    for entry in entries.values():
+        if entry.request is not None:
+            user = entry.request["user"]
+            assert partitions.setdefault(user, entry.partition) == entry.partition, f"{user} is in several partitions"
+    reference = Reference(Log(Window(), list(entries.values()), changes))
+    return {
+        (partition, offset): reference.decide(entry, offset)
+        for (partition, offset), entry in entries.items()
+        if entry.request is not None
+    }
+
+
+def _request(stored):
+    """Return a valid request; None for another record."""
+    try:
+        found = json.loads(stored.value or b"")
+    except ValueError:
+        return None
+    return found if "request_id" in found else None
+
+
+def _change(stored):
+    found = json.loads(stored.value)
+    return Change((found["entity"]["user"], ABSENT), found["controller_mutation_rate"], None, stored.timestamp)
 
 
 def _near(one, other):

@@ -1,0 +1,65 @@
+"""The size of the measurements."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The size of a measurement."""
+
+    rounds: int
+    warm: float
+    """Time of the warm-up for latencies, seconds."""
+    rates: tuple[float, ...]
+    """Rates of the latencies, requests/s."""
+    seconds: float
+    """Time for which a rate is measured."""
+    uncounted: float
+    """Time at the start of each load that does not count."""
+    keys: Mapping[int, int]
+    """Rounds by the number of active keys in a batch."""
+    backlog: int
+    """Number of waiting requests."""
+    batch: int
+    """Requests of a batch of the backlog."""
+    few: int
+    """With more active keys, a batch takes half a minute: the buckets are then stored before, and each batch counts."""
+    buckets: tuple[int, ...]
+    """Numbers of stored buckets."""
+    active: int
+    """Active keys in a batch on these buckets."""
+    batches: int
+    """Batches on these buckets in a round, and batches of the audit's backlog."""
+    decided: int
+    """Number of decisions that wait for the audit."""
+    rows: int
+    """Rows of the table that the audit's queries read."""
+    audit_seconds: float
+    """Time from one batch of the audit to the next."""
+    what_if: int
+    """Number of decisions that are decided again."""
+
+
+_BOTH: dict[str, tuple[Any, Any]] = {
+    "rounds": (3, 1),
+    "warm": (50.0, 0),
+    "rates": ((10.0, 200.0, 1000.0), (200.0,)),
+    "seconds": (5.0, 0.5),
+    "uncounted": (2.0, 0.2),
+    "keys": ({1: 3, 1000: 3, 100_000: 2}, {5: 1, 20: 1}),
+    "backlog": (1_000_000, 600),
+    "batch": (100_000, 200),
+    "few": (10_000, 10),
+    "buckets": ((10_000, 100_000, 1_000_000), (100, 150)),
+    "active": (1000, 50),
+    "batches": (6, 2),
+    "decided": (300_000, 200),
+    "rows": (10_000_000, 100),
+    "audit_seconds": (10.0, 1.0),
+    "what_if": (1_000_000, 200),
+}
+"""The sizes of a whole run and of the smoke form."""
+
+FULL, SMOKE = (Size(**{name: both[number] for name, both in _BOTH.items()}) for number in (0, 1))

@@ -1,0 +1,45 @@
+"""Deployments whose audit has stored decisions, without a broker."""
+
+import json
+
+from quota.algorithms.token_bucket import TokenBucket
+from quota.records import codec
+from quota.records.decision import Decision
+from quota.records.quota import Window
+from quota.whatif.simulation import read_quotas, simulate
+from tests.support.rows import kafka_rows
+from tests.support.tables import audit_records
+
+
+def at_root(settings, root):
+    """Return settings with another storage root."""
+    return settings.model_copy(update={"storage": settings.storage.model_copy(update={"root": str(root)})})
+
+
+def audited(base_settings, root, requests, quotas, *, changes=None, start=0, more=()):  # noqa: PLR0913
+    """Return the settings of a deployment that has decided and audited requests.
+
+    The user admin is exempt, and requests are repeats for a second. The quotas that decide are objects of JSON, as are
+    the changes of the quota log, by their time in ms after `start`, which is the time of the decisions (epoch ms).
+    """
+    sections = {
+        "quota": base_settings.quota.model_copy(update={"exempt_users": ["admin"]}),
+        "repeats": base_settings.repeats.model_copy(update={"window_seconds": 1.0}),
+    }
+    settings = at_root(base_settings, root).model_copy(update=sections)
+    algorithm, policy = TokenBucket(Window(), settings.policy.deduplication), settings.policy
+    by = read_quotas(json.dumps(each).encode() for each in quotas)
+    answers = [*simulate(requests, by, algorithm, policy=policy), *more]
+    records = {settings.topics.decisions: [], settings.topics.dead_letters: []}
+    for answer in answers:
+        topic = settings.topics.decisions if isinstance(answer, Decision) else settings.topics.dead_letters
+        records[topic].append(codec.encode(answer))
+    rows = [
+        row
+        for topic, values in records.items()
+        for row in kafka_rows(values, timestamps=[start] * len(values), topic=topic)
+    ]
+    logged = {start + ms: json.dumps(each).encode() for ms, each in (changes or {}).items()}
+    rows += kafka_rows(logged.values(), timestamps=[*logged], topic=settings.topics.quotas)
+    audit_records(settings, rows)
+    return settings
