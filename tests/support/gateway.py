@@ -165,6 +165,11 @@ class Gateway:
         """Return the number of its open files."""
         return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
 
+    def clients(self):
+        """Return the number of its connections with clients, including those that only the client has closed."""
+        sockets = [line.split() for line in Path(f"/proc/{self.pid}/net/tcp").read_text().splitlines()[1:]]
+        return sum(local.endswith(f":{self.port:04X}") and state in {"01", "08"} for _, local, _, state, *_ in sockets)
+
     def connect(self, seconds=_SECONDS):
         """Return a socket to it."""
         return socket.create_connection((HOST, self.port), seconds)

@@ -139,11 +139,11 @@ def test_a_client_that_disconnects_before_its_decision_leaves_no_topic(plain):
     plain.job.silent = True
     taken, decided = plain.job.taken, len(plain.job.requests)
     try:
-        before = plain.gateway.descriptors()
         with WireClient(("127.0.0.1", plain.gateway.port), protocol(), "leaver") as leaver:
             leaver.write(leaver.frame(19, 7, creation("left-behind", partitions=1)))
             until(lambda: plain.job.taken > taken)
-        settled(plain.gateway, before)
+            assert plain.gateway.clients()
+        until(lambda: not plain.gateway.clients())
     finally:
         plain.job.silent = False
     until(lambda: len(plain.job.requests) > decided)
