@@ -8,6 +8,7 @@ from collections import defaultdict
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
@@ -45,14 +46,6 @@ def test_a_muted_channel_is_due_when_its_time_is_over():
     assert (mutes.muted("a", 1499), mutes.next_at(), due(mutes, 1499)) == (True, 1500, [])
     assert due(mutes, 1500) == ["a"]
     assert not mutes.muted("a", 1500)
-
-
-def test_a_mute_is_neither_shortened_by_another_answer_nor_its_held_request_overtaken():
-    mutes = muted(1000)
-    mutes.answered("a", 0, 500)
-    assert mutes.muted("a", 999)
-    assert not mutes.offer("a", 1000)
-    assert due(mutes, 1000) == ["a"]
 
 
 def test_channels_do_not_wait_for_each_other_and_the_first_that_ends_is_due_first():
@@ -112,6 +105,66 @@ def test_twenty_thousand_mutes_need_no_more_memory_than_a_few(work):
     tracemalloc.stop()
     assert peak < 200_000
     assert len(mutes) <= 1
+
+
+channels = st.sampled_from("abc")
+milliseconds = st.integers(0, 50)
+
+
+class AnyOrderOfCalls(RuleBasedStateMachine):
+    """No channel is due while it is muted or busy, and each that holds a request becomes due."""
+
+    def __init__(self):
+        super().__init__()
+        self.mutes, self.now = Mutes(), 0
+        self.busy, self.holding, self.muted_until = set(), set(), defaultdict(int)
+
+    def is_muted(self, channel):
+        return channel not in self.busy and self.muted_until[channel] > self.now
+
+    @rule(channel=channels)
+    def offer(self, channel):
+        begins = not (channel in self.busy or channel in self.holding or self.is_muted(channel))
+        assert self.mutes.offer(channel, self.now) == begins
+        (self.busy if begins else self.holding).add(channel)
+
+    @rule(channel=channels, throttle_time_ms=milliseconds)
+    def answer(self, channel, throttle_time_ms):
+        self.mutes.answered(channel, throttle_time_ms, self.now)
+        if channel in self.busy:
+            self.busy.remove(channel)
+            self.muted_until[channel] = self.now + throttle_time_ms
+
+    @rule(channel=channels)
+    def close(self, channel):
+        self.mutes.close(channel)
+        self.busy.discard(channel)
+        self.holding.discard(channel)
+        self.muted_until[channel] = 0
+
+    @rule(ms=milliseconds)
+    def wait(self, ms):
+        self.now += ms
+
+    @rule()
+    def look(self):
+        ready = {each for each in self.holding if each not in self.busy and not self.is_muted(each)}
+        assert set(self.mutes.due(self.now)) == ready
+        self.busy |= ready
+        self.holding -= ready
+        assert len(self.mutes) == len(self.busy | self.holding | {each for each in "abc" if self.is_muted(each)})
+
+    @invariant()
+    def a_channel_is_muted_until_its_throttle_time_has_passed(self):
+        assert [self.mutes.muted(each, self.now) for each in "abc"] == [self.is_muted(each) for each in "abc"]
+
+    @invariant()
+    def the_loop_comes_back_in_time_for_what_is_held(self):
+        ends = [self.muted_until[each] for each in self.holding - self.busy]
+        assert not ends or self.mutes.next_at() <= max(self.now, min(ends))
+
+
+TestAnyOrderOfCalls = AnyOrderOfCalls.TestCase
 
 
 class Client:

@@ -1,10 +1,13 @@
 """A client's calls: what is requested when, and what becomes of each topic."""
 
 import asyncio
+from collections import defaultdict
 
 import msgspec
 import pytest
 from confluent_kafka import KafkaError
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
@@ -93,7 +96,7 @@ class Client:
         self.begun.append(([task.name for task in tasks], until, self.loop.create_future()))
         return await self.begun[-1][2]
 
-    def settled(self, name, future):
+    def settled(self, call, name, future):  # noqa: ARG002 for subclasses
         self.outcomes.append(f"{self.loop.now:g} {name} {outcome_of(future.exception())}")
 
     def start(self, topics, limit=60.0, operation=Operation.CREATE_TOPICS, **options):
@@ -101,14 +104,18 @@ class Client:
         futures = {topic.name: TopicFuture() for topic in topics}
         call = Call(CallOptions(operation, **options), dict(futures), self.loop.now + limit)
         for name, future in futures.items():
-            future.add_done_callback(lambda done, name=name: self.settled(name, done))
+            future.add_done_callback(lambda done, name=name: self.settled(call, name, done))
 
         async def find():
             return topics
 
+        self.started(call)
         self.running.append(self.loop.create_task(self.calls.run(call, find(), self.decisions)))
         self.loop.settle()
         return futures
+
+    def started(self, call):
+        """Take note of a call before its first request."""
 
     def get(self, answer):
         self.loop.call_soon(self.decisions.receive, ReceivedAnswer(answer, 1))
@@ -415,3 +422,164 @@ def test_topics_whose_mutations_cannot_be_found_or_carried_out_fail_with_the_rea
     client.begun[0][2].set_exception(RuntimeError("a bug"))
     client.loop.settle()
     assert [type(future.exception(0)) for future in (found, carried)] == [KeyError, RuntimeError]
+
+
+# Any order of events
+
+quarters = st.integers(0, 40).map(lambda number: number / 4)
+indices = st.integers(0, 5)
+
+
+class Witness(Client):
+    """Compares every action of a client with the answers that it got. Each topic has a unique name."""
+
+    def __init__(self, loop, *, apply):
+        super().__init__(loop, apply=apply)
+        self.call_of, self.settled_names, self.decided, self.answered = {}, set(), {}, set()
+        self.state, self.refused, self.expected = {}, {}, defaultdict(set)
+        self.muted_until = float("-inf")  # by the decisions received
+        self.is_closed = False
+
+    @property
+    def open(self):
+        return self.call_of.keys() - self.settled_names
+
+    def started(self, call):
+        self.call_of |= dict.fromkeys(call.pending, call)
+        self.state |= dict.fromkeys(call.pending, "waiting")
+
+    def send(self, request, on_delivery):
+        super().send(request, on_delivery)
+        names = {topic.name for topic in request.topics}
+        [call] = {self.call_of[name] for name in names}
+        assert not self.is_closed
+        assert self.muted_until <= self.loop.now < call.deadline
+        assert {self.state[name] for name in names} == {"waiting"}
+        assert names <= self.open
+        self.state |= dict.fromkeys(names, "requested")
+
+    async def carry_out(self, tasks, until):
+        assert (self.is_closed, self.apply) == (False, False)
+        for task in tasks:
+            assert self.state[task.name] == "admitted"
+            self.state[task.name] = "begun"
+        return await super().carry_out(tasks, until)
+
+    def settled(self, call, name, future):
+        assert name in self.open, "a topic was settled twice"
+        self.settled_names.add(name)
+        outcome, state = outcome_of(future.exception()), self.state[name]
+        if outcome in self.expected[name]:
+            return
+        throttled = outcome.endswith("ms")
+        if throttled:
+            shortest = self.refused.get(name, 0)
+            longest = max(self.muted_until, shortest)
+            assert max(0, shortest - self.loop.now) <= float(outcome[:-2]) / 1000 <= max(0, longest - self.loop.now)
+            assert state in {"waiting", "requested"}
+        elif outcome == "closed":
+            assert self.is_closed
+        else:
+            assert (outcome, state in {"admitted", "begun"}) in {("undecided", False), ("unknown", True)}
+            assert state != "requested" or name not in self.refused
+        is_final = throttled and not call.options.retry_on_quota_violation
+        assert is_final or self.is_closed or self.loop.now >= call.deadline
+
+
+class AnyOrderOfEvents(RuleBasedStateMachine):
+    """Each topic is settled once and in time, nothing is sent while it is muted, and nothing waits longer than that."""
+
+    @initialize(apply=st.booleans(), closes=st.booleans())
+    def begin(self, apply, closes):
+        self.client, self.closes = Witness(VirtualLoop(), apply=apply), closes
+
+    def decision_on(self, index, refusals, seconds):
+        """Return the decision on a request, which is always the same; None if it was rejected."""
+        request = self.client.sent[index % len(self.client.sent)]
+        refused = [topic.name for number, topic in enumerate(request.topics) if refusals >> number & 1]
+        return self.client.decided.setdefault(request.request_id, decision(request, refused, round(seconds * 1000)))
+
+    @rule(count=st.integers(1, 3), limit=quarters, retry=st.booleans())
+    def ask(self, count, limit, retry):
+        client, first = self.client, len(self.client.call_of)
+        topics = [TopicMutation(f"topic-{first + number}", 1) for number in range(count)]
+        client.start(topics, 0.25 + limit, retry_on_quota_violation=retry)
+        assert client.loop.now < client.muted_until or client.sent[-1].topics == topics
+
+    @precondition(lambda self: self.client.sent)
+    @rule(index=indices, refusals=st.integers(0, 7), seconds=quarters)
+    def decide(self, index, refusals, seconds):
+        """Deliver the first copy of a decision or another one, also of ended calls."""
+        client, decided = self.client, self.decision_on(index, refusals, seconds)
+        if decided is None:
+            return
+        until = client.loop.now + decided.throttle_time_ms / 1000
+        if decided.request_id not in client.answered:
+            client.answered.add(decided.request_id)
+            client.muted_until = max(client.muted_until, until)
+            for topic in decided.topics:
+                if topic.name in client.open and topic.error_code:
+                    client.state[topic.name], client.refused[topic.name] = "waiting", until
+                elif topic.name in client.open:
+                    client.state[topic.name] = "admitted"
+                    client.refused.pop(topic.name, None)
+        client.get(decided)
+
+    @precondition(lambda self: self.client.sent and self.client.apply)
+    @rule(index=indices, refusals=st.integers(0, 7), seconds=quarters)
+    def apply(self, index, refusals, seconds):
+        """Deliver the result of a decision that the client may have received or not, or of an earlier one."""
+        client, decided = self.client, self.decision_on(index, refusals, seconds)
+        names = [topic.name for topic in decided.topics if not topic.error_code] if decided else []
+        for name in names:
+            client.expected[name].add("done")
+        if names:
+            client.get(result(decided, names))
+            assert client.open.isdisjoint(names)
+
+    @precondition(lambda self: self.client.begun)
+    @rule(index=indices)
+    def finish(self, index):
+        """Have tasks carried out, perhaps of a call that has ended."""
+        number = index % len(self.client.begun)
+        for name in self.client.begun[number][0]:
+            self.client.expected[name].add("done")
+        self.client.finish(number)
+
+    @precondition(lambda self: self.client.sent)
+    @rule(index=indices)
+    def reject(self, index):
+        client, request = self.client, self.client.sent[index % len(self.client.sent)]
+        if client.decided.setdefault(request.request_id, None) is None:
+            names = [topic.name for topic in request.topics]
+            for name in names:
+                client.expected[name].add("INVALID_REQUEST")
+            client.get(
+                DeadLetter(
+                    error="e",
+                    value=msgspec.json.encode(request).decode(),
+                    timestamp=1,
+                    source=Source("mutation-requests", 0, 0),
+                )
+            )
+            assert client.open.isdisjoint(names)
+
+    @rule(seconds=quarters, late=st.booleans())
+    def wait(self, seconds, late):
+        client, loop = self.client, self.client.loop
+        (loop.oversleep if late else loop.wait_until)(loop.now + seconds)
+        assert all(client.call_of[name].deadline > loop.now for name in client.open)
+        assert loop.now < client.muted_until or "waiting" not in {client.state[name] for name in client.open}
+
+    def teardown(self):
+        client = self.client
+        if self.closes:
+            client.is_closed = True
+            client.close()
+        else:
+            client.at(client.loop.now + 20)
+        assert (client.open, client.remembered) == (set(), [])
+        client.loop.end()
+
+
+TestAnyOrderOfEvents = AnyOrderOfEvents.TestCase
