@@ -68,7 +68,7 @@ class CallbackTimeline:
                 self._events = [
                     each for each in self._events if (each.moment, type(each.change)) != (moment, CallbackChange)
                 ]
-                self._settings = [each for each in self._settings if each.moment != moment]
+                self._settings = [setting for setting in self._settings if setting.moment != moment]
                 return
             case CallbackChange(moment=moment):
                 count = _count_until(self._settings, moment)
@@ -104,13 +104,13 @@ class CallbackTimeline:
 
     def scheduled(self, after: int) -> list[CallbackChange]:
         """Return the callback changes that take effect later than `after` (epoch ms), in the order of these times."""
-        later = [each.change for each in self._settings[_count_until(self._settings, after) :]]
+        later = [setting.change for setting in self._settings[_count_until(self._settings, after) :]]
         return [each for each in later if isinstance(each, CallbackChange)]
 
     def close(self) -> None:
         """Close all instances."""
-        for each in list(self._instances):
-            self._discard(each)
+        for instance in list(self._instances):
+            self._discard(instance)
 
     def _resolve_by_levels(self, user: str, client_id: str, at: int) -> Resolution:
         resolution = self.timeline.resolve(user, client_id, at)
@@ -135,12 +135,12 @@ class CallbackTimeline:
         moments = [change.moment for change in changes if change]
         clusters, settings = bisect_right(self._cluster_moments, at), _count_until(self._settings, at)
         moments += self._cluster_moments[max(clusters - 1, 0) : clusters]
-        moments += [each.moment for each in self._settings[max(settings - 1, 0) : settings]]
+        moments += [setting.moment for setting in self._settings[max(settings - 1, 0) : settings]]
         return max(moments, default=BEGINNING)
 
     def _discard_after(self, position: int) -> None:
         """Discard the instances that have received more than the first `position` events."""
-        for each in [each for each in self._instances if each.position > position]:
+        for each in [instance for instance in self._instances if instance.position > position]:
             self._discard(each)
 
     def _instance(self, at: int) -> CallbackInstance | None:

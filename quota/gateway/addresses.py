@@ -50,14 +50,14 @@ class Addresses:
         return codec.write_head({**head, "brokers": kept}, "brokers") + body[end:], foreign
 
     def _brokers(self, brokers: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[Address]]:
-        foreign = self.foreign((each["host"], each["port"]) for each in brokers)
+        foreign = self.foreign((broker["host"], broker["port"]) for broker in brokers)
         if not (self.rewritten or foreign):
             return brokers, foreign
         kept = []
-        for each in brokers:
-            own = self._by_advertised.get((each["host"], each["port"]))
+        for broker in brokers:
+            own = self._by_advertised.get((broker["host"], broker["port"]))
             if own is not None:
-                kept.append({**each, "host": own[0], "port": own[1]})
+                kept.append({**broker, "host": own[0], "port": own[1]})
         return kept, foreign
 
     def _coordinators(self, response: dict[str, Any]) -> tuple[bool, list[Address]]:

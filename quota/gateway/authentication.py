@@ -32,7 +32,7 @@ class Authentication:
 
         A mechanism whose exchange does not name the user is refused, even if the broker enables it.
         """
-        mechanisms = [each for each in response["mechanisms"] if each in MECHANISMS]
+        mechanisms = [mechanism for mechanism in response["mechanisms"] if mechanism in MECHANISMS]
         if response["errorCode"]:
             return {**response, "mechanisms": mechanisms}
         if self._mechanism not in MECHANISMS:

@@ -104,6 +104,6 @@ def _bearer_token(message: bytes) -> bytes:
     """Return the token that Kafka reads, or nothing if it is not the only one."""
     found = _BEARER_FIRST.fullmatch(message)
     pairs = found["pairs"].split(b"\x01")[:-1] if found else []
-    given = [value for name, _, value in (each.partition(b"=") for each in pairs) if name == b"auth"]
+    given = [value for name, _, value in (pair.partition(b"=") for pair in pairs) if name == b"auth"]
     auth = _BEARER_AUTH.fullmatch(given[0]) if len(given) == 1 else None
     return auth["token"] if auth else b""

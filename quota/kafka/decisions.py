@@ -151,8 +151,8 @@ class Decisions:
         pending = self._pending.pop(request_id)
         self._undecided.remove(pending.content)
         waited_ms = int((asyncio.get_running_loop().time() - pending.requested_at) * 1000)
-        for each in pending.replies:
-            _answer(each, DecisionReply(decision, waited_ms, age_ms, error_code, error))
+        for reply in pending.replies:
+            _answer(reply, DecisionReply(decision, waited_ms, age_ms, error_code, error))
 
     def _on_done(self, request_id: str, timer: asyncio.TimerHandle, reply: asyncio.Future[DecisionReply]) -> None:
         """Forget a reply that was cancelled or came too late; its request is undecided if nobody else waits."""

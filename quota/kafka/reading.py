@@ -69,12 +69,12 @@ def in_sync_replicas(client: Consumer | Producer, topic: str, timeout_seconds: f
     """
     cluster = client.list_topics(topic, timeout_seconds)
     partitions = _topic_metadata(cluster, topic).partitions.values()
-    if all(len(each.replicas) <= 1 for each in partitions):
+    if all(len(partition.replicas) <= 1 for partition in partitions):
         return {}
     return {
         (broker.host, broker.port): held
         for broker in cluster.brokers.values()
-        if (held := [each.id for each in partitions if broker.id in each.isrs])
+        if (held := [partition.id for partition in partitions if broker.id in partition.isrs])
     }
 
 

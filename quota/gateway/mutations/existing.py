@@ -65,11 +65,11 @@ def _query_broker(
     message = {"topics": topics, "allowAutoTopicCreation": False, "includeTopicAuthorizedOperations": True}
     response = yield BrokerCall(ApiKey.METADATA, METADATA_VERSION, message)
     found += [
-        _corrected(each, recent.find(each["name"], NO_ID, now))
-        for each in response["topics"]
-        if not each["errorCode"] and each["name"] is not None
+        _corrected(topic, recent.find(topic["name"], NO_ID, now))
+        for topic in response["topics"]
+        if not topic["errorCode"] and topic["name"] is not None
     ]
-    unknown = {(each["name"], each["topicId"]) for each in response["topics"] if each["errorCode"] in _UNKNOWN}
+    unknown = {(topic["name"], topic["topicId"]) for topic in response["topics"] if topic["errorCode"] in _UNKNOWN}
     return [each for each in wanted if each in unknown]
 
 
@@ -84,7 +84,7 @@ def query_controller(names: Sequence[str]) -> Generator[BrokerCall, dict[str, An
     topics = [{"name": name, "count": 1, "assignments": None} for name in names]
     message = {"topics": topics, "timeoutMs": _CONTROLLER_TIMEOUT_MS, "validateOnly": True}
     response = yield BrokerCall(ApiKey.CREATE_PARTITIONS, _CREATE_PARTITIONS_VERSION, message)
-    responses = {each["name"]: each for each in response["results"]}
+    responses = {result["name"]: result for result in response["results"]}
     return {name: responses.get(name) or _not_known_yet(name) for name in names}
 
 

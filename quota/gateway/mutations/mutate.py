@@ -87,7 +87,7 @@ def mutate(request: ClientRequest, rules: Rules, recent: RecentTopics, clock: Ca
         response = yield BrokerCall(request.key, request.version, message)
         results, throttle_ms = response[RESULTS[request.key]], max(throttle_ms, response["throttleTimeMs"])
         _remember(request.key, admitted, results, recent, arrived_at)
-    refused = [each.refusal(outcome.error, outcome.message) for each in others]
+    refused = [other.refusal(outcome.error, outcome.message) for other in others]
     return MutationResponse(
         {"throttleTimeMs": throttle_ms, RESULTS[request.key]: [*results, *checked.failed, *refused]},
         mute_ms=outcome.throttle_ms,

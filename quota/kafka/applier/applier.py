@@ -173,7 +173,7 @@ class Applier:
             maybe_until = self._offsets[source.partition].maybe_until
             self._offsets[source.partition] = AppliedOffset(source.offset + 1, maybe_until)
         self._ledger.begin(self._offsets_with_next_batch())
-        plans = [self._plan(each) for each in decisions]
+        plans = [self._plan(decision) for decision in decisions]
         tasks = [step for plan in plans for step in plan if isinstance(step, Task)]
         outcomes = iter(self._target.carry_out(tasks, self._settings.applier.timeout_seconds))
         results = [[next(outcomes) if isinstance(step, Task) else step for step in plan] for plan in plans]

@@ -81,7 +81,7 @@ class ReplicaEnds:
 
     async def _fetch(self, replicas: Mapping[Address, list[int]]) -> Ends:
         await self._keep(replicas)
-        found_ends = await asyncio.gather(*(self._fetch_from(*each) for each in replicas.items()))
+        found_ends = await asyncio.gather(*(self._fetch_from(*item) for item in replicas.items()))
         found: dict[int, int] = {}
         for ends in found_ends:
             found |= {partition: max(end, found.get(partition, end)) for partition, end in ends.items()}
@@ -144,11 +144,13 @@ class _Broker:
 
 async def _ends(calls: BrokerCalls, topic: str, partitions: list[int]) -> dict[int, int]:
     """Return the log end offsets of a broker's replicas; those that it does not have are missing."""
-    requested = [{"partitionIndex": each, "currentLeaderEpoch": _NO_EPOCH, "timestamp": _LATEST} for each in partitions]
+    requested = [
+        {"partitionIndex": partition, "currentLeaderEpoch": _NO_EPOCH, "timestamp": _LATEST} for partition in partitions
+    ]
     message = {"replicaId": _ANY_REPLICA, "isolationLevel": 0, "topics": [{"name": topic, "partitions": requested}]}
     async with asyncio.timeout(_RESPONSE_SECONDS):
         response = await calls.call(ApiKey.LIST_OFFSETS, _VERSION, message)
-    found = [each for of_topic in response["topics"] for each in of_topic["partitions"]]
+    found = [partition for of_topic in response["topics"] for partition in of_topic["partitions"]]
     for code in {each["errorCode"] for each in found} - {ErrorCode.NONE} - _NO_REPLICA:
         raise ClusterError(str(KafkaError(code).str()))
     return {each["partitionIndex"]: each["offset"] for each in found if not each["errorCode"]}

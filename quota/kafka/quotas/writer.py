@@ -131,7 +131,7 @@ def publish_cluster(settings: Settings, record: ClusterRecord) -> int | None:
     Returns the time at which it takes effect [epoch ms]; None if the latest record is the same.
     """
     entries = reversed(read_log(settings, with_entries=True).entries)
-    latest = next((each.record for each in entries if isinstance(each.record, ClusterRecord)), None)
+    latest = next((entry.record for entry in entries if isinstance(entry.record, ClusterRecord)), None)
     if latest is not None and latest.cluster == record.cluster:
         return None
     return write_record(settings, record)
@@ -148,7 +148,7 @@ def _write_until_whole(
     for _ in range(_MAX_ATTEMPTS):
         (timestamp,) = write_records(settings, [next_record])
         log.read_to_end()
-        records = (each.record for each in reversed(log.entries))
+        records = (entry.record for entry in reversed(log.entries))
         last = next(each for each in records if isinstance(each, type(record)) and each.key == record.key)
         whole = with_whole(last)
         if whole is last:

@@ -28,17 +28,17 @@ class TopicLayout:
     @property
     def replication_factor(self) -> int:
         """The largest number of replicas of a partition."""
-        return max((len(each.replicas) for each in self.partitions), default=0)
+        return max((len(partition.replicas) for partition in self.partitions), default=0)
 
     @property
     def leaderless(self) -> int:
         """The number of partitions without a leader."""
-        return sum(each.leader is None for each in self.partitions)
+        return sum(partition.leader is None for partition in self.partitions)
 
     @property
     def under_replicated(self) -> int:
         """The number of partitions with a replica that lags behind or is offline."""
-        return sum(len(each.in_sync) < len(each.replicas) for each in self.partitions)
+        return sum(len(partition.in_sync) < len(partition.replicas) for partition in self.partitions)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,12 @@ def _layout(name: str, topic: TopicMetadata) -> TopicLayout:
     return TopicLayout(
         name,
         tuple(
-            PartitionLayout(each.id, each.leader if each.leader >= 0 else None, tuple(each.replicas), tuple(each.isrs))
-            for each in partitions
+            PartitionLayout(
+                partition.id,
+                partition.leader if partition.leader >= 0 else None,
+                tuple(partition.replicas),
+                tuple(partition.isrs),
+            )
+            for partition in partitions
         ),
     )
