@@ -50,7 +50,7 @@ def _update_bar(spark: SparkSession, progress: Progress, description: str, stop:
     tracker = spark.sparkContext.statusTracker()
     bar = progress.add_task(description, total=None)
     while not stop.wait(_UPDATE_SECONDS):
-        stages = [tracker.getStageInfo(getActiveStageId) for getActiveStageId in tracker.getActiveStageIds()]
+        stages = [tracker.getStageInfo(stage_id) for stage_id in tracker.getActiveStageIds()]
         tasks = sum(stage.numTasks for stage in stages if stage)
         completed = sum(stage.numCompletedTasks for stage in stages if stage)
         progress.update(bar, total=tasks or None, completed=completed)

@@ -103,7 +103,7 @@ async def connected(
     try:
         calls = BrokerCalls(reader, writer, protocol, client_id)
         response = await calls.call(ApiKey.API_VERSIONS, 0, {})
-        calls.versions = {api_key["apiKey"]: api_key["maxVersion"] for api_key in response["apiKeys"]}
+        calls.versions = {api["apiKey"]: api["maxVersion"] for api in response["apiKeys"]}
         yield calls
     finally:
         writer.close()

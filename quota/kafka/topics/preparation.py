@@ -64,7 +64,7 @@ class UserTopics:
 
         A problem is logged once; the requests in that topic become dead letters.
         """
-        topics = self._admin.describe(user_topic_names(self._admin.layout().topics, self._settings))
+        topics = self._admin.describe(user_topic_names(self._admin.names(), self._settings))
         for problem in problems(topics, self._settings):
             if problem not in self._logged:
                 self._logged.add(problem)

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
+    ClusterMetadata,
     ConfigEntry,
     ConfigResource,
     ConfigSource,
@@ -65,8 +66,11 @@ class TopicAdmin:
 
     def layout(self) -> ClusterLayout:
         """Return the brokers and all topics that this principal may describe."""
-        with self._errors(f"reach Kafka at {self._connection}"):
-            return cluster_layout(self._client.list_topics(timeout=self._timeout))
+        return cluster_layout(self._metadata())
+
+    def names(self) -> list[str]:
+        """Return the names of all topics that this principal may describe."""
+        return list(self._metadata().topics)
 
     def ids(self, names: Collection[str]) -> dict[str, str]:
         """Return the ids of existing topics."""
@@ -135,6 +139,10 @@ class TopicAdmin:
 
     def _errors(self, action: str, hint: str = "") -> AbstractContextManager[None]:
         return cluster_errors(action, self._connection, hint)
+
+    def _metadata(self) -> ClusterMetadata:
+        with self._errors(f"reach Kafka at {self._connection}"):
+            return self._client.list_topics(timeout=self._timeout)
 
     def _descriptions(self, names: Collection[str]) -> dict[str, TopicDescription]:
         if not names:

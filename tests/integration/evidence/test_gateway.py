@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from jobs.sandbox.broker import JAVA_OPTIONS
 from jobs.storage.run import Run
 from tests.evidence.gateway.conformance import __main__ as conformance
 from tests.evidence.gateway.conformance.sides import USERS, conformance_settings, sides
@@ -14,7 +15,6 @@ from tests.evidence.gateway.ground import ground, query_of
 from tests.evidence.gateway.kills import __main__ as kills
 from tests.evidence.report import as_json, render
 from tests.support.checkout import CHECKOUT
-from tests.support.programs import JVM_OPTIONS
 
 WAYS = ["direct", "gateway, nothing rewritten", "gateway, addresses rewritten"]
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.timeout(600)  # a busy machine is no failure
 @pytest.fixture(scope="module")
 def where(base_settings, tmp_path_factory):
     """The broker of all programs."""
-    options = ["-Xmx512m", *JVM_OPTIONS.split()]
+    options = [*JAVA_OPTIONS, "-Xmx512m"]
     with ground(base_settings, tmp_path_factory.mktemp("gateway"), USERS, options) as running:
         yield running
 

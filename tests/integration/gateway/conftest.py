@@ -4,13 +4,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
+from jobs.sandbox.broker import JAVA_OPTIONS, embedded_broker, with_plaintext_cluster
 from quota.kafka.topics.preparation import prepare_topics
 from tests.support.deployment import make_deployment
 from tests.support.gateway import StandIn, protocol, running_gateway
 from tests.support.wire_client import WireClient
 
-_BROKER_JAVA = ("-Xmx1g", "-XX:TieredStopAtLevel=1")
+_BROKER_JAVA = (*JAVA_OPTIONS, "-Xmx1g")
 """A broker takes a large request into its heap as a whole; that of the other tests must not end by it."""
 
 

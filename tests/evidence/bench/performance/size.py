@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +41,39 @@ class Size:
     """Number of decisions that are decided again."""
 
 
-_BOTH: dict[str, tuple[Any, Any]] = {
-    "rounds": (3, 1),
-    "warm": (50.0, 0),
-    "rates": ((10.0, 200.0, 1000.0), (200.0,)),
-    "seconds": (5.0, 0.5),
-    "uncounted": (2.0, 0.2),
-    "keys": ({1: 3, 1000: 3, 100_000: 2}, {5: 1, 20: 1}),
-    "backlog": (1_000_000, 600),
-    "batch": (100_000, 200),
-    "few": (10_000, 10),
-    "buckets": ((10_000, 100_000, 1_000_000), (100, 150)),
-    "active": (1000, 50),
-    "batches": (6, 2),
-    "decided": (300_000, 200),
-    "rows": (10_000_000, 100),
-    "audit_seconds": (10.0, 1.0),
-    "what_if": (1_000_000, 200),
-}
-"""The sizes of a whole run and of the smoke form."""
-
-FULL, SMOKE = (Size(**{name: both[number] for name, both in _BOTH.items()}) for number in (0, 1))
+FULL = Size(
+    rounds=3,
+    warm=50.0,
+    rates=(10.0, 200.0, 1000.0),
+    seconds=5.0,
+    uncounted=2.0,
+    keys={1: 3, 1000: 3, 100_000: 2},
+    backlog=1_000_000,
+    batch=100_000,
+    few=10_000,
+    buckets=(10_000, 100_000, 1_000_000),
+    active=1000,
+    batches=6,
+    decided=300_000,
+    rows=10_000_000,
+    audit_seconds=10.0,
+    what_if=1_000_000,
+)
+SMOKE = Size(
+    rounds=1,
+    warm=0,
+    rates=(200.0,),
+    seconds=0.5,
+    uncounted=0.2,
+    keys={5: 1, 20: 1},
+    backlog=600,
+    batch=200,
+    few=10,
+    buckets=(100, 150),
+    active=50,
+    batches=2,
+    decided=200,
+    rows=100,
+    audit_seconds=1.0,
+    what_if=200,
+)

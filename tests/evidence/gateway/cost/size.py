@@ -1,7 +1,6 @@
 """The size of the measurement."""
 
 from dataclasses import dataclass
-from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +26,33 @@ class Size:
     listings: int
 
 
-_BOTH: dict[str, tuple[Any, Any]] = {
-    "calls": (5000, 10),
-    "warm_up": (200, 0),
-    "rounds": (3, 1),
-    "seconds": (1.5, 0.05),
-    "batches": (90, 2),
-    "transfers": (5, 1),
-    "connections": (5000, 20),
-    "idle": (10.0, 0.1),
-    "calls_among": (1000, 10),
-    "mutations": (30, 1),
-    "mutations_warm_up": (3, 0),
-    "topics": (1000, 10),
-    "listings": (20, 2),
-}
-"""The sizes of a whole run and of the smoke form."""
-
-FULL, SMOKE = (Size(**{name: both[number] for name, both in _BOTH.items()}) for number in (0, 1))
+FULL = Size(
+    calls=5000,
+    warm_up=200,
+    rounds=3,
+    seconds=1.5,
+    batches=90,
+    transfers=5,
+    connections=5000,
+    idle=10.0,
+    calls_among=1000,
+    mutations=30,
+    mutations_warm_up=3,
+    topics=1000,
+    listings=20,
+)
+SMOKE = Size(
+    calls=10,
+    warm_up=0,
+    rounds=1,
+    seconds=0.05,
+    batches=2,
+    transfers=1,
+    connections=20,
+    idle=0.1,
+    calls_among=10,
+    mutations=1,
+    mutations_warm_up=0,
+    topics=10,
+    listings=2,
+)
