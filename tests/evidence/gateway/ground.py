@@ -47,7 +47,7 @@ fetch.max.bytes=104857600
 
 _FETCH_VERSION = 12
 
-WINDOW_NUM = 3
+WINDOW_NUM = 6
 """`controller.quota.window.num` of the broker."""
 
 

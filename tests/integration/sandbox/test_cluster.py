@@ -63,6 +63,7 @@ def test_a_request_is_not_decided_before_a_change_that_waits_for_a_replica(clust
     assert quotas.read_until(_now()).timeline.latest(ANN, _now()) is None
 
     producer = Producer({**QUIET, "bootstrap.servers": cluster.address, "acks": "1"})
+    producer.list_topics(topic, 30)  # it must not ask the stopped node who leads
     layout = TopicAdmin(Connection(cluster.address), 30).layout()
     follower = _node(cluster, layout.topics[topic].partitions[0].leader % 3 + 1)
     with ThreadPoolExecutor(1) as pool:

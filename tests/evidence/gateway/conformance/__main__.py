@@ -35,7 +35,7 @@ from tests.support.waiting import until
 PAGE = Path(__file__).with_name("page.md.in")
 PROGRAMS = (ADMIN_CLIENT, HAND_MADE, TOPIC_COMMAND, LIBRDKAFKA, KAFKA_PYTHON, FRANZ_GO, STREAMS, CONNECT_WORKER)
 SMOKE_SLOW = 3.0
-"""Factor of the time tolerances for a busy machine: the debts of 8 s are still seen to be waited for."""
+"""Factor of the time tolerances for a busy machine."""
 
 _ALL = Program("all programs", users=0)
 _SETTLE_SECONDS = 20

@@ -29,7 +29,7 @@ Case = Callable[[WireClient, Side], list[Observation]]
 
 _VERSIONS = [*product((CREATE,), range(2, 8)), *product((GROW,), range(4)), *product((DELETE,), range(1, 7))]
 _NAMES = {CREATE: "CreateTopics", GROW: "CreatePartitions", DELETE: "DeleteTopics"}
-_OVERDRAWN, _FAILING, _AFTERWARDS = "overdrawn by 8 s", "in debt, with topics that fail", "Metadata, right after"
+_OVERDRAWN, _FAILING, _AFTERWARDS = "overdrawn by 8", "in debt, with topics that fail", "Metadata, right after"
 _ALONE, _OFFERED = "with a full bucket", "which versions are offered"
 _OFFERS = {
     ApiKey.PRODUCE: "Produce",
@@ -128,11 +128,11 @@ def _pipelined(client: WireClient, side: Side) -> list[Observation]:
     a, b, grown, deleted = (side.topic(f"pipelined-{name}") for name in ("a", "b", "grown", "deleted"))
     requests = (
         metadata("1 Metadata"),
-        create("2 CreateTopics, overdrawn by 8 s", 7, new_topic(a, 11)),
+        create("2 CreateTopics, overdrawn by 8", 7, new_topic(a, 11)),
         metadata("3 Metadata"),
         create("4 CreateTopics in debt", 7, new_topic(b, 1)),
         metadata("5 Metadata, muted"),
-        grow("6 CreatePartitions, overdrawn by about 4 s", 3, (grown, 5)),
+        grow("6 CreatePartitions, overdrawn by about 4", 3, (grown, 5)),
         delete("7 DeleteTopics in debt", 6, deleted),
         metadata("8 Metadata, muted"),
     )

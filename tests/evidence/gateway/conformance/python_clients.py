@@ -23,7 +23,7 @@ _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _CODEC_BITS = 7
 _ATTRIBUTES = slice(21, 23)
 _RECORDS = 100
-_OVERDRAWN, _IN_DEBT, _READY = "overdrawn by 8 s", "in debt", "when the client is ready again"
+_OVERDRAWN, _IN_DEBT, _READY = "overdrawn by 8", "in debt", "when the client is ready again"
 
 
 def _observe(side: Side, case: str, step: str, send: Callable[[], str], throttle: Callable[[str], Any]) -> Observation:

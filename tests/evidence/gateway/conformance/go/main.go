@@ -136,7 +136,7 @@ func main() {
 		func(user int) {
 			c := connect(s, user, "create")
 			c.observe("connect", c.list)
-			c.observe("overdrawn by 8 s", func(ctx context.Context) error { return c.create(ctx, "go-a", 11) })
+			c.observe("overdrawn by 8", func(ctx context.Context) error { return c.create(ctx, "go-a", 11) })
 			c.observe("in debt", func(ctx context.Context) error { return c.create(ctx, "go-b", 1) })
 			c.observe("another call of this client", c.list)
 			c.observe("when it is paid off", func(ctx context.Context) error { return c.create(ctx, "go-b", 1) })
@@ -145,13 +145,13 @@ func main() {
 		func(user int) {
 			c := connect(s, user, "grow")
 			c.observe("connect", c.list)
-			c.observe("overdrawn by 8 s", func(ctx context.Context) error { return c.grow(ctx, "go-grown-a", 12) })
+			c.observe("overdrawn by 8", func(ctx context.Context) error { return c.grow(ctx, "go-grown-a", 12) })
 			c.observe("in debt", func(ctx context.Context) error { return c.grow(ctx, "go-grown-b", 2) })
 		},
 		func(user int) {
 			c := connect(s, user, "delete")
 			c.observe("connect", c.list)
-			c.observe("overdrawn by 8 s", func(ctx context.Context) error { return c.remove(ctx, "go-deleted-a") })
+			c.observe("overdrawn by 8", func(ctx context.Context) error { return c.remove(ctx, "go-deleted-a") })
 			c.observe("in debt", func(ctx context.Context) error { return c.remove(ctx, "go-deleted-b") })
 			c.observe("unknown", func(ctx context.Context) error { return c.remove(ctx, "go-none") })
 		},

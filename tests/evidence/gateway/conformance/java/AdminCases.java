@@ -16,7 +16,7 @@ import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.common.TopicCollection;
 import org.apache.kafka.common.Uuid;
 
-/** The AdminClient. A user's bucket holds 3 at a rate of 1/s, so a topic of 11 partitions overdraws it by 8 s. */
+/** The AdminClient. A user's bucket holds 3, so a topic of 11 partitions overdraws it by 8. */
 final class AdminCases {
     private static final int FULL_AND_8 = 11;
 
@@ -56,7 +56,7 @@ final class AdminCases {
 
     private void create(Observer observer, int user) throws Exception {
         try (Admin admin = admin(user)) {
-            observer.topics("overdrawn by 8 s", () -> created(admin, true, topic("create-a", FULL_AND_8)));
+            observer.topics("overdrawn by 8", () -> created(admin, true, topic("create-a", FULL_AND_8)));
             observer.topics("in debt, no retry", () -> created(admin, false, topic("create-b", 1)));
             observer.one("another call of this client", () -> admin.describeCluster().nodes().get().size() + " node");
             observer.topics("when it is paid off", () -> created(admin, true, topic("create-b", 1)));
@@ -65,7 +65,7 @@ final class AdminCases {
 
     private void createWithRetry(Observer observer, int user) throws Exception {
         try (Admin admin = admin(user)) {
-            observer.topics("overdrawn by 8 s", () -> created(admin, true, topic("retry-a", FULL_AND_8)));
+            observer.topics("overdrawn by 8", () -> created(admin, true, topic("retry-a", FULL_AND_8)));
             observer.topics("in debt", () -> created(admin, true, topic("retry-b", 1)));
         }
     }
@@ -98,7 +98,7 @@ final class AdminCases {
         second.put(side.topic("grow-b"), NewPartitions.increaseTo(3));
         second.put(side.topic("grow-none"), NewPartitions.increaseTo(3));
         try (Admin admin = admin(user)) {
-            observer.topics("overdrawn by 8 s", () -> admin.createPartitions(
+            observer.topics("overdrawn by 8", () -> admin.createPartitions(
                 Map.of(side.topic("grow-a"), NewPartitions.increaseTo(1 + FULL_AND_8)), once).values());
             observer.topics("in debt, no retry, with topics that fail",
                 () -> admin.createPartitions(second, once).values());
@@ -110,7 +110,7 @@ final class AdminCases {
     private void deleteByName(Observer observer, int user) throws Exception {
         DeleteTopicsOptions once = new DeleteTopicsOptions().retryOnQuotaViolation(false);
         try (Admin admin = admin(user)) {
-            observer.topics("overdrawn by 8 s", () -> admin.deleteTopics(names("delete-a"), once).topicNameValues());
+            observer.topics("overdrawn by 8", () -> admin.deleteTopics(names("delete-a"), once).topicNameValues());
             observer.topics("in debt, no retry, with an unknown one",
                 () -> admin.deleteTopics(names("delete-b", "delete-none"), once).topicNameValues());
             observer.topics("in debt", () -> admin.deleteTopics(names("delete-b")).topicNameValues());
@@ -126,7 +126,7 @@ final class AdminCases {
             TopicCollection a = TopicCollection.ofTopicIds(List.of(ids.get(side.topic("by-id-a"))));
             TopicCollection b = TopicCollection.ofTopicIds(List.of(ids.get(side.topic("by-id-b")), Uuid.randomUuid()));
             TopicCollection last = TopicCollection.ofTopicIds(List.of(ids.get(side.topic("by-id-b"))));
-            observer.topics("overdrawn by 8 s", () -> admin.deleteTopics(a, once).topicIdValues());
+            observer.topics("overdrawn by 8", () -> admin.deleteTopics(a, once).topicIdValues());
             observer.topics("in debt, no retry, with an unknown one", () -> byKnown(admin.deleteTopics(b, once).topicIdValues(), ids));
             observer.topics("in debt", () -> admin.deleteTopics(last).topicIdValues());
         }
@@ -146,7 +146,7 @@ final class AdminCases {
         NewTopic value = topic("errors-value", 1).configs(Map.of("retention.ms", "long"));
         NewTopic[] all = {topic("errors-a", 1), bad, replicas, config, value, topic("errors-b", 1)};
         try (Admin admin = admin(user)) {
-            observer.topics("overdrawn by 8 s", () -> created(admin, true, topic("errors-a", FULL_AND_8)));
+            observer.topics("overdrawn by 8", () -> created(admin, true, topic("errors-a", FULL_AND_8)));
             observer.topics("all that can fail", () -> created(admin, false, all));
         }
     }
@@ -174,7 +174,7 @@ final class AdminCases {
     private void validateOnly(Observer observer, int user) throws Exception {
         CreateTopicsOptions options = new CreateTopicsOptions().validateOnly(true).retryOnQuotaViolation(false);
         try (Admin admin = admin(user)) {
-            observer.topics("overdrawn by 8 s", () -> created(admin, true, topic("validate-a", FULL_AND_8)));
+            observer.topics("overdrawn by 8", () -> created(admin, true, topic("validate-a", FULL_AND_8)));
             observer.topics("validate", () -> admin.createTopics(List.of(topic("validate-b", 1)), options).values());
         }
     }
@@ -190,7 +190,7 @@ final class AdminCases {
 
     private void twoClients(Observer observer, int user) throws Exception {
         try (Admin one = admin(user); Admin two = Admin.create(side.properties(user, Map.of("client.id", "another")))) {
-            observer.topics("one overdraws by 8 s", () -> created(one, true, topic("clients-a", FULL_AND_8)));
+            observer.topics("one overdraws by 8", () -> created(one, true, topic("clients-a", FULL_AND_8)));
             observer.topics("the other in debt", () -> created(two, false, topic("clients-b", 1)));
         }
     }
@@ -199,7 +199,7 @@ final class AdminCases {
         try (Admin one = Admin.create(side.properties(side.user("clients"), Map.of("client.id", "one")));
              Admin two = Admin.create(side.properties(side.user("clients"), Map.of("client.id", "two")));
              Admin again = Admin.create(side.properties(side.user("clients"), Map.of("client.id", "one")))) {
-            observer.topics("one overdraws by 8 s", () -> created(one, true, topic("ids-a", FULL_AND_8)));
+            observer.topics("one overdraws by 8", () -> created(one, true, topic("ids-a", FULL_AND_8)));
             observer.topics("the other has a bucket of its own", () -> created(two, false, topic("ids-b", 1)));
             observer.topics("another connection of the first", () -> created(again, false, topic("ids-c", 1)));
         }
@@ -208,7 +208,7 @@ final class AdminCases {
     private void scram(Observer observer, int unused) throws Exception {
         String user = side.user("scram");
         try (Admin admin = Admin.create(side.properties(user, user + "-scram", "SCRAM-SHA-256", Map.of()))) {
-            observer.topics("overdrawn by 8 s", () -> created(admin, true, topic("scram-a", FULL_AND_8)));
+            observer.topics("overdrawn by 8", () -> created(admin, true, topic("scram-a", FULL_AND_8)));
             observer.topics("in debt, no retry", () -> created(admin, false, topic("scram-b", 1)));
         }
     }

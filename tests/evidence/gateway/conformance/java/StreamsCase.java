@@ -35,7 +35,7 @@ final class StreamsCase {
         Properties data = side.properties(user, Map.of("bootstrap.servers", side.broker()));
         produce(data, side.topic("words"));
         try (Admin admin = Admin.create(side.properties(user, Map.of()))) {
-            observer.topics("overdrawn by 8 s", () -> admin.createTopics(
+            observer.topics("overdrawn by 8", () -> admin.createTopics(
                 List.of(new NewTopic(side.topic("streams-a"), Optional.of(11), Optional.empty()))).values());
         }
         Properties properties = new Properties();

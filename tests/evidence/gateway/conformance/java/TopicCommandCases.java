@@ -11,7 +11,7 @@ import org.apache.kafka.tools.TopicCommand;
 
 /** Runs kafka-topics.sh's main class, and observes its output and its exit code. */
 final class TopicCommandCases {
-    /** {} is the prefix of the side. A bucket holds 3, so 11 partitions overdraw it by 8 s. */
+    /** {} is the prefix of the side. A bucket holds 3, so 11 partitions overdraw it by 8. */
     private static final Map<String, List<String>> CASES = new LinkedHashMap<>();
 
     private static final ThreadLocal<Result> RESULT = new ThreadLocal<>();
