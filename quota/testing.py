@@ -21,8 +21,7 @@ from quota.records.quota import Quota, Window
 from quota.records.quota_log import CallbackRecord, Cluster, ClusterRecord, QuotaLogRecord, read_quota_log_record
 from quota.records.record import Record, Source
 from quota.records.request import STRICT_SINCE, MutationRequest, Operation, TopicMutation
-from quota.timeline.change import to_change
-from quota.timeline.plan import quota_record
+from quota.timeline.change import quota_record, to_change
 from quota.timeline.resolution import Resolution
 
 __all__ = ["CallbackHarness"]

@@ -131,8 +131,7 @@ def cancel(effective_at: ScheduledAt, comment: Comment = None, *, output: Output
     scheduled = [each for each in log.quotas.scheduled(log.now) if each.moment == moment]
     if not scheduled:
         raise NotFound(f"no change is scheduled for {format_time(moment)}; see callback describe")
-    record = CallbackRecord(scheduled[-1].setting, effective_at=moment, cancelled=True)
-    (timestamp,) = write_records(settings, [sign(record, settings, comment)])
+    (timestamp,) = write_records(settings, [sign(scheduled[-1].record(moment, cancelled=True), settings, comment)])
     if timestamp >= moment:
         raise BadInput(f"too late: the change at {format_time(moment)} has taken effect already")
     output.print(

@@ -4,9 +4,18 @@ from collections.abc import Mapping
 
 import msgspec
 
-from quota.records.quota_log import CallbackRecord, ClusterRecord, QuotaLogEntry, QuotaRecord, ResetRecord
+from quota.records.quota_log import ClusterRecord, QuotaLogEntry, QuotaRecord, ResetRecord
 from quota.text import format_tags, format_time, printable
-from quota.timeline.change import CallbackCancellation, Change, QuotaCancellation, QuotaChange, to_change
+from quota.timeline.change import (
+    BucketReset,
+    CallbackCancellation,
+    CallbackChange,
+    Change,
+    ClusterChange,
+    QuotaCancellation,
+    QuotaChange,
+    to_change,
+)
 from quota.timeline.timeline import QuotaTimeline
 
 
@@ -43,29 +52,30 @@ class ChangeDescriber:
             described = DescribedChange(
                 entry.offset,
                 change.moment,
-                self._describe(record, change, entry.timestamp),
+                self._describe(change, entry.timestamp),
                 names.get("user"),
                 names.get("client-id"),
                 printable(record.altered_by or ""),
                 printable(record.comment or ""),
             )
-        self._timeline.add(change)
         return described
 
-    def _describe(self, record: QuotaRecord | ResetRecord | CallbackRecord, change: Change, timestamp: int) -> str:
+    def _describe(self, change: Change, timestamp: int) -> str:
+        """Add a change to the timeline, and return its description."""
         cancelled = f"the change scheduled for {format_time(change.moment)} cancelled"
-        match record:
-            case QuotaRecord(entity) if isinstance(change, QuotaCancellation):
+        match change:
+            case QuotaCancellation(entity):
+                self._timeline.add(change)
                 return f"{entity}: {cancelled}"
-            case QuotaRecord(entity):
-                before = self._timeline.latest(entity, change.moment)
-                old = before.quota if before else None
-                new = change.applied_to(before) if isinstance(change, QuotaChange) else record.quota
-                what = f"{entity}: {old or 'none'} → {new or 'none'}"
-            case ResetRecord(bucket):
-                what = f"buckets with {format_tags(bucket)}: reset"
-            case CallbackRecord() if isinstance(change, CallbackCancellation):
+            case CallbackCancellation():
                 return f"callback: {cancelled}"
-            case CallbackRecord(setting):
+            case QuotaChange(entity):
+                before, after = self._timeline.add_quota(change)
+                what = f"{entity}: {before or 'none'} → {after or 'none'}"
+            case BucketReset(tags):
+                what = f"buckets with {format_tags(tags)}: reset"
+            case CallbackChange(setting):
                 what = f"callback: {printable(setting.class_name) if setting else 'that of the settings'}"
+            case ClusterChange():
+                what = "the cluster's metadata"
         return f"{what} (set at {format_time(timestamp)})" if change.moment > timestamp else what

@@ -2,6 +2,7 @@
 
 import zlib
 from bisect import bisect_right, insort
+from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ from quota.timeline.change import (
 )
 from quota.timeline.resolution import Resolution, levels
 from quota.timeline.timeline import QuotaTimeline
+from quota.timeline.versions import Versions
 
 _cluster_decoder = msgspec.json.Decoder(Cluster)
 
@@ -53,7 +55,8 @@ class CallbackTimeline:
         self._only_default = all(CallbackSetting(name).is_default for name in self._callbacks.allowed)
         self._events: list[_Event] = []
         self._cluster_moments: list[int] = []
-        self._settings: list[_Event] = []
+        default = self._callbacks.setting
+        self._settings = Versions[CallbackChange](lambda change, previous: change.after(previous, default))
         self._instances: list[CallbackInstance] = []  # the most recently used one is the last
 
     def add(self, change: Change) -> None:
@@ -68,13 +71,10 @@ class CallbackTimeline:
                 self._events = [
                     each for each in self._events if (each.moment, type(each.change)) != (moment, CallbackChange)
                 ]
-                self._settings = [setting for setting in self._settings if setting.moment != moment]
+                self._settings.cancel(moment)
                 return
-            case CallbackChange(moment=moment):
-                count = _count_until(self._settings, moment)
-                if count:  # otherwise compaction may have removed the previous one; this one holds all configs
-                    event = event._replace(change=CallbackChange(change.applied_to(self._setting(count)), moment))
-                self._settings.insert(count, event)
+            case CallbackChange():
+                self._settings.add(change)
             case _ if self._only_default:
                 return  # no instance will need it
             case ClusterChange(cluster, moment):
@@ -86,7 +86,7 @@ class CallbackTimeline:
 
     def resolve(self, user: str, client_id: str, at: int) -> Resolution:
         """Return the quota of a request with this user and client-id, as of `at` (epoch ms)."""
-        if self._only_default and not self._settings:
+        if self._only_default and not self._settings.all:
             return self.timeline.resolve(user, client_id, at)
         instance = self._instance(at)
         if instance is None:
@@ -100,12 +100,15 @@ class CallbackTimeline:
 
     def callback(self, at: int) -> CallbackSetting:
         """Return the callback in force as of `at` (epoch ms)."""
-        return self._setting(_count_until(self._settings, at))
+        return self._setting(self._settings.count(at))
+
+    def latest_callback(self, at: int) -> CallbackChange | None:
+        """Return the latest change of the callback as of `at` (epoch ms)."""
+        return self._settings.latest(at)
 
     def scheduled(self, after: int) -> list[CallbackChange]:
         """Return the callback changes that take effect later than `after` (epoch ms), in the order of these times."""
-        later = [setting.change for setting in self._settings[_count_until(self._settings, after) :]]
-        return [each for each in later if isinstance(each, CallbackChange)]
+        return self._settings.scheduled(after)
 
     def close(self) -> None:
         """Close all instances."""
@@ -114,11 +117,11 @@ class CallbackTimeline:
 
     def _resolve_by_levels(self, user: str, client_id: str, at: int) -> Resolution:
         resolution = self.timeline.resolve(user, client_id, at)
-        generation = self._generation(_count_until(self._settings, at))
+        generation = self._generation(self._settings.count(at))
         if not generation or resolution.limit is None:
             return resolution
         # Before, the bucket may have had another callback's limit.
-        since = max(resolution.limit.since, self._settings[generation - 1].moment)
+        since = max(resolution.limit.since, self._settings.all[generation - 1].moment)
         return resolution._replace(limit=Limit(resolution.limit.quota, since))
 
     def _since(self, user: str, client_id: str, entity: QuotaEntity | None, at: int) -> int:
@@ -133,9 +136,9 @@ class CallbackTimeline:
         entities = {entity, *(each for each, _ in levels(user, client_id))}
         changes = (self.timeline.latest(each, at) for each in entities)
         moments = [change.moment for change in changes if change]
-        clusters, settings = bisect_right(self._cluster_moments, at), _count_until(self._settings, at)
+        clusters, setting = bisect_right(self._cluster_moments, at), self._settings.latest(at)
         moments += self._cluster_moments[max(clusters - 1, 0) : clusters]
-        moments += [setting.moment for setting in self._settings[max(settings - 1, 0) : settings]]
+        moments += [setting.moment] if setting else []
         return max(moments, default=BEGINNING)
 
     def _discard_after(self, position: int) -> None:
@@ -148,7 +151,7 @@ class CallbackTimeline:
         position = _count_until(self._events, at)
         if self._instances and self._instances[-1].position == position:
             return self._instances[-1]
-        count = _count_until(self._settings, at)
+        count = self._settings.count(at)
         if self._setting(count).is_default:
             return None
         generation = self._generation(count)
@@ -162,8 +165,7 @@ class CallbackTimeline:
 
     def _setting(self, count: int) -> CallbackSetting:
         """Return the callback after this number of callback changes."""
-        change = self._settings[count - 1].change if count else None
-        setting = change.setting if isinstance(change, CallbackChange) else None
+        setting = self._settings.all[count - 1].setting if count else None
         return setting or self._callbacks.setting
 
     def _generation(self, count: int) -> int:
@@ -176,8 +178,8 @@ class CallbackTimeline:
         """Return a new instance, with the changes up to the one that introduced its class."""
         position = 0
         if generation:
-            introduced = self._settings[generation - 1]
-            position = next(number for number, event in enumerate(self._events, 1) if event is introduced)
+            numbers = (number for number, event in enumerate(self._events, 1) if type(event.change) is CallbackChange)
+            position = next(islice(numbers, generation - 1, None))
         return self._make_instance(self._setting(generation), generation, position)
 
     def _make_instance(self, setting: CallbackSetting, generation: int, position: int) -> CallbackInstance:
@@ -196,7 +198,7 @@ class CallbackTimeline:
             if not isinstance(event.change, CallbackChange):
                 self._apply(instance, event)
                 continue
-            setting = event.change.setting or self._callbacks.setting
+            setting = self.callback(event.moment)
             if not instance.has_failures:
                 instance.configure(setting.configs)
             else:  # its other failures may have come from bad configs

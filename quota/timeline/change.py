@@ -1,15 +1,17 @@
 """The changes that the records of the quota log make."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Self, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Self, TypeAlias, TypeVar
 
-from msgspec.structs import replace
+import msgspec
 
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
 from quota.records.quota import QUOTA_CONFIGS, RATE_CONFIG, Quota
 from quota.records.quota_log import CallbackRecord, Cluster, ClusterRecord, QuotaLogRecord, QuotaRecord, ResetRecord
+
+R = TypeVar("R", QuotaRecord, CallbackRecord)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,19 +23,30 @@ class QuotaChange:
     moment: int
     altered: tuple[str, ...] | None = None
     """The names of the configs that change; None for all."""
+    scheduled: bool = field(default=False, compare=False)
+    """Whether the record has a time of its own, and therefore a key of its own."""
 
-    def applied_to(self, previous: Self | None) -> Quota | None:
-        """Return the quota that results from the previous one, which the author may not have known.
-
-        Without a previous change, which compaction may have removed, the record's own quota is the result.
-        """
-        if self.altered is None or previous is None:
+    def applied_to(self, present: Quota | None) -> Quota | None:
+        """Return the quota that results from the one in force, which the author may not have known."""
+        if self.altered is None or (self.quota is None and RATE_CONFIG in self.altered):
             return self.quota
-        present = previous.quota
-        if present is None or self.quota is None:  # a change of an option does not restore a removed quota
-            return self.quota if RATE_CONFIG in self.altered else present
+        if self.quota is None or (present is None and RATE_CONFIG not in self.altered):
+            return present  # an option does not restore a removed quota
         fields = [QUOTA_CONFIGS[name] for name in self.altered if name in QUOTA_CONFIGS]
-        return replace(present, **{field: getattr(self.quota, field) for field in fields})
+        changed = {field: getattr(self.quota, field) for field in fields}
+        return msgspec.structs.replace(present or Quota(self.quota.rate), **changed)
+
+    def after(self, previous: Self | None) -> Self:
+        """Return the change with the whole quota that results after the previous one."""
+        if self.altered is None:
+            return self
+        quota = self.applied_to(previous.quota if previous else None)
+        return replace(self, quota=quota, altered=_altered_at_once(previous, self))
+
+    def record(self, effective_at: int | None, *, cancelled: bool = False) -> QuotaRecord:
+        """Return its record for a scheduled time (epoch ms); by default one with the whole, which alters nothing."""
+        more = {"effective_at": effective_at, "altered_configs": _recorded(self, effective_at), "cancelled": cancelled}
+        return msgspec.structs.replace(quota_record(self.entity, self.quota), **more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +73,25 @@ class CallbackChange:
     moment: int
     altered: tuple[str, ...] | None = None
     """The names of the configs that change; None for all."""
+    scheduled: bool = field(default=False, compare=False)
+    """Whether the record has a time of its own, and therefore a key of its own."""
 
-    def applied_to(self, previous: CallbackSetting) -> CallbackSetting | None:
-        """Return the callback that results from the previous one, which the author may not have known."""
+    def after(self, previous: Self | None, default: CallbackSetting) -> Self:
+        """Return the change with the whole callback that results after the previous one; `default` is the settings'."""
         if self.altered is None or self.setting is None:
-            return self.setting
-        if previous.class_name != self.setting.class_name:  # a change of configs does not restore a replaced class
-            return previous
-        changed = {name: value for name, value in self.setting.configs.items() if name in self.altered}
-        unchanged = {name: value for name, value in previous.configs.items() if name not in self.altered}
-        return CallbackSetting(previous.class_name, unchanged | changed)
+            return self
+        present = previous.setting if previous else None
+        whole = present or default
+        if whole.class_name == self.setting.class_name:  # a change of configs does not restore a replaced class
+            changed = {name: value for name, value in self.setting.configs.items() if name in self.altered}
+            unchanged = {name: value for name, value in whole.configs.items() if name not in self.altered}
+            present = CallbackSetting(whole.class_name, unchanged | changed)
+        return replace(self, setting=present, altered=_altered_at_once(previous, self))
+
+    def record(self, effective_at: int | None, *, cancelled: bool = False) -> CallbackRecord:
+        """Return its record for a scheduled time (epoch ms); by default one with the whole, which alters nothing."""
+        altered = _recorded(self, effective_at)
+        return CallbackRecord(self.setting, effective_at, altered_configs=altered, cancelled=cancelled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +126,70 @@ def to_change(record: QuotaLogRecord, timestamp: int) -> Change:
         case QuotaRecord(entity) if cancelled:
             return QuotaCancellation(entity, moment)
         case QuotaRecord(entity):
-            return QuotaChange(entity, record.quota, moment, _altered(record))
+            return QuotaChange(entity, record.quota, moment, _altered(record), _is_scheduled(record, timestamp))
         case ResetRecord(bucket):
             return BucketReset(bucket, moment)
         case CallbackRecord() if cancelled:
             return CallbackCancellation(moment)
         case CallbackRecord(setting):
-            return CallbackChange(setting, moment, _altered(record))
+            return CallbackChange(setting, moment, _altered(record), _is_scheduled(record, timestamp))
         case ClusterRecord(cluster):
             return ClusterChange(cluster, moment)
 
 
+def quota_record(entity: QuotaEntity, quota: Quota | None) -> QuotaRecord:
+    """Return the record that sets or removes a quota."""
+    if quota is None:
+        return QuotaRecord(entity, None)
+    return QuotaRecord(entity, quota.rate, quota.burst, quota.max_debt_ms, quota.shadow)
+
+
+def joined(record: R, version: QuotaChange | CallbackChange | None) -> R:
+    """Return a scheduled record that names all configs that change at its time, by `version` before it.
+
+    Compaction keeps only the last record for a time. If no quota is in force then, the record sets the whole.
+    """
+    if version is None or not version.scheduled or version.moment != record.effective_at:
+        return record
+    has_whole = isinstance(version, CallbackChange) or version.quota is not None
+    altered = _together(version.altered, _altered(record)) if has_whole else None
+    return msgspec.structs.replace(record, altered_configs=None if altered is None else list(altered))
+
+
+def is_complete(record: QuotaRecord | CallbackRecord, timestamp: int, version: QuotaChange | CallbackChange) -> bool:
+    """Return whether compaction may remove the earlier records of its key: `version` is what they result in together.
+
+    An immediate record holds the whole then, a scheduled one all configs that change at its time.
+    """
+    change = to_change(record, timestamp)
+    if isinstance(change, QuotaChange | CallbackChange) and not change.scheduled:
+        return replace(change, altered=version.altered) == version
+    return _altered(record) == version.altered
+
+
 def _altered(record: QuotaRecord | CallbackRecord) -> tuple[str, ...] | None:
-    return None if record.altered_configs is None else tuple(record.altered_configs)
+    return None if record.altered_configs is None else tuple(sorted({*record.altered_configs}))
+
+
+def _recorded(change: QuotaChange | CallbackChange, effective_at: int | None) -> list[str] | None:
+    if effective_at is None:
+        return []
+    return None if change.altered is None else list(change.altered)
+
+
+def _is_scheduled(record: QuotaRecord | CallbackRecord, timestamp: int) -> bool:
+    """Return whether a record has its own time; a row of the table has the timestamp as its time if it has not."""
+    return record.cancelled or record.effective_at not in (None, timestamp)
+
+
+def _altered_at_once(
+    previous: QuotaChange | CallbackChange | None, change: QuotaChange | CallbackChange
+) -> tuple[str, ...] | None:
+    """Return the configs that change at the time of a scheduled change, by an earlier record for that time, too."""
+    if previous is None or previous.moment != change.moment or not (previous.scheduled and change.scheduled):
+        return change.altered
+    return _together(previous.altered, change.altered)
+
+
+def _together(one: tuple[str, ...] | None, other: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    return None if one is None or other is None else tuple(sorted({*one, *other}))

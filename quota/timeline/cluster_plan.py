@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from quota.records.entity import QuotaEntity
 from quota.records.quota import RATE_CONFIG, Quota
 from quota.records.quota_log import QuotaRecord
-from quota.timeline.plan import Step, quota_record
+from quota.timeline.change import quota_record
+from quota.timeline.plan import Step
 from quota.timeline.timeline import QuotaTimeline
 
 Rates: TypeAlias = Mapping[QuotaEntity, float]

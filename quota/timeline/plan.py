@@ -3,14 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from msgspec.structs import replace
-
 from quota.errors import BadInput
-from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
 from quota.records.quota_log import QuotaRecord
 from quota.text import format_time
-from quota.timeline.change import QuotaChange
+from quota.timeline.change import QuotaChange, quota_record
 from quota.timeline.timeline import QuotaTimeline
 
 
@@ -60,43 +57,41 @@ def plan(desired: Iterable[QuotaRecord], timeline: QuotaTimeline, at: int) -> li
     removed = [QuotaRecord(entity, None) for entity in present if entity not in records]
     steps = [Step(each, present.get(each.entity), each.quota) for each in (*removed, *records.values())]
     changed = sorted((step for step in steps if step.before != step.after), key=lambda step: step.record.entity.key)
-    return changed + _schedule(later, timeline, at)
+    return changed + _schedule(later, timeline, at, changed)
 
 
 def rollback_plan(past: QuotaTimeline, then: int, timeline: QuotaTimeline, at: int) -> list[Step]:
     """Return the steps that restore at `at` the quotas and scheduled changes of the time `then` (both epoch ms)."""
     desired = [quota_record(change.entity, change.quota) for change in past.configured(then)]
     unscheduled = [step for step in plan(desired, timeline, at) if step.record.effective_at is None]
-    return unscheduled + _schedule(past.scheduled(at), timeline, at)
+    return unscheduled + _schedule(past.scheduled(at), timeline, at, unscheduled)
 
 
-def quota_record(entity: QuotaEntity, quota: Quota | None) -> QuotaRecord:
-    """Return the record that sets or removes a quota."""
-    if quota is None:
-        return QuotaRecord(entity, None)
-    return QuotaRecord(entity, quota.rate, quota.burst, quota.max_debt_ms, quota.shadow)
+def _schedule(
+    desired: Iterable[QuotaChange], timeline: QuotaTimeline, at: int, unscheduled: Iterable[Step]
+) -> list[Step]:
+    """Return the steps that make these changes the only ones scheduled for later than `at` (epoch ms).
 
-
-def cancellation_record(change: QuotaChange) -> QuotaRecord:
-    """Return the record that cancels a scheduled change."""
-    altered = None if change.altered is None else list(change.altered)
-    return replace(_scheduling_record(change), altered_configs=altered, cancelled=True)
-
-
-def _schedule(desired: Iterable[QuotaChange], timeline: QuotaTimeline, at: int) -> list[Step]:
-    """Return the steps that make these changes the only ones scheduled for later than `at` (epoch ms)."""
+    A scheduled change of a part stays where the whole is desired that results from it, unless something before it
+    changes, now or at a scheduled time.
+    """
     present = {(change.entity, change.moment): change for change in timeline.scheduled(at)}
     wanted = {(change.entity, change.moment): change for change in desired}
+    before, after = ({key: change.quota for key, change in each.items()} for each in (present, wanted))
+    moved = {step.record.entity for step in unscheduled} | {entity for (entity, _), _ in before.items() ^ after.items()}
+
+    def stays(change: QuotaChange, held: QuotaChange) -> bool:
+        same = change.altered == held.altered or (change.altered is None and change.entity not in moved)
+        return same and change.applied_to(held.quota) == held.quota
+
     cancelled = [
-        Step(cancellation_record(change), change.quota, None) for key, change in present.items() if key not in wanted
+        Step(change.record(change.moment, cancelled=True), change.quota, None)
+        for key, change in present.items()
+        if key not in wanted
     ]
     scheduled = [
-        Step(_scheduling_record(change), None, change.quota)
+        Step(change.record(change.moment), None, change.quota)
         for key, change in wanted.items()
-        if key not in present or present[key].quota != change.quota
+        if key not in present or not stays(change, present[key])
     ]
     return cancelled + scheduled
-
-
-def _scheduling_record(change: QuotaChange) -> QuotaRecord:
-    return replace(quota_record(change.entity, change.quota), effective_at=change.moment)

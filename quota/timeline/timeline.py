@@ -2,7 +2,6 @@
 
 import heapq
 from bisect import bisect_right, insort
-from dataclasses import replace
 from itertools import combinations
 
 import msgspec
@@ -12,6 +11,7 @@ from quota.records.fields import BEGINNING
 from quota.records.quota import Limit, Quota
 from quota.timeline.change import BucketReset, Change, QuotaCancellation, QuotaChange
 from quota.timeline.resolution import UNLIMITED, Resolution, levels
+from quota.timeline.versions import Versions
 
 _END = 2**63
 _MAX_CACHED = 100_000  # resolutions, of a few hundred bytes each; a change empties the cache
@@ -40,8 +40,7 @@ class QuotaTimeline:
     """
 
     def __init__(self) -> None:
-        self._changes: dict[QuotaEntity, list[QuotaChange]] = {}
-        self._versions: dict[QuotaEntity, list[QuotaChange]] = {}  # each with the whole quota that results
+        self._versions: dict[QuotaEntity, Versions[QuotaChange]] = {}
         self._resets: dict[frozenset[tuple[str, str]], list[int]] = {}
         self._moments: list[int] = []
         self._cache: dict[tuple[str, str], tuple[int, int, Resolution]] = {}
@@ -49,32 +48,25 @@ class QuotaTimeline:
     def add(self, change: Change) -> None:
         """Add a change; the later of two at the same time wins. Changes of callbacks and clusters are ignored."""
         match change:
-            case QuotaChange(entity, moment=moment):
-                changes = self._changes.setdefault(entity, [])
-                position = _count_until(changes, moment)
-                changes.insert(position, change)
-                self._apply(entity, position)
+            case QuotaChange(entity):
+                if entity not in self._versions:
+                    self._versions[entity] = Versions(QuotaChange.after)
+                self._versions[entity].add(change)
             case BucketReset(tags, moment):
                 insort(self._resets.setdefault(frozenset(tags.items()), []), moment)
             case QuotaCancellation(entity, moment):
-                changes = self._changes.get(entity, [])
-                self._changes[entity] = [each for each in changes if each.moment != moment]
-                self._apply(entity, _count_until(changes, moment - 1))
+                if versions := self._versions.get(entity):
+                    versions.cancel(moment)
             case _:
                 return
         insort(self._moments, change.moment)
         self._cache.clear()
 
-    def _apply(self, entity: QuotaEntity, position: int) -> None:
-        """Apply the changes of an entity from a position on, in the order of their times.
-
-        A change may name only some configs, so it depends on all that take effect before it, even those read later.
-        """
-        versions = self._versions.setdefault(entity, [])
-        del versions[position:]
-        for change in self._changes[entity][position:]:
-            quota = change.applied_to(versions[-1] if versions else None)
-            versions.append(change if quota is change.quota else replace(change, quota=quota))
+    def add_quota(self, change: QuotaChange | QuotaCancellation) -> tuple[Quota | None, Quota | None]:
+        """Add a change of a quota; return the entity's quota at its time before it was added, and after."""
+        before = self._quota(change.entity, change.moment)
+        self.add(change)
+        return before, self._quota(change.entity, change.moment)
 
     def configured(self, at: int) -> list[QuotaChange]:
         """Return the changes that set the quotas in force as of `at` (epoch ms), in a stable order."""
@@ -82,23 +74,18 @@ class QuotaTimeline:
 
     def known(self, at: int) -> list[QuotaChange]:
         """Return the latest change of each entity as of `at` (epoch ms), removals among them, in a stable order."""
-        latest = (self.latest(entity, at) for entity in self._versions)
+        latest = (versions.latest(at) for versions in self._versions.values())
         return sorted((change for change in latest if change), key=lambda change: change.entity.key)
 
     def scheduled(self, after: int) -> list[QuotaChange]:
         """Return the changes that take effect later than `after` (epoch ms), in the order of their times."""
-        later = {
-            (entity, change.moment): change  # of two at one moment, the later one
-            for entity, versions in self._versions.items()
-            for change in versions[_count_until(versions, after) :]
-        }
-        return sorted(later.values(), key=lambda change: (change.moment, change.entity.key))
+        later = (change for versions in self._versions.values() for change in versions.scheduled(after))
+        return sorted(later, key=lambda change: (change.moment, change.entity.key))
 
     def latest(self, entity: QuotaEntity, at: int) -> QuotaChange | None:
         """Return the latest change of an entity as of `at` (epoch ms)."""
-        versions = self._versions.get(entity, [])
-        count = _count_until(versions, at)
-        return versions[count - 1] if count else None
+        versions = self._versions.get(entity)
+        return versions.latest(at) if versions else None
 
     def levels(self, user: str, client_id: str, at: int) -> list[Level]:
         """Return the eight levels of a request as of `at` (epoch ms); the first one with a quota wins."""
@@ -151,8 +138,9 @@ class QuotaTimeline:
         """Return the time (epoch ms) since which a bucket has had the bounds of this quota."""
         since = at
         moments = (
-            (version.moment for version in reversed(self._versions.get(entity, [])) if version.moment <= at)
+            (version.moment for version in reversed(versions.all) if version.moment <= at)
             for entity in sharing
+            if (versions := self._versions.get(entity))
         )
         for moment in heapq.merge(*moments, reverse=True):
             quotas = (self._quota(entity, moment) for entity in sharing)
@@ -169,7 +157,3 @@ class QuotaTimeline:
             self._moments[count - 1] if count else BEGINNING,
             self._moments[count] if count < len(self._moments) else _END,
         )
-
-
-def _count_until(versions: list[QuotaChange], at: int) -> int:
-    return bisect_right(versions, at, key=lambda version: version.moment)

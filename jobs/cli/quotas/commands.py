@@ -16,7 +16,7 @@ from quota.errors import BadInput, NotFound
 from quota.records.quota import RATE_CONFIG, Quota
 from quota.records.quota_log import QuotaRecord
 from quota.text import format_time
-from quota.timeline.plan import cancellation_record, quota_record
+from quota.timeline.change import quota_record
 from schemas.documents.quotas import CancelledChange, PlannedChange, QuotaChanges
 
 
@@ -105,7 +105,7 @@ def cancel(
     scheduled = [each for each in log.timeline.scheduled(log.now) if (each.entity, each.moment) == (entity, moment)]
     if not scheduled:
         raise NotFound(f"{entity} has no change scheduled for {format_time(moment)}; see quotas describe")
-    (timestamp,) = write_records(settings, [sign(cancellation_record(scheduled[0]), settings, comment)])
+    (timestamp,) = write_records(settings, [sign(scheduled[0].record(moment, cancelled=True), settings, comment)])
     if timestamp >= moment:
         raise BadInput(f"too late: the change of {entity} at {format_time(moment)} has taken effect already")
     output.print(

@@ -17,9 +17,9 @@ from jobs.storage.whole_file import read_whole
 from quota.errors import BadInput
 from quota.kafka.timing import now_ms
 from quota.text import format_time, plural
-from quota.timeline.change import to_change
+from quota.timeline.change import quota_record, to_change
 from quota.timeline.loopholes import loopholes
-from quota.timeline.plan import plan, quota_record, rollback_plan
+from quota.timeline.plan import plan, rollback_plan
 from quota.timeline.quota_file import read_quota_file, write_quota_file
 from quota.timeline.timeline import QuotaTimeline
 from schemas.documents.quotas import ExportedQuotas, ValidatedQuotas

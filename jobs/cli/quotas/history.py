@@ -12,16 +12,18 @@ from jobs.cli.quotas.entities import EntityOptions
 from jobs.cli.quotas.text import entity_cells, format_callback
 from quota.records.entity import QuotaEntity
 from quota.records.quota import QUOTA_CONFIGS, Quota
-from quota.records.quota_log import (
-    CallbackRecord,
-    ClusterRecord,
-    QuotaLogEntry,
-    QuotaLogRecord,
-    QuotaRecord,
-    ResetRecord,
-)
+from quota.records.quota_log import QuotaLogEntry, QuotaLogRecord, QuotaRecord, ResetRecord
 from quota.text import format_tags, format_time, plural
-from quota.timeline.change import CallbackCancellation, Change, QuotaChange, to_change
+from quota.timeline.change import (
+    BucketReset,
+    CallbackCancellation,
+    CallbackChange,
+    Change,
+    ClusterChange,
+    QuotaCancellation,
+    QuotaChange,
+    to_change,
+)
 from quota.timeline.timeline import QuotaTimeline
 from schemas.documents.quotas import HistoryEntry, QuotaHistory
 
@@ -69,6 +71,7 @@ def history_entries(entries: Iterable[QuotaLogEntry], entity: QuotaEntity | None
     timeline = QuotaTimeline()
     for entry in entries:
         record, change = entry.record, to_change(entry.record, entry.timestamp)
+        described = _described(change, timeline)
         if entity is None or _concerns(record, entity):
             yield HistoryEntry(
                 offset=entry.offset,
@@ -76,9 +79,8 @@ def history_entries(entries: Iterable[QuotaLogEntry], entity: QuotaEntity | None
                 effective_at=change.moment,
                 altered_by=record.altered_by,
                 comment=record.comment,
-                **_change(record, change, timeline),
+                **described,
             )
-        timeline.add(change)
 
 
 def print_history(changes: Sequence[HistoryEntry]) -> None:
@@ -147,18 +149,20 @@ def _concerns(record: QuotaLogRecord, entity: QuotaEntity) -> bool:
             return False
 
 
-def _change(record: QuotaLogRecord, change: Change, timeline: QuotaTimeline) -> dict[str, Any]:
-    match record:
-        case ResetRecord(bucket):
-            return {"kind": "bucket_reset", "bucket": bucket}
-        case CallbackRecord(setting):
-            is_cancellation = isinstance(change, CallbackCancellation)
-            return {"kind": "callback_cancel" if is_cancellation else "callback", "callback": setting}
-        case ClusterRecord(cluster):
+def _described(change: Change, timeline: QuotaTimeline) -> dict[str, Any]:
+    """Add a change to the timeline, and return what the history says of it."""
+    match change:
+        case QuotaChange(entity):
+            before, after = timeline.add_quota(change)
+            return {"kind": "quota", "entity": entity, "before": before, "after": after}
+        case QuotaCancellation(entity):
+            before, _ = timeline.add_quota(change)
+            return {"kind": "cancel", "entity": entity, "before": before}
+        case BucketReset(tags):
+            return {"kind": "bucket_reset", "bucket": tags}
+        case CallbackChange(setting):
+            return {"kind": "callback", "callback": setting}
+        case CallbackCancellation():
+            return {"kind": "callback_cancel"}
+        case ClusterChange(cluster):
             return {"kind": "cluster", "topic_count": len(cluster.topics), "partition_count": cluster.partitions}
-        case QuotaRecord(entity):
-            before = timeline.latest(entity, change.moment)
-            row = {"kind": "quota", "entity": entity, "before": before.quota if before else None}
-            if isinstance(change, QuotaChange):
-                return row | {"after": change.applied_to(before)}
-            return row | {"kind": "cancel"}

@@ -9,7 +9,7 @@ from typing import TypeVar
 from confluent_kafka import KafkaException
 from msgspec.structs import replace
 
-from quota.errors import BadInput, ClusterError
+from quota.errors import ClusterError
 from quota.kafka.clients import client_config, reason
 from quota.kafka.producing import RecordProducer
 from quota.kafka.quotas.log import QuotaLog, read_log
@@ -20,7 +20,7 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
 from quota.records.quota_log import CallbackRecord, ClusterRecord, QuotaLogRecord, QuotaRecord
 from quota.settings import Settings
-from quota.timeline.plan import quota_record
+from quota.timeline.change import CallbackChange, QuotaChange, is_complete, joined, to_change
 
 AlterRecord = TypeVar("AlterRecord", QuotaRecord, CallbackRecord)
 
@@ -81,48 +81,28 @@ def alter_quota(
     the last record of the entity, and the time at which it takes effect [epoch ms].
 
     A record names the configs that it changes, and the timeline applies only these. It also holds the whole quota,
-    for the time when compaction has removed the records before it. If that whole lacks a concurrent change, a
-    record that changes nothing is written after it, with the whole quota.
+    for the time when compaction has removed the records before it; and one for a scheduled time names all configs
+    that change then, since compaction removes earlier records for that time. If the last record lacks a concurrent
+    change, one that changes nothing else is written after it, with the whole.
     """
     log = read_log(settings, with_entries=True)
     present = log.timeline.latest(entity, effective_at or log.now)
-    quota = present.quota if present else None
-    record = change(quota)
-    if present is not None and record.quota == quota and effective_at is None:
+    record = change(present.quota if present else None)
+    if present is not None and record.quota == present.quota and effective_at is None:
         return record, present.moment  # nothing changes
-
-    def with_whole_quota(last: QuotaRecord) -> QuotaRecord:
-        latest = log.timeline.latest(entity, effective_at or log.now)
-        whole = latest.quota if latest else None
-        return last if last.quota == whole else replace(quota_record(entity, whole), effective_at=effective_at)
-
-    return _write_until_whole(settings, log, record, with_whole_quota, str(entity))
+    return _write_until_complete(settings, log, record, lambda at: log.timeline.latest(entity, at), str(entity))
 
 
 def alter_callback(
     settings: Settings, effective_at: int | None, change: Callable[[CallbackSetting], CallbackRecord]
 ) -> tuple[CallbackRecord, int | None]:
-    """Change the callback or its configs as `alter_quota` does; the time is None if nothing has to change.
-
-    Another scheduled change is an error, since it would undo this one.
-    """
+    """Change the callback or its configs as `alter_quota` does; the time is None if nothing has to change."""
     log = read_log(settings, with_entries=True)
-    scheduled = [each.moment for each in log.quotas.scheduled(log.now) if each.moment != effective_at]
-    if scheduled:
-        raise BadInput(
-            "a scheduled change of the callback would undo this one: cancel it (callback cancel), or change it (with "
-            "its --effective-at)"
-        )
     present = log.quotas.callback(effective_at or log.now)
     record = change(present)
     if record.callback == present and effective_at is None:
         return record, None
-
-    def with_whole_callback(last: CallbackRecord) -> CallbackRecord:
-        whole = log.quotas.callback(effective_at or log.now)
-        return last if last.callback in (None, whole) else CallbackRecord(whole, effective_at)
-
-    return _write_until_whole(settings, log, record, with_whole_callback, "the callback")
+    return _write_until_complete(settings, log, record, log.quotas.latest_callback, "the callback")
 
 
 def publish_cluster(settings: Settings, record: ClusterRecord) -> int | None:
@@ -137,21 +117,31 @@ def publish_cluster(settings: Settings, record: ClusterRecord) -> int | None:
     return write_record(settings, record)
 
 
-def _write_until_whole(
-    settings: Settings, log: QuotaLog, record: AlterRecord, with_whole: Callable[[AlterRecord], AlterRecord], what: str
+def _write_until_complete(
+    settings: Settings,
+    log: QuotaLog,
+    record: AlterRecord,
+    version: Callable[[int], QuotaChange | CallbackChange | None],
+    what: str,
 ) -> tuple[AlterRecord, int]:
-    """Write a record, and after it others that change nothing, until the last one of its key holds the whole.
+    """Write a record, and after it others that change nothing, until the last one of its key is complete.
 
-    `with_whole` returns the last record itself if it holds the whole of what is then in force, else one that does.
+    `version` returns the latest change as of a time (epoch ms), with the whole that results.
     """
-    next_record = record
+    if record.effective_at is not None:
+        record = joined(record, version(record.effective_at))
+    next_record: QuotaRecord | CallbackRecord = record
     for _ in range(_MAX_ATTEMPTS):
         (timestamp,) = write_records(settings, [next_record])
         log.read_to_end()
-        records = (entry.record for entry in reversed(log.entries))
-        last = next(each for each in records if isinstance(each, type(record)) and each.key == record.key)
-        whole = with_whole(last)
-        if whole is last:
+        last, at = next(
+            (entry.record, entry.timestamp)
+            for entry in reversed(log.entries)
+            if isinstance(entry.record, type(record)) and entry.record.key == record.key
+        )
+        whole = version(to_change(last, at).moment)
+        if whole is None or last.cancelled or is_complete(last, at, whole):
             return last, max(timestamp, record.effective_at or 0)
-        next_record = replace(whole, altered_by=record.altered_by, comment=record.comment, altered_configs=[])
+        whole_record = whole.record(record.effective_at)
+        next_record = replace(whole_record, altered_by=record.altered_by, comment=record.comment)
     raise ClusterError(f"{what} is being changed concurrently by others; see quotas history, then try again")

@@ -205,7 +205,7 @@ def test_a_callback_that_cannot_work_is_named_before_the_job_starts(deployment, 
 
 
 def test_callbacks_are_scheduled_and_cancelled(deployment, command):
-    """Nothing else is changed while one is scheduled, because it would be undone by it."""
+    """What is changed while one is scheduled stays, except what the scheduled one changes."""
     prepare_topics(deployment)
     name = name_of(PartitionProportionalCallback)
     allowed = ["--set", f"quota.callback_classes={name}"]
@@ -216,17 +216,20 @@ def test_callbacks_are_scheduled_and_cancelled(deployment, command):
     described = command("callback", "describe", *allowed)
     assert "Callback is quota.callbacks.default.DefaultQuotaCallback" in described
     assert f"Scheduled: {name} minimum.share=0.5 (from 2100" in described
-    assert "a scheduled change of the callback would undo this one" in command(
-        "callback", "alter", *allowed, "--class", name, exit_code=2
-    )
     assert "no change is scheduled" in command("callback", "cancel", "--effective-at", "+1d", exit_code=4)
     command("callback", "cancel", *allowed, *later)
     assert command("callback", "describe", "--output", "json")["scheduled"] == []
     command("callback", "alter", *allowed, "--class", name)
+    command("callback", "alter", *allowed, "--add-config", "minimum.share=0.5", *later)
+    command("callback", "alter", *allowed, "--add-config", "minimum.share=0.1")
+    (scheduled,) = command("callback", "describe", *allowed, "--output", "json")["scheduled"]
+    assert scheduled["callback"] == {"class": name, "configs": {"minimum.share": "0.5"}}
+    command("callback", "cancel", *allowed, *later)
+    command("callback", "alter", *allowed, "--delete-config", "minimum.share")
     assert "already" in command("callback", "alter", *allowed, "--class", name)
     command("callback", "alter", *allowed, "--reset", "--comment", "enough")
     kinds = [each["kind"] for each in command("quotas", "history", "--output", "json")["changes"]]
-    assert kinds == ["callback", "callback_cancel", "callback", "callback"]
+    assert kinds == ["callback", "callback_cancel", *["callback"] * 3, "callback_cancel", "callback", "callback"]
     assert "nothing to change: give" in command("callback", "alter", exit_code=2)
 
 

@@ -126,6 +126,37 @@ def test_a_scheduled_change_is_cancelled(command):
     assert [each["kind"] for each in command("quotas", "history", "--output", "json")["changes"]] == ["quota", "cancel"]
 
 
+def test_a_scheduled_option_changes_what_is_then_in_force(command, deployment):
+    """The rate that is set after it stays, and so does a removal; options for one time are kept together."""
+
+    def alter(option, configs, *more):
+        command("quotas", "alter", "--user", "alice", f"--{option}-config", configs, *more)
+
+    def described():
+        listed = command("quotas", "describe", "--output", "json")["quotas"]
+        return [(each["controller_mutation_rate"], each.get("controller_mutation_burst")) for each in listed]
+
+    later = ("--effective-at", "2099-01-01")
+    alter("add", "controller_mutation_rate=5")
+    alter("add", "controller_mutation_burst=50", *later)
+    alter("add", "max_debt_ms=1000", *later)
+    alter("add", "controller_mutation_rate=20")
+    assert described() == [(20.0, None), (20.0, 50.0)]
+    entries = read_log(deployment, with_entries=True).entries
+    assert [each.record.altered_configs for each in entries] == [
+        ["controller_mutation_rate"],
+        ["controller_mutation_burst"],
+        ["controller_mutation_burst", "max_debt_ms"],
+        ["controller_mutation_rate"],
+    ]
+    alter("delete", "controller_mutation_rate")
+    assert described() == [(None, None)]
+    changes = command("quotas", "history", "--output", "json")["changes"]
+    assert [each["after"] and each["after"].get("controller_mutation_burst") for each in changes] == [
+        *(None, 50.0, 50.0, None, None)
+    ]
+
+
 def test_a_reset_is_in_the_history_and_explained(command):
     command("quotas", "alter", "--user", "alice", "--add-config", "controller_mutation_rate=5")
     command("buckets", "reset", "--yes", "--user", "alice", "--comment", "one huge deletion")

@@ -1,0 +1,193 @@
+"""Sequences of whole, partial, scheduled, cancelled and removing changes, compared with a model of twenty lines."""
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from msgspec import structs
+
+from quota.callbacks.timeline import CallbackTimeline
+from quota.records import codec
+from quota.records.callback import Callbacks, CallbackSetting
+from quota.records.entity import QuotaEntity
+from quota.records.quota import Quota
+from quota.records.quota_log import CallbackRecord, QuotaRecord, read_quota_log_record
+from quota.timeline.change import is_complete, joined, quota_record, to_change
+from quota.timeline.timeline import QuotaTimeline
+
+ALICE = QuotaEntity("alice")
+NAMES = {"rate": "controller_mutation_rate", "burst": "controller_mutation_burst", "max_debt_ms": "max_debt_ms"}
+
+
+class Model:
+    """What is in force: the changes in the order of their effect; a dict of configs, or None for no quota."""
+
+    def __init__(self):
+        self.changes = []  # (moment, is scheduled, is whole, configs), in the order of the log
+
+    def add(self, moment, scheduled, whole, configs):
+        self.changes.append((moment, scheduled, whole, configs))
+
+    def cancel(self, moment):
+        self.changes = [each for each in self.changes if each[:2] != (moment, True)]
+
+    def in_force(self, at):
+        present = None
+        for moment, _, whole, configs in sorted(self.changes, key=lambda change: change[0]):
+            if moment > at:
+                break
+            if configs is None or whole:
+                present = configs
+            elif present is not None or "rate" in configs:
+                present = (present or {}) | configs
+        return present
+
+
+RATE, BURST, DEBT = ({name: value} for name, value in (("rate", 1), ("burst", 1), ("max_debt_ms", 1)))
+CONFIGS = st.sampled_from([RATE, {"rate": 2}, BURST, {"burst": 2}, {"burst": None}, DEBT, {"rate": 3, "burst": 3}])
+STEP = st.one_of(
+    st.tuples(st.just("part"), CONFIGS),
+    st.tuples(st.just("whole"), st.sampled_from([{"rate": 4}, {"rate": 5, "burst": 5, "max_debt_ms": 5}])),
+    st.sampled_from([("remove", None), ("cancel", None)]),
+)
+"""What an operator does, after so many ms, at once or for a time so many ms later."""
+STEPS = st.lists(st.tuples(st.integers(0, 2), st.none() | st.integers(1, 4), STEP), min_size=2, max_size=8)
+END = 8 * 2 + 4
+
+
+def quota_of(configs):
+    return None if configs is None else Quota(**{name: value for name, value in configs.items() if value is not None})
+
+
+def written(steps):
+    """Return the log that operators write, one after the other, with the commands; and the model of it."""
+    log, model, quotas, now = [], Model(), QuotaTimeline(), 0
+    for wait, delay, (kind, configs) in steps:
+        now += wait
+        moment = now if delay is None else now + delay
+        effective_at = None if delay is None else moment
+        at = model.in_force(moment)
+        if kind == "cancel":
+            pending = quotas.scheduled(now)
+            if not pending:
+                continue
+            record = pending[0].record(pending[0].moment, cancelled=True)
+            model.cancel(pending[0].moment)
+        elif kind == "part" and at is None and "rate" not in configs:
+            continue  # the command refuses an option without a quota
+        else:
+            # A rate for the time of a scheduled option that then has no quota is set as a whole.
+            is_whole = kind != "part" or (at is None and (moment, True) in [each[:2] for each in model.changes])
+            model.add(moment, delay is not None, is_whole, configs)
+            quota = quota_of({**(at or {}), **configs} if kind == "part" else configs)
+            altered = sorted(NAMES[name] for name in configs) if kind == "part" else [NAMES["rate"]]
+            record = structs.replace(
+                quota_record(ALICE, quota),
+                effective_at=effective_at,
+                altered_configs=None if kind == "whole" else altered,
+            )
+            if effective_at is not None:
+                record = joined(record, quotas.latest(ALICE, effective_at))
+        log.append((now, record.key, codec.encode(record)))
+        quotas.add(to_change(record, now))
+        if kind != "cancel":
+            assert is_complete(record, now, quotas.latest(ALICE, moment))
+    return log, model
+
+
+def timeline_of(log):
+    """Read records from bytes, as the job does."""
+    quotas = QuotaTimeline()
+    for timestamp, key, value in log:
+        quotas.add(to_change(read_quota_log_record(value, key), timestamp))
+    return quotas
+
+
+def compacted(log, lag_starts):
+    """Compact as Kafka's cleaner does: only the last record of each key older than the lag stays."""
+    last = {key: index for index, (timestamp, key, _) in enumerate(log) if timestamp < lag_starts}
+    return [each for index, each in enumerate(log) if each[0] >= lag_starts or last[each[1]] == index]
+
+
+ALL = ("whole", {"rate": 5, "burst": 5, "max_debt_ms": 5})
+
+
+@settings(max_examples=400)
+@given(STEPS, st.integers(0, END))
+@example([(0, None, ALL), (0, 4, ("remove", None)), (0, 4, ("part", {"rate": 1}))], END)
+@example(
+    [(0, None, ALL), (0, 4, ("part", BURST)), (1, None, ("remove", None)), (0, 3, ("part", RATE)), (0, None, ALL)], END
+)
+def test_a_quota_at_any_time_is_what_the_changes_result_in_in_the_order_of_their_effect(steps, lag_starts):
+    """By the whole log at any time, and by the compacted one at any time that is not older than the lag."""
+    log, model = written(steps)
+    whole, rest = timeline_of(log), timeline_of(compacted(log, lag_starts))
+    for at in range(END + 1):
+        expected = quota_of(model.in_force(at))
+        found = whole.resolve("alice", "", at).limit
+        assert (found and found.quota) == expected
+        if at >= lag_starts:
+            found = rest.resolve("alice", "", at).limit
+            assert (found and found.quota) == expected
+
+
+def test_a_cancelled_change_leaves_no_trace():
+    """From 50 on the rate was to be 9; the options of 60 and 70 have no quota then, until 80."""
+    quotas = QuotaTimeline()
+    for timestamp, record in (
+        (0, QuotaRecord(ALICE, 9.0, effective_at=50)),
+        (1, QuotaRecord(ALICE, 9.0, 7.0, effective_at=60, altered_configs=[NAMES["burst"]])),
+        (2, QuotaRecord(ALICE, 9.0, 7.0, 3, effective_at=70, altered_configs=["max_debt_ms"])),
+        (3, QuotaRecord(ALICE, 2.0, 7.0, 3, effective_at=80, altered_configs=[NAMES["rate"]])),
+        (4, QuotaRecord(ALICE, 9.0, effective_at=50, cancelled=True)),
+    ):
+        quotas.add(to_change(record, timestamp))
+    assert [(each.moment, each.quota) for each in quotas.scheduled(4)] == [(60, None), (70, None), (80, Quota(2.0))]
+    assert [quotas.resolve("alice", "", at).limit is not None for at in (50, 60, 70, 80)] == [False, False, False, True]
+
+
+@pytest.mark.parametrize("effective_at", [None, 100])
+def test_changes_by_operators_who_have_not_seen_each_other_survive_compaction(effective_at):
+    """One sets the burst, the other the bound on debt; the record that is written after both holds both."""
+    log = [
+        (0, QuotaRecord(ALICE, 5.0)),
+        (1, QuotaRecord(ALICE, 5.0, 9.0, None, effective_at=effective_at, altered_configs=[NAMES["burst"]])),
+        (1, QuotaRecord(ALICE, 5.0, None, 7, effective_at=effective_at, altered_configs=["max_debt_ms"])),
+    ]
+    quotas = QuotaTimeline()
+    for timestamp, record in log:
+        quotas.add(to_change(record, timestamp))
+    version = quotas.latest(ALICE, effective_at or 1)
+    assert not is_complete(log[-1][1], 1, version)
+    repaired = version.record(effective_at)
+    assert is_complete(repaired, 1, version)
+    rate = QuotaRecord(ALICE, 6.0, altered_configs=[NAMES["rate"]])
+    log = [(timestamp, each.key, codec.encode(each)) for timestamp, each in [*log, (1, repaired), (50, rate)]]
+    assert timeline_of(compacted(log, 40)).latest(ALICE, 100).quota == Quota(6.0, 9.0, 7)
+
+
+A, B = CallbackSetting("x.A", {"m": "1", "n": "1"}), CallbackSetting("x.B", {"k": "1"})
+
+
+@pytest.mark.parametrize(
+    ("later", "expected"),
+    [
+        (CallbackRecord(A), {"m": "1", "n": "2"}),
+        (CallbackRecord(CallbackSetting("x.A", {"m": "5"}), altered_configs=["m"]), {"m": "5", "n": "2"}),
+        (CallbackRecord(CallbackSetting("x.A", {"m": "1"}), altered_configs=["n"]), {"m": "1", "n": "2"}),
+        (CallbackRecord(B), {"k": "1"}),
+        (CallbackRecord(A, effective_at=60, cancelled=True), {"m": "1", "n": "2"}),
+        (CallbackRecord(A, effective_at=100, altered_configs=["n"], cancelled=True), {"m": "1", "n": "1"}),
+    ],
+)
+def test_a_scheduled_config_of_a_callback_is_changed_in_the_callback_that_is_then_in_force(later, expected):
+    """From 60 on m was to be 9; at 100 n becomes 2, as an operator wrote who saw m = 9."""
+    quotas = CallbackTimeline(Callbacks("x.A", (), frozenset({"x.B"})))
+    for timestamp, record in (
+        (0, CallbackRecord(A)),
+        (1, CallbackRecord(CallbackSetting("x.A", {"m": "9", "n": "1"}), 60, altered_configs=["m"])),
+        (2, CallbackRecord(CallbackSetting("x.A", {"m": "9", "n": "2"}), 100, altered_configs=["n"])),
+        (3, CallbackRecord(A, effective_at=60, altered_configs=["m"], cancelled=True)),
+        (4, later),
+    ):
+        quotas.add(to_change(record, timestamp))
+    assert quotas.callback(100).configs == expected
