@@ -6,12 +6,13 @@ import typer
 
 from jobs.cli.completion import complete_setting_name
 from jobs.cli.options import TargetOptions
-from jobs.cli.output import OutputOptions, print_table, print_text
+from jobs.cli.output import OutputOptions, print_table, print_text, print_warnings
 from jobs.spark.installation import jars_folder
 from quota.callbacks.loading import check_callbacks
 from quota.errors import NotFound
 from quota.settings.listing import ListedSetting, Value, listed_settings, table_names
 from quota.settings.loading import LoadedSettings
+from quota.timeline.warnings import user_warnings
 from schemas.documents.settings import SettingsInForce
 
 Names = Annotated[
@@ -42,6 +43,14 @@ def show(names: Names = None, changed: Changed = False, *, output: OutputOptions
     """
     loaded = kafka.read_with_origins()
     _check_code(loaded)
+    settings = loaded.settings
+    print_warnings(
+        [
+            *user_warnings("quota.exempt_users", settings.quota.exempt_users),
+            *user_warnings("topics.retired_users", settings.topics.retired_users),
+            *user_warnings("client.user", [settings.client.user]),
+        ]
+    )
     found = list(_selected(list(listed_settings(loaded)), names))
     shown = [each for each in found if each.changed or not changed]
 

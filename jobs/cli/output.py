@@ -111,6 +111,13 @@ def print_table(
         print(line.rstrip())
 
 
+def print_warnings(warnings: list[str]) -> list[str]:
+    """Print warnings on standard error, and return them."""
+    for warning in warnings:
+        print(f"warning: {printable(warning)}", file=sys.stderr)
+    return warnings
+
+
 def print_text(text: str, file: TextIO | None = None, *, indent: int = 2) -> None:
     """Print a sentence: wrapped at the width of a terminal, or as one line if the output is piped."""
     file = file or sys.stdout

@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+import tomllib
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
@@ -17,8 +18,15 @@ class Section(BaseModel):
 
 
 def _split(names: object) -> object:
-    """Split comma-separated names, the form in which an option or the environment gives a list."""
-    return [name.strip() for name in names.split(",") if name.strip()] if isinstance(names, str) else names
+    """Split comma-separated names, as an option or the environment gives a list; it may also stand as in the file."""
+    if not isinstance(names, str):
+        return names
+    if not names.lstrip().startswith("["):
+        return [name.strip() for name in names.split(",") if name.strip()]
+    try:
+        return tomllib.loads(f"names = {names}")["names"]
+    except tomllib.TOMLDecodeError:
+        raise ValueError('a list in brackets is written as in the file: ["a", "b"]') from None
 
 
 def _check_pattern(text: str) -> str:

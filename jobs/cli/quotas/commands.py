@@ -7,7 +7,7 @@ import typer
 
 from jobs.cli.completion import complete_config, complete_config_name
 from jobs.cli.options import Comment, EffectiveAt, KafkaOptions, ScheduledAt, split_configs
-from jobs.cli.output import OutputOptions, print_text
+from jobs.cli.output import OutputOptions, print_text, print_warnings
 from jobs.cli.quotas.configs import ConfigChange
 from jobs.cli.quotas.entities import EntityFilterOptions, EntityOptions
 from jobs.cli.quotas.log import prepare_quota_topic, sign
@@ -17,6 +17,7 @@ from quota.records.quota import RATE_CONFIG, Quota
 from quota.records.quota_log import QuotaRecord
 from quota.text import format_time
 from quota.timeline.change import quota_record
+from quota.timeline.warnings import quota_warnings
 from schemas.documents.quotas import CancelledChange, PlannedChange, QuotaChanges
 
 
@@ -58,6 +59,7 @@ def alter(
     change = ConfigChange.parse(split_configs(add_config), split_configs(delete_config))
     settings = kafka.read()
     moment = parse_future_time("--effective-at", effective_at)
+    from quota.kafka.quotas.log import read_log
     from quota.kafka.quotas.writer import alter_quota
 
     prepare_quota_topic(settings)
@@ -70,6 +72,9 @@ def alter(
         return msgspec.structs.replace(record, altered_configs=change.names)
 
     record, since = alter_quota(settings, entity, moment, make_record)
+    if record.quota is not None:
+        entities = {each.entity for each in read_log(settings).timeline.configured(since)}
+        print_warnings(quota_warnings([entity], entities, of=[entity]))
     what = "removed" if record.quota is None else str(record.quota)
     changed = PlannedChange(entity, before, record.quota, since)
     output.print(

@@ -1,7 +1,6 @@
 """Commands on all quotas at once: `mutation-quota quotas validate`, `apply`, `rollback` and `export`."""
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -9,19 +8,21 @@ from typing import Annotated
 import typer
 
 from jobs.cli.options import At, Comment, ConfirmOptions, EffectiveAt, FileOptions, KafkaOptions, SettingsOptions
-from jobs.cli.output import OutputOptions, print_text
+from jobs.cli.output import OutputOptions, print_text, print_warnings
 from jobs.cli.quotas.configs import kafka_configs_command
 from jobs.cli.quotas.log import DIFFERENCES, change_log, prepare_quota_topic
 from jobs.cli.times import parse_future_time, parse_time
 from jobs.storage.whole_file import read_whole
 from quota.errors import BadInput
 from quota.kafka.timing import now_ms
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import QuotaRecord
 from quota.text import format_time, plural
 from quota.timeline.change import quota_record, to_change
-from quota.timeline.loopholes import loopholes
 from quota.timeline.plan import plan, rollback_plan
 from quota.timeline.quota_file import read_quota_file, write_quota_file
 from quota.timeline.timeline import QuotaTimeline
+from quota.timeline.warnings import quota_warnings
 from schemas.documents.quotas import ExportedQuotas, ValidatedQuotas
 
 QuotaFile = Annotated[
@@ -48,7 +49,8 @@ def validate(
 ) -> None:
     """Check a quota file offline.
 
-    Also warns about clients that could evade the quotas. Does not connect to a cluster.
+    Also warns about names that are probably misspelled, and about clients that could evade the quotas. Does not
+    connect to a cluster.
 
     Examples:
       mutation-quota quotas validate quotas.yaml
@@ -58,9 +60,7 @@ def validate(
     records = read_quota_file(read_whole(file), str(file))
     in_force = [record for record in records if record.effective_at is None]
     scheduled = len(records) - len(in_force)
-    warnings = [str(loophole) for loophole in loopholes({record.entity for record in in_force})]
-    for warning in warnings:
-        print(f"warning: {warning}", file=sys.stderr)
+    warnings = print_warnings(quota_warnings(_entities(records), _entities(in_force)))
     changes = f" and {plural(scheduled, 'scheduled change')}" if scheduled else ""
     output.print(
         ValidatedQuotas(str(file), len(in_force), scheduled, warnings),
@@ -100,6 +100,8 @@ def apply(
     if not confirmation.dry_run:
         prepare_quota_topic(settings)
     log = read_log(settings)
+    entities = _entities(record for record in records if record.effective_at is None)
+    print_warnings(quota_warnings(_entities(records), entities, of=entities))
     steps = plan(records, log.timeline, log.now if moment is None else moment)
     change_log(settings, steps, moment, comment, confirmation=confirmation, output=output)
     if steps and confirmation.dry_run:
@@ -190,3 +192,8 @@ def export(
             ExportedQuotas(str(file.output_file), len(configured)),
             lambda: print_text(f"Wrote {file.output_file}: {plural(len(configured), 'quota')}."),
         )
+
+
+def _entities(records: Iterable[QuotaRecord]) -> list[QuotaEntity]:
+    """Return the entities of records, each once."""
+    return list(dict.fromkeys(record.entity for record in records))

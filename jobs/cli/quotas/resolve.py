@@ -3,17 +3,19 @@
 from collections.abc import Iterator, Sequence
 
 from jobs.cli.options import At, Client, KafkaOptions, User
-from jobs.cli.output import OutputOptions, print_table
+from jobs.cli.output import OutputOptions, print_table, print_warnings
 from jobs.cli.quotas.text import entity_cells, format_default_burst, limit_cells
 from jobs.cli.times import parse_time
 from jobs.cli.wording import labelled
 from quota.admission.resolve import resolve_quota
 from quota.errors import BadRecord, MutationQuotaError
+from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID
 from quota.text import describe_sharing, format_seconds, format_time, quoted
 from quota.timeline.resolution import Resolution
 from quota.timeline.timeline import Level
+from quota.timeline.warnings import meant_for, name_warning, quota_warnings
 from schemas.documents.quotas import ResolvedQuota
 
 _COLUMNS = ("LEVEL", "USER", "CLIENT-ID", "RATE/S", "BURST", "DEBT MS", "SINCE")
@@ -50,6 +52,7 @@ def resolve(
         raise MutationQuotaError(
             f"requests of user {quoted(user_name)} with client-id {quoted(client_id)} become dead letters: {error}"
         ) from None
+    print_warnings(_warnings(user, client, resolution, [each.entity for each in log.timeline.configured(moment)]))
     levels = [] if resolution.callback else log.timeline.levels(user_name, client_id, moment)
 
     def table() -> None:
@@ -58,6 +61,15 @@ def resolve(
         print_resolution(resolution, levels, settings.quota.window)
 
     output.print(_document(resolution, levels, settings.quota.window, moment), table)
+
+
+def _warnings(
+    user: str | None, client: str | None, resolution: Resolution, entities: Sequence[QuotaEntity]
+) -> list[str]:
+    """Return the warnings of the names, of quotas meant for them under other names, and of the quota that applies."""
+    names = [f"--user {quoted(user)}: {warning}"] if user and (warning := name_warning(user)) else []
+    found = quota_warnings((), entities, of=[resolution.entity]) if resolution.entity else []
+    return [*names, *meant_for(user or ANONYMOUS, client or NO_CLIENT_ID, entities), *found]
 
 
 def print_resolution(resolution: Resolution, levels: Sequence[Level], window: Window) -> None:

@@ -157,6 +157,24 @@ def test_a_scheduled_option_changes_what_is_then_in_force(command, deployment):
     ]
 
 
+def test_what_validate_warns_of_is_warned_of_where_it_is_set(command, tmp_path):
+    """Of a name that names nobody, and of a quota that new client-ids evade, but not of an ordinary quota."""
+    alter = ("quotas", "alter", "--add-config", "controller_mutation_rate=1")
+    misspelled = "warning: user-principal 'User:carol': principals are named without 'User:'; did you mean 'carol'?"
+    evaded = (
+        "warning: a user whom no quota names gets a full bucket with each new client-id, by the quota of the default"
+    )
+    assert misspelled in command(*alter, "--user", "User:carol")
+    assert misspelled in command("quotas", "resolve", "--user", "carol")
+    assert "did you mean 'carol'?" in command("quotas", "resolve", "--user", "User:carol")
+    assert evaded in command(*alter, "--client-defaults")
+    assert evaded in command("quotas", "resolve", "--user", "zoe", "--client", "app")
+    assert "warning" not in command(*alter, "--user", "alice")
+    (tmp_path / "all.yaml").write_text(command("quotas", "export"))
+    applied = command("quotas", "apply", "all.yaml", "--dry-run")
+    assert (misspelled in applied, evaded in applied) == (True, True)
+
+
 def test_a_reset_is_in_the_history_and_explained(command):
     command("quotas", "alter", "--user", "alice", "--add-config", "controller_mutation_rate=5")
     command("buckets", "reset", "--yes", "--user", "alice", "--comment", "one huge deletion")

@@ -100,6 +100,28 @@ def test_an_invalid_variable_is_named(name, error):
         load_settings(environment={name: "1"})
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a, b", ["a", "b"]),
+        ('["admin"]', ["admin"]),
+        ("['CN=a, O=b', \"c\"]", ["CN=a, O=b", "c"]),
+        ("[]", []),
+        ("", []),
+    ],
+)
+def test_a_list_is_given_by_commas_or_as_in_the_file(text, expected):
+    by_option = load_settings([f"quota.exempt_users={text}"], environment={})
+    by_variable = load_settings(environment={"MUTATION_QUOTA__QUOTA__EXEMPT_USERS": text})
+    assert (by_option.quota.exempt_users, by_variable.quota.exempt_users) == (expected, expected)
+
+
+@pytest.mark.parametrize("text", ["[admin]", '["a"', '["a"] b', "[1]", '["\x00"]'])
+def test_a_list_in_brackets_that_is_none_is_no_name(text):
+    with pytest.raises(BadInput, match=r"quota\.exempt_users"):
+        load_settings([f"quota.exempt_users={text}"], environment={})
+
+
 @pytest.mark.parametrize("servers", ["SASL_SSL://a-b.c:9092, [::1]:9", "127.0.0.1:65535,localhost", "k_1.svc.:1"])
 def test_servers_may_have_ports_and_addresses_of_either_kind(servers):
     settings = load_settings([f"kafka.bootstrap_servers={servers}", "gateway.address=::1"], environment={})

@@ -1,0 +1,74 @@
+"""Warnings of quotas that are valid, and yet apply to nobody or are evaded: one place for all commands."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from urllib.parse import unquote
+
+from quota.records.entity import QuotaEntity
+from quota.text import quoted
+from quota.timeline.loopholes import loopholes
+
+_PRINCIPAL_TYPE = re.compile(r"^user:\s*", re.IGNORECASE)
+_OTHER_TYPE = re.compile(r"(group|role|team)[:/]", re.IGNORECASE)
+_ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
+
+
+def intended(name: str) -> str:
+    """Return the name that is probably meant: without `User:` and spaces around it, and not percent-encoded."""
+    plain = _PRINCIPAL_TYPE.sub("", name.strip())
+    return unquote(plain).strip() if _ENCODED.search(plain) else plain
+
+
+def name_warning(name: str) -> str | None:
+    """Return why a name probably names nobody; None for an ordinary one."""
+    meant = intended(name)
+    if meant in ("*", "<default>"):
+        return f"{quoted(name)} is one name, and not all of them; set the default instead (--user-defaults, user: null)"
+    if _OTHER_TYPE.match(meant):
+        return f"{quoted(name)} is the name of a user; there are no quotas of groups (see callbacks)"
+    if meant == name or not meant:
+        return None
+    if _PRINCIPAL_TYPE.match(name.strip()):
+        reason = "principals are named without 'User:'"
+    elif name.strip() != name:
+        reason = "the name begins or ends with a space"
+    else:
+        reason = "names are not percent-encoded"
+    return f"{reason}; did you mean {quoted(meant)}?"
+
+
+def user_warnings(setting: str, names: Iterable[str]) -> list[str]:
+    """Return the warnings of the users in a setting."""
+    return [f"{setting}: {quoted(name)}: {warning}" for name in names if (warning := name_warning(name))]
+
+
+def quota_warnings(
+    named: Iterable[QuotaEntity], in_force: Collection[QuotaEntity], of: Collection[QuotaEntity] | None = None
+) -> list[str]:
+    """Return the warnings of quotas: of the names in the entities, and of the loopholes of those in force.
+
+    With `of`, only the loopholes that the quotas of these entities open or leave.
+    """
+    names = [f"{entity}: {warning}" for entity in named for warning in _entity_warnings(entity)]
+    found = loopholes({*in_force})
+    if of is not None:
+        users = {entity.user for entity in of if entity.user is not None}
+        found = [each for each in found if each.by in of or each.user in users]
+    return names + [str(each) for each in found]
+
+
+def meant_for(user: str, client_id: str, entities: Iterable[QuotaEntity]) -> list[str]:
+    """Return the warnings of quotas that are probably meant for a user or a client-id, but have another name."""
+    names = {"user": user, "client-id": client_id}
+    return [
+        f"{entity}: {warning}"
+        for entity in entities
+        if any(name != names[tag] == intended(name) for tag, name in entity.names.items())
+        for warning in _entity_warnings(entity)
+    ]
+
+
+def _entity_warnings(entity: QuotaEntity) -> Iterator[str]:
+    for name in entity.names.values():
+        if warning := name_warning(name):
+            yield warning
