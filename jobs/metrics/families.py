@@ -205,6 +205,11 @@ METRICS: Final = (
         ("difference",),
     ),
     Metric(
+        "mutation_quota_push_repaired_total",
+        "quotas",
+        "quotas that were set or removed on the cluster again, because someone had changed them there",
+    ),
+    Metric(
         "mutation_quota_push_last_comparison_timestamp_seconds",
         "s since the epoch",
         "time at which the cluster's quotas were last compared with the quota log",
@@ -348,6 +353,7 @@ def push_families(stats: PushStats) -> Iterator[Family]:
     """Yield the metrics of a service that pushes quotas; none before its first comparison."""
     if stats.compared_at is not None:
         yield family("mutation_quota_push_differing_quotas", {kind: stats.differing.get(kind, 0) for kind in KINDS})
+        yield family("mutation_quota_push_repaired_total", stats.repaired)
         yield family("mutation_quota_push_last_comparison_timestamp_seconds", stats.compared_at)
 
 

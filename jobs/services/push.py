@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import Enum
 
@@ -16,6 +17,7 @@ from quota.errors import ClusterError
 from quota.kafka.brokers.client_quotas import ClusterQuotas
 from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
 from quota.kafka.timing import Every, now_ms
+from quota.records.entity import QuotaEntity
 from quota.settings import Settings
 from quota.timeline.cluster_plan import RateDifference, Wanted, differences, wanted_rates
 from quota.timeline.plan import Step
@@ -79,6 +81,7 @@ class QuotaPusher:
         self._next_moment: float = 0
         self._compare = Every(_COMPARE_SECONDS)
         self._logged: frozenset[RateDifference] = frozenset()
+        self._repairs_of: Counter[QuotaEntity] = Counter()
         self._failure = ""
 
     def run(self, stop: threading.Event) -> None:
@@ -133,7 +136,10 @@ class QuotaPusher:
             self._logged = frozenset(left)
             self._stats.compare(left, time.time())
             _log_each("pushed: %s", [each.step for each in due], logging.INFO)
-            _log_each("repaired: %s", [each.step for each in repaired], logging.INFO)
+            self._repairs_of.update(each.entity for each in repaired)
+            again = [each.step for each in repaired if self._repairs_of[each.entity] > 1]
+            _log_each("repaired: %s", [each.step for each in repaired if each.step not in again], logging.INFO)
+            _log_each("repaired again, since another program changes it, too: %s", again, logging.WARNING)
         self._pushed = wanted
 
     def _is_due(self, difference: RateDifference) -> bool:

@@ -173,6 +173,10 @@ FIRED = {
         "3 lines of the request logs of the last ten minutes cannot be parsed.",
     ),
     "Drift": ({"severity": "warning"}, "4 quotas of the cluster differ from the quota log."),
+    "RepairedAgain": (
+        {"severity": "warning"},
+        "Quotas of the cluster were changed by another program, and repaired, 3 times in half an hour.",
+    ),
     "NotCompared": (
         {"severity": "warning"},
         "The quotas of the cluster were not compared with the quota log for 5m 10s.",
@@ -205,6 +209,7 @@ UNDECIDED = "mutation_quota_gateway_undecided_requests_total"
 FOREIGN = "mutation_quota_gateway_foreign_addresses_total"
 BEHIND, INVALID = "mutation_quota_observed_behind_bytes", "mutation_quota_observed_invalid_lines_total"
 COMPARED = "mutation_quota_push_last_comparison_timestamp_seconds"
+REPAIRED = "mutation_quota_push_repaired_total"
 UPKEEP = 'mutation_quota_upkeep_failures_total{table="decisions"}'
 
 
@@ -243,6 +248,9 @@ UPKEEP = 'mutation_quota_upkeep_failures_total{table="decisions"}'
         # all kinds of drift count together; drift that is repaired within minutes is not reported
         ("Drift", drift("0x10 2x50"), True),
         ("Drift", drift("0x30 2x5 0x30"), False),
+        # repairs that are undone again, and a single one of many quotas
+        ("RepairedAgain", {REPAIRED: "0x10 1x10 3x10 4x30"}, True),
+        ("RepairedAgain", {REPAIRED: "0x10 9x50"}, False),
         # the time of the last comparison, as of ten minutes after the epoch
         ("NotCompared", {COMPARED: "290x60"}, True),
         ("NotCompared", {COMPARED: "310x60"}, False),

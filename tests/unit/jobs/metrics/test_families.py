@@ -206,6 +206,8 @@ def test_drift_is_reported_by_kind_once_the_cluster_was_compared():
         "only_there": 1,
     }
     assert samples(push_families(stats))["mutation_quota_push_last_comparison_timestamp_seconds",] == 1234.5
+    stats.repaired = 3
+    assert samples(push_families(stats))["mutation_quota_push_repaired_total",] == 3
     stats.compare([], 1300.0)
     assert values(push_families(stats), name, "difference")["changed"] == 0
 

@@ -168,6 +168,27 @@ def test_drift_is_repaired_as_configured(log, follow, repair, expected, left):
     assert stats.pushed == 0
 
 
+def test_a_repair_that_is_undone_again_is_warned_of(log, follow, caplog):
+    """Alice's quota is removed by another program each time, Bob's once: a repair, and from the second on a warning."""
+    caplog.set_level(logging.INFO)
+    cluster = Cluster({})
+    log.set((ALICE, 5.0, 0), (BOB, 7.0, 0))
+    once, stats = follow(cluster, {ALICE: 5.0, BOB: 7.0}, Repair.KNOWN)
+    for _ in range(3):
+        once()
+        del cluster.rates[ALICE]
+    repair = "+ user-principal 'alice': controller_mutation_rate=5.0"
+    again = f"repaired again, since another program changes it, too: {repair}"
+    found = [(each.levelname, each.getMessage()) for each in caplog.records if "repaired" in each.getMessage()]
+    assert found == [
+        ("INFO", f"repaired: {repair}"),
+        ("INFO", "repaired: + user-principal 'bob': controller_mutation_rate=7.0"),
+        ("WARNING", again),
+        ("WARNING", again),
+    ]
+    assert stats.repaired == 4
+
+
 def test_an_unavailable_cluster_is_awaited_and_changes_in_the_meantime_are_pushed(log, follow, caplog):
     """It is logged once, however long it lasts; and the log is not reopened."""
     cluster = Cluster({ALICE: 5.0})
