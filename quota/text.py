@@ -82,7 +82,8 @@ def format_seconds(milliseconds: int) -> str:
 
 def format_configs(configs: Mapping[str, float | None]) -> str:
     """Format the configs of a quota as `--add-config` takes them, without those that are not set."""
-    return ",".join(f"{name}={config_value(value)}" for name, value in configs.items() if value not in (None, False))
+    given = ((name, value) for name, value in configs.items() if value is not None and value is not False)
+    return ",".join(f"{name}={config_value(value)}" for name, value in given)
 
 
 def config_value(value: float | None) -> str:

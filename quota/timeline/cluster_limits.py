@@ -8,12 +8,13 @@ from msgspec import UNSET
 
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
-from quota.records.quota import Quota, Window
+from quota.records.quota import RATE_CONFIG, Quota, Window
 from quota.records.request import NO_CLIENT_ID
 from quota.text import format_time, printable, quoted
-from quota.timeline.cluster_plan import MAX_NAME_BYTES, Wanted, fits_protocol, wanted_rates
+from quota.timeline.cluster_plan import MAX_NAME_BYTES, Rates, Wanted, fits_protocol, has_names, is_rate, wanted_rates
 from quota.timeline.resolution import levels, unused_name
 from quota.timeline.timeline import QuotaTimeline
+from quota.timeline.warnings import quota_warnings
 
 MAX_THROTTLE_MS = 2**31 - 1
 """The longest throttle time that Kafka's protocol carries; brokers report a wrong value for a longer one."""
@@ -53,6 +54,21 @@ def quota_notes(timeline: QuotaTimeline, at: int, brokers: Window) -> Iterator[N
     for change in timeline.scheduled(at):
         new = "is removed" if change.quota is None else f"becomes {change.quota}"
         yield Note("scheduled", f"{new} from {format_time(change.moment)} on, and not before", change.entity)
+
+
+def rate_warnings(rates: Rates) -> list[str]:
+    """Return the warnings of a cluster's own rates, in a stable order: what is left out, and what names nobody."""
+    found = []
+    for entity in sorted(rates, key=lambda each: each.key):
+        rate = f"{RATE_CONFIG}={rates[entity]} on the cluster"
+        if not has_names(entity):
+            found.append(f"{entity}: left out: {rate} applies to nobody, since a name is empty")
+            continue
+        found += quota_warnings([entity], (), of=())
+        if not is_rate(rates[entity]):
+            what = "admits nothing after the first request" if rates[entity] <= 0 else "admits everything"
+            found.append(f"{entity}: skipped: {rate} {what}, and is not a valid quota here")
+    return found
 
 
 def exemption_notes(exempt: Collection[str], wanted: Wanted) -> Iterator[Note]:

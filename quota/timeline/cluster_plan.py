@@ -68,9 +68,14 @@ def fits_protocol(entity: QuotaEntity) -> bool:
     return all(len(name.encode()) <= MAX_NAME_BYTES for name in entity.names.values())
 
 
+def has_names(entity: QuotaEntity) -> bool:
+    """Return whether no name is empty; brokers may have such names from ZooKeeper, and refuse to set or remove them."""
+    return "" not in entity.names.values()
+
+
 def differences(wanted: Wanted, present: Rates) -> list[RateDifference]:
-    """Return the differences between a cluster and the log, in a stable order."""
-    entities = sorted({*wanted, *present}, key=lambda entity: entity.key)
+    """Return the differences between a cluster and the log, in a stable order; empty names are left out."""
+    entities = sorted({*wanted, *filter(has_names, present)}, key=lambda entity: entity.key)
     found = (
         RateDifference(each, _kind(each, wanted, present), wanted.get(each), present.get(each)) for each in entities
     )
@@ -81,8 +86,7 @@ def pull_steps(present: Rates, timeline: QuotaTimeline, at: int) -> Iterator[Ste
     """Yield the steps that set the quotas of the log to those of a cluster, from `at` (epoch ms) on.
 
     Options that brokers do not have (burst, bound on debt) are kept, even if the rate changes; a quota that the brokers
-    enforce leaves shadow. Scheduled changes stay, and so do quotas of entities whose rate on the cluster is invalid
-    (NaN or infinite).
+    enforce leaves shadow. Scheduled changes stay, and so do quotas of entities whose rate on the cluster is invalid.
     """
     wanted, own = wanted_rates(timeline, at), {change.entity: change.quota for change in timeline.known(at)}
     for difference in differences(wanted, present):
@@ -100,7 +104,10 @@ def pull_steps(present: Rates, timeline: QuotaTimeline, at: int) -> Iterator[Ste
 
 
 def is_rate(rate: float) -> bool:
-    """Return whether a rate is valid in the log; Kafka also accepts NaN and infinity, and then admits everything."""
+    """Return whether a rate is valid in the log.
+
+    Kafka also accepts NaN and infinity, which admit everything; a cluster may have 0 or less from elsewhere.
+    """
     return math.isfinite(rate) and rate > 0
 
 

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from jobs.cli.options import ConfirmOptions
-from jobs.cli.output import OutputOptions, print_text
+from jobs.cli.output import OutputOptions, print_text, print_warnings
 from jobs.cli.quotas.log import change_log, prepare_quota_topic, print_count, print_steps
 from jobs.cli.quotas.text import planned_change
 from jobs.spark.installation import jars_folder
@@ -17,8 +17,8 @@ from quota.records.quota import RATE_CONFIG
 from quota.records.quota_log import QuotaRecord
 from quota.settings import Settings
 from quota.text import format_time, plural
-from quota.timeline.cluster_limits import Note, callback_note, exemption_notes, quota_notes, window_note
-from quota.timeline.cluster_plan import Rates, Wanted, differences, is_rate, pull_steps, wanted_rates
+from quota.timeline.cluster_limits import Note, callback_note, exemption_notes, quota_notes, rate_warnings, window_note
+from quota.timeline.cluster_plan import Wanted, differences, has_names, is_rate, pull_steps, wanted_rates
 from quota.timeline.quota_file import write_quota_file
 from quota.wire.protocol import Protocol
 from schemas.documents.quotas import PushedQuotas, QuotaDifference, QuotaDrift
@@ -38,7 +38,9 @@ def push_quotas(
     """Show the plan, ask, make the changes unless this is a dry run, and return the rates that are wanted."""
     log = read_log(settings)
     wanted = wanted_rates(log.timeline, log.now)
-    found = differences(wanted, cluster.read())
+    present = cluster.read()
+    found = differences(wanted, present)
+    print_warnings(rate_warnings({entity: rate for entity, rate in present.items() if entity not in wanted}))
     left = [] if prune else [each for each in found if each.kind == "only_there"]
     steps = [each.step for each in found if prune or each.kind != "only_there"]
     notes = list(_notes(settings, cluster, log, wanted))
@@ -64,15 +66,17 @@ def push_quotas(
 def quota_file(cluster: ClusterQuotas) -> tuple[str, int]:
     """Return the file for `quotas apply` with the quotas of a cluster, and their number."""
     rates = cluster.read()
-    _warn_of_no_rates(rates)
-    entities = sorted((entity for entity in rates if is_rate(rates[entity])), key=lambda entity: entity.key)
+    print_warnings(rate_warnings(rates))
+    entities = sorted((each for each in rates if has_names(each) and is_rate(rates[each])), key=lambda each: each.key)
     return write_quota_file(QuotaRecord(entity, rates[entity]) for entity in entities), len(entities)
 
 
 def find_drift(settings: Settings, cluster: ClusterQuotas, output: OutputOptions) -> bool:
     """Print the differences between a cluster and the log, and return whether there are any."""
     log = read_log(settings)
-    found = differences(wanted_rates(log.timeline, log.now), cluster.read())
+    wanted, present = wanted_rates(log.timeline, log.now), cluster.read()
+    found = differences(wanted, present)
+    print_warnings(rate_warnings({entity: rate for entity, rate in present.items() if entity not in wanted}))
     print_steps([each.drift for each in found], output)
     document = QuotaDrift(
         bool(found),
@@ -104,23 +108,13 @@ def pull_into_log(
     rates = cluster.read()
     log = read_log(settings)
     steps = list(pull_steps(rates, log.timeline, log.now))
-    _warn_of_no_rates(rates)
+    print_warnings(rate_warnings(rates))
     changed = {step.record.entity for step in steps}
     for each in log.timeline.scheduled(log.now):
         if each.entity in changed:
             print(f"warning: {each.entity}: the change scheduled for {format_time(each.moment)} stays", file=sys.stderr)
     reason = comment or f"pulled from Kafka at {cluster.connection}"
     change_log(settings, steps, None, reason, confirmation=confirmation, output=output)
-
-
-def _warn_of_no_rates(rates: Rates) -> None:
-    for entity in sorted(rates, key=lambda each: each.key):
-        if not is_rate(rates[entity]):
-            print(
-                f"warning: {entity}: skipped: {RATE_CONFIG}={rates[entity]} on the cluster admits everything, "
-                "and is not a valid quota here",
-                file=sys.stderr,
-            )
 
 
 def _notes(settings: Settings, cluster: ClusterQuotas, log: QuotaLog, wanted: Wanted) -> Iterator[Note]:

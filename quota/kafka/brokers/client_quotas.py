@@ -172,8 +172,8 @@ def _parts(entity: QuotaEntity) -> list[dict[str, Any]]:
 
 
 def _entity(parts: list[dict[str, Any]]) -> QuotaEntity | None:
-    """Return an entity; None for one of another kind, or with an empty name."""
+    """Return an entity; None for one of another kind."""
     names = {part["entityType"]: part["entityName"] for part in parts}
-    if not names or names.keys() - {"user", "client-id"} or "" in names.values():
+    if not names or names.keys() - {"user", "client-id"}:
         return None
     return QuotaEntity(names.get("user", UNSET), names.get("client-id", UNSET))

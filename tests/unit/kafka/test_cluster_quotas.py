@@ -82,6 +82,7 @@ def test_only_rates_of_users_and_client_ids_are_read(protocol, broker):
         DEFAULT: 1.0,
         QuotaEntity("дж", None): 2.0,
         QuotaEntity(client_id="app"): math.inf,
+        QuotaEntity(""): 9.0,
     }
     assert running.requests[-1] == (DESCRIBE, {"components": [], "strict": False})
 

@@ -1,11 +1,13 @@
 """Warnings before quotas are pushed: quotas that brokers cannot enforce, or enforce differently."""
 
+import math
+
 import pytest
 
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota, Window
-from quota.timeline.cluster_limits import callback_note, exemption_notes, quota_notes, window_note
+from quota.timeline.cluster_limits import callback_note, exemption_notes, quota_notes, rate_warnings, window_note
 from quota.timeline.cluster_plan import wanted_rates
 from tests.support.factories import timeline
 
@@ -116,3 +118,37 @@ def test_a_different_window_is_reported_with_the_resulting_bursts():
     assert note.message.endswith("bursts are 100 s of a quota there, and 11 s here")
     assert list(window_note(Window(), Window())) == []
     assert list(window_note(Window(10, 2), Window(2, 10))) == []  # the same burst
+
+
+RATE = "controller_mutation_rate="
+SKIPPED = f"user-principal 'alice': skipped: {RATE}"
+
+
+@pytest.mark.parametrize(
+    ("rates", "expected"),
+    [
+        ({ALICE: 5.0, QuotaEntity(None): 1e-320}, []),
+        (
+            {ALICE: 0.0},
+            [f"{SKIPPED}0.0 on the cluster admits nothing after the first request, and is not a valid quota here"],
+        ),
+        (
+            {ALICE: -1.0},
+            [f"{SKIPPED}-1.0 on the cluster admits nothing after the first request, and is not a valid quota here"],
+        ),
+        ({ALICE: math.nan}, [f"{SKIPPED}nan on the cluster admits everything, and is not a valid quota here"]),
+        (
+            {QuotaEntity(""): 1.0, QuotaEntity(client_id=""): 0.0},
+            [
+                f"client-id '': left out: {RATE}0.0 on the cluster applies to nobody, since a name is empty",
+                f"user-principal '': left out: {RATE}1.0 on the cluster applies to nobody, since a name is empty",
+            ],
+        ),
+        (
+            {QuotaEntity("CN%3Dfrank"): 5.0},
+            ["user-principal 'CN%3Dfrank': names are not percent-encoded; did you mean 'CN=frank'?"],
+        ),
+    ],
+)
+def test_rates_of_a_cluster_that_are_left_out_or_apply_to_nobody_are_named(rates, expected):
+    assert rate_warnings(rates) == expected

@@ -112,13 +112,28 @@ def test_a_quota_stays_in_shadow_unless_the_cluster_enforces_one():
     assert step.record.altered_configs == ["controller_mutation_rate", "shadow"]
 
 
+def test_a_rate_of_zero_is_shown_as_one():
+    """A migrated cluster may have it; it is no missing rate."""
+    (found,) = differences({ALICE: 7.0}, {ALICE: 0.0})
+    assert str(found.drift) == (
+        "~ user-principal 'alice': controller_mutation_rate=7.0 -> controller_mutation_rate=0.0"
+    )
+
+
+def test_an_empty_name_is_no_difference():
+    """Brokers refuse to set or to remove it."""
+    nobody = {QuotaEntity(""): 1.0, QuotaEntity(client_id=""): 2.0, QuotaEntity("alice", ""): 3.0}
+    assert differences({ALICE: 7.0}, {ALICE: 7.0, **nobody}) == []
+    assert list(pull_steps(nobody, timeline(), 0)) == []
+
+
 def test_scheduled_changes_stay_when_a_cluster_is_imported():
     """`quotas apply` cancels them."""
     log = timeline((ALICE, 5.0, 0), (ALICE, 9.0, 100), (BOB, 1.0, 100))
     assert list(pull_steps({ALICE: 5.0}, log, 50)) == []
 
 
-@pytest.mark.parametrize("rate", [math.nan, math.inf])
+@pytest.mark.parametrize("rate", [math.nan, math.inf, 0.0, -1.0])
 def test_quotas_invalid_here_change_nothing(rate):
-    """A broker with such a rate admits everything; the log's own quota is not removed for it."""
+    """A broker with such a rate admits everything or nothing; the log's own quota is not removed for it."""
     assert list(pull_steps({ALICE: rate, BOB: rate}, timeline((ALICE, 5.0, 0)), 0)) == []
