@@ -1,4 +1,7 @@
-"""Secrets, certificates and keys, which are read when they are used and checked when the settings are loaded."""
+"""Secrets, certificates and keys, whose files are read and checked when they are used.
+
+A file may be missing where a program uses none of it: several programs share one settings file.
+"""
 
 import re
 from pathlib import Path
@@ -11,7 +14,7 @@ _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE--
 IN_FILE = "file:"
 """The beginning of a secret's setting that is the path of a file with the secret."""
 
-_PLAIN_KEY, ENCRYPTED_KEY = "-----BEGIN PRIVATE KEY-----", "-----BEGIN ENCRYPTED PRIVATE KEY-----"
+_PLAIN_KEY, _ENCRYPTED_KEY = "-----BEGIN PRIVATE KEY-----", "-----BEGIN ENCRYPTED PRIVATE KEY-----"
 
 
 def read_text(path: str) -> str:
@@ -19,9 +22,9 @@ def read_text(path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8") if path else ""
     except OSError as error:
-        raise ValueError(f"{error.strerror}") from None
+        raise ValueError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise ValueError("not UTF-8") from None
+        raise ValueError(f"{path}: not UTF-8") from None
 
 
 def read_certificates(path: str) -> str:
@@ -29,31 +32,37 @@ def read_certificates(path: str) -> str:
 
     An empty text for an empty path.
     """
-    return "".join(f"{certificate}\n" for certificate in _CERTIFICATE.findall(read_text(path)))
+    certificates = "".join(f"{certificate}\n" for certificate in _CERTIFICATE.findall(read_text(path)))
+    if path and not certificates:
+        raise ValueError(f"{path}: not a certificate in PEM format")
+    return certificates
 
 
-def _check_certificate(path: str) -> str:
-    if path and not read_certificates(path):
-        raise ValueError("not a certificate in PEM format")
-    return path
-
-
-def _check_key(path: str) -> str:
+def read_key(path: str, password: str) -> str:
+    """Return the private key of a PEM file, whose password is given if it is encrypted; nothing for an empty path."""
     text = read_text(path)
-    if path and not (_PLAIN_KEY in text or ENCRYPTED_KEY in text):
-        raise ValueError("not a PKCS#8 key, which Java requires; convert it with openssl pkcs8 -topk8 -nocrypt")
-    return path
+    if path and not (_PLAIN_KEY in text or _ENCRYPTED_KEY in text):
+        raise ValueError(
+            f"{path}: not a PKCS#8 key, which Java requires; convert it with openssl pkcs8 -topk8 -nocrypt"
+        )
+    if _ENCRYPTED_KEY in text and not password:
+        raise ValueError(f"{path} is encrypted, and needs ssl_key_password")
+    if password and _ENCRYPTED_KEY not in text:
+        raise ValueError("ssl_key_password is given, but the key in ssl_key_location is not encrypted")
+    return text
 
 
 def _check_secret(secret: SecretStr) -> SecretStr:
-    secret_value(secret)
+    value = secret.get_secret_value()
+    if value == IN_FILE:
+        raise ValueError(f"expected {IN_FILE}PATH")
+    if not value.startswith(IN_FILE):
+        secret_value(secret)
     return secret
 
 
 Secret = Annotated[SecretStr, AfterValidator(_check_secret)]
 """A secret, or `file:` and the path of a file with only the secret."""
-CertificateFile = Annotated[str, AfterValidator(_check_certificate)]
-KeyFile = Annotated[str, AfterValidator(_check_key)]
 
 
 def secret_value(secret: SecretStr) -> str:
@@ -61,12 +70,9 @@ def secret_value(secret: SecretStr) -> str:
     value = secret.get_secret_value()
     if value.startswith(IN_FILE):
         file = value.removeprefix(IN_FILE)
-        try:
-            value = read_text(file).rstrip("\r\n")
-        except ValueError as error:
-            raise ValueError(f"{file}: {error}") from None
+        value = read_text(file).rstrip("\r\n")
         if not value:
-            raise ValueError(f"{file} is empty" if file else f"expected {IN_FILE}PATH")
+            raise ValueError(f"{file} is empty")
     if _CONTROL.search(value):
         raise ValueError("has a control character")
     return value

@@ -1,22 +1,14 @@
 """TLS and SASL settings under Kafka's own names, of both clusters. Unfitting combinations are rejected."""
 
 import re
-from collections.abc import Iterator
-from typing import Annotated, Literal, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, SecretStr
 
 from quota.errors import BadInput
-from quota.settings.security.clients import MECHANISMS, Security
-from quota.settings.security.files import (
-    ENCRYPTED_KEY,
-    CertificateFile,
-    KeyFile,
-    Secret,
-    read_certificates,
-    read_text,
-    secret_value,
-)
+from quota.settings.security.clients import MECHANISMS, Security, has_sasl, has_tls
+from quota.settings.security.files import Secret, read_certificates, read_key, read_text, secret_value
 from quota.settings.security.oauth import EXTENSIONS, MECHANISM, ClientCredentials, extension_pairs
 from quota.settings.security.properties import ClientProperties, Pairs, as_pairs
 from quota.settings.types import Section
@@ -48,6 +40,8 @@ SecurityProtocol: TypeAlias = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SAS
 class SecuritySettings(Section):
     """Encryption of connections to a cluster, and authentication on both sides."""
 
+    _section: ClassVar[str] = "kafka"
+
     security_protocol: SecurityProtocol = "PLAINTEXT"
     """Protocol: with TLS (`SSL`, `SASL_SSL`) or without, with SASL (`SASL_PLAINTEXT`, `SASL_SSL`) or without."""
 
@@ -73,19 +67,19 @@ class SecuritySettings(Section):
     sasl_oauthbearer_scope: str = ""
     """Scope of the tokens. Empty for the token server's default."""
 
-    sasl_oauthbearer_ca_location: CertificateFile = ""
+    sasl_oauthbearer_ca_location: str = ""
     """Path of the CA certificates to trust at the token server (PEM). Empty for those of the system, and of Java."""
 
     sasl_oauthbearer_token_function: FunctionName = ""
     """A function that returns tokens, as `module:function`, instead of a token server. Not for Spark's own clients."""
 
-    ssl_ca_location: CertificateFile = ""
+    ssl_ca_location: str = ""
     """Path of the CA certificates to trust (PEM). Empty for those of the system, and of Java."""
 
-    ssl_certificate_location: CertificateFile = ""
+    ssl_certificate_location: str = ""
     """Path of the client's certificate with its chain (PEM), for a cluster that requires one. Empty for none."""
 
-    ssl_key_location: KeyFile = ""
+    ssl_key_location: str = ""
     """Path of the client's private key (PEM, PKCS#8). Required with `ssl_certificate_location`."""
 
     ssl_key_password: Secret = SecretStr("")
@@ -106,21 +100,28 @@ class SecuritySettings(Section):
             raise BadInput(f"{self.security_protocol}: {error}") from None
 
     def _read(self) -> Security:
+        key_password = self._content("ssl_key_password", secret_value)
         return Security(
             self.security_protocol,
             self.sasl_mechanism,
             self.sasl_username,
-            secret_value(self.sasl_password),
-            read_certificates(self.ssl_ca_location),
-            read_text(self.ssl_certificate_location),
-            read_text(self.ssl_key_location),
-            secret_value(self.ssl_key_password),
+            self._content("sasl_password", secret_value),
+            self._content("ssl_ca_location", read_certificates),
+            self._content("ssl_certificate_location", lambda path: read_certificates(path) and read_text(path)),
+            self._content("ssl_key_location", lambda path: read_key(path, key_password)),
+            key_password,
             self.ssl_endpoint_identification_algorithm,
             self._credentials(),
             self.sasl_oauthbearer_token_function,
             as_pairs(self.librdkafka),
             self._java(),
         )
+
+    def _content(self, key: str, read: Callable[[Any], str]) -> str:
+        try:
+            return read(getattr(self, key))
+        except ValueError as error:
+            raise ValueError(f"{error} ({self._section}.{key})") from None
 
     def _java(self) -> Pairs:
         return ()
@@ -131,47 +132,50 @@ class SecuritySettings(Section):
         return ClientCredentials(
             self.sasl_oauthbearer_token_endpoint_url,
             self.sasl_oauthbearer_client_id,
-            secret_value(self.sasl_oauthbearer_client_secret),
+            self._content("sasl_oauthbearer_client_secret", secret_value),
             self.sasl_oauthbearer_scope,
-            self.librdkafka[EXTENSIONS].get_secret_value() if EXTENSIONS in self.librdkafka else "",
-            read_certificates(self.sasl_oauthbearer_ca_location),
+            self._extensions,
+            self._content("sasl_oauthbearer_ca_location", read_certificates),
         )
 
+    @property
+    def _extensions(self) -> str:
+        return self.librdkafka[EXTENSIONS].get_secret_value() if EXTENSIONS in self.librdkafka else ""
+
     def problems(self) -> Iterator[str]:
-        """Yield the inconsistencies of these settings."""
-        security, protocol = self._read(), f"security_protocol {self.security_protocol}"
-        if security.oauth:
-            extension_pairs(security.oauth.extensions)
-        if security.has_sasl:
-            yield from self._missing(security)
-        unused = (("sasl_", not security.has_sasl, protocol), ("ssl_", not security.has_tls, protocol))
-        for prefix, is_unused, owner in (*unused, *self._unused_logins(security)):
+        """Yield the inconsistencies of these settings; files are not read."""
+        sasl, tls, protocol = has_sasl(self.security_protocol), has_tls(self.security_protocol), self._protocol
+        if self.sasl_mechanism == MECHANISM and not self._has_function:
+            extension_pairs(self._extensions)
+        if sasl:
+            yield from self._missing()
+        unused = (("sasl_", not sasl, protocol), ("ssl_", not tls, protocol))
+        for prefix, is_unused, owner in (*unused, *self._unused_logins(has_sasl=sasl)):
             yield from (f"{owner} does not use {name}" for name in self._given(prefix) if is_unused)
-        if bool(security.ssl_certificate) != bool(security.ssl_key):
+        if bool(self.ssl_certificate_location) != bool(self.ssl_key_location):
             yield "set ssl_certificate_location and ssl_key_location together"
-        encrypted = ENCRYPTED_KEY in security.ssl_key
-        if encrypted != bool(security.ssl_key_password):
-            yield (
-                f"the key in ssl_key_location {self.ssl_key_location} is encrypted, and needs ssl_key_password"
-                if encrypted
-                else "ssl_key_password is given, but the key in ssl_key_location is not encrypted"
-            )
+        if self.ssl_key_password and not self.ssl_key_location:
+            yield "ssl_key_password is given, but no ssl_key_location"
 
-    def _missing(self, security: Security) -> Iterator[str]:
-        protocol, mechanism = f"security_protocol {self.security_protocol}", f"sasl_mechanism {self.sasl_mechanism}"
-        if not (security.sasl_mechanism or MECHANISMS & dict(security.more_librdkafka).keys()):
-            yield f"{protocol} needs sasl_mechanism"
-        elif not security.sasl_mechanism or self._has_function:
+    @property
+    def _protocol(self) -> str:
+        return f"security_protocol {self.security_protocol}"
+
+    def _missing(self) -> Iterator[str]:
+        mechanism = f"sasl_mechanism {self.sasl_mechanism}"
+        if not (self.sasl_mechanism or MECHANISMS & self.librdkafka.keys()):
+            yield f"{self._protocol} needs sasl_mechanism"
+        elif not self.sasl_mechanism or self._has_function:
             return
-        elif security.oauth is None:
-            yield from (f"{protocol} needs {name}" for name in _LOGINS if not getattr(security, name))
+        elif self.sasl_mechanism != MECHANISM:
+            yield from (f"{self._protocol} needs {name}" for name in _LOGINS if not getattr(self, name))
         else:
-            needed = ("token_endpoint_url", "client_id", "client_secret")
-            yield from (f"{mechanism} needs {_OAUTH}{name}" for name in needed if not getattr(security.oauth, name))
+            needed = (f"{_OAUTH}{name}" for name in ("token_endpoint_url", "client_id", "client_secret"))
+            yield from (f"{mechanism} needs {name}" for name in needed if not getattr(self, name))
 
-    def _unused_logins(self, security: Security) -> Iterator[tuple[str, bool, str]]:
+    def _unused_logins(self, *, has_sasl: bool) -> Iterator[tuple[str, bool, str]]:
         mechanism, by_token = f"sasl_mechanism {self.sasl_mechanism}", self.sasl_mechanism == MECHANISM
-        yield _OAUTH, security.has_sasl and not by_token, mechanism
+        yield _OAUTH, has_sasl and not by_token, mechanism
         yield from ((name, by_token, mechanism) for name in _LOGINS)
         yield from ((f"{_OAUTH}{name}", self._has_function, f"{_OAUTH}token_function") for name in _OF_A_SERVER)
 
@@ -190,6 +194,8 @@ class TargetSettings(SecuritySettings):
 
     Then none of `[kafka]` applies, so that no login is sent to a cluster that it is not for.
     """
+
+    _section: ClassVar[str] = "target"
 
     @property
     def is_own(self) -> bool:

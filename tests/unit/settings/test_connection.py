@@ -17,6 +17,7 @@ from quota.settings.sections import KafkaSettings
 from quota.settings.security.clients import Security
 from quota.settings.security.oauth import ClientCredentials
 from tests.support.broker import CERTIFICATE_PEM
+from tests.support.programs import run
 
 KEY = "-----BEGIN PRIVATE KEY-----\nBBBB\n-----END PRIVATE KEY-----\n"
 ENCRYPTED = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nCCCC\n-----END ENCRYPTED PRIVATE KEY-----\n"
@@ -215,20 +216,12 @@ CERTIFIED = ["kafka.security_protocol=SSL", "kafka.ssl_certificate_location=CERT
         ),
         (["kafka.security_protocol=TLS"], "kafka.security_protocol: expected 'PLAINTEXT', 'SSL', "),
         ([*SASL, "kafka.sasl_password=hunter2\n"], "kafka.sasl_password: has a control character, got '***"),
-        ([*SASL, "kafka.sasl_password=file:/no/file"], "sasl_password: /no/file: No such file or directory, got '***"),
-        ([*SASL, "kafka.sasl_password=file:EMPTY"], "EMPTY is empty"),
         ([*SASL, "kafka.sasl_password=file:"], "kafka.sasl_password: expected file:PATH"),
-        (["kafka.security_protocol=SSL", "kafka.ssl_ca_location=KEY"], "ssl_ca_location: not a certificate"),
-        (["kafka.security_protocol=SSL", "kafka.ssl_key_location=EMPTY"], "not a PKCS#8 key"),
         (
             ["kafka.security_protocol=SSL", "kafka.ssl_key_location=KEY"],
             "set ssl_certificate_location and ssl_key_location together",
         ),
-        ([*CERTIFIED, "kafka.ssl_key_location=ENCRYPTED"], "ENCRYPTED is encrypted, and needs ssl_key_password"),
-        (
-            [*CERTIFIED, "kafka.ssl_key_location=KEY", "kafka.ssl_key_password=hunter2"],
-            "the key in ssl_key_location is not encrypted",
-        ),
+        (["kafka.security_protocol=SSL", "kafka.ssl_key_password=hunter2"], "is given, but no ssl_key_location"),
         (["kafka.sasl_passwrd=hunter2"], "unknown setting kafka.sasl_passwrd (--set kafka.sasl_passwrd"),
         (["kakfa.secret=hunter2"], "unknown setting kakfa.secret"),
         (["sasl_password=hunter2"], "--set sasl_password=********: expected section.key=value"),
@@ -242,6 +235,55 @@ def test_incompatible_settings_are_one_line_without_the_secret(overrides, error,
     assert error in str(raised.value)
     assert "\n" not in str(raised.value)
     assert "hunter2" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "error"),
+    [
+        ([*SASL, "kafka.sasl_password=file:/no/file"], "/no/file: No such file or directory (kafka.sasl_password)"),
+        ([*SASL, "kafka.sasl_password=file:EMPTY"], "EMPTY is empty (kafka.sasl_password)"),
+        (["kafka.security_protocol=SSL", "kafka.ssl_ca_location=/no"], "/no: No such file or directory (kafka.ssl_ca_"),
+        (["kafka.security_protocol=SSL", "kafka.ssl_ca_location=KEY"], "KEY: not a certificate in PEM format (kafka."),
+        ([*CERTIFIED, "kafka.ssl_key_location=EMPTY"], "EMPTY: not a PKCS#8 key"),
+        (
+            [*CERTIFIED, "kafka.ssl_key_location=ENCRYPTED"],
+            "ENCRYPTED is encrypted, and needs ssl_key_password (kafka.",
+        ),
+        (
+            [*CERTIFIED, "kafka.ssl_key_location=KEY", "kafka.ssl_key_password=hunter2"],
+            "the key in ssl_key_location is not encrypted",
+        ),
+        (
+            ["target.security_protocol=SSL", "target.ssl_ca_location=/no"],
+            "SSL: /no: No such file or directory (target.ssl_ca_location)",
+        ),
+    ],
+)
+def test_a_file_is_checked_where_it_is_used_and_not_before(overrides, error, with_files):
+    """Several programs share one settings file, and most of them need none of the others' files."""
+    settings = load(*with_files(overrides))
+    with pytest.raises(BadInput) as raised:
+        _ = settings.kafka.connection, settings.target_connection
+    assert error in str(raised.value)
+    assert "hunter2" not in str(raised.value)
+
+
+def test_a_command_that_connects_to_nothing_needs_no_files(tmp_path):
+    """`config show` checks the files, as the programs that use them."""
+    (tmp_path / "settings.toml").write_text(
+        '[kafka]\nsecurity_protocol = "SASL_SSL"\nsasl_mechanism = "PLAIN"\nsasl_username = "a"\n'
+        'sasl_password = "file:/nowhere/p"\n[target]\nsecurity_protocol = "SSL"\nssl_ca_location = "/nowhere/t.pem"\n'
+        '[gateway]\nssl_key_location = "/nowhere/k.pem"\nssl_certificate_location = "/nowhere/c.pem"\n'
+        '[dashboard]\ntoken_file = "/nowhere/token"\n'
+    )
+    for name in ("requests.jsonl", "quotas.jsonl"):
+        (tmp_path / name).write_text("")
+    given = ("--settings", "settings.toml")
+    done = run("simulate", "requests.jsonl", "--quotas", "quotas.jsonl", *given, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    done = run("config", "show", *given, cwd=tmp_path)
+    expected = "mutation-quota: SASL_SSL: /nowhere/p: No such file or directory (kafka.sasl_password)\n"
+    assert (done.returncode, done.stderr) == (2, expected)
 
 
 def test_a_secret_of_the_environment_or_a_file_is_not_printed_either(tmp_path):
