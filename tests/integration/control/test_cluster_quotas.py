@@ -24,6 +24,7 @@ from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
 from quota.records.quota_log import QuotaRecord
+from quota.wire.api_keys import ApiKey
 from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options
 from tests.support.gateway import protocol
@@ -36,6 +37,7 @@ from tests.support.kafka_configs import (
     shown_by_kafka,
 )
 from tests.support.programs import command_line, run
+from tests.support.scripted_broker import ScriptedBroker
 from tests.support.waiting import until
 
 ALICE = QuotaEntity("alice")
@@ -294,6 +296,35 @@ def test_a_service_pushes_changes_at_once_and_scheduled_ones_when_they_are_due(b
         assert time.time() * 1000 >= due
         wrote(QuotaRecord(ALICE, None))
         until(lambda: rates(broker.address) == {"user-principal 'bob'": 7.0})
+
+
+def test_rates_that_only_a_migrated_cluster_has_are_named(command, deployment):
+    """A scripted broker, since Kafka refuses to set them: a rate of 0, a name that is empty, and an encoded one."""
+
+    def entry(user, rate):
+        return {"entity": [{"entityType": "user", "entityName": user}], "values": [{"key": RATE, "value": rate}]}
+
+    entries = [entry("alice", 0.0), entry("", 1.0), entry("CN%3Dfrank", 5.0)]
+    described = {"throttleTimeMs": 0, "errorCode": 0, "errorMessage": None, "entries": entries}
+    prepare_topics(deployment)
+    write_records(deployment, [QuotaRecord(ALICE, 7.0)])
+    zero = (
+        f"warning: user-principal 'alice': skipped: {RATE}=0.0 on the cluster admits nothing after the first request, "
+        "and is not a valid quota here"
+    )
+    named = [
+        f"warning: user-principal '': left out: {RATE}=1.0 on the cluster applies to nobody, since a name is empty",
+        "warning: user-principal 'CN%3Dfrank': names are not percent-encoded; did you mean 'CN=frank'?",
+    ]
+    with ScriptedBroker(protocol(), {ApiKey.DESCRIBE_CLIENT_QUOTAS: described}).listening() as target:
+        there = ("--set", f"kafka.target_servers={target.address}")
+        drift = command("quotas", "drift", *there, exit_code=3).splitlines()
+        assert f"~ user-principal 'alice': {RATE}=7.0 -> {RATE}=0.0" in drift
+        assert drift[-2:] == named
+        for action in (("push", "--prune", "--dry-run"), ("pull", "--apply", "--dry-run"), ("pull",)):
+            printed = command("quotas", *action, *there).splitlines()
+            assert [each for each in named if each not in printed] == []
+            assert (zero in printed) is (action[0] == "pull")
 
 
 def metrics(port):
