@@ -2,6 +2,7 @@
 
 import zlib
 from bisect import bisect_right, insort
+from functools import partial
 from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple
@@ -55,8 +56,7 @@ class CallbackTimeline:
         self._only_default = all(CallbackSetting(name).is_default for name in self._callbacks.allowed)
         self._events: list[_Event] = []
         self._cluster_moments: list[int] = []
-        default = self._callbacks.setting
-        self._settings = Versions[CallbackChange](lambda change, previous: change.after(previous, default))
+        self._settings = Versions[CallbackChange](partial(CallbackChange.after, default=self._callbacks.setting))
         self._instances: list[CallbackInstance] = []  # the most recently used one is the last
 
     def add(self, change: Change) -> None:
