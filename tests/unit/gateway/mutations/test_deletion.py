@@ -201,12 +201,12 @@ def test_an_id_that_brokers_do_not_know_yet_is_polled(play):
 def test_a_deleted_topic_is_forgotten_and_a_refused_one_is_not(play, version, message):
     on = play(Cluster(a=3))
     created = ExistingTopic("a", topic_id(1), 3)
-    on.context.recent.record(created, on.ports.time)
+    on.context.memory.recent.record(created, on.ports.time)
     on.mutate(20, version, message, refused=["a"])
-    assert on.context.recent.find("a", NO_ID, on.ports.time) == created
+    assert on.context.memory.recent.find("a", NO_ID, on.ports.time) == created
 
     on.mutate(20, version, message)
-    assert on.context.recent.find("a", NO_ID, on.ports.time) is None
+    assert on.context.memory.recent.find("a", NO_ID, on.ports.time) is None
 
 
 def test_a_missing_topic_is_answered_at_once(play):
