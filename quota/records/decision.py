@@ -176,6 +176,14 @@ class Decision(msgspec.Struct, frozen=True):
         return [topic.error_code == ErrorCode.NONE.value for topic in self.topics]
 
 
+def as_received(decision: Decision, received_at: int) -> Decision:
+    """Return a decision as of the time of its own record (epoch ms), if the request's time is later: it is wrong."""
+    if decision.timestamp <= received_at:
+        return decision
+    retry_at = received_at + decision.throttle_time_ms
+    return msgspec.structs.replace(decision, timestamp=received_at, retry_at=retry_at)
+
+
 _decoder = msgspec.json.Decoder(Decision)
 
 
