@@ -39,9 +39,7 @@ def test_a_partition_that_ends_at_what_was_read_is_complete_also_if_its_new_lead
 
 
 def test_records_that_were_removed_are_named(check, caplog):
-    with pytest.raises(
-        MutationQuotaError, match="3 records were removed before enforce read them: requests-1 from"
-    ):
+    with pytest.raises(MutationQuotaError, match="3 records were removed before enforce read them: requests-1 from"):
         check((53, 60))
     check((53, 60), fail_on_data_loss="false")
     assert "requests-1 from offset 50 to 52; continuing after them" in caplog.text
