@@ -111,12 +111,20 @@ def _try_append(store: TableStore, table: TableSpec, rows: pa.Table) -> None:
 def _stored_keys(stored: DeltaTable, rows: pa.Table, *, dated: bool) -> set[_Key]:
     """Return the keys of those rows that the table already contains.
 
-    Only files with the offsets of the rows are read and, if copies of a record have the same date (`dated`), with their
-    dates.
+    Only the offsets from the first to the last of the rows of each partition are read and, if copies of a record have
+    the same date (`dated`), only with their dates.
     """
     offsets = pc.unique(pc.struct_field(rows["source"], "offset"))
-    bounds = pc.min_max(offsets)
-    predicate = f"source['offset'] BETWEEN {bounds['min']} AND {bounds['max']}"
+    sources = pa.table({name: pc.struct_field(rows["source"], name) for name in SOURCE.names})
+    bounds = sources.group_by(["topic", "partition"]).aggregate([("offset", "min"), ("offset", "max")])
+    ranges = []
+    for span in bounds.to_pylist():
+        topic = span["topic"].replace("'", "''")
+        ranges.append(
+            f"(source['topic'] = '{topic}' AND source['partition'] = {span['partition']} "
+            f"AND source['offset'] BETWEEN {span['offset_min']} AND {span['offset_max']})"
+        )
+    predicate = f"({' OR '.join(ranges)})"
     if dated:
         dates = pc.min_max(rows["date"])
         predicate += f" AND date BETWEEN '{dates['min']}' AND '{dates['max']}'"
