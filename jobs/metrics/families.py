@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import product
 from typing import Any, Final, Literal
 
@@ -38,6 +39,7 @@ class Metric:
 
 STARTED: Final = "mutation_quota_query_start_timestamp_seconds"
 
+_MAX_LABEL_CHARS = 200
 _TENANT = ("user", "client_id", "tags")
 _QUERY = ("query",)
 
@@ -391,7 +393,15 @@ def _labels(tenant: TenantMetrics) -> tuple[str, ...]:
     """Return Kafka's tags, and other tags of a callback as JSON, because the names of labels are restricted."""
     last = tenant.last
     more = json.dumps(last.more_tags, ensure_ascii=False, sort_keys=True) if last.more_tags else ""
-    return last.user_tag, last.client_tag, more
+    return _label(last.user_tag), _label(last.client_tag), _label(more)
+
+
+def _label(value: str) -> str:
+    """Return a value that a Prometheus with `label_value_length_limit` accepts: a long one is cut, with its digest."""
+    if len(value) <= _MAX_LABEL_CHARS:
+        return value
+    digest = blake2b(value.encode(), digest_size=8).hexdigest()
+    return f"{value[: _MAX_LABEL_CHARS - len(digest) - 1]}…{digest}"
 
 
 def _histogram(name: str, buckets: Iterable[tuple[float, int]], total: float) -> Family:
