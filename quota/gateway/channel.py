@@ -102,6 +102,11 @@ class Channel:
         return len(self._requests)
 
     @property
+    def requests_taken(self) -> int:
+        """The number of the client's requests that were read or begun to be forwarded."""
+        return self._requests.taken
+
+    @property
     def is_waiting(self) -> bool:
         """Whether a request is held back because the channel is busy or muted."""
         return self._waiting

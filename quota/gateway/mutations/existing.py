@@ -52,6 +52,11 @@ def describe(
         for start in range(0, len(wanted), _TOPICS_A_CALL):
             missing += yield from _query_broker(wanted[start : start + _TOPICS_A_CALL], recent, now, found)
         remembered = {each: topic for each in missing if (topic := recent.find(each[0], each[1], now)) is not None}
+        results = yield from query_controller([topic.name for topic in remembered.values()])
+        for wanted_topic, topic in list(remembered.items()):
+            if results[topic.name]["errorCode"] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:  # deleted elsewhere
+                recent.forget(topic.name)
+                del remembered[wanted_topic]
         found += remembered.values()
         wanted = [each for each in missing if each not in remembered]
         if wanted and pause_ms:

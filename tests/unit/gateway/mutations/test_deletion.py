@@ -245,3 +245,18 @@ def test_many_topics_are_found_in_parts(play):
     assert on.cluster.topics == {}
     requested = [len(message["topics"]) for key, _, message in on.seen if key == 3]
     assert max(requested) <= 50
+
+
+@pytest.mark.parametrize("message", [deletion("a"), deletion(topic_id(1))], ids=["name", "id"])
+def test_a_topic_that_was_deleted_elsewhere_costs_nothing(play, message):
+    """It was created through this gateway a moment ago, and deleted at a broker or through another gateway."""
+    on = play(Cluster(a=50))
+    on.context.memory.recent.record(ExistingTopic("a", topic_id(1), 50), on.ports.time)
+    del on.cluster.topics["a"]
+    for _ in range(2):
+        on.send(20, 6, message)
+        on.serve()
+        on.end_pauses()
+        (answer,) = on.answers()
+        assert list(errors(answer).values()) in ([3], [100])
+    assert on.ports.requested == []
