@@ -1,0 +1,121 @@
+"""Lines in the layouts of log4j2, as container runtimes and shippers wrap them."""
+
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quota.errors import BadRecord
+from quota.observation.log_time import LogTime
+from quota.observation.request_log import mutation_lines, read_line
+from quota.observation.wrapping import CutOff, join
+from tests.support.request_log import created, fetched
+from tests.support.wrapped_logs import AT, AT_MS, LAYOUTS, WRAPPERS
+
+STORM = [(f"storm-{number}", 12) for number in range(400)]  # 75 kB
+
+
+def message(*topics, **fields):
+    """Return the message of a creation, without the head and the tail of Kafka's layout."""
+    line = created(AT, *topics, **fields).decode()
+    return line[line.index("Completed request:") : line.rindex("} (") + 1]
+
+
+def read(block):
+    """Return the requests of a log."""
+    lines, size = join(block)
+    assert size == len(block)
+    found = [read_line(lines[begin:end], LogTime(ZoneInfo("UTC"))) for begin, end in mutation_lines(lines)]
+    return [each for each in found if each]
+
+
+def log(*lines):
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_each_layout_in_each_wrapper_gives_the_same_request(layout, wrapper):
+    (found,) = read(log(*WRAPPERS[wrapper](LAYOUTS[layout](message(("a", 3), ("b", 4), client_id='"c"\\ Ä')))))
+    assert [(topic.name, topic.count, topic.error_code) for topic in found.topics] == [("a", 3, 0), ("b", 4, 0)]
+    assert (found.principal, found.client_id) == ("User:alice", '"c"\\ Ä')
+    assert (found.received_at, found.completed_at) == (AT_MS - 50, AT_MS)
+
+
+WAYS = st.tuples(
+    st.sampled_from([*LAYOUTS]),
+    st.sampled_from([name for name in WRAPPERS if name != "journalctl -o json with a color"]),
+    st.sampled_from([*WRAPPERS]),
+)
+TOPICS = st.lists(st.tuples(st.text(min_size=1), st.integers(1, 99)), min_size=1, max_size=3, unique_by=lambda t: t[0])
+
+
+@given(way=WAYS, name=st.text(), topics=TOPICS, repeats=st.sampled_from([1, 200]))
+@settings(max_examples=60)
+def test_any_request_wrapped_twice_is_the_request_of_the_plain_line(way, name, topics, repeats):
+    layout, inner, outer = way
+    topics = [(f"{topic}-{number}", count) for topic, count in topics for number in range(repeats)]
+    fields = {"client_id": name, "principal": f"User:{name}"}
+    lines = WRAPPERS[inner](LAYOUTS[layout](message(*topics, **fields)))
+    wrapped = lines if len(lines) > 1 else WRAPPERS[outer](*lines)
+    assert read(log(*wrapped)) == read(created(AT, *topics, **fields))
+
+
+@pytest.mark.parametrize("wrapper", ["docker json-file", "cri", "fluent bit", "fluentd", "journalctl -o json"])
+def test_pieces_of_a_long_line_are_joined_also_between_lines_of_another_stream(wrapper):
+    pieces = WRAPPERS[wrapper](LAYOUTS["kafka"](message(*STORM)))
+    other = [line.replace("stdout", "stderr").replace('"12"', '"13"') for line in pieces]
+    lines = [line for pair in zip(pieces, other, strict=True) for line in pair]
+    assert len(pieces) > 1
+    assert [sum(topic.count for topic in found.topics) for found in read(log(*lines))] == [4800, 4800]
+
+
+@pytest.mark.parametrize("wrapper", ["docker json-file", "cri", "fluent bit", "fluentd", "journalctl -o json"])
+def test_a_block_ends_before_the_first_piece_of_a_line_whose_last_one_is_missing(wrapper):
+    before, storm = (WRAPPERS[wrapper](LAYOUTS["kafka"](message(*topics))) for topics in ([("a", 3)], STORM))
+    whole, cut = log(*before), log(*storm[:-1])
+    assert join(whole + cut) == (whole, len(whole))
+    assert join(cut) == (b"", 0)
+    lines, size = join(cut, at_end=True)
+    assert (size, lines.count(b"\n")) == (len(cut), 1)
+    with pytest.raises(CutOff, match="a truncated line"):
+        read_line(lines, LogTime(ZoneInfo("UTC")))
+
+
+def test_a_stream_that_ends_with_a_piece_does_not_hold_back_the_others_forever(monkeypatch):
+    monkeypatch.setattr("quota.observation.wrapping._LONGEST_BYTES", 10_000)
+    stuck = "2026-11-22T17:39:55.315Z stderr P beginning"
+    whole = [f"2026-11-22T17:39:55.315Z stdout F {LAYOUTS['kafka'](message((f't{n}', 1)))}" for n in range(30)]
+    assert join(log(stuck, *whole[:3])) == (b"", 0)
+    assert len(read(log(stuck, *whole))) == 30
+
+
+def test_lines_of_other_layouts_are_not_taken_for_pieces():
+    records = [
+        WRAPPERS["fluent bit"]("a")[0],
+        WRAPPERS["docker json-file"]("b")[0],
+        '{"stream":"x","log":"c"}',
+        "d P e",
+    ]
+    block = log(*records) + fetched(AT)
+    assert join(block) == (block, len(block))
+
+
+def test_a_message_that_journalctl_left_out_is_an_error_that_says_how_to_export_it():
+    block = b'{"__REALTIME_TIMESTAMP":"1795369195315000","MESSAGE":null}\n'
+    (place,) = mutation_lines(block)
+    with pytest.raises(CutOff, match=r"journalctl has left out a message of more than 4,096 bytes: .* --all"):
+        read_line(block[slice(*place)], LogTime(ZoneInfo("UTC")))
+
+
+def test_an_unreadable_line_is_named_by_its_beginning():
+    with pytest.raises(BadRecord, match=r"expected a date and a time .*, in the line '17:39:55,315 DEBUG Completed"):
+        read_line(f"17:39:55,315 DEBUG {message(('a', 1))}".encode(), LogTime(ZoneInfo("UTC")))
+
+
+def test_whole_seconds_keep_the_order_of_the_log():
+    lines = [f"2026-11-22 17:39:55 DEBUG [a] logger:280 - {message(('a', 1), totalTimeMs=ms)}" for ms in (3, 900, 1800)]
+    found = read(log(*lines))
+    assert [each.received_at - 1_795_369_195_000 for each in found] == [0, 0, -1000]
+    assert [each.completed_at - each.received_at for each in found] == [3, 900, 1800]
