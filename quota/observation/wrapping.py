@@ -14,8 +14,10 @@ MARK = b"Completed request:"
 _LONGEST_BYTES = 64 * 1024 * 1024
 """The longest line that is joined: the last piece of a stream may never come."""
 
-_WRAPPED = re.compile(rb"(?:\S+\t\S+\t)?\{|\S+ std(?:out|err) [PF]")
-"""The beginning of JSON, also after the time and the tag of Fluentd, and of CRI."""
+_WRAPPED = re.compile(rb"(?:\S+\t\S+\t|\S+: \[[\d.]+, )?\{|\S+ std(?:out|err) [PF]")
+"""The beginning of JSON, also after the time and the tag of Fluentd or Fluent Bit, and of CRI."""
+_OPEN = b"{"
+"""The first line of JSON that is printed over several lines, as JsonLayout does unless it is compact."""
 _TEXT = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*')
 """The content of a JSON string."""
 
@@ -103,10 +105,13 @@ def join(block: bytes, *, at_end: bool = False) -> tuple[bytes, int]:
     for line in block[:size].removesuffix(b"\n").split(b"\n"):
         at += len(line) + 1
         readable = _BYTES.sub(_as_text, line)
-        stream, begin, end, is_cut = _piece(readable)
+        if line.rstrip() == _OPEN or (_OPEN in pending and line.startswith((b" ", b"\t", b"}"))):
+            stream, begin, end, is_cut = _OPEN, 0, len(line), not line.startswith(b"}")
+        else:
+            stream, begin, end, is_cut = _piece(readable)
         if is_cut:
             pending.setdefault(stream, [readable[:begin]]).append(readable[begin:end])
-        elif pieces := pending.pop(stream, None) if begin else None:
+        elif pieces := pending.pop(stream, None):
             lines.append(b"".join([*pieces, readable[begin:]]))
         else:
             lines.append(readable)
@@ -121,18 +126,18 @@ def join(block: bytes, *, at_end: bool = False) -> tuple[bytes, int]:
 
 def _has_pieces(block: bytes) -> bool:
     """Return whether a block may have pieces of lines, or bytes in place of text."""
-    if any(sign in block for sign in _SIGNS_OF_A_CUT) or b'"MESSAGE"' in block:
+    if any(sign in block for sign in _SIGNS_OF_A_CUT) or b'"MESSAGE"' in block or block[1:2].isspace():
         return True
     return block.count(b'","stream":"') != block.count(rb'\n","stream":"')
 
 
 def _piece(line: bytes) -> tuple[bytes, int, int, bool]:
-    """Return the stream of a line, the begin and end of its content, and whether it is cut; begin is 0 for none."""
+    """Return the stream of a line, the begin and end of its content, and whether it is cut."""
     if found := _CRI.match(line):
         return found[1], found.end(), len(line), found[2] == b"P"
     content = _CONTENT.search(line)
     if content is None:
-        return b"", 0, 0, False
+        return b"no piece", 0, 0, False
     begin = content.end()
     end = _text_end(line, begin)
     record = line[: content.start()] + line[end:]

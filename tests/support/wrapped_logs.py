@@ -36,6 +36,9 @@ LAYOUTS = {
     ),
     "JsonLayout with timeMillis": lambda text: _json(timeMillis=AT_MS, thread="a", level="DEBUG", message=text),
     "JsonLayout with spaces": lambda text: json.dumps({"timeMillis": AT_MS, "message": text}),
+    "JsonLayout that is not compact": lambda text: json.dumps(
+        {"instant": {"epochSecond": 1795369195, "nanoOfSecond": 315000000}, "level": "DEBUG", "message": text}, indent=2
+    ),
     "EcsLayout.json": lambda text: _json(
         **{"@timestamp": _ISO, "log.level": "DEBUG"},
         message=text,
@@ -48,7 +51,7 @@ LAYOUTS = {
     ),
     "GelfLayout.json": lambda text: (
         f'{{"version":"1.1","host":"kafka-0","short_message":{json.dumps(text)},'
-        f'"timestamp":1795369195.315000000,"level":7,"_logger":"{_LOGGER}","_thread":"{_THREAD}"}}'
+        f'"timestamp":{_EPOCH}000000,"level":7,"_logger":"{_LOGGER}","_thread":"{_THREAD}"}}'
     ),
     "LogstashJsonEventLayoutV1.json": lambda text: _json(
         **{"@version": 1},
@@ -82,6 +85,11 @@ def _fluent_bit(line):
     ]
 
 
+def _fluent_bit_file(line):
+    records = [_json(stream="stdout", _p=tag, log=piece) for piece, tag in _cut(line)]
+    return [f"kafka.0: [{_EPOCH}000000, {record}]" for record in records]
+
+
 def _fluentd(line):
     records = [
         _json(stream="stdout", logtag=tag, message=piece, docker={"container_id": "ab"}) for piece, tag in _cut(line)
@@ -112,6 +120,7 @@ WRAPPERS = {
         json.dumps({"MESSAGE": list(f"\33[36m{line}".encode()), "__REALTIME_TIMESTAMP": "1795369195315000"})
     ],
     "fluent bit": _fluent_bit,
+    "fluent bit's file": _fluent_bit_file,
     "fluentd": _fluentd,
     "logcli -o jsonl": lambda line: [_json(labels={"app": "kafka"}, line=line, timestamp=_ISO)],
     "filebeat": lambda line: [_json(**{"@timestamp": "2026-11-22T17:40:01.002Z"}, message=line, stream="stdout")],

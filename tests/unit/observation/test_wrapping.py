@@ -1,5 +1,6 @@
 """Lines in the layouts of log4j2, as container runtimes and shippers wrap them."""
 
+from itertools import product
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -30,12 +31,16 @@ def read(block):
     return [each for each in found if each]
 
 
+THAT_CUT = ["docker json-file", "cri", "fluent bit", "fluent bit's file", "fluentd", "journalctl -o json"]
+PRINTED = "JsonLayout that is not compact"
+ONE_LINE = [name for name in LAYOUTS if name != PRINTED]
+
+
 def log(*lines):
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-@pytest.mark.parametrize("wrapper", WRAPPERS)
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(("layout", "wrapper"), [*product(ONE_LINE, WRAPPERS), (PRINTED, "file")])
 def test_each_layout_in_each_wrapper_gives_the_same_request(layout, wrapper):
     (found,) = read(log(*WRAPPERS[wrapper](LAYOUTS[layout](message(("a", 3), ("b", 4), client_id='"c"\\ Ä')))))
     assert [(topic.name, topic.count, topic.error_code) for topic in found.topics] == [("a", 3, 0), ("b", 4, 0)]
@@ -44,7 +49,7 @@ def test_each_layout_in_each_wrapper_gives_the_same_request(layout, wrapper):
 
 
 WAYS = st.tuples(
-    st.sampled_from([*LAYOUTS]),
+    st.sampled_from(ONE_LINE),
     st.sampled_from([name for name in WRAPPERS if name != "journalctl -o json with a color"]),
     st.sampled_from([*WRAPPERS]),
 )
@@ -62,7 +67,7 @@ def test_any_request_wrapped_twice_is_the_request_of_the_plain_line(way, name, t
     assert read(log(*wrapped)) == read(created(AT, *topics, **fields))
 
 
-@pytest.mark.parametrize("wrapper", ["docker json-file", "cri", "fluent bit", "fluentd", "journalctl -o json"])
+@pytest.mark.parametrize("wrapper", THAT_CUT)
 def test_pieces_of_a_long_line_are_joined_also_between_lines_of_another_stream(wrapper):
     pieces = WRAPPERS[wrapper](LAYOUTS["kafka"](message(*STORM)))
     other = [line.replace("stdout", "stderr").replace('"12"', '"13"') for line in pieces]
@@ -71,7 +76,7 @@ def test_pieces_of_a_long_line_are_joined_also_between_lines_of_another_stream(w
     assert [sum(topic.count for topic in found.topics) for found in read(log(*lines))] == [4800, 4800]
 
 
-@pytest.mark.parametrize("wrapper", ["docker json-file", "cri", "fluent bit", "fluentd", "journalctl -o json"])
+@pytest.mark.parametrize("wrapper", THAT_CUT)
 def test_a_block_ends_before_the_first_piece_of_a_line_whose_last_one_is_missing(wrapper):
     before, storm = (WRAPPERS[wrapper](LAYOUTS["kafka"](message(*topics))) for topics in ([("a", 3)], STORM))
     whole, cut = log(*before), log(*storm[:-1])
@@ -81,6 +86,15 @@ def test_a_block_ends_before_the_first_piece_of_a_line_whose_last_one_is_missing
     assert (size, lines.count(b"\n")) == (len(cut), 1)
     with pytest.raises(CutOff, match="a truncated line"):
         read_line(lines, LogTime(ZoneInfo("UTC")))
+
+
+def test_json_over_several_lines_is_whole_with_its_last_one():
+    block = log(*[LAYOUTS[PRINTED](message((name, 3))) for name in ("a", "b")])
+    assert [found.topics[0].name for found in read(block)] == ["a", "b"]
+    first = block[: len(block) // 2]
+    for size in range(len(first) + 1, len(block) - 1, 40):
+        assert join(block[:size])[1] == len(first)
+    assert join(b"{}\n\tat a.b\n") == (b"{}\n\tat a.b\n", 11)
 
 
 def test_a_stream_that_ends_with_a_piece_does_not_hold_back_the_others_forever(monkeypatch):
