@@ -38,7 +38,7 @@ def check_log(log: Path, zone: tzinfo) -> None:
     It may be missing for a moment while it is rotated, and empty.
     """
     rotated = _rotated(log)[::-1]
-    if log.exists() and not log.is_file():
+    if str(log) == "-" or (log.exists() and not log.is_file()):
         raise BadInput(f"{log}: only a regular file can be followed; observe import reads pipes")
     try:
         open_log(log).close()

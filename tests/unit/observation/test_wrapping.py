@@ -1,5 +1,6 @@
 """Lines in the layouts of log4j2, as container runtimes and shippers wrap them."""
 
+import json
 from itertools import product
 from zoneinfo import ZoneInfo
 
@@ -126,6 +127,20 @@ def test_a_message_that_journalctl_left_out_is_an_error_that_says_how_to_export_
 def test_an_unreadable_line_is_named_by_its_beginning():
     with pytest.raises(BadRecord, match=r"expected a date and a time .*, in the line '17:39:55,315 DEBUG Completed"):
         read_line(f"17:39:55,315 DEBUG {message(('a', 1))}".encode(), LogTime(ZoneInfo("UTC")))
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "completed_at"),
+    [
+        ('{"log":%s,"stream":"stdout","time":"2026-11-22T17:39:56.001Z"}', 1_795_369_196_001),
+        ('{"date":1795369210.5,"time":"2026-11-22T17:39:56.001Z","stream":"stdout","log":%s}', 1_795_369_196_001),
+        ('{"date":1795369210.5,"stream":"stdout","log":%s}', 1_795_369_195_000),
+    ],
+    ids=["Docker", "Fluent Bit, with the time of CRI", "Fluent Bit"],
+)
+def test_the_time_of_a_runtime_is_more_exact_than_whole_seconds_and_that_of_a_shipper_is_not(wrapper, completed_at):
+    line = f"2026-11-22 17:39:55 DEBUG [a] logger:280 - {message(('a', 1), totalTimeMs=0)}\n"
+    assert [found.completed_at for found in read(log(wrapper % json.dumps(line)))] == [completed_at]
 
 
 def test_whole_seconds_keep_the_order_of_the_log():

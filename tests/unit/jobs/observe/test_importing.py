@@ -133,8 +133,11 @@ def test_a_line_longer_than_a_block_is_read_whole(tmp_path, monkeypatch):
     assert [len(block.splitlines()) for block in segments.read_blocks(part)] == [1, 1]
 
 
-def test_requests_of_the_same_time_keep_the_order_of_the_log(tmp_path):
+@pytest.mark.parametrize("segment_bytes", [5000, 1_000_000])
+def test_requests_of_the_same_time_keep_the_order_of_the_log(tmp_path, monkeypatch, segment_bytes):
     """A deletion is costed by the creation before it, which came in the same millisecond, or second."""
+    monkeypatch.setattr(segments, "SEGMENT_BYTES", segment_bytes)
+    monkeypatch.setattr(segments, "_BLOCK_BYTES", 1000)
     pairs = [
         (
             created(at(9), (f"t-{n}", 100), correlation_id=2 * n, totalTimeMs=0.4),
