@@ -2,7 +2,6 @@
 
 import re
 from contextlib import suppress
-from typing import NamedTuple
 
 import msgspec
 
@@ -44,19 +43,12 @@ class CutOff(BadRecord):
     """A line whose end is missing."""
 
 
-class Unwrapped(NamedTuple):
-    """A line of a log without what is wrapped around it."""
+def unwrap(line: bytes) -> tuple[bytes, bytes, bytes]:
+    """Return the text before the message of a line, times in fields of JSON around it, and the message after its mark.
 
-    head: bytes
-    """The text before the message, from the outermost layer to the innermost one."""
-    fields: bytes
-    """The times in fields of JSON around that, which may be those of a shipper."""
-    message: bytes
-    """The message after its mark; empty without a mark."""
-
-
-def unwrap(line: bytes) -> Unwrapped:
-    """Return the message of a line, from the string of JSON that has it, or from the string in this one, and so on."""
+    The message is in the line, in a string of JSON in the line, in a string of JSON in this one, and so on; it is empty
+    in a line without a mark. The fields may be those of a shipper.
+    """
     heads: list[bytes] = []
     fields: list[bytes] = []  # of each record
     while (at := line.find(MARK)) >= 0:
@@ -66,7 +58,7 @@ def unwrap(line: bytes) -> Unwrapped:
             begin = line.rfind(b'"', 0, begin)
         if begin < 0:
             own = line[:at] if line[:at].strip() or not fields else fields.pop()  # a layout of JSON has it in a field
-            return Unwrapped(b" ".join([*heads, own]), b" ".join(fields), message)
+            return b" ".join([*heads, own]), b" ".join(fields), message
         end = _text_end(line, begin + 1)
         opened = max(line.find(b"{", 0, begin), 0)
         heads.append(line[:opened])
@@ -82,7 +74,7 @@ def unwrap(line: bytes) -> Unwrapped:
             line = msgspec.json.decode(b'"' + line[begin + 1 : end] + b'"', type=str).encode()
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise (CutOff if is_cut else BadRecord)(f"a truncated line, or not JSON: {error}") from None
-    return Unwrapped(b"", b"", b"")
+    return b"", b"", b""
 
 
 def is_wrapped(lines: bytes) -> bool:
