@@ -84,12 +84,12 @@ def scan(segment: Segment, zone: tzinfo, add: Callable[[int, LoggedRequest], Non
 
 
 def check_end(files: Iterable[Path], zone: tzinfo) -> None:
-    """Check the ends of the files of one log, the newest first, up to one that has readable mutations."""
+    """Check the ends of the files of one log, the newest first, up to one that shows that the log can be read."""
     found, first = Found(), None
     for file in files:
         first = first or file
         found.add(scan(Segment.end_of(file), zone, lambda *_: None))
-        if found.requests:
+        if found.requests or (found.is_request_log and not found.broken):
             return
     if first:
         found.check(first)

@@ -21,6 +21,7 @@ _BLOCK_BYTES = 1024 * 1024
 _FIRST_LINE_BYTES = 65_536
 _MAX_LINE_BYTES = 64 * 1024 * 1024
 _REMEMBERED_FILES = 1000
+_CHECKED_FILES = 5
 
 
 class LogPosition(msgspec.Struct, frozen=True):
@@ -45,7 +46,7 @@ def check_log(log: Path, zone: tzinfo) -> None:
     except OSError as error:
         if not rotated:
             raise BadInput(f"{log}: {error.strerror}") from None
-    check_end((file for file in [log, *rotated] if file.exists()), zone)
+    check_end((file for file in [log, *rotated[:_CHECKED_FILES]] if file.exists()), zone)
 
 
 class LogTail:

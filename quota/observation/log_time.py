@@ -1,6 +1,7 @@
 """The times in lines of a log."""
 
 import re
+from contextlib import suppress
 from datetime import datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -14,8 +15,11 @@ _TIME = re.compile(
         (20\d\d)([-/.]?)(0[1-9]|1[0-2])\2([0-3]\d)                              # 2026-11-22, 2026/11/22, 20261122
         | (\d\d?)[ /-](Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[ /-](20\d\d)           # 22 Nov 2026
       )
-      [ T:]? ([0-2]\d)(:?)([0-5]\d)\9([0-6]\d) (?:[.,](\d{1,9}) | (?<=\d{14})(\d{3}))?         # 17:39:55,315, 173955315
-      (?:[ ]?(Z | (?:UTC|GMT)?[+-]\d\d(?::?\d\d)? | (?!DEBUG|TRACE|INFO|WARN|ERROR|FATAL)[A-Z]{2,5}(?=[\] ]|$)))?
+      [ T:]? ([0-2]\d)(:?)([0-5]\d)\9([0-6]\d) (?:[.,:](\d{1,9}) | (?<=\d{14})(\d{3}))?        # 17:39:55,315, 173955315
+      (?:[ ]?(
+        Z | (?:UTC|GMT)?[+-]\d\d(?::?\d\d)?
+        | (?!DEBUG|TRACE|INFO|WARN|ERROR|FATAL)(?:[A-Z]{2,5}(?=[\] ]|$) | [A-Z][\w/ ]*(?=\]))
+      ))?
       | (1\d{9})(?:[.,]?(\d{3})\d*)?                                            # seconds, ms, us or ns of the epoch
     )(?![\w+-])
     """,
@@ -26,7 +30,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 _ZONES = {"Z": 0, "UTC": 0, "GMT": 0, "WET": 0, "WEST": 1, "CET": 1, "CEST": 2, "EET": 2, "EEST": 3, "MSK": 3, "JST": 9}
 """The offsets of the names of zones that have one meaning [hours]."""
 
-_AMBIGUOUS = {"AST", "BST", "CDT", "CST", "EDT", "EST", "HST", "IST", "MDT", "MST", "PDT", "PST", "SST"}
+_AMBIGUOUS = {"AM", "PM", "AST", "BST", "CDT", "CST", "EDT", "EST", "HST", "IST", "MDT", "MST", "PDT", "PST", "SST"}
 
 _STEP_BACK_MS = 1_800_000
 """The times of a log go back by more than this only when clocks are set back at the end of summer time."""
@@ -119,10 +123,11 @@ def _named(zone: str, of_log: tzinfo) -> tzinfo:
     """Return a zone that a time names."""
     if zone in _ZONES:
         return timezone(timedelta(hours=_ZONES[zone]))
-    if zone.isalpha():
-        raise BadRecord(
-            f"{zone} is the name of several time zones, or of none, and not one of {of_log}: set --time-zone to that "
-            "of the brokers, such as America/New_York"
-        )
     offset = zone.removeprefix("UTC").removeprefix("GMT")
-    return parse_zone(offset if len(offset) > len("+00") else f"{offset}:00")
+    with suppress(BadInput):
+        if not zone.isalpha():
+            return parse_zone(offset if len(offset) > len("+00") else f"{offset}:00")
+    raise BadRecord(
+        f"{zone} is the name of several time zones, or of none, and not one of {of_log}: set --time-zone to that of "
+        "the brokers, such as America/New_York"
+    )

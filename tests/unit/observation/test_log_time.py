@@ -25,6 +25,7 @@ def ms(text):
         (b"[2026-11-22 17:39:55,315 UTC] ", "Europe/Berlin", "2026-11-22T17:39:55.315"),
         (b"[2026-11-22 17:39:55,315 GMT+01:00] ", "UTC", "2026-11-22T16:39:55.315"),
         (b"[2026-11-22 17:39:55,315 CET] ", "UTC", "2026-11-22T16:39:55.315"),
+        (b"[2026-11-22 17:39:55:315 Europe/Berlin] ", "UTC", "2026-11-22T16:39:55.315"),
         (b"2026-11-22 17:39:55,315 EST DEBUG ", "America/New_York", "2026-11-22T22:39:55.315"),
         (b"2026-11-22 17:39:55,315 CST DEBUG ", "Asia/Shanghai", "2026-11-22T09:39:55.315"),
         (b"[2026-10-25 02:10:00,000 CET] ", "Europe/Berlin", "2026-10-25T01:10:00"),  # an hour that occurs twice
@@ -69,7 +70,15 @@ def test_of_several_times_the_most_exact_one_counts_and_of_equal_ones_the_last(h
     assert LogTime(ZoneInfo("UTC")).read(head) == (ms(utc), 1)
 
 
-@pytest.mark.parametrize(("head", "zone"), [(b"17:39:55,315 EST DEBUG ", "EST"), (b"17:39:55,315 XYZ] DEBUG ", "XYZ")])
+@pytest.mark.parametrize(
+    ("head", "zone"),
+    [
+        (b"17:39:55,315 EST DEBUG ", "EST"),
+        (b"17:39:55,315 XYZ] DEBUG ", "XYZ"),
+        (b"17:39:55,315 Central European Time] DEBUG ", "Central European Time"),
+        (b"05:39:55 PM DEBUG ", "PM"),
+    ],
+)
 def test_a_zone_that_is_not_clear_is_an_error_that_says_what_to_set(head, zone):
     with pytest.raises(BadRecord, match=f"^{zone} is the name of several time zones, or of none, .*: set --time-zone"):
         LogTime(ZoneInfo("UTC")).read(b"[2026-11-22 " + head)
