@@ -13,8 +13,8 @@ MARK = b"Completed request:"
 _LONGEST_BYTES = 64 * 1024 * 1024
 """The longest line that is joined: the last piece of a stream may never come."""
 
-_WRAPPED = re.compile(rb"(?:\S+\t\S+\t|\S+: \[[\d.]+, )?\{|\S+ std(?:out|err) [PF]")
-"""The beginning of JSON, also after the time and the tag of Fluentd or Fluent Bit, and of CRI."""
+_WRAPPED = re.compile(rb"(?:\S+\t\S+\t|\S+: \[[\d.]+, |\[\s*|, )?\{|\S+ std(?:out|err) [PF]")
+"""The beginning of JSON, also in a list or after the time and the tag of Fluentd or Fluent Bit, and of CRI."""
 _OPEN = b"{"
 """The first line of JSON that is printed over several lines, as JsonLayout does unless it is compact."""
 _TEXT = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*')
@@ -22,7 +22,8 @@ _TEXT = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*')
 
 _TIMES = re.compile(
     rb'"(@timestamp|timestamp|timeMillis|time|ts|date|eventTime|_SOURCE_REALTIME_TIMESTAMP|__REALTIME_TIMESTAMP)"'
-    rb'\s*(?::|=>)\s*(?:"([^"]*)"|([\d.]+))|"epochSecond"\s*:\s*(\d+)\s*,\s*"nanoOfSecond"\s*:\s*(\d+)'
+    rb'\s*(?::|=>)\s*(?:"([^"]*)"|([\d.]+))'
+    rb'|"(?:epochSecond|timestampSeconds)"\s*:\s*(\d+)\s*,\s*"(?:nanoOfSecond|timestampNanos)"\s*:\s*(\d+)'
 )
 """The fields with times: of layouts (log4j2, ECS, GELF), container runtimes, shippers and journald."""
 
@@ -63,6 +64,8 @@ def unwrap(line: bytes) -> tuple[bytes, bytes, bytes]:
         opened = max(line.find(b"{", 0, begin), 0)
         heads.append(line[:opened])
         record = line[opened:begin] + line[end:]
+        if MARK in record:
+            _check_single(line[opened : line.rfind(b"}") + 1])
         found = _TIMES.findall(record)
         if b'"stream"' in record:  # a container runtime has written the time
             heads += [text for name, text, *_ in found if name == b"time"]
@@ -75,6 +78,15 @@ def unwrap(line: bytes) -> tuple[bytes, bytes, bytes]:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise (CutOff if is_cut else BadRecord)(f"a truncated line, or not JSON: {error}") from None
     return b"", b"", b""
+
+
+def _check_single(records: bytes) -> None:
+    """Check that JSON is one record, which may have a copy of the message."""
+    try:
+        msgspec.json.decode(records, type=msgspec.Raw)
+    except msgspec.DecodeError as error:
+        if "trailing" in str(error):
+            raise BadRecord('several messages in one line: end each with a line break (eventEol="true")') from None
 
 
 def is_wrapped(lines: bytes) -> bool:
@@ -97,7 +109,7 @@ def join(block: bytes, *, at_end: bool = False) -> tuple[bytes, int]:
     for line in block[:size].removesuffix(b"\n").split(b"\n"):
         at += len(line) + 1
         readable = _BYTES.sub(_as_text, line)
-        if line.rstrip() == _OPEN or (_OPEN in pending and line.startswith((b" ", b"\t", b"}"))):
+        if line.strip(b", \r") == _OPEN or (_OPEN in pending and line.startswith((b" ", b"\t", b"}"))):
             stream, begin, end, is_cut = _OPEN, 0, len(line), not line.startswith(b"}")
         else:
             stream, begin, end, is_cut = _piece(readable)

@@ -62,7 +62,10 @@ LAYOUTS = {
         level="DEBUG",
         logger_name=_LOGGER,
     ),
-    "GcpLayout.json": lambda text: _json(timestamp=_ISO, severity="DEBUG", message=text, _logger=_LOGGER),
+    "GcpLayout.json": lambda text: _json(
+        timestampSeconds=1795369195, timestampNanos=315000000, severity="DEBUG", message=text, _logger=_LOGGER
+    ),
+    "GcpLayout.json before 2.25": lambda text: _json(timestamp=_ISO, severity="DEBUG", message=text),
 }
 
 

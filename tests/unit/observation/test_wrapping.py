@@ -95,6 +95,7 @@ def test_json_over_several_lines_is_whole_with_its_last_one():
     first = block[: len(block) // 2]
     for size in range(len(first) + 1, len(block) - 1, 40):
         assert join(block[:size])[1] == len(first)
+    assert len(read(b"[\n" + first + b", " + first + b"\n]\n")) == 2
     assert join(b"{}\n\tat a.b\n") == (b"{}\n\tat a.b\n", 11)
 
 
@@ -122,6 +123,18 @@ def test_a_message_that_journalctl_left_out_is_an_error_that_says_how_to_export_
     (place,) = mutation_lines(block)
     with pytest.raises(CutOff, match=r"journalctl has left out a message of more than 4,096 bytes: .* --all"):
         read_line(block[slice(*place)], LogTime(ZoneInfo("UTC")))
+
+
+@pytest.mark.parametrize("between", ["", "\0"])
+def test_several_messages_in_one_line_are_an_error_that_says_what_to_set(between):
+    line = between.join(LAYOUTS["JsonLayout"](message((name, 1))) for name in ("a", "b"))
+    with pytest.raises(BadRecord, match=r"several messages in one line: .*eventEol"):
+        read_line(line.encode(), LogTime(ZoneInfo("UTC")))
+
+
+def test_a_copy_of_the_message_in_the_same_record_is_ignored():
+    text = json.dumps(message(("a", 1)))
+    assert len(read(log(f'{{"@timestamp":"2026-11-22T17:39:55.315Z","log":{text},"message":{text}}}'))) == 1
 
 
 def test_an_unreadable_line_is_named_by_its_beginning():

@@ -87,6 +87,7 @@ def test_the_requests_are_reported(log):
     ("args", "error"),
     [
         (("import", "quotas.yaml"), "quotas.yaml: not a request log, no line has 'Completed request:'; brokers"),
+        (("follow", "quotas.yaml", "--bootstrap-server", "127.0.0.1:1"), "quotas.yaml: not a request log, no line has"),
         (
             ("import", "kafka-request.log", "--output-file", "quotas.yaml"),
             "--output-file quotas.yaml: the file exists; add --force",
