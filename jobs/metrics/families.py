@@ -199,6 +199,7 @@ METRICS: Final = (
         "topics whose cost is not in the logs, and is assumed to be 1",
     ),
     Metric("mutation_quota_observed_invalid_lines_total", "lines", "lines with a mutation that cannot be parsed"),
+    Metric("mutation_quota_observed_invalid_bytes_total", "bytes", "bytes of lines that cannot be parsed"),
     Metric("mutation_quota_observed_behind_bytes", "bytes", "bytes of the request logs that are not read yet"),
     Metric(
         "mutation_quota_push_differing_quotas",
@@ -343,6 +344,7 @@ def observer_families(stats: FollowStats) -> Iterator[Family]:
     yield family("mutation_quota_observed_refused_topics_total", stats.refused_topics)
     yield family("mutation_quota_observed_assumed_topics_total", stats.assumed_topics)
     yield family("mutation_quota_observed_invalid_lines_total", stats.invalid_lines)
+    yield family("mutation_quota_observed_invalid_bytes_total", stats.invalid_bytes)
     yield family("mutation_quota_observed_behind_bytes", stats.behind_bytes)
 
 
