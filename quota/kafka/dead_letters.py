@@ -9,6 +9,7 @@ from quota.errors import BadInput, BadRecord
 from quota.kafka.clients import cluster_errors
 from quota.kafka.reading import read_topic
 from quota.kafka.requests import RequestWriter
+from quota.kafka.skipping import Skipped
 from quota.kafka.timing import now_ms
 from quota.records.dead_letter import DeadLetter, read_dead_letter
 from quota.records.record import Record, Source
@@ -35,12 +36,14 @@ def read_dead_letters(settings: Settings) -> Iterator[StoredDeadLetter]:
     """Yield each dead letter that is still in its topic, once."""
     connection, topic = settings.kafka.connection, settings.topics.dead_letters
     seen: set[Source] = set()
+    skipped = Skipped("a dead letter")
     with cluster_errors(f"read {topic} at {connection}", connection):
         for message in read_topic(connection, topic, settings.kafka.timeout_seconds):
             try:
                 letter = read_dead_letter(message.value())
-            except BadRecord:
-                continue  # the audit reports records that are not dead letters
+            except BadRecord as error:
+                skipped.add(message, error)
+                continue
             if letter.source not in seen:  # a crash of the job may have written it twice
                 seen.add(letter.source)
                 at = message.timestamp()[1] if letter.timestamp is None else letter.timestamp
