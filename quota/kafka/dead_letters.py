@@ -16,6 +16,9 @@ from quota.records.record import Record, Source
 from quota.records.request import MutationRequest
 from quota.settings import Settings
 
+_BLOCK = 1024
+"""The number of positions that one integer of a set represents."""
+
 
 @dataclass(frozen=True, slots=True)
 class StoredDeadLetter:
@@ -35,7 +38,7 @@ class StoredDeadLetter:
 def read_dead_letters(settings: Settings) -> Iterator[StoredDeadLetter]:
     """Yield each dead letter that is still in its topic, once."""
     connection, topic = settings.kafka.connection, settings.topics.dead_letters
-    seen: set[Source] = set()
+    seen = _Positions()
     skipped = Skipped("a dead letter")
     with cluster_errors(f"read {topic} at {connection}", connection):
         for message in read_topic(connection, topic, settings.kafka.timeout_seconds):
@@ -44,10 +47,24 @@ def read_dead_letters(settings: Settings) -> Iterator[StoredDeadLetter]:
             except BadRecord as error:
                 skipped.add(message, error)
                 continue
-            if letter.source not in seen:  # a crash of the job may have written it twice
-                seen.add(letter.source)
+            if seen.add(letter.source):  # a crash of the job may have written it twice
                 at = message.timestamp()[1] if letter.timestamp is None else letter.timestamp
                 yield StoredDeadLetter(message.key(), letter, at)
+
+
+class _Positions:
+    """A set of positions; those of a flood, which are close to each other, need a few bits each."""
+
+    def __init__(self) -> None:
+        self._bits: dict[tuple[str, int, int], int] = {}
+
+    def add(self, source: Source) -> bool:
+        """Add a position; return whether it is new."""
+        block, bit = divmod(source.offset, _BLOCK)
+        key = source.topic, source.partition, block
+        bits = self._bits.get(key, 0)
+        self._bits[key] = bits | 1 << bit
+        return not bits >> bit & 1
 
 
 def valid_requests(letters: Iterable[tuple[StoredDeadLetter, bytes]], policy: Policy) -> list[MutationRequest]:

@@ -106,6 +106,12 @@ class QuotaLog:
         self._replicated = False
         self._positions = dict.fromkeys(self._partitions(), 0)
 
+    def close(self) -> None:
+        """Close the connections."""
+        self._consumer.close()
+        if self._replicas is not None:
+            self._replicas.close()
+
     def take_entries(self) -> list[QuotaLogEntry]:
         """Return the records of `entries`, and clear it."""
         taken, self.entries = self.entries, []
