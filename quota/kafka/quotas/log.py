@@ -97,7 +97,6 @@ class QuotaLog:
         self._connection = quotas.connection
         own: dict[str, str | float] = {
             "enable.partition.eof": False,
-            "auto.offset.reset": "earliest",
             "fetch.wait.max.ms": 10,
         }
         self._consumer = make_consumer(quotas.connection, "mutation-quota-log", own)

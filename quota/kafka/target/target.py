@@ -1,6 +1,5 @@
 """The cluster on which mutations are carried out; each takes effect at most once, even if it is retried."""
 
-import itertools
 import logging
 import threading
 import time
@@ -20,13 +19,12 @@ from quota.kafka.target.results import (
     needs_topic,
 )
 from quota.kafka.target.task import Task, group_into_calls
-from quota.kafka.timing import Deadline
+from quota.kafka.timing import Backoff, Deadline
 from quota.records.request import Operation
 from quota.records.result import TopicResult
 
 _log = logging.getLogger(__name__)
 
-_BACKOFF_SECONDS = (0.1, 0.2, 0.5, 1.0)
 _MAX_CALL_SECONDS = 15.0
 _MIN_CALL_SECONDS = 1.0
 _STALE_SECONDS = 5.0
@@ -119,7 +117,8 @@ class Target:
         """Carry out the tasks of one call, with retries until the deadline, and at least one attempt."""
         results: dict[str, TopicResult] = {}
         pending = list(call)
-        for attempt in itertools.count():
+        pauses = Backoff()
+        while True:
             if self._stop.is_set():
                 raise Stopped
             if self._check is not None:
@@ -136,7 +135,7 @@ class Target:
             pending = retries
             if not pending:
                 break
-            if self._stop.wait(_BACKOFF_SECONDS[min(attempt, len(_BACKOFF_SECONDS) - 1)]):
+            if self._stop.wait(pauses.next()):
                 raise Stopped
         return [results[task.name] for task in call]
 
