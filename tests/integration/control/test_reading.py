@@ -52,9 +52,10 @@ def test_records_that_remain_are_read_although_others_are_deleted_once_the_read_
 def test_a_reader_of_answers_continues_at_the_first_one_that_remains(deployment, delete_up_to, monkeypatch):
     start = AnswerReader._start  # noqa: SLF001
 
-    def then_delete(*args):
-        found = start(*args)
-        delete_up_to(4)
+    def then_delete(reader, partition, *args):
+        found = start(reader, partition, *args)
+        if partition.topic == deployment.topics.dead_letters:
+            delete_up_to(4)
         return found
 
     monkeypatch.setattr(AnswerReader, "_start", then_delete)
