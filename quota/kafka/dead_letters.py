@@ -1,11 +1,12 @@
 """Reading dead letters, and sending their records again."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from quota.admission.policy import Policy
 from quota.admission.validation import valid_request
-from quota.errors import BadInput, BadRecord
+from quota.errors import BadInput, BadRecord, ClusterError, interrupts_saying
 from quota.kafka.clients import cluster_errors
 from quota.kafka.reading import read_topic
 from quota.kafka.requests import RequestWriter
@@ -15,6 +16,7 @@ from quota.records.dead_letter import DeadLetter, read_dead_letter
 from quota.records.record import Record, Source
 from quota.records.request import MutationRequest
 from quota.settings import Settings
+from quota.text import plural
 
 _BLOCK = 1024
 """The number of positions that one integer of a set represents."""
@@ -80,9 +82,18 @@ def valid_requests(letters: Iterable[tuple[StoredDeadLetter, bytes]], policy: Po
     return requests
 
 
-def send(settings: Settings, letters: Iterable[tuple[StoredDeadLetter, bytes]]) -> None:
+def send(settings: Settings, letters: Sequence[tuple[StoredDeadLetter, bytes]]) -> None:
     """Send records again, with their own keys, as new records of their topics."""
     writer = RequestWriter(settings)
-    for letter, value in letters:
-        writer.send_bytes(letter.letter.source.topic, value, letter.key)
-    writer.flush(settings.kafka.timeout_seconds)
+
+    def sent() -> str:
+        return f"{writer.acknowledged:,} of {plural(len(letters), 'request')} sent"
+
+    try:
+        with interrupts_saying(lambda: f"{sent()}, and others may be"):
+            with suppress(ClusterError):  # nothing more is sent, and `flush` raises it, too
+                for letter, value in letters:
+                    writer.send_bytes(letter.letter.source.topic, value, letter.key)
+            writer.flush(settings.kafka.timeout_seconds)
+    except ClusterError as error:
+        raise ClusterError(f"{sent()}: {error}") from None

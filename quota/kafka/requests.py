@@ -88,6 +88,11 @@ class RequestWriter:
         with self._errors():
             self._records.send(topic, value, key)
 
+    @property
+    def acknowledged(self) -> int:
+        """The number of records sent without a callback that the cluster has acknowledged."""
+        return self._records.acknowledged
+
     def poll(self) -> None:
         """Call the callbacks of requests that were delivered or failed."""
         self._producer.poll(0)
