@@ -104,9 +104,10 @@ class Target:
                 outage = next((each for each in answered if each.error_code in TRANSIENT_CODES), None)
         return results
 
-    def partitions(self, names: Sequence[str], seconds: float) -> dict[str, int]:
-        """Return the partition counts of topics, without those that do not exist."""
-        return self._recent.correct(self._calls.partitions(names, seconds), names, time.monotonic())
+    def partitions(self, names: Sequence[str], seconds: float) -> tuple[dict[str, int], dict[str, KafkaError]]:
+        """Return the partition counts of topics, without those that do not exist, and the errors of others."""
+        found, errors = self._calls.partitions(names, seconds) if names else ({}, {})
+        return self._recent.correct(found, names, time.monotonic()), errors
 
     def record(self, task: Task) -> None:
         """Record that a task was carried out, here or elsewhere: brokers may lag behind for some ms."""
@@ -164,9 +165,12 @@ class Target:
         """Return the results of tasks that need no call: expired, repeated, not charged for, or done already."""
         now_ms = time.time() * 1000
         names = [task.name for task in tasks if needs_topic(task, now_ms)]
-        current = self.partitions(names, seconds) if names else {}
+        current, problems = self.partitions(names, seconds)
         answers: _Answers = {}
         for task in tasks:
+            if task.name in problems:
+                answers[task.name] = after_error(task, problems[task.name])
+                continue
             result = before_call(task, current.get(task.name), now_ms)
             if result is not None:
                 answers[task.name] = result
@@ -186,7 +190,10 @@ class Target:
                 answers[task.name] = TopicResult(task.name, found_done=True)
             else:
                 doubtful.append((task, error))
-        current = self.partitions([task.name for task, _ in doubtful], seconds) if doubtful else {}
+        current, problems = self.partitions([task.name for task, _ in doubtful], seconds)
         for task, error in doubtful:
-            answers[task.name] = after_ambiguous_error(task, current.get(task.name), error)
+            problem = problems.get(task.name)
+            answers[task.name] = (
+                after_error(task, problem) if problem else after_ambiguous_error(task, current.get(task.name), error)
+            )
         return answers
