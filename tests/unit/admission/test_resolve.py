@@ -39,14 +39,17 @@ def test_a_record_at_the_limit_is_decided_and_one_over_it_is_not():
     assert isinstance(resolve(record(padded), timeline(), Policy(LIMIT)), ResolvedRequest)
     found = letter(padded + b" ")
     assert (
-        found.error
-        == "value: key and value together are larger than the 1024 bytes that limits.max_request_bytes allows"
+        found.error == "value: key and value together are larger than the 1024 bytes that limits.max_request_bytes "
+        "allows; name fewer topics in one request"
     )
     assert found.value == padded.decode()
 
 
 BINARY = "value: not UTF-8 (byte 0xff at 0)"
-LARGE = f"value: key and value together are larger than the {LIMIT} bytes that limits.max_request_bytes allows"
+LARGE = (
+    f"value: key and value together are larger than the {LIMIT} bytes that limits.max_request_bytes allows; "
+    "name fewer topics in one request"
+)
 
 
 @pytest.mark.parametrize(
