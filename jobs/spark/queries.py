@@ -64,7 +64,7 @@ def _failed_batch(query: StreamingQuery) -> int | None:
 
     The progress of a query does not have it: it describes batches that were finished.
     """
-    with suppress(Py4JError, OSError):  # the failure itself matters more
+    with suppress(Exception):  # the failure itself matters more; PySpark may change what is not public
         execution = query._jsq.streamingQuery()  # noqa: SLF001 PySpark has no other way to it
         batch: int = execution.getLatestExecutionContext().batchId()
         return batch if batch >= 0 else None

@@ -29,9 +29,16 @@ class Query:
         raise Py4JNetworkError("the JVM does not answer")
 
 
-def test_a_failure_is_reported_although_its_batch_is_unknown():
+class RenamedQuery(Query):
+    """A query of a PySpark whose internal names have changed."""
+
+    _jsq = object()
+
+
+@pytest.mark.parametrize("query", [Query(), RenamedQuery()])
+def test_a_failure_is_reported_although_its_batch_is_unknown(query):
     with pytest.raises(QueryFailed, match=r"^enforce failed: java\.lang\.OutOfMemoryError: Java heap space$") as raised:
-        check_queries([Query()])
+        check_queries([query])
     assert raised.value.batch is None
 
 
