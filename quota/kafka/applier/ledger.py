@@ -48,12 +48,9 @@ _offsets_decoder = msgspec.json.Decoder(dict[int, AppliedOffset])
 _done_decoder = msgspec.json.Decoder(_DoneDecision)
 
 
-def read_offsets(message: Message) -> dict[int, AppliedOffset] | None:
-    """Return the positions in a record of the positions topic, by partition; None if it is not an applier's record."""
-    try:
-        return codec.decode(message.value(), _offsets_decoder)
-    except BadRecord:
-        return None
+def read_offsets(message: Message) -> dict[int, AppliedOffset]:
+    """Return the positions in an applier's record of the positions topic, by partition."""
+    return codec.decode(message.value(), _offsets_decoder)
 
 
 class Ledger(PositionWriter):
