@@ -1,6 +1,5 @@
 """Malformed records of all types in all topics, while everything that reads them works."""
 
-import json
 import threading
 from contextlib import ExitStack, closing
 
@@ -81,7 +80,7 @@ def test_every_reader_skips_malformed_records_and_processes_all_others(deploymen
 
     produce(deployment, topics.positions, *malformed[:500], key=group)
     status = command("status", "--output", "json", exit_code=1)  # nothing decides or audits here
-    assert "applier" in json.dumps(status)
+    assert "applier" in [query["name"] for query in status["queries"]]
     letters = command("dead-letters", "list", "--output", "json")["dead_letters"]
     assert str(LETTER.source) in [each["id"] for each in letters]
     resolved = command("quotas", "resolve", "--user", "a tenant", "--output", "json")
