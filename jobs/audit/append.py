@@ -5,6 +5,7 @@ audit has changed the table since. So it does not matter whether a micro-batch i
 by two workers at the same time.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from jobs.audit.rows import Rows, dead_letter_rows, decision_rows, quota_change_
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, TABLES, TableSpec
 from jobs.spark.worker import prepare_worker
+from quota.kafka.timing import Backoff
 from quota.settings import Settings
 from schemas.kafka import SOURCE
 
@@ -85,10 +87,12 @@ def _append_new(store: TableStore, table: TableSpec, parts: Sequence[pa.Table]) 
         return
     rows = pa.concat_tables(parts)
     with store.errors(table):
+        pauses = Backoff()
         for _ in range(_ATTEMPTS - 1):
             with suppress(CommitFailedError):
                 _try_append(store, table, rows)
                 return
+            time.sleep(pauses.next())
         _try_append(store, table, rows)
 
 

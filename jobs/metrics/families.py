@@ -263,6 +263,12 @@ METRICS: Final = (
         "addresses in brokers' responses that would bypass the gateway, and are removed",
     ),
     Metric(
+        "mutation_quota_skipped_records_total",
+        "records",
+        "records of our topics that this program has skipped, because they are malformed; its log names some",
+        ("topic",),
+    ),
+    Metric(
         "mutation_quota_metrics_failures_total",
         "failures",
         "failures to read decisions or query progress for the metrics; the job continues",

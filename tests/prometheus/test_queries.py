@@ -57,6 +57,7 @@ class Job:
         yield from push_families(PushStats(differing={"changed": 1}, compared_at=time.time()))
         yield family("mutation_quota_upkeep_failures_total", {"decisions": self._scrapes})
         yield family("mutation_quota_quota_records_total", self._scrapes)
+        yield family("mutation_quota_skipped_records_total", {"decisions": self._scrapes})
         yield family("mutation_quota_metrics_failures_total", self._scrapes)
 
     def _add_decisions(self):

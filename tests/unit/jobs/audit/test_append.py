@@ -5,6 +5,7 @@ import random
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import hypothesis
 import pyarrow as pa
@@ -212,12 +213,17 @@ def test_a_table_that_changes_all_the_time_is_reported(settings, monkeypatch):
     def refuse(*_, **__):
         raise CommitFailedError("Concurrent transaction failed.\nand more")
 
+    pauses = []
     monkeypatch.setattr(jobs.audit.append, "write_deltalake", refuse)
+    monkeypatch.setattr(jobs.audit.append, "time", SimpleNamespace(sleep=pauses.append))
     with pytest.raises(
         MutationQuotaError,
         match=r"decisions cannot be written: Concurrent transaction failed: and more; another program",
     ):
         audit(settings, [decision(2)])
+    assert [0.05 <= pauses[0] <= 0.1, 0.1 <= pauses[1] <= 0.2, 0.2 <= pauses[2] <= 0.4, 0.4 <= pauses[3] <= 0.8] == [
+        True
+    ] * len(pauses)
 
 
 LATE = 253_402_300_800_000
