@@ -1,6 +1,8 @@
 """The errors of this project; the message of each is one line that says what to do."""
 
 import enum
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 
 class MutationQuotaError(Exception):
@@ -34,6 +36,21 @@ class BadRecord(MutationQuotaError):
 
 class ClusterError(MutationQuotaError):
     """A Kafka cluster that cannot be reached, or is not set up as the jobs need it."""
+
+
+class Interrupted(MutationQuotaError):
+    """Ctrl-C or SIGTERM during a write; the message says what may be written."""
+
+    exit_code = 130
+
+
+@contextmanager
+def interrupts_saying(message: Callable[[], str]) -> Iterator[None]:
+    """Turn an interrupt inside the block into an error with a message, which is made when it happens."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted: {message()}") from None
 
 
 class ErrorCode(enum.IntEnum):

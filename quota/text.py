@@ -69,10 +69,17 @@ def describe_sharing(tags: Mapping[str, str]) -> str:
 
 
 def format_time(epoch_ms: int) -> str:
-    """Format a time as ISO 8601 in UTC; a negative one, which is before all records, as `the beginning`."""
+    """Format a time as ISO 8601 in UTC.
+
+    A negative one, which is before all records, is `the beginning`; one after the year 9999 remains a number.
+    """
     if epoch_ms < 0:
         return "the beginning"
-    return datetime.fromtimestamp(epoch_ms / 1000, tz=UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    seconds, milliseconds = divmod(epoch_ms, 1000)  # a float has too few digits from the year 2242 on
+    try:
+        return f"{datetime.fromtimestamp(seconds, tz=UTC):%Y-%m-%dT%H:%M:%S}.{milliseconds:03}Z"
+    except (ValueError, OverflowError):
+        return str(epoch_ms)
 
 
 def format_seconds(milliseconds: int) -> str:

@@ -5,6 +5,7 @@ audit has changed the table since. So it does not matter whether a micro-batch i
 by two workers at the same time.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from jobs.audit.rows import Rows, dead_letter_rows, decision_rows, quota_change_
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import DEAD_LETTERS, DECISIONS, QUOTA_CHANGES, TABLES, TableSpec
 from jobs.spark.worker import prepare_worker
+from quota.kafka.timing import Backoff
 from quota.settings import Settings
 from schemas.kafka import SOURCE
 
@@ -85,10 +87,12 @@ def _append_new(store: TableStore, table: TableSpec, parts: Sequence[pa.Table]) 
         return
     rows = pa.concat_tables(parts)
     with store.errors(table):
+        pauses = Backoff()
         for _ in range(_ATTEMPTS - 1):
             with suppress(CommitFailedError):
                 _try_append(store, table, rows)
                 return
+            time.sleep(pauses.next())
         _try_append(store, table, rows)
 
 
@@ -111,12 +115,20 @@ def _try_append(store: TableStore, table: TableSpec, rows: pa.Table) -> None:
 def _stored_keys(stored: DeltaTable, rows: pa.Table, *, dated: bool) -> set[_Key]:
     """Return the keys of those rows that the table already contains.
 
-    Only files with the offsets of the rows are read and, if copies of a record have the same date (`dated`), with their
-    dates.
+    Only the offsets from the first to the last of the rows of each partition are read and, if copies of a record have
+    the same date (`dated`), only with their dates.
     """
     offsets = pc.unique(pc.struct_field(rows["source"], "offset"))
-    bounds = pc.min_max(offsets)
-    predicate = f"source['offset'] BETWEEN {bounds['min']} AND {bounds['max']}"
+    sources = pa.table({name: pc.struct_field(rows["source"], name) for name in SOURCE.names})
+    bounds = sources.group_by(["topic", "partition"]).aggregate([("offset", "min"), ("offset", "max")])
+    ranges = []
+    for span in bounds.to_pylist():
+        topic = span["topic"].replace("'", "''")
+        ranges.append(
+            f"(source['topic'] = '{topic}' AND source['partition'] = {span['partition']} "
+            f"AND source['offset'] BETWEEN {span['offset_min']} AND {span['offset_max']})"
+        )
+    predicate = f"({' OR '.join(ranges)})"
     if dated:
         dates = pc.min_max(rows["date"])
         predicate += f" AND date BETWEEN '{dates['min']}' AND '{dates['max']}'"

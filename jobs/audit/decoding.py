@@ -1,53 +1,33 @@
-"""Decodes JSON records into Arrow columns of a Spark schema; a record that does not match the schema is null."""
+"""Decodes JSON records into Arrow columns of a Spark schema; a record that is malformed is null."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    DataType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructType,
-)
+from pyspark.sql.types import StructType
 
 from quota.errors import BadRecord
 from quota.records import codec
 
-_TYPES: dict[type[DataType], Any] = {
-    BooleanType: bool,
-    DoubleType: float,
-    IntegerType: int,
-    LongType: int,
-    StringType: str,
-}
-
-
 _CONVERSION_ERRORS = (pa.ArrowException, OverflowError, UnicodeError)
-"""The errors of a value that has its column's type but cannot be converted, such as a number that is too large."""
+"""The errors of a value that has its column's type but cannot be converted, such as half of a surrogate pair."""
 
 
 class RecordDecoder:
-    """Decodes the JSON records of a topic.
+    """Decodes the JSON records of a topic as all other programs read them; fields without a column are ignored."""
 
-    Every field may be absent or null, because older programs did not write all of them; unknown fields are ignored.
-    """
-
-    def __init__(self, schema: StructType, objects: Sequence[str] = ()) -> None:
-        """Create a decoder of records with these fields; the strings in `objects` are JSON objects, made compact."""
+    def __init__(
+        self, schema: StructType, read: Callable[[bytes | None], msgspec.Struct], objects: Sequence[str] = ()
+    ) -> None:
+        """Create a decoder of records that `read` parses, with these fields; those in `objects` are stored as JSON."""
         self._type = pa.struct(list(to_arrow_schema(schema, timezone="UTC")))
+        self._read = read
         self._objects = objects
-        self._decoder = msgspec.json.Decoder(_fields_type(schema, dict.fromkeys(objects, dict[str, Any])))
 
     def decode(self, values: Sequence[bytes | None]) -> pa.StructArray:
-        """Return the records as structs; null for a value that does not match the schema."""
+        """Return the records as structs; null for a record that is malformed, or does not fit into the columns."""
         rows = [self._fields(value) for value in values]
         try:
             return pa.array(rows, self._type)
@@ -56,11 +36,11 @@ class RecordDecoder:
 
     def _fields(self, value: bytes | None) -> dict[str, Any] | None:
         try:
-            fields: dict[str, Any] = codec.decode(value, self._decoder)
+            fields: dict[str, Any] = msgspec.to_builtins(self._read(value))
         except BadRecord:
             return None
         for name in self._objects:
-            if fields.get(name) is not None:
+            if fields[name] is not None:
                 fields[name] = codec.encode(fields[name]).decode()
         return fields
 
@@ -70,23 +50,3 @@ class RecordDecoder:
         except _CONVERSION_ERRORS:
             return False
         return True
-
-
-def _fields_type(schema: StructType, others: Mapping[str, Any]) -> Any:  # noqa: ANN401 a type
-    """Return the type of a JSON object with the fields of a schema; `others` has the types of some of them."""
-    types = {field.name: (others.get(field.name) or _field_type(field.dataType)) | None for field in schema}
-    make: Any = TypedDict  # mypy accepts only a TypedDict with literal fields
-    return make("Fields", types, total=False)
-
-
-def _field_type(kind: DataType) -> Any:  # noqa: ANN401 a type
-    match kind:
-        case StructType():
-            return _fields_type(kind, {})
-        case ArrayType():
-            element: Any = _field_type(kind.elementType)
-            return list[element | None]
-        case MapType():
-            return dict[str, str | None]
-        case _:
-            return _TYPES[type(kind)]

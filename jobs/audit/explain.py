@@ -11,6 +11,7 @@ from quota.explanation.explanation import Explanation, Neighbours, explain
 from quota.explanation.quota_history import QuotaHistory
 from quota.kafka.clients import reason
 from quota.kafka.reading import read_topic
+from quota.kafka.skipping import Skipped
 from quota.records.decision import Decision, read_decision
 from quota.records.record import Source
 from quota.settings import Settings
@@ -69,11 +70,13 @@ def _absent_error(settings: Settings, source: Source) -> MutationQuotaError:
 
 def _find_in_topic(settings: Settings, source: Source) -> Decision | None:
     connection, topic = settings.kafka.connection, settings.topics.decisions
+    skipped = Skipped("a decision")
     for message in read_topic(connection, topic, settings.kafka.timeout_seconds, _LATEST):
         try:
             decision = read_decision(message.value())
-        except BadRecord:
-            continue  # the audit reports foreign records
+        except BadRecord as error:
+            skipped.add(message, error)
+            continue
         if decision.source == source:
             return decision
     return None

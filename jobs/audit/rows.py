@@ -17,6 +17,8 @@ from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.errors import BadRecord
 from quota.kafka.timing import now_ms
 from quota.records import codec
+from quota.records.dead_letter import read_dead_letter
+from quota.records.decision import read_decision
 from quota.records.fields import MAX_EPOCH_MS
 from quota.records.quota_log import read_quota_log_record
 from quota.records.record import Record
@@ -28,8 +30,8 @@ _DEAD_LETTERS = to_arrow_schema(dead_letters.TABLE, timezone="UTC")
 _QUOTA_CHANGES = to_arrow_schema(quota_changes.TABLE, timezone="UTC")
 _READ_QUOTA_CHANGES = to_arrow_schema(quota_changes.READ, timezone="UTC")
 
-_decisions = RecordDecoder(decisions.RECORD, objects=["quota_entity"])
-_dead_letters = RecordDecoder(dead_letters.RECORD)
+_decisions = RecordDecoder(decisions.RECORD, read_decision, objects=["quota_entity"])
+_dead_letters = RecordDecoder(dead_letters.RECORD, read_dead_letter)
 
 _UTC = pa.timestamp("us", "UTC")
 _LAST_MS = MAX_EPOCH_MS + MAX_THROTTLE_MS
@@ -47,7 +49,7 @@ class Rows(NamedTuple):
 def decision_rows(records: pa.RecordBatch) -> Rows:
     """Return the rows of records of the decisions topic (`schemas.kafka.RECORD`)."""
     decoded = _decisions.decode(records["value"].to_pylist())
-    ours = _is_whole(decoded, ("timestamp", "retry_at"), ("expires_at",))
+    ours = _is_whole(decoded, "timestamp", "retry_at", "expires_at")
     columns = _columns(decoded) | {"decided_at": _moments(records["timestamp"], MAX_EPOCH_MS)}
     columns |= {name: _moments(columns[name]) for name in ("retry_at", "expires_at")}
     columns["timestamp"] = _stamps(columns["timestamp"])
@@ -57,8 +59,8 @@ def decision_rows(records: pa.RecordBatch) -> Rows:
 def dead_letter_rows(records: pa.RecordBatch) -> Rows:
     """Return the rows of records of the dead letters topic (`schemas.kafka.RECORD`), all for the dead letters table."""
     decoded = _dead_letters.decode(records["value"].to_pylist())
+    ours = _is_whole(decoded, "timestamp")
     columns = _columns(decoded)
-    ours = pc.and_(_is_whole(decoded, (), ("timestamp",)), columns["error"].is_valid())
     # Where the timestamp of the invalid record is not trusted, the dead letter's own is used.
     columns["timestamp"] = _stamps(columns["timestamp"], records["timestamp"])
     return Rows(_rows(columns, _DEAD_LETTERS, ours), _foreign_rows(records, pc.invert(ours)))
@@ -74,17 +76,11 @@ def quota_change_rows(records: pa.RecordBatch) -> Rows:
     return Rows(_rows(columns, _QUOTA_CHANGES, valid), _rows(columns, _DEAD_LETTERS, pc.invert(valid)))
 
 
-def _is_whole(decoded: pa.StructArray, times: tuple[str, ...], times_or_null: tuple[str, ...]) -> pa.BooleanArray:
-    """Return which records have a source and valid times; `times` are required."""
-    source = decoded.field("source")
-    present = [source.field(name).is_valid() for name in SOURCE.names]
-    # A field of a null struct may have any value.
-    present += [decoded.is_valid(), source.is_valid(), *(decoded.field(name).is_valid() for name in times)]
+def _is_whole(decoded: pa.StructArray, *times: str) -> pa.BooleanArray:
+    """Return which records are not malformed, and have valid times or none."""
     last = {"timestamp": MAX_EPOCH_MS}  # its date is a column; the others may be a throttle time later
-    in_range = [
-        _in_range(decoded.field(name).fill_null(0), last.get(name, _LAST_MS)) for name in (*times, *times_or_null)
-    ]
-    return reduce(pc.and_, [*present, *in_range])
+    in_range = [_in_range(decoded.field(name).fill_null(0), last.get(name, _LAST_MS)) for name in times]
+    return reduce(pc.and_, in_range, decoded.is_valid())  # a field of a null struct may have any value
 
 
 def _foreign_rows(records: pa.RecordBatch, foreign: pa.BooleanArray) -> pa.Table:

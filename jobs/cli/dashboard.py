@@ -47,6 +47,6 @@ def dashboard(
     from quota.callbacks.loading import check_callbacks
 
     check_callbacks(settings.quota.callbacks)
-    with stop_signals() as stop, serve_dashboard(settings) as url:  # also SIGTERM
+    with stop_signals() as stop, serve_dashboard(settings, ended=stop) as url:  # also SIGTERM
         print(f"dashboard at {url}", flush=True)
         stop.wait()

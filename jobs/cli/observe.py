@@ -59,8 +59,8 @@ def import_(
     """Convert request logs to a file of requests.
 
     The file (JSON lines) is for recommend, backtest, report and simulate. Logs may be compressed and come in any order.
-    A request in several logs counts once, and values that the logs do not contain are marked as assumed. The summary
-    goes to standard error if the requests go to standard output.
+    - is standard input. A request in several logs counts once, and values that the logs do not contain are marked as
+    assumed. The summary goes to standard error if the requests go to standard output.
 
     Examples:
       mutation-quota observe import request.log* --output-file requests.jsonl
@@ -151,7 +151,16 @@ def _print_summary(summary: LogSummary, settings: ObserveSettings, output: str) 
     for line in chain(_requests(summary, settings), _answers(summary), _assumed(summary), _doubts(summary)):
         console.print(Text(line))
     if output != "-":
-        console.print(Text(f"Wrote {output}; size quotas with: mutation-quota recommend --requests {output}"))
+        console.print(Text(f"Wrote {output}{_advice(summary, output)}"))
+
+
+def _advice(summary: LogSummary, output: str) -> str:
+    """Return what the file can be used for."""
+    if any(log.invalid_lines for log in summary.logs.values()):
+        return "; do not size quotas with it, requests are missing"
+    if summary.first_at is None:
+        return ", without requests"
+    return f"; size quotas with: mutation-quota recommend --requests {output}"
 
 
 def _requests(summary: LogSummary, settings: ObserveSettings) -> Iterator[str]:
@@ -203,5 +212,7 @@ def _doubts(summary: LogSummary) -> Iterator[str]:
             yield f"clocks differ: {clocks.log} is {seconds} {way} {clocks.other}; times are not corrected"
     for name, log in summary.logs.items():
         if log.invalid_lines:
-            first = printable(log.first_invalid or "")
-            yield f"{name}: cannot read {plural(log.invalid_lines, 'line')}; the first: {first}"
+            lines = f"{plural(log.invalid_lines, 'line')} with a mutation ({plural(log.invalid_bytes, 'byte')})"
+            yield f"{name}: cannot read {lines}; the first: {printable(log.first_invalid or '')}"
+        if log.cut_lines:
+            yield f"{name}: {plural(log.cut_lines, 'line')} of these cut off: the largest requests are missing"

@@ -55,6 +55,7 @@ class _Kept(msgspec.Struct, frozen=True):
     """A decision as its record, which takes less memory than a decision object."""
 
     record: bytes
+    received_at: int
     timestamp: int
     source: Source
     tags: Tags
@@ -77,6 +78,7 @@ class RecentDecisions:
         record = codec.encode(decision)
         kept = _Kept(
             record,
+            received.at,
             decision.timestamp,
             decision.source,
             decision.tags,
@@ -89,8 +91,8 @@ class RecentDecisions:
             self._drop_oldest()
 
     def expire(self, now: int) -> None:
-        """Drop the decisions that are older than an hour."""
-        while self._kept and next(iter(self._kept.values())).timestamp < now - KEPT_MS:
+        """Drop the decisions that were received more than an hour ago."""
+        while self._kept and next(iter(self._kept.values())).received_at < now - KEPT_MS:
             self._drop_oldest()
 
     def newest(self, count: int, after_seq: int = 0, bucket: str | None = None) -> list[Summary]:

@@ -48,7 +48,6 @@ class Feed:
         self.contact = Contact("starting")
         self.looped_at = time.monotonic()
         """The time of the thread's last progress on the monotonic clock [s]."""
-        self._log: QuotaLog | None = None
         self._position = -1
         self._next_moment: float = 0
 
@@ -81,11 +80,14 @@ class Feed:
         topics = TopicAdmin(settings.kafka.connection, settings.kafka.timeout_seconds)
         ids = topics.ids(names)
         now = now_ms()
-        with closing(AnswerReader(settings, since=now - KEPT_MS)) as reader:
-            self._log = QuotaLog(KafkaQuotas.from_settings(settings, settings.kafka.timeout_seconds), with_entries=True)
+        quotas = KafkaQuotas.from_settings(settings, settings.kafka.timeout_seconds)
+        with (
+            closing(AnswerReader(settings, since=now - KEPT_MS)) as reader,
+            closing(QuotaLog(quotas, with_entries=True)) as log,
+        ):
             self._position = -1
             state = LiveState(settings, now)
-            self._refresh(state, self._log)
+            self._refresh(state, log)
             self.state = state
             due, check = Every(_REFRESH_SECONDS), Every(_CHECK_SECONDS, at_once=False)
             while not stop.is_set():
@@ -96,7 +98,7 @@ class Feed:
                 for received in reader.read(_POLL_SECONDS):
                     state.record(received)
                 if due.is_due():
-                    self._refresh(state, self._log)
+                    self._refresh(state, log)
 
     def _refresh(self, state: LiveState, log: QuotaLog) -> None:
         """Read the quota log to its end, which also shows that Kafka responds, and update the state."""

@@ -2,6 +2,7 @@
 
 import errno
 import ipaddress
+import logging
 import socket
 import threading
 from collections.abc import Iterator
@@ -14,8 +15,10 @@ from jobs.background import background
 from jobs.dashboard.app import Dashboard
 from jobs.dashboard.feed import Feed
 from jobs.dashboard.guard import Session
-from quota.errors import BadInput
+from quota.errors import BadInput, MutationQuotaError
 from quota.settings import Settings
+
+_log = logging.getLogger(__name__)
 
 _JOIN_SECONDS = 5.0
 _DRAIN_SECONDS = 2
@@ -24,11 +27,13 @@ _MIN_TOKEN_CHARS = 16
 
 
 @contextmanager
-def serve_dashboard(settings: Settings, *, any_port: bool = False, feed: Feed | None = None) -> Iterator[str]:
+def serve_dashboard(
+    settings: Settings, *, any_port: bool = False, feed: Feed | None = None, ended: threading.Event | None = None
+) -> Iterator[str]:
     """Serve the page inside the block, and yield its URL; the topics need not exist yet.
 
     With `any_port` it takes any free port if that of the settings is in use. The data is read from the topics, unless a
-    `feed` is given.
+    `feed` is given. If the server ends by itself, `ended` is set, and the end of the block is an error.
     """
     own = settings.dashboard
     session = Session(_read_token(own.token_file))
@@ -50,10 +55,25 @@ def serve_dashboard(settings: Settings, *, any_port: bool = False, feed: Feed | 
                 timeout_graceful_shutdown=_DRAIN_SECONDS,
             )
         )
-        thread = threading.Thread(target=server.run, args=([listening],), name="dashboard", daemon=True)
+
+        is_serving = True
+
+        def serve() -> None:
+            nonlocal is_serving
+            try:
+                server.run([listening])
+            except Exception:  # noqa: BLE001 nobody else would see that it ended
+                _log.exception("the server of the dashboard has failed")
+            is_serving = False
+            if ended is not None:
+                ended.set()
+
+        thread = threading.Thread(target=serve, name="dashboard", daemon=True)
         thread.start()
         try:
             yield _url(own.address, listening.getsockname()[1])
+            if not is_serving:
+                raise MutationQuotaError("the server of the dashboard has ended; see the log")
         finally:
             stop.set()
             server.should_exit = True

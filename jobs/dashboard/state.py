@@ -13,7 +13,7 @@ from quota.callbacks.timeline import CallbackTimeline
 from quota.explanation.explanation import Neighbours
 from quota.kafka.requests import ReceivedAnswer
 from quota.records.dead_letter import DeadLetter
-from quota.records.decision import Decision
+from quota.records.decision import Decision, as_received
 from quota.records.quota_log import ClusterRecord, QuotaLogEntry
 from quota.settings import Settings
 from quota.text import printable
@@ -58,10 +58,10 @@ class LiveState:
                 self._load.record_letter(received.at, self._seq)
                 self._letter = printable(answer.error)[:_LETTER_CHARS]
             elif isinstance(answer, Decision) and answer.decision_id not in self._decisions:
-                counts = MutationCounts.of(answer)
+                counts, decision = MutationCounts.of(answer), as_received(answer, received.at)
                 self._decisions.add(received, answer, counts, self._seq)
-                self._load.record(answer, counts, received.at, self._seq)
-                self._tenants.record(answer, counts, self._seq)
+                self._load.record(decision, counts, received.at, self._seq)
+                self._tenants.record(decision, counts, self._seq)
 
     def add_changes(self, entries: list[QuotaLogEntry]) -> None:
         """Add records of the quota log, in its order."""

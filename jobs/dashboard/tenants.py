@@ -100,7 +100,7 @@ class Tenants:
     def record(self, decision: Decision, counts: MutationCounts, seq: int) -> None:
         """Add a decision to the counts of its tenant."""
         key = decision.tags.key
-        bare = msgspec.structs.replace(decision, topics=[], shadow=None)
+        bare = msgspec.structs.replace(decision, topics=[], shadow=None, repeats=None, observed=None)
         tenant = self._tenants.get(key)
         if tenant is None:
             if len(self._tenants) >= MAX_TENANTS:

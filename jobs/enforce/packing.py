@@ -16,7 +16,7 @@ from quota.admission.decide import Position, in_order
 from quota.admission.policy import Policy
 from quota.admission.validation import parse_valid
 from quota.algorithms.deduplication import AdmittedRequest
-from quota.algorithms.token_bucket import Bucket
+from quota.algorithms.token_bucket import Bucket, Clock
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter, make_dead_letter
 from quota.records.decision import Decision
@@ -56,6 +56,7 @@ class _More(msgspec.Struct, omit_defaults=True):
     """The rest of a bucket in addition to its numbers. Names and defaults make it readable for other versions."""
 
     remembered: dict[bytes, AdmittedRequest] = {}
+    clock: Clock | None = None
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -138,13 +139,13 @@ def unpack_answer(answer: Column, decisions: str, dead_letters: str) -> list[Col
 
 
 def encode_bucket(bucket: Bucket) -> tuple[Any, ...]:
-    """Return the row of a bucket (`schemas.buckets.STATE`); `more` is null if there are no requests to remember."""
-    more = _encode(_More(dict(bucket.admitted_requests))) if bucket.admitted_requests else None
+    """Return the row of a bucket (`schemas.buckets.STATE`)."""
+    more = _encode(_More(dict(bucket.admitted_requests), bucket.clock))
     return bucket.tokens, bucket.updated_at, *bucket.quota.bounds, bucket.reset_at, more
 
 
 def decode_bucket(state: tuple[Any, ...]) -> Bucket:
     """Return the bucket in a row of the state store."""
     tokens, updated_at, rate, burst, max_debt_ms, reset_at, more = state
-    admitted = _more_decoder.decode(more).remembered if more else {}
-    return Bucket(tokens, updated_at, Quota(rate, burst, max_debt_ms), reset_at, admitted)
+    other = _more_decoder.decode(more) if more else _More()
+    return Bucket(tokens, updated_at, Quota(rate, burst, max_debt_ms), reset_at, other.remembered, other.clock)

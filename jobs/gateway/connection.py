@@ -60,11 +60,13 @@ class ClientConnection(asyncio.Protocol):
         "_reading",
         "_reply",
         "_stopped",
+        "_taken",
         "_transport",
         "active_at",
         "channel",
         "closing_at",
         "peer",
+        "request_at",
         "started_at",
     )
 
@@ -76,13 +78,14 @@ class ClientConnection(asyncio.Protocol):
         self._connecting: asyncio.Task[None] | None = None
         self._pending: list[bytes] = []
         self._held = 0
+        self._taken = 0
         self._broker_is_slow = False
         self._client_is_slow = False
         self._reading = True
         self._reply: asyncio.Future[DecisionReply] | None = None
         self._stopped = False
         self.channel = Channel(host.context, self)
-        self.started_at = self.active_at = time.monotonic()
+        self.started_at = self.active_at = self.request_at = time.monotonic()
         self.closing_at: float | None = None
         """The time at which `close` was called."""
         self.peer = ""
@@ -101,6 +104,8 @@ class ClientConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Pass the client's bytes to the channel."""
         self.active_at = time.monotonic()
+        if not self._held:
+            self.request_at = self.active_at
         self._host.context.stats.client_bytes += len(data)
         self.run(self.channel.from_client, data)
 
@@ -165,6 +170,8 @@ class ClientConnection(asyncio.Protocol):
 
     def run(self, action: Callable[..., None], *args: object) -> None:
         """Pass an input to the channel; close the connections if it fails."""
+        if self._transport is None:  # a timer, or bytes of the broker, after the client has left
+            return
         try:
             action(*args)
         except MutationQuotaError as error:
@@ -210,12 +217,19 @@ class ClientConnection(asyncio.Protocol):
         self._read_as_far_as_allowed()
 
     @property
+    def is_receiving_request(self) -> bool:
+        """Whether the client has sent only a part of a request that is not forwarded as it arrives."""
+        return self._held > 0 and not (self.channel.is_waiting or self.channel.is_full)
+
+    @property
     def is_authenticated(self) -> bool:
         """Whether the broker has accepted the client."""
         return self.channel.user is not None
 
     def _check_held(self) -> None:
         """Close the connection if it buffers a part of a request and all connections together buffer too much."""
+        if self._taken != self.channel.requests_taken:
+            self._taken, self.request_at = self.channel.requests_taken, time.monotonic()
         held, self._held = self._held, self.channel.held_bytes
         if held != self._held and self._host.holds(self._held - held) and self._held > _MAX_HELD_BYTES:
             self.close("memory", "all connections together buffer too much of incomplete requests")

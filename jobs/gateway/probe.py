@@ -90,7 +90,10 @@ async def follow_brokers(
     One broker that responds is enough: clients notice themselves which brokers are unavailable.
     """
     while True:
-        stats.broker_failure = await broker_failure(brokers, context, protocol)
+        try:
+            stats.broker_failure = await broker_failure(brokers, context, protocol)
+        except Exception as error:  # noqa: BLE001 nobody else would see that it ended
+            stats.broker_failure = f"{type(error).__name__}: {error}"
         await asyncio.sleep(_CHECK_SECONDS)
 
 

@@ -27,6 +27,8 @@ _CLOSE_SECONDS = 5.0
 _BACKLOG = 1024
 _AUTHENTICATION_SECONDS = 10.0
 """The time that a client may take for its TLS handshake, and to authenticate [s]."""
+_REQUEST_SECONDS = 60.0
+"""The time that a client may take to send a request that is read whole [s]."""
 _MAX_IDLE_SECONDS = 600.0
 """The time after which an idle connection is closed: Kafka's default of `connections.max.idle.ms` [s]."""
 _MAX_HELD_BYTES = 128 * 1024 * 1024
@@ -146,6 +148,8 @@ class GatewayServer:
                     connection.abort()
             elif not connection.is_authenticated and now - connection.started_at > _AUTHENTICATION_SECONDS:
                 connection.close("authentication_timeout", "the client has not authenticated in time")
+            elif connection.is_receiving_request and now - connection.request_at > _REQUEST_SECONDS:
+                connection.close("slow_request", f"a request has not arrived completely in {_REQUEST_SECONDS:.0f} s")
             elif not connection.channel.is_waiting and now - connection.active_at > _MAX_IDLE_SECONDS:
                 connection.close("idle")
 

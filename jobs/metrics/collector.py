@@ -11,6 +11,7 @@ from jobs.metrics.families import decision_families, family
 from jobs.metrics.totals import DecisionTotals
 from quota.kafka.reading import EndOffsets
 from quota.kafka.requests import AnswerReader
+from quota.kafka.skipping import Skipped
 from quota.kafka.timing import Every, now_ms
 from quota.settings import Settings
 
@@ -89,6 +90,7 @@ class JobMetrics:
         if self._answers is not None:
             yield from self._answers.families()
         yield from self._work.families()
+        yield family("mutation_quota_skipped_records_total", dict(Skipped.counts))
         yield family("mutation_quota_metrics_failures_total", self._failures)
 
     def follow(self, stop: threading.Event) -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import product
 from typing import Any, Final, Literal
 
@@ -38,6 +39,7 @@ class Metric:
 
 STARTED: Final = "mutation_quota_query_start_timestamp_seconds"
 
+_MAX_LABEL_CHARS = 200
 _TENANT = ("user", "client_id", "tags")
 _QUERY = ("query",)
 
@@ -197,6 +199,7 @@ METRICS: Final = (
         "topics whose cost is not in the logs, and is assumed to be 1",
     ),
     Metric("mutation_quota_observed_invalid_lines_total", "lines", "lines with a mutation that cannot be parsed"),
+    Metric("mutation_quota_observed_invalid_bytes_total", "bytes", "bytes of lines that cannot be parsed"),
     Metric("mutation_quota_observed_behind_bytes", "bytes", "bytes of the request logs that are not read yet"),
     Metric(
         "mutation_quota_push_differing_quotas",
@@ -263,6 +266,12 @@ METRICS: Final = (
         "mutation_quota_gateway_foreign_addresses_total",
         "addresses",
         "addresses in brokers' responses that would bypass the gateway, and are removed",
+    ),
+    Metric(
+        "mutation_quota_skipped_records_total",
+        "records",
+        "records of our topics that this program has skipped, because they are malformed; its log names some",
+        ("topic",),
     ),
     Metric(
         "mutation_quota_metrics_failures_total",
@@ -346,6 +355,7 @@ def observer_families(stats: FollowStats) -> Iterator[Family]:
     yield family("mutation_quota_observed_refused_topics_total", stats.refused_topics)
     yield family("mutation_quota_observed_assumed_topics_total", stats.assumed_topics)
     yield family("mutation_quota_observed_invalid_lines_total", stats.invalid_lines)
+    yield family("mutation_quota_observed_invalid_bytes_total", stats.invalid_bytes)
     yield family("mutation_quota_observed_behind_bytes", stats.behind_bytes)
 
 
@@ -397,7 +407,15 @@ def _labels(tenant: TenantMetrics) -> tuple[str, ...]:
     """Return Kafka's tags, and other tags of a callback as JSON, because the names of labels are restricted."""
     last = tenant.last
     more = json.dumps(last.more_tags, ensure_ascii=False, sort_keys=True) if last.more_tags else ""
-    return last.user_tag, last.client_tag, more
+    return _label(last.user_tag), _label(last.client_tag), _label(more)
+
+
+def _label(value: str) -> str:
+    """Return a value that a Prometheus with `label_value_length_limit` accepts: a long one is cut, with its digest."""
+    if len(value) <= _MAX_LABEL_CHARS:
+        return value
+    digest = blake2b(value.encode(), digest_size=8).hexdigest()
+    return f"{value[: _MAX_LABEL_CHARS - len(digest) - 1]}…{digest}"
 
 
 def _histogram(name: str, buckets: Iterable[tuple[float, int]], total: float) -> Family:

@@ -21,6 +21,7 @@ class FollowStats(LoopStats):
     assumed_topics: int = 0
     """Topics whose cost is not in the log."""
     invalid_lines: int = 0
+    invalid_bytes: int = 0
     skipped_lines: int = 0
     """Lines that are too long to be read, since the last start or reopening."""
     too_large: int = 0
@@ -41,7 +42,7 @@ class FollowStats(LoopStats):
         return (
             f"observed: {plural(self.requests, 'request')} for {plural(self.mutations, 'mutation')}; refused by the "
             f"cluster: {plural(self.refused_topics, 'topic')}; cost assumed of {plural(self.assumed_topics, 'topic')}; "
-            f"invalid lines: {self.invalid_lines:,}"
+            f"invalid lines: {self.invalid_lines:,} ({plural(self.invalid_bytes, 'byte')})"
         )
 
 

@@ -34,7 +34,7 @@ class TenantMetrics:
         self.charged = self.requested = RateMetric(self.window)
 
     def record(self, decision: Decision, counts: MutationCounts) -> None:
-        """Add a decision to the totals and samples."""
+        """Add a decision, as of its receipt, to the totals and samples."""
         now = decision.timestamp
         if now >= self.last.timestamp:
             self.last = decision

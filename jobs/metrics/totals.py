@@ -8,7 +8,7 @@ from itertools import accumulate
 from jobs.metrics.counts import MutationCounts
 from jobs.metrics.tenants import TenantRegistry
 from quota.records.dead_letter import DeadLetter
-from quota.records.decision import Decision, Outcome
+from quota.records.decision import Decision, Outcome, as_received
 from quota.records.quota import Window
 from quota.records.result import MutationResult
 
@@ -51,7 +51,7 @@ class DecisionTotals:
         if not isinstance(answer, Decision):
             return
         counts = MutationCounts.of(answer)
-        self.tenants.record(answer, counts)
+        self.tenants.record(as_received(answer, at), counts)
         if answer.observed is None:  # otherwise no client waits for it, and the log may be read much later
             self.latencies.add(at - answer.timestamp)
         self.decisions[answer.outcome] += 1

@@ -26,6 +26,7 @@ _KEY_BYTES = 12
 _SCHEMA = pa.schema(
     [
         ("log", pa.int32()),
+        ("place", pa.int64()),  # of the line in the log
         ("received_at", pa.int64()),
         ("completed_at", pa.int64()),
         ("forwarded", pa.bool_()),
@@ -71,9 +72,11 @@ SELECT count(*), count(DISTINCT line), (SELECT count(DISTINCT line) FROM twins) 
 """
 
 _IN_ORDER = """
-SELECT line, request FROM seen ANTI JOIN twins USING (line) ORDER BY received_at, completed_at, line
+SELECT received_at, line, request
+FROM seen ANTI JOIN twins USING (line) JOIN (SELECT log, min(received_at) AS begins FROM seen GROUP BY log) USING (log)
+ORDER BY received_at, begins, log, place
 """
-"""The copies of a line are adjacent."""
+"""Requests of the same time are in the order of the log."""
 
 
 class PartWriter:
@@ -83,13 +86,13 @@ class PartWriter:
         self._writer = pq.ParquetWriter(file, _SCHEMA, compression="lz4")
         self._rows: list[tuple[object, ...]] = []
 
-    def add(self, log: int, request: LoggedRequest) -> None:
-        """Add a request from the log of this number."""
+    def add(self, log: int, place: int, request: LoggedRequest) -> None:
+        """Add a request from a place in the log of this number."""
         encoded = _encode(request)
         names = [topic.name or topic.topic_id for topic in request.topics]
         identity = (request.principal, request.client_id, request.operation, request.correlation_id, names)
         times = (request.received_at, request.completed_at)
-        self._rows.append((log, *times, request.forwarded, _key(_encode(identity)), _key(encoded), encoded))
+        self._rows.append((log, place, *times, request.forwarded, _key(_encode(identity)), _key(encoded), encoded))
         if len(self._rows) == _ROWS:
             self._write()
 
@@ -137,13 +140,15 @@ class Collection:
         return [ClockDifference(logs[log], logs[other], ahead_ms) for log, other, ahead_ms in rows]
 
     def in_order(self) -> Iterator[LoggedRequest]:
-        """Yield each request once, ordered by the time at which it was received."""
-        last = None
+        """Yield each request once, ordered by the time at which it was received, then by the place in the log."""
+        now, lines = None, set[bytes]()
         for batch in self._db.sql(_IN_ORDER).to_arrow_reader(_ROWS):
-            for line, request in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                if line != last:
+            for received_at, line, request in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                if received_at != now:
+                    now, lines = received_at, set()
+                if line not in lines:
                     yield _decode(request)
-                last = line
+                lines.add(line)
 
     def close(self) -> None:
         """Close the database."""

@@ -96,7 +96,7 @@ class Follower:
                 try:
                     logged = read_line(block[begin:end], self._times[name])
                 except BadRecord as error:
-                    self._count_broken(name, error)
+                    self._count_broken(name, end - begin, error)
                     continue
                 request = self._observer.observe(logged) if logged and not logged.forwarded else None
                 if request is not None:
@@ -129,7 +129,8 @@ class Follower:
         )
         return False
 
-    def _count_broken(self, name: str, error: BadRecord) -> None:
+    def _count_broken(self, name: str, size: int, error: BadRecord) -> None:
         self._stats.invalid_lines += 1
+        self._stats.invalid_bytes += size
         if self._stats.invalid_lines <= _MAX_ERRORS_LOGGED:
             _log.warning("%s: %s", name, error)

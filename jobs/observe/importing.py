@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from datetime import tzinfo
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,44 +16,17 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from jobs.observe.collection import Collection, PartWriter
-from jobs.observe.segments import Segment, read_blocks, segments
-from quota.errors import BadInput, BadRecord
-from quota.observation.log_time import LogTime
+from jobs.observe.scanning import Found, scan
+from jobs.observe.segments import Segment, saved, segments
 from quota.observation.observer import Counts, Observer, timed
 from quota.observation.principals import PrincipalRules
-from quota.observation.request_log import MARK, mutation_lines, read_line
 from quota.observation.topic_sizes import TopicSizes
 from quota.records import codec
 from quota.records.request import Operation
 from quota.settings.jobs import ObserveSettings
 from schemas.documents.observation import LogSummary, ReadLog
 
-_JSON, _OLD = MARK + b"{", MARK + b"RequestHeader("
-"""The beginning of a message, as JSON, and as written by brokers before Kafka 2.8."""
-
 _FEW_BYTES = 32 * 1024 * 1024
-
-
-@dataclass
-class Found:
-    """The counts of a log, or of a segment of it."""
-
-    bytes: int = 0
-    requests: int = 0
-    broken: int = 0
-    """Lines with a mutation that cannot be parsed."""
-    first_broken: str | None = None
-    is_request_log: bool = False
-    is_old: bool = False
-
-    def add(self, other: "Found") -> None:
-        """Add the counts of a later segment."""
-        self.bytes += other.bytes
-        self.requests += other.requests
-        self.broken += other.broken
-        self.first_broken = self.first_broken or other.first_broken
-        self.is_request_log |= other.is_request_log
-        self.is_old |= other.is_old
 
 
 def import_logs(
@@ -80,7 +53,7 @@ def import_logs(
 def _summary(names: Sequence[str], logs: Sequence[Found], collection: Collection, counts: Counts) -> LogSummary:
     return LogSummary(
         logs={
-            name: ReadLog(log.bytes, log.requests, log.broken, log.first_broken)
+            name: ReadLog(log.bytes, log.requests, log.broken, log.broken_bytes, log.cut, log.first_broken)
             for name, log in zip(names, logs, strict=True)
         },
         forwarded=collection.forwarded,
@@ -103,7 +76,8 @@ def _by_operation(counts: Counter[Operation]) -> dict[str, int]:
 
 
 def _read_all(files: Sequence[Path], zone: tzinfo, folder: Path) -> list[Found]:
-    parts = [segment for log, file in enumerate(files) for segment in segments(log, file)]
+    """Read files into parts in a folder, which pipes are saved to first."""
+    parts = [segment for log, file in enumerate(files) for segment in segments(log, saved(file, folder))]
     total = sum(part.bytes for part in parts)
     found = [Found() for _ in files]
     with _progress(total) as advance, _workers(total) as submit:
@@ -117,7 +91,7 @@ def _read_all(files: Sequence[Path], zone: tzinfo, folder: Path) -> list[Found]:
         for task, part in tasks.items():  # in the order of the files
             found[part.log].add(task.result())
     for file, of_file in zip(files, found, strict=True):
-        _check(file, of_file)
+        of_file.check(file)
     return found
 
 
@@ -138,35 +112,8 @@ def _workers(total: int) -> Iterator[Callable[..., Future[Found]]]:
 
 
 def _read_segment(segment: Segment, zone: tzinfo, part: Path) -> Found:
-    found, time = Found(), LogTime(zone)
     with PartWriter(part) as writer:
-        for block in read_blocks(segment):
-            found.bytes += len(block)
-            found.is_request_log = found.is_request_log or _JSON in block
-            found.is_old = found.is_old or _OLD in block
-            for begin, end in mutation_lines(block):
-                try:
-                    logged = read_line(block[begin:end], time)
-                except BadRecord as error:
-                    found.broken += 1
-                    found.first_broken = found.first_broken or str(error)
-                    continue
-                if logged is not None:
-                    found.requests += 1
-                    writer.add(segment.log, logged)
-    return found
-
-
-def _check(file: Path, found: Found) -> None:
-    """Check that a file is a request log, or empty."""
-    if found.is_request_log or not found.bytes:
-        return
-    if found.is_old:
-        raise BadInput(f"{file}: a request log of Kafka before 2.8, which is not JSON; use logs of Kafka 2.8 or newer")
-    raise BadInput(
-        f"{file}: not a request log, no line has {MARK.decode()!r}; brokers write it if kafka.request.logger is at "
-        "DEBUG"
-    )
+        return scan(segment, zone, partial(writer.add, segment.log))
 
 
 @contextmanager

@@ -1,18 +1,22 @@
 """Log files, which may be compressed, and segments of them, which separate processes read."""
 
 import lzma
+import shutil
+import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, Self, cast
 
 import pyarrow as pa
 
 from quota.errors import BadInput
+from quota.observation.wrapping import is_wrapped, join
 
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
 _XZ = b"\xfd7zXZ"
-_MAGIC_BYTES = 6
+_HEAD_BYTES = 64
 
 SEGMENT_BYTES = 64 * 1024 * 1024
 MAX_LINE_BYTES = 256 * 1024 * 1024
@@ -37,12 +41,32 @@ class Segment:
         """The number of bytes."""
         return self.end - self.begin
 
+    @classmethod
+    def end_of(cls, file: Path) -> Self:
+        """Return the last lines of a file."""
+        size = file.stat().st_size
+        return cls(0, file, max(size - SEGMENT_BYTES, 0), size)
+
+
+def saved(file: Path, folder: Path) -> Path:
+    """Return a regular file with the content of a pipe, or of standard input for `-`, which can be read only once."""
+    if str(file) != "-" and (file.is_file() or not file.exists() or file.is_dir()):
+        return file
+    copy = folder / f"{len(list(folder.iterdir()))}.piped"
+    try:
+        with copy.open("wb") as out, nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb") as pipe:
+            shutil.copyfileobj(pipe, out)
+    except OSError as error:
+        raise BadInput(f"{file}: {error.strerror}") from None
+    return copy
+
 
 def segments(log: int, file: Path) -> list[Segment]:
     """Return the segments of a file."""
     try:
         size = file.stat().st_size
-        step = max(size, 1) if is_compressed(file) else SEGMENT_BYTES
+        is_whole = is_compressed(file) or is_wrapped(_head(file))  # pieces of a line may be far from each other
+        step = max(size, 1) if is_whole else SEGMENT_BYTES
     except OSError as error:
         raise BadInput(f"{file}: {error.strerror}") from None
     return [Segment(log, file, begin, min(begin + step, size)) for begin in range(0, max(size, 1), step)]
@@ -70,15 +94,18 @@ def _whole_lines(file: Path, stream: BinaryIO, end: int | None) -> Iterator[byte
     rest: list[bytes] = []
     while block := stream.read(_BLOCK_BYTES if end is None else min(_BLOCK_BYTES, max(end - at, 0))):
         at += len(block)
-        cut = block.rfind(b"\n") + 1
-        if cut:
-            yield b"".join([*rest, block[:cut]])
-            rest = []
-        rest.append(block[cut:])
+        rest.append(block)
+        if b"\n" in block:
+            data = b"".join(rest)
+            lines, size = join(data)
+            if lines:
+                yield lines
+            rest = [data[size:]]
         if sum(map(len, rest)) > MAX_LINE_BYTES:
             raise BadInput(f"{file}: not a log: a line of more than {MAX_LINE_BYTES // 2**20} MB")
     if any(rest):
-        yield b"".join([*rest, b"" if end is None else stream.readline(MAX_LINE_BYTES)])
+        last = b"".join([*rest, b"" if end is None else stream.readline(MAX_LINE_BYTES)])
+        yield join(last, at_end=True)[0]
 
 
 def is_compressed(file: Path) -> bool:
@@ -96,9 +123,13 @@ def open_log(file: Path) -> BinaryIO:
     return cast("BinaryIO", pa.input_stream(str(file), compression=compression))
 
 
-def _compression(file: Path) -> str | None:
+def _head(file: Path) -> bytes:
     with file.open("rb") as raw:
-        head = raw.read(_MAGIC_BYTES)
+        return raw.read(_HEAD_BYTES)
+
+
+def _compression(file: Path) -> str | None:
+    head = _head(file)
     if head.startswith(_XZ):
         return "xz"
     return next((name for magic, name in _COMPRESSIONS.items() if head.startswith(magic)), None)

@@ -3,14 +3,17 @@
 import logging
 import os
 from collections import deque
+from datetime import tzinfo
 from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
+from jobs.observe.scanning import check_end
 from jobs.observe.segments import is_compressed, open_log
 from quota.errors import BadInput
+from quota.observation.wrapping import join
 
 _log = logging.getLogger(__name__)
 
@@ -18,6 +21,7 @@ _BLOCK_BYTES = 1024 * 1024
 _FIRST_LINE_BYTES = 65_536
 _MAX_LINE_BYTES = 64 * 1024 * 1024
 _REMEMBERED_FILES = 1000
+_CHECKED_FILES = 5
 
 
 class LogPosition(msgspec.Struct, frozen=True):
@@ -29,14 +33,20 @@ class LogPosition(msgspec.Struct, frozen=True):
     """The number of bytes that have been read, uncompressed."""
 
 
-def check_log(log: Path) -> None:
-    """Check that a log can be read; one that is being rotated may be missing for a moment."""
+def check_log(log: Path, zone: tzinfo) -> None:
+    """Check that a log can be read, and is a request log, with its rotated files.
+
+    It may be missing for a moment while it is rotated, and empty.
+    """
+    rotated = _rotated(log)[::-1]
+    if str(log) == "-" or (log.exists() and not log.is_file()):
+        raise BadInput(f"{log}: only a regular file can be followed; observe import reads pipes")
     try:
         open_log(log).close()
     except OSError as error:
-        if _rotated(log):
-            return
-        raise BadInput(f"{log}: {error.strerror}") from None
+        if not rotated:
+            raise BadInput(f"{log}: {error.strerror}") from None
+    check_end((file for file in [log, *rotated[:_CHECKED_FILES]] if file.exists()), zone)
 
 
 class LogTail:
@@ -104,7 +114,7 @@ class LogTail:
     def _read_lines(self) -> bytes:
         """Return complete lines up to the end of the file; a line that is too long is skipped."""
         try:
-            while not (end := self._rest.rfind(b"\n") + 1):
+            while not (found := join(self._rest))[1]:
                 block = self._stream.read(_BLOCK_BYTES)
                 if not block:
                     return b""
@@ -113,12 +123,10 @@ class LogTail:
                     self._skip_line()
         except (OSError, EOFError) as error:
             raise BadInput(f"{self._path}: {getattr(error, 'strerror', None) or error}") from None
-        return self._taken(end)
-
-    def _taken(self, end: int) -> bytes:
-        lines, self._rest = self._rest[:end], self._rest[end:]
-        self._first_line = self._first_line or _hash(lines)
-        self._offset += end
+        lines, size = found
+        self._first_line = self._first_line or _hash(self._rest[:size])
+        self._rest = self._rest[size:]
+        self._offset += size
         return lines
 
     def _skip_line(self) -> None:

@@ -32,7 +32,7 @@ def run_follow(settings: Settings, logs: Sequence[Path], *, from_beginning: bool
             "has one; use a separate deployment for observed requests, with different topics and storage.root"
         )
     for log in logs:
-        check_log(log)  # before Kafka is contacted
+        check_log(log, settings.observe.zone)  # before Kafka is contacted
     stats = FollowStats()
     # The loop runs only after the positions are read and written.
     health = LoopHealth(stats, waits_for=lambda: stats.waits_for)

@@ -43,6 +43,10 @@ _ADVICE = {
         "requests cannot be decided without the quotas (waited for a minute); "
         f"make all brokers of the quota topic available, {_AGAIN}"
     ),
+    "offset was changed from": (
+        "a partition ends before what was read: a broker has lost records, or the topic was restored; start on another "
+        "storage.root with new topics, as docs/how-to/operations/state.md describes"
+    ),
     "data may have been lost|data may have been missed|OffsetOutOfRangeException": (
         "records were removed before they were read; to continue after them, start it again with "
         "--set spark.fail_on_data_loss=false"

@@ -30,7 +30,8 @@ def run_until(
 ) -> None:
     """Wait until a query ends or `stop` is set, then stop those that still run, between two batches.
 
-    `poll` is called once a second, and once after the queries have ended; an exception ends the wait.
+    `poll` is called once a second, and once after the queries have ended; an exception ends the wait. The failure of a
+    query is raised before any other, which it may have caused.
     """
     poll_now = Every(_POLL_SECONDS)
     try:
@@ -38,9 +39,14 @@ def run_until(
             if poll_now.is_due():
                 poll()
             stop.wait(_CHECK_SECONDS)
-    finally:
         stop_after_batch(queries)
-    poll()
+        poll()
+    except BaseException as error:
+        with suppress(Py4JError, PySparkException, OSError):  # the JVM may have exited; that error is not the first
+            stop_after_batch(queries)
+            if isinstance(error, Exception):
+                check_queries(queries)
+        raise
     check_queries(queries)
 
 
@@ -58,7 +64,7 @@ def _failed_batch(query: StreamingQuery) -> int | None:
 
     The progress of a query does not have it: it describes batches that were finished.
     """
-    with suppress(Py4JError, OSError):  # the failure itself matters more
+    with suppress(Exception):  # the failure itself matters more; PySpark may change what is not public
         execution = query._jsq.streamingQuery()  # noqa: SLF001 PySpark has no other way to it
         batch: int = execution.getLatestExecutionContext().batchId()
         return batch if batch >= 0 else None

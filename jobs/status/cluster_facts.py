@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 
 from confluent_kafka.admin import OffsetSpec
 
-from quota.errors import ClusterError
+from quota.errors import BadRecord, ClusterError
 from quota.kafka.applier.ledger import AppliedOffset, read_offsets
 from quota.kafka.clients import cluster_errors
 from quota.kafka.positions import read_positions
 from quota.kafka.reading import EARLIEST, EndOffsets, Partition
+from quota.kafka.skipping import Skipped
 from quota.kafka.timing import now_ms
 from quota.kafka.topics.layouts import ClusterLayout
 from quota.kafka.topics.specs import user_topic_names
@@ -93,8 +94,10 @@ def _read_applied(settings: Settings) -> AppliedFacts | None:
     connection, topic = settings.kafka.connection, settings.topics.positions
     with cluster_errors(f"read topic {topic}", connection):
         positions = read_positions(connection, topic, settings.applier.group, settings.kafka.timeout_seconds)
+    skipped = Skipped("a position of an applier")
     for message in reversed(positions):
-        offsets = read_offsets(message)
-        if offsets is not None:
-            return AppliedFacts(offsets, int(message.timestamp()[1]))
+        try:
+            return AppliedFacts(read_offsets(message), int(message.timestamp()[1]))
+        except BadRecord as error:
+            skipped.add(message, error)
     return None

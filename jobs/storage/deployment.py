@@ -1,15 +1,18 @@
 """The topics that a storage root belongs to. A recreated topic must not be read with checkpoints of the old topic."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Self
 
-from jobs.storage.stored_files import Files, ReadableFiles
+from jobs.storage.stored_files import Files, ReadableFiles, numbered
 from quota.admission.identity import user_of
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from quota.settings.storage import DEPLOYMENT_FILE
+
+_VERSIONS = "deployment"
+"""The folder of the versions of the file. The newest counts; `deployment.json`, of earlier programs, is the oldest."""
 
 
 class TopicGone(MutationQuotaError):
@@ -18,7 +21,11 @@ class TopicGone(MutationQuotaError):
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """The topics and checkpoints of a storage root, stored in its file `deployment.json`."""
+    """The topics and checkpoints of a storage root.
+
+    Several programs change them. Each change is another file, `deployment/<number>`: the second of two programs that
+    create the same file is rejected, and makes its change again.
+    """
 
     topics: dict[str, str] = field(default_factory=dict)
     """The topics that the root belongs to: name to the id that the cluster assigned."""
@@ -29,22 +36,26 @@ class Deployment:
 
     @classmethod
     def read(cls, files: ReadableFiles) -> Self:
-        """Read the file; return an empty deployment if it does not exist."""
-        text = files.read(DEPLOYMENT_FILE)
-        if text is None:
-            return cls()
+        """Read the newest version; return an empty deployment if there is none."""
+        return cls.read_version(files)[1]
+
+    @classmethod
+    def read_version(cls, files: ReadableFiles) -> tuple[int, Self]:
+        """Read the newest version, and return it with its number; 0 if `deployment/` has none."""
+        number, path = _newest(files)
+        while (text := files.read(path)) is None:
+            if not number:
+                return 0, cls()
+            number, path = _newest(files)  # it was replaced meanwhile
         try:
             found = json.loads(text)
-            return cls(dict(found["topics"]), list(found.get("retired", [])), dict(found.get("checkpoints", {})))
+            known = cls(dict(found["topics"]), list(found.get("retired", [])), dict(found.get("checkpoints", {})))
         except (ValueError, KeyError, TypeError):
             raise MutationQuotaError(
-                f"{files.root}/{DEPLOYMENT_FILE} is damaged; restore it, or remove it if topics and checkpoints of "
+                f"{files.root}/{path} is damaged; restore it, or remove it if topics and checkpoints of "
                 "this root are unchanged: the job then creates it again"
             ) from None
-
-    def write(self, files: Files) -> None:
-        """Replace the file."""
-        files.write(DEPLOYMENT_FILE, self.json())
+        return number, known
 
     def json(self) -> str:
         """Return the content of the file."""
@@ -95,24 +106,37 @@ def claim_storage(files: Files, settings: Settings, topic_ids: Mapping[str, str]
     def claim(known: Deployment) -> Deployment:
         return (known.with_all_topics if all_there else known.with_topics)(topic_ids, settings)
 
-    # Of two programs that start on a new root at the same time, one creates the file, and the other one adds to it.
-    if files.read(DEPLOYMENT_FILE) is None and files.create(DEPLOYMENT_FILE, claim(Deployment()).json()):
-        return
-    known = Deployment.read(files)
-    if (claimed := claim(known)) != known:
-        claimed.write(files)
+    _change(files, claim)
 
 
 def record_checkpoint(files: Files, query: str, version: int) -> None:
     """Record that a query has finished a batch with a checkpoint of this version."""
-    known = Deployment.read(files)
-    if known.checkpoints.get(query) != version:
-        replace(known, checkpoints=known.checkpoints | {query: version}).write(files)
+    _change(files, lambda known: replace(known, checkpoints=known.checkpoints | {query: version}))
 
 
 def forget_checkpoint(files: Files, query: str) -> None:
     """Undo `record_checkpoint`: the query starts from scratch next time."""
-    known = Deployment.read(files)
-    if query in known.checkpoints:
+
+    def forget(known: Deployment) -> Deployment:
         others = {name: version for name, version in known.checkpoints.items() if name != query}
-        replace(known, checkpoints=others).write(files)
+        return replace(known, checkpoints=others)
+
+    _change(files, forget)
+
+
+def _newest(files: ReadableFiles) -> tuple[int, str]:
+    """Return the number and the path of the newest version."""
+    number = max(numbered(files, _VERSIONS), default=0)
+    return number, f"{_VERSIONS}/{number}" if number else DEPLOYMENT_FILE
+
+
+def _change(files: Files, change: Callable[[Deployment], Deployment]) -> None:
+    """Change what other programs may change at the same time."""
+    while True:
+        number, known = Deployment.read_version(files)
+        if (changed := change(known)) == known:
+            break
+        files.create(f"{_VERSIONS}/{number + 1}", changed.json())  # the next round finds out whether it counts
+    for old in numbered(files, _VERSIONS):
+        if old < number:
+            files.remove(f"{_VERSIONS}/{old}")

@@ -1,21 +1,39 @@
-"""Detects records that retention has removed from a topic before a query read them."""
+"""Detects records that a topic has lost: removed before a query read them, or missing after what it has read."""
 
 import logging
+import time
 
 from confluent_kafka import TopicPartition
 
 from quota.errors import MutationQuotaError
 from quota.kafka.clients import cluster_errors
 from quota.kafka.reading import make_consumer, offset_range
+from quota.kafka.timing import Deadline
 from quota.settings import Settings
 from quota.text import plural
 
 _log = logging.getLogger(__name__)
 
+_POLL_SECONDS = 0.2
+
 
 def check_gaps(settings: Settings, query: str, positions: list[TopicPartition]) -> None:
-    """Check that all records that a query, which the message names, has not read yet still exist."""
-    gaps = _gaps(settings, query, positions)
+    """Check that the topics still have what a query, which the messages name, has not read, and end after what it has.
+
+    Raises:
+        MutationQuotaError: A partition ends before the query's position, or it begins after it and
+            `spark.fail_on_data_loss` is set.
+    """
+    ranges = _ranges(settings, query, positions)
+    for position, (_, end) in ranges:
+        if end < position.offset:
+            name = f"{position.topic}-{position.partition}"
+            raise MutationQuotaError(
+                f"{name} ends at offset {end}, but {query} has read it up to {position.offset}: a broker has lost "
+                "records, or the topic was restored from a backup; its next records would get the ids of earlier "
+                "ones, so start on another storage.root with new topics, as docs/how-to/operations/state.md describes"
+            )
+    gaps = [(position, first) for position, (first, _) in ranges if first > position.offset]
     if not gaps:
         return
     count = sum(first - position.offset for position, first in gaps)
@@ -33,15 +51,24 @@ def check_gaps(settings: Settings, query: str, positions: list[TopicPartition]) 
     _log.warning("%s; continuing after %s", lost, them)
 
 
-def _gaps(settings: Settings, query: str, positions: list[TopicPartition]) -> list[tuple[TopicPartition, int]]:
-    """Return the positions whose records were removed, with the first offset that still exists."""
+def _ranges(
+    settings: Settings, query: str, positions: list[TopicPartition]
+) -> list[tuple[TopicPartition, tuple[int, int]]]:
+    """Return the positions, each with the first offset and the end of its partition."""
     if not positions:
         return []
     connection, seconds = settings.kafka.connection, settings.kafka.timeout_seconds
     consumer = make_consumer(connection, "mutation-quota-gaps")
     try:
-        with cluster_errors(f"read the log start offsets of the topics of {query} at {connection}", connection):
-            firsts = [offset_range(consumer, position, seconds)[0] for position in positions]
+        with cluster_errors(f"read the offsets of the topics of {query} at {connection}", connection):
+            ranges = []
+            for position in positions:
+                deadline = Deadline(seconds)  # the high watermark of a new leader may lag for a moment
+                while (found := offset_range(consumer, position, seconds))[1] < position.offset:
+                    if deadline.has_passed:
+                        break
+                    time.sleep(_POLL_SECONDS)
+                ranges.append((position, found))
+            return ranges
     finally:
         consumer.close()
-    return [(position, first) for position, first in zip(positions, firsts, strict=True) if first > position.offset]

@@ -15,6 +15,9 @@ _SHOWN_CHARS = 40  # of a name in an error
 MAX_OBSERVED_AGE_MS = 7 * 24 * 3600 * 1000
 """The maximum age of an observed request when it is written: for this time, the quota topic keeps all changes."""
 
+FEWER_TOPICS = "name fewer topics in one request"
+"""What to do about a request that is too large."""
+
 
 def valid_request(record: Record, policy: Policy) -> MutationRequest:
     """Return the request in a record, with the user that its topic identifies."""
@@ -24,7 +27,7 @@ def valid_request(record: Record, policy: Policy) -> MutationRequest:
         codec.check_text((record.value or b"")[:kept], whole=False)
         raise BadRecord(
             f"value: key and value together are larger than the {policy.max_bytes} bytes "
-            "that limits.max_request_bytes allows"
+            f"that limits.max_request_bytes allows; {FEWER_TOPICS}"
         )
     request = read_request(record.value)
     _check_limits(request, policy)

@@ -38,6 +38,12 @@ class Samples(msgspec.Struct, frozen=True):
         """The mutations charged in all samples."""
         return math.fsum(sample.charged for sample in self.items)
 
+    def moved(self, ms: int) -> "Samples":
+        """Return the samples as of other times, by a number of ms."""
+        return Samples(
+            tuple(Sample(sample.starts_at + ms, sample.last_at + ms, sample.charged) for sample in self.items)
+        )
+
     def record(self, cost: float, now: int, window: Window) -> "Samples":
         """Return the samples with a charge of `cost` mutations at `now`; a late charge goes into the newest sample."""
         items = self.at(now, window).items

@@ -14,6 +14,7 @@ import msgspec
 from quota.algorithms.deduplication import NO_DEDUPLICATION, AdmittedRequest, AdmittedRequests, Deduplication
 from quota.records.decision import Decision
 from quota.records.quota import Limit, Quota, Window
+from quota.records.record import Source
 from quota.records.request import Mode, TopicMutation
 from quota.timeline.resolution import ResolvedRequest
 
@@ -23,6 +24,10 @@ MAX_THROTTLE_MS = 2**31 - 1
 # A debt this small is a rounding error of floats and counts as zero: waiting for the throttle time is sufficient.
 _ROUNDING_ABSOLUTE = 1e-9
 _ROUNDING_RELATIVE = 1e-12
+
+
+Clock = tuple[str, int]
+"""The topic and the partition of a record: a partition's leader timestamps its records with one clock."""
 
 
 class Bucket(msgspec.Struct, frozen=True):  # a struct, because each charge makes a new one
@@ -38,6 +43,8 @@ class Bucket(msgspec.Struct, frozen=True):  # a struct, because each charge make
     """The latest reset by an operator that this bucket has seen [epoch ms]."""
     admitted_requests: AdmittedRequests = {}
     """The requests that were admitted recently, if deduplication is on."""
+    clock: Clock | None = None
+    """The partition whose timestamp T is; None if it is not known."""
 
     @classmethod
     def after(cls, decision: Decision) -> Self:
@@ -45,7 +52,7 @@ class Bucket(msgspec.Struct, frozen=True):  # a struct, because each charge make
         quota = decision.applied_quota
         if quota is None or decision.tokens is None:
             raise ValueError(f"{decision.decision_id} touched no bucket")
-        return cls(decision.tokens, decision.timestamp, quota)
+        return cls(decision.tokens, decision.timestamp, quota, clock=clock_of(decision.source))
 
     def differs(self, quota: Quota) -> bool:
         """Return whether the bucket was last used with other bounds than those of `quota`."""
@@ -87,6 +94,10 @@ class TokenBucket:
 
         An unlimited request touches no bucket, and a validate-only request is not charged; both are admitted.
 
+        Time never runs backwards: a request before T adds no tokens. If its partition wrote T, its clock was ahead
+        then, or was set back since: T becomes the request's time, so that the bucket gains tokens again. If another
+        partition wrote T, the request is late, and its throttle time includes the time until T.
+
         Args:
             state: the bucket; None if it was never charged.
             resolved: the request with its quota.
@@ -99,6 +110,9 @@ class TokenBucket:
         if limit is None:
             return state, Admission([True] * len(request.topics))
         bucket = None if state is not None and is_reset(state.reset_at, resolution.reset_at) else state
+        clock = clock_of(resolved.record.source)
+        if bucket is not None and now < bucket.updated_at and bucket.clock == clock:
+            bucket = msgspec.structs.replace(bucket, updated_at=now)  # the partition's clock was set back
         quota, deduplication = limit.quota, self.deduplication
         burst = self.window.burst(quota.rate, quota.burst)
         before = burst if bucket is None else _refilled(now, bucket, limit, burst, self.window)
@@ -124,13 +138,19 @@ class TokenBucket:
 
         # A refused request leaves the bucket unchanged, so that rounding errors do not accumulate over many of them.
         if bucket is None:
-            bucket = Bucket(tokens, now, quota, resolution.reset_at, remembered)
+            bucket = Bucket(tokens, now, quota, resolution.reset_at, remembered, clock)
         elif now < bucket.updated_at:  # a late request may know an older quota, which is no longer the bucket's
             bucket = msgspec.structs.replace(bucket, tokens=tokens, admitted_requests=remembered)
         elif changed or bucket.differs(quota):
-            bucket = Bucket(tokens, now, quota, bucket.reset_at, remembered)
-        throttle = throttle_ms(tokens, bucket.tokens, quota.rate) if throttled else 0
+            bucket = Bucket(tokens, now, quota, bucket.reset_at, remembered, clock)
+        late_ms = max(bucket.updated_at - now, 0)  # the bucket gains tokens from T on
+        throttle = min(throttle_ms(tokens, bucket.tokens, quota.rate) + late_ms, MAX_THROTTLE_MS) if throttled else 0
         return bucket, Admission(admitted, throttle, quota, burst, before, tokens, repeats)
+
+
+def clock_of(source: Source) -> Clock:
+    """Return the clock that timestamped a record."""
+    return source.topic, source.partition
 
 
 def charge(
@@ -159,9 +179,9 @@ def is_reset(seen: int | None, reset_at: int | None) -> bool:
 def tokens_at(now: int, bucket: Bucket | None, limit: Limit, window: Window) -> float:
     """Return K at `now`: the stored tokens and those gained since T, at most the burst B.
 
-    A bucket that was never charged is full. Time never runs backwards: an earlier `now` does not change
-    the tokens. If the quota has changed, the bucket gained tokens at the old rate until the change and at the present
-    rate from then on, so that a raised quota does not grant tokens for the past.
+    A bucket that was never charged is full. An earlier `now` does not change the tokens. If the quota has changed, the
+    bucket gained tokens at the old rate until the change and at the present rate from then on, so that a raised quota
+    does not grant tokens for the past.
     """
     burst = window.burst(limit.quota.rate, limit.quota.burst)
     return burst if bucket is None else _refilled(now, bucket, limit, burst, window)

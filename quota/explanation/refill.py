@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from quota.algorithms.token_bucket import Bucket, is_reset, tokens_at
+from quota.algorithms.token_bucket import Bucket, clock_of, is_reset, tokens_at
 from quota.explanation.quota_history import QuotaHistory
 from quota.records.decision import Decision
 from quota.records.fields import BEGINNING
@@ -48,7 +48,8 @@ class Refill(msgspec.Struct, frozen=True):
 def find_last_write(before: Iterable[Decision]) -> Decision | None:
     """Return the decision that wrote the bucket last.
 
-    That is the latest one that charged the bucket, or the first one that was refused under another quota. If the
+    That is the latest one that charged the bucket, or one that was refused: the first one under another quota, or one
+    whose partition's clock was set back. If the
     decisions do not reach back that far, it is the oldest of them: its tokens are the same except for rounding.
 
     `before` are the earlier decisions of the bucket, newest first; they are read no further than needed.
@@ -57,12 +58,16 @@ def find_last_write(before: Iterable[Decision]) -> Decision | None:
     for decision in before:
         if decision.validate_only:
             continue
-        if oldest is not None and decision.applied_quota != oldest.applied_quota:
+        if oldest is not None and (decision.applied_quota != oldest.applied_quota or _is_set_back(decision, oldest)):
             return oldest
         oldest = decision
         if decision.charged:
             return decision
     return oldest
+
+
+def _is_set_back(earlier: Decision, later: Decision) -> bool:
+    return later.timestamp < earlier.timestamp and clock_of(later.source) == clock_of(earlier.source)
 
 
 def compute_refill(

@@ -6,7 +6,6 @@ from quota.errors import ErrorCode
 from quota.gateway.addresses import NAMING_BROKERS
 from quota.gateway.authentication import Authentication, refusal
 from quota.gateway.context import ChannelError, ChannelIO, GatewayContext
-from quota.gateway.mutations.growth import excess
 from quota.gateway.mutations.mutate import Steps, mutate
 from quota.gateway.mutations.operations import ClientRequest, MutationResponse, Pause
 from quota.gateway.pipeline import Pipeline
@@ -101,6 +100,11 @@ class Channel:
     def held_bytes(self) -> int:
         """The number of buffered bytes of the client's requests."""
         return len(self._requests)
+
+    @property
+    def requests_taken(self) -> int:
+        """The number of the client's requests that were read or begun to be forwarded."""
+        return self._requests.taken
 
     @property
     def is_waiting(self) -> bool:
@@ -236,12 +240,8 @@ class Channel:
     def _on_mutation(self, header: RequestHeader, frame: bytes) -> None:
         message = self._read(header, frame)
         topics = message.get("topicNames") or message.get("topics")
-        refused = excess(message) if header.api_key == ApiKey.CREATE_PARTITIONS else None
-        if refused is not None:
-            self._pipeline.respond(header, refused)
-            self._end()
-            return
-        if self.user is None or not topics or message.get("validateOnly"):
+        passed_on = message.get("validateOnly") and header.api_key != ApiKey.CREATE_PARTITIONS
+        if self.user is None or not topics or passed_on:
             self._pipeline.forward(header, frame)
             self._end()
             return
@@ -250,7 +250,7 @@ class Channel:
         key = ApiKey(header.api_key)
         request = ClientRequest(key, header.api_version, header.client_id, self.user, message, left_ms)
         self._mutating = header
-        self._flow = mutate(request, self._context.rules, self._context.recent, self._io.now)
+        self._flow = mutate(request, self._context.rules, self._context.memory, self._io.now)
         self._step(None)
 
     def _step(self, result: Message | DecisionReply | None) -> None:

@@ -5,8 +5,8 @@ from typing import Protocol as Interface
 
 from quota.errors import MutationQuotaError
 from quota.gateway.addresses import Addresses
+from quota.gateway.mutations.memory import Memory
 from quota.gateway.mutations.mutate import Rules
-from quota.gateway.mutations.recent import RecentTopics
 from quota.gateway.mutes import Mutes
 from quota.gateway.offered import OfferedApis
 from quota.gateway.stats import GatewayStats
@@ -24,7 +24,7 @@ class GatewayContext:
     rules: Rules
     mutes: Mutes
     stats: GatewayStats = field(default_factory=GatewayStats)
-    recent: RecentTopics = field(default_factory=RecentTopics)
+    memory: Memory = field(default_factory=Memory)
     authenticates: bool = False
     """Whether the brokers' listeners authenticate clients with SASL; otherwise all are ANONYMOUS."""
     subject_claim: str = "sub"

@@ -15,6 +15,8 @@ class FrameStream:
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._passing = 0
+        self.taken = 0
+        """The number of frames that were read or begun to be forwarded."""
 
     def __len__(self) -> int:
         """Return the number of bytes held."""
@@ -59,6 +61,7 @@ class FrameStream:
         end = LENGTH_BYTES + (self.length or 0)
         frame = bytes(self._buffer[LENGTH_BYTES:end])
         del self._buffer[:end]
+        self.taken += 1
         return frame
 
     def pass_on(self) -> bytes:
@@ -66,5 +69,6 @@ class FrameStream:
         end = LENGTH_BYTES + (self.length or 0)
         passed = bytes(self._buffer[:end])
         del self._buffer[:end]
+        self.taken += 1
         self._passing = end - len(passed)
         return passed

@@ -12,14 +12,13 @@ from confluent_kafka.admin import AdminClient
 
 from quota.errors import BadInput, ClusterError
 from quota.kafka.brokers.tokens import TokenFunction, credentials_in, fetch_token
-from quota.kafka.timing import Deadline
+from quota.kafka.timing import Backoff, Deadline
 from quota.settings.connection import Connection
 from quota.settings.secrets import mask_values
 from quota.settings.security.properties import check_not_owned
 
 T = TypeVar("T")
 
-_RETRY_SECONDS = 0.1
 _CAUSE_POLL_SECONDS = 0.1
 _CAUSE_SECONDS = 1.0
 """How long a second client tries to connect, to determine why the cluster cannot be reached [s]."""
@@ -97,13 +96,14 @@ def cluster_errors(
 
 def retry(call: Callable[[], T], deadline: Deadline, codes: Collection[int] | None = None) -> T:
     """Make a call, and retry it until it succeeds."""
+    pauses = Backoff()
     while True:
         try:
             return call()
         except KafkaException as error:
             if deadline.has_passed or (codes is not None and error.args[0].code() not in codes):
                 raise
-        time.sleep(_RETRY_SECONDS)
+        time.sleep(min(pauses.next(), deadline.left()))
 
 
 def _cause(error: KafkaException, config: Mapping[str, Any]) -> str:

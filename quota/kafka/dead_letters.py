@@ -1,19 +1,25 @@
 """Reading dead letters, and sending their records again."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from quota.admission.policy import Policy
 from quota.admission.validation import valid_request
-from quota.errors import BadInput, BadRecord
+from quota.errors import BadInput, BadRecord, ClusterError, interrupts_saying
 from quota.kafka.clients import cluster_errors
 from quota.kafka.reading import read_topic
 from quota.kafka.requests import RequestWriter
+from quota.kafka.skipping import Skipped
 from quota.kafka.timing import now_ms
 from quota.records.dead_letter import DeadLetter, read_dead_letter
 from quota.records.record import Record, Source
 from quota.records.request import MutationRequest
 from quota.settings import Settings
+from quota.text import plural
+
+_BLOCK = 1024
+"""The number of positions that one integer of a set represents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +40,33 @@ class StoredDeadLetter:
 def read_dead_letters(settings: Settings) -> Iterator[StoredDeadLetter]:
     """Yield each dead letter that is still in its topic, once."""
     connection, topic = settings.kafka.connection, settings.topics.dead_letters
-    seen: set[Source] = set()
+    seen = _Positions()
+    skipped = Skipped("a dead letter")
     with cluster_errors(f"read {topic} at {connection}", connection):
         for message in read_topic(connection, topic, settings.kafka.timeout_seconds):
             try:
                 letter = read_dead_letter(message.value())
-            except BadRecord:
-                continue  # the audit reports records that are not dead letters
-            if letter.source not in seen:  # a crash of the job may have written it twice
-                seen.add(letter.source)
+            except BadRecord as error:
+                skipped.add(message, error)
+                continue
+            if seen.add(letter.source):  # a crash of the job may have written it twice
                 at = message.timestamp()[1] if letter.timestamp is None else letter.timestamp
                 yield StoredDeadLetter(message.key(), letter, at)
+
+
+class _Positions:
+    """A set of positions; those of a flood, which are close to each other, need a few bits each."""
+
+    def __init__(self) -> None:
+        self._bits: dict[tuple[str, int, int], int] = {}
+
+    def add(self, source: Source) -> bool:
+        """Add a position; return whether it is new."""
+        block, bit = divmod(source.offset, _BLOCK)
+        key = source.topic, source.partition, block
+        bits = self._bits.get(key, 0)
+        self._bits[key] = bits | 1 << bit
+        return not bits >> bit & 1
 
 
 def valid_requests(letters: Iterable[tuple[StoredDeadLetter, bytes]], policy: Policy) -> list[MutationRequest]:
@@ -60,9 +82,18 @@ def valid_requests(letters: Iterable[tuple[StoredDeadLetter, bytes]], policy: Po
     return requests
 
 
-def send(settings: Settings, letters: Iterable[tuple[StoredDeadLetter, bytes]]) -> None:
+def send(settings: Settings, letters: Sequence[tuple[StoredDeadLetter, bytes]]) -> None:
     """Send records again, with their own keys, as new records of their topics."""
     writer = RequestWriter(settings)
-    for letter, value in letters:
-        writer.send_bytes(letter.letter.source.topic, value, letter.key)
-    writer.flush(settings.kafka.timeout_seconds)
+
+    def sent() -> str:
+        return f"{writer.acknowledged:,} of {plural(len(letters), 'request')} sent"
+
+    try:
+        with interrupts_saying(lambda: f"{sent()}, and others may be"):
+            with suppress(ClusterError):  # nothing more is sent, and `flush` raises it, too
+                for letter, value in letters:
+                    writer.send_bytes(letter.letter.source.topic, value, letter.key)
+            writer.flush(settings.kafka.timeout_seconds)
+    except ClusterError as error:
+        raise ClusterError(f"{sent()}: {error}") from None

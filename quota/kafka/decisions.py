@@ -13,6 +13,7 @@ from operator import attrgetter
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message
 
+from quota.admission.validation import FEWER_TOPICS
 from quota.errors import BadInput, ErrorCode
 from quota.kafka.requests import AnswerReader, ReceivedAnswer, RequestWriter, rejected_id
 from quota.kafka.timing import now_ms
@@ -22,6 +23,7 @@ from quota.records.decision_request import DecisionReply, DecisionRequest
 from quota.records.request import MutationRequest
 from quota.records.result import MutationResult
 from quota.settings.sections import TopicSettings
+from quota.text import plural
 
 _log = logging.getLogger(__name__)
 
@@ -190,6 +192,8 @@ class Decisions:
         if pending is None or error.code() in _UNDELIVERED:
             return
         if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+            topics = plural(len(pending.request.topics), "topic")
+            message = f"the request of {topics} is larger than its topic accepts ({error.str()}); {FEWER_TOPICS}"
             self._reply(request_id, error_code=ErrorCode.INVALID_REQUEST, error=message)
         else:
             self._reply(request_id, error_code=error.code(), error=message)

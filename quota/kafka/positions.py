@@ -5,7 +5,6 @@ program that starts reads its position and continues from there. The broker then
 earlier program of its group.
 """
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -16,14 +15,13 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.clients import client_config, cluster_errors
 from quota.kafka.producing import produce
-from quota.kafka.reading import message_source, read_topic
+from quota.kafka.reading import read_topic
+from quota.kafka.skipping import Skipped
 from quota.records import codec
 from quota.settings import Settings
 from quota.settings.connection import Connection
 
 T = TypeVar("T")
-
-_log = logging.getLogger(__name__)
 
 _MIN_TIMEOUT_SECONDS = 30.0
 _LATEST_POSITIONS = 1000
@@ -79,13 +77,12 @@ class PositionWriter:
 
     def position(self, decoder: msgspec.json.Decoder[T]) -> T | None:
         """Return the latest position of the group; an invalid record is skipped."""
-        position = None
+        position, skipped = None, Skipped(f"a position of an {self._program}")
         for message in read_positions(self._connection, self._topic, self._group, self._timeout):
             try:
                 position = codec.decode(message.value(), decoder)
             except BadRecord as error:
-                source = message_source(message)
-                _log.warning("skipped %s, which is not a record of an %s: %s", source, self._program, error)
+                skipped.add(message, error)
         return position
 
     def begin(self, position: object) -> None:

@@ -4,7 +4,11 @@ from collections.abc import Callable, Mapping
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from quota.kafka.timing import Deadline
+
 _QUEUE_FULL_SECONDS = 0.1
+_FLUSH_SECONDS = 0.1
+"""The time of one call of librdkafka, during which Python handles no signal."""
 
 
 def produce(
@@ -30,6 +34,8 @@ class RecordProducer:
     def __init__(self, config: Mapping[str, str | float]) -> None:
         """Connect, with librdkafka's settings."""
         self.producer = Producer(dict(config))
+        self.acknowledged = 0
+        """The number of records that the cluster has acknowledged."""
         self._error: KafkaError | None = None
 
     def send(
@@ -44,7 +50,9 @@ class RecordProducer:
         def on_delivery(error: KafkaError | None, message: Message) -> None:
             if error is not None:
                 self._error = self._error or error
-            elif on_delivered is not None:
+                return
+            self.acknowledged += 1
+            if on_delivered is not None:
                 on_delivered(message)
 
         self._raise_error()
@@ -56,8 +64,10 @@ class RecordProducer:
         self.producer.poll(0)
 
     def flush(self, seconds: float) -> None:
-        """Wait until all records are acknowledged or have failed."""
-        waiting = self.producer.flush(seconds)
+        """Wait until all records are acknowledged or have failed; signals are handled meanwhile."""
+        deadline = Deadline(seconds)
+        while (waiting := self.producer.flush(min(_FLUSH_SECONDS, deadline.left()))) and not deadline.has_passed:
+            continue
         self._raise_error()
         if waiting:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer in {seconds:.0f} s"))  # noqa: SLF001

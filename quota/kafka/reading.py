@@ -32,8 +32,6 @@ _WINDOW_NUM, _WINDOW_SIZE = "controller.quota.window.num", "controller.quota.win
 
 _MIN_CALL_SECONDS = 0.1
 _GROUP = "mutation-quota-reader"
-_FINAL_ERRORS = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError._AUTO_OFFSET_RESET})  # noqa: SLF001
-"""Errors of a partition that a retry does not change; the second is that of records that are deleted meanwhile."""
 _POLL_SECONDS = 1.0
 _MAX_MESSAGES = 10_000
 
@@ -120,8 +118,12 @@ class EndOffsets:
 
 
 def make_consumer(connection: Connection, group: str, overrides: Mapping[str, str | float] | None = None) -> Consumer:
-    """Return a consumer for partitions that are assigned by hand. It reports the end of a partition as an error."""
+    """Return a consumer for partitions that are assigned by hand. It reports the end of a partition as an error.
+
+    Where the records at its position are deleted, it continues at the first one that remains.
+    """
     own: dict[str, str | float] = {
+        "auto.offset.reset": "earliest",
         "group.id": group,
         "enable.auto.commit": False,
         "enable.partition.eof": True,
@@ -150,7 +152,7 @@ def read_topic(
     With `max_per_partition`, only the latest offsets of each partition are read. The time limit is that of each call
     for metadata and offsets, and of the longest wait for a record.
     """
-    consumer = make_consumer(connection, _GROUP, {"auto.offset.reset": "error"})
+    consumer = make_consumer(connection, _GROUP)
     try:
         starts = []
         for partition in topic_partitions(consumer, topic, timeout_seconds):
@@ -167,7 +169,7 @@ def read_topic(
                     yield message
                 elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
                     unfinished.discard(message.partition())
-                elif error.code() in _FINAL_ERRORS or deadline.has_passed:
+                elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED or deadline.has_passed:
                     raise KafkaException(error)
                 else:
                     continue

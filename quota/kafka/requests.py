@@ -11,7 +11,8 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Messag
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.clients import client_config, cluster_errors
 from quota.kafka.producing import RecordProducer
-from quota.kafka.reading import make_consumer, message_source, offset_range, poll_batch, topic_partitions
+from quota.kafka.reading import make_consumer, offset_range, poll_batch, topic_partitions
+from quota.kafka.skipping import Skipped
 from quota.kafka.timing import Every
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter, read_dead_letter
@@ -87,6 +88,11 @@ class RequestWriter:
         with self._errors():
             self._records.send(topic, value, key)
 
+    @property
+    def acknowledged(self) -> int:
+        """The number of records sent without a callback that the cluster has acknowledged."""
+        return self._records.acknowledged
+
     def poll(self) -> None:
         """Call the callbacks of requests that were delivered or failed."""
         self._producer.poll(0)
@@ -140,6 +146,7 @@ class AnswerReader:
         self._consumer = make_consumer(settings.kafka.connection, "mutation-quota-answers", overrides)
         self._assigned: set[tuple[str, int]] = set()
         self._forbidden: set[str] = set()
+        self._skipped = Skipped("an answer")
         self._refresh = Every(_REFRESH_SECONDS, at_once=False)
         action = f"read answers from Kafka at {settings.kafka.bootstrap_servers}"
         with cluster_errors(action, settings.kafka.connection, overrides=overrides):
@@ -160,11 +167,10 @@ class AnswerReader:
             is_letter = message.topic() == self._dead_letters
             if not is_letter and self._id_start not in (message.value() or b"")[:_ANSWER_HEAD]:
                 continue
-            source = message_source(message)
             try:
-                answer = self._readers[source.topic](message.value())
+                answer = self._readers[message.topic() or ""](message.value())
             except BadRecord as error:
-                _log.warning("skipped %s, which is not an answer: %s", source, error)
+                self._skipped.add(message, error)
             else:
                 yield ReceivedAnswer(answer, message.timestamp()[1])
 

@@ -1,5 +1,6 @@
-"""The current time, time limits and intervals by the monotonic clock, and the heartbeat of a loop."""
+"""The current time, time limits, pauses and intervals by the monotonic clock, and the heartbeat of a loop."""
 
+import random
 import time
 from dataclasses import dataclass
 
@@ -24,6 +25,19 @@ class Deadline:
     def left(self, at_least: float = 0.0) -> float:
         """Return the seconds that remain, never fewer than `at_least`."""
         return max(self._at - time.monotonic(), at_least)
+
+
+class Backoff:
+    """The pauses between attempts: each may be twice as long as the one before, and half of it is left to chance."""
+
+    def __init__(self, first_seconds: float = 0.1, longest_seconds: float = 1.0) -> None:
+        self._seconds = first_seconds
+        self._longest = longest_seconds
+
+    def next(self) -> float:
+        """Return the next pause [s]."""
+        seconds, self._seconds = self._seconds, min(2 * self._seconds, self._longest)
+        return random.uniform(seconds / 2, seconds)  # noqa: S311 it keeps no secret
 
 
 class Every:

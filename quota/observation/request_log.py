@@ -12,13 +12,18 @@ import msgspec
 
 from quota.errors import BadRecord
 from quota.observation.log_time import LogTime
+from quota.observation.wrapping import MARK, CutOff, unwrap
 from quota.records.request import OPERATIONS, Operation
 
-MARK = b"Completed request:"
-"""The beginning of the message of a line."""
+PATTERN = "[%d] %p %m (%c)%n"
+"""The layout of log4j2 that Kafka sets, of which the date, the time and the message are needed."""
 
-_NAMES = re.compile(rb'(?:TE_TOPICS|TE_PARTITIONS)"')
-"""The ends of the names of the three APIs: twice as fast to look for as the names."""
+_NAMES = re.compile(rb'TE_(?:TOPICS|PARTITIONS)\\*(?:"|u0022)')
+"""The ends of the names of the three APIs, maybe in a string: twice as fast to look for as the names."""
+_LEFT_OUT = re.compile(rb'"MESSAGE"\s*:\s*null')
+_NAMES_IN_JSON = re.compile(_NAMES.pattern + b"|" + _LEFT_OUT.pattern)
+
+_SAMPLE_BYTES = 160
 NO_RESPONSE = -1
 """The error code of a topic without a response, for example because the connection was lost (UNKNOWN_SERVER_ERROR)."""
 
@@ -124,7 +129,8 @@ def mutation_lines(block: bytes) -> Iterator[tuple[int, int]]:
     All others, which are nearly all lines of a busy broker, are skipped.
     """
     end = 0
-    for found in _NAMES.finditer(block):
+    names = _NAMES_IN_JSON if block.startswith(b"{") else _NAMES
+    for found in names.finditer(block):
         if found.start() < end:
             continue
         begin = block.rfind(b"\n", 0, found.start()) + 1
@@ -135,14 +141,21 @@ def mutation_lines(block: bytes) -> Iterator[tuple[int, int]]:
 
 def read_line(line: bytes, time: LogTime) -> LoggedRequest | None:
     """Parse a line of a log whose times are read by `time`; return None if it is not about a mutation."""
-    head, mark, message = line.partition(MARK)
-    if not mark:
+    try:
+        return _read_line(line, time)
+    except BadRecord as error:
+        sample = line.decode(errors="replace")[:_SAMPLE_BYTES]
+        raise type(error)(f"{error}, in the line {sample!r}") from None
+
+
+def _read_line(line: bytes, time: LogTime) -> LoggedRequest | None:
+    head, fields, message = unwrap(line)
+    if not message:
+        if _LEFT_OUT.search(line):
+            raise CutOff("journalctl has left out a message of more than 4,096 bytes: export the log with --all")
         if b"requestApiKeyName" not in line:
             return None
         raise BadRecord(f"a line of another layout: expected the message to begin with {MARK.decode()}")
-    at = time.read(head)
-    if at is None:
-        raise BadRecord("a line of another layout: expected a time such as 2026-11-22 17:39:55,315 before the message")
     try:
         found = _decode(message[: message.rfind(b"}") + 1])
     except msgspec.ValidationError as error:
@@ -150,9 +163,15 @@ def read_line(line: bytes, time: LogTime) -> LoggedRequest | None:
             return None  # another request, which only names one of these
         raise BadRecord(f"a request log of another version: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadRecord(f"a truncated line, or not JSON: {error}") from None
+        kind = CutOff if "truncated" in str(error) else BadRecord
+        raise kind(f"a truncated line, or not JSON: {error}") from None
     operation = OPERATIONS.get(found.request_header.request_api_key)
-    return None if operation is None else _logged(found, operation, at)
+    if operation is None:
+        return None
+    at = time.read(head) or time.read(fields)
+    if at is None:
+        raise BadRecord(f"a line of another layout: expected a date and a time before the message, as of {PATTERN}")
+    return _logged(found, operation, *at)
 
 
 def _is_mutation(message: bytes) -> bool:
@@ -163,8 +182,10 @@ def _is_mutation(message: bytes) -> bool:
     return header.request_api_key in OPERATIONS
 
 
-def _logged(line: _Line, operation: Operation, at: int) -> LoggedRequest:
+def _logged(line: _Line, operation: Operation, at: int, resolution: int) -> LoggedRequest:
     header, request = line.request_header, line.request
+    took = round(line.total_time_ms)
+    received_at = at - took // resolution * resolution  # in whole seconds, the order of the log is that of the requests
     response = line.response or _Response()
     responses = [*response.topics, *response.results, *response.responses]
     requested = request.topics or [_RequestedTopic(name) for name in request.topic_names]
@@ -179,8 +200,8 @@ def _logged(line: _Line, operation: Operation, at: int) -> LoggedRequest:
         request.validate_only,
         response.throttle_time_ms,
         list(_topics(requested, responses)),
-        at - round(line.total_time_ms),
-        at,
+        received_at,
+        received_at + took,
     )
 
 

@@ -6,6 +6,7 @@ import msgspec
 
 from quota.errors import BadRecord
 from quota.records import codec
+from quota.records.fields import Int64
 from quota.records.record import Record, Source
 
 
@@ -16,7 +17,7 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     """reason in a sentence, with the invalid field and its value"""
     value: str | None
     """value of the invalid record, in base64 if it is not UTF-8; null if it had none"""
-    timestamp: int | None
+    timestamp: Int64 | None
     """time of that record; null if its producer set it [epoch ms]"""
     source: Source
     """position of the invalid record in Kafka"""

@@ -7,7 +7,7 @@ import msgspec
 from quota.errors import ErrorCode
 from quota.records import codec
 from quota.records.entity import QuotaEntity, Tags
-from quota.records.fields import Int
+from quota.records.fields import DebtMs, Int16, Int32, Int64, Positive
 from quota.records.quota import Quota
 from quota.records.record import Source
 from quota.records.request import Mode, Observed, Operation, TopicDetails
@@ -26,9 +26,9 @@ class TopicDecision(TopicDetails, frozen=True):
 
     name: str
     """name of the topic"""
-    partitions: Int
+    partitions: Int32
     """cost of the topic: partitions created, added or deleted [mutations]"""
-    error_code: Int
+    error_code: Int16
     """Kafka's error code: 0 or 89"""
     error: str
     """Kafka's name of the error: NONE or THROTTLING_QUOTA_EXCEEDED"""
@@ -41,11 +41,11 @@ class Shadow(msgspec.Struct, frozen=True):
 
     outcome: Outcome
     """outcome without shadow: ADMITTED, PARTIAL or REJECTED"""
-    error_codes: list[Int]
+    error_codes: list[Int16]
     """error code of each topic, 0 or 89, in the request's order"""
-    controller_throttle_ms: Int
+    controller_throttle_ms: Int32
     """throttle time of the bucket alone [ms]"""
-    throttle_time_ms: Int
+    throttle_time_ms: Int32
     """throttle time that would have been returned to the client [ms]"""
 
 
@@ -54,7 +54,7 @@ class Repeat(msgspec.Struct, frozen=True):
 
     decision_id: str
     """id of the earlier decision, which admitted the same request"""
-    topics: Int
+    topics: Int32
     """number of leading topics that are not charged again"""
 
 
@@ -86,11 +86,11 @@ class Decision(msgspec.Struct, frozen=True):
     """other tags of the bucket, set by a callback"""
     callback: str | None
     """callback class that resolved the quota; null for the eight levels"""
-    quota: float | None
+    quota: Positive | None
     """Q, the quota; null for unlimited [mutations/s]"""
-    burst: float | None
+    burst: Positive | None
     """B, the burst; null for unlimited [mutations]"""
-    max_debt_ms: int | None
+    max_debt_ms: DebtMs | None
     """bound on debt of the quota; null for none [ms]"""
     quota_entity: QuotaEntity | None
     """entity whose quota applied, as in the quota log; null for none"""
@@ -100,13 +100,13 @@ class Decision(msgspec.Struct, frozen=True):
     """ADMITTED: all topics; PARTIAL: some; REJECTED: none"""
     topics: list[TopicDecision]
     """answer for each topic, in the request's order"""
-    controller_throttle_ms: Int
+    controller_throttle_ms: Int32
     """throttle time of the bucket alone [ms]"""
-    request_throttle_ms: Int
+    request_throttle_ms: Int32
     """throttle time of the request quota, as given in the request [ms]"""
-    throttle_time_ms: Int
+    throttle_time_ms: Int32
     """throttle time that was returned to the client [ms]"""
-    retry_at: int
+    retry_at: Int64
     """time at which the client may try again: timestamp + throttle_time_ms [epoch ms]"""
     shadow: Shadow | None
     """answer that a quota in shadow would have given; null if it is not in shadow"""
@@ -114,18 +114,25 @@ class Decision(msgspec.Struct, frozen=True):
     """K before the request; null for unlimited [mutations]"""
     tokens: float | None
     """K after the request; null for unlimited [mutations]"""
-    timestamp: int
+    timestamp: Int64
     """time of the request [epoch ms]"""
     source: Source
     """position of the request in Kafka"""
     apply: bool = False
     """whether an applier carries the mutation out; false if the sender does"""
-    expires_at: int | None = None
+    expires_at: Int64 | None = None
     """time after which the mutation is no longer started; null for no limit [epoch ms]"""
     repeats: Repeat | None = None
     """earlier decision that this request repeats, so that it is not charged again; null if none"""
     observed: Observed | None = None
     """answer of the cluster, for a request from a request log; null otherwise"""
+
+    def __post_init__(self) -> None:
+        for name, answer in (("shadow", self.shadow), ("observed", self.observed)):
+            if answer is not None and len(answer.error_codes) != len(self.topics):
+                raise ValueError(f"{name}.error_codes: not one for each of the topics")
+        if self.repeats is not None and self.repeats.topics > len(self.topics):
+            raise ValueError("repeats.topics: more than there are topics")
 
     @property
     def tags(self) -> Tags:
@@ -174,6 +181,14 @@ class Decision(msgspec.Struct, frozen=True):
     def admitted(self) -> list[bool]:
         """Whether each topic was admitted in the answer that the client got: always, if the quota is in shadow."""
         return [topic.error_code == ErrorCode.NONE.value for topic in self.topics]
+
+
+def as_received(decision: Decision, received_at: int) -> Decision:
+    """Return a decision as of the time of its own record (epoch ms), if the request's time is later: it is wrong."""
+    if decision.timestamp <= received_at:
+        return decision
+    retry_at = received_at + decision.throttle_time_ms
+    return msgspec.structs.replace(decision, timestamp=received_at, retry_at=retry_at)
 
 
 _decoder = msgspec.json.Decoder(Decision)

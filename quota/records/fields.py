@@ -14,5 +14,7 @@ BEGINNING = -(2**63)
 EpochMs = Annotated[int, msgspec.Meta(ge=0, le=MAX_EPOCH_MS)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=sys.float_info.max)]
 DebtMs = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1, extra={"bits": 64})]
-Int = Annotated[int, msgspec.Meta(extra={"bits": 32})]
-"""A number that a table stores in 32 bits, which is not checked; numbers without a bound of 32 bits have 64."""
+Int16 = Annotated[int, msgspec.Meta(ge=-(2**15), le=2**15 - 1)]
+Int32 = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+"""A number that is not negative; a table stores it in 32 bits, and numbers without such a bound in 64."""
+Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]

@@ -7,7 +7,7 @@ from typing import Any, Self
 import msgspec
 
 from quota.errors import BadRecord
-from quota.records.fields import Int
+from quota.records.fields import Int32, Int64
 
 _ID = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>[0-9]{1,9})-(?P<offset>[0-9]{1,18})")
 
@@ -17,9 +17,9 @@ class Source(msgspec.Struct, frozen=True):
 
     topic: str
     """name of the topic"""
-    partition: Int
+    partition: Int32
     """number of the partition"""
-    offset: int
+    offset: Int64
     """offset in the partition"""
 
     @classmethod

@@ -6,16 +6,13 @@ from typing import Annotated
 import msgspec
 
 from quota.records import codec
-from quota.records.fields import EpochMs
+from quota.records.fields import EpochMs, Int16, Int32
 
 ANONYMOUS = "ANONYMOUS"
 """The user of a request without a user (Kafka's `KafkaPrincipal.ANONYMOUS`)."""
 
 NO_CLIENT_ID = "<none>"
 """The client-id of a request without one, so that omitting it does not evade the default quotas."""
-
-Int16 = Annotated[int, msgspec.Meta(ge=-(2**15), le=2**15 - 1)]
-Int32 = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 
 class Operation(enum.Enum):

@@ -3,6 +3,7 @@
 import msgspec
 
 from quota.records import codec
+from quota.records.fields import Int16, Int64
 from quota.records.record import Source
 from quota.records.request import Operation
 
@@ -12,7 +13,7 @@ class TopicResult(msgspec.Struct, frozen=True):
 
     name: str
     """The name of the topic."""
-    error_code: int = 0
+    error_code: Int16 = 0
     """Kafka's error code; 0 if the mutation was carried out."""
     error: str = "NONE"
     """The name of the error."""
@@ -33,7 +34,7 @@ class MutationResult(msgspec.Struct, frozen=True, kw_only=True):
     validate_only: bool
     topics: list[TopicResult]
     """The topics in the order of the decision."""
-    timestamp: int
+    timestamp: Int64
     """The timestamp of the request [epoch ms]."""
     source: Source
     """The position of the decision."""

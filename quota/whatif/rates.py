@@ -10,7 +10,17 @@ from typing import Any, NamedTuple, TypeAlias
 from quota.admission.decide import decision_of
 from quota.algorithms.deduplication import NO_DEDUPLICATION, Deduplication
 from quota.algorithms.kafka_rate import NO_SAMPLES, Samples
-from quota.algorithms.token_bucket import Admission, TokenBucket, charge, in_debt, is_reset, throttle_ms
+from quota.algorithms.token_bucket import (
+    MAX_THROTTLE_MS,
+    Admission,
+    Clock,
+    TokenBucket,
+    charge,
+    clock_of,
+    in_debt,
+    is_reset,
+    throttle_ms,
+)
 from quota.errors import BadInput
 from quota.records.decision import Decision
 from quota.records.quota import Quota, Window
@@ -23,10 +33,15 @@ Charges: TypeAlias = Samples | SpreadWindows
 
 
 class RateState(NamedTuple):
-    """The state of a bucket: its charges, and the latest reset by an operator that it has seen (epoch ms)."""
+    """The state of a bucket."""
 
     charges: Charges
     reset_at: int | None = None
+    """The latest reset by an operator that it has seen [epoch ms]."""
+    charged_at: int = 0
+    """The time of the newest charge [epoch ms]."""
+    clock: Clock | None = None
+    """The partition whose timestamp that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +90,21 @@ class RateQuota:
         if state is None or is_reset(state.reset_at, resolution.reset_at):
             state = RateState(self.empty, resolution.reset_at)
 
+        clock = clock_of(resolved.record.source)
+        if now < state.charged_at and state.clock == clock:  # as in `TokenBucket.admit`
+            state = RateState(state.charges.moved(now - state.charged_at), state.reset_at, now, clock)
         strict = request.mode is Mode.STRICT
         charges = state.charges.at(now, self.window)
         counted = charges.total
         admitted, room = charge(burst - counted, counted, request.topics, quota, strict=strict)
         if any(admitted):
             cost = sum(topic.partitions for topic, each in zip(request.topics, admitted, strict=True) if each)
-            state = RateState(self._with_charge(charges, cost, now, quota), state.reset_at)
+            charges = self._with_charge(charges, cost, now, quota)
+            newest = (state.charged_at, state.clock) if now < state.charged_at else (now, clock)
+            state = RateState(charges, state.reset_at, *newest)
         throttled = not all(admitted) if strict else in_debt(room, counted)
-        throttle = throttle_ms(room, counted, quota.rate) if throttled else 0
+        late_ms = max(state.charged_at - now, 0)
+        throttle = min(throttle_ms(room, counted, quota.rate) + late_ms, MAX_THROTTLE_MS) if throttled else 0
         return state, Admission(admitted, throttle, quota, burst)
 
     def _with_charge(self, charges: Charges, cost: int, now: int, quota: Quota) -> Charges:

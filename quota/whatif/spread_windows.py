@@ -39,6 +39,10 @@ class SpreadWindows(msgspec.Struct, frozen=True):
             return self
         return SpreadWindows(self.begins_at + expired * window.size_ms, self.levels[expired:])
 
+    def moved(self, ms: int) -> "SpreadWindows":
+        """Return the windows as of other times, by a number of ms."""
+        return SpreadWindows(self.begins_at + ms, self.levels)
+
     @property
     def total(self) -> float:
         """The mutations in all windows: all charges but the expired ones."""

@@ -36,11 +36,11 @@ class StorageStatus(msgspec.Struct, frozen=True):
     error: str | None = None
     """Why it cannot be read; null if it can."""
     state_version: int | None = None
-    """The version of the bucket state that was used last, from deployment.json."""
+    """The version of the bucket state that was used last, from `deployment/`."""
     topic_count: int | None = None
-    """The number of topics that the root belongs to, from deployment.json."""
+    """The number of topics that the root belongs to, from `deployment/`."""
     retired: list[str] | None = None
-    """Topics of users that were deleted for good, from deployment.json."""
+    """Topics of users that were deleted for good, from `deployment/`."""
 
 
 class ConfigDifference(msgspec.Struct, frozen=True):

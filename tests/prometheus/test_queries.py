@@ -57,6 +57,7 @@ class Job:
         yield from push_families(PushStats(differing={"changed": 1}, compared_at=time.time()))
         yield family("mutation_quota_upkeep_failures_total", {"decisions": self._scrapes})
         yield family("mutation_quota_quota_records_total", self._scrapes)
+        yield family("mutation_quota_skipped_records_total", {"decisions": self._scrapes})
         yield family("mutation_quota_metrics_failures_total", self._scrapes)
 
     def _add_decisions(self):
@@ -74,7 +75,7 @@ class Job:
         )
         self._gateway.add_decision(0.3)
         self._observed.requests = self._observed.mutations = self._observed.refused_topics = self._scrapes
-        self._observed.assumed_topics = self._observed.invalid_lines = self._scrapes
+        self._observed.assumed_topics = self._observed.invalid_lines = self._observed.invalid_bytes = self._scrapes
 
 
 @pytest.fixture(scope="module")

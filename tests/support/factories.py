@@ -106,6 +106,11 @@ def resolved(
     return ResolvedRequest(record(value, timestamp=at, **where), read_request(value), resolution)
 
 
+def written(tokens: float, at: int, quota: Quota, *, partition: int = 0, **more: Any) -> Bucket:
+    """Return a bucket as a request of a partition left it."""
+    return Bucket(tokens, at, quota, clock=("mutation-requests", partition), **more)
+
+
 def decided(
     *partitions: int, at: int = 0, state: float | None = None, rate: float | None = 5.0, **fields: Any
 ) -> Decision:

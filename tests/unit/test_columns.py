@@ -6,14 +6,14 @@ import msgspec
 from pyspark.sql.types import ArrayType, IntegerType, LongType, MapType, StringType, StructType
 
 from quota.records.entity import QuotaEntity
-from quota.records.fields import DebtMs, EpochMs, Int
+from quota.records.fields import DebtMs, EpochMs, Int16
 from schemas.columns import chosen_columns, column, columns
 
 
 class Inner(msgspec.Struct):
     """A struct in a struct."""
 
-    count: Int
+    count: Int16
     """number of
     things"""
 

@@ -1,8 +1,8 @@
-"""Counts and their nouns, and tokens."""
+"""Counts and their nouns, tokens, and times."""
 
 import pytest
 
-from quota.text import format_seconds, format_tokens, plural
+from quota.text import format_seconds, format_time, format_tokens, plural
 
 
 def test_a_count_has_its_noun():
@@ -34,3 +34,18 @@ def test_a_throttle_time_is_shown_in_seconds_to_the_millisecond():
         "27.862 s",
         "2147483.647 s",
     ]
+
+
+@pytest.mark.parametrize(
+    ("epoch_ms", "expected"),
+    [
+        (-1, "the beginning"),
+        (0, "1970-01-01T00:00:00.000Z"),
+        (9_550_596_416_137, "2272-08-24T07:26:56.137Z"),  # a float has too few digits for its milliseconds
+        (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
+        (253_402_300_800_000, "253402300800000"),
+        (10**30, "1" + "0" * 30),
+    ],
+)
+def test_a_time_is_shown_to_the_millisecond_and_as_a_number_after_the_year_9999(epoch_ms, expected):
+    assert format_time(epoch_ms) == expected

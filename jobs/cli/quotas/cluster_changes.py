@@ -9,7 +9,7 @@ from jobs.cli.output import OutputOptions, print_text, print_warnings
 from jobs.cli.quotas.log import change_log, prepare_quota_topic, print_count, print_steps
 from jobs.cli.quotas.text import planned_change
 from jobs.spark.installation import jars_folder
-from quota.errors import ClusterError
+from quota.errors import ClusterError, interrupts_saying
 from quota.kafka.brokers.client_quotas import ClusterQuotas
 from quota.kafka.quotas.log import QuotaLog, read_log
 from quota.kafka.reading import read_window
@@ -51,7 +51,8 @@ def push_quotas(
             print_text(f"  {each.entity}: {RATE_CONFIG}={each.present} (only on the cluster; --prune removes it)")
     if steps and not confirmation.dry_run:
         confirmation.confirm(f"Make {plural(len(steps), 'change')} on Kafka at {cluster.connection}?")
-        cluster.push({step.record.entity: step.record.controller_mutation_rate for step in steps})
+        with interrupts_saying(lambda: f"any of {plural(len(steps), 'change')} may be made; see quotas drift"):
+            cluster.push({step.record.entity: step.record.controller_mutation_rate for step in steps})
     document = PushedQuotas(
         applied=not confirmation.dry_run,
         changes=[planned_change(step) for step in steps],

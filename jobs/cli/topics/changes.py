@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException
 
 from jobs.cli.options import TopicPattern
 from jobs.cli.output import OutputOptions, print_text
-from quota.errors import NotFound
+from quota.errors import NotFound, interrupts_saying
 from quota.kafka.admin.calls import Futures, TopicFuture
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
@@ -18,7 +18,7 @@ from quota.kafka.admin.options import ClientOptions
 from quota.kafka.clients import cluster_errors, reason
 from quota.kafka.timing import now_ms
 from quota.settings import Settings
-from quota.text import format_seconds, format_time
+from quota.text import format_seconds, format_time, plural
 from schemas.documents import topics as documents
 from schemas.documents.topics import TopicChange
 
@@ -80,7 +80,8 @@ class TopicChanges:
         if waiting:
             names = [name for name, future in futures.items() if future in waiting]
             _log.info("%s", waiting_line(names, self._settings))
-        results = [_result(name, future, done) for name, future in futures.items()]
+        with interrupts_saying(lambda: _interrupted(done, futures)):
+            results = [_result(name, future, done) for name, future in futures.items()]
         self._print(results)
         outcomes = {result.outcome for result in results}
         if "failed" in outcomes:
@@ -112,6 +113,13 @@ def _result(topic: str, future: TopicFuture, done: str) -> TopicChange:
             return TopicChange(topic, "failed", reason(error), decision_id=future.decision_id)
         case _:
             raise error
+
+
+def _interrupted(done: str, futures: Futures) -> str:
+    """Return which changes are completed, and what may become of the others."""
+    finished = [name for name, future in futures.items() if future.done() and future.exception() is None]
+    others = len(futures) - len(finished)
+    return f"{len(finished):,} of {plural(len(futures), 'topic')} {done}; {others:,} may still be, if they are admitted"
 
 
 def _line(result: TopicChange) -> str:

@@ -23,7 +23,7 @@ def check_creation(request: ClientRequest, default_partitions: int) -> Check:
     topics = request.message["topics"]
     by_default = any(topic["numPartitions"] < 0 and not topic["assignments"] for topic in topics)
     version = max(request.version, _WITH_DEFAULT_PARTITIONS) if by_default else request.version
-    failed, valid, throttle_ms = yield from validate(request, version)
+    failed, valid, throttle_ms = yield from validate(request, version, topics)
     charged = []
     for topic in topics:
         name = topic["name"]

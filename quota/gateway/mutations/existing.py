@@ -20,6 +20,8 @@ _DELETE_BIT = 1 << 6
 _UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 _TOPICS_A_CALL = 50
 """The maximum number of topics in a call: decoding a response with many partitions blocks all other clients."""
+_NAMES_A_CALL = 1000
+"""The maximum number of names in a call to the controller, which refuses more than 10,000 topics."""
 _PAUSES_MS = (10, 640)
 """The first pause before a broker is polled again, and the longest one; each is twice as long as the previous one."""
 
@@ -50,6 +52,11 @@ def describe(
         for start in range(0, len(wanted), _TOPICS_A_CALL):
             missing += yield from _query_broker(wanted[start : start + _TOPICS_A_CALL], recent, now, found)
         remembered = {each: topic for each in missing if (topic := recent.find(each[0], each[1], now)) is not None}
+        results = yield from query_controller([topic.name for topic in remembered.values()])
+        for wanted_topic, topic in list(remembered.items()):
+            if results[topic.name]["errorCode"] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:  # deleted elsewhere
+                recent.forget(topic.name)
+                del remembered[wanted_topic]
         found += remembered.values()
         wanted = [each for each in missing if each not in remembered]
         if wanted and pause_ms:
@@ -79,12 +86,12 @@ def query_controller(names: Sequence[str]) -> Generator[BrokerCall, dict[str, An
     Unlike a broker's metadata, the controller does not lag. It returns INVALID_PARTITIONS for an existing topic
     (`exists`), and changes nothing in any case, since the request is only validated.
     """
-    if not names:
-        return {}
-    topics = [{"name": name, "count": 1, "assignments": None} for name in names]
-    message = {"topics": topics, "timeoutMs": _CONTROLLER_TIMEOUT_MS, "validateOnly": True}
-    response = yield BrokerCall(ApiKey.CREATE_PARTITIONS, _CREATE_PARTITIONS_VERSION, message)
-    responses = {result["name"]: result for result in response["results"]}
+    responses: dict[str, TopicResponse] = {}
+    for start in range(0, len(names), _NAMES_A_CALL):
+        topics = [{"name": name, "count": 1, "assignments": None} for name in names[start : start + _NAMES_A_CALL]]
+        message = {"topics": topics, "timeoutMs": _CONTROLLER_TIMEOUT_MS, "validateOnly": True}
+        response = yield BrokerCall(ApiKey.CREATE_PARTITIONS, _CREATE_PARTITIONS_VERSION, message)
+        responses |= {result["name"]: result for result in response["results"]}
     return {name: responses.get(name) or _not_known_yet(name) for name in names}
 
 

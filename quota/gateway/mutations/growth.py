@@ -1,57 +1,100 @@
-"""CreatePartitions: a topic costs the partitions that are added to those that the cluster has."""
+"""CreatePartitions: a topic costs the partitions that are added to those that the cluster has.
 
+A KRaft controller applies its own quota before it places partitions. Without a quota it places all partitions of each
+request, also of one that is only validated, and handles nothing else meanwhile. What cannot succeed or would be refused
+is therefore not validated, and each user's growths are validated one at a time.
+"""
+
+from collections.abc import Generator
 from dataclasses import replace
-from operator import itemgetter
 from typing import Any
 
 from quota.errors import ErrorCode
-from quota.gateway.mutations.existing import describe, lag_ms, query_controller, unresolved
-from quota.gateway.mutations.operations import RESULTS, Charged, Check, Checked, ClientRequest, content_digest, validate
-from quota.gateway.mutations.recent import NO_ID, RecentTopics
+from quota.gateway.mutations.existing import describe, exists, lag_ms, query_controller, unresolved
+from quota.gateway.mutations.memory import Memory
+from quota.gateway.mutations.operations import (
+    BrokerCall,
+    Charged,
+    Check,
+    Checked,
+    ClientRequest,
+    Pause,
+    TopicResponse,
+    Validated,
+    content_digest,
+    validate,
+)
+from quota.gateway.mutations.recent import NO_ID, ExistingTopic, RecentTopics
 from quota.records.request import TopicMutation
-from quota.wire.api_keys import ApiKey
 
-_MAX_COUNT = 100_000
-"""The maximum partition count that is forwarded: a KRaft controller allocates memory for each partition, even to
-validate, and crashes if it runs out of memory."""
-_MAX_COUNTS = 1_000_000
-"""The maximum sum of the counts in a request."""
+_MAX_ADDITIONS = 10_000
+"""The maximum number of partitions that a request may add. A KRaft controller writes at most as many records for a
+request, one for each partition, and fails only after it has placed all of them."""
 
 
-def excess(message: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the error response to a request for an excessive number of partitions, or None."""
-    largest = max(message["topics"], key=itemgetter("count"), default=None)
-    together = sum(each["count"] for each in message["topics"] if each["count"] > 0)
-    if largest is None or (largest["count"] <= _MAX_COUNT and together <= _MAX_COUNTS):
-        return None
-    sentence = (
-        f"topic {largest['name']} would have {largest['count']} partitions, and all topics of this request {together}; "
-        f"more than {_MAX_COUNT} or {_MAX_COUNTS} can exhaust the controller's memory, so the request is not forwarded"
-    )
-    failed = {"errorCode": int(ErrorCode.INVALID_PARTITIONS), "errorMessage": sentence}
-    results = [{"name": topic["name"], **failed} for topic in message["topics"]]
-    return {"throttleTimeMs": 0, RESULTS[ApiKey.CREATE_PARTITIONS]: results}
+def check_growth(request: ClientRequest, memory: Memory, now: int) -> Check:
+    """Look up the present numbers of partitions, and have the cluster validate the topics that can grow.
 
-
-def check_growth(request: ClientRequest, recent: RecentTopics, now: int) -> Check:
-    """Have the cluster validate the request, and look up the current numbers of partitions."""
-    failed, valid, throttle_ms = yield from validate(request, request.version)
-    topics = [topic for topic in request.message["topics"] if topic["name"] in valid]
-    if not topics:
-        return Checked([], failed, throttle_ms)
-    names = [topic["name"] for topic in topics]
-    wait_ms = lag_ms(request.message["timeoutMs"])  # the controller knows them
-    known = yield from describe(recent, now, names=names, wait_ms=wait_ms)
-    present_by_name = {each.name: each for each in known}
+    A client in debt is refused whatever the placement of its partitions, so they are not placed.
+    """
+    topics = request.message["topics"]
+    present, failed = yield from _find([topic["name"] for topic in topics], request, memory.recent, now)
+    known = [topic for topic in topics if topic["name"] in present]
+    additions = {topic["name"]: topic["count"] - present[topic["name"]].partitions for topic in known}
+    added = sum(addition for addition in additions.values() if addition > 0)
+    if not known or added > _MAX_ADDITIONS:
+        return Checked([], failed + [_excess(topic["name"], added) for topic in known])
+    if request.is_strict and not request.only_validates and memory.debts.find(request.client, now):
+        invalid, valid, throttle_ms = yield from _validate_present(request, known, additions)
+    else:
+        checks = validate(request, request.version, known)
+        invalid, valid, throttle_ms = yield from memory.growing.run(request.user, checks)
     charged, steps = [], []
-    for topic in topics:
+    for topic in known:
         name, count = topic["name"], topic["count"]
-        present = present_by_name.get(name)
-        if present is not None:
-            cost = TopicMutation(name, max(count - present.partitions, 0), count=count)
-            charged.append(Charged(topic, cost, replace(present, partitions=count)))
-            steps.append((present.topic_id, present.partitions, count))
-    results = yield from query_controller([name for name in names if name not in present_by_name])
-    failed += map(unresolved, results.values())
+        if name in valid:
+            cost = TopicMutation(name, max(additions[name], 0), count=count)
+            charged.append(Charged(topic, cost, replace(present[name], partitions=count)))
+            steps.append((present[name].topic_id, present[name].partitions, count))
     once = all(topic_id != NO_ID for topic_id, _, _ in steps)
-    return Checked(charged, failed, throttle_ms, once, content_digest(request, steps))
+    return Checked(charged, failed + invalid, throttle_ms, once, content_digest(request, steps))
+
+
+def _find(
+    names: list[str], request: ClientRequest, recent: RecentTopics, now: int
+) -> Generator[BrokerCall | Pause, dict[str, Any], tuple[dict[str, ExistingTopic], list[TopicResponse]]]:
+    """Return the topics that exist, by name, and the error results of the others."""
+    found = {topic.name: topic for topic in (yield from describe(recent, now, names=list(dict.fromkeys(names))))}
+    results = yield from query_controller([name for name in names if name not in found])
+    late = [name for name, result in results.items() if exists(result)]
+    wait_ms = lag_ms(request.message["timeoutMs"])
+    found |= {topic.name: topic for topic in (yield from describe(recent, now, names=late, wait_ms=wait_ms))}
+    if late := [name for name in late if name not in found]:  # deleted meanwhile, perhaps
+        results |= yield from query_controller(late)
+    return found, [unresolved(result) for name, result in results.items() if name not in found]
+
+
+def _validate_present(
+    request: ClientRequest, topics: list[dict[str, Any]], additions: dict[str, int]
+) -> Generator[BrokerCall, dict[str, Any], Validated]:
+    """Have the cluster validate what it does before it places partitions.
+
+    A topic that can grow is sent with a count that fails, because it exists.
+    """
+
+    def grows(topic: dict[str, Any]) -> bool:
+        addition = additions[topic["name"]]
+        return addition > 0 and (topic["assignments"] is None or len(topic["assignments"]) == addition)
+
+    sent = [{**topic, "count": 1, "assignments": None} if grows(topic) else topic for topic in topics]
+    failed, valid, throttle_ms = yield from validate(request, request.version, sent)
+    growing = {topic["name"] for topic in topics if grows(topic)}
+    exist = {result["name"]: result for result in failed if result["name"] in growing and exists(result)}
+    return [result for result in failed if result["name"] not in exist], {**valid, **exist}, throttle_ms
+
+
+def _excess(name: str, added: int) -> TopicResponse:
+    sentence = (
+        f"this request would add {added} partitions, more than the {_MAX_ADDITIONS} that a controller can add at once"
+    )
+    return {"name": name, "errorCode": int(ErrorCode.INVALID_PARTITIONS), "errorMessage": sentence}

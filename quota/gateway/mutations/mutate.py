@@ -12,6 +12,7 @@ from quota.errors import ErrorCode
 from quota.gateway.mutations.creation import check_creation
 from quota.gateway.mutations.deletion import check_deletion
 from quota.gateway.mutations.growth import check_growth
+from quota.gateway.mutations.memory import Memory
 from quota.gateway.mutations.operations import (
     RESULTS,
     BrokerCall,
@@ -69,16 +70,18 @@ class _Outcome:
     """The outcomes by which the admitted topics and the others are counted."""
 
 
-def mutate(request: ClientRequest, rules: Rules, recent: RecentTopics, clock: Callable[[], int]) -> Steps:
+def mutate(request: ClientRequest, rules: Rules, memory: Memory, clock: Callable[[], int]) -> Steps:
     """Carry out the admitted mutations of a request."""
     arrived_at = clock()
-    checked = yield from _check(request, rules, recent, arrived_at)
+    checked = yield from _check(request, rules, memory, arrived_at)
+    if request.only_validates:
+        valid = [each.refusal(ErrorCode.NONE, None) for each in checked.charged]
+        message = {"throttleTimeMs": checked.throttle_ms, RESULTS[request.key]: [*valid, *checked.failed]}
+        return MutationResponse(message, mute_ms=0, topics={})
     outcome, waited_ms = _Outcome(frozenset()), 0
     if checked.charged:
         before_ms = clock() - arrived_at
-        reply = yield _decision_request(request, checked, rules, before_ms)
-        waited_ms = before_ms + reply.waited_ms
-        outcome = _outcome(reply, len(checked.charged), rules)
+        outcome, waited_ms = yield from _decide(request, checked, rules, memory, clock, before_ms)
     admitted = [each for index, each in enumerate(checked.charged) if index in outcome.admitted]
     others = [each for index, each in enumerate(checked.charged) if index not in outcome.admitted]
     results, throttle_ms = [], max(checked.throttle_ms, outcome.throttle_ms)
@@ -86,7 +89,7 @@ def mutate(request: ClientRequest, rules: Rules, recent: RecentTopics, clock: Ca
         message = request.reduced([each.requested for each in admitted], waited_ms)
         response = yield BrokerCall(request.key, request.version, message)
         results, throttle_ms = response[RESULTS[request.key]], max(throttle_ms, response["throttleTimeMs"])
-        _remember(request.key, admitted, results, recent, arrived_at)
+        _remember(request.key, admitted, results, memory.recent, arrived_at)
     refused = [other.refusal(outcome.error, outcome.message) for other in others]
     return MutationResponse(
         {"throttleTimeMs": throttle_ms, RESULTS[request.key]: [*results, *checked.failed, *refused]},
@@ -99,15 +102,32 @@ def mutate(request: ClientRequest, rules: Rules, recent: RecentTopics, clock: Ca
     )
 
 
-def _check(request: ClientRequest, rules: Rules, recent: RecentTopics, now: int) -> Check:
+def _check(request: ClientRequest, rules: Rules, memory: Memory, now: int) -> Check:
     """Find the topics that would succeed, and their costs."""
     match request.key:
         case ApiKey.CREATE_TOPICS:
             return check_creation(request, rules.default_partitions)
         case ApiKey.CREATE_PARTITIONS:
-            return check_growth(request, recent, now)
+            return check_growth(request, memory, now)
         case _:
-            return check_deletion(request, recent, now)
+            return check_deletion(request, memory.recent, now)
+
+
+def _decide(  # noqa: PLR0913, PLR0917
+    request: ClientRequest, checked: Checked, rules: Rules, memory: Memory, clock: Callable[[], int], before_ms: int
+) -> Generator[DecisionRequest, DecisionReply, tuple[_Outcome, int]]:
+    """Return the outcome, and the time since the request arrived [ms].
+
+    A strict client in debt that was decided just now is refused without another decision.
+    """
+    now = clock()
+    debt = memory.debts.find(request.client, now) if request.is_strict else None
+    if debt is not None and debt.is_fresh(now):
+        return _refused(frozenset(), debt.ends_at - now), before_ms
+    reply = yield _decision_request(request, checked, rules, before_ms)
+    if reply.decision is not None:
+        memory.debts.record(request.client, reply.throttle_ms, clock())
+    return _outcome(reply, len(checked.charged), rules), before_ms + reply.waited_ms
 
 
 def _remember(
@@ -143,13 +163,17 @@ def _decision_request(request: ClientRequest, checked: Checked, rules: Rules, be
     return DecisionRequest(requested, max(limit, _MIN_WAIT_MS), checked.content, checked.once)
 
 
+def _refused(admitted: frozenset[int], throttle_ms: int) -> _Outcome:
+    """Return the outcome of a decision that refuses topics; Kafka's error has no message."""
+    return _Outcome(admitted, throttle_ms, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+
+
 def _outcome(reply: DecisionReply, topics: int, rules: Rules) -> _Outcome:
     """Return the outcome of a number of topics."""
     decision = reply.decision
     if decision is not None:
         admitted = frozenset(index for index, topic in enumerate(decision.topics) if not topic.error_code)
-        # Kafka's error has no message.
-        return _Outcome(admitted, reply.throttle_ms, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+        return _refused(admitted, reply.throttle_ms)
     if reply.is_invalid:
         return _Outcome(frozenset(), 0, ErrorCode.INVALID_REQUEST, reply.error, ("admitted", "invalid"))
     if rules.when_silent == "open":

@@ -7,7 +7,7 @@ from typing import Any
 
 from quota.gateway.mutations.recent import ExistingTopic
 from quota.records import codec
-from quota.records.request import TopicMutation
+from quota.records.request import OPERATIONS, STRICT_SINCE, TopicMutation
 from quota.wire.api_keys import ApiKey
 
 RequestedTopic = str | dict[str, Any]
@@ -42,6 +42,21 @@ class ClientRequest:
         timeout_ms = self.message["timeoutMs"]
         left = max(timeout_ms - waited_ms, 1) if timeout_ms > 0 else timeout_ms
         return {**self.message, "timeoutMs": left, self._topics_field: list(topics)}
+
+    @property
+    def client(self) -> tuple[str, str | None]:
+        """The user and the client-id."""
+        return self.user, self.client_id
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether the client knows the error of a refusal; others are only throttled."""
+        return self.version >= STRICT_SINCE[OPERATIONS[self.key]]
+
+    @property
+    def only_validates(self) -> bool:
+        """Whether the request is only to be validated; a deletion cannot be."""
+        return bool(self.message.get("validateOnly"))
 
     @property
     def _topics_field(self) -> str:
@@ -117,14 +132,16 @@ class Checked:
 Check = Generator[BrokerCall | Pause, dict[str, Any], Checked]
 
 
-def validate(
-    request: ClientRequest, version: int
-) -> Generator[BrokerCall, dict[str, Any], tuple[list[TopicResponse], dict[str, TopicResponse], int]]:
-    """Have the cluster validate a request, which Kafka offers for creations and growths.
+Validated = tuple[list[TopicResponse], dict[str, TopicResponse], int]
+"""The results of topics that fail, the results of the others by name, and the throttle time [ms]."""
 
-    Returns the results of topics that fail, the results of the others by name, and the throttle time [ms].
-    """
-    response = yield BrokerCall(request.key, version, {**request.message, "validateOnly": True})
+
+def validate(
+    request: ClientRequest, version: int, topics: Sequence[RequestedTopic]
+) -> Generator[BrokerCall, dict[str, Any], Validated]:
+    """Have the cluster validate topics of a request, which Kafka offers for creations and growths."""
+    message = {**request.message, "topics": topics, "validateOnly": True}
+    response = yield BrokerCall(request.key, version, message)
     results = response[RESULTS[request.key]]
     valid = {result["name"]: result for result in results if not result["errorCode"]}
     return [result for result in results if result["errorCode"]], valid, response["throttleTimeMs"]

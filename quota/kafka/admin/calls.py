@@ -41,6 +41,17 @@ Futures = dict[str, TopicFuture]
 
 
 @dataclass(frozen=True, slots=True)
+class UnknownCost:
+    """A topic that cannot be requested, because its cost cannot be found; it does not affect the others of its call."""
+
+    name: str
+    error: KafkaException
+
+
+FoundTopics = Sequence[TopicMutation | UnknownCost]
+
+
+@dataclass(frozen=True, slots=True)
 class CallOptions:
     """The operation of a call and its options, the same for all of its topics."""
 
@@ -143,11 +154,14 @@ class Calls:
                 self._record(task)
             _complete(call, result.topics)
 
-    async def run(self, call: Call, find: Awaitable[list[TopicMutation]], decisions: Decisions) -> None:
+    async def run(self, call: Call, find: Awaitable[FoundTopics], decisions: Decisions) -> None:
         """Run a call until each topic has an outcome; `find` returns their mutations."""
         now = asyncio.get_running_loop().time
         try:
-            topics = await find
+            found = await find
+            topics = [topic for topic in found if isinstance(topic, TopicMutation)]
+            for unknown in (topic for topic in found if isinstance(topic, UnknownCost)):
+                call.fail([unknown.name], unknown.error)
             if now() >= call.deadline:
                 for name in list(call.pending):
                     call.complete(name, self._no_decision(name))

@@ -4,11 +4,13 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from quota.kafka.admin.calls import CallOptions, Futures
+from quota.kafka.admin.calls import CallOptions, FoundTopics, Futures, UnknownCost, kafka_error
 from quota.kafka.admin.dispatcher import Dispatcher
 from quota.kafka.admin.options import ClientOptions
+from quota.kafka.clients import reason
 from quota.kafka.reading import read_broker_configs
 from quota.records.request import Operation, TopicMutation
 
@@ -74,10 +76,19 @@ class QuotaAdminClient(AdminClient):
             RuntimeError: the client is closed.
         """
 
-        def find(seconds: float) -> list[TopicMutation]:
-            needs_default = any(_has_default_partitions(topic) for topic in new_topics)
-            default = self._default_partitions(seconds) if needs_default else 0
-            return [_creation(topic, default) for topic in new_topics]
+        def find(seconds: float) -> FoundTopics:
+            default, problem = 0, None
+            if any(_has_default_partitions(topic) for topic in new_topics):
+                try:
+                    default = self._default_partitions(seconds)
+                except KafkaException as error:
+                    problem = error
+            return [
+                UnknownCost(topic.topic, problem)
+                if problem and _has_default_partitions(topic)
+                else _creation(topic, default)
+                for topic in new_topics
+            ]
 
         return self._dispatcher.call(
             CallOptions(Operation.CREATE_TOPICS, validate_only, retry_on_quota_violation),
@@ -172,13 +183,27 @@ class QuotaAdminClient(AdminClient):
         seconds: float | None,
     ) -> Futures:
         """Start a call on existing topics, whose costs depend on their current numbers of partitions."""
-        partitions = self._dispatcher.target.partitions
-        return self._dispatcher.call(options, names, lambda limit: mutations(partitions(names, limit)), seconds)
+
+        def find(limit: float) -> FoundTopics:
+            current, errors = self._dispatcher.target.partitions(names, limit)
+            return [
+                UnknownCost(topic.name, KafkaException(errors[topic.name])) if topic.name in errors else topic
+                for topic in mutations(current)
+            ]
+
+        return self._dispatcher.call(options, names, find, seconds)
 
     def _default_partitions(self, seconds: float) -> int:
         """Return the cluster's default number of partitions; it is requested once."""
         if self._default is None:
-            self._default = int(read_broker_configs(self, seconds)["num.partitions"])
+            try:
+                self._default = int(read_broker_configs(self, seconds)["num.partitions"])
+            except KafkaException as error:
+                raise kafka_error(
+                    error.args[0].code(),
+                    f"the default number of partitions cannot be read: {reason(error).removesuffix('.')}; allow this "
+                    "principal DescribeConfigs on the cluster, or give num_partitions",
+                ) from None
         return self._default
 
 

@@ -11,13 +11,12 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 from confluent_kafka import KafkaError
 
-from quota.kafka.admin.calls import Call, CallOptions, Calls, Futures, TopicFuture, kafka_error
+from quota.kafka.admin.calls import Call, CallOptions, Calls, FoundTopics, Futures, TopicFuture, kafka_error
 from quota.kafka.admin.options import ClientOptions
 from quota.kafka.decisions import Decisions
 from quota.kafka.requests import AnswerReader, RequestWriter
 from quota.kafka.target.target import Stopped, Target
 from quota.kafka.target.task import Task
-from quota.records.request import TopicMutation
 from quota.records.result import TopicResult
 
 _WORKERS = 16
@@ -25,7 +24,7 @@ _MAX_SECONDS = 3600.0
 """librdkafka's maximum for a time limit."""
 _MIN_SECONDS = 0.1
 _JOIN_SECONDS = 5.0
-FindMutations = Callable[[float], list[TopicMutation]]
+FindMutations = Callable[[float], FoundTopics]
 """Returns the mutations of a call; takes the time limit of its calls to the cluster, in seconds."""
 
 

@@ -16,6 +16,7 @@ from quota.kafka.applier.ledger import AppliedOffset, Ledger
 from quota.kafka.applier.stats import ApplierStats
 from quota.kafka.clients import client_config, cluster_errors
 from quota.kafka.reading import make_consumer, message_source, offset_range, poll_batch, topic_partitions
+from quota.kafka.skipping import Skipped
 from quota.kafka.target.results import failure
 from quota.kafka.target.target import Stopped, Target
 from quota.kafka.target.task import Task, admitted_topics
@@ -86,6 +87,7 @@ class Applier:
         self._at_end: set[int] = set()
         self._refresh = Every(_REFRESH_SECONDS)
         self._logged_code = 0
+        self._skipped = Skipped("a decision")
         self.stats = stats or ApplierStats()
 
     def run(self, *, once: bool = False) -> None:
@@ -201,7 +203,7 @@ class Applier:
         try:
             decision = read_decision(message.value())
         except BadRecord as error:
-            _log.warning("skipped %s, which is not a decision: %s", source, error)
+            self._skipped.add(message, error)
             return None
         if not decision.apply or not admitted_topics(decision.topics):
             return None

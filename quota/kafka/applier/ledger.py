@@ -8,7 +8,8 @@ from confluent_kafka import Message
 
 from quota.errors import BadRecord
 from quota.kafka.positions import PositionWriter
-from quota.kafka.reading import message_source, read_topic, topic_partitions
+from quota.kafka.reading import read_topic, topic_partitions
+from quota.kafka.skipping import Skipped
 from quota.kafka.topics.specs import ENVELOPE, max_answer_bytes
 from quota.records import codec
 from quota.records.result import MutationResult
@@ -47,12 +48,9 @@ _offsets_decoder = msgspec.json.Decoder(dict[int, AppliedOffset])
 _done_decoder = msgspec.json.Decoder(_DoneDecision)
 
 
-def read_offsets(message: Message) -> dict[int, AppliedOffset] | None:
-    """Return the positions in a record of the positions topic, by partition; None if it is not an applier's record."""
-    try:
-        return codec.decode(message.value(), _offsets_decoder)
-    except BadRecord:
-        return None
+def read_offsets(message: Message) -> dict[int, AppliedOffset]:
+    """Return the positions in an applier's record of the positions topic, by partition."""
+    return codec.decode(message.value(), _offsets_decoder)
 
 
 class Ledger(PositionWriter):
@@ -73,9 +71,13 @@ class Ledger(PositionWriter):
             self._offsets = self.position(_offsets_decoder) or {}
             results = settings.topics.results
             self._max_done *= max(1, len(topic_partitions(self.producer, results, self._timeout)))
+            skipped = Skipped("a result of an applier")
             for message in read_topic(self._connection, results, self._timeout, self._max_done):
-                done = _done(message)
-                if done is not None:
+                try:
+                    done = codec.decode(message.value(), _done_decoder)
+                except BadRecord as error:
+                    skipped.add(message, error)
+                else:
                     self.mark_done(done.decision_id, done.timestamp)
 
     def mark_done(self, decision_id: str, timestamp: int) -> bool:
@@ -121,11 +123,3 @@ class Ledger(PositionWriter):
             result.source,
         )
         return codec.encode(msgspec.structs.replace(result, topics=[]))
-
-
-def _done(message: Message) -> _DoneDecision | None:
-    try:
-        return codec.decode(message.value(), _done_decoder)
-    except BadRecord as error:
-        _log.warning("skipped %s, which is not a record of an applier: %s", message_source(message), error)
-        return None

@@ -14,6 +14,7 @@ from quota.errors import BadRecord, ClusterError
 from quota.kafka.brokers.replica_ends import Ends, ReplicaEnds
 from quota.kafka.clients import cluster_errors, retry
 from quota.kafka.reading import in_sync_replicas, make_consumer, message_source, topic_partitions
+from quota.kafka.skipping import Skipped
 from quota.kafka.timing import Deadline, Every, now_ms
 from quota.records.callback import Callbacks
 from quota.records.quota_log import QuotaLogEntry, read_quota_log_record
@@ -88,6 +89,7 @@ class QuotaLog:
         self.decided_until = -1
         """The latest timestamp of the requests that were decided [epoch ms]; a change with an earlier one is late."""
         self._with_entries = with_entries
+        self._skipped = Skipped("a valid quota record")
         self._latest_timestamp = 0
         self._topic = quotas.topic
         self._name = f"topic {quotas.topic} at {quotas.connection}"
@@ -95,7 +97,6 @@ class QuotaLog:
         self._connection = quotas.connection
         own: dict[str, str | float] = {
             "enable.partition.eof": False,
-            "auto.offset.reset": "earliest",
             "fetch.wait.max.ms": 10,
         }
         self._consumer = make_consumer(quotas.connection, "mutation-quota-log", own)
@@ -103,6 +104,12 @@ class QuotaLog:
         self._look = Every(_LOOK_SECONDS)
         self._replicated = False
         self._positions = dict.fromkeys(self._partitions(), 0)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._consumer.close()
+        if self._replicas is not None:
+            self._replicas.close()
 
     def take_entries(self) -> list[QuotaLogEntry]:
         """Return the records of `entries`, and clear it."""
@@ -210,7 +217,7 @@ class QuotaLog:
             record = read_quota_log_record(message.value(), message.key())
             Record(source, timestamp, message.value(), message.key(), stamped).check_stamped()
         except BadRecord as bad:
-            _log.warning("skipped an invalid quota record (%s): %s", source, bad)
+            self._skipped.add(message, bad)
             return
         self._latest_timestamp = max(self._latest_timestamp, timestamp)
         if timestamp <= self.decided_until:

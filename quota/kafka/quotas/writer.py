@@ -9,7 +9,7 @@ from typing import TypeVar
 from confluent_kafka import KafkaException
 from msgspec.structs import replace
 
-from quota.errors import ClusterError
+from quota.errors import ClusterError, interrupts_saying
 from quota.kafka.clients import client_config, reason
 from quota.kafka.producing import RecordProducer
 from quota.kafka.quotas.log import QuotaLog, read_log
@@ -20,6 +20,7 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
 from quota.records.quota_log import CallbackRecord, ClusterRecord, QuotaLogRecord, QuotaRecord
 from quota.settings import Settings
+from quota.text import plural
 from quota.timeline.change import CallbackChange, QuotaChange, is_complete, joined, to_change
 
 AlterRecord = TypeVar("AlterRecord", QuotaRecord, CallbackRecord)
@@ -39,19 +40,24 @@ def write_records(settings: Settings, records: Sequence[QuotaLogRecord]) -> list
         "message.timeout.ms": round(seconds * 1000),
     }
     producer = RecordProducer(client_config(settings.kafka.connection, config))
-    with suppress(KafkaException):  # nothing more is sent, and `flush` raises it, too
-        for record in records:
-            producer.send(
-                settings.topics.quotas,
-                codec.encode(record),
-                record.key,
-                lambda message: timestamps.append(message.timestamp()[1]),
-            )
+
+    def done() -> str:
+        return f"{len(timestamps):,} of {plural(len(records), 'change')} set"
+
     try:
-        producer.flush(seconds + _FLUSH_GRACE_SECONDS)
+        with interrupts_saying(lambda: f"{done()}, and others may be; see quotas history"):
+            with suppress(KafkaException):  # nothing more is sent, and `flush` raises it, too
+                for record in records:
+                    producer.send(
+                        settings.topics.quotas,
+                        codec.encode(record),
+                        record.key,
+                        lambda message: timestamps.append(message.timestamp()[1]),
+                    )
+            producer.flush(seconds + _FLUSH_GRACE_SECONDS)
     except KafkaException as error:
-        done = f"{len(timestamps)} of {len(records)} changes are set" if len(records) > 1 else "the change is not set"
-        raise ClusterError(f"{done} (Kafka at {settings.kafka.bootstrap_servers}): {reason(error)}") from None
+        text = done() if len(records) > 1 else "the change is not set"
+        raise ClusterError(f"{text} (Kafka at {settings.kafka.bootstrap_servers}): {reason(error)}") from None
     return timestamps
 
 

@@ -27,19 +27,19 @@ class TopicCalls:
         """Create a client with librdkafka's configuration."""
         self._admin = AdminClient(dict(config))
 
-    def partitions(self, names: Iterable[str], seconds: float) -> dict[str, int]:
-        """Return the partition counts of topics, without those that do not exist."""
+    def partitions(self, names: Iterable[str], seconds: float) -> tuple[dict[str, int], dict[str, KafkaError]]:
+        """Return the partition counts of topics, without those that do not exist, and the errors of others."""
         legal = [name for name in dict.fromkeys(names) if _LEGAL_NAME.fullmatch(name)]
         if not legal:
-            return {}
-        found = {}
+            return {}, {}
+        found, errors = {}, {}
         for name, future in self._admin.describe_topics(TopicCollection(legal), request_timeout=seconds).items():
             try:
                 found[name] = len(future.result().partitions)
             except KafkaException as error:
                 if error.args[0].code() not in _NO_SUCH_TOPIC:
-                    raise
-        return found
+                    errors[name] = error.args[0]
+        return found, errors
 
     def change(self, tasks: Sequence[Task], seconds: float) -> dict[str, KafkaError | None]:
         """Carry out tasks that fit into one call, and return the error of each topic, or None."""

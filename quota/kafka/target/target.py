@@ -1,6 +1,5 @@
 """The cluster on which mutations are carried out; each takes effect at most once, even if it is retried."""
 
-import itertools
 import logging
 import threading
 import time
@@ -20,13 +19,12 @@ from quota.kafka.target.results import (
     needs_topic,
 )
 from quota.kafka.target.task import Task, group_into_calls
-from quota.kafka.timing import Deadline
+from quota.kafka.timing import Backoff, Deadline
 from quota.records.request import Operation
 from quota.records.result import TopicResult
 
 _log = logging.getLogger(__name__)
 
-_BACKOFF_SECONDS = (0.1, 0.2, 0.5, 1.0)
 _MAX_CALL_SECONDS = 15.0
 _MIN_CALL_SECONDS = 1.0
 _STALE_SECONDS = 5.0
@@ -106,9 +104,10 @@ class Target:
                 outage = next((each for each in answered if each.error_code in TRANSIENT_CODES), None)
         return results
 
-    def partitions(self, names: Sequence[str], seconds: float) -> dict[str, int]:
-        """Return the partition counts of topics, without those that do not exist."""
-        return self._recent.correct(self._calls.partitions(names, seconds), names, time.monotonic())
+    def partitions(self, names: Sequence[str], seconds: float) -> tuple[dict[str, int], dict[str, KafkaError]]:
+        """Return the partition counts of topics, without those that do not exist, and the errors of others."""
+        found, errors = self._calls.partitions(names, seconds) if names else ({}, {})
+        return self._recent.correct(found, names, time.monotonic()), errors
 
     def record(self, task: Task) -> None:
         """Record that a task was carried out, here or elsewhere: brokers may lag behind for some ms."""
@@ -119,7 +118,8 @@ class Target:
         """Carry out the tasks of one call, with retries until the deadline, and at least one attempt."""
         results: dict[str, TopicResult] = {}
         pending = list(call)
-        for attempt in itertools.count():
+        pauses = Backoff()
+        while True:
             if self._stop.is_set():
                 raise Stopped
             if self._check is not None:
@@ -136,7 +136,7 @@ class Target:
             pending = retries
             if not pending:
                 break
-            if self._stop.wait(_BACKOFF_SECONDS[min(attempt, len(_BACKOFF_SECONDS) - 1)]):
+            if self._stop.wait(pauses.next()):
                 raise Stopped
         return [results[task.name] for task in call]
 
@@ -165,9 +165,12 @@ class Target:
         """Return the results of tasks that need no call: expired, repeated, not charged for, or done already."""
         now_ms = time.time() * 1000
         names = [task.name for task in tasks if needs_topic(task, now_ms)]
-        current = self.partitions(names, seconds) if names else {}
+        current, problems = self.partitions(names, seconds)
         answers: _Answers = {}
         for task in tasks:
+            if task.name in problems:
+                answers[task.name] = after_error(task, problems[task.name])
+                continue
             result = before_call(task, current.get(task.name), now_ms)
             if result is not None:
                 answers[task.name] = result
@@ -187,7 +190,10 @@ class Target:
                 answers[task.name] = TopicResult(task.name, found_done=True)
             else:
                 doubtful.append((task, error))
-        current = self.partitions([task.name for task, _ in doubtful], seconds) if doubtful else {}
+        current, problems = self.partitions([task.name for task, _ in doubtful], seconds)
         for task, error in doubtful:
-            answers[task.name] = after_ambiguous_error(task, current.get(task.name), error)
+            problem = problems.get(task.name)
+            answers[task.name] = (
+                after_error(task, problem) if problem else after_ambiguous_error(task, current.get(task.name), error)
+            )
         return answers

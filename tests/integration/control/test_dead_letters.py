@@ -4,13 +4,18 @@ import json
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from jobs.enforce.query import start_enforce
 from jobs.storage.run import Run
 from quota.kafka.requests import AnswerReader
 from quota.kafka.topics.preparation import prepare_topics
+from quota.records import codec
+from quota.records.dead_letter import DeadLetter
+from quota.records.record import Source
 from tests.support.clients import QUIET
 from tests.support.factories import request_json
+from tests.support.topics import end_offsets, produce
 
 MISTAKES = [
     request_json(1, request_id="typo", operation="TRUNCATE"),
@@ -71,3 +76,27 @@ def test_dead_letters_are_listed_shown_corrected_and_sent_again(deployment, enfo
     assert command("dead-letters", "resend", ids[0], "--value", str(corrected)) == f"Resent {ids[0]}.\n"
     enforce()
     assert request_ids(deployment) == ["fine", "typo"]
+
+
+def test_a_request_that_the_broker_refuses_is_not_reported_as_resent(deployment, command):
+    prepare_topics(deployment)
+    topic = deployment.topics.requests
+    letter = DeadLetter(
+        error="the callback failed", value=request_json(1).decode(), timestamp=5, source=Source(topic, 0, 7)
+    )
+    produce(deployment, deployment.topics.dead_letters, codec.encode(letter))
+    admin = AdminClient({**QUIET, "bootstrap.servers": deployment.kafka.bootstrap_servers})
+    limit = ConfigResource(
+        ResourceType.TOPIC,
+        topic,
+        incremental_configs=[ConfigEntry("max.message.bytes", "64", incremental_operation=AlterConfigOpType.SET)],
+    )
+    for altered in admin.incremental_alter_configs([limit]).values():
+        altered.result(10)
+    printed = command("dead-letters", "resend", f"{topic}-0-7", exit_code=1)
+    servers = deployment.kafka.bootstrap_servers
+    assert printed == (
+        f"mutation-quota: 0 of 1 request sent: cannot send requests to Kafka at {servers}: "
+        "Broker: Message size too large\n"
+    )
+    assert sum(end_offsets(deployment, topic).values()) == 0

@@ -46,14 +46,10 @@ MUTANTS = {
         "_refilled",
         lambda now, bucket, limit, *rest: _refilled(now, bucket, Limit(limit.quota, BEGINNING), *rest),
     ),
-    "a clock that steps back takes tokens": (
+    "a clock that steps back stops the bucket": (
         quota.algorithms.token_bucket,
-        "_refilled",
-        lambda now, bucket, *rest: (
-            bucket.tokens - (bucket.updated_at - now) / 1000 * bucket.quota.rate
-            if now < bucket.updated_at
-            else _refilled(now, bucket, *rest)
-        ),
+        "clock_of",
+        lambda source: source.offset,
     ),
     "no debt is so small that it counts as none": (
         quota.algorithms.token_bucket,

@@ -1,6 +1,5 @@
 """Failures in operation: each is one line that says what to do, and after the repair the job continues."""
 
-import json
 import os
 import shutil
 
@@ -9,7 +8,9 @@ import pytest
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import with_plaintext_cluster
 from jobs.spark.queries import stop_after_batch
+from jobs.storage.deployment import Deployment
 from jobs.storage.run import Run
+from jobs.storage.stored_files import LocalFiles
 from quota.errors import MutationQuotaError
 from schemas.buckets import STATE_VERSION
 from tests.support.deployment import make_deployment
@@ -206,6 +207,6 @@ def test_the_programs_last_line_names_the_error_and_the_option_to_start_over_wit
     operator.request("b")
     command(*once, "--reset-state", "--yes", spark=spark)
     assert operator.decided == {"a": 40.0, "b": 40.0}
-    assert json.loads((operator.root / "deployment.json").read_text())["checkpoints"] == {"enforce": STATE_VERSION}
+    assert Deployment.read(LocalFiles(str(operator.root))).checkpoints == {"enforce": STATE_VERSION}
     shutil.rmtree(operator.checkpoint)
     assert "is missing" in refusal(operator.enforce)

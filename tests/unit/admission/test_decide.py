@@ -10,7 +10,7 @@ from quota.admission.decide import Position, decide, in_order
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS, Bucket, TokenBucket
 from quota.records.decision import Outcome
 from quota.records.quota import Quota, Window
-from tests.support.factories import KIP, PERMISSIVE, STRICT, decide_all, resolved
+from tests.support.factories import KIP, PERMISSIVE, STRICT, decide_all, resolved, written
 
 
 def sort(requests):
@@ -36,7 +36,7 @@ def test_the_worked_example_of_kip_599():
     assert refused.retry_at == 12_000
     assert (early.outcome, early.throttle_time_ms) == (Outcome.REJECTED, 1)
     assert (waited.outcome, waited.tokens_before, waited.tokens) == (Outcome.ADMITTED, 0, -80)
-    assert bucket == Bucket(-80, 12_000, Quota(5))
+    assert bucket == written(-80, 12_000, Quota(5))
 
 
 @pytest.mark.parametrize(
@@ -71,13 +71,13 @@ FIVE = Quota(5)
 DEBT = Bucket(-60, 0, FIVE)
 OLD, CHECK = {"api_version": PERMISSIVE}, {"at": 2000, "validate_only": True}
 STEPS = {
-    "a bucket at zero admits": (Bucket(0, 0, FIVE), resolved(1), ("ADMITTED", -1, 0), Bucket(-1, 0, FIVE)),
-    "who overdraws is not throttled": (None, resolved(10_000), ("ADMITTED", -9500, 0), Bucket(-9500, 0, FIVE)),
+    "a bucket at zero admits": (Bucket(0, 0, FIVE), resolved(1), ("ADMITTED", -1, 0), written(-1, 0, FIVE)),
+    "who overdraws is not throttled": (None, resolved(10_000), ("ADMITTED", -9500, 0), written(-9500, 0, FIVE)),
     "an old client is charged and throttled": (
         DEBT,
         resolved(5, 5, **OLD),
         ("ADMITTED", -70, 14_000),
-        Bucket(-70, 0, FIVE),
+        written(-70, 0, FIVE),
     ),
     # Neither charged nor refused nor throttled: K is -50 after 2 s.
     "validate-only": (DEBT, resolved(80, **CHECK), ("ADMITTED", -50, 0), DEBT),
@@ -89,14 +89,33 @@ STEPS = {
         DEBT,
         resolved(1, at=3000, rate=10.0, since=2000),
         ("REJECTED", -40, 4000),
-        Bucket(-40, 3000, Quota(10)),
+        written(-40, 3000, Quota(10)),
     ),
-    # Nothing is gained, and the clock does not go back.
-    "a step back in time": (
-        Bucket(100, 1000, FIVE),
+    # Nothing is gained then, and time goes on from there.
+    "a clock that was set back": (
+        written(100, 1000, FIVE),
         resolved(10, at=500),
         ("ADMITTED", 90, 0),
-        Bucket(90, 1000, FIVE),
+        written(90, 500, FIVE),
+    ),
+    "a clock that was set back during a debt": (
+        written(-60, 1000, FIVE),
+        resolved(10, at=500),
+        ("REJECTED", -60, 12_000),
+        written(-60, 500, FIVE),
+    ),
+    # The bucket gains tokens from its time on, and the client waits until then, too.
+    "a late request of another partition": (
+        written(-60, 1000, FIVE, partition=3),
+        resolved(10, at=500),
+        ("REJECTED", -60, 12_500),
+        written(-60, 1000, FIVE, partition=3),
+    ),
+    "a late request of another partition that is admitted": (
+        written(5, 1000, FIVE, partition=3),
+        resolved(10, at=500, api_version=PERMISSIVE),
+        ("ADMITTED", -5, 1500),
+        written(-5, 1000, FIVE, partition=3),
     ),
 }
 """A bucket, a request, the outcome, the tokens after it and the throttle time, and the bucket after it."""

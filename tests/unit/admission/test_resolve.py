@@ -8,12 +8,14 @@ from quota.admission.resolve import resolve
 from quota.algorithms.token_bucket import Bucket, TokenBucket
 from quota.kafka.topics.specs import ENVELOPE, GROWTH
 from quota.records import codec
-from quota.records.dead_letter import DeadLetter
+from quota.records.dead_letter import DeadLetter, read_dead_letter
+from quota.records.decision import read_decision
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota, Window
 from quota.records.record import Record, Source
 from quota.timeline.resolution import ResolvedRequest
 from tests.support.factories import record, request_json, timeline
+from tests.support.malformed import all_malformed
 
 LIMIT = 1024
 
@@ -39,14 +41,17 @@ def test_a_record_at_the_limit_is_decided_and_one_over_it_is_not():
     assert isinstance(resolve(record(padded), timeline(), Policy(LIMIT)), ResolvedRequest)
     found = letter(padded + b" ")
     assert (
-        found.error
-        == "value: key and value together are larger than the 1024 bytes that limits.max_request_bytes allows"
+        found.error == "value: key and value together are larger than the 1024 bytes that limits.max_request_bytes "
+        "allows; name fewer topics in one request"
     )
     assert found.value == padded.decode()
 
 
 BINARY = "value: not UTF-8 (byte 0xff at 0)"
-LARGE = f"value: key and value together are larger than the {LIMIT} bytes that limits.max_request_bytes allows"
+LARGE = (
+    f"value: key and value together are larger than the {LIMIT} bytes that limits.max_request_bytes allows; "
+    "name fewer topics in one request"
+)
 
 
 @pytest.mark.parametrize(
@@ -154,3 +159,17 @@ def test_an_observed_mutation_is_not_carried_out_again():
 )
 def test_observed_fields_are_validated(fields, error):
     assert letter(request_json(1, observed=observed(1) | fields)).error == error
+
+
+def test_each_malformed_record_has_one_answer_which_fits_its_topic_and_can_be_read():
+    quotas, bucket = timeline((QuotaEntity("alice"), 5.0, 1)), TokenBucket(Window())
+    for value in all_malformed():
+        found = resolve(Record(Source("t", 0, 7), 99, value, b"key"), quotas, Policy())
+        if isinstance(found, DeadLetter):
+            assert found.original_value == value
+            assert read_dead_letter(codec.encode(found)) == found
+        else:
+            _, (decision,) = decide(None, [found], bucket)
+            assert read_decision(codec.encode(decision)) == decision
+            found = decision
+        assert len(codec.encode(found)) <= GROWTH * len(value) + ENVELOPE

@@ -132,6 +132,8 @@ class Cluster:
                 results.append(_failed(name, 3, NOT_THERE))
             elif count <= self.topics[name][1]:
                 results.append(_failed(name, 37, "would not be an increase"))
+            elif each["assignments"] is not None and len(each["assignments"]) != count - self.topics[name][1]:
+                results.append(_failed(name, 39, "another number of assignments"))
             else:
                 if not message["validateOnly"]:
                     self.topics[name] = (self.topics[name][0], count)

@@ -203,6 +203,7 @@ def decision_on(request, refused=(), throttle_ms=0):
     ]
     fields = {
         "topics": topics,
+        "shadow": None,
         "throttle_time_ms": throttle_ms,
         "user": request.user,
         "client_id": request.client_id,

@@ -1,10 +1,15 @@
 """Dead letters that are sent again."""
 
+import tracemalloc
+
 import pytest
+from confluent_kafka import Message
 
 from quota.admission.policy import Policy
 from quota.errors import BadInput
-from quota.kafka.dead_letters import StoredDeadLetter, valid_requests
+from quota.kafka import dead_letters
+from quota.kafka.dead_letters import StoredDeadLetter, read_dead_letters, valid_requests
+from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.record import Source
 from tests.support.factories import request_json
@@ -30,3 +35,25 @@ def test_a_corrected_record_over_the_limit_is_rejected_instead_of_becoming_a_dea
     valid_requests([(LETTER, value)], Policy(max_bytes=len(value) + len(b"alice")))
     with pytest.raises(BadInput, match=r"limits\.max_request_bytes"):
         valid_requests([(LETTER, value)], Policy(max_bytes=len(value)))
+
+
+def letter_at(partition, offset):
+    source = Source("mutation-requests", partition, offset)
+    return codec.encode(DeadLetter(error="x", value="{}", timestamp=5, source=source))
+
+
+def test_each_dead_letter_is_read_once_and_a_flood_of_them_takes_little_memory(base_settings, monkeypatch):
+    """A crash of the job writes copies, and anybody may write what is no dead letter."""
+
+    def messages(*_):
+        for start in range(0, 20_000, 500):
+            for offset in [*range(start, start + 500), *range(start, start + 500)]:
+                yield Message("letters", 0, 0, None, letter_at(offset % 2, offset // 2 + 2**40))
+            yield Message("letters", 0, 0, None, b"{}")
+
+    monkeypatch.setattr(dead_letters, "read_topic", messages)
+    tracemalloc.start()
+    ids = sum(1 for _ in read_dead_letters(base_settings))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (ids, peak < 1_000_000) == (20_000, True)

@@ -2,20 +2,24 @@
 
 import asyncio
 import time
+from contextlib import suppress
 from types import SimpleNamespace
 
 import msgspec
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from quota.errors import BadInput
+from quota.errors import BadInput, BadRecord
 from quota.kafka.decisions import Decisions
 from quota.kafka.requests import ReceivedAnswer, rejected_id
-from quota.records.dead_letter import DeadLetter
+from quota.records.dead_letter import DeadLetter, read_dead_letter
+from quota.records.decision import read_decision
 from quota.records.decision_request import DecisionReply, DecisionRequest
 from quota.records.record import Source
 from quota.records.request import Mode, MutationRequest, Operation, TopicMutation
+from quota.records.result import read_result
 from quota.settings.sections import TopicSettings
+from tests.support.malformed import all_malformed
 from tests.support.virtual_time import VirtualLoop
 from tests.unit.gateway.play import decision_on
 
@@ -81,6 +85,18 @@ def test_a_decision_reaches_who_waits_for_it_with_its_age_and_the_time_that_it_t
     assert (reply.result().age_ms, reply.result().waited_ms, reply.result().error_code) == (70, 300, 0)
     assert (asker.taken, len(asker.decisions)) == ([0.3], 0)
     assert all(timer.cancelled() for timer in asker.loop._scheduled)  # noqa: SLF001 a leak is visible only here
+
+
+def test_any_records_of_others_are_answers_to_nobody_and_delay_no_answer(asker):
+    reply, received = asker.ask(), 0
+    for value in all_malformed():
+        for read in (read_decision, read_dead_letter, read_result):
+            with suppress(BadRecord):
+                asker.decisions.receive(ReceivedAnswer(read(value), 1))
+                received += 1
+    assert (received > 1000, reply.done(), asker.taken) == (True, False, [])
+    asker.decide()
+    assert reply.result().decision is not None
 
 
 def test_ids_are_new_each_time_except_for_mutations_that_happen_once(asker):
@@ -195,11 +211,21 @@ def test_a_decision_on_another_request_is_delivered_to_nobody(asker, changes):
     assert (reply.done(), asker.taken) == (False, [])
 
 
+TOO_LARGE = (
+    "the request of 1 topic is larger than its topic accepts (Broker: Message size too large); "
+    "name fewer topics in one request"
+)
+
+
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
         (BadInput("no topic can be named after this user"), INVALID, "no topic can be named after this user"),
-        (KafkaException(KafkaError(10)), INVALID, "Broker: Message size too large"),
+        (
+            KafkaException(KafkaError(10)),
+            INVALID,
+            TOO_LARGE,
+        ),
         (BufferError(), KafkaError._QUEUE_FULL, "Local: Queue full"),  # noqa: SLF001
     ],
 )

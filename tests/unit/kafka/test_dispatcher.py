@@ -9,10 +9,15 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import NewPartitions, NewTopic
 
+from quota.kafka.admin import client as client_module
 from quota.kafka.admin import dispatcher as module
 from quota.kafka.admin.calls import CallOptions
+from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.admin.dispatcher import Dispatcher
+from quota.kafka.admin.options import ClientOptions
 from quota.kafka.requests import ReceivedAnswer
 from quota.records.request import Operation, TopicMutation
 from quota.records.result import TopicResult
@@ -49,6 +54,11 @@ class Job:
     def carry_out(self, tasks, _seconds):
         self.carried += [task.name for task in tasks]
         return [TopicResult(task.name) for task in tasks]
+
+    def partitions(self, names, _seconds):
+        return dict.fromkeys(names, 1), {
+            name: KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED) for name in names if name == "secret"
+        }
 
     record = check_topic
 
@@ -103,6 +113,36 @@ def test_a_name_that_is_given_twice_is_not_requested(client, job):
     assert error_of(call(client, "c", "c", find=found.append)["c"]) == "INVALID_REQUEST"
     client.close(wait_for_calls=True)
     assert found == []
+
+
+@pytest.fixture
+def admin(job, base_settings, monkeypatch):  # noqa: ARG001 it stands in for Kafka
+    """A client that may describe neither the topic `secret` nor the brokers' configs."""
+
+    def forbidden(*_):
+        raise KafkaException(KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED))
+
+    monkeypatch.setattr(client_module, "read_broker_configs", forbidden)
+    admin = QuotaAdminClient(ClientOptions(base_settings, {"bootstrap.servers": "127.0.0.1:1"}, {}, "alice", "app"))
+    yield admin
+    admin.close(wait=False)
+
+
+def test_a_topic_whose_cost_is_unknown_fails_with_the_reason_and_the_others_are_changed(admin, job):
+    created = admin.create_topics([NewTopic("two", 2), NewTopic("default")])
+    assert created["default"].exception(10).args[0].str() == (
+        "the default number of partitions cannot be read: Broker: Cluster authorization failed; allow this principal "
+        "DescribeConfigs on the cluster, or give num_partitions"
+    )
+    assert error_of(created["default"]) == "CLUSTER_AUTHORIZATION_FAILED"
+    grown = admin.create_partitions([NewPartitions("secret", 5), NewPartitions("grown", 5), NewPartitions("a", 5)])
+    deleted = admin.delete_topics(["secret", "deleted", "twice", "twice"])
+    for futures in (grown, deleted):
+        assert error_of(futures["secret"]) == "TOPIC_AUTHORIZATION_FAILED"
+    assert error_of(deleted["twice"]) == "INVALID_REQUEST"
+    for future in (created["two"], grown["grown"], deleted["deleted"]):
+        assert future.result(10) is None
+    assert sorted(job.carried) == ["a", "deleted", "grown", "two"]
 
 
 def test_a_time_limit_without_a_decision(client):

@@ -1,9 +1,20 @@
 """Records are written with back-pressure, and no error of a delivery is lost; without a broker."""
 
+import os
+import signal
+import threading
+
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from quota.errors import ClusterError, Interrupted
+from quota.kafka.dead_letters import StoredDeadLetter, send
 from quota.kafka.producing import RecordProducer, produce
+from quota.kafka.quotas.writer import write_records
+from quota.records.dead_letter import DeadLetter
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import QuotaRecord
+from quota.records.record import Source
 
 TIMED_OUT = KafkaError._MSG_TIMED_OUT  # noqa: SLF001
 
@@ -59,3 +70,36 @@ def test_a_full_queue_is_waited_for():
         produce(producer, "topic", b"value", None, lambda error, _: failed.append(error.code()))
     producer.flush(10)
     assert failed == [TIMED_OUT] * 3
+
+
+def unreachable(base_settings, timeout_seconds):
+    kafka = base_settings.kafka.model_copy(
+        update={"bootstrap_servers": "127.0.0.1:1", "timeout_seconds": timeout_seconds}
+    )
+    return base_settings.model_copy(update={"kafka": kafka})
+
+
+LETTER = StoredDeadLetter(
+    b"alice", DeadLetter(error="x", value="{}", timestamp=0, source=Source("mutation-requests", 0, 7)), 0
+)
+QUOTA = QuotaRecord(QuotaEntity("alice"), 5.0)
+WRITES = {
+    "quotas": (lambda settings: write_records(settings, [QUOTA] * 3), r"0 of 3 changes set", "; see quotas history"),
+    "dead letters": (lambda settings: send(settings, [(LETTER, b"{}")] * 2), "0 of 2 requests sent", ""),
+}
+
+
+@pytest.mark.parametrize(("write", "written", "advice"), WRITES.values(), ids=WRITES)
+def test_an_interrupted_write_says_what_is_written_and_that_the_rest_may_be(base_settings, write, written, advice):
+    interrupt = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    interrupt.start()
+    with pytest.raises(Interrupted) as raised:
+        write(unreachable(base_settings, 60))
+    assert str(raised.value) == f"interrupted: {written}, and others may be{advice}"
+    assert raised.value.exit_code == 130
+
+
+@pytest.mark.parametrize(("write", "written", "_"), WRITES.values(), ids=WRITES)
+def test_a_write_that_fails_says_what_is_written_and_the_first_error(base_settings, write, written, _):
+    with pytest.raises(ClusterError, match=written):
+        write(unreachable(base_settings, 0.3))

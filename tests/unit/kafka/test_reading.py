@@ -43,9 +43,8 @@ class Unresponsive:
         ([], 0.05, KafkaError._TIMED_OUT),  # noqa: SLF001
         ([KafkaError._TRANSPORT] * 1_000_000, 0.05, KafkaError._TRANSPORT),  # noqa: SLF001
         ([KafkaError.TOPIC_AUTHORIZATION_FAILED], 60, KafkaError.TOPIC_AUTHORIZATION_FAILED),
-        ([KafkaError._AUTO_OFFSET_RESET], 60, KafkaError._AUTO_OFFSET_RESET),  # noqa: SLF001
     ],
-    ids=["no record", "no broker", "no permission", "records are deleted meanwhile"],
+    ids=["no record", "no broker", "no permission"],
 )
 def test_a_topic_whose_end_is_never_reached_is_an_error(monkeypatch, codes, seconds, expected):
     monkeypatch.setattr(reading, "make_consumer", lambda *_: Unresponsive(*codes))

@@ -3,7 +3,7 @@
 import pytest
 
 from quota.kafka import timing
-from quota.kafka.timing import Deadline, Every
+from quota.kafka.timing import Backoff, Deadline, Every
 
 
 @pytest.fixture
@@ -43,3 +43,11 @@ def test_an_interval_may_be_due_only_after_its_first_period(clock):
     assert not every.is_due()
     clock.now += 2
     assert (every.is_due(), every.is_due()) == (True, False)
+
+
+def test_pauses_grow_to_the_longest_one_and_no_two_programs_have_the_same():
+    limits = [0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
+    ones, others = Backoff(0.1, 1.0), Backoff(0.1, 1.0)
+    pauses = [(ones.next(), others.next()) for _ in limits]
+    assert all(limit / 2 <= pause <= limit for pair, limit in zip(pauses, limits, strict=True) for pause in pair)
+    assert all(one != other for one, other in pauses)

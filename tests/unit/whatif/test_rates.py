@@ -107,9 +107,10 @@ def test_a_changed_quota_is_retroactive(algorithm):
 
 
 @ALL
-def test_a_step_back_in_time_frees_nothing_and_costs_nothing(algorithm):
-    requests = [resolved(560, at=200_000), resolved(80, at=100_000), resolved(80, at=200_000)]
-    assert outcomes(algorithm, *requests) == [("ADMITTED", 0), ("REJECTED", 12_000), ("REJECTED", 12_000)]
+def test_a_late_request_of_another_partition_frees_nothing_and_costs_nothing(algorithm):
+    """It waits until the time of the bucket, too."""
+    requests = [resolved(560, at=200_000), resolved(80, at=100_000, partition=1), resolved(80, at=200_000)]
+    assert outcomes(algorithm, *requests) == [("ADMITTED", 0), ("REJECTED", 112_000), ("REJECTED", 12_000)]
 
 
 @ALL

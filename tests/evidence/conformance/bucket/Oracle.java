@@ -37,9 +37,9 @@ import org.apache.kafka.server.quota.ControllerMutationQuotaManager;
  * </ul>
  *
  * <p>{@code plain} is Kafka as it is. {@code modelled} is Kafka without the differences that change the outcome of
- * later steps: its clock stands still where it would step back before the last write of the bucket, its metric is read
- * (which fills the bucket) just before a quota changes, and a debt within rounding for which it has just refused is
- * paid off, and the topic tried again.
+ * later steps: where its clock would step back before the last write of the bucket, it stands still and goes on from
+ * there; its metric is read (which fills the bucket) just before a quota changes; and a debt within rounding for which
+ * it has just refused is paid off, and the topic tried again.
  */
 public final class Oracle {
     private static final double ROUNDING_ABSOLUTE = 1e-9; // differences-from-kafka.md and the rules of the bucket
@@ -127,6 +127,7 @@ public final class Oracle {
         private long latest;
         private long changedAt = Long.MIN_VALUE; // no step goes back before a change of the quota: Kafka's quota has no past
         private long writtenAt;
+        private long setBack; // how far the clock is behind that of the modelled controller
         private double written;
         private String rate = "none";
         private boolean changed; // so that the next try writes the bucket, refused or not
@@ -147,7 +148,10 @@ public final class Oracle {
                     : Long.parseLong(step[1]);
             now = Math.max(now, change ? latest : changedAt);
             latest = Math.max(latest, now);
-            controller.clock.now = modelled ? Math.max(now, writtenAt) : now;
+            if (modelled && step[0].equals("try")) {
+                setBack = Math.max(setBack, writtenAt - now);
+            }
+            controller.clock.now = modelled ? now + setBack : now;
             if (change) {
                 change(step[2]);
             } else if (step[0].equals("expire")) {

@@ -33,7 +33,7 @@ from tests.support.waiting import until
 from tests.support.wire.requests import topic as new_topic
 
 RATE = 0.5
-"""Each user's quota (mutations/s); a debt of 8 lasts 16 s, which the first requests of a busy machine do not outlast."""
+"""Each user's quota (mutations/s); a debt of 8 lasts 16 s, also while a busy machine answers."""
 
 BURST = 3
 """Tokens of a full bucket, which few partitions overdraw: `WINDOW_NUM` windows at this rate."""

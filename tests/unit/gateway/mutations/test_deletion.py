@@ -201,12 +201,12 @@ def test_an_id_that_brokers_do_not_know_yet_is_polled(play):
 def test_a_deleted_topic_is_forgotten_and_a_refused_one_is_not(play, version, message):
     on = play(Cluster(a=3))
     created = ExistingTopic("a", topic_id(1), 3)
-    on.context.recent.record(created, on.ports.time)
+    on.context.memory.recent.record(created, on.ports.time)
     on.mutate(20, version, message, refused=["a"])
-    assert on.context.recent.find("a", NO_ID, on.ports.time) == created
+    assert on.context.memory.recent.find("a", NO_ID, on.ports.time) == created
 
     on.mutate(20, version, message)
-    assert on.context.recent.find("a", NO_ID, on.ports.time) is None
+    assert on.context.memory.recent.find("a", NO_ID, on.ports.time) is None
 
 
 def test_a_missing_topic_is_answered_at_once(play):
@@ -245,3 +245,18 @@ def test_many_topics_are_found_in_parts(play):
     assert on.cluster.topics == {}
     requested = [len(message["topics"]) for key, _, message in on.seen if key == 3]
     assert max(requested) <= 50
+
+
+@pytest.mark.parametrize("message", [deletion("a"), deletion(topic_id(1))], ids=["name", "id"])
+def test_a_topic_that_was_deleted_elsewhere_costs_nothing(play, message):
+    """It was created through this gateway a moment ago, and deleted at a broker or through another gateway."""
+    on = play(Cluster(a=50))
+    on.context.memory.recent.record(ExistingTopic("a", topic_id(1), 50), on.ports.time)
+    del on.cluster.topics["a"]
+    for _ in range(2):
+        on.send(20, 6, message)
+        on.serve()
+        on.end_pauses()
+        (answer,) = on.answers()
+        assert list(errors(answer).values()) in ([3], [100])
+    assert on.ports.requested == []

@@ -11,13 +11,13 @@ def errors(answer):
 
 
 def test_a_topic_costs_the_partitions_that_are_added(play):
-    """Validated, then described, then decided."""
+    """Described, then validated, then decided."""
     on = play(Cluster(a=2, b=5))
     request = on.mutate(37, 3, growth(a=6, b=7))
 
     assert [(each.name, each.partitions, each.count) for each in request.topics] == [("a", 4, 6), ("b", 2, 7)]
     assert [errors(each) for each in on.answers()] == [{"a": 0, "b": 0}]
-    assert on.keys_seen() == [37, 3, 37]
+    assert on.keys_seen() == [3, 37, 37]
     assert {name: count for name, (_, count) in on.cluster.topics.items()} == {"a": 6, "b": 7}
 
 
@@ -95,21 +95,78 @@ def test_the_same_growth_has_the_same_content_and_a_different_one_does_not(play)
     assert len({same, *others}) == 6
 
 
+def grow(on, version=3, *, validate_only=False, **counts):
+    """Send a growth, and have the broker answer what it gets until a decision is needed."""
+    on.send(37, version, {**growth(**counts), "validateOnly": validate_only})
+    on.serve()
+
+
+def validated(on):
+    """Return the growths that the controller got to validate: the counts by topic, of each request."""
+    sent = [message for key, _, message in on.seen if key == 37 and message["validateOnly"]]
+    return [{topic["name"]: topic["count"] for topic in message["topics"]} for message in sent]
+
+
 @pytest.mark.parametrize("validate_only", [True, False])
-def test_an_absurd_number_of_partitions_never_reaches_the_controller(play, validate_only):
-    """It would exhaust its memory, also to validate; no topic of the request is touched."""
+@pytest.mark.parametrize(
+    ("counts", "added"),
+    [({"a": 2, "b": 10_001}, 10_001), ({"a": 2**31 - 1, "b": 0}, 2**31 - 2), ({"a": 10_002}, 10_001)],
+)
+def test_more_additions_than_a_controller_can_write_never_reach_it(play, validate_only, counts, added):
+    """It would place them all before it fails; no topic of the request is touched."""
     on = play(Cluster(a=1, b=1))
-    topics = [{"name": "a", "count": 2, "assignments": None}, {"name": "b", "count": 2**31 - 1, "assignments": None}]
-    answer = on.call(37, 3, {"topics": topics, "timeoutMs": 30_000, "validateOnly": validate_only})
-    assert [(each["name"], each["errorCode"]) for each in answer["results"]] == [("a", 37), ("b", 37)]
-    assert "topic b would have 2147483647 partitions" in answer["results"][0]["errorMessage"]
-    assert on.seen == []
+    grow(on, validate_only=validate_only, **counts)
+    (answer,) = on.answers()
+    assert errors(answer) == dict.fromkeys(counts, 37)
+    assert answer["results"][0]["errorMessage"].startswith(f"this request would add {added} partitions")
+    assert (on.keys_seen(), on.ports.requested) == ([3], [])
 
 
-@pytest.mark.parametrize(("topics", "errors"), [(10, {3}), (11, {37})])
-def test_many_topics_of_a_request_never_exhaust_the_controller_together(play, topics, errors):
-    """A million partitions are forwarded, here to missing topics; more are not."""
-    on = play(Cluster())
-    grown = [{"name": f"t{number}", "count": 100_000, "assignments": None} for number in range(topics)]
-    answer = on.call(37, 3, {"topics": grown, "timeoutMs": 30_000, "validateOnly": False})
-    assert {each["errorCode"] for each in answer["results"]} == errors
+def test_ten_thousand_additions_are_validated_and_those_of_missing_topics_do_not_count(play):
+    on = play(Cluster(a=1))
+    grow(on, a=10_001, nowhere=2**31 - 1)
+    assert validated(on) == [{"nowhere": 1}, {"a": 10_001}]
+    assert [topic.partitions for topic in on.decide().topics] == [10_000]
+    assert [errors(answer) for answer in on.answers()] == [{"a": 0, "nowhere": 3}]
+
+
+def test_a_request_that_only_validates_is_neither_decided_nor_refused(play):
+    on = play(Cluster(a=1, b=5))
+    on.context.memory.debts.record(("ANONYMOUS", "app"), 60_000, on.ports.time)
+    grow(on, validate_only=True, a=3, b=2, nowhere=2)
+    (answer,) = on.answers()
+    assert (errors(answer), answer["throttleTimeMs"]) == ({"a": 0, "b": 37, "nowhere": 3}, 0)
+    assert (on.ports.requested, on.changes_seen()) == ([], [])
+
+
+def test_a_strict_client_in_debt_is_refused_without_placing_partitions(play):
+    """A topic gets the cluster's own error if the cluster returns it before it applies its quota."""
+    on = play(Cluster(a=1, b=5, c=1))
+    on.context.memory.debts.record(("ANONYMOUS", "app"), 5000, on.ports.time)
+    assigned = {"name": "c", "count": 9, "assignments": [{"brokerIds": [1]}]}  # one for eight partitions
+    topics = [*growth(a=9, b=5, nowhere=9)["topics"], assigned]
+    answer = on.call(37, 3, {"topics": topics, "timeoutMs": 30_000, "validateOnly": False})
+
+    assert validated(on) == [{"nowhere": 1}, {"a": 1, "b": 5, "c": 9}]
+    assert (errors(answer), answer["throttleTimeMs"]) == ({"a": 89, "b": 37, "c": 39, "nowhere": 3}, 5000)
+    assert on.changes_seen() == []
+
+
+def test_growths_of_a_user_are_validated_one_at_a_time_in_their_order(play):
+    """Those of another user are not delayed; a client that leaves gives up its turn."""
+    first = play(Cluster(a=1))
+    first.send(37, 3, growth(a=2))
+    first.channel.from_broker(first.next_answer())  # described
+    second, third = (play(first.cluster, context=first.context) for _ in range(2))
+    for later in (second, third):
+        grow(later, a=3)
+        assert later.keys_seen() == [3]
+    assert (second.ports.pauses, third.ports.pauses) == ([10], [20])
+
+    second.end_pause()
+    assert (validated(second), second.ports.pauses) == ([], [10])
+    second.channel.close()
+    first.serve()
+    assert validated(first) == [{"a": 2}]
+    third.end_pause()
+    assert validated(third) == [{"a": 3}]

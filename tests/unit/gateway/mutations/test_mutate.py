@@ -2,6 +2,7 @@
 
 import pytest
 
+from quota.gateway.mutations.debts import Debt, Debts
 from tests.support.wire.requests import creation
 from tests.unit.gateway.cluster import Cluster
 
@@ -117,3 +118,42 @@ def test_the_time_before_the_request_for_a_decision_is_part_of_the_clients_timeo
     on.decide(waited_ms=4000)
     ((_, _, went_on),) = on.changes_seen()
     assert went_on["timeoutMs"] == 3000
+
+
+def test_a_strict_client_in_debt_is_refused_without_another_decision_for_a_second(play):
+    """After it, a decision tells whether the quota was changed or the bucket was reset."""
+    on = play()
+    on.mutate(19, 7, CREATION, refused={"a"}, throttle_ms=60_000)
+
+    def again(after_ms, version=7, client_id="app"):
+        """Create a topic on another connection; return the throttle time, or None if a decision is requested."""
+        other = play(context=on.context, client_id=client_id)
+        other.ports.time = on.ports.time + after_ms
+        other.send(19, version, creation("b"))
+        other.serve()
+        (answer,) = other.answers() or [None]
+        return answer and (answer["topics"][0]["errorCode"], answer["throttleTimeMs"])
+
+    assert again(0) == (89, 60_000)
+    assert again(999) == (89, 59_001)
+    assert again(1000) is None
+    assert again(999, version=4) is None  # permissive: it is admitted and charged
+    assert again(999, client_id="app2") is None
+
+
+def test_a_debt_ends_when_it_is_paid_off_or_when_a_decision_tells_of_none():
+    debts, client = Debts(), ("alice", None)
+    debts.record(client, 300, 1000)
+    assert debts.find(client, 1299) == Debt(1300, 1000)
+    assert debts.find(client, 1300) is None
+    debts.record(client, 0, 1100)
+    assert debts.find(client, 1100) is None
+
+
+def test_the_debts_of_ten_thousand_clients_are_remembered():
+    """Those that were decided last; a client that is forgotten is only validated again."""
+    debts = Debts()
+    for number in range(10_001):
+        debts.record(("alice", str(number)), 300, 0)
+    assert debts.find(("alice", "0"), 0) is None
+    assert debts.find(("alice", "1"), 0) is not None

@@ -5,8 +5,10 @@ import random
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import hypothesis
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Field
 from deltalake.exceptions import CommitFailedError
@@ -211,12 +213,17 @@ def test_a_table_that_changes_all_the_time_is_reported(settings, monkeypatch):
     def refuse(*_, **__):
         raise CommitFailedError("Concurrent transaction failed.\nand more")
 
+    pauses = []
     monkeypatch.setattr(jobs.audit.append, "write_deltalake", refuse)
+    monkeypatch.setattr(jobs.audit.append, "time", SimpleNamespace(sleep=pauses.append))
     with pytest.raises(
         MutationQuotaError,
         match=r"decisions cannot be written: Concurrent transaction failed: and more; another program",
     ):
         audit(settings, [decision(2)])
+    assert [0.05 <= pauses[0] <= 0.1, 0.1 <= pauses[1] <= 0.2, 0.2 <= pauses[2] <= 0.4, 0.4 <= pauses[3] <= 0.8] == [
+        True
+    ] * len(pauses)
 
 
 LATE = 253_402_300_800_000
@@ -272,3 +279,22 @@ def test_each_record_is_stored_once_in_any_reruns(tmp_path_factory, base, seed):
     found = ids(settings)
     assert len(found) == len(set(found))
     assert set(found) == {f"t-{partition}-{offset}" for partition, offset in sent}
+
+
+def test_only_the_offsets_of_a_batch_are_read_of_each_partition(settings, monkeypatch):
+    """The partitions of a topic have offsets of different sizes; a topic may have any name in a record."""
+    far = 10_000_000
+    audit(settings, [decision(offset) for offset in range(100)])
+    audit(settings, [decision(far + offset, partition=1) for offset in range(100)])
+    quoted = json.loads(decision(7)) | {"source": {"topic": "it's", "partition": 0, "offset": 7}}
+    read, scan = [], DeltaTable.scan
+
+    def counted(*args, **options):
+        rows = pa.table(scan(*args, **options))
+        read.append(rows.num_rows)
+        return rows
+
+    monkeypatch.setattr(DeltaTable, "scan", counted)
+    audit(settings, [decision(99), decision(100), decision(far, partition=1), json.dumps(quoted).encode()])
+    assert read == [2]
+    assert len(ids(settings)) == 100 + 100 + 2  # offset 100, and the one of the other topic

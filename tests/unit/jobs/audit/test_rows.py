@@ -5,8 +5,10 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
+from jobs.audit.decisions import row_to_decision
 from jobs.audit.rows import dead_letter_rows, decision_rows, quota_change_rows
 from tests.support.factories import DECISION_RECORD as DECISION
+from tests.support.malformed import all_malformed
 from tests.support.rows import kafka_rows, record_batch
 
 DAY = 24 * 3600 * 1000
@@ -41,7 +43,7 @@ def test_a_decision_becomes_a_typed_row():
         "quota_entity": '{"user":"alice"}',
         "more_tags": [("group", "g")],
         "topics": [topic],
-        "apply": None,
+        "apply": False,
         "repeats": None,
         "observed": None,
     }
@@ -53,8 +55,8 @@ def test_all_fields_of_a_decision_are_in_its_row():
     details = {
         "count": 3,
         "replication_factor": 2,
-        "assignments": [[1, 2], [3, None]],
-        "configs": {"a": "b", "c": None},
+        "assignments": [[1, 2], [3]],
+        "configs": {"a": "b", "c": "d"},
     }
     more = {
         "topics": [DECISION["topics"][0] | details],
@@ -67,16 +69,24 @@ def test_all_fields_of_a_decision_are_in_its_row():
     }
     ((row,), _) = both(decision_rows(records(DECISION | more)))
     (topic,) = row["topics"]
-    assert topic == DECISION["topics"][0] | details | {"configs": [("a", "b"), ("c", None)]}
+    assert topic == DECISION["topics"][0] | details | {"configs": [("a", "b"), ("c", "d")]}
     assert row["expires_at"] == datetime(1970, 1, 2, tzinfo=UTC)
     assert row["observed"] == more["observed"]
     assert (row["apply"], row["repeats"], row["quota"]) == (True, {"decision_id": "t-0-0", "topics": 1}, None)
 
 
-def test_fields_of_newer_programs_are_null():
-    older = {name: DECISION[name] for name in ("decision_id", "source", "timestamp", "retry_at", "user", "topics")}
-    ((row,), foreign) = both(decision_rows(records(older)))
-    assert (row["user"], row["shadow"], row["more_tags"], foreign) == ("alice", None, None, [])
+def test_of_malformed_records_each_is_a_row_of_one_table_and_each_stored_decision_can_be_read():
+    malformed = all_malformed()
+    rows, letters = both(decision_rows(records(*malformed)))
+    assert len(rows) + len(letters) == len(malformed)
+    assert {row_to_decision(row).operation.value for row in rows} <= {
+        "CREATE_TOPICS",
+        "CREATE_PARTITIONS",
+        "DELETE_TOPICS",
+    }
+    for rows_of in (dead_letter_rows, quota_change_rows):
+        rows, letters = both(rows_of(records(*malformed)))
+        assert len(rows) + len(letters) == len(malformed)
 
 
 def test_a_dead_letter_becomes_a_typed_row():
@@ -122,6 +132,9 @@ def test_a_quota_that_its_producer_has_stamped_is_a_dead_letter_of_today():
         DECISION | {"quota": "five"},
         DECISION | {"throttle_time_ms": 2**31},
         DECISION | {"more_tags": {"group": 1}},
+        DECISION | {"outcome": "DELAYED"},
+        DECISION | {"shadow": DECISION["shadow"] | {"error_codes": []}},
+        {name: value for name, value in DECISION.items() if name != "exempt"},
     ],
 )
 def test_an_invalid_decision_is_a_dead_letter_and_nothing_else(foreign_record):

@@ -12,7 +12,10 @@ ASSUMED = (
     "topics whose cost is not in the logs, assumed to be 1: 1 to delete topics (observe snapshot saves existing "
     "topics; observe.default_partitions sets the default)"
 )
-BROKEN = "kafka-request.log: cannot read 1 line; the first: a truncated line, or not JSON: "
+BROKEN = (
+    "kafka-request.log: cannot read 1 line with a mutation (530 bytes); the first: a truncated line, or not JSON: "
+    "Input data was truncated, in the line '[2026-11-22 17:39:53,000] DEBUG Completed request:"
+)
 
 
 @pytest.fixture
@@ -36,15 +39,25 @@ def imported(folder, *options):
 def test_the_summary_reports_what_was_found_and_what_was_missing(log):
     done = imported(log, "--time-zone", "Europe/Berlin")
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr.replace(f"{BROKEN}Input data was truncated", BROKEN).splitlines() == [
+    *summary, broken, cut, wrote = done.stderr.splitlines()
+    assert summary == [
         "2 requests to create topics: 61 mutations",
         "1 request to delete topics: 1 mutation",
         "from 2026-11-22T16:39:50.000Z to 2026-11-22T16:39:52.000Z (times without a zone were read as Europe/Berlin)",
         "refused by the cluster's own quotas: 1 topic; throttled: 1 request",
         ASSUMED,
-        BROKEN,
-        "Wrote requests.jsonl; size quotas with: mutation-quota recommend --requests requests.jsonl",
     ]
+    assert broken.startswith(BROKEN)
+    assert cut == "kafka-request.log: 1 line of these cut off: the largest requests are missing"
+    assert wrote == "Wrote requests.jsonl; do not size quotas with it, requests are missing"
+
+
+def test_quotas_are_sized_only_with_requests_that_were_all_read(log):
+    (log / "kafka-request.log").write_bytes(fetched("2026-11-22 17:39:50,500"))
+    assert imported(log).stderr.splitlines() == ["the logs have no mutations", "Wrote requests.jsonl, without requests"]
+    (log / "kafka-request.log").write_bytes(created("2026-11-22 17:39:50", ("a", 60)))
+    advice = "Wrote requests.jsonl; size quotas with: mutation-quota recommend --requests requests.jsonl"
+    assert imported(log, "--force").stderr.splitlines()[-1] == advice
 
 
 def test_programs_get_the_summary_as_json_and_the_requests_as_lines(log):
@@ -74,6 +87,7 @@ def test_the_requests_are_reported(log):
     ("args", "error"),
     [
         (("import", "quotas.yaml"), "quotas.yaml: not a request log, no line has 'Completed request:'; brokers"),
+        (("follow", "quotas.yaml", "--bootstrap-server", "127.0.0.1:1"), "quotas.yaml: not a request log, no line has"),
         (
             ("import", "kafka-request.log", "--output-file", "quotas.yaml"),
             "--output-file quotas.yaml: the file exists; add --force",

@@ -8,7 +8,7 @@ import pytest
 
 from jobs.dashboard.feed import Feed
 from jobs.dashboard.server import serve_dashboard
-from quota.errors import BadInput
+from quota.errors import BadInput, MutationQuotaError
 from quota.settings import load_settings
 
 UNREACHABLE = ("kafka.bootstrap_servers=127.0.0.1:1", "kafka.timeout_seconds=0.1")
@@ -41,6 +41,17 @@ def test_it_serves_the_page_whether_or_not_kafka_can_be_reached_and_then_ends():
             assert next(stream.iter_lines()) == "retry: 2000"
     with pytest.raises(httpx2.ConnectError):
         httpx2.get(url)
+
+
+def test_a_server_that_fails_ends_the_program_with_an_error(monkeypatch, caplog):
+    def fail(*_):
+        raise OSError("too many open files")
+
+    monkeypatch.setattr("jobs.dashboard.server.uvicorn.Server.run", fail)
+    ended = threading.Event()
+    with pytest.raises(MutationQuotaError, match="has ended"), serve_dashboard(settings(), ended=ended):
+        assert ended.wait(10)
+    assert caplog.messages[0] == "the server of the dashboard has failed"
 
 
 def test_a_port_in_use_is_one_line(taken):

@@ -206,3 +206,20 @@ def test_metadata_replaced_more_than_an_hour_ago_is_dropped_and_its_successor_is
     scheduled, new = cluster_at(START - 4 * hour, 3, START - hour // 2), cluster_at(START - 60_000, 4)
     state = filled(entries=(scheduled, old, FIVE, in_force, new))
     assert state.entries() == [scheduled, FIVE, in_force, new]
+
+
+def test_decisions_dated_ahead_count_from_their_receipt_and_expire_after_an_hour():
+    """A day ahead, or in microseconds: each would stay on the page until its own time had passed."""
+    state = make_state()
+    for number, timestamp in enumerate((START + 24 * HOUR, START * 1000, START)):
+        decision = replace(decided(60, at=START, offset=number), timestamp=timestamp, retry_at=timestamp + 1000)
+        state.record(ReceivedAnswer(decision, START))
+    state.refresh(START, CallbackTimeline(), changed=True)
+    data = page_data(state)
+    assert [(interval.at, interval.decisions) for interval in data["intervals"]] == [(START // 5000 * 5000, 3)]
+    assert [(row.admitted, row.retry_at) for row in data["tenants"]] == [(180, START + 1000)]
+
+    state.refresh(START + HOUR + 60_000, CallbackTimeline(), changed=True)
+    assert page_data(state, START + HOUR + 60_000)["intervals"] == []
+    assert page_data(state)["tenants"] == []
+    assert state.records() == []

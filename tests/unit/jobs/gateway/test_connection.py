@@ -257,6 +257,29 @@ async def test_a_connection_with_an_endless_request_is_closed_when_all_connectio
     assert on.play.context.stats.closed == {"memory": 1}
 
 
+async def test_a_client_that_leaves_during_a_pause_holds_nothing_any_more(on):
+    """The topic is not known yet; the next request has arrived in part."""
+    on.receive(on.play.frame(20, 6, {"topics": [{"name": None, "topicId": bytes([7] * 16)}], "timeoutMs": 30_000}))
+    await on.connect()
+    on.serve()
+    on.receive(struct.pack(">ihhi", 1_000_000, 19, 7, 9) + bytes(50_000))
+    assert on.host.held > 50_000
+    on.connection.connection_lost(None)
+    on.connection.run(on.connection.channel.go_on)  # as the timer does
+    on.connection.from_broker(b"late")
+    assert on.host.held == 0
+
+
+async def test_a_request_that_drips_in_is_noticed_and_requests_one_after_the_other_are_not(on, monkeypatch):
+    """The time counts from the first byte of a request, and begins anew with the next one."""
+    frame, seen = metadata(on), []
+    for at, data in ((110.0, frame[:6]), (150.0, frame[6:9]), (160.0, frame[9:] + frame[:8]), (170.0, frame[8:])):
+        monkeypatch.setattr("jobs.gateway.connection.time.monotonic", lambda at=at: at)
+        on.receive(data)
+        seen.append((on.connection.is_receiving_request, on.connection.request_at))
+    assert seen == [(True, 110.0), (True, 110.0), (True, 160.0), (False, 170.0)]
+
+
 async def test_a_stopped_gateway_reads_the_rest_of_a_forwarded_request(on):
     """It is idle when that is answered."""
     head = struct.pack(">ihhi", 30, 2, 6, 1) + struct.pack(">h", -1) + b"\0"

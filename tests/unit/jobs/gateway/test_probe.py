@@ -59,6 +59,25 @@ async def test_lost_and_recovered_brokers_are_logged(gateway_protocol, monkeypat
     following.cancel()
 
 
+@pytest.mark.anyio
+async def test_the_check_of_the_brokers_outlives_any_exception(gateway_protocol, monkeypatch):
+    monkeypatch.setattr(probe, "_CHECK_SECONDS", 0.01)
+    fails = True
+
+    async def check(*_):
+        if fails:
+            raise KeyError("a response")
+        return ""
+
+    monkeypatch.setattr(probe, "broker_failure", check)
+    stats = GatewayStats()
+    following = asyncio.create_task(follow_brokers([], None, gateway_protocol, stats))
+    await noted(lambda: stats.broker_failure == "KeyError: 'a response'")
+    fails = False
+    await noted(lambda: not stats.broker_failure)
+    following.cancel()
+
+
 async def noted(condition):
     async with asyncio.timeout(30):
         while not condition():  # noqa: ASYNC110 a count that is no event

@@ -1,6 +1,7 @@
 """The maximum number of a gateway's connections."""
 
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 from jobs.gateway.encryption import Encryption
 from jobs.gateway.server import GatewayServer
@@ -22,3 +23,22 @@ def test_a_connection_beyond_the_maximum_is_rejected_until_another_is_closed(gat
         made.closed(each)
     assert made.opened(connection()) is None
     assert (made.context.stats.connections, made.context.stats.accepted) == (2, 4)
+
+
+def test_a_request_that_drips_in_is_closed_after_a_minute(gateway_protocol, monkeypatch):
+    made = GatewayServer(make_context(gateway_protocol), None, GatewaySettings(), Encryption())
+    closed = []
+    dripping = SimpleNamespace(
+        channel=Mock(is_waiting=False),
+        closing_at=None,
+        is_authenticated=True,
+        is_receiving_request=True,
+        request_at=1000.0,
+        active_at=1060.0,
+        close=lambda reason, message: closed.append((reason, message)),
+    )
+    made.opened(dripping)
+    for now in (1060.0, 1061.0):
+        monkeypatch.setattr("jobs.gateway.server.time.monotonic", lambda now=now: now)
+        made._close_idle()  # noqa: SLF001
+    assert closed == [("slow_request", "a request has not arrived completely in 60 s")]

@@ -229,5 +229,23 @@ def test_every_family_is_one_of_the_registry_with_its_labels_and_kind():
         assert each.type == metric.kind
         for sample in each.samples:
             assert sample.labels.keys() - {"le"} == set(metric.labels), sample
-    reported_elsewhere = {"mutation_quota_quota_records", "mutation_quota_metrics_failures"}
+    reported_elsewhere = {
+        "mutation_quota_quota_records",
+        "mutation_quota_skipped_records",
+        "mutation_quota_metrics_failures",
+    }
     assert {each.name for each in families} == known.keys() - reported_elsewhere
+
+
+def test_a_long_label_is_cut_and_two_that_begin_equally_stay_apart():
+    """A Prometheus with a limit for labels refuses the whole scrape, not the one label."""
+    shown = []
+    for client_tag in ("c" * 200, "c" * 1000, "c" * 1001):
+        decision = msgspec.structs.replace(decided(1), client_tag=client_tag)
+        (found,) = [
+            dict(labels) for name, *labels in samples(decision_families(account(decision), 0, 10)) if "_rate" in name
+        ]
+        shown.append(found["client_id"])
+    assert shown[0] == "c" * 200
+    assert [(len(label), label[:183]) for label in shown[1:]] == [(200, "c" * 183)] * 2
+    assert shown[1] != shown[2]

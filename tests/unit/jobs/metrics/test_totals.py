@@ -60,3 +60,17 @@ def test_each_latency_counts_in_all_bounds_that_it_does_not_exceed_and_a_negativ
     counts = dict(latencies.cumulative())
     assert [counts[bound] for bound in (50, 100, 200, 30_000, 60_000, float("inf"))] == [2, 3, 4, 4, 5, 6]
     assert latencies.total_ms == 50 + 51 + 200 + 60_000 + 60_001
+
+
+def test_a_decision_dated_ahead_counts_from_its_receipt():
+    """One of ten minutes' decisions is dated an hour ahead; the rate is that of the last 11 s, and ends with them."""
+    start, account = 6_400_000, DecisionTotals(Window(), 10)
+    for second in range(1, 601):
+        wrong = replace(decided(5), timestamp=start + 3_600_000, retry_at=start + 3_600_000)
+        decision = wrong if second == 300 else decided(1, at=start + 1000 * second)
+        account.record(decision, start + 1000 * second)
+    (tenant,) = account.tenants.busiest(start + 600_000)
+    assert tenant.rate(start + 600_000) == pytest.approx(1.1, abs=0.1)
+    assert tenant.tokens(start + 605_000) == 55  # 54 after one mutation
+    assert tenant.rate(start + 620_000) == 0
+    assert account.tenants.busiest(start + 600_000 + 3_600_000) == []

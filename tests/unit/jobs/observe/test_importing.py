@@ -5,6 +5,9 @@ import gzip
 import io
 import json
 import lzma
+import os
+import threading
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -13,7 +16,8 @@ from jobs.observe import segments
 from jobs.observe.importing import import_logs
 from quota.errors import BadInput
 from quota.settings.jobs import ObserveSettings
-from tests.support.request_log import created, fetched
+from tests.support.request_log import created, deleted, fetched
+from tests.support.wrapped_logs import AT, LAYOUTS, WRAPPERS
 
 
 def imported(*files, snapshot=(), **settings):
@@ -129,13 +133,69 @@ def test_a_line_longer_than_a_block_is_read_whole(tmp_path, monkeypatch):
     assert [len(block.splitlines()) for block in segments.read_blocks(part)] == [1, 1]
 
 
-def test_invalid_lines_are_counted_with_the_first_reason_and_the_rest_is_read(tmp_path):
+@pytest.mark.parametrize("segment_bytes", [5000, 1_000_000])
+def test_requests_of_the_same_time_keep_the_order_of_the_log(tmp_path, monkeypatch, segment_bytes):
+    """A deletion is costed by the creation before it, which came in the same millisecond, or second."""
+    monkeypatch.setattr(segments, "SEGMENT_BYTES", segment_bytes)
+    monkeypatch.setattr(segments, "_BLOCK_BYTES", 1000)
+    pairs = [
+        (
+            created(at(9), (f"t-{n}", 100), correlation_id=2 * n, totalTimeMs=0.4),
+            deleted(at(9), f"t-{n}", correlation_id=2 * n + 1, totalTimeMs=0.2),
+        )
+        for n in range(20)
+    ]
+    rotated = write(tmp_path, "log.1", created(at(8), ("first", 1)), *[line for pair in pairs[:10] for line in pair])
+    log = write(tmp_path, "log", *[line for pair in pairs[10:] for line in pair])
+    summary, requests = imported(log, rotated)
+    assert names(requests) == ["first", *[f"t-{n}" for n in range(20) for _ in ("created", "deleted")]]
+    assert summary.mutations_by_operation == {"CREATE_TOPICS": 2001, "CREATE_PARTITIONS": 0, "DELETE_TOPICS": 2000}
+    assert summary.assumed_topics_by_operation["DELETE_TOPICS"] == 0
+
+
+def test_a_copy_of_a_line_counts_once_among_requests_of_the_same_time(tmp_path):
+    lines = [created(at(1), (f"t-{n}", 1), correlation_id=n) for n in range(5)]
+    summary, requests = imported(write(tmp_path, "log", *lines), write(tmp_path, "copy", *lines))
+    assert names(requests) == [f"t-{n}" for n in range(5)]
+    assert summary.copies == 5
+
+
+@pytest.mark.parametrize("wrapper", ["docker json-file", "cri", "fluent bit"])
+@pytest.mark.parametrize("block_bytes", [64, 20_000, 1_000_000])
+def test_a_line_that_was_cut_into_pieces_is_joined_wherever_blocks_end(tmp_path, monkeypatch, wrapper, block_bytes):
+    monkeypatch.setattr(segments, "_BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr(segments, "SEGMENT_BYTES", 10_000)
+    lines = [created(AT, (f"t-{n}", 3), correlation_id=n) for n in range(5)]
+    storm = created(AT, *[(f"storm-{n}", 12) for n in range(400)], correlation_id=99)
+    wrapped = [f"{piece}\n".encode() for line in [*lines, storm] for piece in WRAPPERS[wrapper](line.decode()[:-1])]
+    summary, _ = imported(write(tmp_path, "log", *wrapped))
+    assert summary.mutations_by_operation["CREATE_TOPICS"] == 4815
+
+
+def test_a_pipe_is_read_once(tmp_path):
+    pipe, lines = tmp_path / "pipe", gzip.compress(created(at(1), ("a", 3)) + created(at(2), ("b", 3)))
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=[lines])
+    writer.start()
+    summary, requests = imported(pipe)
+    writer.join()
+    assert names(requests) == ["a", "b"]
+    assert list(summary.logs) == [str(pipe)]
+
+
+def test_a_log_may_come_from_standard_input(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(created(at(1), ("a", 3)))))
+    summary, requests = imported(Path("-"))
+    assert (names(requests), list(summary.logs)) == (["a"], ["-"])
+
+
+def test_invalid_lines_are_counted_with_their_size_and_the_first_reason_and_the_rest_is_read(tmp_path):
     whole = created(at(1), ("a", 1))
-    log = write(tmp_path, "log", whole, whole[:300] + b"\n", b"x" + whole.partition(b"]")[2], created(at(2), ("b", 1)))
-    summary, requests = imported(log)
+    cut, undated = whole[:300] + b"\n", b"x" + whole.partition(b"]")[2]
+    summary, requests = imported(write(tmp_path, "log", whole, cut, undated, created(at(2), ("b", 1))))
     assert names(requests) == ["a", "b"]
     (found,) = summary.logs.values()
-    assert found.invalid_lines == 2
+    assert (found.invalid_lines, found.invalid_bytes, found.cut_lines) == (2, 300 + len(undated) - 1, 1)
     assert found.first_invalid.startswith("a truncated line, or not JSON")
 
 
@@ -149,8 +209,14 @@ def test_invalid_lines_are_counted_with_the_first_reason_and_the_rest_is_read(tm
             "of Kafka before 2.8",
         ),
         (gzip.compress(b"x" * 100)[:20], "log: "),
+        (
+            created("17:39:55,315", ("a", 1)) * 3,
+            r"none of 3 lines .*: expected a date .*, in the line '\[17:39:55,315\] DEBUG.* pattern \[%d\] %p",
+        ),
+        (created(at(1), ("a", 1))[:300], "log: none of 1 line with a mutation .* a truncated line"),
+        (LAYOUTS["EcsLayout.json"]('Completed request:{"a":"CREATE_TOPICS"').encode(), "none of 1 line"),
     ],
-    ids=["another log", "no log", "old", "cut off"],
+    ids=["another log", "no log", "old", "cut off", "no date", "cut line", "cut message"],
 )
 def test_a_file_that_is_not_a_request_log_is_rejected(tmp_path, content, error):
     with pytest.raises(BadInput, match=error):

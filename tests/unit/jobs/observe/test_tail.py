@@ -2,11 +2,14 @@
 
 import gzip
 import os
+from datetime import UTC
 
 import pytest
 
 from jobs.observe.tail import LogPosition, LogTail, check_log
 from quota.errors import BadInput
+from tests.support.request_log import created, fetched
+from tests.support.wrapped_logs import AT, WRAPPERS
 
 
 def append(log, *lines):
@@ -157,11 +160,54 @@ def test_a_lost_position_is_reported_and_the_log_is_read_from_its_first_line(tmp
     assert "earlier requests are not observed" in caplog.text
 
 
+def test_pieces_of_a_line_are_read_when_the_last_one_is_written_also_after_a_restart(tmp_path):
+    log, first = followed(tmp_path, b"2026-11-22T17:39:55.315Z stdout F one\n")
+    append(log, b"2026-11-22T17:39:55.315Z stdout P tw\n")
+    assert read_all(first) == b""
+    append(log, b"2026-11-22T17:39:55.315Z stdout F o\n")
+    for tail in (follow(log, first.place), first):
+        assert read_all(tail) == b"2026-11-22T17:39:55.315Z stdout P two\n"
+        assert tail.place.offset == log.stat().st_size
+
+
 def test_a_log_that_is_missing_can_be_followed_only_if_it_was_rotated(tmp_path):
     log = tmp_path / "log"
     with pytest.raises(BadInput, match=r"log: No such file or directory$"):
-        check_log(log)
-    append(log, b"one\n")
-    check_log(log)
+        check_log(log, UTC)
+    append(log, fetched(AT))
+    check_log(log, UTC)
     log.rename(tmp_path / "log.1")
-    check_log(log)
+    check_log(log, UTC)
+    log.touch()
+    check_log(log, UTC)
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (b"hello\n", "log: not a request log, no line has 'Completed request:'"),
+        (created(AT, ("a", 1)).decode().encode("utf-16"), "log: not a request log"),
+        (
+            created("17:39:55,315", ("a", 1)) * 2,
+            r"log: none of 2 lines with a mutation \(1,110 bytes\) can be read; the first",
+        ),
+        (
+            WRAPPERS["cri"](created(AT, *[(f"t-{n}", 1) for n in range(200)]).decode())[0].encode(),
+            "none of 1 line with",
+        ),
+    ],
+    ids=["another log", "UTF-16", "no date", "cut"],
+)
+def test_a_log_of_which_nothing_can_be_read_is_rejected_unless_a_rotated_file_can_be(tmp_path, content, error):
+    log = tmp_path / "log"
+    log.write_bytes(content)
+    with pytest.raises(BadInput, match=error):
+        check_log(log, UTC)
+    append(tmp_path / "log.1", created(AT, ("a", 1)))
+    check_log(log, UTC)
+
+
+def test_a_pipe_is_rejected(tmp_path):
+    os.mkfifo(tmp_path / "log")
+    with pytest.raises(BadInput, match=r"log: only a regular file can be followed; observe import reads pipes$"):
+        check_log(tmp_path / "log", UTC)

@@ -19,7 +19,7 @@ class Query:
         self.isActive, self.lastProgress = False, None
 
     def exception(self):
-        return "java.lang.OutOfMemoryError: Java heap space"
+        return None if self.isActive else "java.lang.OutOfMemoryError: Java heap space"
 
     def stop(self):
         pass
@@ -29,9 +29,16 @@ class Query:
         raise Py4JNetworkError("the JVM does not answer")
 
 
-def test_a_failure_is_reported_although_its_batch_is_unknown():
+class RenamedQuery(Query):
+    """A query of a PySpark whose internal names have changed."""
+
+    _jsq = object()
+
+
+@pytest.mark.parametrize("query", [Query(), RenamedQuery()])
+def test_a_failure_is_reported_although_its_batch_is_unknown(query):
     with pytest.raises(QueryFailed, match=r"^enforce failed: java\.lang\.OutOfMemoryError: Java heap space$") as raised:
-        check_queries([Query()])
+        check_queries([query])
     assert raised.value.batch is None
 
 
@@ -43,6 +50,29 @@ def test_the_error_that_ends_a_run_is_not_hidden_by_the_last_poll():
 
     def poll():
         raise next(errors)
+
+    with pytest.raises(MutationQuotaError, match="a topic was recreated"):
+        run_until(threading.Event(), [query], poll)
+
+
+def test_the_failure_of_a_query_is_not_hidden_by_that_of_the_last_poll():
+    def poll():
+        raise MutationQuotaError("the topics cannot be read")
+
+    with pytest.raises(QueryFailed, match="Java heap space"):
+        run_until(threading.Event(), [Query()], poll)
+
+
+def test_an_error_is_not_hidden_by_that_of_stopping_a_query_whose_jvm_has_exited():
+    class Gone(Query):
+        def stop(self):
+            raise Py4JNetworkError("the JVM does not answer")
+
+    query = Gone()
+    query.isActive, query.status = True, {"isTriggerActive": False}
+
+    def poll():
+        raise MutationQuotaError("a topic was recreated")
 
     with pytest.raises(MutationQuotaError, match="a topic was recreated"):
         run_until(threading.Event(), [query], poll)

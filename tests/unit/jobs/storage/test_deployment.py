@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.storage.deployment import Deployment, claim_storage
+from jobs.storage.deployment import Deployment, claim_storage, forget_checkpoint, record_checkpoint
 from quota.errors import MutationQuotaError
 from quota.settings import load_settings
 from tests.support.memory_files import MemoryFiles
@@ -47,15 +47,45 @@ def test_other_topics_may_have_any_names():
     assert deployment.with_topics({"mutation-requests": "r1"}, settings) == deployment
 
 
-def test_of_two_programs_that_claim_a_new_root_at_once_neither_loses_its_topics():
-    files = MemoryFiles()
+def enforce_claims(files):
+    claim_storage(files, BY_PAYLOAD, {"mutation-requests": "r1", "mutation-decisions": "d1"})
+    record_checkpoint(files, "enforce", 3)
 
-    def read_before_the_other(path):
-        del files.read
-        found = files.read(path)
-        claim_storage(files, BY_PAYLOAD, {"mutation-requests": "r1", "mutation-decisions": "d1"})
-        return found
 
-    files.read = read_before_the_other
+def audit_claims(files):
     claim_storage(files, BY_PAYLOAD, {"mutation-decisions": "d1", "mutation-quotas": "q1"}, all_there=False)
-    assert Deployment.read(files).topics == {"mutation-requests": "r1", "mutation-decisions": "d1", **QUOTAS}
+    record_checkpoint(files, "audit", 2)
+
+
+def removed(files):
+    record_checkpoint(files, "audit", 1)
+    forget_checkpoint(files, "audit")
+
+
+@pytest.mark.parametrize("calls", range(1, 12))
+@pytest.mark.parametrize("there", [{}, {"deployment.json": '{"topics": {"mutation-decisions": "d1"}}'}])
+def test_of_programs_that_change_the_facts_at_once_none_loses_its_own(calls, there):
+    """The other ones do so before one call of the first one; with the last numbers, it has no such call any more."""
+    files = MemoryFiles()
+    files.texts.update(there)
+
+    class Interrupted:
+        root, left = files.root, calls
+
+        def __getattr__(self, name):
+            self.left -= 1
+            if not self.left:
+                removed(files)
+                enforce_claims(files)
+            return getattr(files, name)
+
+    interrupted = Interrupted()
+    audit_claims(interrupted)
+    if interrupted.left > 0:
+        enforce_claims(files)
+    found = Deployment.read(files)
+    assert found.topics == {"mutation-requests": "r1", "mutation-decisions": "d1", **QUOTAS}
+    assert found.checkpoints == {"enforce": 3, "audit": 2}
+    with pytest.raises(MutationQuotaError, match=r"its id was r1, now it is r2"):
+        claim_storage(files, BY_PAYLOAD, {"mutation-requests": "r2"})
+    assert len(files.names("deployment")) == 1

@@ -27,7 +27,9 @@ class Files(MemoryFiles):
 
     @property
     def deployment(self):
-        return json.loads(self.texts.get("deployment.json", '{"topics": {}, "checkpoints": {}}'))
+        """The content of the one version, as a program that reads the store sees it."""
+        (text,) = (text for path, text in self.texts.items() if path.startswith("deployment/"))
+        return json.loads(text)
 
 
 @pytest.fixture

@@ -1,0 +1,95 @@
+"""The mutations and the unreadable lines of request logs."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import tzinfo
+from pathlib import Path
+
+from jobs.observe.segments import Segment, read_blocks
+from quota.errors import BadInput, BadRecord
+from quota.observation.log_time import LogTime
+from quota.observation.request_log import PATTERN, LoggedRequest, mutation_lines, read_line
+from quota.observation.wrapping import MARK, CutOff
+from quota.text import plural
+
+_JSON, _OLD = MARK + b"{", MARK + b"RequestHeader("
+"""The beginning of a message, as JSON, and as written by brokers before Kafka 2.8."""
+
+_NEED = (
+    f"Set the layout of kafka.request.logger to the pattern {PATTERN}, or to JSON with a time and the message in each "
+    "line, and let nothing cut lines"
+)
+
+
+@dataclass
+class Found:
+    """The counts of a log, or of a segment of it."""
+
+    bytes: int = 0
+    requests: int = 0
+    broken: int = 0
+    """Lines with a mutation that cannot be parsed."""
+    broken_bytes: int = 0
+    cut: int = 0
+    """Those whose end is missing."""
+    first_broken: str | None = None
+    is_request_log: bool = False
+    is_old: bool = False
+
+    def add(self, other: "Found") -> None:
+        """Add the counts of a later segment."""
+        self.bytes += other.bytes
+        self.requests += other.requests
+        self.broken += other.broken
+        self.broken_bytes += other.broken_bytes
+        self.cut += other.cut
+        self.first_broken = self.first_broken or other.first_broken
+        self.is_request_log |= other.is_request_log
+        self.is_old |= other.is_old
+
+    def check(self, file: Path) -> None:
+        """Check that a file is empty, or a request log of which mutations can be read, if it has any."""
+        if self.is_old and not self.is_request_log:
+            raise BadInput(f"{file}: a request log of Kafka before 2.8, which is not JSON; use logs of 2.8 or newer")
+        if self.bytes and not self.is_request_log and not self.broken:
+            raise BadInput(
+                f"{file}: not a request log, no line has {MARK.decode()!r}; brokers write it if kafka.request.logger "
+                "is at DEBUG"
+            )
+        if self.broken and not self.requests:
+            lines = f"none of {plural(self.broken, 'line')} with a mutation ({plural(self.broken_bytes, 'byte')})"
+            raise BadInput(f"{file}: {lines} can be read; the first: {self.first_broken}. {_NEED}")
+
+
+def scan(segment: Segment, zone: tzinfo, add: Callable[[int, LoggedRequest], None]) -> Found:
+    """Pass each request of a segment to `add`, with its place in the log, and return the counts."""
+    found, time = Found(), LogTime(zone)
+    for block in read_blocks(segment):
+        found.is_request_log = found.is_request_log or _JSON in block
+        found.is_old = found.is_old or _OLD in block
+        for begin, end in mutation_lines(block):
+            try:
+                logged = read_line(block[begin:end], time)
+            except BadRecord as error:
+                found.broken += 1
+                found.broken_bytes += end - begin
+                found.cut += isinstance(error, CutOff)
+                found.first_broken = found.first_broken or str(error)
+                continue
+            if logged is not None:
+                found.requests += 1
+                add(segment.begin + found.bytes + begin, logged)
+        found.bytes += len(block)
+    return found
+
+
+def check_end(files: Iterable[Path], zone: tzinfo) -> None:
+    """Check the ends of the files of one log, the newest first, up to one that shows that the log can be read."""
+    found, first = Found(), None
+    for file in files:
+        first = first or file
+        found.add(scan(Segment.end_of(file), zone, lambda *_: None))
+        if found.requests or (found.is_request_log and not found.broken):
+            return
+    if first:
+        found.check(first)

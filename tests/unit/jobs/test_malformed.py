@@ -1,0 +1,64 @@
+"""Answers and quotas with nasty values that are still records: everything that processes them does so to the end."""
+
+import pytest
+
+from jobs.dashboard.state import Cursor, LiveState
+from jobs.metrics.families import decision_families
+from jobs.metrics.totals import DecisionTotals
+from jobs.report.changes import ChangeDescriber
+from quota.callbacks.timeline import CallbackTimeline
+from quota.errors import BadRecord
+from quota.explanation.explanation import Neighbours, explain
+from quota.explanation.quota_history import QuotaHistory
+from quota.kafka.requests import ReceivedAnswer
+from quota.records import codec
+from quota.records.callback import Callbacks
+from quota.records.dead_letter import read_dead_letter
+from quota.records.decision import Decision, read_decision
+from quota.records.quota import Window
+from quota.records.quota_log import QuotaLogEntry, read_quota_log_record
+from quota.timeline.change import to_change
+from tests.support.malformed import all_malformed
+
+NOW = 129_600_000
+
+
+def records_of(read):
+    found = []
+    for value in all_malformed():
+        try:
+            found.append(read(value))
+        except BadRecord:
+            continue
+    assert len(found) > 20
+    return found
+
+
+@pytest.mark.parametrize("read", [read_decision, read_dead_letter])
+def test_the_metrics_and_the_dashboard_take_any_answer(base_settings, read):
+    totals, live = DecisionTotals(Window(), 100), LiveState(base_settings, NOW)
+    for answer in records_of(read):
+        totals.record(answer, NOW)
+        live.record(ReceivedAnswer(answer, NOW))
+        live.refresh(NOW, CallbackTimeline(Callbacks()), changed=True)
+    assert totals.decisions.total() + totals.dead_letters == len(records_of(read))
+    assert list(decision_families(totals, NOW, 100))
+    assert codec.encode(live.changes_since(Cursor(), NOW)[0])
+
+
+def test_any_decision_can_be_explained():
+    for decision in records_of(read_decision):
+        assert isinstance(decision, Decision)
+        explained = explain(decision, Neighbours([], []), QuotaHistory([]), Window())
+        assert codec.encode(explained.decision) == codec.encode(decision)
+
+
+def test_any_record_of_the_quota_log_is_a_change_that_can_be_described():
+    quotas, describer = CallbackTimeline(Callbacks()), ChangeDescriber()
+    for offset, record in enumerate(records_of(read_quota_log_record)):
+        quotas.add(to_change(record, NOW))
+        describer.add(QuotaLogEntry(offset, NOW, record))
+        try:
+            assert quotas.resolve("alice", "app", NOW).tags is not None
+        except BadRecord as error:
+            assert "callback" in str(error)  # noqa: PT017 a record names a class that the settings do not allow

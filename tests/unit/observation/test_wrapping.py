@@ -1,0 +1,163 @@
+"""Lines in the layouts of log4j2, as container runtimes and shippers wrap them."""
+
+import json
+from itertools import product
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quota.errors import BadRecord
+from quota.observation.log_time import LogTime
+from quota.observation.request_log import mutation_lines, read_line
+from quota.observation.wrapping import CutOff, join
+from tests.support.request_log import created, fetched
+from tests.support.wrapped_logs import AT, AT_MS, LAYOUTS, WRAPPERS
+
+STORM = [(f"storm-{number}", 12) for number in range(400)]  # 75 kB
+
+
+def message(*topics, **fields):
+    """Return the message of a creation, without the head and the tail of Kafka's layout."""
+    line = created(AT, *topics, **fields).decode()
+    return line[line.index("Completed request:") : line.rindex("} (") + 1]
+
+
+def read(block):
+    """Return the requests of a log."""
+    lines, size = join(block)
+    assert size == len(block)
+    found = [read_line(lines[begin:end], LogTime(ZoneInfo("UTC"))) for begin, end in mutation_lines(lines)]
+    return [each for each in found if each]
+
+
+THAT_CUT = ["docker json-file", "cri", "fluent bit", "fluent bit's file", "fluentd", "journalctl -o json"]
+PRINTED = "JsonLayout that is not compact"
+ONE_LINE = [name for name in LAYOUTS if name != PRINTED]
+
+
+def log(*lines):
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+@pytest.mark.parametrize(("layout", "wrapper"), [*product(ONE_LINE, WRAPPERS), (PRINTED, "file")])
+def test_each_layout_in_each_wrapper_gives_the_same_request(layout, wrapper):
+    (found,) = read(log(*WRAPPERS[wrapper](LAYOUTS[layout](message(("a", 3), ("b", 4), client_id='"c"\\ Ä')))))
+    assert [(topic.name, topic.count, topic.error_code) for topic in found.topics] == [("a", 3, 0), ("b", 4, 0)]
+    assert (found.principal, found.client_id) == ("User:alice", '"c"\\ Ä')
+    assert (found.received_at, found.completed_at) == (AT_MS - 50, AT_MS)
+
+
+WAYS = st.tuples(
+    st.sampled_from(ONE_LINE),
+    st.sampled_from([name for name in WRAPPERS if name != "journalctl -o json with a color"]),
+    st.sampled_from([*WRAPPERS]),
+)
+TOPICS = st.lists(st.tuples(st.text(min_size=1), st.integers(1, 99)), min_size=1, max_size=3, unique_by=lambda t: t[0])
+
+
+@given(way=WAYS, name=st.text(), topics=TOPICS, repeats=st.sampled_from([1, 200]))
+@settings(max_examples=60)
+def test_any_request_wrapped_twice_is_the_request_of_the_plain_line(way, name, topics, repeats):
+    layout, inner, outer = way
+    topics = [(f"{topic}-{number}", count) for topic, count in topics for number in range(repeats)]
+    fields = {"client_id": name, "principal": f"User:{name}"}
+    lines = WRAPPERS[inner](LAYOUTS[layout](message(*topics, **fields)))
+    wrapped = lines if len(lines) > 1 else WRAPPERS[outer](*lines)
+    assert read(log(*wrapped)) == read(created(AT, *topics, **fields))
+
+
+@pytest.mark.parametrize("wrapper", THAT_CUT)
+def test_pieces_of_a_long_line_are_joined_also_between_lines_of_another_stream(wrapper):
+    pieces = WRAPPERS[wrapper](LAYOUTS["kafka"](message(*STORM)))
+    other = [line.replace("stdout", "stderr").replace('"12"', '"13"') for line in pieces]
+    lines = [line for pair in zip(pieces, other, strict=True) for line in pair]
+    assert len(pieces) > 1
+    assert [sum(topic.count for topic in found.topics) for found in read(log(*lines))] == [4800, 4800]
+
+
+@pytest.mark.parametrize("wrapper", THAT_CUT)
+def test_a_block_ends_before_the_first_piece_of_a_line_whose_last_one_is_missing(wrapper):
+    before, storm = (WRAPPERS[wrapper](LAYOUTS["kafka"](message(*topics))) for topics in ([("a", 3)], STORM))
+    whole, cut = log(*before), log(*storm[:-1])
+    assert join(whole + cut) == (whole, len(whole))
+    assert join(cut) == (b"", 0)
+    lines, size = join(cut, at_end=True)
+    assert (size, lines.count(b"\n")) == (len(cut), 1)
+    with pytest.raises(CutOff, match="a truncated line"):
+        read_line(lines, LogTime(ZoneInfo("UTC")))
+
+
+def test_json_over_several_lines_is_whole_with_its_last_one():
+    block = log(*[LAYOUTS[PRINTED](message((name, 3))) for name in ("a", "b")])
+    assert [found.topics[0].name for found in read(block)] == ["a", "b"]
+    first = block[: len(block) // 2]
+    for size in range(len(first) + 1, len(block) - 1, 40):
+        assert join(block[:size])[1] == len(first)
+    assert len(read(b"[\n" + first + b", " + first + b"\n]\n")) == 2
+    assert join(b"{}\n\tat a.b\n") == (b"{}\n\tat a.b\n", 11)
+
+
+def test_a_stream_that_ends_with_a_piece_does_not_hold_back_the_others_forever(monkeypatch):
+    monkeypatch.setattr("quota.observation.wrapping._LONGEST_BYTES", 10_000)
+    stuck = "2026-11-22T17:39:55.315Z stderr P beginning"
+    whole = [f"2026-11-22T17:39:55.315Z stdout F {LAYOUTS['kafka'](message((f't{n}', 1)))}" for n in range(30)]
+    assert join(log(stuck, *whole[:3])) == (b"", 0)
+    assert len(read(log(stuck, *whole))) == 30
+
+
+def test_lines_of_other_layouts_are_not_taken_for_pieces():
+    records = [
+        WRAPPERS["fluent bit"]("a")[0],
+        WRAPPERS["docker json-file"]("b")[0],
+        '{"stream":"x","log":"c"}',
+        "d P e",
+    ]
+    block = log(*records) + fetched(AT)
+    assert join(block) == (block, len(block))
+
+
+def test_a_message_that_journalctl_left_out_is_an_error_that_says_how_to_export_it():
+    block = b'{"__REALTIME_TIMESTAMP":"1795369195315000","MESSAGE":null}\n'
+    (place,) = mutation_lines(block)
+    with pytest.raises(CutOff, match=r"journalctl has left out a message of more than 4,096 bytes: .* --all"):
+        read_line(block[slice(*place)], LogTime(ZoneInfo("UTC")))
+
+
+@pytest.mark.parametrize("between", ["", "\0"])
+def test_several_messages_in_one_line_are_an_error_that_says_what_to_set(between):
+    line = between.join(LAYOUTS["JsonLayout"](message((name, 1))) for name in ("a", "b"))
+    with pytest.raises(BadRecord, match=r"several messages in one line: .*eventEol"):
+        read_line(line.encode(), LogTime(ZoneInfo("UTC")))
+
+
+def test_a_copy_of_the_message_in_the_same_record_is_ignored():
+    text = json.dumps(message(("a", 1)))
+    assert len(read(log(f'{{"@timestamp":"2026-11-22T17:39:55.315Z","log":{text},"message":{text}}}'))) == 1
+
+
+def test_an_unreadable_line_is_named_by_its_beginning():
+    with pytest.raises(BadRecord, match=r"expected a date and a time .*, in the line '17:39:55,315 DEBUG Completed"):
+        read_line(f"17:39:55,315 DEBUG {message(('a', 1))}".encode(), LogTime(ZoneInfo("UTC")))
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "completed_at"),
+    [
+        ('{"log":%s,"stream":"stdout","time":"2026-11-22T17:39:56.001Z"}', 1_795_369_196_001),
+        ('{"date":1795369210.5,"time":"2026-11-22T17:39:56.001Z","stream":"stdout","log":%s}', 1_795_369_196_001),
+        ('{"date":1795369210.5,"stream":"stdout","log":%s}', 1_795_369_195_000),
+    ],
+    ids=["Docker", "Fluent Bit, with the time of CRI", "Fluent Bit"],
+)
+def test_the_time_of_a_runtime_is_more_exact_than_whole_seconds_and_that_of_a_shipper_is_not(wrapper, completed_at):
+    line = f"2026-11-22 17:39:55 DEBUG [a] logger:280 - {message(('a', 1), totalTimeMs=0)}\n"
+    assert [found.completed_at for found in read(log(wrapper % json.dumps(line)))] == [completed_at]
+
+
+def test_whole_seconds_keep_the_order_of_the_log():
+    lines = [f"2026-11-22 17:39:55 DEBUG [a] logger:280 - {message(('a', 1), totalTimeMs=ms)}" for ms in (3, 900, 1800)]
+    found = read(log(*lines))
+    assert [each.received_at - 1_795_369_195_000 for each in found] == [0, 0, -1000]
+    assert [each.completed_at - each.received_at for each in found] == [3, 900, 1800]
