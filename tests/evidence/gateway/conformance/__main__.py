@@ -35,7 +35,7 @@ from tests.support.waiting import until
 
 PAGE = Path(__file__).with_name("page.md.in")
 PROGRAMS = (ADMIN_CLIENT, HAND_MADE, TOPIC_COMMAND, LIBRDKAFKA, KAFKA_PYTHON, FRANZ_GO, STREAMS, CONNECT_WORKER)
-SMOKE_SLOW = 3.0
+SMOKE_SLOW = 1.5
 """Factor of the time tolerances for a busy machine."""
 
 SMOKE_SECONDS = 0.5

@@ -147,15 +147,12 @@ STREAMS = Program(
     users=1,
     main="StreamsCase",
     topics={"words": 3},
-    early_ms=3000,
-    late_ms=10_000,  # includes the start of the application
 )
 
 CONNECT_WORKER = Program(
     "Kafka Connect",
     users=1,
     main="ConnectCase",
-    early_ms=3000,  # the first record arrives when the worker's producer has started
 )
 
 FRANZ_GO = Program(

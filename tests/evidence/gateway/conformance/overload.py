@@ -24,7 +24,9 @@ _TOPICS = 10
 _DEBT_PARTITIONS = 303
 """Puts the client into debt for ten minutes."""
 _PAUSE_SECONDS = 0.1
-_USER = NUMBERED - 10
+_LOAD_PAUSE_SECONDS = 0.2
+"""Between two connections of the client in debt: a broker keeps the descriptor of each until its mute ends."""
+_USER = NUMBERED - 20
 """The user of each side who is in debt; no program takes it."""
 
 
@@ -72,6 +74,7 @@ def _creations(pair: Sides, side: Side, load: Request | None, seconds: float) ->
         while load is not None and not stop.is_set():
             with suppress(OSError, MutationQuotaError):
                 _send(pair, side, load)
+            time.sleep(_LOAD_PAUSE_SECONDS)
 
     with ThreadPoolExecutor(_CONNECTIONS) as pool, pair.ground.connect(pair.ground.port) as honest:
         for _ in range(_CONNECTIONS):

@@ -1,5 +1,6 @@
 """A program that runs on both sides, its observations, and the listed differences in them."""
 
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -9,6 +10,9 @@ from tests.evidence.gateway.conformance.sides import Side, Sides
 
 CONNECT = "connect"
 """Name of a step before the first one that is charged."""
+
+_BEGIN_SECONDS = 0.15
+"""The time between the beginnings of two cases."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +73,8 @@ class Program:
     """Listed differences by case and step."""
     differing_topics: tuple[str, ...] = ()
     """Topics that only one side has at the end, because of those differences."""
-    early_ms: float = 1500.0
-    late_ms: float = 6000.0
+    early_ms: float = 4000.0
+    late_ms: float = 12_000.0
     """How much earlier than at the broker a request may end at the gateway, and how much later per request so far."""
     version: Callable[[], str] = lambda: ""
     """Returns the client's version; called after the program was played."""
@@ -79,13 +83,20 @@ class Program:
 def on_both(
     cases: Callable[[Sides, Side], list[Callable[[str], list[Observation]]]],
 ) -> Callable[[Sides, int], Observations]:
-    """Return a program's `play` that runs all cases of both sides at once, each with the name of its own user."""
+    """Return a program's `play` that runs all cases of both sides, each with the name of its own user.
+
+    The cases overlap, but do not begin at the same moment: a controller carries out one request at a time.
+    """
+
+    def begin(case: Callable[[str], list[Observation]], number: int, user: str) -> list[Observation]:
+        time.sleep(number * _BEGIN_SECONDS)
+        return case(user)
 
     def play(pair: Sides, first: int) -> Observations:
         played = [cases(pair, side) for side in pair.both]
         with ThreadPoolExecutor(sum(map(len, played))) as pool:
             running = [
-                [pool.submit(case, side.user(first + number)) for number, case in enumerate(own)]
+                [pool.submit(begin, case, number, side.user(first + number)) for number, case in enumerate(own)]
                 for side, own in zip(pair.both, played, strict=True)
             ]
             direct, gateway = ([seen for case in own for seen in case.result()] for own in running)

@@ -38,7 +38,7 @@ RATE = 0.5
 BURST = 3
 """Tokens of a full bucket, which few partitions overdraw: `WINDOW_NUM` windows at this rate."""
 
-NUMBERED = 100
+NUMBERED = 112
 """Number of users on each side of which a case takes one; each has a full bucket."""
 CLIENT_IDS = ("one", "two")
 """Clients of the user `clients`, who has a quota for each of them."""
@@ -48,7 +48,7 @@ _ALLOWED = {"TOPIC": "*", "GROUP": "*", "TRANSACTIONAL_ID": "*", "BROKER": "kafk
 _DIRECT, _GATEWAY = "direct", "gateway"
 _SECONDS = 30
 _WARM_SECONDS = 120
-_WARM_UPS = 4
+_WARM_UPS = 8
 _TIMED_OUT = 7
 
 
