@@ -32,9 +32,9 @@ def write(archive: Path) -> int:
             writer.send_bytes(settings.topics.requests, request_json(1))
             writer.flush(30)
             options = ("--set", f"storage.root={folder}", "--set", "enforce.with_audit=true")
-            done = subprocess.run(
-                command_line("enforce", *as_options(settings), *options, "--once"), env=environment, check=False
-            )
+            patient = {"jobs.spark.session._END_SECONDS": 300.0}  # the JVM writes the archive when it ends
+            enforce = command_line("enforce", *as_options(settings), *options, "--once", constants=patient)
+            done = subprocess.run(enforce, env=environment, check=False)
     if done.returncode == 0:
         written.rename(archive)
     return done.returncode
