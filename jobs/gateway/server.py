@@ -61,6 +61,8 @@ class GatewayServer:
             stats.looped_at = time.monotonic()
             if sweep.is_due():
                 self._close_idle()
+                if self._encryption.certificate:
+                    self._encryption.certificate.refresh()
             await asyncio.sleep(_TICK_SECONDS)
         stats.is_serving = False
         for server in servers:

@@ -87,6 +87,7 @@ class Decisions:
         self._on_result = on_result
         self._pending: dict[str, _Pending] = {}
         self._undecided = _Undecided()
+        self._silent_since: float | None = None
         self._logged: set[str] = set()
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
@@ -113,9 +114,10 @@ class Decisions:
             pending = self._pending[request_id] = _Pending(request, wanted.content, loop.time())
         reply: asyncio.Future[DecisionReply] = loop.create_future()
         pending.replies.add(reply)
-        timer = loop.call_later(seconds, _answer, reply, DecisionReply(waited_ms=wanted.timeout_ms))
+        timer = loop.call_later(seconds, self._on_timeout, reply, wanted.timeout_ms)
         reply.add_done_callback(partial(self._on_done, request_id, timer))
         if is_new:
+            self._silent_since = loop.time() if self._silent_since is None else self._silent_since
             self._send(pending.request, loop)
         return Asked(request_id, reply)
 
@@ -142,8 +144,10 @@ class Decisions:
         pending = self._pending.get(decision.request_id)
         if pending is None:
             if self._undecided.is_late(decision):
+                self._silent_since = None
                 self._on_decision(decision, None)
         elif _is_on(decision, pending.request):
+            self._silent_since = None
             self._on_decision(decision, asyncio.get_running_loop().time() - pending.requested_at)
             self._reply(decision.request_id, decision, age_ms)
 
@@ -155,6 +159,11 @@ class Decisions:
         waited_ms = int((asyncio.get_running_loop().time() - pending.requested_at) * 1000)
         for reply in pending.replies:
             _answer(reply, DecisionReply(decision, waited_ms, age_ms, error_code, error))
+
+    def _on_timeout(self, reply: asyncio.Future[DecisionReply], waited_ms: int) -> None:
+        now = asyncio.get_running_loop().time()
+        silent_ms = 0 if self._silent_since is None else round((now - self._silent_since) * 1000)
+        _answer(reply, DecisionReply(waited_ms=waited_ms, silent_ms=silent_ms))
 
     def _on_done(self, request_id: str, timer: asyncio.TimerHandle, reply: asyncio.Future[DecisionReply]) -> None:
         """Forget a reply that was cancelled or came too late; its request is undecided if nobody else waits."""

@@ -33,6 +33,8 @@ class DecisionReply:
     error_code: int = 0
     """Kafka's error of a request that became a dead letter or could not be written; 0 for none."""
     error: str = ""
+    silent_ms: int = 0
+    """Without a decision: the time for which no request of this program has been decided [ms]."""
 
     @property
     def is_invalid(self) -> bool:

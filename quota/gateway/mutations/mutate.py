@@ -30,7 +30,8 @@ from quota.records.request import NO_CLIENT_ID, OPERATIONS, MutationRequest
 from quota.wire.api_keys import ApiKey
 
 WhenSilent = Literal["closed", "open"]
-"""The behaviour without a decision: `closed` returns an error, `open` proceeds without one."""
+"""The behaviour without a decision: `closed` returns an error. `open` proceeds if no request of the gateway has been
+decided for the time that a decision may take, and not because a client's own time limit is shorter."""
 
 _SHARE_OF_TIMEOUT = 0.8
 """The share of a client's timeout, and of its session, that a decision may take."""
@@ -176,7 +177,7 @@ def _outcome(reply: DecisionReply, topics: int, rules: Rules) -> _Outcome:
         return _refused(admitted, reply.throttle_ms)
     if reply.is_invalid:
         return _Outcome(frozenset(), 0, ErrorCode.INVALID_REQUEST, reply.error, ("admitted", "invalid"))
-    if rules.when_silent == "open":
+    if rules.when_silent == "open" and reply.silent_ms >= rules.decision_timeout_ms:
         return _Outcome(frozenset(range(topics)), counted=_SILENT)
     sentence = (
         f"no decision on this mutation in {reply.waited_ms} ms, so nothing was changed; "

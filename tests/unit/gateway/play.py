@@ -161,10 +161,10 @@ class Play:
         self.serve()
         return self.decide(**decision)
 
-    def no_decision(self, invalid="", waited_ms=8000):
+    def no_decision(self, invalid="", waited_ms=8000, silent_ms=10_000):
         """Report that there is no decision."""
         self.ports.requested.clear()
-        self.channel.go_on(DecisionReply(None, waited_ms, 0, 42 if invalid else 0, invalid))
+        self.channel.go_on(DecisionReply(None, waited_ms, 0, 42 if invalid else 0, invalid, silent_ms))
         self.serve()
 
     def end_pause(self):

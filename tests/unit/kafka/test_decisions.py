@@ -126,9 +126,23 @@ def test_without_an_answer_in_time_there_is_a_reply_without_a_decision(asker):
     asker.loop.wait_until(1.999)
     assert not short.done()
     asker.loop.wait_until(2)
-    assert (short.result(), long.done(), len(asker.decisions)) == (DecisionReply(waited_ms=2000), False, 1)
+    assert short.result() == DecisionReply(waited_ms=2000, silent_ms=2000)
+    assert (long.done(), len(asker.decisions)) == (False, 1)
     asker.loop.wait_until(3)
-    assert (long.result(), len(asker.decisions)) == (DecisionReply(waited_ms=3000), 0)
+    assert (long.result(), len(asker.decisions)) == (DecisionReply(waited_ms=3000, silent_ms=3000), 0)
+
+
+def test_the_time_without_any_decision_counts_from_the_first_request_that_is_not_decided(asker):
+    """Also a late decision shows that requests are decided; the time between requests does not count."""
+    asker.ask(seconds=1)
+    asker.loop.wait_until(1)
+    asker.decide()
+    asker.loop.wait_until(60)
+    short = asker.ask(seconds=2)
+    asker.loop.wait_until(62)
+    later = asker.ask(seconds=7)
+    asker.loop.wait_until(69)
+    assert [each.result().silent_ms for each in (short, later)] == [2000, 9000]
 
 
 def test_a_late_decision_is_reported_once(asker):

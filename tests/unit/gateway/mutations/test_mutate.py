@@ -38,6 +38,14 @@ def test_fail_open_proceeds_without_a_decision(play):
     assert went_on["timeoutMs"] == 22_000
 
 
+def test_fail_open_does_not_proceed_because_the_clients_own_time_limit_is_short(play):
+    """Other requests are decided; this one will be, too, and is charged then."""
+    on = play(when_silent="open")
+    error, message, _ = undecided(on, waited_ms=160, silent_ms=9_999)
+    assert (error, message[:38]) == (7, "no decision on this mutation in 160 ms")
+    assert on.changes_seen() == []
+
+
 @pytest.mark.parametrize("when_silent", ["closed", "open"])
 def test_an_invalid_request_is_rejected_with_the_reason_regardless_of_when_silent(play, when_silent):
     """The job has written a dead letter, or the request could not be written."""

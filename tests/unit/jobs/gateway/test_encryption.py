@@ -1,11 +1,13 @@
-"""Detection, in the TLS handshake, of brokers that request clients' certificates."""
+"""TLS of the gateway: its certificate, its memory, and brokers that request clients' certificates."""
 
 import asyncio
 import ssl
 
 import pytest
 
-from jobs.gateway.encryption import certificate_requests
+from jobs.gateway.encryption import Certificate, certificate_requests, make_encryption
+from quota.errors import BadInput
+from quota.settings import load_settings
 from tests.support.broker import Authority
 
 HOST = "127.0.0.1"
@@ -17,12 +19,12 @@ def certificates(tmp_path_factory):
     return authority, authority.sign("broker", HOST)
 
 
+async def serve(_reader, writer):
+    writer.close()
+
+
 async def handshake(server, client):
     """Connect once, as the gateway does."""
-
-    async def serve(_reader, writer):
-        writer.close()
-
     async with await asyncio.start_server(serve, HOST, 0, ssl=server) as listening:
         try:
             reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname(), ssl=client)
@@ -50,3 +52,63 @@ def test_a_request_for_a_certificate_is_seen(certificates, version, auth, reques
     seen = len(requests)
     asyncio.run(handshake(server, client))
     assert len(requests) == seen
+
+
+async def serial_seen(server, authority):
+    """Return the serial number of the certificate that a client sees."""
+    client = ssl.create_default_context(cafile=str(authority.path))
+    async with await asyncio.start_server(serve, HOST, 0, ssl=server) as listening:
+        _, writer = await asyncio.open_connection(*listening.sockets[0].getsockname(), ssl=client)
+        serial = writer.get_extra_info("peercert")["serialNumber"]
+        writer.close()
+        return serial
+
+
+def gateway_settings(**files):
+    return load_settings([f"gateway.{name}={path}" for name, path in files.items()], environment={}).gateway
+
+
+def test_a_renewed_certificate_is_used_and_one_that_cannot_be_used_is_not(certificates, tmp_path, caplog):
+    """As Kubernetes replaces them: the files are links, and their targets change."""
+    authority, first = certificates
+    second = authority.sign("renewed", HOST)
+    chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
+
+    def replace(path, target):
+        path.unlink(missing_ok=True)
+        path.symlink_to(target)
+
+    replace(chain, first.path)
+    replace(key, first.key)
+    certificate = Certificate(gateway_settings(ssl_certificate_location=chain, ssl_key_location=key))
+    seen = [asyncio.run(serial_seen(certificate.context, authority))]
+    replace(chain, second.path)  # the key is still that of the first
+    certificate.refresh()
+    assert "the earlier certificate remains in use" in caplog.text
+    seen.append(asyncio.run(serial_seen(certificate.context, authority)))
+    replace(key, second.key)
+    certificate.refresh()
+    seen.append(asyncio.run(serial_seen(certificate.context, authority)))
+    key.unlink()
+    certificate.refresh()
+    seen.append(asyncio.run(serial_seen(certificate.context, authority)))
+    assert seen[0] == seen[1] != seen[2] == seen[3]
+    with pytest.raises(BadInput, match="no such file"):
+        Certificate(gateway_settings(ssl_certificate_location=chain, ssl_key_location=key))
+
+
+def test_a_connection_over_tls_has_a_buffer_of_one_record(certificates):
+    """`asyncio` has 256 KiB for each; the attribute is not public."""
+    authority, own = certificates
+    settings = load_settings([f"gateway.ssl_certificate_location={own.path}", f"gateway.ssl_key_location={own.key}"])
+    encryption = make_encryption(settings.gateway, settings.kafka.security)
+
+    async def buffer_bytes():
+        client = ssl.create_default_context(cafile=str(authority.path))
+        async with await asyncio.start_server(serve, HOST, 0, ssl=encryption.clients) as listening:
+            _, writer = await asyncio.open_connection(*listening.sockets[0].getsockname(), ssl=client)
+            size = len(writer.transport._ssl_protocol._ssl_buffer)  # noqa: SLF001
+            writer.close()
+            return size
+
+    assert asyncio.run(buffer_bytes()) == 16 * 1024
