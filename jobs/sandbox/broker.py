@@ -41,7 +41,7 @@ _IDENTITY_LINES = "version=1\ncluster.id={cluster}\nnode.id={node}\ndirectory.id
 _PORTS = range(20_000, 32_768)
 """Ports below those of outgoing connections, one of which could use a port before the broker listens on it."""
 _PORTS_TRIED = 200
-JAVA_OPTIONS = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+JAVA_OPTIONS = ("-Xmx256m", "-XX:TieredStopAtLevel=1")
 """The JVM's options: without the second compiler, which pays after minutes of load, a start takes half the work."""
 
 _PROPERTIES = """\

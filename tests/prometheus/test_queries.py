@@ -97,7 +97,7 @@ def running(prometheus):
 
 def as_grafana_asks(query):
     """Return a query with all variables chosen, and an interval of some scrapes."""
-    for name, value in {"$__rate_interval": "1s", "$job": ".*", "$user": ".*"}.items():
+    for name, value in {"$__rate_interval": "1s", "$job": ".*", "${user:regex}": ".*"}.items():
         query = query.replace(name, value)
     return query
 

@@ -154,7 +154,7 @@ def test_waits_of_a_sender_that_overlap_count_once_also_those_of_several_buckets
 
 
 def test_in_a_partition_the_offset_orders_and_a_bucket_continues_across_frames(spark, again):
-    """The clock steps back after the first, which leaves K = -5: the second is refused; by its time it would not be."""
+    """The clock is set back after the first, which leaves K = -5: the second is refused, and 900 is the time then."""
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 3)
     try:
         requests = [at(1000, 60), at(900, 1), *(at(1000 + 100 * number, 1) for number in range(20))]
@@ -162,7 +162,7 @@ def test_in_a_partition_the_offset_orders_and_a_bucket_continues_across_frames(s
     finally:
         spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
     assert (result.replay.decisions, result.replay.differing) == (22, 0)
-    assert result.outcomes[0].load.refused == 1 + 10 + 5  # the second, those until K = 0 at 2,000, then each other one
+    assert result.outcomes[0].load.refused == 1 + 9 + 5  # the second, those until K = 0 at 1,900, then each other one
 
 
 def test_quotas_come_in_the_order_of_their_log_even_if_its_clock_stepped_back(spark, settings, tmp_path):

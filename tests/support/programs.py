@@ -17,7 +17,7 @@ from unittest import mock
 from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options
 
-JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=128m"
 """A JVM that exits within minutes gains nothing from the second compiler; without it, a start takes half the work."""
 
 CLASS_ARCHIVE = CHECKOUT / ".jars" / "tests.jsa"
