@@ -54,6 +54,8 @@ class _Bucket:
     bounds: Bounds
     reset: int | None
     admitted: Sequence[_Admitted]
+    partition: int
+    """The partition of the request that wrote `at`."""
 
 
 @dataclass(slots=True)
@@ -87,6 +89,8 @@ class Reference:
         reset = self._reset(tags, now)
         if bucket is not None and reset is not None and (bucket.reset is None or bucket.reset < reset):
             bucket = None
+        if bucket is not None and now < bucket.at and bucket.partition == entry.partition:
+            bucket = replace(bucket, at=now)  # the partition's clock was set back
         before = self._tokens(bucket, bounds, self._since(tags, bounds, user, client, now), now)
         if request.get("validate_only"):
             return Expected(tags, bounds[0], (True,) * len(costs), before, before, (0, 0))
@@ -101,13 +105,13 @@ class Reference:
         if any(charged):
             remembered = self._remember(remembered, first, entry, offset, sum(admitted))
         if bucket is None:
-            bucket = _Bucket(after, now, bounds, reset, remembered)
+            bucket = _Bucket(after, now, bounds, reset, remembered, entry.partition)
         elif now < bucket.at:
             bucket = replace(bucket, tokens=after, admitted=remembered)
         elif any(charged) or bucket.bounds != bounds:
-            bucket = _Bucket(after, now, bounds, bucket.reset, remembered)
+            bucket = _Bucket(after, now, bounds, bucket.reset, remembered, entry.partition)
         self._buckets[tags] = bucket
-        throttle = _throttle_ms(after, bounds[0]) if throttled else (0, 0)
+        throttle = _throttle_ms(after, bounds[0], max(0, bucket.at - now)) if throttled else (0, 0)
         repeats = None if first is None else (first.decision_id, first.topics)
         return Expected(tags, bounds[0], admitted, before, after, throttle, repeats)
 
@@ -236,8 +240,11 @@ def _in_debt(tokens: Fraction, stored: Fraction) -> bool:
     return tokens < -_rounding(stored)
 
 
-def _throttle_ms(tokens: Fraction, rate: float) -> tuple[int, int]:
-    """Return the bounds of -K / Q in ms, rounded up: the job may subtract the rounding first, and may add nothing."""
+def _throttle_ms(tokens: Fraction, rate: float, late_ms: int) -> tuple[int, int]:
+    """Return the bounds of -K / Q in ms, rounded up: the job may subtract the rounding first, and may add nothing.
+
+    A late request also waits until the time of the bucket.
+    """
     wait, doubt = -tokens / Fraction(rate) * 1000, 2 * _rounding(tokens) / Fraction(rate) * 1000
-    low, high = (min(MAX_INT, max(0, math.ceil(each))) for each in (wait - doubt, wait))
+    low, high = (min(MAX_INT, max(0, math.ceil(each)) + late_ms) for each in (wait - doubt, wait))
     return low, high
