@@ -34,6 +34,9 @@ _ANY_AUDIT = "mutation-quota-audit"
 _ATTEMPTS = 5
 """The number of attempts at a commit that may conflict with others, as those of `maintain` or an operator's DELETE."""
 
+_MAX_RANGES = 100
+"""The maximum number of ranges in a predicate: the time to read with it grows with their square."""
+
 _SOURCE = to_arrow_type(SOURCE)
 
 _Key = tuple[str, int, int]
@@ -115,8 +118,8 @@ def _try_append(store: TableStore, table: TableSpec, rows: pa.Table) -> None:
 def _stored_keys(stored: DeltaTable, rows: pa.Table, *, dated: bool) -> set[_Key]:
     """Return the keys of those rows that the table already contains.
 
-    Only the offsets from the first to the last of the rows of each partition are read and, if copies of a record have
-    the same date (`dated`), only with their dates.
+    Only the offsets from the first to the last of the rows are read, of each partition unless there are many, and, if
+    copies of a record have the same date (`dated`), only with their dates.
     """
     offsets = pc.unique(pc.struct_field(rows["source"], "offset"))
     sources = pa.table({name: pc.struct_field(rows["source"], name) for name in SOURCE.names})
@@ -129,6 +132,9 @@ def _stored_keys(stored: DeltaTable, rows: pa.Table, *, dated: bool) -> set[_Key
             f"AND source['offset'] BETWEEN {span['offset_min']} AND {span['offset_max']})"
         )
     predicate = f"({' OR '.join(ranges)})"
+    if len(ranges) > _MAX_RANGES:
+        first, last = pc.min_max(offsets).values()
+        predicate = f"source['offset'] BETWEEN {first} AND {last}"
     if dated:
         dates = pc.min_max(rows["date"])
         predicate += f" AND date BETWEEN '{dates['min']}' AND '{dates['max']}'"

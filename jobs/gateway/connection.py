@@ -219,7 +219,7 @@ class ClientConnection(asyncio.Protocol):
     @property
     def is_receiving_request(self) -> bool:
         """Whether the client has sent only a part of a request that is not forwarded as it arrives."""
-        return self._held > 0 and not (self.channel.is_waiting or self.channel.is_full)
+        return self._held > 0 and self._reading and not (self.channel.is_waiting or self.channel.is_full)
 
     @property
     def is_authenticated(self) -> bool:
@@ -247,6 +247,7 @@ class ClientConnection(asyncio.Protocol):
         if reading != self._reading and self._transport is not None and not self._transport.is_closing():
             self._reading = reading
             if reading:
+                self.request_at = time.monotonic()
                 self._transport.resume_reading()
             else:
                 self._transport.pause_reading()

@@ -44,7 +44,10 @@ class Certificate:
         """
         self._settings = settings
         self._files = self._state()
-        self.context = self._load(ssl.create_default_context(ssl.Purpose.CLIENT_AUTH))
+        self._newest = self._load()
+        self.context = self._load()
+        """The context of the listeners; each handshake continues with the newest certificate."""
+        self.context.sni_callback = lambda connection, _name, _context: setattr(connection, "context", self._newest)
 
     def refresh(self) -> None:
         """Read the files again if they have changed; if they cannot be used, the certificate in use stays."""
@@ -53,15 +56,14 @@ class Certificate:
             return
         self._files = files
         try:
-            self._load(ssl.create_default_context(ssl.Purpose.CLIENT_AUTH))  # or the context in use would be damaged
-            self._load(self.context)
+            self._newest = self._load()
         except BadInput as error:
             _log.warning("the earlier certificate remains in use: %s", error)
         else:
             _log.info("gateway: the certificate %s was read again", self._settings.ssl_certificate_location)
 
-    def _load(self, context: ssl.SSLContext) -> ssl.SSLContext:
-        settings = self._settings
+    def _load(self) -> ssl.SSLContext:
+        context, settings = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), self._settings
         try:
             password = secret_value(settings.ssl_key_password)
         except ValueError as error:

@@ -102,6 +102,9 @@ class LogTail:
         lines = self._read_lines()  # lines that were written before the rotation was noticed
         if lines:
             return lines
+        if whole := self._rest.rfind(b"\n") + 1:  # lines that waited for the rest of one that was cut
+            lines, self._rest = join(self._rest[:whole], at_end=True)[0], self._rest[whole:]
+            return lines
         if self._rest:
             _log.warning("%s: a rotation truncated its last line", self._path)
         self._open(following)

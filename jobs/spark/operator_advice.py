@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError, Py4JJavaError  # type: ignore[import-untyped]
 
 from jobs.spark.failures import QueryFailed
 from jobs.store_errors import FREE_SPACE, NO_SPACE, messages_of, store_problem_among
@@ -95,7 +95,9 @@ def with_operator_advice(settings: Settings) -> Iterator[None]:
             raise
         advised.query, advised.batch = failure.query, failure.batch
         raise advised from None
-    except (Py4JNetworkError, ConnectionError):
+    except (Py4JError, ConnectionError) as error:
+        if isinstance(error, Py4JJavaError):
+            raise
         raise MutationQuotaError(f"Spark's JVM has exited; {_MORE_MEMORY}") from None
 
 

@@ -140,3 +140,5 @@ def _change(files: Files, change: Callable[[Deployment], Deployment]) -> None:
     for old in numbered(files, _VERSIONS):
         if old < number:
             files.remove(f"{_VERSIONS}/{old}")
+    if number == 1:  # or it would count again if a damaged version is removed
+        files.remove(DEPLOYMENT_FILE)

@@ -130,6 +130,7 @@ class Decisions:
                 request_id = rejected_id(letter, letter.source.topic) or ""
                 pending = self._pending.get(request_id)
                 if pending is not None and rejected_id(letter, self._topics.requests_of(pending.request.user)):
+                    self._silent_since = None
                     self._reply(request_id, error_code=ErrorCode.INVALID_REQUEST, error=error)
             case MutationResult() as result:
                 self._on_result(result)
@@ -155,6 +156,8 @@ class Decisions:
         self, request_id: str, decision: Decision | None = None, age_ms: int = 0, error_code: int = 0, error: str = ""
     ) -> None:
         pending = self._pending.pop(request_id)
+        if error_code == ErrorCode.INVALID_REQUEST and not self._pending:
+            self._silent_since = None  # it was not written, so no decision is missing
         self._undecided.remove(pending.content)
         waited_ms = int((asyncio.get_running_loop().time() - pending.requested_at) * 1000)
         for reply in pending.replies:

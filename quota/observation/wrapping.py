@@ -87,6 +87,8 @@ def _check_single(records: bytes) -> None:
     except msgspec.DecodeError as error:
         if "trailing" in str(error):
             raise BadRecord('several messages in one line: end each with a line break (eventEol="true")') from None
+    except RecursionError:
+        raise BadRecord("nested too deeply") from None
 
 
 def is_wrapped(lines: bytes) -> bool:

@@ -145,6 +145,20 @@ def test_the_time_without_any_decision_counts_from_the_first_request_that_is_not
     assert [each.result().silent_ms for each in (short, later)] == [2000, 9000]
 
 
+def test_a_request_that_is_invalid_is_not_one_without_a_decision(asker):
+    """It became a dead letter, or was too large for its topic; the time after it is no silence."""
+    asker.ask()
+    asker.receive_dead_letter()
+    asker.loop.wait_until(60)
+    asker.error = KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
+    assert asker.ask().result().is_invalid
+    asker.error = None
+    asker.loop.wait_until(120)
+    reply = asker.ask(seconds=1)
+    asker.loop.wait_until(121)
+    assert reply.result().silent_ms == 1000
+
+
 def test_a_late_decision_is_reported_once(asker):
     """Its copy is not, and neither is that of another user's request with the same id."""
     reply = asker.ask(seconds=1)

@@ -272,6 +272,9 @@ async def test_a_client_that_leaves_during_a_pause_holds_nothing_any_more(on):
 
 async def test_a_request_that_drips_in_is_noticed_and_requests_one_after_the_other_are_not(on, monkeypatch):
     """The time counts from the first byte of a request, and begins anew with the next one."""
+    on.receive(metadata(on))
+    await on.connect()
+    on.serve()
     frame, seen = metadata(on), []
     for at, data in ((110.0, frame[:6]), (150.0, frame[6:9]), (160.0, frame[9:] + frame[:8]), (170.0, frame[8:])):
         monkeypatch.setattr("jobs.gateway.connection.time.monotonic", lambda at=at: at)
