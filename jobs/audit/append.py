@@ -122,19 +122,7 @@ def _stored_keys(stored: DeltaTable, rows: pa.Table, *, dated: bool) -> set[_Key
     copies of a record have the same date (`dated`), only with their dates.
     """
     offsets = pc.unique(pc.struct_field(rows["source"], "offset"))
-    sources = pa.table({name: pc.struct_field(rows["source"], name) for name in SOURCE.names})
-    bounds = sources.group_by(["topic", "partition"]).aggregate([("offset", "min"), ("offset", "max")])
-    ranges = []
-    for span in bounds.to_pylist():
-        topic = span["topic"].replace("'", "''")
-        ranges.append(
-            f"(source['topic'] = '{topic}' AND source['partition'] = {span['partition']} "
-            f"AND source['offset'] BETWEEN {span['offset_min']} AND {span['offset_max']})"
-        )
-    predicate = f"({' OR '.join(ranges)})"
-    if len(ranges) > _MAX_RANGES:
-        first, last = pc.min_max(offsets).values()
-        predicate = f"source['offset'] BETWEEN {first} AND {last}"
+    predicate = _among_offsets(rows)
     if dated:
         dates = pc.min_max(rows["date"])
         predicate += f" AND date BETWEEN '{dates['min']}' AND '{dates['max']}'"
@@ -143,6 +131,24 @@ def _stored_keys(stored: DeltaTable, rows: pa.Table, *, dated: bool) -> set[_Key
         sources = batch["source"].cast(_SOURCE)  # DataFusion's views of strings cannot be filtered
         found.update(_keys(sources.filter(pc.is_in(sources.field("offset"), offsets))))
     return found
+
+
+def _among_offsets(rows: pa.Table) -> str:
+    """Return a predicate of the sources between the first and the last of the rows."""
+    sources = pa.table({name: pc.struct_field(rows["source"], name) for name in SOURCE.names})
+    bounds = sources.group_by(["topic", "partition"]).aggregate([("offset", "min"), ("offset", "max")])
+    if bounds.num_rows > _MAX_RANGES:
+        return _between(pc.min(bounds["offset_min"]), pc.max(bounds["offset_max"]))
+    ranges = []
+    for span in bounds.to_pylist():
+        topic = span["topic"].replace("'", "''")
+        place = f"source['topic'] = '{topic}' AND source['partition'] = {span['partition']}"
+        ranges.append(f"({place} AND {_between(span['offset_min'], span['offset_max'])})")
+    return f"({' OR '.join(ranges)})"
+
+
+def _between(first: object, last: object) -> str:
+    return f"source['offset'] BETWEEN {first} AND {last}"
 
 
 def _new(rows: pa.Table, known: set[_Key]) -> pa.Table:

@@ -44,8 +44,7 @@ class Certificate:
         """
         self._settings = settings
         self._files = self._state()
-        self._newest = self._load()
-        self.context = self._load()
+        self.context = self._newest = self._load()
         """The context of the listeners; each handshake continues with the newest certificate."""
         self.context.sni_callback = lambda connection, _name, _context: setattr(connection, "context", self._newest)
 

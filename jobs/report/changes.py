@@ -4,13 +4,12 @@ from collections.abc import Mapping
 
 import msgspec
 
-from quota.records.quota_log import ClusterRecord, QuotaLogEntry, QuotaRecord, ResetRecord
+from quota.records.quota_log import QuotaLogEntry, QuotaRecord, ResetRecord
 from quota.text import format_tags, format_time, printable
 from quota.timeline.change import (
     BucketReset,
     CallbackCancellation,
     CallbackChange,
-    Change,
     ClusterChange,
     QuotaCancellation,
     QuotaChange,
@@ -42,25 +41,28 @@ class ChangeDescriber:
     def add(self, entry: QuotaLogEntry) -> DescribedChange | None:
         """Return the description of the log's next record; None for the cluster's metadata, which is not shown."""
         record, change = entry.record, to_change(entry.record, entry.timestamp)
-        described = None
-        if not isinstance(record, ClusterRecord):
-            names: Mapping[str, str] = {}
-            if isinstance(record, QuotaRecord):
-                names = record.entity.names
-            elif isinstance(record, ResetRecord):
-                names = record.bucket
-            described = DescribedChange(
-                entry.offset,
-                change.moment,
-                self._describe(change, entry.timestamp),
-                names.get("user"),
-                names.get("client-id"),
-                printable(record.altered_by or ""),
-                printable(record.comment or ""),
-            )
-        return described
+        if isinstance(change, ClusterChange):
+            return None
+        names: Mapping[str, str] = {}
+        if isinstance(record, QuotaRecord):
+            names = record.entity.names
+        elif isinstance(record, ResetRecord):
+            names = record.bucket
+        return DescribedChange(
+            entry.offset,
+            change.moment,
+            self._describe(change, entry.timestamp),
+            names.get("user"),
+            names.get("client-id"),
+            printable(record.altered_by or ""),
+            printable(record.comment or ""),
+        )
 
-    def _describe(self, change: Change, timestamp: int) -> str:
+    def _describe(
+        self,
+        change: QuotaChange | QuotaCancellation | BucketReset | CallbackChange | CallbackCancellation,
+        timestamp: int,
+    ) -> str:
         """Add a change to the timeline, and return its description."""
         cancelled = f"the change scheduled for {format_time(change.moment)} cancelled"
         match change:
@@ -76,6 +78,4 @@ class ChangeDescriber:
                 what = f"buckets with {format_tags(tags)}: reset"
             case CallbackChange(setting):
                 what = f"callback: {printable(setting.class_name) if setting else 'that of the settings'}"
-            case ClusterChange():
-                what = "the cluster's metadata"
         return f"{what} (set at {format_time(timestamp)})" if change.moment > timestamp else what

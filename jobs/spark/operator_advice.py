@@ -95,9 +95,9 @@ def with_operator_advice(settings: Settings) -> Iterator[None]:
             raise
         advised.query, advised.batch = failure.query, failure.batch
         raise advised from None
-    except (Py4JError, ConnectionError) as error:
-        if isinstance(error, Py4JJavaError):
-            raise
+    except Py4JJavaError:
+        raise
+    except (Py4JError, ConnectionError):
         raise MutationQuotaError(f"Spark's JVM has exited; {_MORE_MEMORY}") from None
 
 

@@ -144,7 +144,7 @@ class TokenBucket:
         elif changed or bucket.differs(quota):
             bucket = Bucket(tokens, now, quota, bucket.reset_at, remembered, clock)
         late_ms = max(bucket.updated_at - now, 0)  # the bucket gains tokens from T on
-        throttle = min(throttle_ms(tokens, bucket.tokens, quota.rate) + late_ms, MAX_THROTTLE_MS) if throttled else 0
+        throttle = throttle_ms(tokens, bucket.tokens, quota.rate, late_ms) if throttled else 0
         return bucket, Admission(admitted, throttle, quota, burst, before, tokens, repeats)
 
 
@@ -210,14 +210,16 @@ def in_debt(tokens: float, stored: float) -> bool:
     return tokens < -_rounding(stored)
 
 
-def throttle_ms(tokens: float, stored: float, rate: float) -> int:
+def throttle_ms(tokens: float, stored: float, rate: float, late_ms: int = 0) -> int:
     """Return the time until K is zero again: -K / Q seconds, in ms rounded up, at most `MAX_THROTTLE_MS`.
+
+    A late request also waits `late_ms`, until the time of the bucket.
 
     Kafka rounds half up; this rounds up, because a client that waits for the throttle time must not be refused again.
     The rounding error of the stored K is subtracted first, or its last bit would cost a millisecond.
     """
     wait = (-tokens - _rounding(stored) / 2) / rate * 1000
-    return MAX_THROTTLE_MS if wait >= MAX_THROTTLE_MS else max(0, math.ceil(wait))
+    return MAX_THROTTLE_MS if wait >= MAX_THROTTLE_MS else min(max(0, math.ceil(wait)) + late_ms, MAX_THROTTLE_MS)
 
 
 def _gain(tokens: float, rate: float, elapsed_ms: int, burst: float) -> float:

@@ -11,7 +11,6 @@ from quota.admission.decide import decision_of
 from quota.algorithms.deduplication import NO_DEDUPLICATION, Deduplication
 from quota.algorithms.kafka_rate import NO_SAMPLES, Samples
 from quota.algorithms.token_bucket import (
-    MAX_THROTTLE_MS,
     Admission,
     Clock,
     TokenBucket,
@@ -104,7 +103,7 @@ class RateQuota:
             state = RateState(charges, state.reset_at, *newest)
         throttled = not all(admitted) if strict else in_debt(room, counted)
         late_ms = max(state.charged_at - now, 0)
-        throttle = min(throttle_ms(room, counted, quota.rate) + late_ms, MAX_THROTTLE_MS) if throttled else 0
+        throttle = throttle_ms(room, counted, quota.rate, late_ms) if throttled else 0
         return state, Admission(admitted, throttle, quota, burst)
 
     def _with_charge(self, charges: Charges, cost: int, now: int, quota: Quota) -> Charges:

@@ -18,7 +18,7 @@ from quota.records.quota_log import QuotaRecord
 from quota.settings import Settings
 from quota.text import format_time, plural
 from quota.timeline.cluster_limits import Note, callback_note, exemption_notes, quota_notes, rate_warnings, window_note
-from quota.timeline.cluster_plan import Wanted, differences, has_names, is_rate, pull_steps, wanted_rates
+from quota.timeline.cluster_plan import Rates, Wanted, differences, has_names, is_rate, pull_steps, wanted_rates
 from quota.timeline.quota_file import write_quota_file
 from quota.wire.protocol import Protocol
 from schemas.documents.quotas import PushedQuotas, QuotaDifference, QuotaDrift
@@ -40,7 +40,7 @@ def push_quotas(
     wanted = wanted_rates(log.timeline, log.now)
     present = cluster.read()
     found = differences(wanted, present)
-    print_warnings(rate_warnings({entity: rate for entity, rate in present.items() if entity not in wanted}))
+    _warn_of_others(present, wanted)
     left = [] if prune else [each for each in found if each.kind == "only_there"]
     steps = [each.step for each in found if prune or each.kind != "only_there"]
     notes = list(_notes(settings, cluster, log, wanted))
@@ -77,7 +77,7 @@ def find_drift(settings: Settings, cluster: ClusterQuotas, output: OutputOptions
     log = read_log(settings)
     wanted, present = wanted_rates(log.timeline, log.now), cluster.read()
     found = differences(wanted, present)
-    print_warnings(rate_warnings({entity: rate for entity, rate in present.items() if entity not in wanted}))
+    _warn_of_others(present, wanted)
     print_steps([each.drift for each in found], output)
     document = QuotaDrift(
         bool(found),
@@ -116,6 +116,11 @@ def pull_into_log(
             print(f"warning: {each.entity}: the change scheduled for {format_time(each.moment)} stays", file=sys.stderr)
     reason = comment or f"pulled from Kafka at {cluster.connection}"
     change_log(settings, steps, None, reason, confirmation=confirmation, output=output)
+
+
+def _warn_of_others(present: Rates, wanted: Wanted) -> None:
+    """Warn of the cluster's own rates, which the log does not have."""
+    print_warnings(rate_warnings({entity: rate for entity, rate in present.items() if entity not in wanted}))
 
 
 def _notes(settings: Settings, cluster: ClusterQuotas, log: QuotaLog, wanted: Wanted) -> Iterator[Note]:

@@ -59,7 +59,6 @@ def alter(
     change = ConfigChange.parse(split_configs(add_config), split_configs(delete_config))
     settings = kafka.read()
     moment = parse_future_time("--effective-at", effective_at)
-    from quota.kafka.quotas.log import read_log
     from quota.kafka.quotas.writer import alter_quota
 
     prepare_quota_topic(settings)
@@ -71,9 +70,9 @@ def alter(
         record = sign(quota_record(entity, change.applied_to(present)), settings, comment, moment)
         return msgspec.structs.replace(record, altered_configs=change.names)
 
-    record, since = alter_quota(settings, entity, moment, make_record)
+    record, since, quotas = alter_quota(settings, entity, moment, make_record)
     if record.quota is not None:
-        entities = {each.entity for each in read_log(settings).timeline.configured(since)}
+        entities = {each.entity for each in quotas.configured(since)}
         print_warnings(quota_warnings([entity], entities, of=[entity]))
     what = "removed" if record.quota is None else str(record.quota)
     changed = PlannedChange(entity, before, record.quota, since)

@@ -10,9 +10,8 @@ from quota.gateway.mutations.existing import (
     SHORT_LAG_MS,
     Identity,
     describe,
-    exists,
+    find_named,
     lag_ms,
-    query_controller,
     unresolved,
 )
 from quota.gateway.mutations.operations import (
@@ -73,15 +72,10 @@ def _find(
     """
     names = sorted(name for name, topic_id in wanted if name is not None and topic_id == NO_ID)
     ids = sorted(topic_id for name, topic_id in wanted if name is None and topic_id != NO_ID)
-    by_name = yield from describe(recent, now, names=names)
-    found = {each.name for each in by_name}
-    results = yield from query_controller([name for name in names if name not in found])
-    exist = [name for name, response in results.items() if exists(response)]
+    by_name, results = yield from find_named(recent, now, names, lag_ms(request.message["timeoutMs"]))
     unsure = [
         name for name, response in results.items() if response["errorCode"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
     ]
-    wait_ms = lag_ms(request.message["timeoutMs"])
-    by_name += yield from describe(recent, now, names=exist, wait_ms=wait_ms)
     by_name += yield from describe(recent, now, names=unsure, wait_ms=SHORT_LAG_MS)
     by_id = yield from describe(recent, now, ids=ids, wait_ms=SHORT_LAG_MS)
     known: dict[Identity, ExistingTopic] = {(each.name, NO_ID): each for each in by_name if each.may_delete}

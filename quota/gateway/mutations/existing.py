@@ -64,6 +64,21 @@ def describe(
     return found
 
 
+def find_named(
+    recent: RecentTopics, now: int, names: Sequence[str], wait_ms: int
+) -> Generator[BrokerCall | Pause, dict[str, Any], tuple[list[ExistingTopic], dict[str, TopicResponse]]]:
+    """Return the topics that exist, and the controller's result for each name that the broker did not know at first.
+
+    A name that the controller knows is waited for, for `wait_ms`. A name that is given twice is sent to it twice.
+    """
+    found = yield from describe(recent, now, names=list(dict.fromkeys(names)))
+    known = {topic.name for topic in found}
+    results = yield from query_controller([name for name in names if name not in known])
+    late = [name for name, result in results.items() if exists(result)]
+    found += yield from describe(recent, now, names=late, wait_ms=wait_ms)
+    return found, results
+
+
 def _query_broker(
     wanted: Sequence[Identity], recent: RecentTopics, now: int, found: list[ExistingTopic]
 ) -> Generator[BrokerCall, dict[str, Any], list[Identity]]:

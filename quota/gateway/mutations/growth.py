@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from quota.errors import ErrorCode
-from quota.gateway.mutations.existing import describe, exists, lag_ms, query_controller, unresolved
+from quota.gateway.mutations.existing import exists, find_named, lag_ms, query_controller, unresolved
 from quota.gateway.mutations.memory import Memory
 from quota.gateway.mutations.operations import (
     BrokerCall,
@@ -66,13 +66,10 @@ def _find(
     names: list[str], request: ClientRequest, recent: RecentTopics, now: int
 ) -> Generator[BrokerCall | Pause, dict[str, Any], tuple[dict[str, ExistingTopic], list[TopicResponse]]]:
     """Return the topics that exist, by name, and the error results of the others."""
-    found = {topic.name: topic for topic in (yield from describe(recent, now, names=list(dict.fromkeys(names))))}
-    results = yield from query_controller([name for name in names if name not in found])
-    late = [name for name, result in results.items() if exists(result)]
-    wait_ms = lag_ms(request.message["timeoutMs"])
-    found |= {topic.name: topic for topic in (yield from describe(recent, now, names=late, wait_ms=wait_ms))}
-    if late := [name for name in late if name not in found]:  # deleted meanwhile, perhaps
-        results |= yield from query_controller(late)
+    topics, results = yield from find_named(recent, now, names, lag_ms(request.message["timeoutMs"]))
+    found = {topic.name: topic for topic in topics}
+    late = [name for name, result in results.items() if exists(result) and name not in found]
+    results |= yield from query_controller(late)  # they may have been deleted meanwhile
     return found, [unresolved(result) for name, result in results.items() if name not in found]
 
 

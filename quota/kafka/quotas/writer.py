@@ -22,6 +22,7 @@ from quota.records.quota_log import CallbackRecord, ClusterRecord, QuotaLogRecor
 from quota.settings import Settings
 from quota.text import plural
 from quota.timeline.change import CallbackChange, QuotaChange, is_complete, joined, to_change
+from quota.timeline.timeline import QuotaTimeline
 
 AlterRecord = TypeVar("AlterRecord", QuotaRecord, CallbackRecord)
 
@@ -80,11 +81,11 @@ def alter_quota(
     entity: QuotaEntity,
     effective_at: int | None,
     change: Callable[[Quota | None], QuotaRecord],
-) -> tuple[QuotaRecord, int]:
+) -> tuple[QuotaRecord, int, QuotaTimeline]:
     """Change the quota of an entity without losing concurrent changes by others.
 
     `change` returns the record for the quota that the entity has at `effective_at` [epoch ms], by default now. Returns
-    the last record of the entity, and the time at which it takes effect [epoch ms].
+    the last record of the entity, the time at which it takes effect [epoch ms], and the quotas with it.
 
     A record names the configs that it changes, and the timeline applies only these. It also holds the whole quota,
     for the time when compaction has removed the records before it; and one for a scheduled time names all configs
@@ -95,8 +96,9 @@ def alter_quota(
     present = log.timeline.latest(entity, effective_at or log.now)
     record = change(present.quota if present else None)
     if present is not None and record.quota == present.quota and effective_at is None:
-        return record, present.moment  # nothing changes
-    return _write_until_complete(settings, log, record, lambda at: log.timeline.latest(entity, at), str(entity))
+        return record, present.moment, log.timeline  # nothing changes
+    last, since = _write_until_complete(settings, log, record, lambda at: log.timeline.latest(entity, at), str(entity))
+    return last, since, log.timeline
 
 
 def alter_callback(

@@ -34,7 +34,7 @@ MUTANTS = {
     "throttle times rounded half up": (
         quota.algorithms.token_bucket,
         "throttle_ms",
-        lambda tokens, _stored, rate: max(0, min(MAX_THROTTLE_MS, half_up(-tokens / rate * 1000))),
+        lambda tokens, _stored, rate, _late_ms: max(0, min(MAX_THROTTLE_MS, half_up(-tokens / rate * 1000))),
     ),
     "no limit to what a bucket gains": (
         quota.algorithms.token_bucket,
@@ -60,8 +60,10 @@ MUTANTS = {
     "no cap": (
         quota.algorithms.token_bucket,
         "throttle_ms",
-        lambda tokens, stored, rate: (
-            MAX_THROTTLE_MS - 1 if -tokens / rate * 1000 > MAX_THROTTLE_MS else throttle_ms(tokens, stored, rate)
+        lambda tokens, stored, rate, late_ms: (
+            MAX_THROTTLE_MS - 1
+            if -tokens / rate * 1000 > MAX_THROTTLE_MS
+            else throttle_ms(tokens, stored, rate, late_ms)
         ),
     ),
 }

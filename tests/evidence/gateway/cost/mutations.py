@@ -90,7 +90,6 @@ class _Decisions:
     """The times from the requests in their topic to their decisions, by a consumer like the gateway's."""
 
     def __init__(self, settings: Settings) -> None:
-        self._requests = settings.topics.requests
         self._consumer = make_consumer(settings.kafka.connection, "cost")
         self._consumer.assign(
             [
@@ -109,18 +108,18 @@ class _Decisions:
         return self._took[number]
 
     def read(self, stop: threading.Event) -> None:
-        """Read both topics until the end."""
-        asked: dict[str, float] = {}
+        """Read both topics until the end; a decision may be fetched before its request."""
+        seen: dict[str, float] = {}
         while not stop.is_set():
             message = self._consumer.poll(0.1)
             if message is None or message.error() is not None:
                 continue
             now = time.perf_counter()
             request_id = msgspec.json.decode(message.value())["request_id"]
-            if message.topic() == self._requests:
-                asked[request_id] = now
-            elif request_id in asked:
-                self._took.append(now - asked.pop(request_id))
+            if request_id in seen:
+                self._took.append(now - seen.pop(request_id))
+            else:
+                seen[request_id] = now
         self._consumer.close()
 
 
