@@ -67,7 +67,7 @@ _more_decoder = msgspec.msgpack.Decoder(_More)
 
 
 def pack_request(record: Record, resolved: ResolvedRequest | DeadLetter) -> dict[str, Any]:
-    """Return a row of `schemas.buckets.RESOLVED`, and the error of a dead letter."""
+    """Return a row of `schemas.buckets.RESOLVED`."""
     bucket, error, resolution = f"[{record.source.partition}]", None, None
     if isinstance(resolved, DeadLetter):
         error = resolved.error
@@ -80,7 +80,7 @@ def pack_request(record: Record, resolved: ResolvedRequest | DeadLetter) -> dict
     packed = _Request(
         source.topic, source.partition, source.offset, timestamp, record.key, record.value, error, resolution
     )
-    return {"bucket": bucket, "request": _encode(packed), "error": error}
+    return {"bucket": bucket, "request": _encode(packed)}
 
 
 def unpack_requests(

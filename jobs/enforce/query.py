@@ -8,6 +8,7 @@ from jobs.enforce.resolve import resolve_requests
 from jobs.spark.failures import query_errors
 from jobs.spark.kafka_source import kafka_options, read_requests
 from jobs.spark.log_lines import QUERY_PROPERTY
+from jobs.spark.properties import PARTITIONS
 from jobs.spark.queries import trigger
 from jobs.storage.deployment import Deployment
 from jobs.storage.retention import check_gaps
@@ -37,6 +38,8 @@ def start_enforce(run: Run, *, once: bool = False) -> StreamingQuery:
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", NAME)
     spark.sparkContext.setLocalProperty(QUERY_PROPERTY, NAME)
     records = read_requests(spark, settings)
+    if (checkpoint.state_partitions(files) or int(spark.conf.get(PARTITIONS) or 0)) == 1:
+        records = records.coalesce(1)  # a batch is then one task, without a shuffle
     quotas = KafkaQuotas.from_settings(settings, _QUOTA_TIMEOUT_SECONDS)
     config = EnforceConfig(
         window=settings.quota.window,

@@ -8,33 +8,21 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StringType, StructField, StructType
 
 from jobs.enforce.packing import pack_request
 from jobs.spark.worker import prepare_worker
 from quota.admission.policy import Policy
 from quota.admission.resolve import resolve
-from quota.callbacks.instance import CALLBACK_ERROR_PREFIX
 from quota.kafka.quotas.log import KafkaQuotas
 from quota.records.record import Record
 from schemas.buckets import RESOLVED
 from schemas.kafka import RECORD
 
-_WITH_ERROR = StructType([*RESOLVED.fields, StructField("error", StringType())])
-"""The rows of the stage; the error of a dead letter is only counted."""
-
-OBSERVED_METRICS = "resolved"
-"""The name of the observed metrics in a query's progress: `dead_letters`, and `callback_errors`, a part of them."""
-
 
 def resolve_requests(records: DataFrame, quotas: KafkaQuotas, policy: Policy) -> DataFrame:
     """Return each record (`schemas.kafka.RECORD`) with its bucket and quota (`schemas.buckets.RESOLVED`)."""
     bounded = records.select(*_bounded(policy.max_bytes))
-    resolved = bounded.mapInArrow(partial(_resolve_batches, quotas, policy), _WITH_ERROR)
-    failed = F.count_if(F.col("error").startswith(CALLBACK_ERROR_PREFIX))
-    dead = F.count_if(F.col("error").isNotNull())
-    counts = (dead.alias("dead_letters"), failed.alias("callback_errors"))
-    return resolved.observe(OBSERVED_METRICS, *counts).select(*RESOLVED.names)
+    return bounded.mapInArrow(partial(_resolve_batches, quotas, policy), RESOLVED)
 
 
 def _bounded(max_bytes: int) -> list[Column]:
@@ -49,7 +37,7 @@ def _resolve_batches(
     source: KafkaQuotas, policy: Policy, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     prepare_worker(__name__)
-    schema = to_arrow_schema(_WITH_ERROR)
+    schema = to_arrow_schema(RESOLVED)
     for batch in batches:
         # Sorted by time, because a callback cannot go back to earlier quotas.
         records = sorted(map(Record.of_row, batch.to_pylist()), key=attrgetter("timestamp"))

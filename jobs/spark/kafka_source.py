@@ -11,7 +11,7 @@ from quota.settings import Settings
 from quota.settings.security.properties import check_not_owned
 from schemas.kafka import RECORD
 
-_FETCH_WAIT_MS = 10
+_FETCH_WAIT_MS = 1
 """Spark requests the end offsets of a topic on a connection where the last fetch may still wait: 500 ms by default."""
 
 _POLLED_BYTES = 64 * 1024 * 1024

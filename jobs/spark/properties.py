@@ -18,7 +18,7 @@ from quota.settings.types import in_bytes
 
 _log = logging.getLogger(__name__)
 
-_PARTITIONS = "spark.sql.shuffle.partitions"
+PARTITIONS = "spark.sql.shuffle.partitions"
 _REDACTED = "spark.redaction.regex"
 
 _FILES = "spark.hadoop.fs.file.impl"
@@ -138,14 +138,14 @@ def _overriding(settings: Settings, others: Mapping[str, str]) -> dict[str, str]
     """Return the properties from sections other than `[spark]`, which override all others."""
     hadoop = settings.storage.hadoop()
     partitions = str(settings.enforce.state_partitions)
-    if others.get(_PARTITIONS, partitions) != partitions:
+    if others.get(PARTITIONS, partitions) != partitions:
         _log.warning(
-            "%s=%s is ignored; enforce.state_partitions=%s applies", _PARTITIONS, others[_PARTITIONS], partitions
+            "%s=%s is ignored; enforce.state_partitions=%s applies", PARTITIONS, others[PARTITIONS], partitions
         )
     # Spark shows properties and options in its log, its event log and its web pages.
     kafka = [f"^(kafka[.])?{re.escape(name)}$" for name in settings.kafka.java]
     hidden = [SECRET_NAME, *kafka, *map(re.escape, hadoop), *([others[_REDACTED]] if _REDACTED in others else [])]
-    overriding = {_PARTITIONS: partitions, _REDACTED: "|".join(hidden), **hadoop}
+    overriding = {PARTITIONS: partitions, _REDACTED: "|".join(hidden), **hadoop}
     if url := settings.kafka.sasl_oauthbearer_token_endpoint_url:
         given = others.get(_EXECUTORS_JAVA_OPTIONS, "")
         overriding[_EXECUTORS_JAVA_OPTIONS] = f"-D{ALLOWED_URLS}={url} {given}".rstrip()

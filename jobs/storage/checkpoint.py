@@ -78,10 +78,19 @@ class Checkpoint:
 
     def started_at(self, files: ReadableFiles, batch: int) -> int | None:
         """Return the start time of a batch, epoch ms; None if its file is missing or damaged."""
-        lines = (files.read(f"{self.folder}/offsets/{batch}") or "").splitlines()
-        found = _last_object(lines[1]) if len(lines) > 1 else None
-        moment = found.get("batchTimestampMs") if found else None
+        moment = self._batch_metadata(files, batch).get("batchTimestampMs")
         return moment if isinstance(moment, int) else None
+
+    def state_partitions(self, files: ReadableFiles) -> int | None:
+        """Return the number of partitions of the state, which the first batch has fixed; None before it."""
+        stored = self._batch_metadata(files, self.offsets[-1]).get("conf", {}) if self.offsets else {}
+        partitions = stored.get("spark.sql.shuffle.partitions")
+        return None if partitions is None else int(partitions)
+
+    def _batch_metadata(self, files: ReadableFiles, batch: int) -> dict[str, Any]:
+        """Return what Spark has stored of a batch next to its offsets; empty if it is missing or damaged."""
+        lines = (files.read(f"{self.folder}/offsets/{batch}") or "").splitlines()
+        return (_last_object(lines[1]) if len(lines) > 1 else None) or {}
 
     def next_offset(self, files: ReadableFiles) -> dict[str, Any]:
         """Return the source offset at which the next batch starts, in Spark's format; empty before the first batch."""

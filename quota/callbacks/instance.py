@@ -29,7 +29,7 @@ MAX_MORE_TAGS = 6
 MAX_MORE_BYTES = 1024
 """The maximum size of the tags beyond that of the user's and client-id's names, as JSON [bytes]."""
 
-CALLBACK_ERROR_PREFIX = "callback: "
+_ERROR_PREFIX = "callback: "
 """The beginning of the error of a dead letter that a callback caused."""
 
 _TYPE = ClientQuotaType.CONTROLLER_MUTATION
@@ -61,7 +61,7 @@ class CallbackInstance:
         self._limits: dict[Tags, tuple[Quota, QuotaEntity | None] | None] = {}
         _open_instances.add(self)
         if not allowed:
-            message = f"{CALLBACK_ERROR_PREFIX}quota.callback_classes lacks {self.class_name}"
+            message = f"{_ERROR_PREFIX}quota.callback_classes lacks {self.class_name}"
             self._record_failure("configure", CallbackError(message))
             return
         try:
@@ -184,7 +184,7 @@ class CallbackInstance:
         return self._error(method, f"returned {shown}: expected {expected}")
 
     def _error(self, method: str, what: str) -> CallbackError:
-        return CallbackError(f"{CALLBACK_ERROR_PREFIX}{self.class_name}.{method} {what}")
+        return CallbackError(f"{_ERROR_PREFIX}{self.class_name}.{method} {what}")
 
 
 def close_callbacks() -> None:
