@@ -9,7 +9,7 @@ CLIENTS := .jars/clients/.copied
 S3_JARS := .jars/.s3
 YARN_JARS := .jars/yarn/.copied
 S3_SERVER := .moto/.installed
-CLASSES := .jars/tests.jsa
+CLASSES := .jars/archives/.written
 MAVEN := mvn --quiet --batch-mode -Dstyle.color=never --log-file .jars/maven.log --file conf/jvm/pom.xml
 
 define copy_jars
@@ -165,6 +165,7 @@ $(YARN_JARS): conf/jvm/pom.xml | $(JARS)
 $(CLASSES): $(PACKAGES) $(JARS)
 	@echo "writing the class archive of the tests (180 MB; half a minute)"
 	@$(BIN)/python -m tests.support.class_archive 2>.jars/tests.log >&2 || { tail -n 5 .jars/tests.log; exit 1; }
+	@touch $@
 
 # In a separate environment, because its boto3 needs an older python-dateutil than the jobs are tested with.
 $(S3_SERVER): conf/s3-server.txt

@@ -14,7 +14,8 @@ from jobs.spark.installation import java_program
 
 _log = logging.getLogger(__name__)
 
-_SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
+SILENT = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
+"""Options of a JVM that logs nothing about its archive."""
 
 
 class ClassArchive:
@@ -30,13 +31,13 @@ class ClassArchive:
     def options(self) -> str:
         """Return the JVM's options, quoted for Spark: to use the archive, or to write it at the end."""
         if self._file.exists():
-            return f'"-XX:SharedArchiveFile={self._file}" {_SILENT}'
+            return f'"-XX:SharedArchiveFile={self._file}" {SILENT}'
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             _log.warning("no class archive, so starts take longer: %s", error)
             return ""
-        return f'"-XX:ArchiveClassesAtExit={self._written}" {_SILENT}'
+        return f'"-XX:ArchiveClassesAtExit={self._written}" {SILENT}'
 
     def save(self, *, ended: bool) -> None:
         """Replace older archives with the one that the JVM wrote; discard it if the JVM did not exit by itself."""

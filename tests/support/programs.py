@@ -14,20 +14,24 @@ from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redire
 from pathlib import Path
 from unittest import mock
 
+from jobs.spark.class_archive import SILENT
 from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options
 
 JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=128m"
 """A JVM that exits within minutes gains nothing from the second compiler; without it, a start takes half the work."""
 
-CLASS_ARCHIVE = CHECKOUT / ".jars" / "tests.jsa"
-"""The classes of Spark's JVM, with which it starts quicker; `tests.support.class_archive` writes it."""
+CLASS_ARCHIVES = CHECKOUT / ".jars" / "archives"
+"""The classes of Spark's JVM, with which it starts quicker; `tests.support.class_archive` writes them."""
 
-NO_ARCHIVE_LOG = "-Xlog:cds=off -Xlog:cds+dynamic=off -Xlog:class+path=off"
+OWN_ARCHIVE = {"SPARK_SUBMIT_OPTS": JVM_OPTIONS}
+"""Environment of a job that uses or writes a class archive by its own settings."""
 
-_ARCHIVE_OPTIONS = f' "-XX:SharedArchiveFile={CLASS_ARCHIVE}" {NO_ARCHIVE_LOG}' if CLASS_ARCHIVE.exists() else ""
-
-SPARK_ENVIRONMENT = {"SPARK_SUBMIT_OPTS": f"{JVM_OPTIONS}{_ARCHIVE_OPTIONS}"}
+SPARK_ENVIRONMENT = {
+    "SPARK_SUBMIT_OPTS": " ".join(
+        [JVM_OPTIONS, *(f'"-XX:SharedArchiveFile={archive}" {SILENT}' for archive in CLASS_ARCHIVES.glob("*.jsa"))]
+    )
+}
 """Environment of a process that starts Spark; unlike JAVA_TOOL_OPTIONS it is not reported on standard error."""
 
 
