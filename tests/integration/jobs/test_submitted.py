@@ -83,7 +83,8 @@ def enforcing(cluster, packed, deployment, log):
         "spark.pyspark.python": "./environment/bin/python",
         "spark.executor.memory": "512m",
     }
-    args = ["enforce", *as_options(deployment), "--set", f"storage.root={deployment.storage.root}"]
+    given = (f"storage.root={deployment.storage.root}", "enforce.state_partitions=2")  # a task for each worker
+    args = ["enforce", *as_options(deployment), *(part for each in given for part in ("--set", each))]
     return submitted(cluster, properties, ["submit.py", *args], log=log, cwd=packed)
 
 

@@ -16,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from jobs.enforce.query import sink_options
 from jobs.sandbox.broker import embedded_broker, with_plaintext_cluster
 from jobs.spark.kafka_source import read_records
+from jobs.spark.properties import PARTITIONS
 from jobs.spark.queries import trigger
 from jobs.spark.session import session
 from jobs.storage.run import Run
@@ -29,6 +30,11 @@ from tests.support.deployment import make_deployment
 
 PLENTY = 1e6
 """A rate at which all requests are admitted, mutations/s."""
+
+FIRST_FETCH_WAIT = {"kafka.fetch.max.wait.ms": "10"}
+"""The wait of the limits for a fetch: that of the first comparison, so that what shortens both sides is seen."""
+FIRST_PARTITIONS = 2
+"""The number of partitions of the limits' state, as at the first comparison."""
 
 _numbers = count(1)
 
@@ -77,8 +83,11 @@ def ground(address: str, notify: Notify, *given: str, delta: bool = False) -> It
             yield Ground(spark, settings, Path(folder), notify)
 
 
-def start_pass_through(run: Run, *, once: bool = False) -> StreamingQuery:
-    """Start the limit: a query that copies the same records from Kafka to Kafka, without state or Python."""
+def start_pass_through(run: Run, *, once: bool = False, tuned: bool = False) -> StreamingQuery:
+    """Start the limit: a query that copies the same records from Kafka to Kafka, without state or Python.
+
+    It waits for fetches as at the first comparison, or as `enforce` does (`tuned`).
+    """
     spark, settings = run.spark, run.settings
     spark.sparkContext.setLocalProperty("spark.scheduler.pool", "enforce")
     topic = F.lit(settings.topics.decisions).alias("topic")
@@ -87,8 +96,19 @@ def start_pass_through(run: Run, *, once: bool = False) -> StreamingQuery:
         "maxOffsetsPerTrigger": str(settings.enforce.max_requests_per_batch),
         "kafka.max.poll.records": "65536",  # the memory of this query needs no bound
     }
-    records = read_records(spark, settings, plain)
+    records = read_records(spark, settings, plain | ({} if tuned else FIRST_FETCH_WAIT))
     return write(records.select(topic, "key", "value"), settings, "pass-through", once=once)
+
+
+@contextmanager
+def shuffling(spark: SparkSession, partitions: int) -> Iterator[None]:
+    """Give queries that are started inside the block this number of partitions."""
+    usual = spark.conf.get(PARTITIONS)
+    spark.conf.set(PARTITIONS, partitions)
+    try:
+        yield
+    finally:
+        spark.conf.set(PARTITIONS, usual)
 
 
 def write(answers: DataFrame, settings: Settings, name: str, *, once: bool) -> StreamingQuery:

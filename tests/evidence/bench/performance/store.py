@@ -12,7 +12,7 @@ from jobs.storage.run import Run
 from quota.settings import Settings
 from schemas.buckets import STATE
 from tests.evidence.bench.performance.backlog import fill
-from tests.evidence.bench.performance.ground import PLENTY, Ground
+from tests.evidence.bench.performance.ground import PLENTY, Ground, shuffling
 
 BUCKET = '["user-%d",""]'
 """The key of a user's bucket in `enforce`."""
@@ -37,7 +37,8 @@ def store_buckets(
     start(Run.on(ground.spark, settings), once=True).awaitTermination()
     (state,) = Path(settings.storage.root, "checkpoints").rglob(_STATE)
     checkpoint = state.parents[1]
-    made = _aggregated(ground, Path(settings.storage.root), count, bucket)
+    with shuffling(ground.spark, len(list(state.glob("[0-9]*")))):
+        made = _aggregated(ground, Path(settings.storage.root), count, bucket)
     for partition in sorted((made / _STATE).glob("[0-9]*")):
         for file in partition.iterdir():
             if file.is_file():

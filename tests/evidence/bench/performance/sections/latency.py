@@ -4,7 +4,8 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from statistics import median
 
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -25,6 +26,9 @@ LIMIT_RATE = 200.0
 WARM_RATE = 1000.0
 
 ENFORCE = "enforce and audit"
+TUNED = "with the settings of enforce"
+"""A limit that waits for fetches and has partitions as `enforce` has them."""
+
 WARM = {ENFORCE: 1.0, EMPTY: 0.2, PASS_THROUGH: 0.2}
 """Shares of the warm-up: the JVM compiles for about a minute, and the first side runs nearly all of the code.
 
@@ -32,32 +36,58 @@ The audit's part is compiled only as often as the audit has a batch.
 """
 
 PERCENTILES = (50, 90, 99)
-GOALS = {(LIMIT_RATE, 50): Goal(3), (LIMIT_RATE, 99): Goal(4)}
+GOALS = {
+    **{(PASS_THROUGH, LIMIT_RATE, each): Goal(2.5) for each in PERCENTILES},
+    **{(EMPTY, LIMIT_RATE, each): Goal(0.65) for each in PERCENTILES},
+    (PASS_THROUGH, 10.0, 50): Goal(2.5),
+    (PASS_THROUGH, 1000.0, 50): Goal(3.5),
+}
+"""Goals of the ratio to a limit, by limit, rate and percentile."""
+
+PHASES = ("latestOffset", "walCommit", "queryPlanning", "addBatch", "commitOffsets", "triggerExecution")
+"""What Spark reports of a batch's time; the last is the whole."""
+
+
+@dataclass(frozen=True)
+class _Load:
+    """What a side has shown at a rate, ms."""
+
+    latencies: list[float]
+    phases: dict[str, float]
+    """Medians of its latest batches."""
 
 
 def latency(ground: Ground, size: Size) -> list[Figure]:
     """Measure each rate and percentile; the sides alternate."""
-    taken: dict[tuple[float, str], list[list[float]]] = {}
+    taken: dict[tuple[float, str], list[_Load]] = {}
     for side, share in WARM.items() if size.warm else ():
         ground.notify(f"latency: warming up {side}")
         _measured(_auditing_always(ground), _SIDES[side], [WARM_RATE], replace(size, seconds=size.warm * share))
     for turn in range(size.rounds):
         for side, start in _SIDES.items():
-            rates = [LIMIT_RATE] if side == EMPTY else size.rates
-            for rate, latencies in _measured(ground, start, rates, size).items():
-                taken.setdefault((rate, side), []).append(latencies)
-                shown = ", ".join(f"p{each} {percentile(latencies, each / 100):.0f}" for each in PERCENTILES)
+            rates = size.rates if side in {ENFORCE, PASS_THROUGH} else [LIMIT_RATE]
+            for rate, measured in _measured(ground, start, rates, size).items():
+                taken.setdefault((rate, side), []).append(measured)
+                shown = ", ".join(f"p{each} {percentile(measured.latencies, each / 100):.0f}" for each in PERCENTILES)
                 ground.notify(f"latency: round {turn + 1}, {rate:g}/s, {side}: {shown} ms")
-    figures = [_figure(taken, rate, each, ENFORCE) for rate in size.rates for each in PERCENTILES]
-    return figures + [_figure(taken, LIMIT_RATE, each, EMPTY) for each in PERCENTILES]
+    compared = [(PASS_THROUGH, rate) for rate in size.rates] + [(side, LIMIT_RATE) for side in (EMPTY, *_TUNED)]
+    return [_figure(taken, *pair, each) for pair in compared for each in PERCENTILES] + _phases(taken)
 
 
-def _figure(taken: dict[tuple[float, str], list[list[float]]], rate: float, each: int, side: str) -> Figure:
-    runs, limit = (tuple(percentile(run, each / 100) for run in taken[rate, of]) for of in (side, PASS_THROUGH))
-    what = f"p{each} at {rate:g} requests/s"
-    if side == EMPTY:
-        return Figure("latency", f"{what}, {EMPTY} and no audit", "ms", runs, PASS_THROUGH, limit)
-    return Figure("latency", what, "ms", runs, PASS_THROUGH, limit, GOALS.get((rate, each)), at=rate)
+def _figure(taken: dict[tuple[float, str], list[_Load]], limit: str, rate: float, each: int) -> Figure:
+    sides = (taken[rate, side] for side in (ENFORCE, limit))
+    runs, limits = (tuple(percentile(run.latencies, each / 100) for run in side) for side in sides)
+    goal, at = GOALS.get((limit, rate, each)), rate if limit == PASS_THROUGH else None
+    return Figure("latency", f"p{each} at {rate:g} requests/s", "ms", runs, limit, limits, goal, at)
+
+
+def _phases(taken: dict[tuple[float, str], list[_Load]]) -> list[Figure]:
+    """Return the time of each phase of a batch, compared with that of the empty function."""
+    figures = []
+    for phase in PHASES:
+        runs, limits = (tuple(run.phases[phase] for run in taken[LIMIT_RATE, side]) for side in (ENFORCE, EMPTY))
+        figures.append(Figure("batch", f"{phase} of enforce", "ms", runs, EMPTY, limits))
+    return figures
 
 
 def _auditing_always(ground: Ground) -> Ground:
@@ -65,34 +95,42 @@ def _auditing_always(ground: Ground) -> Ground:
     return replace(ground, settings=ground.settings.model_copy(update={"audit": audit}))
 
 
-def _enforce_and_audit(ground: Ground, settings: Settings) -> list[StreamingQuery]:
-    return [start_enforce(Run.on(ground.spark, settings)), start_audit(Run.on(ground.spark, settings))]
+def _enforce_and_audit(run: Run) -> list[StreamingQuery]:
+    return [start_enforce(run), start_audit(run)]
 
 
-_SIDES: dict[str, Callable[[Ground, Settings], list[StreamingQuery]]] = {
-    PASS_THROUGH: lambda ground, settings: [start_pass_through(Run.on(ground.spark, settings))],
-    EMPTY: lambda ground, settings: [start_empty(Run.on(ground.spark, settings))],
+_TUNED: dict[str, Callable[[Run], list[StreamingQuery]]] = {
+    f"{PASS_THROUGH} {TUNED}": lambda run: [start_pass_through(run, tuned=True)],
+    f"{EMPTY} {TUNED}": lambda run: [start_empty(run, tuned=True)],
+}
+_SIDES: dict[str, Callable[[Run], list[StreamingQuery]]] = {
+    PASS_THROUGH: lambda run: [start_pass_through(run)],
+    EMPTY: lambda run: [start_empty(run)],
     ENFORCE: _enforce_and_audit,
+    **_TUNED,
 }
 
 
 def _measured(
-    ground: Ground, start: Callable[[Ground, Settings], list[StreamingQuery]], rates: Sequence[float], size: Size
-) -> dict[float, list[float]]:
-    """Return the latencies in ms at each rate, one after another."""
+    ground: Ground, start: Callable[[Run], list[StreamingQuery]], rates: Sequence[float], size: Size
+) -> dict[float, _Load]:
+    """Return what a side shows at each rate, one after another."""
     settings = ground.deployment("latency")
-    queries = start(ground, settings)
+    queries = start(Run.on(ground.spark, settings))
+    measured = {}
     try:
-        found = {
-            rate: load(settings, rate, _counted_seconds(settings, rate, size.seconds), size.uncounted) for rate in rates
-        }
+        for rate in rates:
+            answers = load(settings, rate, _counted_seconds(settings, rate, size.seconds), size.uncounted)
+            if answers["unanswered"]:
+                lacking = f"{answers['unanswered']} without an answer"
+                raise RuntimeError(f"{queries[0].name} at {rate:g} requests/s: {lacking}")
+            progress = [each["durationMs"] for each in queries[0].recentProgress if each["numInputRows"]]
+            phases = {phase: median(each.get(phase, 0) for each in progress) for phase in PHASES}
+            measured[rate] = _Load(answers["latencies_ms"], phases)
     finally:
         for query in queries:
             query.stop()
-    for rate, of_rate in found.items():
-        if of_rate["unanswered"]:
-            raise RuntimeError(f"{queries[0].name} at {rate:g} requests/s: {of_rate['unanswered']} without an answer")
-    return {rate: of_rate["latencies_ms"] for rate, of_rate in found.items()}
+    return measured
 
 
 def _counted_seconds(settings: Settings, rate: float, seconds: float) -> float:

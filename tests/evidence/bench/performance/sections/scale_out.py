@@ -32,7 +32,7 @@ def _drained(address: str, workers: int, backlog: int, notify: Notify) -> tuple[
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         with (
             Standalone(logs, workers) as cluster,
-            ground(address, notify, f"spark.master={cluster.url}", importing) as place,
+            ground(address, notify, f"spark.master={cluster.url}", importing, "enforce.state_partitions=2") as place,
         ):
             settings = with_batches(place.deployment("scale"), backlog // BATCHES)
             fill(settings, backlog, USERS)
