@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.support.clients import QUIET
 from tests.support.factories import request_json
 
-_TIMEOUT_SECONDS = 30.0
+_TIMEOUT_SECONDS = 120.0
 
 
 class _Answer(msgspec.Struct):

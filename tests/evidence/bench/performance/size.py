@@ -10,7 +10,7 @@ class Size:
 
     rounds: int
     warm: float
-    """Time of the warm-up for latencies, seconds."""
+    """Time of the warm-up for latencies, seconds; with 0, nothing is warmed up."""
     rates: tuple[float, ...]
     """Rates of the latencies, requests/s."""
     seconds: float

@@ -43,17 +43,18 @@ QUERIES = {
 
 def audit(ground: Ground, size: Size) -> list[Figure]:
     """Measure the audit of a backlog of decisions, and queries of a large table."""
-    return [*_drained(ground, size.decided, size.batches, size.rounds), *_queried(ground, size.rows, size.rounds)]
+    return [*_drained(ground, size), *_queried(ground, size.rows, size.rounds)]
 
 
-def _drained(ground: Ground, backlog: int, count: int, rounds: int) -> Iterator[Figure]:
+def _drained(ground: Ground, size: Size) -> Iterator[Figure]:
     """Enforce and audit in turn; the audited deployment has decided its requests before, and decides no more."""
-    waiting, decided = (_with_batches(ground.deployment(name), backlog // count) for name in ("waiting", "decided"))
+    batch = size.decided // size.batches
+    waiting, decided = (_with_batches(ground.deployment(name), batch) for name in ("waiting", "decided"))
     for settings in (waiting, decided):
-        fill(settings, backlog, USERS)
+        fill(settings, size.decided, USERS)
     start_enforce(Run.on(ground.spark, decided), once=True).awaitTermination()
     rates: dict[str, list[float]] = {"enforce": [], "audit": []}
-    for turn in range(rounds + 1):
+    for turn in range(0 if size.warm else 1, size.rounds + 1):
         audited = elsewhere(decided, ground)
         for side, (start, settings) in _sides(elsewhere(waiting, ground), audited).items():
             query = start(Run.on(ground.spark, settings), once=True)

@@ -18,6 +18,7 @@ from tests.evidence.bench.performance.ground import Ground, start_pass_through
 from tests.evidence.bench.performance.sections.throughput import EMPTY, PASS_THROUGH, start_empty
 from tests.evidence.bench.performance.size import Size
 from tests.evidence.percentiles import percentile
+from tests.support.waiting import until
 
 USERS = 50
 LIMIT_RATE = 200.0
@@ -124,13 +125,17 @@ def _measured(
             if answers["unanswered"]:
                 lacking = f"{answers['unanswered']} without an answer"
                 raise RuntimeError(f"{queries[0].name} at {rate:g} requests/s: {lacking}")
-            progress = [each["durationMs"] for each in queries[0].recentProgress if each["numInputRows"]]
-            phases = {phase: median(each.get(phase, 0) for each in progress) for phase in PHASES}
-            measured[rate] = _Load(answers["latencies_ms"], phases)
+            measured[rate] = _Load(answers["latencies_ms"], until(lambda: _phase_medians(queries[0])))
     finally:
         for query in queries:
             query.stop()
     return measured
+
+
+def _phase_medians(query: StreamingQuery) -> dict[str, float]:
+    """Return the median of each phase of the batches that Spark still knows; empty before the end of the first one."""
+    batches = [each["durationMs"] for each in query.recentProgress if each["numInputRows"]]
+    return {phase: median(batch.get(phase, 0) for batch in batches) for phase in PHASES if batches}
 
 
 def _counted_seconds(settings: Settings, rate: float, seconds: float) -> float:

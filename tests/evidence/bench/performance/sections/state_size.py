@@ -28,8 +28,8 @@ def state_size(ground: Ground, size: Size) -> list[Figure]:
         deployments[buckets] = ground.deployment(f"state-{buckets}")
         store_buckets(ground, deployments[buckets], buckets)
         ground.notify(f"state: {buckets:,} buckets made in {time.monotonic() - began:.0f} s")
-    for buckets, settings in deployments.items():
-        _measured(ground, settings, buckets, active, size.batches)  # warms up
+    for buckets, settings in deployments.items() if size.warm else ():
+        _measured(ground, settings, buckets, active, size.batches)
     taken: dict[int, list[float]] = {buckets: [] for buckets in size.buckets}
     for turn in range(min(size.rounds, 2)):
         for buckets, settings in list(deployments.items())[:: -1 if turn % 2 else 1]:
