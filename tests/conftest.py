@@ -35,6 +35,17 @@ _NUMBERS = itertools.count()
 """Numbers of deployments: the name of a topic does not contain the parameters of a test."""
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Give all tests on the session of Spark to one process, first, and any other file's tests to another one.
+
+    So `make test` starts the session once, and its code is compiled once.
+    """
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group("spark" if "spark" in item.fixturenames else item.location[0]))
+    items.sort(key=lambda item: "spark" not in item.fixturenames)
+
+
 def pytest_terminal_summary(terminalreporter):
     """Print each reason why tests were skipped once, with their number; a reason says what to install."""
     skipped = terminalreporter.stats.get("skipped", [])

@@ -13,7 +13,7 @@ from tests.support.deployment import as_options
 from tests.support.package import build_package, build_wheel
 from tests.support.programs import child_processes
 from tests.support.requesting import SOME, check_leases_released, check_tokens, prepare_users, requesting
-from tests.support.spark_submit import submitted
+from tests.support.spark_submit import cluster_environment, spark_submit, submitted
 from tests.support.standalone import Standalone
 from tests.support.topics import decisions_of
 from tests.support.waiting import until
@@ -56,6 +56,20 @@ def packed(wheel, tmp_path_factory):
     return folder
 
 
+def test_a_submitted_job_decides_on_an_executor_with_the_packed_environment(packed, deployment, tmp_path):
+    prepare_users(deployment)
+    log = tmp_path / "enforce.log"
+    with enforcing(OneExecutor(tmp_path), packed, deployment, log) as job:
+        with requesting(deployment) as requested:
+            until(lambda: job.poll() is not None or len(decisions_of(deployment)) > SOME, DEADLINE_SECONDS)
+        until(lambda: job.poll() is not None or len(decisions_of(deployment)) == len(requested), DEADLINE_SECONDS)
+        stop(job)
+        assert job.wait(DEADLINE_SECONDS) == 0, log.read_text()[-2000:]
+    check_tokens(deployment, requested)
+    check_leases_released(deployment, "enforce")
+
+
+@pytest.mark.nightly
 def test_a_killed_worker_loses_no_decision(packed, deployment, tmp_path):
     """It is killed with its executor while requests come; each is decided, and every copy of a decision is the same."""
     prepare_users(deployment)
@@ -74,6 +88,18 @@ def test_a_killed_worker_loses_no_decision(packed, deployment, tmp_path):
     check_tokens(deployment, requested)
     check_leases_released(deployment, "enforce")
     assert "Lost executor" in log.read_text()
+
+
+class OneExecutor:
+    """Spark's master and worker in the driver's JVM, and an executor of its own process."""
+
+    def __init__(self, folder):
+        self._environment = cluster_environment(folder)
+
+    def submit(self, *args, log, cwd):
+        return spark_submit(
+            "--master", "local-cluster[1,1,1024]", *args, environment=self._environment, log=log, cwd=cwd
+        )
 
 
 def enforcing(cluster, packed, deployment, log):
