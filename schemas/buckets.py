@@ -25,5 +25,3 @@ RESOLVED = StructType(
     ]
 )
 """Two columns only: each further one costs about as much per key as the whole stage."""
-
-ANSWERED = StructType([StructField("answer", BinaryType())])

@@ -29,7 +29,8 @@ from jobs.storage.stored_files import ReadableFiles, check_store
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from quota.settings.storage import query_folder
-from schemas.buckets import ANSWERED, STATE, STATE_VERSION
+from schemas.buckets import STATE, STATE_VERSION
+from schemas.kafka import ANSWER
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,7 +102,7 @@ def _write_checkpoint(spark: SparkSession, saved: SavedBuckets, checkpoint: str,
         .parquet(rows)
         .select("bucket", F.struct(*STATE.names).alias("state"))
         .groupBy("bucket")
-        .applyInPandasWithState(_fill, ANSWERED, STATE, "append", GroupStateTimeout.NoTimeout)
+        .applyInPandasWithState(_fill, ANSWER, STATE, "append", GroupStateTimeout.NoTimeout)
         .writeStream.queryName(NAME)
         .format("noop")
         .option("checkpointLocation", checkpoint)

@@ -5,19 +5,24 @@ from dataclasses import dataclass
 from functools import partial
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.state import GroupStateTimeout
 
-from jobs.enforce.packing import decode_bucket, encode_bucket, pack_answer, unpack_answer, unpack_requests
+from jobs.enforce.packing import decode_bucket, encode_bucket, unpack_requests
 from jobs.spark.keyed.stage import KeyedStage
 from jobs.spark.keyed.state import SentState
 from jobs.spark.worker import prepare_worker
 from quota.admission.decide import decide
 from quota.admission.policy import Policy
 from quota.algorithms.token_bucket import TokenBucket
+from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.quota import Window
-from schemas.buckets import ANSWERED, STATE
+from schemas.buckets import STATE
+from schemas.kafka import ANSWER
+
+Answer = tuple[str, bytes | None, bytes]
+"""A row of `schemas.kafka.ANSWER`: topic, key and value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,26 +43,22 @@ class EnforceConfig:
 def decide_requests(resolved: DataFrame, config: EnforceConfig) -> DataFrame:
     """Decide resolved requests (`schemas.buckets.RESOLVED`) into answers (`schemas.kafka.ANSWER`)."""
     max_rows = int(resolved.sparkSession.conf.get("spark.sql.execution.arrow.maxRecordsPerBatch") or 0)
-    (output,) = ANSWERED.names
-    stage = KeyedStage(partial(answer_requests, config), output, max_rows)
-    return (
-        resolved.groupBy("bucket")
-        .applyInPandasWithState(stage, ANSWERED, STATE, "append", GroupStateTimeout.NoTimeout)
-        .where(F.col(output).isNotNull())
-        .select(*unpack_answer(F.col(output), config.decisions_topic, config.dead_letters_topic))
+    stage = KeyedStage(partial(answer_requests, config), to_arrow_schema(ANSWER), max_rows)
+    return resolved.groupBy("bucket").applyInPandasWithState(
+        stage, ANSWER, STATE, "append", GroupStateTimeout.NoTimeout
     )
 
 
-def answer_requests(config: EnforceConfig, key: str, requests: Iterable[bytes], state: SentState) -> Iterator[bytes]:
-    """Yield packed answers to the packed requests of one key; without a bucket, its state stays empty."""
+def answer_requests(config: EnforceConfig, key: str, requests: Iterable[bytes], state: SentState) -> Iterator[Answer]:
+    """Yield the answers to the packed requests of one key; without a bucket, its state stays empty."""
     prepare_worker(__name__)
     algorithm = config.algorithm
     before = bucket = decode_bucket(state.get) if state.exists else None
     for record_key, request in unpack_requests(key, requests, config.policy):
         if isinstance(request, DeadLetter):
-            yield pack_answer(request, record_key)
+            yield config.dead_letters_topic, record_key, codec.encode(request)
         else:
             bucket, (decision,) = decide(bucket, [request], algorithm)
-            yield pack_answer(decision, record_key)
+            yield config.decisions_topic, record_key, codec.encode(decision)
     if bucket is not None and bucket != before:
         state.update(encode_bucket(bucket))

@@ -1,4 +1,4 @@
-"""The bytes of the stateful stage: a packed request as its input, a packed answer as its output, and a bucket's state.
+"""The bytes of the stateful stage: a packed request as its input, and a bucket's state.
 
 PySpark converts structs value by value, in Python, but does not convert bytes, which halves the cost of a key
 (docs/decisions/programs/0003-one-stream-through-one-waist.md).
@@ -9,8 +9,6 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 
 from quota.admission.decide import Position, in_order
 from quota.admission.policy import Policy
@@ -19,7 +17,6 @@ from quota.algorithms.deduplication import AdmittedRequest
 from quota.algorithms.token_bucket import Bucket, Clock
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter, make_dead_letter
-from quota.records.decision import Decision
 from quota.records.quota import Quota
 from quota.records.record import Record, Source
 from quota.timeline.resolution import Resolution, ResolvedRequest
@@ -28,12 +25,6 @@ _BUCKET_PREFIX = '["'
 """The beginning of a bucket's key, which is JSON; the key of records without a bucket is their partition: [3]."""
 
 _CACHED_BYTES = 4096
-
-_DECISION, _DEAD_LETTER = b"d", b"l"
-_LENGTH = b"%08d"
-_NO_KEY = -1
-_HEAD = 1 + 8
-_TO_THE_END = 2**31 - 1
 
 
 class _Position(msgspec.Struct, array_like=True):
@@ -121,21 +112,6 @@ def _resolution(encoded: bytes) -> Resolution:
 @lru_cache(maxsize=10_000)
 def _cached_resolution(encoded: bytes) -> Resolution:
     return _resolution_decoder.decode(encoded)
-
-
-def pack_answer(answer: Decision | DeadLetter, key: bytes | None) -> bytes:
-    """Return an answer: one byte for its topic, eight digits for the length of the record key, the key, the value."""
-    topic = _DECISION if isinstance(answer, Decision) else _DEAD_LETTER
-    return topic + _LENGTH % (_NO_KEY if key is None else len(key)) + (key or b"") + codec.encode(answer)
-
-
-def unpack_answer(answer: Column, decisions: str, dead_letters: str) -> list[Column]:
-    """Return the columns of `schemas.kafka.ANSWER` from a packed answer, for these two topics."""
-    length = F.substring(answer, 2, _HEAD - 1).cast("string").cast("int")
-    topic = F.when(F.substring(answer, 1, 1) == F.lit(_DECISION), decisions).otherwise(dead_letters)
-    key = F.when(length >= 0, F.substring(answer, F.lit(_HEAD + 1), length))
-    value = F.substring(answer, F.lit(_HEAD + 1) + F.greatest(length, F.lit(0)), F.lit(_TO_THE_END))
-    return [topic.alias("topic"), key.alias("key"), value.alias("value")]
 
 
 def encode_bucket(bucket: Bucket) -> tuple[Any, ...]:

@@ -86,10 +86,6 @@ def read_records(spark: SparkSession, settings: Settings, options: dict[str, str
         "startingOffsets": "earliest",
         "failOnDataLoss": str(settings.spark.fail_on_data_loss).lower(),
     }
-    return (
-        spark.readStream.format("kafka")
-        .options(**kafka_options(settings, own | options))
-        .load()
-        .withColumn("timestamp", F.when(trusted, F.unix_millis("timestamp")))
-        .select(*RECORD.names)
-    )
+    records = spark.readStream.format("kafka").options(**kafka_options(settings, own | options)).load()
+    timestamp = F.when(trusted, F.unix_millis("timestamp")).alias("timestamp")
+    return records.select(*(timestamp if name == "timestamp" else F.col(name) for name in RECORD.names))

@@ -3,17 +3,15 @@
 import json
 
 import msgspec
-from pyspark.sql import functions as F
 
 from jobs.enforce.decide import EnforceConfig, answer_requests
-from jobs.enforce.packing import unpack_answer
 from quota.admission.policy import Policy
 from quota.records.fields import BEGINNING
 from quota.records.quota import Window
-from schemas.buckets import ANSWERED, STATE
+from schemas.buckets import STATE
 from tests.support.factories import request_json
 from tests.support.replay.engine import State
-from tests.support.rows import kafka_rows, pack_request, read_answer
+from tests.support.rows import kafka_rows, pack_request
 
 ANSWERING = EnforceConfig(Window(100), Policy(), "decisions", "dead-letters")
 RESOLUTION = f'[["alice",""],{{"quota":{{"controller_mutation_rate":5.0}},"since":{BEGINNING}}},{{"user":"alice"}}]'
@@ -25,8 +23,8 @@ def resolved(rows, error=None, resolution=RESOLUTION):
 
 
 def decide(rows, state, key='["alice",""]'):
-    answers = [read_answer(each) for each in answer_requests(ANSWERING, key, rows, state)]
-    return [(topic, key, json.loads(value)) for topic, key, value in answers]
+    answers = answer_requests(ANSWERING, key, rows, state)
+    return [(topic, record_key, json.loads(value)) for topic, record_key, value in answers]
 
 
 def test_dead_letters_and_unlimited_requests_leave_no_state():
@@ -57,14 +55,3 @@ def test_further_state_of_another_version_is_ignored():
 
 def test_the_state_has_kips_names():
     assert STATE.names == ["K", "T", "rate", "burst", "max_debt_ms", "reset_at", "more"]
-
-
-def test_a_packed_answer_is_unpacked_into_topic_key_and_value(spark):
-    answers = [b"d-0000001value", b"l00000000", b"d00000003\xff\x00kvalue"]
-    packed = spark.createDataFrame([(each,) for each in answers], ANSWERED)
-    found = packed.select(*unpack_answer(F.col("answer"), "decisions", "dead-letters")).collect()
-    assert [tuple(row) for row in found] == [
-        ("decisions", None, b"value"),
-        ("dead-letters", b"", b""),
-        ("decisions", b"\xff\x00k", b"value"),
-    ]

@@ -39,7 +39,9 @@ def test_records_are_shuffled_once_and_joined_with_nothing(plan):
     assert not re.findall(r"\w*(?:Join|Union)\w*", plan)
 
 
-def test_the_stateful_stage_has_two_input_columns_and_one_output_column(plan):
-    """Each further one costs about as much per key as the whole stage."""
+def test_the_stateful_stage_has_two_input_columns_and_writes_the_columns_of_answers(plan):
+    """A further input column costs about as much per key as the whole stage."""
     (stage,) = [line for line in plan.splitlines() if "FlatMapGroupsInPandasWithState" in line]
-    assert re.search(r"KeyedStage\(bucket#\d+, request#\d+\)#\d+, \[bucket#\d+\], \[answer#\d+\], ", stage)
+    assert re.search(
+        r"KeyedStage\(bucket#\d+, request#\d+\)#\d+, \[bucket#\d+\], \[topic#\d+, key#\d+, value#\d+\], ", stage
+    )

@@ -37,11 +37,3 @@ def frame(spark, rows):
 def pack_request(row, error=None, resolution=None):
     """Pack a row of `schemas.kafka.RECORD` with its error or its resolution (JSON), as the stateful stage reads it."""
     return msgspec.msgpack.encode([*row, error, None if resolution is None else resolution.encode()])
-
-
-def read_answer(answer, decisions="decisions", dead_letters="dead-letters"):
-    """Return topic, key and value of a packed answer of the stateful stage."""
-    topic = {b"d": decisions, b"l": dead_letters}[answer[:1]]
-    length = int(answer[1:9])
-    end = 9 + max(length, 0)
-    return topic, (None if length < 0 else answer[9:end]), answer[end:]

@@ -1,1 +1,1 @@
-"""Stages of `applyInPandasWithState` whose rows and answers are one binary column each; they do not need pandas."""
+"""Stages of `applyInPandasWithState` whose rows are one binary column; they do not need pandas."""

@@ -7,7 +7,7 @@ record batch, and the answers and states of many keys are one record batch. The 
 This replaces functions inside PySpark, in Python workers, for a `KeyedStage` only.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain, groupby
 from operator import itemgetter
@@ -27,22 +27,25 @@ RELEASE = "4.2.0"
 BATCH_BYTES = 4 * 1024 * 1024
 """The size at which answers are sent [bytes]."""
 
-_STATE_TYPES = {
-    "properties": pa.string(),
-    "keyRowAsUnsafe": pa.binary(),
-    "object": pa.binary(),
-    "oldTimeoutTimestamp": pa.int64(),
-}
-_NO_STATE = (None,) * len(_STATE_TYPES)
+_STATE = pa.schema(
+    {
+        "properties": pa.string(),
+        "keyRowAsUnsafe": pa.binary(),
+        "object": pa.binary(),
+        "oldTimeoutTimestamp": pa.int64(),
+    }
+)
 _COUNTS = ("dataCount", "stateCount")
 
 _Chunk = tuple[list[pa.Array], SentState]
 """The columns of some rows of a key, and the key's state."""
-_Result = tuple[Iterable[bytes], SentState]
+_Row = tuple[Any, ...]
+"""The values of an answer, in the order of its columns."""
+_Result = tuple[Iterable[_Row], SentState]
 """The answers to a key, and its state, which may change until the last answer is consumed."""
 
 
-AnswerRows = Callable[[str, Iterable[bytes], SentState], Iterator[bytes]]
+AnswerRows = Callable[[str, Iterable[bytes], SentState], Iterator[_Row]]
 """Returns the answers to the rows of a key, and may update its state."""
 
 
@@ -53,8 +56,11 @@ class KeyedStage:
     string and whose last column has the rows.
     """
 
-    def __init__(self, answer: AnswerRows, output: str, max_rows: int) -> None:
-        """Create a stage; `max_rows` is `spark.sql.execution.arrow.maxRecordsPerBatch`, where 0 is no limit."""
+    def __init__(self, answer: AnswerRows, output: pa.Schema, max_rows: int) -> None:
+        """Create a stage for answers with these columns, the last one binary.
+
+        `max_rows` is `spark.sql.execution.arrow.maxRecordsPerBatch`, where 0 is no limit.
+        """
         _check_release()
         self.answer = answer
         self.output = output
@@ -125,7 +131,7 @@ def _replace_functions() -> None:
 def _answers_of(stage: KeyedStage) -> Callable[..., _Result]:
     """Return the function that PySpark calls for each key with grouping columns, columns of chunks, and the state."""
 
-    def given(key: str, rows: Iterable[bytes], state: SentState) -> Iterator[bytes]:
+    def given(key: str, rows: Iterable[bytes], state: SentState) -> Iterator[_Row]:
         yield from stage.answer(key, rows, state)  # in a generator, a StopIteration does not silently end the stream
 
     def answers(group: list[pa.Array], chunks: Iterable[list[pa.Array]], state: SentState) -> _Result:
@@ -155,15 +161,15 @@ def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[_Chunk]:
             yield [column.slice(start, count) for column in columns], state
 
 
-def record_batches(results: Iterable[_Result], output: str, max_rows: int) -> Iterator[pa.RecordBatch]:
+def record_batches(results: Iterable[_Result], output: pa.Schema, max_rows: int) -> Iterator[pa.RecordBatch]:
     """Yield the answers and the states of keys in the form that Spark expects; `max_rows` is 0 for no limit."""
-    answers: list[bytes] = []
+    answers: list[_Row] = []
     states: list[StateRow] = []
     size = 0
     for given, state in results:
         for answer in given:
             answers.append(answer)
-            size += len(answer)
+            size += len(answer[-1])
             if size >= BATCH_BYTES or len(answers) == max_rows:
                 yield _record_batch(answers, states, output)
                 answers, states, size = [], [], 0
@@ -172,18 +178,20 @@ def record_batches(results: Iterable[_Result], output: str, max_rows: int) -> It
         yield _record_batch(answers, states, output)
 
 
-def _record_batch(answers: list[bytes], states: list[StateRow], output: str) -> pa.RecordBatch:
+def _record_batch(answers: list[_Row], states: list[StateRow], output: pa.Schema) -> pa.RecordBatch:
     """Return counts, answers and states, each padded to the same length."""
     length = max(1, len(answers), len(states))
-    counts = [pa.array(np.full(length, len(each), np.int32)) for each in (answers, states)]
-    padded = pa.array([*answers, *[None] * (length - len(answers))], pa.binary())
-    rows = [*states, *[_NO_STATE] * (length - len(states))]
-    columns = [pa.array(each, kind) for each, kind in zip(zip(*rows, strict=True), _STATE_TYPES.values(), strict=True)]
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.StructArray.from_arrays(counts, _COUNTS),
-            pa.StructArray.from_arrays([padded], [output]),
-            pa.StructArray.from_arrays(columns, list(_STATE_TYPES)),
-        ],
-        ["_0", "_1", "_2"],
-    )
+    counts = [pa.array(np.full(length, len(rows), np.int32)) for rows in (answers, states)]
+    parts = [
+        pa.StructArray.from_arrays(counts, _COUNTS),
+        _padded(answers, output, length),
+        _padded(states, _STATE, length),
+    ]
+    return pa.RecordBatch.from_arrays(parts, ["_0", "_1", "_2"])
+
+
+def _padded(rows: Sequence[_Row], schema: pa.Schema, length: int) -> pa.StructArray:
+    """Return rows as an array of structs; Spark skips those that fill it up to its length."""
+    filled = [*rows, *[(None,) * len(schema)] * (length - len(rows))]
+    columns = [pa.array(values, kind) for values, kind in zip(zip(*filled, strict=True), schema.types, strict=True)]
+    return pa.StructArray.from_arrays(columns, schema.names)

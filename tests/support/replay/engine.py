@@ -25,7 +25,7 @@ from quota.timeline.change import BucketReset, QuotaChange
 from quota.timeline.timeline import QuotaTimeline
 from schemas.kafka import RECORD
 from tests.support.reference.log import ABSENT, Change, Log, Reset, Row
-from tests.support.rows import read_answer, record_batch
+from tests.support.rows import record_batch
 
 DECISIONS, DEAD_LETTERS = "decisions", "dead-letters"
 
@@ -231,5 +231,4 @@ class PlainEngine:
         for bucket, requests in groups.items():
             chance.shuffle(requests)
             state = self._states.setdefault(bucket, State())
-            for each in answer_requests(config, bucket, requests, state):
-                yield read_answer(each, config.decisions_topic, config.dead_letters_topic)
+            yield from answer_requests(config, bucket, requests, state)

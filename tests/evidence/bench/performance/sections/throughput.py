@@ -11,14 +11,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
-from jobs.enforce.packing import unpack_answer
 from jobs.enforce.query import start_enforce
 from jobs.spark.kafka_source import read_records, read_requests, request_bounds
 from jobs.spark.worker import prepare_worker
 from jobs.storage.run import Run
 from quota.kafka.topics.specs import max_record_bytes
 from quota.settings import Settings
-from schemas.buckets import ANSWERED, STATE
+from schemas.buckets import STATE
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure, Goal
 from tests.evidence.bench.performance.ground import (
@@ -60,13 +59,12 @@ def start_empty(run: Run, *, once: bool = False, tuned: bool = False) -> Streami
 
 
 def _returned(records: DataFrame, settings: Settings) -> DataFrame:
-    request = F.concat(F.lit(b"d-0000001"), "value")  # in the layout of a packed answer
-    return (
-        records.select(F.col("key").cast("string").alias("bucket"), request.alias("request"))
+    answers = (
+        records.select(F.col("key").cast("string").alias("bucket"), F.col("value").alias("request"))
         .groupBy("bucket")
-        .applyInPandasWithState(_return_records, ANSWERED, STATE, "append", GroupStateTimeout.NoTimeout)
-        .select(*unpack_answer(F.col("answer"), settings.topics.decisions, settings.topics.dead_letters))
+        .applyInPandasWithState(_return_records, "answer binary", STATE, "append", GroupStateTimeout.NoTimeout)
     )
+    return answers.select(F.lit(settings.topics.decisions).alias("topic"), F.col("answer").alias("value"))
 
 
 def _return_records(_: tuple[str], frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:

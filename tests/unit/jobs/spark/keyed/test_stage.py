@@ -10,13 +10,15 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from jobs.spark.keyed import stage as stages
 from jobs.spark.keyed.stage import KeyedStage
 from quota.errors import MutationQuotaError
 from tests.support.checkout import CHECKOUT
-from tests.unit.jobs.spark.keyed.worker import record_batches, run
+from tests.unit.jobs.spark.keyed.worker import OUTPUT, record_batches, run
 
+COLUMNS = to_arrow_schema(OUTPUT)
 KEYS = st.lists(
     st.tuples(
         st.lists(st.binary(max_size=5) | st.just(b"silent"), min_size=1, max_size=8),
@@ -35,7 +37,7 @@ def counting(key, rows, state):
         if row and not row[0] % 2:
             count, last = count + 1, row
         if row != b"silent":
-            yield f"{key} {count} ".encode() + row
+            yield key, None if len(row) % 2 else row, f"{count} ".encode() + row
     if count != before:
         state.update((count, last))
 
@@ -43,7 +45,7 @@ def counting(key, rows, state):
 def large(_key, rows, _state):
     """Return for each row as many bytes as it requests."""
     for row in rows:
-        yield b"x" * int(row)
+        yield "topic", None, b"x" * int(row)
 
 
 def stumbling_function(_key, rows, _state):
@@ -60,11 +62,11 @@ class PandasStage:
     def __call__(self, group, frames, state):
         rows = chain.from_iterable(frame.iloc[:, -1] for frame in frames)
         if answered := list(self.answer(group[0], rows, state)):
-            yield pd.DataFrame({"answer": answered})
+            yield pd.DataFrame(answered, columns=OUTPUT.names)
 
 
 def both(answer, batches, max_rows):
-    return [run(stage, batches) for stage in (PandasStage(answer, max_rows), KeyedStage(answer, "answer", max_rows))]
+    return [run(stage, batches) for stage in (PandasStage(answer, max_rows), KeyedStage(answer, COLUMNS, max_rows))]
 
 
 def answers(found):
@@ -100,8 +102,8 @@ def test_large_answers_are_sent_at_once_and_small_ones_together():
     """With any maximum of rows, a record batch has at most 4 MB and the answer that exceeds them."""
     sizes = [10, 3_000_000, 3_000_000, 10, 10, 5_000_000, 10]
     keys = [(f"k{number}", [str(size).encode()], None) for number, size in enumerate(sizes)]
-    found = run(KeyedStage(large, "answer", 1000), record_batches(keys, 100))
-    sent = [[len(each) for each in answered if each is not None] for _, _, answered, _ in found]
+    found = run(KeyedStage(large, COLUMNS, 1000), record_batches(keys, 100))
+    sent = [[len(answer["value"]) for answer in answered] for _, _, answered, _ in found]
     assert sent == [[10, 3_000_000, 3_000_000], [10, 10, 5_000_000], [10]]
     assert len(states(found)) == len(keys)
 
@@ -109,14 +111,14 @@ def test_large_answers_are_sent_at_once_and_small_ones_together():
 @pytest.mark.parametrize(("max_rows", "sent"), [(4, [4, 4, 2]), (10, [10]), (0, [10])])
 def test_the_number_of_answers_in_a_record_batch_is_bounded(max_rows, sent):
     """0 means no limit."""
-    found = run(KeyedStage(counting, "answer", max_rows), record_batches([("k", [b"\0"] * 10, None)], 3))
+    found = run(KeyedStage(counting, COLUMNS, max_rows), record_batches([("k", [b"\0"] * 10, None)], 3))
     assert [count for count, _, _, _ in found if count] == sent
 
 
 def test_a_foreign_function_goes_through_pyspark_itself():
     """This also applies to a worker that has run a stage of the project before."""
     batches = record_batches([("k", [b"\0"], None)], 10)
-    run(KeyedStage(counting, "answer", 10), batches)
+    run(KeyedStage(counting, COLUMNS, 10), batches)
 
     class Foreign:
         max_rows = 10
@@ -124,14 +126,14 @@ def test_a_foreign_function_goes_through_pyspark_itself():
         def __call__(self, group, frames, state):
             for frame in frames:
                 state.update((len(frame), None))
-                yield frame[["request"]].rename(columns={"request": "answer"}).assign(answer=group[0].encode())
+                yield pd.DataFrame({"topic": [group[0]] * len(frame), "key": None, "value": frame["request"]})
 
-    assert answers(run(Foreign(), batches)) == [b"k"]
+    assert answers(run(Foreign(), batches)) == [{"topic": "k", "key": None, "value": b"\0"}]
 
 
 def test_an_error_of_the_function_is_an_error_of_the_task():
     """A StopIteration must not end the answers in silence."""
-    stage = KeyedStage(stumbling_function, "answer", 10)
+    stage = KeyedStage(stumbling_function, COLUMNS, 10)
     with pytest.raises(RuntimeError):
         run(stage, record_batches([("k", [b"\0"], None)], 10))
 
@@ -147,13 +149,13 @@ def test_the_release_of_pyspark_that_is_pinned_is_the_one_whose_functions_are_re
 
 
 def test_another_release_of_pyspark_is_refused_in_the_driver_and_in_a_worker(monkeypatch):
-    stage = KeyedStage(counting, "answer", 10)
+    stage = KeyedStage(counting, COLUMNS, 10)
     monkeypatch.setattr(stages.pyspark, "__version__", "9.9.9")
-    for use in (lambda: KeyedStage(counting, "answer", 10), lambda: pickle.loads(pickle.dumps(stage))):  # noqa: S301
+    for use in (lambda: KeyedStage(counting, COLUMNS, 10), lambda: pickle.loads(pickle.dumps(stage))):  # noqa: S301
         with pytest.raises(MutationQuotaError, match=r"PySpark 9\.9\.9 is not supported.* install pyspark==4\.2\.0"):
             use()
 
 
 def test_a_stage_that_a_profiler_hides_is_an_error_with_advice():
     with pytest.raises(MutationQuotaError, match=r"remove spark\.python\.profile"):
-        KeyedStage(counting, "answer", 10)(("k",), iter([]), None)
+        KeyedStage(counting, COLUMNS, 10)(("k",), iter([]), None)

@@ -9,11 +9,11 @@ import pyarrow as pa
 from pyspark import cloudpickle, worker
 from pyspark.serializers import read_int
 from pyspark.sql.pandas.serializers import ApplyInPandasWithStateSerializer, ArrowStreamSerializer
-from pyspark.sql.types import BinaryType, LongType, StructType
+from pyspark.sql.types import BinaryType, LongType, StringType, StructType
 from pyspark.util import fail_on_stopiteration
 
 STATE = StructType().add("count", LongType()).add("last", BinaryType())
-OUTPUT = StructType().add("answer", BinaryType())
+OUTPUT = StructType().add("topic", StringType()).add("key", BinaryType()).add("value", BinaryType())
 
 START_ARROW_STREAM = -6
 _PROPERTIES = {
@@ -115,6 +115,5 @@ def _mapper(wrapped):
 
 def _read(batch):
     counts, data, states = batch.columns
-    (answers,) = data.flatten()
     answered, stored = counts[0].as_py().values()
-    return answered, stored, answers[:answered].to_pylist(), states[:stored].to_pylist()
+    return answered, stored, data[:answered].to_pylist(), states[:stored].to_pylist()
