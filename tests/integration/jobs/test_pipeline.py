@@ -80,12 +80,16 @@ def test_every_record_is_a_decision_or_a_dead_letter_and_stored_in_delta_once(sp
         explain_decision(deployment, f"{topics.requests}-0-99", 0)
 
 
-def test_decisions_take_a_fraction_of_their_bytes_in_the_topic(spark, deployment, base_settings):
+def test_a_batch_is_one_task_and_its_decisions_take_a_fraction_of_their_bytes_in_the_topic(
+    spark, deployment, base_settings
+):
     """Decisions are similar; the broker's file of them is compressed."""
     prepare_topics(deployment)
     topics = deployment.topics
     produce(deployment, topics.requests, *[request_json(1, request_id=f"r-{number}") for number in range(500)])
-    finish(start_enforce(Run.on(spark, deployment), once=True))
+    query = start_enforce(Run.on(spark, deployment), once=True)
+    finish(query)
+    assert "Exchange" not in query._jsq.explainInternal(False)  # noqa: SLF001 with one state partition, a batch is one task
     json_bytes = sum(len(json.dumps(decision)) for _, decision in consume(deployment, topics.decisions, 500))
     logs = base_settings.storage.local_folder("cluster").glob(f"**/{topics.decisions}-*/*.log")
     assert 0 < sum(log.stat().st_size for log in logs) < json_bytes / 4
