@@ -6,6 +6,7 @@ return it before the JVM is ready: an interrupt during that time would leave it 
 
 import logging
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -24,18 +25,26 @@ from jobs.spark.installation import java_program
 from jobs.stopping import Killable
 from quota.errors import MutationQuotaError
 
-# Spark requests an incubator module, for which Java prints a warning; only Spark's machine learning uses it.
-_SPARK_CLASS = """
-exec() {
-  local command=() word
-  for word in "$@"; do [ "$word" = --add-modules=jdk.incubator.vector ] || command+=("$word"); done
-  builtin exec "${command[@]}"
-}
-. "$SPARK_HOME/bin/spark-class"
-"""
-"""Spark's own script, without that module in the command that it finally executes."""
+_OPENED = (
+    *(f"java.base/java.{part}" for part in ("lang", "lang.invoke", "lang.reflect", "io", "net", "nio")),
+    *(f"java.base/java.util{part}" for part in ("", ".concurrent", ".concurrent.atomic")),
+    *(f"java.base/{part}" for part in ("jdk.internal.ref", "sun.nio.ch", "sun.nio.cs")),
+    *(f"java.base/{part}" for part in ("sun.security.action", "sun.util.calendar")),
+    "java.security.jgss/sun.security.krb5",
+)
+_OPTIONS = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
+    "--sun-misc-unsafe-memory-access=allow",
+    "--enable-native-access=ALL-UNNAMED",
+    "-Dderby.connection.requireAuthentication=false",
+)
+"""What Spark 4.2 needs of Java, without an incubator module that only its machine learning uses, and Java warns of."""
 
-_COMMAND = ("/usr/bin/env", "bash", "-c", _SPARK_CLASS, "spark-class", "org.apache.spark.deploy.SparkSubmit")
+_MAIN = "org.apache.spark.deploy.SparkSubmit"
 
 _TEMPORARY = "/tmp"  # noqa: S108 a new folder is created in it; a longer path could exceed the limit of a socket
 
@@ -84,15 +93,15 @@ class Jvm(Killable):
     ) -> subprocess.Popen[bytes]:
         """Start the process in the way of `spark-submit`, which PySpark calls."""
         spark_submit, *arguments = command
-        variables = {
-            "SPARK_HOME": str(Path(spark_submit).parent.parent),
-            "PYTHONHASHSEED": "0",
-            "SPARK_SUBMIT_OPTS": f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} -Djava.io.tmpdir={self._folder}",
-        }
-        options.pop(
-            "preexec_fn", None
-        )  # it ignores Ctrl-C, which does not reach another session; threads may hold locks
-        self._process = subprocess.Popen([*_COMMAND, *arguments], env={**env, **variables}, **options)
+        home = Path(spark_submit).parent.parent
+        variables = {"SPARK_HOME": str(home), "PYTHONHASHSEED": "0"}
+        # It ignores Ctrl-C, which does not reach another session; threads may hold locks.
+        options.pop("preexec_fn", None)
+        conf = {name: value for name, equals, value in (text.partition("=") for text in arguments) if equals}
+        if libraries := conf.get("spark.driver.extraLibraryPath"):
+            variables["LD_LIBRARY_PATH"] = os.pathsep.join(filter(None, [libraries, env.get("LD_LIBRARY_PATH")]))
+        java = [*java_command(home, conf), f"-Djava.io.tmpdir={self._folder}", _MAIN, *arguments]
+        self._process = subprocess.Popen(java, env={**env, **variables}, **options)
         if self.has_killed:  # by a signal that arrived before there was a process
             self.kill()
         return self._process
@@ -128,6 +137,30 @@ class Jvm(Killable):
         for pid in _session_members(process.pid):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+
+
+def java_command(home: Path, conf: Mapping[str, str]) -> list[str]:
+    """Return Java with its options for a driver with these properties, as Spark's own launcher has them.
+
+    `spark-submit` starts another JVM to find them out, which takes half a second.
+    """
+    folder = os.environ.get("SPARK_CONF_DIR") or home / "conf"
+    path = [
+        conf.get("spark.driver.extraClassPath", ""),
+        str(folder),
+        *map(str, home.glob("jars/slf4j-api-*")),
+        f"{home}/jars/*",
+    ]
+    return [
+        str(java_program()),
+        "-cp",
+        os.pathsep.join(filter(None, path)),
+        *shlex.split(os.environ.get("SPARK_SUBMIT_OPTS", "")),
+        f"-Xmx{conf.get('spark.driver.memory', '1g')}",
+        *shlex.split(conf.get("spark.driver.defaultJavaOptions", "")),
+        *shlex.split(conf.get("spark.driver.extraJavaOptions", "")),
+        *_OPTIONS,
+    ]
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:

@@ -1,4 +1,4 @@
-"""The launcher of a session's JVM, with a script in the place of Spark's that sleeps, and has a worker that does."""
+"""The launcher of a session's JVM, with a script in the place of Java that sleeps, and has a worker that does."""
 
 import os
 import re
@@ -20,21 +20,23 @@ from tests.support.waiting import until
 SLEEPING = """
 set -m  # a worker has its own process group
 sleep 60 &
-echo "$$ $! $SPARK_SUBMIT_OPTS" > "$SPARK_HOME/started.part"
-mv "$SPARK_HOME/started.part" "$SPARK_HOME/started"
-builtin exec sleep 60
+echo "$$ $! $*" > "$JAVA_HOME/started.part"
+mv "$JAVA_HOME/started.part" "$JAVA_HOME/started"
+exec sleep 60
 """
 ENDED = {None, "X", "Z"}
 
 
 @pytest.fixture
-def spark_home(tmp_path, monkeypatch):
-    """Return a function that sets what runs in the place of `spark-class`; it returns the folder."""
+def java_home(tmp_path, monkeypatch):
+    """Return a function that sets what runs in the place of Java; it returns the folder."""
 
     def _set(script):
-        (tmp_path / "bin").mkdir()
-        (tmp_path / "bin" / "spark-class").write_text(script)
-        monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+        program = tmp_path / "bin" / "java"
+        program.parent.mkdir()
+        program.write_text(f"#!/usr/bin/env bash\n{script}")
+        program.chmod(0o755)
+        monkeypatch.setenv("JAVA_HOME", str(tmp_path))
         return tmp_path
 
     return _set
@@ -58,8 +60,8 @@ def started(home):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_while_the_jvm_starts_kills_it_with_its_worker_and_removes_its_files(spark_home, jvm, number):
-    home = spark_home(SLEEPING)
+def test_a_signal_while_the_jvm_starts_kills_it_with_its_worker_and_removes_its_files(java_home, jvm, number):
+    home = java_home(SLEEPING)
     before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
 
     def interrupt():
@@ -78,8 +80,8 @@ def test_a_signal_while_the_jvm_starts_kills_it_with_its_worker_and_removes_its_
     assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
 
 
-def test_a_signal_before_the_jvm_starts_no_jvm(spark_home, jvm):
-    home = spark_home(SLEEPING)
+def test_a_signal_before_the_jvm_starts_no_jvm(java_home, jvm):
+    home = java_home(SLEEPING)
 
     def interrupt_and_start():
         with killing_on_signal(jvm):
@@ -91,9 +93,9 @@ def test_a_signal_before_the_jvm_starts_no_jvm(spark_home, jvm):
     assert not (home / "started").exists()
 
 
-def test_a_signal_while_the_process_is_created_kills_it(spark_home, jvm, monkeypatch):
+def test_a_signal_while_the_process_is_created_kills_it(java_home, jvm, monkeypatch):
     """Nothing is raised then, which would lose the process."""
-    home, processes, popen = spark_home(SLEEPING), [], subprocess.Popen
+    home, processes, popen = java_home(SLEEPING), [], subprocess.Popen
 
     def interrupted(*args, **options):
         processes.append(popen(*args, **options))
@@ -106,8 +108,8 @@ def test_a_signal_while_the_process_is_created_kills_it(spark_home, jvm, monkeyp
     assert processes[0].wait(10) == -signal.SIGKILL
 
 
-def test_a_jvm_that_exits_during_its_start_is_an_error_with_its_exit_code_and_what_it_needs(spark_home, jvm):
-    home = spark_home("echo no memory; builtin exit 7")
+def test_a_jvm_that_exits_during_its_start_is_an_error_with_its_exit_code_and_what_it_needs(java_home, jvm):
+    home = java_home("echo no memory; exit 7")
     error = r"Spark's JVM has exited during its start \(exit 7\); it needs Java 17 or newer, and uses .*java$"
     with pytest.raises(MutationQuotaError, match=error):
         jvm.start(CONF, home / "spark.log")
