@@ -248,7 +248,7 @@ def test_decisions_of_partitions_whose_clocks_differ_and_are_set_back_are_reprod
 
 
 def test_a_clock_that_was_set_back_between_requests_of_another_partition_is_explained():
-    """-60 at 10 s. Another partition's request at 9 s is late; then the first clock is set back, and K grows from 5 s."""
+    """-60 at 10 s. Another partition's request at 9 s is late; then the first clock is set back to 5 s."""
     other = {"partition": 1}
     decisions = decided_one_by_one((10_000, [560], {}), (9000, [1], other), (5000, [1], {}), (9000, [1], other))
     late, back, last = (explained(decisions, number) for number in (1, 2, 3))
