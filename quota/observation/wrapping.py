@@ -10,6 +10,10 @@ from quota.errors import BadRecord
 MARK = b"Completed request:"
 """The beginning of the message of a line."""
 
+SEVERAL = "several messages in one line: end each with a line break"
+"""The error of a line in which the first message is not the last. Its requests are not told apart by a search: what
+looks like the beginning of another message may be in a client-id."""
+
 _LONGEST_BYTES = 64 * 1024 * 1024
 """The longest line that is joined: the last piece of a stream may never come."""
 
@@ -86,7 +90,7 @@ def _check_single(records: bytes) -> None:
         msgspec.json.decode(records, type=msgspec.Raw)
     except msgspec.DecodeError as error:
         if "trailing" in str(error):
-            raise BadRecord('several messages in one line: end each with a line break (eventEol="true")') from None
+            raise BadRecord(f'{SEVERAL} (eventEol="true")') from None
     except RecursionError:
         raise BadRecord("nested too deeply") from None
 
