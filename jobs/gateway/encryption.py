@@ -12,7 +12,7 @@ from quota.errors import BadInput
 from quota.kafka.brokers.connection import tls_context
 from quota.settings.gateway import GatewaySettings
 from quota.settings.security.clients import Security
-from quota.settings.security.files import secret_value
+from quota.settings.security.files import secret_file, secret_value
 
 _log = logging.getLogger(__name__)
 
@@ -79,7 +79,9 @@ class Certificate:
     def _state(self) -> list[tuple[int, int] | None]:
         """Return what changes when the files do, also if they are replaced by links to others."""
         states: list[tuple[int, int] | None] = []
-        for path in (self._settings.ssl_certificate_location, self._settings.ssl_key_location):
+        settings = self._settings
+        files = (settings.ssl_certificate_location, settings.ssl_key_location, secret_file(settings.ssl_key_password))
+        for path in filter(None, files):
             try:
                 found = Path(path).stat()
             except OSError:

@@ -5,6 +5,7 @@ import os
 import resource
 import signal
 import sys
+import traceback
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, NoReturn
@@ -47,17 +48,17 @@ def _prepare_process() -> None:
     # Python's exit handlers; and it sends SIGHUP, which arrives at about the same time and would be faster.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     os._exit = _exit_closing_callbacks
-    vars(sys.modules["__main__"])["print"] = print_unless_disconnected
+    traceback.print_exc = print_exc_unless_disconnected
 
 
-def print_unless_disconnected(*values: object, **options: Any) -> None:  # noqa: ANN401 the options of print
-    """Print, except while the error of a disconnected JVM is handled.
+def print_exc_unless_disconnected(*args: Any, **options: Any) -> None:  # noqa: ANN401 the options of print_exc
+    """Print the exception that is being handled, unless it is that the JVM has disconnected.
 
     Stopping a query closes the socket of a worker in the middle of a task. PySpark's daemon would print the traceback
     of the failed write at the end of the service's log.
     """
     if not isinstance(sys.exception(), BrokenPipeError | ConnectionResetError):
-        print(*values, **options)
+        _print_exc(*args, **options)
 
 
 def _task() -> Mapping[str, Any]:
@@ -71,6 +72,7 @@ def _task() -> Mapping[str, Any]:
 
 
 _exit = os._exit
+_print_exc = traceback.print_exc
 
 
 def _exit_closing_callbacks(status: int) -> NoReturn:

@@ -54,6 +54,11 @@ class Bucket(msgspec.Struct, frozen=True):  # a struct, because each charge make
             raise ValueError(f"{decision.decision_id} touched no bucket")
         return cls(decision.tokens, decision.timestamp, quota, clock=clock_of(decision.source))
 
+    def set_back(self, now: int, clock: Clock) -> Self:
+        """Return the bucket for a request at `now`: an earlier time of the partition that wrote T becomes T."""
+        is_set_back = now < self.updated_at and clock == self.clock
+        return msgspec.structs.replace(self, updated_at=now) if is_set_back else self
+
     def differs(self, quota: Quota) -> bool:
         """Return whether the bucket was last used with other bounds than those of `quota`."""
         return self.quota is not quota and self.quota.bounds != quota.bounds
@@ -111,8 +116,8 @@ class TokenBucket:
             return state, Admission([True] * len(request.topics))
         bucket = None if state is not None and is_reset(state.reset_at, resolution.reset_at) else state
         clock = clock_of(resolved.record.source)
-        if bucket is not None and now < bucket.updated_at and bucket.clock == clock:
-            bucket = msgspec.structs.replace(bucket, updated_at=now)  # the partition's clock was set back
+        if bucket is not None:
+            bucket = bucket.set_back(now, clock)
         quota, deduplication = limit.quota, self.deduplication
         burst = self.window.burst(quota.rate, quota.burst)
         before = burst if bucket is None else _refilled(now, bucket, limit, burst, self.window)

@@ -111,7 +111,9 @@ def explain(decision: Decision, neighbours: Neighbours, quotas: QuotaHistory, wi
     last_write = find_last_write(chain(nearest, earlier))
     refill, bucket = compute_refill(decision, quota, last_write, quotas, window)
     reproduced = refill.tokens is not None and _close(refill.tokens, recorded)
-    if refill.tokens != recorded or (bucket and bucket.differs(quota)):  # the refill explains how K before came about
+    if bucket is not None and decision.timestamp < bucket.updated_at:  # late: it gained nothing
+        bucket = msgspec.structs.replace(bucket, tokens=recorded)
+    elif refill.tokens != recorded or (bucket and bucket.differs(quota)):  # the refill explains how K before came about
         bucket = Bucket(recorded, decision.timestamp, quota)
     admission = _admit_again(decision, quota, bucket, window)
     return Explanation(

@@ -144,6 +144,9 @@ def _refill_lines(decision: Decision, refill: Refill) -> Iterator[ExplanationRow
 
 
 def _refill_formula(gain: Gain) -> str:
+    if gain.late_ms:
+        late = f"{format_seconds(gain.late_ms)} before the time of the bucket, {format_time(gain.since)}"
+        return f"K = {_number(gain.tokens)}: the request is late, {late}, and gains nothing"
     seconds = _number((gain.until - gain.since) / 1000)
     return (
         f"K = min(K + t * Q, B) = min({_number(gain.tokens_before)} + {seconds} s * {_number(gain.rate)}/s, "
@@ -181,7 +184,8 @@ def _answer_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
     verdict = decision.verdict
     bucket_ms, request_ms = verdict.controller_throttle_ms, decision.request_throttle_ms
     if decision.quota is not None:
-        yield _line("throttle", _throttle_formula(decision, bucket_ms))
+        gains = explanation.refill.gains if explanation.refill else []
+        yield _line("throttle", _throttle_formula(decision, bucket_ms, gains[-1].late_ms if gains else 0))
     if explanation.purgatory_ms:
         at_least = "at least " if verdict.throttle_time_ms <= request_ms else ""
         yield _line(
@@ -197,11 +201,13 @@ def _answer_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
     yield _line("answer", f"{decision.outcome.value}, {_throttling(decision)}")
 
 
-def _throttle_formula(decision: Decision, bucket_ms: int) -> str:
+def _throttle_formula(decision: Decision, bucket_ms: int, late_ms: int) -> str:
     tokens, rate = decision.tokens or 0, decision.quota or 0
     if bucket_ms:
         bound = ", the maximum" if bucket_ms == MAX_THROTTLE_MS else ""
-        return f"-K / Q = {_number(-tokens)} / {_number(rate)} s = {format_seconds(bucket_ms)}, rounded up{bound}"
+        debt, late = f"{_number(-tokens)} / {_number(rate)} s", f" + {format_seconds(late_ms)}" if late_ms else ""
+        until = ", until the time of the bucket" if late_ms else ""
+        return f"-K / Q = {debt}{late} = {format_seconds(bucket_ms)}, rounded up{until}{bound}"
     if decision.validate_only:
         return "none: nothing was charged"
     if decision.mode is Mode.STRICT:

@@ -1,7 +1,9 @@
 """The refill of a bucket: its tokens before a decision, computed from the decision that wrote it last."""
 
 import enum
+import math
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 
@@ -30,6 +32,11 @@ class Gain(msgspec.Struct, frozen=True):
     tokens_before: float
     tokens: float
 
+    @property
+    def late_ms(self) -> int:
+        """The time by which a late request is before T, the time of the bucket; it gains nothing [ms]."""
+        return max(self.since - self.until, 0)
+
 
 class Refill(msgspec.Struct, frozen=True):
     """The tokens of a bucket at a request, computed from its last write."""
@@ -45,38 +52,62 @@ class Refill(msgspec.Struct, frozen=True):
     """K before, as computed; None if the time of the quota change is unknown."""
 
 
-def find_last_write(before: Iterable[Decision]) -> Decision | None:
-    """Return the decision that wrote the bucket last.
+class LastWrite(NamedTuple):
+    """The decision that wrote a bucket last, and the bucket afterwards."""
 
-    That is the latest one that charged the bucket, or one that was refused: the first one under another quota, or one
-    whose partition's clock was set back. If the
-    decisions do not reach back that far, it is the oldest of them: its tokens are the same except for rounding.
+    decision: Decision
+    bucket: Bucket
 
-    `before` are the earlier decisions of the bucket, newest first; they are read no further than needed.
+
+def find_last_write(before: Iterable[Decision]) -> LastWrite | None:
+    """Return the last write of a bucket; None without an earlier decision.
+
+    `before` are the earlier decisions of the bucket, newest first. They are read until one that was charged, and
+    before it gained tokens: so it wrote T. From there on the bucket is followed through the later ones. If the
+    decisions do not reach back that far, the oldest of them counts as this one: its tokens are the same except for
+    rounding.
     """
-    oldest = None
+    later: list[Decision] = []
     for decision in before:
         if decision.validate_only:
             continue
-        if oldest is not None and (decision.applied_quota != oldest.applied_quota or _is_set_back(decision, oldest)):
-            return oldest
-        oldest = decision
-        if decision.charged:
-            return decision
-    return oldest
+        if later and later[-1].charged and _tokens(later[-1].tokens_before) > _tokens(decision.tokens):
+            break
+        later.append(decision)
+    if not later:
+        return None
+    written = LastWrite(later[-1], Bucket.after(later[-1]))
+    for decision in reversed(later[:-1]):
+        written = _follow(written, decision)
+    return written
 
 
-def _is_set_back(earlier: Decision, later: Decision) -> bool:
-    return later.timestamp < earlier.timestamp and clock_of(later.source) == clock_of(earlier.source)
+def _follow(written: LastWrite, decision: Decision) -> LastWrite:
+    """Return the last write after a decision, by the rule of `TokenBucket.admit`."""
+    bucket, after = written.bucket, Bucket.after(decision)
+    if after.updated_at < bucket.updated_at and after.clock != bucket.clock:  # it was late, and left T
+        if not decision.charged:
+            return written
+        return LastWrite(decision, msgspec.structs.replace(bucket, tokens=after.tokens))
+    is_set_back = after.updated_at < bucket.updated_at
+    return LastWrite(decision, after) if decision.charged or is_set_back or bucket.differs(after.quota) else written
+
+
+def _tokens(recorded: float | None) -> float:
+    return -math.inf if recorded is None else recorded
 
 
 def compute_refill(
-    decision: Decision, quota: Quota, last_write: Decision | None, quotas: QuotaHistory, window: Window
+    decision: Decision, quota: Quota, last_write: LastWrite | None, quotas: QuotaHistory, window: Window
 ) -> tuple[Refill, Bucket | None]:
     """Compute K before a decision; return it with the bucket as last written, None if it was never charged."""
     reset_at = quotas.reset_at(decision)
-    reset = last_write is not None and is_reset(quotas.reset_at(last_write), reset_at)
-    bucket = None if last_write is None or reset else Bucket.after(last_write)
+    reset = last_write is not None and is_reset(quotas.reset_at(last_write.decision), reset_at)
+    bucket = (
+        None
+        if last_write is None or reset
+        else last_write.bucket.set_back(decision.timestamp, clock_of(decision.source))
+    )
     origin = Origin.RESET if reset else Origin.LAST_WRITE if last_write else Origin.NEVER_CHARGED
     since = quotas.since(decision) if bucket and bucket.differs(quota) else BEGINNING
     gains: list[Gain] = []
@@ -85,7 +116,7 @@ def compute_refill(
         limit = Limit(quota, since)
         gains = _gains(bucket, limit, decision.timestamp, window) if bucket else []
         tokens = tokens_at(decision.timestamp, bucket, limit, window)
-    return Refill(origin, last_write.decision_id if last_write else None, reset_at, gains, tokens), bucket
+    return Refill(origin, last_write.decision.decision_id if last_write else None, reset_at, gains, tokens), bucket
 
 
 def _gains(bucket: Bucket, limit: Limit, now: int, window: Window) -> list[Gain]:

@@ -12,7 +12,7 @@ import msgspec
 
 from quota.errors import BadRecord
 from quota.observation.log_time import LogTime
-from quota.observation.wrapping import MARK, CutOff, unwrap
+from quota.observation.wrapping import MARK, SEVERAL, CutOff, unwrap
 from quota.records.request import OPERATIONS, Operation
 
 PATTERN = "[%d] %p %m (%c)%n"
@@ -163,6 +163,8 @@ def _read_line(line: bytes, time: LogTime) -> LoggedRequest | None:
             return None  # another request, which only names one of these
         raise BadRecord(f"a request log of another version: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if "trailing" in str(error) and MARK in message:
+            raise BadRecord(SEVERAL) from None
         kind = CutOff if "truncated" in str(error) else BadRecord
         raise kind(f"a truncated line, or not JSON: {error}") from None
     operation = OPERATIONS.get(found.request_header.request_api_key)

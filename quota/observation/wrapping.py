@@ -10,6 +10,10 @@ from quota.errors import BadRecord
 MARK = b"Completed request:"
 """The beginning of the message of a line."""
 
+SEVERAL = "several messages in one line: end each with a line break"
+"""The error of a line in which the first message is not the last. Its requests are not told apart by a search: what
+looks like the beginning of another message may be in a client-id."""
+
 _LONGEST_BYTES = 64 * 1024 * 1024
 """The longest line that is joined: the last piece of a stream may never come."""
 
@@ -37,6 +41,8 @@ _CUT = re.compile(
     rb'"partial_last"\s*:\s*"false"|"CONTAINER_PARTIAL_MESSAGE"\s*:\s*"true"|"_LINE_BREAK"\s*:\s*"line-max"'
 )
 _SIGNS_OF_A_CUT = (b"out P", b"err P", b'"P"', b"partial_last", b"CONTAINER_PARTIAL_MESSAGE", b"line-max")
+_REQUEST = re.compile(rb'(correlationId|connection)\\*(?:"|u0022)\s*:\s*\\*(?:"|u0022)?([^"\\,]+)')
+"""The two fields that identify a request, in a string or not."""
 _BYTES = re.compile(rb'("MESSAGE"\s*:\s*)\[([\d,\s]+)\]')
 
 
@@ -81,14 +87,16 @@ def unwrap(line: bytes) -> tuple[bytes, bytes, bytes]:
 
 
 def _check_single(records: bytes) -> None:
-    """Check that JSON is one record, which may have a copy of the message."""
+    """Check that JSON is one record with one message, which may have a copy of it."""
     try:
         msgspec.json.decode(records, type=msgspec.Raw)
     except msgspec.DecodeError as error:
         if "trailing" in str(error):
-            raise BadRecord('several messages in one line: end each with a line break (eventEol="true")') from None
+            raise BadRecord(f'{SEVERAL} (eventEol="true")') from None
     except RecursionError:
         raise BadRecord("nested too deeply") from None
+    if len(set(_REQUEST.findall(records))) > 2:  # noqa: PLR2004
+        raise BadRecord("several messages in one record of JSON: write each on a line of its own, such as with jq -c")
 
 
 def is_wrapped(lines: bytes) -> bool:

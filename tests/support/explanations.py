@@ -30,6 +30,15 @@ def decided(*requests, repeats_ms=0):
     return decide(None, in_one_partition(*requests), TokenBucket(WINDOW, Deduplication(window_ms=repeats_ms)))[1]
 
 
+def decided_one_by_one(*requests):
+    """Return the decisions of a new bucket on such requests, each in a batch of its own: in the order as given."""
+    bucket, decisions = None, []
+    for request in in_one_partition(*requests):
+        bucket, (decision,) = decide(bucket, [request], TokenBucket(WINDOW))
+        decisions.append(decision)
+    return decisions
+
+
 def explained(decisions, number=-1, log=(FIVE,), neighbours=0):
     """Return the explanation of one of a bucket's decisions, the last one by default."""
     index = range(len(decisions))[number]

@@ -5,7 +5,7 @@ request, also of one that is only validated, and handles nothing else meanwhile.
 is therefore not validated, and each user's growths are validated one at a time.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from quota.errors import ErrorCode
 from quota.gateway.mutations.existing import exists, find_named, lag_ms, query_controller, unresolved
 from quota.gateway.mutations.memory import Memory
 from quota.gateway.mutations.operations import (
+    OUT_OF_TIME,
     BrokerCall,
     Charged,
     Check,
@@ -32,11 +33,13 @@ _MAX_ADDITIONS = 10_000
 request, one for each partition, and fails only after it has placed all of them."""
 
 
-def check_growth(request: ClientRequest, memory: Memory, now: int) -> Check:
+def check_growth(request: ClientRequest, memory: Memory, clock: Callable[[], int]) -> Check:
     """Look up the present numbers of partitions, and have the cluster validate the topics that can grow.
 
     A client in debt is refused whatever the placement of its partitions, so they are not placed.
     """
+    now = clock()
+    ends_at = now + request.time_limit_ms
     topics = request.message["topics"]
     present, failed = yield from _find([topic["name"] for topic in topics], request, memory.recent, now)
     known = [topic for topic in topics if topic["name"] in present]
@@ -46,11 +49,16 @@ def check_growth(request: ClientRequest, memory: Memory, now: int) -> Check:
         return Checked([], failed + [_excess(topic["name"], added) for topic in known])
 
     def check() -> Generator[BrokerCall, dict[str, Any], Validated]:  # in its turn: others may have led to a debt
-        if request.is_strict and not request.only_validates and memory.debts.find(request.client, now):
+        if request.is_strict and not request.only_validates and memory.debts.find(request.client, clock()):
             return (yield from _validate_present(request, known, additions))
         return (yield from validate(request, request.version, known))
 
-    invalid, valid, throttle_ms = yield from memory.growing.run(request.user, check())
+    validated = yield from memory.growing.run(request.user, check(), ends_at, clock)
+    if validated is None:
+        return Checked(
+            [], failed + [_failure(topic["name"], ErrorCode.REQUEST_TIMED_OUT, OUT_OF_TIME) for topic in known]
+        )
+    invalid, valid, throttle_ms = validated
     charged, steps = [], []
     for topic in known:
         name, count = topic["name"], topic["count"]
@@ -96,4 +104,8 @@ def _excess(name: str, added: int) -> TopicResponse:
     sentence = (
         f"this request would add {added} partitions, more than the {_MAX_ADDITIONS} that a controller can add at once"
     )
-    return {"name": name, "errorCode": int(ErrorCode.INVALID_PARTITIONS), "errorMessage": sentence}
+    return _failure(name, ErrorCode.INVALID_PARTITIONS, sentence)
+
+
+def _failure(name: str, error: ErrorCode, sentence: str) -> TopicResponse:
+    return {"name": name, "errorCode": int(error), "errorMessage": sentence}

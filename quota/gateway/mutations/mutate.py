@@ -14,6 +14,7 @@ from quota.gateway.mutations.deletion import check_deletion
 from quota.gateway.mutations.growth import check_growth
 from quota.gateway.mutations.memory import Memory
 from quota.gateway.mutations.operations import (
+    OUT_OF_TIME,
     RESULTS,
     BrokerCall,
     Charged,
@@ -74,14 +75,16 @@ class _Outcome:
 def mutate(request: ClientRequest, rules: Rules, memory: Memory, clock: Callable[[], int]) -> Steps:
     """Carry out the admitted mutations of a request."""
     arrived_at = clock()
-    checked = yield from _check(request, rules, memory, arrived_at)
+    checked = yield from _check(request, rules, memory, clock)
     if request.only_validates:
         valid = [each.refusal(ErrorCode.NONE, None) for each in checked.charged]
         message = {"throttleTimeMs": checked.throttle_ms, RESULTS[request.key]: [*valid, *checked.failed]}
         return MutationResponse(message, mute_ms=0, topics={})
     outcome, waited_ms = _Outcome(frozenset()), 0
-    if checked.charged:
-        before_ms = clock() - arrived_at
+    before_ms = clock() - arrived_at
+    if before_ms >= request.time_limit_ms:
+        outcome = _Outcome(frozenset(), 0, ErrorCode.REQUEST_TIMED_OUT, OUT_OF_TIME, _SILENT)
+    elif checked.charged:
         outcome, waited_ms = yield from _decide(request, checked, rules, memory, clock, before_ms)
     admitted = [each for index, each in enumerate(checked.charged) if index in outcome.admitted]
     others = [each for index, each in enumerate(checked.charged) if index not in outcome.admitted]
@@ -103,15 +106,15 @@ def mutate(request: ClientRequest, rules: Rules, memory: Memory, clock: Callable
     )
 
 
-def _check(request: ClientRequest, rules: Rules, memory: Memory, now: int) -> Check:
+def _check(request: ClientRequest, rules: Rules, memory: Memory, clock: Callable[[], int]) -> Check:
     """Find the topics that would succeed, and their costs."""
     match request.key:
         case ApiKey.CREATE_TOPICS:
             return check_creation(request, rules.default_partitions)
         case ApiKey.CREATE_PARTITIONS:
-            return check_growth(request, memory, now)
+            return check_growth(request, memory, clock)
         case _:
-            return check_deletion(request, memory.recent, now)
+            return check_deletion(request, memory.recent, clock())
 
 
 def _decide(  # noqa: PLR0913, PLR0917
@@ -157,10 +160,7 @@ def _decision_request(request: ClientRequest, checked: Checked, rules: Rules, be
         client_id=request.client_id or NO_CLIENT_ID,
         apply=False,
     )
-    left_ms = request.message["timeoutMs"]
-    if request.session_left_ms is not None:
-        left_ms = min(left_ms, request.session_left_ms)
-    limit = min(rules.decision_timeout_ms, int(left_ms * _SHARE_OF_TIMEOUT) - before_ms)
+    limit = min(rules.decision_timeout_ms, int(request.time_limit_ms * _SHARE_OF_TIMEOUT) - before_ms)
     return DecisionRequest(requested, max(limit, _MIN_WAIT_MS), checked.content, checked.once)
 
 

@@ -17,6 +17,10 @@ TopicResponse = dict[str, Any]
 
 RESULTS = {ApiKey.CREATE_TOPICS: "topics", ApiKey.CREATE_PARTITIONS: "results", ApiKey.DELETE_TOPICS: "responses"}
 """The response field that holds the results of the topics."""
+_MIN_TIME_LIMIT_MS = 100
+"""A shorter limit of a client counts as this one: some clients set none."""
+OUT_OF_TIME = "the time limit of the request was over before it could be decided; nothing was changed, retry"
+"""The message of REQUEST_TIMED_OUT for a request whose validation took all of its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,12 @@ class ClientRequest:
         timeout_ms = self.message["timeoutMs"]
         left = max(timeout_ms - waited_ms, 1) if timeout_ms > 0 else timeout_ms
         return {**self.message, "timeoutMs": left, self._topics_field: list(topics)}
+
+    @property
+    def time_limit_ms(self) -> int:
+        """The time from its arrival to its response [ms]: the client's own limit, at most until its session ends."""
+        limits = (self.message["timeoutMs"], self.session_left_ms)
+        return max(min(each for each in limits if each is not None), _MIN_TIME_LIMIT_MS)
 
     @property
     def client(self) -> tuple[str, str | None]:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from quota.admission.identity import user_of
@@ -23,13 +24,17 @@ from quota.kafka.target.task import Task, admitted_topics
 from quota.kafka.timing import Every
 from quota.records.decision import Decision, TopicDecision, read_decision
 from quota.records.record import Source
-from quota.records.request import Mode
+from quota.records.request import Mode, Operation
 from quota.records.result import MutationResult, TopicResult
 from quota.settings import Settings
 
 _log = logging.getLogger(__name__)
 
 _BATCH = 100
+_MAX_NOTED_BYTES = 256 * 1024
+"""The maximum size of the names and ids of topics in a position: the broker bounds its record."""
+_ID_BYTES = 40
+"""The size of a topic's id and the characters around it."""
 _POLL_SECONDS = 0.1
 _REFRESH_SECONDS = 30.0
 
@@ -170,12 +175,12 @@ class Applier:
         if not messages:
             return
         decisions = [each for each in map(self._admitted, messages) if each is not None]
+        self._note_deletions(decisions)
+        plans = [self._plan(decision) for decision in decisions]
         for message in messages:
             source = message_source(message)
-            maybe_until = self._offsets[source.partition].maybe_until
-            self._offsets[source.partition] = AppliedOffset(source.offset + 1, maybe_until)
+            self._offsets[source.partition] = self._offsets[source.partition].advanced(source.offset + 1)
         self._ledger.begin(self._offsets_with_next_batch())
-        plans = [self._plan(decision) for decision in decisions]
         tasks = [step for plan in plans for step in plan if isinstance(step, Task)]
         outcomes = iter(self._target.carry_out(tasks, self._settings.applier.timeout_seconds))
         results = [[next(outcomes) if isinstance(step, Task) else step for step in plan] for plan in plans]
@@ -186,6 +191,35 @@ class Applier:
         self.stats.ended_at = time.time()
         self._report_positions()
 
+    def _note_deletions(self, decisions: Sequence[_AdmittedDecision]) -> None:
+        """Write the ids of the topics that this batch deletes before it does.
+
+        An applier that repeats the batch then does not delete a topic that was created again. Of several deletions of
+        a name only the first is noted: the others are of topics that do not exist yet.
+        """
+        first: dict[str, Source | None] = {}
+        left = _MAX_NOTED_BYTES
+        for each in decisions:
+            if each.decision.operation is Operation.DELETE_TOPICS and not each.decision.validate_only:
+                for topic in admitted_topics(each.decision.topics):
+                    left -= len(topic.name) + _ID_BYTES
+                    first.setdefault(topic.name, each.source if left >= 0 else None)
+        noted = {name: source for name, source in first.items() if source and not self._noted(source, name)}
+        found = self._target.topic_ids(list(noted))
+        for name, topic_id in found.items():
+            source = noted[name]
+            position = self._offsets[source.partition]
+            ids = position.deletions.get(source.offset, {}) | {name: topic_id}
+            deletions = position.deletions | {source.offset: ids}
+            self._offsets[source.partition] = msgspec.structs.replace(position, deletions=deletions)
+        if found:
+            self._ledger.begin(self._offsets_with_next_batch())
+            self._ledger.commit()
+
+    def _noted(self, source: Source, name: str) -> str | None:
+        """Return the id of the topic that a decision deletes, if it is noted."""
+        return self._offsets[source.partition].deletions.get(source.offset, {}).get(name)
+
     def _report_positions(self) -> None:
         topic = self._settings.topics.decisions
         self.stats.positions = {(topic, number): each.offset for number, each in self._offsets.items()}
@@ -193,7 +227,7 @@ class Applier:
     def _offsets_with_next_batch(self) -> dict[int, AppliedOffset]:
         """Return the offsets, with the next batch marked as possibly started."""
         return {
-            number: AppliedOffset(each.offset, max(each.maybe_until, each.offset + _BATCH))
+            number: msgspec.structs.replace(each, maybe_until=max(each.maybe_until, each.offset + _BATCH))
             for number, each in self._offsets.items()
         }
 
@@ -241,7 +275,8 @@ class Applier:
         too_old_at = decision.timestamp + round(self._settings.applier.max_age_seconds * 1000)
         expires_at = too_old_at if decision.expires_at is None else min(decision.expires_at, too_old_at)
         first = decision.repeats.decision_id if decision.repeats and repeated else None
-        return Task(decision.operation, topic, decision.validate_only, expires_at, admitted.maybe_done, first)
+        topic_id = self._noted(admitted.source, topic.name)
+        return Task(decision.operation, topic, decision.validate_only, expires_at, admitted.maybe_done, first, topic_id)
 
 
 def _result(admitted: _AdmittedDecision, topics: list[TopicResult]) -> MutationResult:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable
+from typing import Self
 
 import msgspec
 from confluent_kafka import Message
@@ -27,7 +28,7 @@ _OFFSETS_PER_RESULT = 2
 _TRANSACTION_SECONDS = 900.0
 
 
-class AppliedOffset(msgspec.Struct, frozen=True):
+class AppliedOffset(msgspec.Struct, frozen=True, omit_defaults=True):
     """The position of an applier in one partition of the decisions.
 
     Decisions from `offset` up to, not including, `maybe_until` may have been started by an applier that was killed.
@@ -35,6 +36,13 @@ class AppliedOffset(msgspec.Struct, frozen=True):
 
     offset: int
     maybe_until: int
+    deletions: dict[int, dict[str, str]] = {}
+    """The ids of the topics that these decisions delete, by the decision's offset and the topic's name."""
+
+    def advanced(self, offset: int) -> Self:
+        """Return the position after a decision was processed."""
+        left = {number: topics for number, topics in self.deletions.items() if number >= offset}
+        return msgspec.structs.replace(self, offset=offset, deletions=left)
 
 
 class _DoneDecision(msgspec.Struct, frozen=True):
@@ -102,7 +110,7 @@ class Ledger(PositionWriter):
             lost = "decisions of partition %d from %d on were deleted: continuing at %d"
             _log.warning(lost, partition, stored.offset, first)
             return AppliedOffset(first, max(first, min(stored.maybe_until, end)))
-        return AppliedOffset(stored.offset, min(stored.maybe_until, end))
+        return msgspec.structs.replace(stored, maybe_until=min(stored.maybe_until, end))
 
     def commit(self, results: Iterable[tuple[bytes | None, MutationResult]] = ()) -> None:
         """Write the batch's results, each with its record key, and its offsets."""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
@@ -20,6 +20,13 @@ _MAX_STRING_BYTES = 32_767
 _NO_SUCH_TOPIC = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.TOPIC_EXCEPTION})
 
 
+class FoundTopic(NamedTuple):
+    """A topic that exists."""
+
+    partitions: int
+    topic_id: str
+
+
 class TopicCalls:
     """Calls without retries; the error of a topic is returned, not raised."""
 
@@ -27,15 +34,16 @@ class TopicCalls:
         """Create a client with librdkafka's configuration."""
         self._admin = AdminClient(dict(config))
 
-    def partitions(self, names: Iterable[str], seconds: float) -> tuple[dict[str, int], dict[str, KafkaError]]:
-        """Return the partition counts of topics, without those that do not exist, and the errors of others."""
+    def describe(self, names: Iterable[str], seconds: float) -> tuple[dict[str, FoundTopic], dict[str, KafkaError]]:
+        """Return the topics that exist, and the errors of those that cannot be described."""
         legal = [name for name in dict.fromkeys(names) if _LEGAL_NAME.fullmatch(name)]
         if not legal:
             return {}, {}
         found, errors = {}, {}
         for name, future in self._admin.describe_topics(TopicCollection(legal), request_timeout=seconds).items():
             try:
-                found[name] = len(future.result().partitions)
+                topic = future.result()
+                found[name] = FoundTopic(len(topic.partitions), str(topic.topic_id))
             except KafkaException as error:
                 if error.args[0].code() not in _NO_SUCH_TOPIC:
                     errors[name] = error.args[0]

@@ -1,13 +1,14 @@
 """The cluster on which mutations are carried out; each takes effect at most once, even if it is retried."""
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from confluent_kafka import KafkaError, KafkaException
 
-from quota.kafka.target.calls import TopicCalls
+from quota.kafka.target.calls import FoundTopic, TopicCalls
 from quota.kafka.target.results import (
     TRANSIENT_CODES,
     Retry,
@@ -53,6 +54,11 @@ class RecentChanges:
             self._changes[name] = partitions, now
             while now - next(iter(self._changes.values()))[1] > _STALE_SECONDS:
                 del self._changes[next(iter(self._changes))]
+
+    def has(self, name: str, now: float) -> bool:
+        """Return whether a topic was changed in the last seconds."""
+        with self._lock:
+            return now - self._changes.get(name, (None, -math.inf))[1] <= _STALE_SECONDS
 
     def correct(self, reported: Mapping[str, int], names: Iterable[str], now: float) -> dict[str, int]:
         """Return the partitions of topics that a broker reported, corrected by recent changes."""
@@ -106,13 +112,22 @@ class Target:
 
     def partitions(self, names: Sequence[str], seconds: float) -> tuple[dict[str, int], dict[str, KafkaError]]:
         """Return the partition counts of topics, without those that do not exist, and the errors of others."""
-        found, errors = self._calls.partitions(names, seconds) if names else ({}, {})
-        return self._recent.correct(found, names, time.monotonic()), errors
+        found, errors = self._calls.describe(names, seconds) if names else ({}, {})
+        return self._corrected(found, names), errors
+
+    def topic_ids(self, names: Sequence[str]) -> dict[str, str]:
+        """Return the ids of topics, without those that are missing, cannot be described or were changed just now."""
+        found, _ = self._calls.describe(names, _MAX_CALL_SECONDS) if names else ({}, {})
+        return {name: topic.topic_id for name, topic in found.items() if not self._recent.has(name, time.monotonic())}
 
     def record(self, task: Task) -> None:
         """Record that a task was carried out, here or elsewhere: brokers may lag behind for some ms."""
         if not task.validate_only:
             self._recent.record(task.name, task.partitions_after, time.monotonic())
+
+    def _corrected(self, found: Mapping[str, FoundTopic], names: Sequence[str]) -> dict[str, int]:
+        reported = {name: topic.partitions for name, topic in found.items()}
+        return self._recent.correct(reported, names, time.monotonic())
 
     def _carry_out(self, call: Sequence[Task], deadline: Deadline) -> list[TopicResult]:
         """Carry out the tasks of one call, with retries until the deadline, and at least one attempt."""
@@ -165,11 +180,15 @@ class Target:
         """Return the results of tasks that need no call: expired, repeated, not charged for, or done already."""
         now_ms = time.time() * 1000
         names = [task.name for task in tasks if needs_topic(task, now_ms)]
-        current, problems = self.partitions(names, seconds)
+        found, problems = self._calls.describe(names, seconds) if names else ({}, {})
+        current = self._corrected(found, names)
         answers: _Answers = {}
         for task in tasks:
             if task.name in problems:
                 answers[task.name] = after_error(task, problems[task.name])
+                continue
+            if task.maybe_done and task.topic_id and task.name in found and found[task.name].topic_id != task.topic_id:
+                answers[task.name] = TopicResult(task.name, found_done=True)  # it was deleted, and created again
                 continue
             result = before_call(task, current.get(task.name), now_ms)
             if result is not None:

@@ -30,6 +30,9 @@ class Task:
     """The id of the earlier decision that admitted the same request, and whose task carries it out; this task only
     checks the topic."""
 
+    topic_id: str | None = None
+    """The id of the topic to delete, as noted before the first attempt; None if it is not known."""
+
     @property
     def name(self) -> str:
         """The topic's name."""

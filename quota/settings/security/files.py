@@ -65,11 +65,16 @@ Secret = Annotated[SecretStr, AfterValidator(_check_secret)]
 """A secret, or `file:` and the path of a file with only the secret."""
 
 
+def secret_file(secret: SecretStr) -> str | None:
+    """Return the path of the file that has a secret; None for a secret that is not in a file."""
+    value = secret.get_secret_value()
+    return value.removeprefix(IN_FILE) if value.startswith(IN_FILE) else None
+
+
 def secret_value(secret: SecretStr) -> str:
     """Return a secret, read from its file if it is in one; a newline at the end of the file is ignored."""
-    value = secret.get_secret_value()
-    if value.startswith(IN_FILE):
-        file = value.removeprefix(IN_FILE)
+    value, file = secret.get_secret_value(), secret_file(secret)
+    if file is not None:
         value = read_text(file).rstrip("\r\n")
         if not value:
             raise ValueError(f"{file} is empty")

@@ -304,6 +304,37 @@ def test_an_applier_killed_in_a_batch_skips_nothing_and_does_nothing_twice(bench
     assert [bench.partitions(name) for name in names] == [2, 3, None]
 
 
+def test_an_applier_killed_in_a_batch_deletes_no_topic_that_was_created_again(bench, monkeypatch):
+    """It is killed after the deletion, and again before it has repeated the batch. Another deletion is carried out."""
+    bench.admin.create_topics([NewTopic("again", 3)])["again"].result()
+    until(lambda: bench.partitions("again") == 3)
+    bench.apply()
+    bench.admit("DELETE_TOPICS", topic("again", 3))
+
+    def dies(*_):
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        commit = Ledger.commit
+        patch.setattr(Ledger, "commit", lambda self, results=(): dies() if list(results) else commit(self))
+        with pytest.raises(SystemExit):
+            bench.apply()
+    bench.admin.create_topics([NewTopic("again", 3)])["again"].result()
+    until(lambda: bench.partitions("again") == 3)
+    with monkeypatch.context() as patch:
+        patch.setattr(applier_module.Target, "carry_out", dies)
+        with pytest.raises(SystemExit):
+            bench.apply()
+
+    bench.apply()
+    assert bench.results() == [[("again", "NONE", True)]]
+    assert bench.partitions("again") == 3
+    bench.admit("DELETE_TOPICS", topic("again", 3))
+    bench.apply()
+    assert bench.results()[1:] == [[("again", "NONE", False)]]
+    until(lambda: bench.partitions("again") is None)
+
+
 def test_after_a_clean_stop_nothing_is_mistaken_for_done(bench):
     """An existing topic belongs to another client, even if it is just as requested."""
     bench.apply()

@@ -2,13 +2,26 @@
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from quota.explanation.explanation import Charge, Neighbour, Neighbours, explain
 from quota.explanation.quota_history import QuotaHistory, QuotaOrigin
 from quota.explanation.refill import Gain, Origin
 from quota.records.quota_log import QuotaLogEntry, QuotaRecord
-from tests.support.explanations import ALICE, CHANGED, FIVE, RESET, TEN, WINDOW, WORKED, decided, explained
-from tests.support.factories import PERMISSIVE
+from tests.support.explanations import (
+    ALICE,
+    CHANGED,
+    FIVE,
+    RESET,
+    TEN,
+    WINDOW,
+    WORKED,
+    decided,
+    decided_one_by_one,
+    explained,
+)
+from tests.support.factories import PERMISSIVE, STRICT
 
 
 def differs(explanation):
@@ -198,8 +211,48 @@ def test_neighbours_are_in_order():
 
 
 def test_no_more_decisions_are_read_than_are_needed():
+    """The second of four was charged, and the bucket had gained tokens since the first: nothing earlier matters."""
+    decisions = decided((0, [1], {}), (1000, [1], {}), (12_000, [600], {}), (13_000, [1], {}), (14_000, [1], {}))
+
     def before():
-        yield from reversed(WORKED[:2])
+        yield from reversed(decisions[1:4])
         pytest.fail("read on")
 
-    assert differs(explain(WORKED[2], Neighbours(before(), [], 1), QuotaHistory([FIVE]), WINDOW)) == []
+    assert differs(explain(decisions[4], Neighbours(before(), [], 1), QuotaHistory([FIVE]), WINDOW)) == []
+
+
+requests = st.tuples(
+    st.integers(-3000, 6000),
+    st.integers(0, 300),
+    st.fixed_dictionaries(
+        {
+            "partition": st.integers(0, 2),
+            "api_version": st.sampled_from([STRICT, PERMISSIVE]),
+            "validate_only": st.integers(0, 9).map(lambda number: number == 0),
+        }
+    ),
+)
+"""Times since the previous request [ms], costs, and other fields."""
+
+
+@given(st.lists(requests, min_size=1, max_size=12))
+def test_decisions_of_partitions_whose_clocks_differ_and_are_set_back_are_reproduced(tries):
+    """The quota is 5/s, and 10/s from two seconds on."""
+    now, timed = 0, []
+    for wait, cost, fields in tries:
+        now = max(now + wait, 0)
+        timed.append((now, [cost], fields | ({"rate": 10.0, "since": 2000} if now >= 2000 else {})))
+    decisions = decided_one_by_one(*timed)
+    for number in range(len(decisions)):
+        assert differs(explained(decisions, number, log=[FIVE, TEN])) == []
+
+
+def test_a_clock_that_was_set_back_between_requests_of_another_partition_is_explained():
+    """-60 at 10 s. Another partition's request at 9 s is late; then the first clock is set back to 5 s."""
+    other = {"partition": 1}
+    decisions = decided_one_by_one((10_000, [560], {}), (9000, [1], other), (5000, [1], {}), (9000, [1], other))
+    late, back, last = (explained(decisions, number) for number in (1, 2, 3))
+    assert [each.refill.written_by[-3:] for each in (late, back, last)] == ["0-0", "0-0", "0-2"]
+    assert last.refill.gains == [Gain(5000, 9000, 5, 500, -60, -40)]
+    assert [each.decision.controller_throttle_ms for each in (late, back, last)] == [13_000, 12_000, 8000]
+    assert [differs(each) for each in (late, back, last)] == [[], [], []]

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from quota.explanation.explanation_text import explanation_lines
-from tests.support.explanations import CHANGED, FIVE, RESET, TEN, WORKED, decided, explained
+from tests.support.explanations import CHANGED, FIVE, RESET, TEN, WORKED, decided, decided_one_by_one, explained
 from tests.support.factories import PERMISSIVE
 
 STRICT = "since the client knows the error: each topic is admitted if K >= 0 when its turn comes, otherwise refused"
@@ -84,6 +84,16 @@ DEBT = (0, [560], {})
 )
 def test_each_case_has_its_sentence(decisions, log, expected):
     assert expected in explain_as_text(decisions, log=log)
+
+
+def test_a_late_request_gains_nothing_and_waits_until_the_time_of_the_bucket_too():
+    """Its partition's clock is a second behind the one that wrote the bucket."""
+    lines = explain_as_text(decided_one_by_one((10_000, [560], {}), (9000, [1], {"partition": 1}))).splitlines()
+    assert (
+        "K = -60: the request is late, 1 s before the time of the bucket, 1970-01-01T00:00:10.000Z, and gains"
+        in lines[10]
+    )
+    assert lines[13] == "  throttle    -K / Q = 60 / 5 s + 1 s = 13 s, rounded up, until the time of the bucket"
 
 
 def test_decisions_of_another_day_have_their_date():

@@ -91,6 +91,10 @@ def test_a_line_that_only_names_the_api_is_ignored():
     [
         (created(AT, ("a", 1))[:400], "a truncated line, or not JSON"),
         (b"DEBUG " + created(AT, ("a", 1)).partition(b"DEBUG ")[2], "expected a date and a time before the message"),
+        (
+            created(AT, ("a", 1)).rstrip() + created(AT, ("b", 1)),
+            "several messages in one line: end each with a line break",
+        ),
         (created(AT, ("a", 1)).replace(b"Completed request:", b""), "another layout: expected the message to begin"),
         (created(AT, ("a", 1)).replace(b"alice", b"al\xffice"), "a truncated line, or not JSON: .* byte 0xff"),
         (created(AT, ("a", 1)).replace(b"50.183", b"1e300"), "request log of another version: .*totalTimeMs"),

@@ -1,6 +1,7 @@
 """Lines in the layouts of log4j2, as container runtimes and shippers wrap them."""
 
 import json
+import re
 from itertools import product
 from zoneinfo import ZoneInfo
 
@@ -130,6 +131,19 @@ def test_several_messages_in_one_line_are_an_error_that_says_what_to_set(between
     line = between.join(LAYOUTS["JsonLayout"](message((name, 1))) for name in ("a", "b"))
     with pytest.raises(BadRecord, match=r"several messages in one line: .*eventEol"):
         read_line(line.encode(), LogTime(ZoneInfo("UTC")))
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize("field", [r'(?<="correlationId":)\d+', r'(?<="connection":")[^"]+'])
+def test_several_messages_in_one_record_are_an_error_and_not_one_message(indent, field):
+    """As an API returns them, or a collector that writes batches: only the first one would be read."""
+    texts = [message(("a", 1)), re.sub(field, "98", message(("a", 1)))]
+    assert texts[0] != texts[1]
+    events = [{"timestamp": 1795369195316, "message": text} for text in texts]
+    lines = join(json.dumps({"events": events}, indent=indent).encode() + b"\n")[0]
+    (place,) = mutation_lines(lines)
+    with pytest.raises(BadRecord, match="several messages in one record of JSON"):
+        read_line(lines[slice(*place)], LogTime(ZoneInfo("UTC")))
 
 
 def test_a_copy_of_the_message_in_the_same_record_is_ignored():

@@ -170,3 +170,29 @@ def test_growths_of_a_user_are_validated_one_at_a_time_in_their_order(play):
     assert validated(first) == [{"a": 2}]
     third.end_pause()
     assert validated(third) == [{"a": 3}]
+
+
+def test_a_growth_waits_for_its_turn_until_its_own_time_limit(play):
+    """The first one's broker does not answer: the turn ends with the first one's time, and that one is not decided."""
+    first = play(Cluster(a=1))
+    first.send(37, 3, {**growth(a=2), "timeoutMs": 3000})
+    first.channel.from_broker(first.next_answer())  # described; its validation is not answered
+    impatient, patient = (play(first.cluster, context=first.context) for _ in range(2))
+    impatient.send(37, 3, {**growth(a=3), "timeoutMs": 1000})
+    impatient.serve()
+    patient.send(37, 3, {**growth(a=4), "timeoutMs": 5000})
+    patient.serve()
+
+    assert sum(impatient.end_pauses()) == 1000
+    assert [errors(answer) for answer in impatient.answers()] == [{"a": 7}]
+    assert (impatient.keys_seen(), impatient.ports.requested) == ([3], [])
+
+    while not validated(patient):
+        patient.end_pause()
+    assert patient.ports.time == 1000 + 3000
+
+    first.ports.time += 3000
+    first.serve()
+    assert [errors(answer) for answer in first.answers()] == [{"a": 7}]
+    assert (first.ports.requested, first.changes_seen()) == ([], [])
+    assert [topic.count for topic in patient.decide().topics] == [4]

@@ -3,7 +3,7 @@
 import pytest
 
 from quota.gateway.mutations.debts import Debt, Debts
-from tests.support.wire.requests import creation
+from tests.support.wire.requests import creation, deletion, growth
 from tests.unit.gateway.cluster import Cluster
 
 CREATION = creation("a")
@@ -126,6 +126,26 @@ def test_the_time_before_the_request_for_a_decision_is_part_of_the_clients_timeo
     on.decide(waited_ms=4000)
     ((_, _, went_on),) = on.changes_seen()
     assert went_on["timeoutMs"] == 3000
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "message", "results"),
+    [
+        (19, 7, CREATION, "topics"),
+        (37, 3, growth(there=9), "results"),
+        (20, 6, deletion("there"), "responses"),
+    ],
+)
+def test_a_request_whose_validation_took_all_of_its_time_is_not_decided(play, key, version, message, results):
+    """It would be charged, and forwarded with no time left. A millisecond earlier it is decided."""
+    for took_ms, decided, codes in [(9999, 1, []), (10_000, 0, [7])]:
+        on = play(Cluster(there=1))
+        on.send(key, version, {**message, "timeoutMs": 10_000})
+        on.ports.time += took_ms
+        on.serve()
+        assert len(on.ports.requested) == decided
+        assert [topic["errorCode"] for answer in on.answers() for topic in answer[results]] == codes
+        assert on.changes_seen() == []
 
 
 def test_a_strict_client_in_debt_is_refused_without_another_decision_for_a_second(play):

@@ -97,6 +97,35 @@ def test_a_renewed_certificate_is_used_and_one_that_cannot_be_used_is_not(certif
         Certificate(gateway_settings(ssl_certificate_location=chain, ssl_key_location=key))
 
 
+def test_a_password_that_changes_after_its_key_is_read_again(certificates, tmp_path):
+    authority, _ = certificates
+    chain, key, password = (tmp_path / name for name in ("chain.pem", "key.pem", "password"))
+    renewed = [authority.sign(f"encrypted-{word}", HOST, word) for word in ("first", "second")]
+
+    def replace(path, content):
+        path.unlink(missing_ok=True)
+        path.write_bytes(content)
+
+    for path, content in (
+        (chain, renewed[0].path.read_bytes()),
+        (key, renewed[0].key.read_bytes()),
+        (password, b"first"),
+    ):
+        replace(path, content)
+    files = {"ssl_certificate_location": chain, "ssl_key_location": key, "ssl_key_password": f"file:{password}"}
+    certificate = Certificate(gateway_settings(**files))
+    seen = [asyncio.run(serial_seen(certificate.context, authority))]
+    for path, content in (
+        (chain, renewed[1].path.read_bytes()),
+        (key, renewed[1].key.read_bytes()),
+        (password, b"second"),
+    ):
+        replace(path, content)
+        certificate.refresh()
+        seen.append(asyncio.run(serial_seen(certificate.context, authority)))
+    assert seen[0] == seen[1] == seen[2] != seen[3]
+
+
 def test_a_connection_over_tls_has_a_buffer_of_one_record(certificates):
     """`asyncio` has 256 KiB for each; the attribute is not public."""
     authority, own = certificates

@@ -2,6 +2,8 @@
 
 import json
 import os
+import socket
+import struct
 import subprocess
 import sys
 
@@ -65,34 +67,55 @@ def _run(code, variables=None):
 
 
 DAEMON = """
-import socket
+import signal
 import sys
+import traceback
+from contextlib import suppress
 from pyspark import daemon
 from jobs.spark import worker
 
 class Main:
     @staticmethod
-    def main(_infile, outfile):
+    def main(infile, outfile):
+        signal.pthread_sigmask(signal.SIG_BLOCK, {{signal.SIGHUP}})
+        outfile.write(b"begun")
+        outfile.flush()
+        with suppress(ConnectionResetError):
+            infile.read(1)
         outfile.write(b"rows")
         {failing}
 
 sys.argv[1:] = ["pyspark_rows"]
 sys.modules["pyspark_rows"] = Main
-daemon.print = worker.print_unless_disconnected
-ours, jvm = socket.socketpair()
-jvm.close()
-print(daemon.worker(ours, authenticated=True))
+traceback.print_exc = worker.print_exc_unless_disconnected
+daemon.manager()
 """
-"""PySpark's own daemon with a stage that writes rows, to a JVM that has closed its socket."""
+"""PySpark's own daemon with a stage that writes rows when the JVM has closed its socket."""
+
+
+def trace_of_a_stopped_worker(failing):
+    """Run the daemon as Spark does, close the socket of a worker, and return what was logged."""
+    variables = {"SPARK_REUSE_WORKER": "1", "PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE": "1"}
+    with subprocess.Popen(
+        [sys.executable, "-c", DAEMON.format(failing=failing)],
+        env=os.environ | variables | {"PYTHON_WORKER_FACTORY_SECRET": "secret"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as daemon:
+        port = int.from_bytes(daemon.stdout.read(4))
+        with socket.create_connection(("127.0.0.1", port)) as jvm:
+            jvm.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closed with data unread
+            jvm.recv(4, socket.MSG_WAITALL)  # the worker's process id
+            jvm.sendall(struct.pack(">i", 6) + b"secret")
+            jvm.recv(11, socket.MSG_WAITALL)  # the length of ok, ok, and begun
+        daemon.stdin.close()
+        return daemon.stderr.read().decode()  # until the worker has ended, too
 
 
 def test_a_worker_whose_query_was_stopped_leaves_no_trace_in_the_log():
-    program = DAEMON.format(failing="raise SystemExit(0)")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert (done.stdout, done.stderr) == ("0\n", "")
+    assert trace_of_a_stopped_worker("raise SystemExit(0)") == ""
 
 
 def test_a_worker_that_fails_for_another_reason_logs_its_trace():
-    program = DAEMON.format(failing="outfile.flush = None")
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert "PySpark daemon failed to flush the output" in done.stderr
+    assert "TypeError: 'NoneType' object is not callable" in trace_of_a_stopped_worker("outfile.flush = None")
