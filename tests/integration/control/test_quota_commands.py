@@ -6,7 +6,7 @@ import time
 import msgspec
 
 from quota.kafka.quotas.log import read_log
-from quota.kafka.quotas.writer import alter_quota, write_record, write_records
+from quota.kafka.quotas.writer import alter_quotas, write_record, write_records
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
@@ -202,7 +202,7 @@ def test_operators_who_alter_at_once_lose_nothing(deployment):
                 record = QuotaRecord(ALICE, *values, altered_by=config, altered_configs=[config])
                 return msgspec.structs.replace(record, **{config: number})
 
-            alter_quota(deployment, ALICE, None, change)
+            alter_quotas(deployment, read_log(deployment, with_entries=True), {ALICE: change})
 
     configs = ("controller_mutation_rate", "controller_mutation_burst", "max_debt_ms")
     operators = [threading.Thread(target=alter, args=(config,)) for config in configs]
@@ -242,9 +242,9 @@ def test_a_change_after_a_scheduled_one_took_effect_keeps_its_other_values(deplo
     def bounded(quota):
         return QuotaRecord(ALICE, quota.rate, quota.burst, 1000, altered_configs=["max_debt_ms"])
 
-    alter_quota(deployment, ALICE, None, bounded)
+    alter_quotas(deployment, read_log(deployment, with_entries=True), {ALICE: bounded})
     log = read_log(deployment, with_entries=True)
     assert log.timeline.latest(ALICE, log.now).quota == Quota(50.0, 99.0, 1000)
     assert len(log.entries) == 3
-    alter_quota(deployment, ALICE, None, bounded)
+    alter_quotas(deployment, read_log(deployment, with_entries=True), {ALICE: bounded})
     assert len(read_log(deployment, with_entries=True).entries) == 3  # there was no new change
