@@ -14,7 +14,7 @@ from quota.errors import ErrorCode
 from quota.gateway.mutations.operations import BrokerCall, MutationResponse
 from quota.gateway.stats import GatewayStats
 from quota.records.entity import QuotaEntity
-from quota.records.quota import KIP_RATE_CONFIG, RATE_CONFIG
+from quota.records.quota import RATE_CONFIG
 from quota.wire.api_keys import ApiKey
 from quota.wire.codec import Message
 
@@ -44,8 +44,8 @@ Steps = Generator[BrokerCall | RatesCall, Any, MutationResponse]
 
 
 def alters_rates(message: Message) -> bool:
-    """Return whether an AlterClientQuotas request names the rate, also by KIP-599's other spelling."""
-    return any(op["key"] in {RATE_CONFIG, KIP_RATE_CONFIG} for entry in message["entries"] for op in entry["ops"])
+    """Return whether an AlterClientQuotas request alters a rate."""
+    return any(op["key"] == RATE_CONFIG for entry in message["entries"] for op in entry["ops"])
 
 
 def describe_quotas(version: int, message: Message, stats: GatewayStats) -> Steps:
@@ -80,9 +80,8 @@ def alter_quotas(version: int, message: Message, user: str) -> Steps:
 
     As on a broker, each entity succeeds or fails as a whole. If an entity is named twice, nothing of it is altered.
     """
-    entries = [{**entry, "ops": [_with_kafkas_key(op) for op in entry["ops"]]} for entry in message["entries"]]
-    call = {**message, "entries": entries, "validateOnly": True}
-    response = yield BrokerCall(ApiKey.ALTER_CLIENT_QUOTAS, version, call)
+    entries = message["entries"]
+    response = yield BrokerCall(ApiKey.ALTER_CLIENT_QUOTAS, version, {**message, "validateOnly": True})
     results = {_names(result): result for result in response["entries"]}
     changes: dict[QuotaEntity, float | None] = {}
     for entry in _accepted(entries, results):
@@ -126,10 +125,6 @@ def _accepted(entries: Iterable[Message], results: _Results) -> list[Message]:
 
 def _fail(results: _Results, entry: Message, error: ErrorCode, message: str) -> None:
     results[_names(entry)] = {"errorCode": int(error), "errorMessage": message, "entity": entry["entity"]}
-
-
-def _with_kafkas_key(op: Message) -> Message:
-    return {**op, "key": RATE_CONFIG} if op["key"] == KIP_RATE_CONFIG else op
 
 
 def _without_rate(op: Message) -> Message:

@@ -10,8 +10,6 @@ from quota.records.fields import DebtMs, Positive
 from quota.text import format_configs
 
 RATE_CONFIG, BURST_CONFIG = "controller_mutation_rate", "controller_mutation_burst"
-KIP_RATE_CONFIG = "controller_mutations_rate"
-"""A spelling of the rate that KIP-599 uses too, in its example of kafka-configs.sh."""
 
 
 class Quota(msgspec.Struct, frozen=True, omit_defaults=True, rename={"rate": RATE_CONFIG, "burst": BURST_CONFIG}):

@@ -12,9 +12,12 @@ from msgspec.structs import fields, replace
 
 from quota.errors import BadInput, NotFound
 from quota.records.entity import QuotaEntity
-from quota.records.quota import BURST_CONFIG, KIP_RATE_CONFIG, QUOTA_CONFIGS, RATE_CONFIG, Quota
+from quota.records.quota import BURST_CONFIG, QUOTA_CONFIGS, RATE_CONFIG, Quota
 from quota.settings.sections import KafkaSettings
 from quota.text import config_value
+
+_OTHER_SPELLING = "controller_mutations_rate"
+"""A spelling of the rate that KIP-599 uses too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +94,8 @@ def _parse_added(texts: list[str]) -> dict[str, Any]:
 
 
 def _checked_name(name: str) -> str:
-    if name == KIP_RATE_CONFIG:
-        print(f"mutation-quota: reading {KIP_RATE_CONFIG} as {RATE_CONFIG}", file=sys.stderr)
+    if name == _OTHER_SPELLING:
+        print(f"mutation-quota: reading {_OTHER_SPELLING} as {RATE_CONFIG}", file=sys.stderr)
         return RATE_CONFIG
     if name not in QUOTA_CONFIGS:
         raise BadInput(f"unknown config {name!r}: expected one of {', '.join(QUOTA_CONFIGS)}")
