@@ -17,12 +17,14 @@ from confluent_kafka.admin import (
 from jobs.sandbox.broker import with_plaintext_cluster
 from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import write_record
+from quota.kafka.requests import RequestWriter
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
 from quota.records.quota_log import QuotaRecord
 from tests.support.broker import allow, documented_acls
 from tests.support.deployment import PARTS, as_options, make_deployment
+from tests.support.factories import request_json
 from tests.support.gateway import StandIn, protocol, running_gateway
 from tests.support.kafka_configs import client_quotas, kafka_configs, remove_all_quotas
 from tests.support.programs import run
@@ -362,11 +364,15 @@ def test_the_commands_of_kip_599_with_kafkas_own_tool(front, tmp_path):
     assert said == "Quota configs for user-principal 'user1', client-id 'clientA' are controller_mutation_rate=10.0\n"
 
     front.job.read_quotas()
+    writer = RequestWriter(front.settings)
+    writer.send_bytes(front.settings.topics.requests, request_json(1010, user="user1", client_id="clientA"), b"user1")
+    writer.flush(30)
+    until(lambda: front.job.decisions)  # of a burst of 10, and owes the mutations of 100 s
     with WireClient(("127.0.0.1", front.gateway.port), protocol(), "clientA") as client:
         client.authenticate("user1", "user1-secret")
-        created = [client.call(19, 7, creation(f"user1-{number}", partitions=25)) for number in range(2)]
-    assert [each["topics"][0]["errorCode"] for each in created] == [0, 89]  # 10 - 25 mutations, and 15 are owed
-    assert 1000 < created[1]["throttleTimeMs"] <= 1500
+        refused = client.call(19, 7, creation("user1-topic"))
+    assert refused["topics"][0]["errorCode"] == 89
+    assert 40_000 < refused["throttleTimeMs"] <= 100_000
 
     named = ("--user", "user1", "--client", "clientA")
     done = run(*as_options(front.settings), "quotas", "history", *named, "--output", "json", cwd=tmp_path)
