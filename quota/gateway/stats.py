@@ -10,7 +10,6 @@ from itertools import accumulate
 from quota.gateway.mutations.operations import MutationResponse
 from quota.records.decision_request import DecisionReply
 from quota.records.entity import QuotaEntity
-from quota.records.quota import RATE_CONFIG
 from quota.records.request import OPERATIONS, STRICT_SINCE
 from quota.text import plural
 from quota.wire.api_keys import ApiKey
@@ -113,10 +112,9 @@ class GatewayStats:
         if entity not in self._logged:
             self._logged.add(entity)
             _log.warning(
-                "%s: the brokers have a %s of their own, which charges the same mutations again; altering it through "
-                "the gateway moves it to the quota log",
+                "%s: the brokers have a controller_mutation_rate of their own, which charges the same mutations again; "
+                "altering it through the gateway moves it to the quota log",
                 entity,
-                RATE_CONFIG,
             )
 
     def __str__(self) -> str:
