@@ -10,14 +10,18 @@ from typing import cast
 from jobs.gateway.listeners import Listener
 from quota.errors import MutationQuotaError
 from quota.gateway.channel import Channel
+from quota.gateway.client_quotas import RatesCall, RatesReply
 from quota.gateway.context import ChannelError, GatewayContext
 from quota.kafka.decisions import Decisions
+from quota.kafka.quotas.rates import LoggedRates
 from quota.records.decision_request import DecisionReply, DecisionRequest
 
 _log = logging.getLogger(__name__)
 
 _MAX_HELD_BYTES = 64 * 1024
 """The bytes buffered for a client that has to wait. Above them reading stops, and a disconnect is noticed later."""
+_COMMENT = "AlterClientQuotas at the gateway"
+"""The comment of the changes of quotas that clients make."""
 
 
 class ConnectionHost(Interface):
@@ -25,6 +29,7 @@ class ConnectionHost(Interface):
 
     context: GatewayContext
     decisions: Decisions
+    rates: LoggedRates
 
     def opened(self, connection: "ClientConnection") -> str | None:
         """Add a new connection; return the reason if it must be closed."""
@@ -49,6 +54,7 @@ class ClientConnection(asyncio.Protocol):
     """
 
     __slots__ = (
+        "_access",
         "_broker",
         "_broker_is_slow",
         "_client_is_slow",
@@ -83,6 +89,7 @@ class ClientConnection(asyncio.Protocol):
         self._client_is_slow = False
         self._reading = True
         self._reply: asyncio.Future[DecisionReply] | None = None
+        self._access: asyncio.Task[None] | None = None
         self._stopped = False
         self.channel = Channel(host.context, self)
         self.started_at = self.active_at = self.request_at = time.monotonic()
@@ -115,8 +122,9 @@ class ClientConnection(asyncio.Protocol):
         self._host.closed(self)
         self._host.holds(-self._held)
         self._held = 0
-        if self._reply is not None:
-            self._reply.cancel()
+        for awaited in (self._reply, self._access):
+            if awaited is not None:
+                awaited.cancel()
         self.channel.close()
         if self._connecting is not None:
             self._connecting.cancel()
@@ -157,6 +165,10 @@ class ClientConnection(asyncio.Protocol):
         """Request a decision on mutations."""
         self._reply = self._host.decisions.request(request).reply
         self._reply.add_done_callback(self._decided)
+
+    def call_rates(self, call: RatesCall) -> None:
+        """Access the rates in the quota log."""
+        self._access = asyncio.get_running_loop().create_task(self._call_rates(call))
 
     def pause(self, ms: int) -> None:
         """Resume the channel after this time."""
@@ -233,6 +245,18 @@ class ClientConnection(asyncio.Protocol):
         held, self._held = self._held, self.channel.held_bytes
         if held != self._held and self._host.holds(self._held - held) and self._held > _MAX_HELD_BYTES:
             self.close("memory", "all connections together buffer too much of incomplete requests")
+
+    async def _call_rates(self, call: RatesCall) -> None:
+        rates = self._host.rates
+        try:
+            if call.changes:
+                await rates.alter(call.changes, call.author, _COMMENT)
+                reply = RatesReply()
+            else:
+                reply = RatesReply(await rates.read())
+        except MutationQuotaError as error:
+            reply = RatesReply(error=str(error))
+        self.run(self.channel.go_on, reply)
 
     def _decided(self, reply: asyncio.Future[DecisionReply]) -> None:
         if not reply.cancelled():

@@ -14,6 +14,7 @@ from jobs.gateway.listeners import Listener
 from quota.errors import BadInput
 from quota.gateway.context import GatewayContext
 from quota.kafka.decisions import Decisions
+from quota.kafka.quotas.rates import LoggedRates
 from quota.kafka.timing import Deadline, Every
 from quota.settings.gateway import GatewaySettings
 
@@ -39,10 +40,16 @@ class GatewayServer:
     """Serves clients on all listeners until it is stopped; used on one event loop."""
 
     def __init__(
-        self, context: GatewayContext, decisions: Decisions, settings: GatewaySettings, encryption: Encryption
+        self,
+        context: GatewayContext,
+        decisions: Decisions,
+        rates: LoggedRates,
+        settings: GatewaySettings,
+        encryption: Encryption,
     ) -> None:
         self.context = context
         self.decisions = decisions
+        self.rates = rates
         self._settings = settings
         self._encryption = encryption
         self._connections: dict[Hashable, ClientConnection] = {}

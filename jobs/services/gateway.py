@@ -20,6 +20,7 @@ from quota.gateway.mutations.mutate import Rules
 from quota.gateway.mutes import Mutes
 from quota.gateway.offered import OfferedApis
 from quota.kafka.decisions import Decisions
+from quota.kafka.quotas.rates import LoggedRates
 from quota.kafka.requests import AnswerReader, RequestWriter
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import Settings
@@ -48,7 +49,8 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
         brokers, target.security, encryption.brokers, protocol, settings.kafka.timeout_seconds
     )
     listeners, addresses = plan_listeners(own, advertised)
-    prepare_topics(settings, [settings.topics.requests, settings.topics.decisions, settings.topics.dead_letters])
+    topics = settings.topics
+    prepare_topics(settings, [topics.requests, topics.decisions, topics.dead_letters, topics.quotas])
     context = GatewayContext(
         protocol=protocol,
         offered=OfferedApis(protocol, rewritten=addresses.rewritten, permissive=own.permissive),
@@ -67,10 +69,11 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
     decisions = Decisions(
         RequestWriter(settings, linger_ms=_LINGER_MS),
         AnswerReader(settings, request_id_prefix=_ID_PREFIX),
-        settings.topics,
+        topics,
         _ID_PREFIX,
         lambda _, seconds: context.stats.add_decision(seconds),
     )
+    rates = LoggedRates(settings, own.decision_timeout_seconds)
     decisions.start()
     _raise_file_limit(own.max_connections)
     try:
@@ -85,10 +88,11 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
             contact = asyncio.create_task(
                 follow_brokers([listener.broker for listener in listeners], encryption.brokers, protocol, context.stats)
             )
-            await GatewayServer(context, decisions, own, encryption).serve(listeners, stop)
+            await GatewayServer(context, decisions, rates, own, encryption).serve(listeners, stop)
         contact.cancel()
     finally:
         decisions.close()
+        rates.close()
     _log.info("%s", context.stats)
 
 

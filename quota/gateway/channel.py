@@ -5,6 +5,8 @@ import struct
 from quota.errors import ErrorCode
 from quota.gateway.addresses import NAMING_BROKERS
 from quota.gateway.authentication import Authentication, refusal
+from quota.gateway.client_quotas import RatesCall, RatesReply, alter_quotas, alters_rates, describe_quotas
+from quota.gateway.client_quotas import Steps as QuotaSteps
 from quota.gateway.context import ChannelError, ChannelIO, GatewayContext
 from quota.gateway.mutations.mutate import Steps, mutate
 from quota.gateway.mutations.operations import ClientRequest, MutationResponse, Pause
@@ -19,7 +21,15 @@ from quota.wire.headers import RequestHeader
 from quota.wire.primitives import Malformed
 
 _READ_WHOLE = frozenset(
-    {ApiKey.API_VERSIONS, ApiKey.METADATA, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, *OPERATIONS}
+    {
+        ApiKey.API_VERSIONS,
+        ApiKey.METADATA,
+        ApiKey.SASL_HANDSHAKE,
+        ApiKey.SASL_AUTHENTICATE,
+        ApiKey.DESCRIBE_CLIENT_QUOTAS,
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        *OPERATIONS,
+    }
 )
 """The requests that are read whole, because the gateway has a part in them; the others are passed on as they arrive."""
 _ERROR_CODE = struct.Struct(">h")
@@ -31,7 +41,7 @@ _MAX_ELEMENTS = 20_000
 
 
 class Channel:
-    """Forwards requests and responses, in order, and intercepts mutations.
+    """Forwards requests and responses, in order, and intercepts mutations and client quotas.
 
     `from_client`, `from_broker`, `go_on` and `resume` are its inputs. Each may raise `ChannelError`,
     `Malformed` or `Unwritable`: the caller must then deliver what was already sent, and close both connections.
@@ -46,8 +56,8 @@ class Channel:
         self._requests = RequestStream(context)
         self._pipeline = Pipeline(context.protocol)
         self._client: tuple[str, str | None] | None = None
-        self._flow: Steps | None = None
-        self._mutating = RequestHeader(0, 0, 0, None)
+        self._flow: Steps | QuotaSteps | None = None
+        self._stepping = RequestHeader(0, 0, 0, None)
         self._waiting = False
         self._accepted = False
 
@@ -70,8 +80,8 @@ class Channel:
         if was_full:
             self._advance()
 
-    def go_on(self, reply: DecisionReply | None = None) -> None:
-        """Continue the mutation in progress, with the reply on its `DecisionRequest` or after a pause."""
+    def go_on(self, reply: DecisionReply | RatesReply | None = None) -> None:
+        """Continue the request in progress, with the reply on a `DecisionRequest` or `RatesCall`, or after a pause."""
         try:
             self._step(reply)
         finally:
@@ -164,6 +174,8 @@ class Channel:
                 self._on_handshake(header, frame)
             case ApiKey.SASL_AUTHENTICATE:
                 self._on_authenticate(header, frame)
+            case ApiKey.DESCRIBE_CLIENT_QUOTAS | ApiKey.ALTER_CLIENT_QUOTAS:
+                self._on_client_quotas(header, frame)
             case _:
                 self._on_mutation(header, frame)
         return True
@@ -249,12 +261,25 @@ class Channel:
         left_ms = None if ends_at is None else ends_at - now
         key = ApiKey(header.api_key)
         request = ClientRequest(key, header.api_version, header.client_id, self.user, message, left_ms)
-        self._mutating = header
-        self._flow = mutate(request, self._context.rules, self._context.memory, self._io.now)
+        self._start(header, mutate(request, self._context.rules, self._context.memory, self._io.now))
+
+    def _on_client_quotas(self, header: RequestHeader, frame: bytes) -> None:
+        message = self._read(header, frame)
+        if header.api_key == ApiKey.DESCRIBE_CLIENT_QUOTAS:
+            self._start(header, describe_quotas(header.api_version, message, self._context.stats))
+        elif self.user is not None and alters_rates(message):
+            self._start(header, alter_quotas(header.api_version, message, self.user))
+        else:
+            self._pipeline.forward(header, frame)
+            self._context.stats.relayed += 1
+            self._end()
+
+    def _start(self, header: RequestHeader, flow: Steps | QuotaSteps) -> None:
+        self._stepping, self._flow = header, flow
         self._step(None)
 
-    def _step(self, result: Message | DecisionReply | None) -> None:
-        """Advance the mutation in progress."""
+    def _step(self, result: Message | DecisionReply | RatesReply | None) -> None:
+        """Advance the request in progress."""
         if self._flow is None:
             return
         try:
@@ -265,15 +290,18 @@ class Channel:
             return
         if isinstance(step, DecisionRequest):
             self._io.request_decision(step)
+        elif isinstance(step, RatesCall):
+            self._io.call_rates(step)
         elif isinstance(step, Pause):
             self._io.pause(step.ms)
         else:
-            header = self._mutating._replace(api_key=step.key, api_version=step.version)
+            header = self._stepping._replace(api_key=step.key, api_version=step.version)
             self._pipeline.call(header, step.message, self._on_call_response)
 
     def _finish(self, response: MutationResponse) -> None:
-        self._pipeline.respond(self._mutating, response.message)
-        self._context.stats.add_mutation(self._mutating, response)
+        self._pipeline.respond(self._stepping, response.message)
+        if response.topics:
+            self._context.stats.add_mutation(self._stepping, response)
         self._end(response.mute_ms)
 
     def _read(self, header: RequestHeader, frame: bytes) -> Message:

@@ -5,6 +5,7 @@ from typing import Protocol as Interface
 
 from quota.errors import MutationQuotaError
 from quota.gateway.addresses import Addresses
+from quota.gateway.client_quotas import RatesCall
 from quota.gateway.mutations.memory import Memory
 from quota.gateway.mutations.mutate import Rules
 from quota.gateway.mutes import Mutes
@@ -44,6 +45,9 @@ class ChannelIO(Interface):
 
     def request_decision(self, request: DecisionRequest) -> None:
         """Request a decision; the server later calls `Channel.go_on` with the reply."""
+
+    def call_rates(self, call: RatesCall) -> None:
+        """Access the rates in the quota log; the server later calls `Channel.go_on` with the reply."""
 
     def pause(self, ms: int) -> None:
         """Call `Channel.go_on` after `ms` milliseconds."""

@@ -9,6 +9,7 @@ from itertools import accumulate
 
 from quota.gateway.mutations.operations import MutationResponse
 from quota.records.decision_request import DecisionReply
+from quota.records.entity import QuotaEntity
 from quota.records.request import OPERATIONS, STRICT_SINCE
 from quota.text import plural
 from quota.wire.api_keys import ApiKey
@@ -58,7 +59,7 @@ class GatewayStats:
     broker_failure: str = ""
     """Why no broker responds, as of the last check; empty if one does."""
     _decisions: list[int] = field(default_factory=lambda: [0] * (len(_BOUNDS) + 1))
-    _logged: set[Address] = field(default_factory=set)
+    _logged: set[Address | QuotaEntity] = field(default_factory=set)
     _is_silent: bool = False
 
     def add_mutation(self, request: RequestHeader, response: MutationResponse) -> None:
@@ -104,6 +105,16 @@ class GatewayStats:
                 "gateway.listeners and the broker's advertised.listeners agree",
                 host,
                 port,
+            )
+
+    def add_brokers_rate(self, entity: QuotaEntity) -> None:
+        """Log once that the brokers have a rate of their own for an entity."""
+        if entity not in self._logged:
+            self._logged.add(entity)
+            _log.warning(
+                "%s: the brokers have a controller_mutation_rate of their own, which charges the same mutations again; "
+                "altering it through the gateway moves it to the quota log",
+                entity,
             )
 
     def __str__(self) -> str:

@@ -1,5 +1,6 @@
 """Quota entities, and the tags of buckets (KIP-257, KIP-599)."""
 
+from collections.abc import Iterable, Mapping
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -46,6 +47,20 @@ class QuotaEntity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The names in the entity, by KIP-257's tags; a part that is missing or a default has no name."""
         parts = {"user": self.user, "client-id": self.client_id}
         return {tag: name for tag, name in parts.items() if isinstance(name, str)}
+
+    @property
+    def parts(self) -> list[dict[str, str | None]]:
+        """The entity as in Kafka's protocol (KIP-546); the name of a default is None."""
+        named = (("user", self.user), ("client-id", self.client_id))
+        return [{"entityType": kind, "entityName": name} for kind, name in named if name is not UNSET]
+
+    @classmethod
+    def from_parts(cls, parts: Iterable[Mapping[str, str | None]]) -> "QuotaEntity | None":
+        """Return the entity that Kafka's protocol describes; None for one of another kind, such as an IP address."""
+        names = {part["entityType"]: part["entityName"] for part in parts}
+        if not names or names.keys() - {"user", "client-id"}:
+            return None
+        return cls(names.get("user", UNSET), names.get("client-id", UNSET))
 
     @classmethod
     def from_key(cls, key: str) -> "QuotaEntity":

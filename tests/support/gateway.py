@@ -18,6 +18,7 @@ from quota.admission.resolve import resolve
 from quota.algorithms.token_bucket import TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
 from quota.kafka.clients import client_config
+from quota.kafka.quotas.log import read_log
 from quota.kafka.reading import make_consumer, message_source, topic_partitions
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
@@ -82,6 +83,10 @@ class StandIn:
     def set_quota(self, entity, rate):
         """Set a quota that has always been in force."""
         self._quotas.add(QuotaChange(entity, Quota(rate), BEGINNING))
+
+    def read_quotas(self):
+        """Decide by the quotas that are in the deployment's log now."""
+        self._quotas = read_log(self._settings).quotas
 
     def discard(self):
         """Forget requests that were read but not decided yet."""

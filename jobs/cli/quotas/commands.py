@@ -59,7 +59,8 @@ def alter(
     change = ConfigChange.parse(split_configs(add_config), split_configs(delete_config))
     settings = kafka.read()
     moment = parse_future_time("--effective-at", effective_at)
-    from quota.kafka.quotas.writer import alter_quota
+    from quota.kafka.quotas.log import read_log
+    from quota.kafka.quotas.writer import alter_quotas
 
     prepare_quota_topic(settings)
     before: Quota | None = None
@@ -70,9 +71,10 @@ def alter(
         record = sign(quota_record(entity, change.applied_to(present)), settings, comment, moment)
         return msgspec.structs.replace(record, altered_configs=change.names)
 
-    record, since, quotas = alter_quota(settings, entity, moment, make_record)
+    log = read_log(settings, with_entries=True)
+    record, since = alter_quotas(settings, log, {entity: make_record}, moment)[entity]
     if record.quota is not None:
-        entities = {each.entity for each in quotas.configured(since)}
+        entities = {each.entity for each in log.timeline.configured(since)}
         print_warnings(quota_warnings([entity], entities, of=[entity]))
     what = "removed" if record.quota is None else str(record.quota)
     changed = PlannedChange(entity, before, record.quota, since)

@@ -94,9 +94,9 @@ class MutationResponse:
     """The response to a client, and the outcomes of its topics."""
 
     message: dict[str, Any]
-    mute_ms: int
+    mute_ms: int = 0
     """The time for which the channel is to be muted [ms]."""
-    topics: Mapping[str, int]
+    topics: Mapping[str, int] = field(default_factory=dict)
     """The number of topics by outcome: `admitted` or `refused` by a decision, `failed` by the cluster's
     validation, `invalid` by a dead letter, and without a decision `undecided` or, where the gateway fails open,
     `proceeded`."""

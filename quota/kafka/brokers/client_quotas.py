@@ -8,7 +8,6 @@ from itertools import islice
 from typing import Any, TypeAlias, TypeVar
 
 from confluent_kafka import KafkaError
-from msgspec import UNSET
 
 from quota.errors import ClusterError, ErrorCode, MutationQuotaError
 from quota.kafka.brokers.connection import FAILURES, BrokerCalls, connected, failure_reason, log_in, tls_context
@@ -55,7 +54,7 @@ class ClusterQuotas:
             _check_response(response, "DescribeConfigs")
             found = {}
             for entry in response["entries"] or ():
-                entity = _entity(entry["entity"])
+                entity = QuotaEntity.from_parts(entry["entity"])
                 for value in entry["values"]:
                     if entity is not None and value["key"] == RATE_CONFIG:
                         found[entity] = math.nan if math.isnan(value["value"]) else value["value"]  # one NaN
@@ -124,7 +123,7 @@ class ClusterQuotas:
         async def alter(calls: BrokerCalls) -> dict[QuotaEntity, str]:
             version = _version(calls, ApiKey.ALTER_CLIENT_QUOTAS)
             entries = [
-                {"entity": _parts(entity), "ops": [{"key": RATE_CONFIG, "value": rate or 0.0, "remove": rate is None}]}
+                {"entity": entity.parts, "ops": [{"key": RATE_CONFIG, "value": rate or 0.0, "remove": rate is None}]}
                 for entity, rate in rates.items()
             ]
             response = await calls.call(
@@ -134,7 +133,7 @@ class ClusterQuotas:
             for entry in response["entries"]:
                 if entry["errorCode"] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
                     _check_response(entry, "AlterConfigs")
-                entity = _entity(entry["entity"])
+                entity = QuotaEntity.from_parts(entry["entity"])
                 if entry["errorCode"] and entity is not None:
                     refused[entity] = _reason(entry)
             return refused
@@ -164,16 +163,3 @@ def _version(calls: BrokerCalls, key: int) -> int:
             "it is too old: client quotas require Kafka 2.6, and controller_mutation_rate requires 2.7"
         )
     return version
-
-
-def _parts(entity: QuotaEntity) -> list[dict[str, Any]]:
-    named = (("user", entity.user), ("client-id", entity.client_id))
-    return [{"entityType": kind, "entityName": name} for kind, name in named if name is not UNSET]
-
-
-def _entity(parts: list[dict[str, Any]]) -> QuotaEntity | None:
-    """Return an entity; None for one of another kind."""
-    names = {part["entityType"]: part["entityName"] for part in parts}
-    if not names or names.keys() - {"user", "client-id"}:
-        return None
-    return QuotaEntity(names.get("user", UNSET), names.get("client-id", UNSET))

@@ -2,7 +2,7 @@
 
 import getpass
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
@@ -22,7 +22,6 @@ from quota.records.quota_log import CallbackRecord, ClusterRecord, QuotaLogRecor
 from quota.settings import Settings
 from quota.text import plural
 from quota.timeline.change import CallbackChange, QuotaChange, is_complete, joined, to_change
-from quota.timeline.timeline import QuotaTimeline
 
 AlterRecord = TypeVar("AlterRecord", QuotaRecord, CallbackRecord)
 
@@ -76,41 +75,46 @@ def author(settings: Settings) -> str:
         return f"uid {os.getuid()}"
 
 
-def alter_quota(
+def alter_quotas(
     settings: Settings,
-    entity: QuotaEntity,
-    effective_at: int | None,
-    change: Callable[[Quota | None], QuotaRecord],
-) -> tuple[QuotaRecord, int, QuotaTimeline]:
-    """Change the quota of an entity without losing concurrent changes by others.
+    log: QuotaLog,
+    changes: Mapping[QuotaEntity, Callable[[Quota | None], QuotaRecord]],
+    effective_at: int | None = None,
+) -> dict[QuotaEntity, tuple[QuotaRecord, int]]:
+    """Change the quotas of entities without losing concurrent changes by others; `log` retains its entries.
 
-    `change` returns the record for the quota that the entity has at `effective_at` [epoch ms], by default now. Returns
-    the last record of the entity, the time at which it takes effect [epoch ms], and the quotas with it.
+    A change returns the record for the quota that the entity has at `effective_at` [epoch ms], by default now. Returns
+    the last record of each entity, and the time at which it takes effect [epoch ms]; the log is then read up to it.
 
     A record names the configs that it changes, and the timeline applies only these. It also holds the whole quota,
     for the time when compaction has removed the records before it; and one for a scheduled time names all configs
     that change then, since compaction removes earlier records for that time. If the last record lacks a concurrent
     change, one that changes nothing else is written after it, with the whole.
     """
-    log = read_log(settings, with_entries=True)
-    present = log.timeline.latest(entity, effective_at or log.now)
-    record = change(present.quota if present else None)
-    if present is not None and record.quota == present.quota and effective_at is None:
-        return record, present.moment, log.timeline  # nothing changes
-    last, since = _write_until_complete(settings, log, record, lambda at: log.timeline.latest(entity, at), str(entity))
-    return last, since, log.timeline
+    done, records = {}, []
+    for entity, change in changes.items():
+        present = log.timeline.latest(entity, effective_at or log.now)
+        quota = present.quota if present else None
+        record = change(quota)
+        if record.quota == quota and effective_at is None:  # nothing changes
+            done[entity] = record, present.moment if present else log.now
+        else:
+            records.append(record)
+    written = _write_until_complete(settings, log, records, lambda each, at: log.timeline.latest(each.entity, at))
+    return done | {record.entity: (record, since) for record, since in written}
 
 
 def alter_callback(
     settings: Settings, effective_at: int | None, change: Callable[[CallbackSetting], CallbackRecord]
 ) -> tuple[CallbackRecord, int | None]:
-    """Change the callback or its configs as `alter_quota` does; the time is None if nothing has to change."""
+    """Change the callback or its configs as `alter_quotas` does; the time is None if nothing has to change."""
     log = read_log(settings, with_entries=True)
     present = log.quotas.callback(effective_at or log.now)
     record = change(present)
     if record.callback == present and effective_at is None:
         return record, None
-    return _write_until_complete(settings, log, record, log.quotas.latest_callback, "the callback")
+    ((last, since),) = _write_until_complete(settings, log, [record], lambda _, at: log.quotas.latest_callback(at))
+    return last, since
 
 
 def publish_cluster(settings: Settings, record: ClusterRecord) -> int | None:
@@ -128,28 +132,36 @@ def publish_cluster(settings: Settings, record: ClusterRecord) -> int | None:
 def _write_until_complete(
     settings: Settings,
     log: QuotaLog,
-    record: AlterRecord,
-    version: Callable[[int], QuotaChange | CallbackChange | None],
-    what: str,
-) -> tuple[AlterRecord, int]:
-    """Write a record, and after it others that change nothing, until the last one of its key is complete.
+    records: Sequence[AlterRecord],
+    version: Callable[[AlterRecord, int], QuotaChange | CallbackChange | None],
+) -> list[tuple[AlterRecord, int]]:
+    """Write records, and after each others that change nothing, until the last one of its key is complete.
 
-    `version` returns the latest change as of a time (epoch ms), with the whole that results.
+    Returns the last records, and the times at which they take effect [epoch ms]. `version` returns the latest change
+    of a record's entity as of a time (epoch ms), with the whole that results.
     """
-    if record.effective_at is not None:
-        record = joined(record, version(record.effective_at))
-    next_record: QuotaRecord | CallbackRecord = record
+    done: list[tuple[AlterRecord, int]] = []
+    joint = (each if each.effective_at is None else joined(each, version(each, each.effective_at)) for each in records)
+    incomplete: dict[bytes, tuple[AlterRecord, QuotaLogRecord]] = {each.key: (each, each) for each in joint}
     for _ in range(_MAX_ATTEMPTS):
-        (timestamp,) = write_records(settings, [next_record])
+        if not incomplete:
+            return done
+        log.take_entries()
+        write_records(settings, [next_record for _, next_record in incomplete.values()])
         log.read_to_end()
-        last, at = next(
-            (entry.record, entry.timestamp)
-            for entry in reversed(log.entries)
-            if isinstance(entry.record, type(record)) and entry.record.key == record.key
-        )
-        whole = version(to_change(last, at).moment)
-        if whole is None or last.cancelled or is_complete(last, at, whole):
-            return last, max(timestamp, record.effective_at or 0)
-        whole_record = whole.record(record.effective_at)
-        next_record = replace(whole_record, altered_by=record.altered_by, comment=record.comment)
+        last = {entry.record.key: entry for entry in log.take_entries()}
+        for key, (record, _) in list(incomplete.items()):
+            latest, at = last[key].record, last[key].timestamp
+            if not isinstance(latest, type(record)):
+                raise TypeError(f"a record of another kind has the key {key!r}")
+            whole = version(record, to_change(latest, at).moment)
+            if whole is None or latest.cancelled or is_complete(latest, at, whole):
+                done.append((latest, max(at, record.effective_at or 0)))
+                del incomplete[key]
+            else:
+                whole_record = whole.record(record.effective_at)
+                next_record = replace(whole_record, altered_by=record.altered_by, comment=record.comment)
+                incomplete[key] = record, next_record
+    record, _ = next(iter(incomplete.values()))
+    what = record.entity if isinstance(record, QuotaRecord) else "the callback"
     raise ClusterError(f"{what} is being changed concurrently by others; see quotas history, then try again")

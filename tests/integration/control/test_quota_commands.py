@@ -2,11 +2,12 @@
 
 import threading
 import time
+from functools import partial
 
 import msgspec
 
 from quota.kafka.quotas.log import read_log
-from quota.kafka.quotas.writer import alter_quota, write_record, write_records
+from quota.kafka.quotas.writer import alter_quotas, write_record, write_records
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
@@ -189,20 +190,23 @@ def test_a_reset_is_in_the_history_and_explained(command):
 
 
 def test_operators_who_alter_at_once_lose_nothing(deployment):
-    """Each operator repeatedly changes another part of a quota; the last values are in force, and all are logged."""
+    """Each repeatedly changes another part of two quotas at once; the last values are in force, and all are logged."""
     prepare_topics(deployment)
-    write_records(deployment, [QuotaRecord(ALICE, 1.0)])
+    both = (ALICE, QuotaEntity("bob"))
+    write_records(deployment, [QuotaRecord(each, 1.0) for each in both])
     rounds = 8
 
     def alter(config):
         for number in range(1, rounds + 1):
 
-            def change(quota, number=number):
+            def change(entity, quota, number=number):
                 values = (quota.rate, quota.burst, quota.max_debt_ms)
-                record = QuotaRecord(ALICE, *values, altered_by=config, altered_configs=[config])
+                record = QuotaRecord(entity, *values, altered_by=config, altered_configs=[config])
                 return msgspec.structs.replace(record, **{config: number})
 
-            alter_quota(deployment, ALICE, None, change)
+            changes = {each: partial(change, each) for each in both}
+            altered = alter_quotas(deployment, read_log(deployment, with_entries=True), changes)
+            assert {entity: record.entity for entity, (record, _) in altered.items()} == {each: each for each in both}
 
     configs = ("controller_mutation_rate", "controller_mutation_burst", "max_debt_ms")
     operators = [threading.Thread(target=alter, args=(config,)) for config in configs]
@@ -212,9 +216,13 @@ def test_operators_who_alter_at_once_lose_nothing(deployment):
         operator.join()
 
     log = read_log(deployment, with_entries=True)
-    assert log.timeline.latest(ALICE, log.now).quota == Quota(rounds, rounds, rounds)
-    for config in configs:
-        assert sum(entry.record.altered_by == config for entry in log.entries) >= rounds
+    for each in both:
+        assert log.timeline.latest(each, log.now).quota == Quota(rounds, rounds, rounds)
+        for config in configs:
+            logged = [
+                entry for entry in log.entries if (entry.record.entity, entry.record.altered_by) == (each, config)
+            ]
+            assert len(logged) >= rounds
 
 
 def test_a_hundred_thousand_quotas_are_written_read_and_described(deployment):
@@ -242,9 +250,9 @@ def test_a_change_after_a_scheduled_one_took_effect_keeps_its_other_values(deplo
     def bounded(quota):
         return QuotaRecord(ALICE, quota.rate, quota.burst, 1000, altered_configs=["max_debt_ms"])
 
-    alter_quota(deployment, ALICE, None, bounded)
+    alter_quotas(deployment, read_log(deployment, with_entries=True), {ALICE: bounded})
     log = read_log(deployment, with_entries=True)
     assert log.timeline.latest(ALICE, log.now).quota == Quota(50.0, 99.0, 1000)
     assert len(log.entries) == 3
-    alter_quota(deployment, ALICE, None, bounded)
+    alter_quotas(deployment, read_log(deployment, with_entries=True), {ALICE: bounded})
     assert len(read_log(deployment, with_entries=True).entries) == 3  # there was no new change

@@ -200,6 +200,13 @@ class Cluster:
         answer = {"errorCode": 0, "errorMessage": None, "authBytes": b"", **self.accepts[message["authBytes"]]}
         return answer if version >= 1 else {**answer, "sessionLifetimeMs": 0}
 
+    def _describe_client_quotas(self, _version, _message):
+        return {"errorCode": 0, "errorMessage": "", "entries": []}
+
+    def _alter_client_quotas(self, _version, message):
+        accepted = {"errorCode": 0, "errorMessage": None}
+        return {"entries": [{**accepted, "entity": each["entity"]} for each in message["entries"]]}
+
     _ANSWERS = {  # noqa: RUF012
         0: _produce,
         1: _fetch,
@@ -211,6 +218,8 @@ class Cluster:
         20: _delete,
         36: _authenticate,
         37: _grow,
+        48: _describe_client_quotas,
+        49: _alter_client_quotas,
         60: _describe_cluster,
     }
 

@@ -5,6 +5,7 @@ import struct
 
 from quota.gateway.addresses import Addresses
 from quota.gateway.channel import Channel
+from quota.gateway.client_quotas import RatesReply
 from quota.gateway.context import GatewayContext
 from quota.gateway.mutations.mutate import Rules
 from quota.gateway.mutes import Mutes
@@ -31,7 +32,7 @@ class FakePorts:
 
     def __init__(self):
         self.client, self.broker = bytearray(), bytearray()
-        self.requested, self.pauses = [], []
+        self.requested, self.rates_calls, self.pauses = [], [], []
         self.time = 1000
 
     def to_client(self, data):
@@ -42,6 +43,9 @@ class FakePorts:
 
     def request_decision(self, request):
         self.requested.append(request)
+
+    def call_rates(self, call):
+        self.rates_calls.append(call)
 
     def pause(self, ms):
         self.pauses.append(ms)
@@ -165,6 +169,12 @@ class Play:
         """Report that there is no decision."""
         self.ports.requested.clear()
         self.channel.go_on(DecisionReply(None, waited_ms, 0, 42 if invalid else 0, invalid, silent_ms))
+        self.serve()
+
+    def give_rates(self, rates=(), error=""):
+        """Reply to the one access to the quota log."""
+        self.ports.rates_calls.clear()
+        self.channel.go_on(RatesReply(dict(rates), error))
         self.serve()
 
     def end_pause(self):

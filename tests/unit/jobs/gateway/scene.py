@@ -6,6 +6,7 @@ from jobs.gateway.connection import ClientConnection
 from jobs.gateway.listeners import Listener
 from quota.kafka.decisions import Asked
 from quota.records.decision_request import DecisionReply
+from quota.records.entity import QuotaEntity
 from tests.unit.gateway.play import FakePorts, Play, decision_on
 
 LISTENER = Listener(1, ("kafka", 9092))
@@ -53,12 +54,37 @@ class FakeDecisions:
         return Asked("r", self.replies[-1])
 
 
+class FakeRates:
+    """Records the accesses to the quota log, which end when `done` is set: with an error if there is one."""
+
+    def __init__(self):
+        self.done, self.error, self.calls, self.cancelled = asyncio.Event(), None, [], 0
+
+    async def read(self):
+        await self._wait("read")
+        return {QuotaEntity("alice"): 5.0}
+
+    async def alter(self, changes, author, comment):
+        await self._wait(dict(changes), author, comment)
+
+    async def _wait(self, *call):
+        self.calls.append(call)
+        try:
+            await self.done.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        if self.error:
+            raise self.error
+
+
 class ConnectionHost:
     """A server's interface, operated by hand: the broker is connected when `connected` is set."""
 
     def __init__(self, context):
         self.context = context
         self.decisions = FakeDecisions()
+        self.rates = FakeRates()
         self.too_many = None
         self.gone = []
         self.connected = asyncio.Event()

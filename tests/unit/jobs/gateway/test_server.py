@@ -15,7 +15,7 @@ def connection(peer="192.0.2.1"):
 
 def test_a_connection_beyond_the_maximum_is_rejected_until_another_is_closed(gateway_protocol):
     """It is closed with the reason, and counts until it is closed itself, even if its end is reported twice."""
-    made = GatewayServer(make_context(gateway_protocol), None, GatewaySettings(max_connections=2), Encryption())
+    made = GatewayServer(make_context(gateway_protocol), None, None, GatewaySettings(max_connections=2), Encryption())
     first, second, third = (connection() for _ in range(3))
     reason = "there are more than gateway.max_connections=2"
     assert [made.opened(each) for each in (first, second, third)] == [None, None, reason]
@@ -26,7 +26,7 @@ def test_a_connection_beyond_the_maximum_is_rejected_until_another_is_closed(gat
 
 
 def test_a_request_that_drips_in_is_closed_after_a_minute(gateway_protocol, monkeypatch):
-    made = GatewayServer(make_context(gateway_protocol), None, GatewaySettings(), Encryption())
+    made = GatewayServer(make_context(gateway_protocol), None, None, GatewaySettings(), Encryption())
     closed = []
     dripping = SimpleNamespace(
         channel=Mock(is_waiting=False),

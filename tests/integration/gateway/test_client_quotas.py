@@ -1,0 +1,382 @@
+"""Kafka's own quota commands at the gateway: as at a broker, with the rate in the quota log."""
+
+import json
+import math
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from jobs.sandbox.broker import with_plaintext_cluster
+from quota.kafka.quotas.log import read_log
+from quota.kafka.quotas.writer import write_record
+from quota.kafka.requests import RequestWriter
+from quota.kafka.topics.preparation import prepare_topics
+from quota.records.entity import QuotaEntity
+from quota.records.quota import Quota
+from quota.records.quota_log import QuotaRecord
+from tests.support.broker import allow, documented_acls
+from tests.support.deployment import PARTS, as_options, make_deployment
+from tests.support.factories import request_json
+from tests.support.gateway import StandIn, protocol, running_gateway
+from tests.support.kafka_configs import client_quotas, kafka_configs, remove_all_quotas
+from tests.support.programs import run
+from tests.support.waiting import until
+from tests.support.wire.requests import creation
+from tests.support.wire_client import WireClient
+
+RATE = "controller_mutation_rate"
+PASSWORD = "gateway-secret"  # noqa: S105
+DESCRIBE, ALTER = 48, 49
+EXACT, DEFAULT, ANY = 0, 1, 2
+
+
+@pytest.fixture(scope="module")
+def front(base_settings, secured, tmp_path_factory):
+    """A gateway whose own principal has the documented permissions, in front of a broker with an authorizer.
+
+    A burst is one second of a rate. alice may describe quotas, bob may nothing, user1 may create topics.
+    """
+    folder = tmp_path_factory.mktemp("client-quotas")
+    settings = make_deployment(with_plaintext_cluster(base_settings, secured.broker.address), "client-quotas", folder)
+    settings = settings.model_copy(update={"quota": settings.quota.model_copy(update={"window_num": 1})})
+    prepare_topics(settings)
+    named = {f"mutation-{part.replace('_', '-')}": getattr(settings.topics, part) for part in PARTS}
+    secured.add_user("gateway", PASSWORD)
+    secured.allow("gateway", [(kind, named[name], *more) for kind, name, *more in documented_acls()["gateway"]])
+    allow(secured.admin, "alice", [("BROKER", "kafka-cluster", "LITERAL", "DESCRIBE_CONFIGS")])
+    allow(secured.admin, "user1", [("TOPIC", "user1-", "PREFIXED", "CREATE")])
+    password_file = folder / "password"
+    password_file.write_text(PASSWORD)
+    target = [
+        f"kafka.target_servers={secured.sasl_address}",
+        "target.security_protocol=SASL_PLAINTEXT",
+        "target.sasl_mechanism=PLAIN",
+        "target.sasl_username=admin",
+        "target.sasl_password=admin-secret",
+    ]
+    log = folder / "gateway.log"
+    with (
+        StandIn(settings) as job,
+        running_gateway(settings, log, *secured.options("gateway", password_file), *target) as gateway,
+    ):
+        yield SimpleNamespace(
+            settings=settings, job=job, gateway=gateway, secured=secured, log=log, broker=secured.broker.address
+        )
+
+
+@pytest.fixture(autouse=True)
+def _no_quotas(front):
+    """Each test begins without quotas, and leaves none at the broker, which other tests use, too."""
+    remove_all_quotas(front.broker, protocol())
+    for entity in logged(front):
+        write_record(front.settings, QuotaRecord(entity, None))
+    until(lambda: client_quotas(front.broker, protocol()) == {})
+    yield
+    remove_all_quotas(front.broker, protocol())
+
+
+def sides(front):
+    """The ports of the broker and of the gateway, in this order; in between, the broker's quotas are removed."""
+    yield int(front.secured.sasl_address.rpartition(":")[2])
+    remove_all_quotas(front.broker, protocol())
+    until(lambda: client_quotas(front.broker, protocol()) == {})
+    yield front.gateway.port
+
+
+def call(port, key, message, user="admin", version=1):
+    with WireClient(("127.0.0.1", port), protocol(), "app") as client:
+        client.authenticate(user, f"{user}-secret")
+        return client.call(key, version, message)
+
+
+def logged(front):
+    """Return the quotas in the log by entity."""
+    log = read_log(front.settings)
+    return {each.entity: each.quota for each in log.timeline.configured(log.now)}
+
+
+def as_parts(names):
+    return [{"entityType": kind, "entityName": name} for kind, name in names.items()]
+
+
+def altered(*entries, validate_only=False):
+    """Return a request: entities as (name by type), each with its values by key, of which None removes one."""
+    return {
+        "entries": [
+            {
+                "entity": as_parts(names),
+                "ops": [{"key": key, "value": value or 0.0, "remove": value is None} for key, value in configs],
+            }
+            for names, *configs in entries
+        ],
+        "validateOnly": validate_only,
+    }
+
+
+def results(response):
+    """Return error and message by entity."""
+    found = {}
+    for entry in response["entries"]:
+        names = {part["entityType"]: part["entityName"] for part in entry["entity"]}
+        found[json.dumps(names, sort_keys=True)] = entry["errorCode"], entry["errorMessage"]
+    return found
+
+
+def described(port, *components, strict=False, version=1, user="admin"):
+    """Return the quotas that match a filter of (type, match type, name): values by the names of the entity."""
+    named = [{"entityType": kind, "matchType": match, "match": name} for kind, match, name in components]
+    response = call(port, DESCRIBE, {"components": named, "strict": strict}, user, version)
+    assert (response["errorCode"], response["throttleTimeMs"]) == (0, 0)
+    found = {}
+    for entry in response["entries"]:
+        names = {part["entityType"]: part["entityName"] for part in entry["entity"]}
+        found[json.dumps(names, sort_keys=True)] = {value["key"]: value["value"] for value in entry["values"]}
+    return found
+
+
+USER = {"user": "u"}
+U = '{"user": "u"}'
+POSITIVE = f"Quota {RATE} must be greater than 0"
+INVALID = [
+    ([(USER, (RATE, 0.0))], {U: (42, POSITIVE)}),
+    ([(USER, (RATE, -1.0))], {U: (42, POSITIVE)}),
+    ([(USER, (RATE, -math.inf))], {U: (42, POSITIVE)}),
+    ([(USER, ("nonsense", 1.0))], {U: (42, "Invalid configuration key nonsense")}),
+    ([(USER, (RATE, 1.0), ("nonsense", 1.0))], {U: (42, "Invalid configuration key nonsense")}),
+    ([(USER, ("producer_byte_rate", 1024.0), (RATE, -1.0))], {U: (42, POSITIVE)}),
+    (
+        [(USER, (RATE, 5.0), ("producer_byte_rate", 0.5))],
+        {U: (42, "producer_byte_rate cannot be a fractional value.")},
+    ),
+    (
+        [({"ip": "192.0.2.1"}, (RATE, 5.0))],
+        {'{"ip": "192.0.2.1"}': (42, f"Invalid configuration key {RATE}")},
+    ),
+    ([({"user": ""}, (RATE, 5.0))], {'{"user": ""}': (42, "Empty user not supported")}),
+    ([({"group": "g"}, (RATE, 5.0))], {'{"group": "g"}': (42, "Unhandled client quota entity type: group")}),
+    ([({}, (RATE, 5.0))], {"{}": (42, "Invalid empty client quota entity")}),
+    ([], {}),
+    ([(USER, (RATE, None))], {U: (0, None)}),  # there is none to be removed
+    # a broker nevertheless sets the first value of an entity that is named twice
+    *(
+        (twice, {U: (42, "Ignoring duplicate entity ClientQuotaEntity(entries={user=u})")})
+        for twice in (
+            [(USER, (RATE, 1.0)), (USER, (RATE, 2.0))],
+            [(USER, (RATE, 1.0)), (USER, ("producer_byte_rate", 2.0))],
+            [(USER, (RATE, 1.0), (RATE, 2.0))],
+        )
+    ),
+]
+
+
+def test_bad_requests_get_kafkas_own_errors(front):
+    """At the gateway they change nothing, in both versions."""
+    for port in sides(front):
+        for version in (0, 1):
+            found = [results(call(port, ALTER, altered(*entries), version=version)) for entries, _ in INVALID]
+            assert found == [expected for _, expected in INVALID]
+    assert described(front.gateway.port) == {}
+    assert client_quotas(front.broker, protocol()) == {}
+
+
+def test_bad_filters_get_kafkas_own_errors(front):
+    filters = [
+        [("user", EXACT, None)],
+        [("user", DEFAULT, "x")],
+        [("user", 3, None)],
+        [("group", ANY, None)],
+        [("", ANY, None)],
+        [("user", ANY, None), ("user", ANY, None)],
+        [("ip", ANY, None), ("user", ANY, None)],
+    ]
+    found = []
+    for port in sides(front):
+        requests = [[{"entityType": a, "matchType": b, "match": c} for a, b, c in each] for each in filters]
+        found.append([call(port, DESCRIBE, {"components": each, "strict": False}) for each in requests])
+    direct, gateway = found
+    assert gateway == direct
+    assert [each["errorCode"] for each in gateway] == [42, 42, 42, 35, 42, 42, 42]
+
+
+def test_an_infinite_rate_and_nan_are_refused_unlike_by_brokers(front):
+    """A broker accepts them, and then admits everything."""
+    for value in (math.nan, math.inf):
+        for validate_only in (True, False):
+            request = altered((USER, (RATE, value)), ({"user": "v"}, (RATE, 2.0)), validate_only=validate_only)
+            assert results(call(front.gateway.port, ALTER, request)) == {
+                U: (42, f"Quota {RATE} must be a finite number"),
+                '{"user": "v"}': (0, None),
+            }
+    assert described(front.gateway.port) == {'{"user": "v"}': {RATE: 2.0}}
+
+
+SET = altered(
+    ({"user": "b"}, (RATE, 1.5), ("producer_byte_rate", 1024.0)),
+    ({"user": None}, (RATE, 2.0)),
+    ({"client-id": None}, (RATE, 3.0)),
+    ({"user": None, "client-id": None}, (RATE, 4.0)),
+    ({"user": "b", "client-id": "c"}, (RATE, 5.0)),
+    ({"user": None, "client-id": "c"}, (RATE, 6.0)),
+    ({"client-id": "c"}, ("request_percentage", 50.0)),
+    ({"ip": "192.0.2.1"}, ("connection_creation_rate", 7.0)),
+)
+IS_SET = {
+    '{"user": "b"}': {RATE: 1.5, "producer_byte_rate": 1024.0},
+    '{"user": null}': {RATE: 2.0},
+    '{"client-id": null}': {RATE: 3.0},
+    '{"client-id": null, "user": null}': {RATE: 4.0},
+    '{"client-id": "c", "user": "b"}': {RATE: 5.0},
+    '{"client-id": "c", "user": null}': {RATE: 6.0},
+    '{"client-id": "c"}': {"request_percentage": 50.0},
+    '{"ip": "192.0.2.1"}': {"connection_creation_rate": 7.0},
+}
+RATES_OF = [
+    # the filter, whether it is strict, and the rates of the entities that it finds; 50 and 7 are those of other keys
+    ([("user", EXACT, "b")], False, [1.5, 5]),
+    ([("user", EXACT, "b")], True, [1.5]),
+    ([("user", DEFAULT, None)], False, [2, 4, 6]),
+    ([("user", DEFAULT, None)], True, [2]),
+    ([("user", ANY, None)], False, [1.5, 2, 4, 5, 6]),
+    ([("user", ANY, None)], True, [1.5, 2]),
+    ([("client-id", DEFAULT, None)], False, [3, 4]),
+    ([("client-id", ANY, None)], True, [3, 50]),
+    ([("user", EXACT, "b"), ("client-id", EXACT, "c")], True, [5]),
+    ([("user", DEFAULT, None), ("client-id", ANY, None)], False, [4, 6]),
+    ([("user", EXACT, "nobody")], False, []),
+    ([("ip", ANY, None)], False, [7]),
+    ([], True, []),
+]
+
+
+def test_quotas_are_set_described_and_removed_as_at_a_broker(front):
+    """Rates and other quotas, defaults, pairs and IP addresses, with every kind of filter; the brokers hold no rate."""
+    for port in sides(front):
+        assert set(results(call(port, ALTER, SET)).values()) == {(0, None)}
+        until(lambda port=port: described(port) == IS_SET)  # brokers learn of a change with a delay
+        assert described(port, version=0) == IS_SET
+        for components, strict, rates in RATES_OF:
+            found = described(port, *components, strict=strict).values()
+            assert sorted(each.get(RATE) or max(each.values()) for each in found) == rates
+    own = client_quotas(front.broker, protocol())
+    assert own == {
+        "user-principal 'b'": {"producer_byte_rate": 1024.0},
+        "client-id 'c'": {"request_percentage": 50.0},
+        "ip '192.0.2.1'": {"connection_creation_rate": 7.0},
+    }
+
+    removal = altered(({"user": "b"}, (RATE, None)), ({"client-id": "c"}, ("request_percentage", None)))
+    assert set(results(call(front.gateway.port, ALTER, removal)).values()) == {(0, None)}
+    left = {**IS_SET, '{"user": "b"}': {"producer_byte_rate": 1024.0}}
+    del left['{"client-id": "c"}']
+    until(lambda: described(front.gateway.port) == left)
+
+
+def test_validate_only_changes_nothing(front):
+    request = altered((USER, (RATE, 5.0), ("producer_byte_rate", 1024.0)), validate_only=True)
+    assert results(call(front.gateway.port, ALTER, request)) == {U: (0, None)}
+    assert described(front.gateway.port) == {}
+    assert logged(front) == {}
+
+
+def test_only_the_rate_of_a_quota_changes_and_a_repeated_change_writes_nothing(front):
+    """Kafka knows no other config of it. The author is the client's principal."""
+    write_record(front.settings, QuotaRecord(QuotaEntity("u"), 5.0, 50.0, 60_000, shadow=True))
+    for _ in range(2):
+        assert results(call(front.gateway.port, ALTER, altered((USER, (RATE, 7.0))))) == {U: (0, None)}
+    assert logged(front) == {QuotaEntity("u"): Quota(7.0, 50.0, 60_000, shadow=True)}
+    before, last = (entry.record for entry in read_log(front.settings, with_entries=True).entries[-2:])
+    assert (last.altered_by, last.altered_configs, before.controller_mutation_rate) == ("admin", [RATE], 5.0)
+
+
+def test_a_rate_of_the_brokers_is_described_until_it_is_altered_through_the_gateway(front):
+    """The first alteration moves it to the quota log; the gateway's log warns of it once."""
+    direct = int(front.secured.sasl_address.rpartition(":")[2])
+    for user in ("u", "v"):
+        call(direct, ALTER, altered(({"user": user}, (RATE, 9.0))))
+    both = {U: {RATE: 9.0}, '{"user": "v"}': {RATE: 9.0}}
+    until(lambda: described(front.gateway.port) == both)
+    assert front.log.read_text().count("user-principal 'u': the brokers have a") == 1
+
+    write_record(front.settings, QuotaRecord(QuotaEntity("u"), 4.0))
+    assert described(front.gateway.port) == {U: {RATE: 4.0}, '{"user": "v"}': {RATE: 9.0}}
+    moves = altered((USER, (RATE, 3.0)), ({"user": "v"}, (RATE, None)))
+    assert set(results(call(front.gateway.port, ALTER, moves)).values()) == {(0, None)}
+    until(lambda: described(direct) == {})
+    assert described(front.gateway.port) == {U: {RATE: 3.0}}
+    assert front.log.read_text().count("user-principal 'u': the brokers have a") == 1
+
+
+def test_quotas_need_the_permissions_that_they_need_at_a_broker(front):
+    """bob may do nothing, and alice may describe; both get the broker's own error, and nothing changes."""
+    found = []
+    for port in sides(front):
+        answers = [call(port, ALTER, altered((USER, (RATE, 5.0))), user) for user in ("alice", "bob")]
+        answers.append(call(port, DESCRIBE, {"components": [], "strict": False}, "bob"))
+        found.append(answers)
+        assert described(port, user="alice") == {}
+    direct, gateway = found
+    assert gateway == direct
+    assert [each["entries"][0]["errorCode"] for each in gateway[:2]] == [31, 31]
+    assert gateway[2]["errorCode"] == 31
+    assert logged(front) == {}
+
+
+def test_a_log_that_cannot_be_written_is_an_error_and_nothing_is_changed(front):
+    """Here the gateway lacks the permission. Other quotas do not need the log, except those of the same entity."""
+    topic = front.settings.topics.quotas
+    binding = (ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, "User:gateway", "*", AclOperation.WRITE)
+    acl = AclBinding(*binding, AclPermissionType.ALLOW)
+    (removed,) = front.secured.admin.delete_acls([AclBindingFilter(*binding, AclPermissionType.ALLOW)]).values()
+    assert len(removed.result(30)) == 1
+    request = altered((USER, (RATE, 5.0), ("producer_byte_rate", 1.0)), ({"user": "v"}, ("producer_byte_rate", 2.0)))
+    try:
+        found = results(call(front.gateway.port, ALTER, request))
+    finally:
+        front.secured.admin.create_acls([acl])[acl].result(30)
+    code, message = found.pop(U)
+    assert code == 7  # REQUEST_TIMED_OUT, which clients may retry
+    assert message.startswith(f"{RATE} is in the quota log, which may not have changed: the change is not set")
+    assert "authorization failed" in message
+    assert found == {'{"user": "v"}': (0, None)}
+    until(lambda: described(front.gateway.port) == {'{"user": "v"}': {"producer_byte_rate": 2.0}})
+    assert "a client cannot use the quota log: the change is not set" in front.log.read_text()
+    assert set(results(call(front.gateway.port, ALTER, request)).values()) == {(0, None)}
+
+
+def test_the_commands_of_kip_599_with_kafkas_own_tool(front, tmp_path):
+    """Word for word, but for the config's name, which its example misspells; the history says who set the quota."""
+    config = tmp_path / "admin.properties"
+    login = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="admin" password="admin-secret"'
+    config.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={login};\n")
+    whose = ("--entity-type", "users", "--entity-name", "user1", "--entity-type", "clients", "--entity-name", "clientA")
+    tool = (front.gateway.address, "--command-config", str(config))
+
+    said = kafka_configs(*tool, "--alter", "--add-config", f"{RATE}=10", *whose)
+    assert said == "Completed updating config for user user1.\n"
+    said = kafka_configs(*tool, "--describe", *whose)
+    assert said == "Quota configs for user-principal 'user1', client-id 'clientA' are controller_mutation_rate=10.0\n"
+
+    front.job.read_quotas()
+    writer = RequestWriter(front.settings)
+    writer.send_bytes(front.settings.topics.requests, request_json(1010, user="user1", client_id="clientA"), b"user1")
+    writer.flush(30)
+    until(lambda: front.job.decisions)  # of a burst of 10, and owes the mutations of 100 s
+    with WireClient(("127.0.0.1", front.gateway.port), protocol(), "clientA") as client:
+        client.authenticate("user1", "user1-secret")
+        refused = client.call(19, 7, creation("user1-topic"))
+    assert refused["topics"][0]["errorCode"] == 89
+    assert 40_000 < refused["throttleTimeMs"] <= 100_000
+
+    named = ("--user", "user1", "--client", "clientA")
+    done = run(*as_options(front.settings), "quotas", "history", *named, "--output", "json", cwd=tmp_path)
+    change = json.loads(done.stdout)["changes"][-1]
+    assert (change["entity"], change["after"]) == ({"user": "user1", "client-id": "clientA"}, {RATE: 10.0})
+    assert (change["altered_by"], change["comment"]) == ("admin", "AlterClientQuotas at the gateway")

@@ -1,0 +1,286 @@
+"""Requests for client quotas: what the brokers get, what the quota log gets, and the one response."""
+
+import logging
+import math
+
+import pytest
+
+from quota.gateway.client_quotas import RatesCall, RatesReply, alter_quotas, describe_quotas
+from quota.gateway.mutations.operations import BrokerCall
+from quota.gateway.stats import GatewayStats
+from quota.records.entity import QuotaEntity
+
+RATE, BYTES = "controller_mutation_rate", "producer_byte_rate"
+EXACT, DEFAULT, ANY = 0, 1, 2
+ALICE, BOB = QuotaEntity("alice"), QuotaEntity("bob")
+
+
+def parts(**names):
+    return [{"entityType": kind.replace("_", "-"), "entityName": name} for kind, name in names.items()]
+
+
+def sets(key, value):
+    return {"key": key, "value": value, "remove": False}
+
+
+def removes(key):
+    return {"key": key, "value": 0.0, "remove": True}
+
+
+def altered(*entries, validate_only=False):
+    return {"entries": [{"entity": entity, "ops": ops} for entity, ops in entries], "validateOnly": validate_only}
+
+
+def results(*of, code=0, message=None):
+    return [{"errorCode": code, "errorMessage": message, "entity": entity} for entity in of]
+
+
+def response(entries, throttle_ms=0):
+    return {"throttleTimeMs": throttle_ms, "entries": entries}
+
+
+def filtered(*components, strict=False):
+    named = [{"entityType": kind, "matchType": match, "match": name} for kind, match, name in components]
+    return {"components": named, "strict": strict}
+
+
+def described(*quotas, throttle_ms=0):
+    """Return a broker's response: entities as parts, each with its values by key."""
+    entries = [
+        {"entity": entity, "values": [{"key": key, "value": value} for key, value in values.items()]}
+        for entity, values in quotas
+    ]
+    return {"throttleTimeMs": throttle_ms, "errorCode": 0, "errorMessage": "", "entries": entries}
+
+
+class Flow:
+    """A request that is played step by step: `step` is what it waits for, `response` what the client gets."""
+
+    def __init__(self, steps):
+        self._steps, self.response = steps, None
+        self.step = next(steps)
+
+    def reply(self, message):
+        """Reply to the step, and return the next one; None if the client gets its response."""
+        try:
+            self.step = self._steps.send(message)
+        except StopIteration as ended:
+            self.step, self.response = None, ended.value.message
+        return self.step
+
+
+def altering(*entries, validate_only=False):
+    return Flow(alter_quotas(1, altered(*entries, validate_only=validate_only), "ann"))
+
+
+def describing(request, stats=None):
+    return Flow(describe_quotas(1, request, stats or GatewayStats()))
+
+
+def test_a_request_is_split_once_the_brokers_have_validated_it():
+    """The rate is in the log before brokers change anything; they remove the rate, and set the rest."""
+    flow = altering(
+        (parts(user="alice"), [sets(RATE, 5.0), sets(BYTES, 1024.0)]),
+        (parts(client_id=None, user="bob"), [removes(RATE)]),
+        (parts(ip="192.0.2.1"), [sets("connection_creation_rate", 7.0)]),
+    )
+    named = [parts(user="alice"), parts(client_id=None, user="bob"), parts(ip="192.0.2.1")]
+    assert flow.step == BrokerCall(
+        49,
+        1,
+        altered(
+            (named[0], [sets(RATE, 5.0), sets(BYTES, 1024.0)]),
+            (named[1], [removes(RATE)]),
+            (named[2], [sets("connection_creation_rate", 7.0)]),
+            validate_only=True,
+        ),
+    )
+    assert flow.reply(response(results(*named), 3)) == RatesCall({ALICE: 5.0, QuotaEntity("bob", None): None}, "ann")
+    assert flow.reply(RatesReply()) == BrokerCall(
+        49,
+        1,
+        altered(
+            (named[0], [removes(RATE), sets(BYTES, 1024.0)]),
+            (named[1], [removes(RATE)]),
+            (named[2], [sets("connection_creation_rate", 7.0)]),
+        ),
+    )
+    assert flow.reply(response(results(*named), 2)) is None
+    assert flow.response == response(results(*named), 3)
+
+
+def test_an_entity_that_the_brokers_refuse_is_not_altered_at_all():
+    """A client without permission alters nothing, since the brokers refuse all of its entities."""
+    entries = [(parts(user="alice"), [sets(RATE, 5.0)]), (parts(user="bob"), [sets(RATE, 6.0)])]
+    flow = altering(*entries)
+    refused = results(parts(user="alice"), code=42, message="no")
+    assert flow.reply(response(refused + results(parts(user="bob")))) == RatesCall({BOB: 6.0}, "ann")
+    assert flow.reply(RatesReply()).message == altered((parts(user="bob"), [removes(RATE)]))
+    flow.reply(response(results(parts(user="bob"))))
+    assert flow.response == response(refused + results(parts(user="bob")))
+
+    flow = altering(*entries)
+    refused = results(parts(user="alice"), parts(user="bob"), code=31, message="Cluster authorization failed.")
+    assert flow.reply(response(refused)) is None
+    assert flow.response == response(refused)
+
+
+def test_an_entity_named_twice_is_refused_by_its_parts_in_any_order():
+    flow = altering(
+        (parts(user="a", client_id="c"), [sets(RATE, 5.0)]), (parts(client_id="c", user="a"), [sets(BYTES, 1.0)])
+    )
+    refused = results(parts(client_id="c", user="a"), code=42, message="Ignoring duplicate entity")
+    assert flow.reply(response(refused)) is None
+    assert flow.response == response(refused)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+@pytest.mark.parametrize("validate_only", [True, False])
+def test_a_value_that_only_brokers_accept_is_refused(value, validate_only):
+    flow = altering((parts(user="alice"), [sets(BYTES, 1.0), sets(RATE, value)]), validate_only=validate_only)
+    assert flow.reply(response(results(parts(user="alice")))) is None
+    message = "Quota controller_mutation_rate must be a finite number"
+    assert flow.response == response(results(parts(user="alice"), code=42, message=message))
+
+
+def test_validation_alone_reaches_neither_the_log_nor_the_brokers_quotas():
+    flow = altering((parts(user="alice"), [sets(RATE, 5.0)]), validate_only=True)
+    assert flow.reply(response(results(parts(user="alice")))) is None
+    assert flow.response == response(results(parts(user="alice")))
+
+
+def test_an_entity_whose_rate_is_not_logged_is_an_error_and_others_are_altered():
+    """The error is one that clients may retry (REQUEST_TIMED_OUT)."""
+    flow = altering((parts(user="alice"), [sets(RATE, 5.0), sets(BYTES, 1.0)]), (parts(user="bob"), [sets(BYTES, 2.0)]))
+    flow.reply(response(results(parts(user="alice"), parts(user="bob"))))
+    assert flow.reply(RatesReply(error="no leader")).message == altered((parts(user="bob"), [sets(BYTES, 2.0)]))
+    flow.reply(response(results(parts(user="bob"))))
+    sentence = "controller_mutation_rate is in the quota log, which may not have changed: no leader; retry"
+    failed = results(parts(user="alice"), code=7, message=sentence)
+    assert flow.response == response(failed + results(parts(user="bob")))
+
+
+def test_an_error_of_the_brokers_after_the_log_is_the_clients():
+    """The client retries, and sets the same rate again."""
+    flow = altering((parts(user="alice"), [sets(RATE, 5.0)]))
+    flow.reply(response(results(parts(user="alice"))))
+    flow.reply(RatesReply())
+    failed = results(parts(user="alice"), code=41, message="This is not the correct controller for this cluster.")
+    flow.reply(response(failed))
+    assert flow.response == response(failed)
+
+
+def test_the_log_and_the_brokers_are_one_response():
+    """Rates of the log are added to the brokers' entities, and others follow; the throttle time is the broker's."""
+    flow = describing(filtered())
+    assert flow.step == BrokerCall(48, 1, filtered())
+    theirs = described((parts(user="alice"), {BYTES: 1.0}), (parts(ip=None), {"connection_creation_rate": 7.0}))
+    assert flow.reply({**theirs, "throttleTimeMs": 9}) == RatesCall()
+    flow.reply(RatesReply({ALICE: 5.0, QuotaEntity(client_id=None): 6.0}))
+    assert flow.response == described(
+        (parts(user="alice"), {BYTES: 1.0, RATE: 5.0}),
+        (parts(ip=None), {"connection_creation_rate": 7.0}),
+        (parts(client_id=None), {RATE: 6.0}),
+        throttle_ms=9,
+    )
+
+
+def test_a_rate_of_the_brokers_is_described_unless_the_log_has_one_and_logged_once(caplog):
+    stats = GatewayStats()
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            flow = describing(filtered(), stats)
+            flow.reply(described((parts(user="alice"), {RATE: 9.0, BYTES: 1.0}), (parts(user="bob"), {RATE: 9.0})))
+            flow.reply(RatesReply({ALICE: 5.0}))
+            assert flow.response == described(
+                (parts(user="alice"), {BYTES: 1.0, RATE: 5.0}), (parts(user="bob"), {RATE: 9.0})
+            )
+    warned = [message.partition(":")[0] for message in caplog.messages]
+    assert warned == ["user-principal 'alice'", "user-principal 'bob'"]
+
+
+def test_a_request_that_the_brokers_refuse_does_not_reach_the_log():
+    refused = {
+        "throttleTimeMs": 0,
+        "errorCode": 31,
+        "errorMessage": "Cluster authorization failed.",
+        "entries": None,
+    }
+    flow = describing(filtered())
+    assert flow.reply(refused) is None
+    assert flow.response == refused
+
+
+def test_without_the_log_the_response_is_an_error_and_not_half_of_the_quotas():
+    flow = describing(filtered())
+    flow.reply(described((parts(user="alice"), {BYTES: 1.0})))
+    flow.reply(RatesReply(error="no leader"))
+    sentence = "controller_mutation_rate is in the quota log, which cannot be read: no leader"
+    assert flow.response == {"throttleTimeMs": 0, "errorCode": 7, "errorMessage": sentence, "entries": None}
+
+
+@pytest.mark.parametrize(
+    ("components", "strict", "found"),
+    [
+        ([], False, [1, 2, 3, 4, 5, 6]),
+        ([], True, []),
+        ([("user", EXACT, "alice")], False, [1, 3]),
+        ([("user", EXACT, "alice")], True, [1]),
+        ([("user", EXACT, "ali")], False, []),
+        ([("user", DEFAULT, None)], False, [2, 5]),
+        ([("user", DEFAULT, None)], True, [2]),
+        ([("user", ANY, None)], False, [1, 2, 3, 5]),
+        ([("user", ANY, None)], True, [1, 2]),
+        ([("client-id", ANY, None)], True, [4, 6]),
+        ([("client-id", DEFAULT, None), ("user", ANY, None)], False, [5]),
+        ([("client-id", EXACT, "app"), ("user", EXACT, "alice")], True, [3]),
+        ([("ip", ANY, None)], False, []),
+    ],
+)
+def test_the_filter_applies_to_the_rates_of_the_log(components, strict, found):
+    rates = {
+        ALICE: 1,
+        QuotaEntity(None): 2,
+        QuotaEntity("alice", "app"): 3,
+        QuotaEntity(client_id="app"): 4,
+        QuotaEntity(None, None): 5,
+        QuotaEntity(client_id=None): 6,
+    }
+    flow = describing(filtered(*components, strict=strict))
+    flow.reply(described())
+    flow.reply(RatesReply(rates))
+    assert [entry["values"][0]["value"] for entry in flow.response["entries"]] == found
+
+
+def test_a_request_without_a_rate_is_relayed_as_it_is(play):
+    on = play()
+    request = altered((parts(user="alice"), [sets(BYTES, 1.0), removes("request_percentage")]))
+    assert on.call(49, 1, request) == response(results(parts(user="alice")))
+    assert on.seen == [(49, 1, request)]
+
+
+def test_a_client_waits_for_the_log_and_its_next_request_with_it(play):
+    """The author is the client's principal; a response has the version of the request."""
+    on = play()
+    on.send(49, 0, altered((parts(user="alice"), [sets(RATE, 5.0)])))
+    on.send(48, 0, filtered())
+    on.serve()
+    assert (on.keys_seen(), on.answers()) == ([49], [])
+    assert on.ports.rates_calls == [RatesCall({ALICE: 5.0}, "ANONYMOUS")]
+    on.give_rates()
+    assert on.answers() == [response(results(parts(user="alice")))]
+    on.pass_time(0)
+    assert on.ports.rates_calls == [RatesCall()]
+    on.give_rates({ALICE: 5.0})
+    assert on.answers() == [described((parts(user="alice"), {RATE: 5.0}))]
+    assert [version for _, version, _ in on.seen] == [0, 0, 0]
+
+
+def test_a_client_that_leaves_meanwhile_ends_the_request(play):
+    """The rest of it does not reach the brokers."""
+    on = play()
+    on.send(49, 1, altered((parts(user="alice"), [sets(RATE, 5.0)])))
+    on.serve()
+    on.channel.close()
+    on.give_rates()
+    assert on.keys_seen() == [49]
