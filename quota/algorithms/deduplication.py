@@ -17,16 +17,18 @@ _DIGEST_BYTES = 16
 
 
 class AdmittedRequest(msgspec.Struct, frozen=True, array_like=True):
-    """A request that a bucket has admitted: the id and the timestamp (epoch ms) of the decision that admitted it."""
+    """A request that a bucket has admitted."""
 
     decision_id: str
+    """The id of the decision that admitted it."""
     timestamp: int
+    """The latest timestamp of the request and its repeats [epoch ms]."""
     topics: int
     """The number of topics that were admitted: the first ones, since none is admitted after a refused one."""
 
 
 AdmittedRequests = Mapping[bytes, AdmittedRequest]
-"""Admitted requests by their digest, in the order in which they were admitted."""
+"""Admitted requests by their digest, in the order in which they were seen last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Deduplication:
     max_requests: int = 1000
 
     def find(self, admitted: AdmittedRequests, request: MutationRequest, now: int) -> AdmittedRequest | None:
-        """Return the entry of the same request, None if it was not admitted in the window before `now` (epoch ms)."""
+        """Return the entry of the same request, None if it was not seen in the window before `now` (epoch ms)."""
         if not (self.window_ms and admitted):
             return None
         found = admitted.get(_digest(request))
@@ -47,7 +49,7 @@ class Deduplication:
         """Return the requests to remember after this one was admitted, without the expired and the excess ones."""
         digest = _digest(request)
         since = entry.timestamp - self.window_ms
-        retained = {key: each for key, each in admitted.items() if each.timestamp >= since}
+        retained = {key: each for key, each in admitted.items() if each.timestamp >= since and key != digest}
         retained[digest] = entry
         while len(retained) > self.max_requests:
             del retained[next(iter(retained))]

@@ -1,34 +1,50 @@
-"""The turns in which a user's growths are validated: the controller handles one request at a time."""
+"""Turns: what may be done once at a time is done in the order in which it came."""
 
 from collections import OrderedDict
-from collections.abc import Generator
-from typing import Any
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 
-from quota.gateway.mutations.operations import BrokerCall, Pause, Validated
+from quota.gateway.mutations.operations import Pause
 
 _PAUSES_MS = (10, 500)
 """The pause before a channel looks again whether it is its turn, for each channel before it, and the longest one."""
 
+Ahead = Callable[[], int]
+"""Returns the number of those before a turn; 0 if it is its turn."""
+
 
 class Turns:
-    """Runs steps one at a time for each user, in the order in which they came."""
+    """The turns for each of some names. A turn for several names comes when it is the first for all of them."""
 
     def __init__(self) -> None:
         self._turns: dict[str, OrderedDict[int, None]] = {}
 
-    def run(
-        self, user: str, steps: Generator[BrokerCall, dict[str, Any], Validated]
-    ) -> Generator[BrokerCall | Pause, dict[str, Any], Validated]:
-        """Run steps when those of all earlier calls for this user have ended."""
-        turns = self._turns.setdefault(user, OrderedDict())
-        turn = next(reversed(turns), 0) + 1
-        turns[turn] = None
-        pause, longest = _PAUSES_MS
+    @contextmanager
+    def take(self, names: Iterable[str]) -> Iterator[Ahead]:
+        """Take a turn behind all earlier ones for these names, for the block.
+
+        It is taken for all of them at once, so that no two turns wait for each other.
+        """
+        taken: dict[str, int] = {}
+        for name in names:
+            if name not in taken:
+                turns = self._turns.setdefault(name, OrderedDict())
+                taken[name] = next(reversed(turns), 0) + 1
+                turns[taken[name]] = None
         try:
-            while (ahead := turn - next(iter(turns))) > 0:
-                yield Pause(min(ahead * pause, longest))
-            return (yield from steps)
+            yield lambda: max((number - next(iter(self._turns[name])) for name, number in taken.items()), default=0)
         finally:  # also when the client has left
-            del turns[turn]
-            if not turns:
-                del self._turns[user]
+            for name, number in taken.items():
+                del self._turns[name][number]
+                if not self._turns[name]:
+                    del self._turns[name]
+
+
+def wait(ahead: Ahead, until: Callable[[], bool] = lambda: False) -> Generator[Pause, None, bool]:
+    """Wait for a turn, or `until` something else; return whether another one was before it."""
+    pause, longest = _PAUSES_MS
+    waited = False
+    while (others := ahead()) > 0 and not until():
+        waited = True
+        yield Pause(min(others * pause, longest))
+    return waited

@@ -59,11 +59,18 @@ def test_a_request_is_the_same_however_it_was_forwarded(way):
     assert (second.tokens, second.repeats) == (200, Repeat("mutation-requests-0-0", 1))
 
 
-def test_a_request_is_forgotten_after_the_window_which_starts_with_the_first():
-    times = [0, 40_000, 60_000, 60_001]
+def test_a_request_is_forgotten_a_window_after_it_was_seen_last():
+    """Retries of a minute apart, however long they go on, are charged once: 400 of 500, and the bucket fills up."""
+    times = [0, 60_000, 120_000, 180_001, 180_001]
     _, decisions = decide_all(*[resolved(400, at=at, offset=at) for at in times])
-    assert [each.repeats is not None for each in decisions] == [False, True, True, False]
-    assert [each.tokens for each in decisions] == [100, 300, 400, pytest.approx(0.005)]
+    assert [each.repeats is not None for each in decisions] == [False, True, True, False, True]
+    assert [each.tokens for each in decisions] == [100, 400, 500, 100, 100]
+
+
+def test_a_late_repeat_does_not_shorten_the_window():
+    times = [40_000, 0, 100_000]
+    _, decisions = decide_all(*[resolved(400, at=at, offset=offset) for offset, at in enumerate(times)])
+    assert [each.repeats is not None for each in decisions] == [False, True, True]
 
 
 @pytest.mark.parametrize(
