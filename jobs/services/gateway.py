@@ -70,6 +70,7 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
         settings.topics,
         _ID_PREFIX,
         lambda _, seconds: context.stats.add_decision(seconds),
+        limit_ms=context.rules.decision_timeout_ms,
     )
     decisions.start()
     _raise_file_limit(own.max_connections)

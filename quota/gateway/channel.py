@@ -15,6 +15,7 @@ from quota.records.decision_request import DecisionReply, DecisionRequest
 from quota.records.request import ANONYMOUS, OPERATIONS
 from quota.wire.api_keys import ApiKey
 from quota.wire.codec import Message
+from quota.wire.described import DescribedTopic, read_described_topics
 from quota.wire.headers import RequestHeader
 from quota.wire.primitives import Malformed
 
@@ -253,7 +254,7 @@ class Channel:
         self._flow = mutate(request, self._context.rules, self._context.memory, self._io.now)
         self._step(None)
 
-    def _step(self, result: Message | DecisionReply | None) -> None:
+    def _step(self, result: Message | list[DescribedTopic] | DecisionReply | None) -> None:
         """Advance the mutation in progress."""
         if self._flow is None:
             return
@@ -317,7 +318,10 @@ class Channel:
         self._end()
 
     def _on_call_response(self, request: RequestHeader, frame: bytes) -> None:
-        self._step(self._pipeline.read_response(request, frame))
+        if request.api_key == ApiKey.METADATA:
+            self._step(read_described_topics(frame, self._pipeline.body_of(request, frame)))
+        else:
+            self._step(self._pipeline.read_response(request, frame))
 
     def _flush(self) -> None:
         for data, send in (

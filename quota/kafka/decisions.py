@@ -84,8 +84,9 @@ class Decisions:
     ) -> None:
         """Prepare for requests, whose ids get the prefix; answers are read after `start`.
 
-        `limit_ms` is the time that a decision may take; without it, each request is written. `on_decision` is called once for each decision, with the time that it took [s], or None if nobody waits for it
-        any longer; `on_result` is called for each result of an applier, which may be for another client.
+        `on_decision` is called once for each decision, with the time that it took [s], or None if nobody waits for it
+        any longer; `on_result` is called for each result of an applier, which may be for another client. `limit_ms` is
+        the longest time that a decision may take; without it, each request is written.
         """
         self._writer = writer
         self._reader = reader

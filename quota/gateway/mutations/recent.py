@@ -62,6 +62,11 @@ class RecentTopics:
         known = self._changes.get(self._names.get(topic_id, "") if name is None else name)
         return known[0] if known is not None and now - known[1] <= _REMEMBERED_MS else None
 
+    def is_changed(self, name: str, since: int) -> bool:
+        """Return whether a topic was created or has grown since a time."""
+        known = self._changes.get(name)
+        return known is not None and known[1] >= since
+
     def is_gone(self, topic_id: bytes, now: int) -> bool:
         """Return whether the topic with this id was deleted lately. An id is never used again."""
         deleted_at = self._gone.get(topic_id)

@@ -1,6 +1,7 @@
 """Topics of a Metadata response: what the reader that counts partitions finds is what the message says."""
 
 import time
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -62,7 +63,11 @@ def body(topics, brokers=2):
 def topic(name, partitions, replicas=3):
     nodes = list(range(replicas))
     each = {"errorCode": 0, "leaderId": 1, "leaderEpoch": 5, "replicaNodes": nodes, "isrNodes": nodes}
-    return {"name": name, "topicId": b"i" * 16, "partitions": [{**each, "partitionIndex": n} for n in range(partitions)]}
+    return {
+        "name": name,
+        "topicId": b"i" * 16,
+        "partitions": [{**each, "partitionIndex": n} for n in range(partitions)],
+    }
 
 
 @given(topics=TOPICS, before=st.binary(max_size=9), behind=st.binary(max_size=9))
@@ -84,10 +89,8 @@ def test_topics_have_as_many_partitions_as_in_the_message(topics, before, behind
 @given(data=st.binary(max_size=200), end=st.integers(0, 400))
 def test_other_bytes_are_malformed_or_some_topics(data, end):
     for each in (data, body([topic("a", 5)])[:end] + data):
-        try:
+        with suppress(Malformed):
             assert all(found.partitions >= 0 for found in read_described_topics(each, 0))
-        except Malformed as error:
-            assert str(error)
 
 
 def test_a_response_that_ends_early_is_malformed():
