@@ -17,7 +17,6 @@ _PARTITION_HEAD = 14  # the error, the index, the leader and its epoch
 _PARTITION_ARRAYS = 3  # the replicas, those in sync, and those offline
 _SHORT = 0x80  # a varint below it is one byte
 _MAX_TAGS = 1000
-_MAX_RUN = 100
 _TOPIC_START = struct.Struct(">h")
 _OPERATIONS = struct.Struct(">i")
 
@@ -68,19 +67,26 @@ def _after_partitions(data: bytes, at: int, count: int) -> int:
     """Return the offset after partitions.
 
     Nearly always those of a topic have as many replicas, all in sync. If all bytes that the size of a partition depends
-    on are the same in the next ones, these are as long as it is.
+    on are the same as in the first one, all are as long as it is.
     """
-    while count > 0:
-        run = min(count, _MAX_RUN)
+    if count > 1:
         end, lengths = _after_partition(data, at)
         size = end - at
-        uniform = data[lengths[-1]] == 0 and all(
-            data[offset] < _SHORT and data[offset : offset + size * run : size] == data[offset : offset + 1] * run
+        if data[lengths[-1]] == 0 and all(
+            data[offset] < _SHORT and data[offset : offset + size * count : size] == data[offset : offset + 1] * count
             for offset in lengths
-        )
-        if not uniform:
-            run = 1
-        at, count = at + size * run, count - run
+        ):
+            return at + size * count
+    for _ in range(count):
+        at += _PARTITION_HEAD
+        for _ in range(_PARTITION_ARRAYS):
+            nodes = data[at]
+            if 0 < nodes < _SHORT:
+                at += 1 + _INT_BYTES * (nodes - 1)
+            else:
+                nodes, at = read_uvarint(data, at)
+                at += _INT_BYTES * max(nodes - 1, 0)
+        at = _after_tags(data, at) if data[at] else at + 1
     return at
 
 
@@ -89,8 +95,8 @@ def _after_partition(data: bytes, at: int) -> tuple[int, list[int]]:
     lengths, at = [], at + _PARTITION_HEAD
     for _ in range(_PARTITION_ARRAYS):
         lengths.append(at)
-        count, at = read_uvarint(data, at)
-        at += _INT_BYTES * max(count - 1, 0)
+        nodes, at = read_uvarint(data, at)
+        at += _INT_BYTES * max(nodes - 1, 0)
     lengths.append(at)
     return _after_tags(data, at), lengths
 

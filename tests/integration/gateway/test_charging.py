@@ -27,7 +27,7 @@ def errors(answer):
 @pytest.fixture
 def tenant(plain, request):
     """A client-id of this test's own, with one mutation a second: a burst of eleven."""
-    name = request.node.name.replace("[", "-").rstrip("]")
+    name = request.node.name.replace("[", "-").rstrip("]").replace("_", "-").removeprefix("test-")[:80]
     plain.job.set_quota(QuotaEntity(client_id=name), 1)
     yield name
     plain.job.silent, plain.job.delay_seconds = False, 0.0
@@ -56,7 +56,7 @@ def test_an_outage_charges_nobody_for_what_does_not_happen(plain, tenant, versio
         begun = time.monotonic()
         codes = [errors(client.call(19, version, creation(f"{tenant}-{n}", partitions=10))) for n in range(20)]
         assert (codes, time.monotonic() - begun < LIMIT_SECONDS) == ([[7]] * 20, True)
-        until(lambda: plain.job.taken == before + 1)
+        until(lambda: plain.job.taken > before)
         plain.job.silent = False
         until(lambda: paid(plain, tenant))
         answer = until(lambda: succeeded(client, version, creation(f"{tenant}-0", partitions=10)))
