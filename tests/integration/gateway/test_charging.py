@@ -92,12 +92,11 @@ def test_a_client_with_too_little_time_is_charged_for_one_attempt_at_most(plain,
     with connected(plain.gateway, tenant) as client:
         attempts = [creation(f"{tenant}-{number}", partitions=10, timeoutMs=150) for number in range(30)]
         assert [errors(client.call(19, version, each)) for each in attempts] == [[7]] * 30
-        until(lambda: paid(plain, tenant))
         plain.job.delay_seconds = 0.0
         answer = client.call(19, version, creation(tenant, partitions=1))
         assert (errors(answer), answer["throttleTimeMs"]) == ([0], 0)
-        (attempt,), last = paid(plain, tenant)
-        assert (attempt[1], last) == (10, [(tenant, 1)])
+    *attempts, last = paid(plain, tenant)
+    assert (len(attempts) <= 1, last) == (True, [(tenant, 1)])
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
