@@ -58,17 +58,15 @@ def create(  # noqa: PLR0913, PLR0917
     message = request.reduced([each.requested for each in admitted], waited_ms)
     response: dict[str, Any] = yield BrokerCall(request.key, request.version, message)
     created = {result["name"]: result for result in response[RESULTS[request.key]] if not result["errorCode"]}
-    for each in admitted:
-        name, partitions = each.topic.name, each.topic.partitions
-        if name not in created:
-            continue
-        if each.is_estimated:
-            wait_ms = SHORT_LAG_MS if memory.cluster.default_partitions is None else 0
-            described = yield from describe(memory.recent, now, names=[name], wait_ms=wait_ms)
-            for topic in described.topics:
-                partitions = topic.partitions
-                _learn(memory.cluster, partitions, default_partitions)
-        memory.recent.record(ExistingTopic(name, created[name].get("topicId", NO_ID), partitions), now)
+    estimated = [each.topic.name for each in admitted if each.is_estimated and each.topic.name in created]
+    wait_ms = SHORT_LAG_MS if memory.cluster.default_partitions is None else 0
+    described = yield from describe(memory.recent, now, names=estimated, wait_ms=wait_ms)
+    seen = {topic.name: topic.partitions for topic in described.topics}
+    for partitions in seen.values():
+        _learn(memory.cluster, partitions, default_partitions)
+    for topic in (each.topic for each in admitted if each.topic.name in created):
+        topic_id, partitions = created[topic.name].get("topicId", NO_ID), seen.get(topic.name, topic.partitions)
+        memory.recent.record(ExistingTopic(topic.name, topic_id, partitions), now)
     return response
 
 

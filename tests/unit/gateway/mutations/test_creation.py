@@ -138,6 +138,22 @@ def test_a_default_that_one_client_is_told_is_the_cost_for_those_that_are_not(pl
     assert costs(on.mutate(19, version, creation(topic("hidden-2", -1)))) == {"hidden-2": 8}
 
 
+def test_the_first_topic_with_a_hidden_default_is_awaited(play):
+    """The broker does not show it at once. Later ones are not awaited, since the number is known."""
+    on = play(default_partitions=3)
+    on.cluster.unseen.add("hidden")
+    on.mutate(19, 7, creation(topic("hidden", -1)))
+    assert on.ports.pauses == [10]
+    on.cluster.unseen.clear()
+    on.end_pause()
+    assert on.context.memory.cluster.default_partitions == 4
+
+    on.cluster.unseen.add("hidden-2")
+    on.mutate(19, 7, creation(topic("hidden-2", -1)))
+    assert on.ports.pauses == []
+    assert [errors(answer) for answer in on.answers()] == [{"hidden": 0}, {"hidden-2": 0}]
+
+
 def test_a_topic_whose_partitions_are_never_seen_teaches_nothing(play, caplog):
     on = play(default_partitions=3)
     on.cluster.unseen.add("hidden")
