@@ -69,14 +69,13 @@ def check_growth(request: ClientRequest, memory: Memory, now: int) -> Check:
 def grow(
     request: ClientRequest, admitted: list[Charged], waited_ms: int, memory: Memory, now: int
 ) -> Generator[BrokerCall | Pause, Any, dict[str, Any]]:
-    """Grow topics that still have the partitions from which they grow; return the cluster's response."""
+    """Grow topics that were not made again since they were charged; return the cluster's response."""
     names = [each.topic.name for each in admitted]
     present = {topic.name: topic for topic in (yield from describe(memory.recent, now, names=names)).topics}
     left, results = [], []
     for each in admitted:
-        topic = present.get(each.topic.name, each.topic)
-        is_same = NO_ID in {topic.topic_id, each.topic.topic_id} or topic.topic_id == each.topic.topic_id
-        if is_same and topic.partitions >= each.topic.partitions - each.cost.partitions:
+        topic_id = present.get(each.topic.name, each.topic).topic_id
+        if NO_ID in {topic_id, each.topic.topic_id} or topic_id == each.topic.topic_id:
             left.append(each)
         else:
             results.append(each.refusal(ErrorCode.REQUEST_TIMED_OUT, _MADE_AGAIN))

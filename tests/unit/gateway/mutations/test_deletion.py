@@ -218,7 +218,10 @@ def test_a_missing_topic_is_answered_at_once(play):
 
 
 def test_a_deletion_happens_once_and_is_identified_by_the_topics_id(play):
-    """Two attempts have one content, by name or by id; another topic of that name has a different one."""
+    """Two attempts have one content, by name or by id, unless the topic has grown; another one of its name has another.
+
+    Otherwise who waits for the decision on one partition would delete a thousand by it.
+    """
 
     def content(cluster, message):
         on = play(cluster)
@@ -233,6 +236,7 @@ def test_a_deletion_happens_once_and_is_identified_by_the_topics_id(play):
     same = content(Cluster(a=3), deletion("a"))
     assert content(Cluster(a=3), deletion(topic_id(1))) == same
     assert content(again, deletion("a")) != same
+    assert content(Cluster(a=4), deletion("a")) != same
 
 
 def test_many_topics_are_found_in_parts(play):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.wire.requests import creation, deletion, growth, topic
+from tests.support.wire.requests import deletion, growth
 from tests.unit.gateway.cluster import Cluster
 
 
@@ -186,18 +186,6 @@ def test_a_topic_that_is_made_again_while_its_growth_is_decided_does_not_grow(pl
     text = "the topic was made again since its growth was charged, so it was not grown; retry"
     assert [each["errorMessage"] for each in answer["results"] if each["name"] == "a"] == [text]
     assert on.cluster.topics["a"][1] == partitions
-
-
-def test_a_topic_without_a_known_id_that_has_fewer_partitions_than_before_was_made_again(play):
-    """It was created by an old version, whose response has no id, and the broker does not show it."""
-    on = play(Cluster())
-    on.cluster.unseen.add("a")
-    on.mutate(19, 4, creation(topic("a", 6)))
-    grow(on, a=10)
-    on.cluster.unseen.clear()
-    on.cluster.create("a", 1)
-    on.decide()
-    assert [errors(answer) for answer in on.answers()[1:]] == [{"a": 7}]
 
 
 def test_a_topic_is_changed_by_one_request_at_a_time(play):
