@@ -86,6 +86,14 @@ def test_topics_have_as_many_partitions_as_in_the_message(topics, before, behind
     assert read_described_topics(before + body(topics) + behind, len(before)) == expected
 
 
+def test_partitions_with_so_many_replicas_that_their_number_takes_two_bytes():
+    """130 and 258 have the same first byte, 0x83."""
+    many = topic("a", 3, replicas=130)
+    many["partitions"][1] = topic("a", 2, replicas=258)["partitions"][1]
+    data = body([many, topic("b", 7)])
+    assert [each.partitions for each in read_described_topics(data, 0)] == [3, 7]
+
+
 @given(data=st.binary(max_size=200), end=st.integers(0, 400))
 def test_other_bytes_are_malformed_or_some_topics(data, end):
     for each in (data, body([topic("a", 5)])[:end] + data):
