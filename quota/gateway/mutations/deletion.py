@@ -7,6 +7,7 @@ so that the topic that was charged is deleted, and no later one of its name.
 
 from collections import Counter
 from collections.abc import Generator
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from quota.errors import ErrorCode
@@ -54,7 +55,7 @@ _HIDDEN_TEXT = (
 def check_deletion(request: ClientRequest, memory: Memory, now: int) -> Check:
     """Look up the topics, their partitions, and whether the client may delete them."""
     times = Counter(_identity(requested) for requested in request.topics)
-    valid = [each for each, count in times.items() if count == 1 and (each[0] is None) != (each[1] == NO_ID)]
+    valid = {each for each, count in times.items() if count == 1 and (each[0] is None) != (each[1] == NO_ID)}
     described, results = yield from _find(request, valid, memory, now)
     known = _by_identity(described)
     right = yield from _find_right(request, described, memory)
@@ -114,11 +115,13 @@ def delete(
     by_name = {each.topic.name: each.topic for each in left}
     named = {_identity(requested)[0] for requested in request.topics}
     for result in response[RESULTS[request.key]]:
-        topic = by_id.get(result["topicId"]) or by_name[result["name"]]
+        deleted = by_id.get(result["topicId"]) or by_name.get(result["name"])
+        if deleted is None:
+            continue
         if result["errorCode"] in _GONE:
-            memory.recent.record_deletion(topic, now)
-        if topic.name in named:
-            result["name"] = topic.name
+            memory.recent.record_deletion(deleted, now)
+        if deleted.name in named:
+            result["name"] = deleted.name
             if result["errorCode"] == ErrorCode.UNKNOWN_TOPIC_ID:
                 gone = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 result |= {"errorCode": int(gone), "errorMessage": _NO_NAME_TEXT}
@@ -128,7 +131,7 @@ def delete(
 
 
 def _find(
-    request: ClientRequest, wanted: list[Identity], memory: Memory, now: int
+    request: ClientRequest, wanted: AbstractSet[Identity], memory: Memory, now: int
 ) -> Generator[BrokerCall | Pause, Any, tuple[Described, dict[Identity, TopicResponse]]]:
     """Return the topics that the client may see, and the error results of the others.
 

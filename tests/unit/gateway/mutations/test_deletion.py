@@ -1,5 +1,6 @@
 """DeleteTopics through a channel: by names, by ids, and tricks with both."""
 
+import time
 from itertools import product
 
 import pytest
@@ -381,3 +382,25 @@ def test_a_topic_with_three_thousand_partitions_and_three_replicas_each_is_one_o
     names = [f"t{number}" for number in range(50)]
     on = play(Cluster(**dict.fromkeys(names, 3000)))
     assert costs(on.mutate(20, 6, deletion(*names))) == dict.fromkeys(names, 3000)
+
+
+def test_a_request_of_very_many_topics_takes_no_time_that_grows_with_its_square(play):
+    """Twenty thousand names, the most of a request; none of them exists, and one is given twice."""
+    names = [f"t{number}" for number in range(19_998)]
+    on = play(Cluster())
+    begun = time.process_time()
+    answer = on.call(20, 6, deletion(*names, "twice", "twice"))
+    assert errors(answer) == {**dict.fromkeys(names, 3), "twice": 42}
+    assert time.process_time() - begun < 10
+
+
+def test_a_result_that_names_no_topic_is_passed_on(play):
+    """A broker of the future may answer for the whole request."""
+    on = play(Cluster(a=1))
+    on.send(20, 6, deletion("a"))
+    on.serve()
+    answer = on.cluster.answer
+    failed = {"throttleTimeMs": 0, "responses": [{"name": None, "errorCode": 41, "errorMessage": None}]}
+    on.cluster.answer = lambda key, version, message: failed if key == 20 else answer(key, version, message)
+    on.decide()
+    assert [[each["errorCode"] for each in answer["responses"]] for answer in on.answers()] == [[41]]
