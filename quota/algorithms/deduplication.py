@@ -46,12 +46,17 @@ class Deduplication:
         return found if found is not None and now - found.timestamp <= self.window_ms else None
 
     def add(self, admitted: AdmittedRequests, request: MutationRequest, entry: AdmittedRequest) -> AdmittedRequests:
-        """Return the requests to remember after this one was admitted, without the expired and the excess ones."""
+        """Return the requests to remember after this one was admitted.
+
+        Those that were seen longest ago are forgotten if they have expired, or are too many. The others are not
+        searched for expired ones, which `find` ignores: each charge would take as long as many are remembered.
+        """
         digest = _digest(request)
-        since = entry.timestamp - self.window_ms
-        retained = {key: each for key, each in admitted.items() if each.timestamp >= since and key != digest}
+        retained = dict(admitted)
+        retained.pop(digest, None)
         retained[digest] = entry
-        while len(retained) > self.max_requests:
+        since = entry.timestamp - self.window_ms
+        while len(retained) > self.max_requests or next(iter(retained.values())).timestamp < since:
             del retained[next(iter(retained))]
         return retained
 

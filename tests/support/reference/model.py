@@ -139,8 +139,10 @@ class Reference:
         seen = _Admitted(_identity(entry), f"{TOPIC}-{entry.partition}-{offset}", entry.timestamp, topics)
         if first is not None:
             seen = replace(first, at=max(first.at, entry.timestamp), topics=topics)
-        others = [each for each in remembered if each is not first and seen.at - each.at <= rule.window_ms]
-        return [*others, seen][-rule.max_requests :]
+        latest = [*(each for each in remembered if each is not first), seen][-rule.max_requests :]
+        while seen.at - latest[0].at > rule.window_ms:
+            latest = latest[1:]
+        return latest
 
     def _tokens(self, bucket: _Bucket | None, bounds: Bounds, since: int, now: int) -> Fraction:
         if bucket is None:

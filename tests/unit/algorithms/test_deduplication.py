@@ -123,14 +123,14 @@ def test_the_oldest_requests_are_forgotten_beyond_the_maximum():
     assert len(bucket.admitted_requests) == 2
 
 
-def test_a_late_request_that_has_expired_does_not_count_towards_the_maximum():
-    """Request b comes after a with an earlier timestamp; when c comes, b has expired by half a second, a has not."""
-    times = {"a": 1000, "b": 0, "c": 60_500}
-    requests = [resolved(1, request_id=name, at=at) for name, at in times.items()]
-    _, decisions = decide_all(
-        *requests, resolved(1, request_id="a", at=60_500), repeats=Deduplication(60_000, max_requests=2)
-    )
-    assert [each.repeats is not None for each in decisions] == [False, False, False, True]
+def test_expired_requests_are_forgotten_as_far_as_they_were_seen_first():
+    """When c comes, a has expired, and b has not. So has d, which came late, and stays behind b; it is no repeat."""
+    times = {"a": 0, "b": 1000, "d": 0, "c": 60_500}
+    requests = [resolved(1, request_id=name, at=at, offset=at) for name, at in times.items()]
+    bucket, _ = decide_all(*requests)
+    assert len(bucket.admitted_requests) == 3
+    _, (late,) = decide_all(resolved(1, request_id="d", at=60_500), bucket=bucket)
+    assert late.repeats is None
 
 
 def test_without_deduplication_requests_are_forgotten_at_the_next_charge():
