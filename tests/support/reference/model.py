@@ -139,7 +139,8 @@ class Reference:
         seen = _Admitted(_identity(entry), f"{TOPIC}-{entry.partition}-{offset}", entry.timestamp, topics)
         if first is not None:
             seen = replace(first, at=max(first.at, entry.timestamp), topics=topics)
-        latest = [*(each for each in remembered if each is not first), seen][-rule.max_requests :]
+        others = [each for each in remembered if each.identity != seen.identity]
+        latest = [*others, seen][-rule.max_requests :]
         while seen.at - latest[0].at > rule.window_ms:
             latest = latest[1:]
         return latest
