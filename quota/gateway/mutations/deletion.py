@@ -150,8 +150,12 @@ def _find(
     results: dict[Identity, TopicResponse] = {
         (name, NO_ID): {**unresolved(result), "topicId": NO_ID} for name, result in controllers.items()
     }
+    missing = [
+        name for name, result in controllers.items() if result["errorCode"] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    ]
     results |= {
-        (each, NO_ID): _result((each, NO_ID), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_NAME_TEXT) for each in unsure
+        (each, NO_ID): _result((each, NO_ID), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_NAME_TEXT)
+        for each in (*missing, *unsure)
     }
     results |= {(None, each): _result((None, each), ErrorCode.UNKNOWN_TOPIC_ID, _NO_ID_TEXT) for each in ids}
     return Described(by_name.topics + late.topics, by_name.hidden | late.hidden), results

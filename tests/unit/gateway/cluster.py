@@ -139,7 +139,7 @@ class Cluster:
             elif name in self.unalterable | self.hidden:
                 results.append(_failed(name, 29, "Authorization failed."))
             elif name not in self.topics:
-                results.append(_failed(name, 3, NOT_THERE))
+                results.append(_failed(name, 3, None))
             elif count <= self.topics[name][1]:
                 results.append(_failed(name, 37, "would not be an increase"))
             elif each["assignments"] is not None and len(each["assignments"]) != count - self.topics[name][1]:
