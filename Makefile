@@ -17,9 +17,9 @@ define copy_jars
 	@touch $@
 endef
 
-# Processes that each have a broker: tests mostly wait for it. What tests share is started by one process
-# (tests/conftest.py); in the order of the folders, so that the many quick ones come last.
-PARALLEL := --numprocesses 3 --dist loadgroup --no-loadscope-reorder
+# Processes that each have a broker and Spark: tests mostly wait for one of them. A file is run by one process, so
+# that what its tests share is started once; in the order of the folders, so that the many quick ones come last.
+PARALLEL := --numprocesses 3 --dist loadfile --no-loadscope-reorder
 # More options of pytest: make test OPTIONS="--durations 25"
 OPTIONS ?=
 

@@ -35,19 +35,6 @@ _NUMBERS = itertools.count()
 """Numbers of deployments: the name of a topic does not contain the parameters of a test."""
 
 
-def pytest_itemcollected(item):
-    """Give all tests on the session of Spark to one process, and the others of a file to one process.
-
-    So `make test` starts the session once, and its code is compiled once.
-    """
-    item.add_marker(pytest.mark.xdist_group("spark" if "spark" in item.fixturenames else item.location[0]))
-
-
-def pytest_collection_modifyitems(items):
-    """Begin with the tests on Spark, which take longest together."""
-    items.sort(key=lambda item: "spark" not in item.fixturenames)
-
-
 def pytest_terminal_summary(terminalreporter):
     """Print each reason why tests were skipped once, with their number; a reason says what to install."""
     skipped = terminalreporter.stats.get("skipped", [])

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 from jobs.gateway.encryption import certificate_requests
 from quota.errors import BadInput, ClusterError, MutationQuotaError
-from quota.gateway.mutations.existing import METADATA_VERSION
 from quota.gateway.stats import GatewayStats
 from quota.kafka.brokers.connection import FAILURES, connected, failure_reason, log_in
 from quota.settings.security.clients import Security
 from quota.wire.api_keys import ApiKey
+from quota.wire.described import METADATA_VERSION
 from quota.wire.protocol import Address, Protocol
 
 _log = logging.getLogger(__name__)

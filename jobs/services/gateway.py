@@ -72,6 +72,7 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
         topics,
         _ID_PREFIX,
         lambda _, seconds: context.stats.add_decision(seconds),
+        limit_ms=context.rules.decision_timeout_ms,
     )
     rates = LoggedRates(settings, own.decision_timeout_seconds)
     decisions.start()

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from jobs.whatif.effects import Candidate
 from jobs.whatif.simulate import read_quotas_of_file
-from quota.algorithms.deduplication import NO_DEDUPLICATION
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput
 from quota.records.quota import Window
@@ -37,12 +36,11 @@ def _parse_candidate(text: str, recorded: CallbackTimeline | None, settings: Set
     num, seconds = (_parse_number(text, key, values.get(key)) for key in _NUMBERS)
     window = Window(num or window.num, seconds or window.size_seconds)
     name = _parse_algorithm(text, values.get("algorithm", AlgorithmName.TOKEN_BUCKET.value))
-    # A rate quota does not deduplicate: it charges a repeated request twice.
-    deduplication = settings.policy.deduplication if name is AlgorithmName.TOKEN_BUCKET else NO_DEDUPLICATION
     quotas = read_quotas_of_file(Path(values["quotas"]), settings.quota.callbacks) if "quotas" in values else recorded
     if quotas is None:
         raise BadInput(f"--candidate {text}: a file of requests needs quotas; add quotas=FILE")
-    return Candidate(values.get("name", text), quotas, make_algorithm(name, window, deduplication), settings.policy)
+    algorithm = make_algorithm(name, window, settings.policy.deduplication)
+    return Candidate(values.get("name", text), quotas, algorithm, settings.policy)
 
 
 def _parse_pairs(text: str) -> dict[str, str]:

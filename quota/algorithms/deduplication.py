@@ -17,16 +17,18 @@ _DIGEST_BYTES = 16
 
 
 class AdmittedRequest(msgspec.Struct, frozen=True, array_like=True):
-    """A request that a bucket has admitted: the id and the timestamp (epoch ms) of the decision that admitted it."""
+    """A request that a bucket has admitted."""
 
     decision_id: str
+    """The id of the decision that admitted it."""
     timestamp: int
+    """The latest timestamp of the request and its repeats [epoch ms]."""
     topics: int
     """The number of topics that were admitted: the first ones, since none is admitted after a refused one."""
 
 
 AdmittedRequests = Mapping[bytes, AdmittedRequest]
-"""Admitted requests by their digest, in the order in which they were admitted."""
+"""Admitted requests by their digest, in the order in which they were seen last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +39,24 @@ class Deduplication:
     max_requests: int = 1000
 
     def find(self, admitted: AdmittedRequests, request: MutationRequest, now: int) -> AdmittedRequest | None:
-        """Return the entry of the same request, None if it was not admitted in the window before `now` (epoch ms)."""
+        """Return the entry of the same request, None if it was not seen in the window before `now` (epoch ms)."""
         if not (self.window_ms and admitted):
             return None
         found = admitted.get(_digest(request))
         return found if found is not None and now - found.timestamp <= self.window_ms else None
 
     def add(self, admitted: AdmittedRequests, request: MutationRequest, entry: AdmittedRequest) -> AdmittedRequests:
-        """Return the requests to remember after this one was admitted, without the expired and the excess ones."""
+        """Return the requests to remember after this one was admitted.
+
+        Those that were seen longest ago are forgotten if they have expired, or are too many. The others are not
+        searched for expired ones, which `find` ignores: each charge would take as long as many are remembered.
+        """
         digest = _digest(request)
-        since = entry.timestamp - self.window_ms
-        retained = {key: each for key, each in admitted.items() if each.timestamp >= since}
+        retained = dict(admitted)
+        retained.pop(digest, None)
         retained[digest] = entry
-        while len(retained) > self.max_requests:
+        since = entry.timestamp - self.window_ms
+        while len(retained) > self.max_requests or next(iter(retained.values())).timestamp < since:
             del retained[next(iter(retained))]
         return retained
 

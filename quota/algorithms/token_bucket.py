@@ -133,10 +133,9 @@ class TokenBucket:
         charged, tokens = charge(before, stored, topics, quota, strict=strict)
         admitted = [True] * paid + charged
         changed = any(charged)
-        if changed and deduplication.window_ms:
-            first = repeats or AdmittedRequest(str(resolved.record.source), now, 0)
-            first = msgspec.structs.replace(first, topics=sum(admitted))
-            remembered = deduplication.add(remembered, request, first)
+        if deduplication.window_ms and (changed or repeats):
+            entry = _seen(repeats, resolved.record.source, now, sum(admitted))
+            remembered = deduplication.add(remembered, request, entry)
         elif changed:
             remembered = {}
         throttled = not all(admitted) if strict else in_debt(tokens, stored)
@@ -148,9 +147,18 @@ class TokenBucket:
             bucket = msgspec.structs.replace(bucket, tokens=tokens, admitted_requests=remembered)
         elif changed or bucket.differs(quota):
             bucket = Bucket(tokens, now, quota, bucket.reset_at, remembered, clock)
+        elif repeats:
+            bucket = msgspec.structs.replace(bucket, admitted_requests=remembered)
         late_ms = max(bucket.updated_at - now, 0)  # the bucket gains tokens from T on
         throttle = throttle_ms(tokens, bucket.tokens, quota.rate, late_ms) if throttled else 0
         return bucket, Admission(admitted, throttle, quota, burst, before, tokens, repeats)
+
+
+def _seen(repeats: AdmittedRequest | None, source: Source, now: int, topics: int) -> AdmittedRequest:
+    """Return the entry of a request that is seen now, for the first time unless it repeats one."""
+    if repeats is None:
+        return AdmittedRequest(str(source), now, topics)
+    return AdmittedRequest(repeats.decision_id, max(repeats.timestamp, now), topics)
 
 
 def clock_of(source: Source) -> Clock:

@@ -17,6 +17,7 @@ from quota.records.decision_request import DecisionReply, DecisionRequest
 from quota.records.request import ANONYMOUS, OPERATIONS
 from quota.wire.api_keys import ApiKey
 from quota.wire.codec import Message
+from quota.wire.described import DescribedTopic, read_described_topics
 from quota.wire.headers import RequestHeader
 from quota.wire.primitives import Malformed
 
@@ -278,7 +279,7 @@ class Channel:
         self._stepping, self._flow = header, flow
         self._step(None)
 
-    def _step(self, result: Message | DecisionReply | RatesReply | None) -> None:
+    def _step(self, result: Message | list[DescribedTopic] | DecisionReply | RatesReply | None) -> None:
         """Advance the request in progress."""
         if self._flow is None:
             return
@@ -345,7 +346,10 @@ class Channel:
         self._end()
 
     def _on_call_response(self, request: RequestHeader, frame: bytes) -> None:
-        self._step(self._pipeline.read_response(request, frame))
+        if request.api_key == ApiKey.METADATA:
+            self._step(read_described_topics(frame, self._pipeline.body_of(request, frame)))
+        else:
+            self._step(self._pipeline.read_response(request, frame))
 
     def _flush(self) -> None:
         for data, send in (

@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Message
 
 from quota.admission.validation import FEWER_TOPICS
 from quota.errors import BadInput, ErrorCode
+from quota.kafka.pace import Pace
 from quota.kafka.requests import AnswerReader, ReceivedAnswer, RequestWriter, rejected_id
 from quota.kafka.timing import now_ms
 from quota.records.dead_letter import DeadLetter
@@ -53,6 +54,7 @@ class _Pending:
     request: MutationRequest
     content: bytes
     requested_at: float
+    """The time of the event loop [s]."""
     replies: set[asyncio.Future[DecisionReply]] = field(default_factory=set)
 
 
@@ -63,6 +65,11 @@ class Decisions:
     that can happen only once is derived from its content, so a program that replaces a killed one sends the same id; if
     the job remembers admitted requests (`repeats.window_seconds`), it is not charged again. Other mutations with a
     content reuse the id of their last attempt if that is undecided.
+
+    A program with a limit for decisions does not write a request that would not be decided in its own time, because it
+    would be charged later, for nothing. If nothing has been decided for the limit, the job is silent: then no request
+    is written, except the last undecided one, again, each time that the limit has passed. It has the same id, so an
+    outage is charged to nobody else, however long it takes.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917
@@ -73,11 +80,13 @@ class Decisions:
         prefix: str,
         on_decision: Callable[[Decision, float | None], None],
         on_result: Callable[[MutationResult], None] = lambda _: None,
+        limit_ms: int | None = None,
     ) -> None:
         """Prepare for requests, whose ids get the prefix; answers are read after `start`.
 
         `on_decision` is called once for each decision, with the time that it took [s], or None if nobody waits for it
-        any longer; `on_result` is called for each result of an applier, which may be for another client.
+        any longer; `on_result` is called for each result of an applier, which may be for another client. `limit_ms` is
+        the longest time that a decision may take; without it, each request is written.
         """
         self._writer = writer
         self._reader = reader
@@ -87,7 +96,8 @@ class Decisions:
         self._on_result = on_result
         self._pending: dict[str, _Pending] = {}
         self._undecided = _Undecided()
-        self._silent_since: float | None = None
+        self._has_limit = limit_ms is not None
+        self._pace = Pace(float("inf") if limit_ms is None else limit_ms / 1000)
         self._logged: set[str] = set()
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
@@ -104,20 +114,23 @@ class Decisions:
 
     def request(self, wanted: DecisionRequest) -> Asked:
         """Request a decision."""
-        loop, seconds = asyncio.get_running_loop(), wanted.timeout_ms / 1000
+        loop = asyncio.get_running_loop()
+        reply: asyncio.Future[DecisionReply] = loop.create_future()
         request_id = self._undecided.id_of(wanted.content) or self._new_id(wanted)
         pending = self._pending.get(request_id)
+        if pending is None and self._is_in_vain(wanted, loop):
+            needs_ms = round(self._pace.least(loop.time()) * 1000)
+            reply.set_result(DecisionReply(silent_ms=self._silent_ms(loop), needs_ms=needs_ms))
+            return Asked(request_id, reply)
         is_new = pending is None
         if pending is None:
             expires_at = now_ms() + wanted.timeout_ms
             request = msgspec.structs.replace(wanted.request, request_id=request_id, expires_at=expires_at)
             pending = self._pending[request_id] = _Pending(request, wanted.content, loop.time())
-        reply: asyncio.Future[DecisionReply] = loop.create_future()
         pending.replies.add(reply)
-        timer = loop.call_later(seconds, self._on_timeout, reply, wanted.timeout_ms)
+        timer = loop.call_later(wanted.timeout_ms / 1000, self._on_timeout, reply, wanted.timeout_ms)
         reply.add_done_callback(partial(self._on_done, request_id, timer))
         if is_new:
-            self._silent_since = loop.time() if self._silent_since is None else self._silent_since
             self._send(pending.request, loop)
         return Asked(request_id, reply)
 
@@ -130,7 +143,7 @@ class Decisions:
                 request_id = rejected_id(letter, letter.source.topic) or ""
                 pending = self._pending.get(request_id)
                 if pending is not None and rejected_id(letter, self._topics.requests_of(pending.request.user)):
-                    self._silent_since = None
+                    self._pace.rejected()
                     self._reply(request_id, error_code=ErrorCode.INVALID_REQUEST, error=error)
             case MutationResult() as result:
                 self._on_result(result)
@@ -144,29 +157,49 @@ class Decisions:
     def _receive_decision(self, decision: Decision, age_ms: int) -> None:
         pending = self._pending.get(decision.request_id)
         if pending is None:
-            if self._undecided.is_late(decision):
-                self._silent_since = None
+            late = self._undecided.take(decision)
+            if late is not None:
+                self._took(late)
                 self._on_decision(decision, None)
         elif _is_on(decision, pending.request):
-            self._silent_since = None
-            self._on_decision(decision, asyncio.get_running_loop().time() - pending.requested_at)
+            self._on_decision(decision, self._took(pending))
             self._reply(decision.request_id, decision, age_ms)
+
+    def _took(self, decided: _Pending) -> float:
+        """Record the time that a decision took, and return it [s]."""
+        now = asyncio.get_running_loop().time()
+        self._pace.decided(now, now - decided.requested_at)
+        return now - decided.requested_at
 
     def _reply(
         self, request_id: str, decision: Decision | None = None, age_ms: int = 0, error_code: int = 0, error: str = ""
     ) -> None:
         pending = self._pending.pop(request_id)
         if error_code == ErrorCode.INVALID_REQUEST and not self._pending:
-            self._silent_since = None  # it was not written, so no decision is missing
+            self._pace.rejected()
         self._undecided.remove(pending.content)
         waited_ms = int((asyncio.get_running_loop().time() - pending.requested_at) * 1000)
         for reply in pending.replies:
             _answer(reply, DecisionReply(decision, waited_ms, age_ms, error_code, error))
 
     def _on_timeout(self, reply: asyncio.Future[DecisionReply], waited_ms: int) -> None:
-        now = asyncio.get_running_loop().time()
-        silent_ms = 0 if self._silent_since is None else round((now - self._silent_since) * 1000)
+        silent_ms = self._silent_ms(asyncio.get_running_loop())
         _answer(reply, DecisionReply(waited_ms=waited_ms, silent_ms=silent_ms))
+
+    def _silent_ms(self, loop: asyncio.AbstractEventLoop) -> int:
+        return round(self._pace.waiting(loop.time()) * 1000)
+
+    def _is_in_vain(self, wanted: DecisionRequest, loop: asyncio.AbstractEventLoop) -> bool:
+        """Return whether a request would not be decided in time; if a silent job is to be tried again, do so."""
+        now = loop.time()
+        if not self._has_limit or self._pace.is_enough(wanted.timeout_ms / 1000, now):
+            return False
+        if self._pace.is_due(now):
+            trial = self._undecided.last()
+            if trial is None:
+                return False
+            self._send(trial, loop)
+        return True
 
     def _on_done(self, request_id: str, timer: asyncio.TimerHandle, reply: asyncio.Future[DecisionReply]) -> None:
         """Forget a reply that was cancelled or came too late; its request is undecided if nobody else waits."""
@@ -176,9 +209,10 @@ class Decisions:
             pending.replies.discard(reply)
             if not pending.replies:
                 del self._pending[request_id]
-                self._undecided.add(pending.content, pending.request)
+                self._undecided.add(pending)
 
     def _send(self, request: MutationRequest, loop: asyncio.AbstractEventLoop) -> None:
+        self._pace.sent(loop.time())
         try:
             self._writer.send(request, on_delivery=partial(self._on_delivery, loop, request.request_id))
         except BadInput as error:  # the user's name does not give a valid topic name
@@ -209,7 +243,7 @@ class Decisions:
             self._reply(request_id, error_code=ErrorCode.INVALID_REQUEST, error=message)
         else:
             self._reply(request_id, error_code=error.code(), error=message)
-            self._undecided.add(pending.content, pending.request)
+            self._undecided.add(pending)
 
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
         while not self._closed.is_set():
@@ -231,11 +265,12 @@ class _Undecided:
 
     def __init__(self) -> None:
         self._ids: OrderedDict[bytes, str] = OrderedDict()  # by content, if there is one
-        self._awaited: dict[str, tuple[str, str]] = {}  # the user and client-id of each
+        self._awaited: dict[str, _Pending] = {}  # those whose decision has not arrived at all, the last added last
 
-    def add(self, content: bytes, request: MutationRequest) -> None:
-        self._ids[content or request.request_id.encode()] = request.request_id
-        self._awaited[request.request_id] = request.user, request.client_id
+    def add(self, undecided: _Pending) -> None:
+        request_id = undecided.request.request_id
+        self._ids[undecided.content or request_id.encode()] = request_id
+        self._awaited[request_id] = undecided
         if len(self._ids) > _MAX_UNDECIDED:
             self._awaited.pop(self._ids.popitem(last=False)[1], None)
 
@@ -245,12 +280,16 @@ class _Undecided:
     def id_of(self, content: bytes) -> str | None:
         return self._ids.get(content)
 
-    def is_late(self, decision: Decision) -> bool:
-        """Return whether this is the first decision on one of them."""
-        if self._awaited.get(decision.request_id) != (decision.user, decision.client_id):
-            return False
-        del self._awaited[decision.request_id]
-        return True
+    def last(self) -> MutationRequest | None:
+        """Return the last request that is not decided."""
+        return self._awaited[next(reversed(self._awaited))].request if self._awaited else None
+
+    def take(self, decision: Decision) -> _Pending | None:
+        """Return the request of the first decision on one of them."""
+        found = self._awaited.get(decision.request_id)
+        if found is None or (found.request.user, found.request.client_id) != (decision.user, decision.client_id):
+            return None
+        return self._awaited.pop(decision.request_id)
 
 
 def _answer(future: asyncio.Future[DecisionReply], reply: DecisionReply) -> None:

@@ -35,6 +35,8 @@ class DecisionReply:
     error: str = ""
     silent_ms: int = 0
     """Without a decision: the time for which no request of this program has been decided [ms]."""
+    needs_ms: int = 0
+    """Of a request that was not written, because it has less time: the time that a decision takes at least [ms]."""
 
     @property
     def is_invalid(self) -> bool:

@@ -168,8 +168,9 @@ class QuotaSettings(Section):
 class RepeatSettings(Section):
     """Deduplication: mutations in a repeated request, such as a crashed gateway's, are charged once."""
 
-    window_seconds: SecondsOrZero = 0.0
-    """Time in seconds, up to 86,400, that a bucket remembers admitted requests. 0 turns deduplication off."""
+    window_seconds: SecondsOrZero = 60.0
+    """Time in seconds, up to 86,400, that a bucket remembers an admitted request after it or a repeat of it. 0 turns
+    deduplication off."""
 
 
 class LimitSettings(Section):

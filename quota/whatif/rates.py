@@ -20,7 +20,6 @@ from quota.algorithms.token_bucket import (
     is_reset,
     throttle_ms,
 )
-from quota.errors import BadInput
 from quota.records.decision import Decision
 from quota.records.quota import Quota, Window
 from quota.records.request import Mode
@@ -124,14 +123,9 @@ class AlgorithmName(enum.Enum):
 
 
 def make_algorithm(name: AlgorithmName, window: Window, deduplication: Deduplication = NO_DEDUPLICATION) -> Algorithm:
-    """Return the algorithm of this name."""
+    """Return the algorithm of this name. Those that are not enforced charge each repeat of a request."""
     if name is AlgorithmName.TOKEN_BUCKET:
         return TokenBucket(window, deduplication)
-    if deduplication.window_ms:
-        raise BadInput(
-            f"repeats.window_seconds={deduplication.window_ms / 1000:g}: {name.value} does not support deduplication; "
-            "set it to 0, or use token-bucket"
-        )
     return RateQuota(window, NO_SAMPLES if name is AlgorithmName.SAMPLED_RATE else NO_SPREAD)
 
 

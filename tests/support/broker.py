@@ -32,7 +32,7 @@ _ITERATIONS = 4096
 CERTIFICATE_PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 """The form of a certificate, for tests that only read the file."""
 
-PLAIN_USERS = ("admin", "alice", "bob", "user1")
+PLAIN_USERS = ("admin", "alice", "bob", "dave", "erin", "frank", "user1")
 """Users of the listener without TLS; their passwords are their names with `-secret`."""
 SESSION_MS = 4000
 """How long a session of these users lasts before the client must authenticate again."""

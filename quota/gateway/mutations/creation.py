@@ -1,12 +1,19 @@
 """CreateTopics: a topic costs its partitions; the cluster validates the request before they are charged."""
 
+import logging
+from collections.abc import Generator
 from typing import Any
 
+from quota.gateway.mutations.existing import SHORT_LAG_MS, describe
+from quota.gateway.mutations.memory import BrokerConfigs, Memory
 from quota.gateway.mutations.operations import (
+    RESULTS,
+    BrokerCall,
     Charged,
     Check,
     Checked,
     ClientRequest,
+    Pause,
     TopicResponse,
     content_digest,
     validate,
@@ -14,30 +21,75 @@ from quota.gateway.mutations.operations import (
 from quota.gateway.mutations.recent import NO_ID, ExistingTopic
 from quota.records.request import TopicMutation
 
+_log = logging.getLogger(__name__)
+
 _WITH_DEFAULT_PARTITIONS = 5
 """The first version whose response has the number of partitions."""
 
 
-def check_creation(request: ClientRequest, default_partitions: int) -> Check:
+def check_creation(request: ClientRequest, memory: Memory, default_partitions: int) -> Check:
     """Ask the cluster to validate; its response has the cluster's default number of partitions."""
     topics = request.message["topics"]
-    by_default = any(topic["numPartitions"] < 0 and not topic["assignments"] for topic in topics)
+    by_default = any(_is_by_default(topic) for topic in topics)
     version = max(request.version, _WITH_DEFAULT_PARTITIONS) if by_default else request.version
     failed, valid, throttle_ms = yield from validate(request, version, topics)
     charged = []
     for topic in topics:
         name = topic["name"]
         if name in valid:
-            cost = _cost(topic, valid[name], default_partitions)
-            charged.append(Charged(topic, TopicMutation(name, cost), ExistingTopic(name, NO_ID, cost)))
+            told = _partitions(topic, valid[name])
+            if _is_by_default(topic) and told is not None:
+                _learn(memory.cluster, told, default_partitions)
+            cost = told or memory.cluster.default_partitions or default_partitions
+            created = ExistingTopic(name, NO_ID, cost)
+            charged.append(Charged(topic, TopicMutation(name, cost), created, is_estimated=told is None))
     content = content_digest(request, [each.requested for each in charged])
     return Checked(charged, failed, throttle_ms, content=content)
 
 
-def _cost(topic: dict[str, Any], validated: TopicResponse, default_partitions: int) -> int:
-    if topic["assignments"]:
-        return len(topic["assignments"])
-    if topic["numPartitions"] > 0:
-        return int(topic["numPartitions"])
-    partitions = validated.get("numPartitions", -1)  # hidden from clients that may not describe the topic's configs
-    return int(partitions) if partitions > 0 else default_partitions
+def create(  # noqa: PLR0913, PLR0917
+    request: ClientRequest, admitted: list[Charged], waited_ms: int, memory: Memory, default_partitions: int, now: int
+) -> Generator[BrokerCall | Pause, Any, dict[str, Any]]:
+    """Create topics; return the cluster's response.
+
+    A client that may not describe the configs of topics is not told the default number of partitions, but it may see
+    that of a topic that has been created.
+    """
+    message = request.reduced([each.requested for each in admitted], waited_ms)
+    response: dict[str, Any] = yield BrokerCall(request.key, request.version, message)
+    created = {result["name"]: result for result in response[RESULTS[request.key]] if not result["errorCode"]}
+    estimated = [each.topic.name for each in admitted if each.is_estimated and each.topic.name in created]
+    wait_ms = SHORT_LAG_MS if memory.cluster.default_partitions is None else 0
+    described = yield from describe(memory.recent, now, names=estimated, wait_ms=wait_ms)
+    seen = {topic.name: topic.partitions for topic in described.topics}
+    for partitions in seen.values():
+        _learn(memory.cluster, partitions, default_partitions)
+    for topic in (each.topic for each in admitted if each.topic.name in created):
+        topic_id, partitions = created[topic.name].get("topicId", NO_ID), seen.get(topic.name, topic.partitions)
+        memory.recent.record(ExistingTopic(topic.name, topic_id, partitions), now)
+    return response
+
+
+def _is_by_default(topic: dict[str, Any]) -> bool:
+    return topic["numPartitions"] < 0 and not topic["assignments"]
+
+
+def _partitions(topic: dict[str, Any], validated: TopicResponse) -> int | None:
+    """Return the number of partitions of a topic; None if the client is not told the default number."""
+    if not _is_by_default(topic):
+        return len(topic["assignments"]) or int(topic["numPartitions"])
+    partitions: int = validated.get("numPartitions", -1)
+    return partitions if partitions > 0 else None
+
+
+def _learn(cluster: BrokerConfigs, partitions: int, default_partitions: int) -> None:
+    """Remember the brokers' default number of partitions."""
+    if partitions not in {cluster.default_partitions, default_partitions}:
+        _log.warning(
+            "the brokers create topics with %d partitions by default (num.partitions), and gateway.default_partitions "
+            "is %d: clients that may not describe configs were charged for that; from now on for %d",
+            partitions,
+            default_partitions,
+            partitions,
+        )
+    cluster.default_partitions = partitions

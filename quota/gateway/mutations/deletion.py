@@ -1,19 +1,18 @@
-"""DeleteTopics, by names or by ids: a topic costs the partitions that it has."""
+"""DeleteTopics, by names or by ids: a topic costs the partitions that it has.
+
+The cluster cannot validate a deletion. What it would refuse is answered, or forwarded if it is refused whatever happens
+meanwhile: a topic may be created, grow or be made again at any moment. Topics to be deleted are forwarded by their ids,
+so that the topic that was charged is deleted, and no later one of its name.
+"""
 
 from collections import Counter
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from collections.abc import Set as AbstractSet
 from typing import Any
 
 from quota.errors import ErrorCode
-from quota.gateway.mutations.existing import (
-    SHORT_LAG_MS,
-    Identity,
-    describe,
-    find_named,
-    lag_ms,
-    unresolved,
-)
+from quota.gateway.mutations.existing import SHORT_LAG_MS, Described, Identity, describe, find_named, lag_ms, unresolved
+from quota.gateway.mutations.memory import Memory
 from quota.gateway.mutations.operations import (
     RESULTS,
     BrokerCall,
@@ -26,77 +25,175 @@ from quota.gateway.mutations.operations import (
     TopicResponse,
     content_digest,
 )
-from quota.gateway.mutations.recent import NO_ID, ExistingTopic, RecentTopics
+from quota.gateway.mutations.recent import NO_ID, ExistingTopic
 from quota.records.request import TopicMutation
+from quota.wire.api_keys import ApiKey
 
-_DELETED_UNCHARGED = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
-"""The controller's errors for a topic that does not exist, or that the client may not alter: its deletion is forwarded
-uncharged."""
+_VERSION = 6
+"""The version that deletes topics by their ids."""
+
+_NO_TOPIC = "may this client delete topics?"
+"""A name that no topic can have."""
+_NO_TOPIC_VERSION = 5
+_NO_TOPIC_TIMEOUT_MS = 5000
+_FIRST_WITH_DISABLED = 3
+"""The first version that knows the error of a switched off deletion; earlier ones get INVALID_REQUEST."""
+
+_GONE = frozenset({ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+"""The results of a topic that does not exist any longer."""
+
+_NO_NAME_TEXT = "This server does not host this topic-partition."
+_NO_ID_TEXT = "This server does not host this topic ID."
+_NAMED_BOTH_WAYS = "The provided topic name maps to an ID that was already supplied."
+"""Kafka's own texts."""
+_HIDDEN_TEXT = (
+    "the number of its partitions is not known, because this client may not describe it, so it was not deleted; grant "
+    "Describe on the topic"
+)
 
 
-def check_deletion(request: ClientRequest, recent: RecentTopics, now: int) -> Check:
-    """Look up the topics, their partitions, and whether the client may delete them.
+def check_deletion(request: ClientRequest, memory: Memory, now: int) -> Check:
+    """Look up the topics, their partitions, and whether the client may delete them."""
+    times = Counter(_identity(requested) for requested in request.topics)
+    valid = {each for each, count in times.items() if count == 1 and (each[0] is None) != (each[1] == NO_ID)}
+    described, results = yield from _find(request, valid, memory, now)
+    known = _by_identity(described)
+    right = yield from _find_right(request, described, memory)
+    if right == ErrorCode.TOPIC_DELETION_DISABLED:
+        error = right if request.version >= _FIRST_WITH_DISABLED else ErrorCode.INVALID_REQUEST
+        return Checked([], [_result(each, error, None) for each in times])
+    may_delete_all = right is not None and right != ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
-    The cluster cannot validate a deletion. Topics that it would refuse, because they do not exist, may not be deleted
-    or are named twice, are forwarded uncharged and get the cluster's own error. They are forwarded before the decision
-    is awaited, since such a topic could be created in the meantime.
-    """
-    wanted = [(requested, _identity(requested)) for requested in request.topics]
-    known, unknown = yield from _find(request, {identity for _, identity in wanted}, recent, now)
-    times = Counter((known[identity].name, identity[0] is None) for _, identity in wanted if identity in known)
-    charged, uncharged = [], []
-    for requested, identity in wanted:
-        if identity in unknown:
-            continue
+    failed, refused, charged = [], [], []
+    both_ways = Counter(known[each].topic_id for each in valid if each in known)
+    ids_twice = {topic_id for (name, topic_id), count in times.items() if name is None and count > 1}
+    for identity, requested in {_identity(requested): requested for requested in request.topics}.items():
         topic = known.get(identity)
-        if topic is not None and _is_deleted(topic.name, times, by_id=identity[0] is None):
-            charged.append(Charged(requested, TopicMutation(topic.name, topic.partitions), topic))
+        if identity not in valid or (identity in described.hidden and not may_delete_all):
+            refused += [requested] * times[identity]
+        elif identity in described.hidden:
+            failed.append(_result(identity, ErrorCode.TOPIC_AUTHORIZATION_FAILED, _HIDDEN_TEXT))
+        elif topic is None:
+            failed.append(results[identity])
+        elif topic.topic_id != NO_ID and (both_ways[topic.topic_id] > 1 or topic.topic_id in ids_twice):
+            failed.append(_result((topic.name, topic.topic_id), ErrorCode.INVALID_REQUEST, _NAMED_BOTH_WAYS))
+        elif topic.may_delete or may_delete_all:
+            forwarded = {"name": topic.name if topic.topic_id == NO_ID else None, "topicId": topic.topic_id}
+            charged.append(Charged(forwarded, TopicMutation(topic.name, topic.partitions), topic))
         else:
-            uncharged.append(requested)
-    failed, throttle_ms = list(unknown.values()), 0
-    if uncharged:
-        response = yield BrokerCall(request.key, request.version, request.reduced(uncharged, 0))
+            refused.append(requested)
+    throttle_ms = 0
+    if refused:
+        response = yield BrokerCall(request.key, request.version, request.reduced(refused, 0))
         failed, throttle_ms = [*failed, *response[RESULTS[request.key]]], response["throttleTimeMs"]
-    ids = [each.topic.topic_id for each in charged]
-    content = content_digest(request, ids if NO_ID not in ids else [each.topic.name for each in charged])
-    return Checked(charged, failed, throttle_ms, NO_ID not in ids, content)
+    once = all(each.topic.topic_id != NO_ID for each in charged)
+    steps = [(each.topic.topic_id if once else each.topic.name, each.topic.partitions) for each in charged]
+    return Checked(charged, failed, throttle_ms, once, content_digest(request, steps))
+
+
+def delete(
+    request: ClientRequest, admitted: list[Charged], waited_ms: int, memory: Memory, now: int
+) -> Generator[BrokerCall | Pause, Any, dict[str, Any]]:
+    """Delete topics that have not grown since they were charged; return the cluster's response.
+
+    The results of topics that the client named have their names, and the error of an unknown name.
+    """
+    ids = [each.topic.topic_id for each in admitted if each.topic.topic_id != NO_ID]
+    present = {topic.topic_id: topic for topic in (yield from describe(memory.recent, now, ids=ids)).topics}
+    left, results = [], []
+    for each in admitted:
+        topic = present.get(each.topic.topic_id, each.topic)
+        if topic.partitions > each.topic.partitions:
+            results.append(each.refusal(ErrorCode.REQUEST_TIMED_OUT, _grown_text(topic)))
+        else:
+            left.append(each)
+    response: dict[str, Any] = {"throttleTimeMs": 0, RESULTS[request.key]: []}
+    if left:
+        message = {"topics": [each.requested for each in left], "timeoutMs": request.left_ms(waited_ms)}
+        response = yield BrokerCall(request.key, _VERSION, message)
+    by_id = {each.topic.topic_id: each.topic for each in left}
+    by_name = {each.topic.name: each.topic for each in left}
+    named = {_identity(requested)[0] for requested in request.topics}
+    for result in response[RESULTS[request.key]]:
+        deleted = by_id.get(result["topicId"]) or by_name.get(result["name"])
+        if deleted is None:
+            continue
+        if result["errorCode"] in _GONE:
+            memory.recent.record_deletion(deleted, now)
+        if deleted.name in named:
+            result["name"] = deleted.name
+            if result["errorCode"] == ErrorCode.UNKNOWN_TOPIC_ID:
+                gone = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                result |= {"errorCode": int(gone), "errorMessage": _NO_NAME_TEXT}
+        if result["errorCode"] == ErrorCode.TOPIC_DELETION_DISABLED:
+            memory.cluster.deletes = None
+    return {**response, RESULTS[request.key]: [*response[RESULTS[request.key]], *results]}
 
 
 def _find(
-    request: ClientRequest, wanted: AbstractSet[Identity], recent: RecentTopics, now: int
-) -> Generator[BrokerCall | Pause, dict[str, Any], tuple[dict[Identity, ExistingTopic], dict[Identity, TopicResponse]]]:
-    """Return the topics that the client may delete, and the error results of those whose cost is not known in time.
+    request: ClientRequest, wanted: AbstractSet[Identity], memory: Memory, now: int
+) -> Generator[BrokerCall | Pause, Any, tuple[Described, dict[Identity, TopicResponse]]]:
+    """Return the topics that the client may see, and the error results of the others.
 
-    Only topics given by name alone or by id alone are looked up. The controller is queried for names that the
-    broker does not know; it does not accept ids.
+    The controller is queried for names that the broker does not know; it does not accept ids, and does not answer a
+    client that may not alter the topic. These are waited for, in case the broker does not know them yet.
     """
-    names = sorted(name for name, topic_id in wanted if name is not None and topic_id == NO_ID)
-    ids = sorted(topic_id for name, topic_id in wanted if name is None and topic_id != NO_ID)
-    by_name, results = yield from find_named(recent, now, names, lag_ms(request.message["timeoutMs"]))
+    names = sorted(name for name, _ in wanted if name is not None)
+    ids = sorted(topic_id for name, topic_id in wanted if name is None)
+    by_name, controllers = yield from find_named(memory.recent, now, names, lag_ms(request.message["timeoutMs"]))
     unsure = [
-        name for name, response in results.items() if response["errorCode"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        name
+        for name, result in controllers.items()
+        if result["errorCode"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED and (name, NO_ID) not in by_name.hidden
     ]
-    by_name += yield from describe(recent, now, names=unsure, wait_ms=SHORT_LAG_MS)
-    by_id = yield from describe(recent, now, ids=ids, wait_ms=SHORT_LAG_MS)
-    known: dict[Identity, ExistingTopic] = {(each.name, NO_ID): each for each in by_name if each.may_delete}
-    known |= {(None, each.topic_id): each for each in by_id if each.may_delete}
-    found = {each.name for each in by_name}
-    unknown: dict[Identity, TopicResponse] = {
-        (name, NO_ID): {**unresolved(response), "topicId": NO_ID}
-        for name, response in results.items()
-        if name not in found and response["errorCode"] not in _DELETED_UNCHARGED
+    late = yield from describe(memory.recent, now, names=unsure, ids=ids, wait_ms=SHORT_LAG_MS)
+    results: dict[Identity, TopicResponse] = {
+        (name, NO_ID): {**unresolved(result), "topicId": NO_ID} for name, result in controllers.items()
     }
-    return known, unknown
+    missing = [
+        name for name, result in controllers.items() if result["errorCode"] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    ]
+    results |= {
+        (each, NO_ID): _result((each, NO_ID), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_NAME_TEXT)
+        for each in (*missing, *unsure)
+    }
+    results |= {(None, each): _result((None, each), ErrorCode.UNKNOWN_TOPIC_ID, _NO_ID_TEXT) for each in ids}
+    return Described(by_name.topics + late.topics, by_name.hidden | late.hidden), results
 
 
-def _is_deleted(name: str, times: Mapping[tuple[str, bool], int], *, by_id: bool) -> bool:
-    """Return whether Kafka deletes a topic for one reference to it, by name or by id.
+def _find_right(request: ClientRequest, described: Described, memory: Memory) -> Generator[BrokerCall, Any, int | None]:
+    """Return the controller's error for a topic that cannot exist, if it tells more than the topics' permissions.
 
-    A name that is given twice is ignored, and a topic that is given both by name and by id is not deleted.
+    It is TOPIC_DELETION_DISABLED, TOPIC_AUTHORIZATION_FAILED for a client without a right that covers all topics, or
+    another one. A permission on the cluster, which covers all topics, is not among those that Metadata shows. The right
+    to describe all topics cannot be told from it.
     """
-    names, ids = times[name, False], times[name, True]
-    return ids == 1 and names != 1 if by_id else names == 1 and ids == 0
+    topics = described.topics
+    if not (topics or described.hidden):
+        return None
+    if memory.cluster.deletes and not described.hidden and all(topic.may_delete for topic in topics):
+        return None
+    message = {"topicNames": [_NO_TOPIC], "timeoutMs": _NO_TOPIC_TIMEOUT_MS}
+    response = yield BrokerCall(ApiKey.DELETE_TOPICS, _NO_TOPIC_VERSION, message)
+    error = int(response[RESULTS[request.key]][0]["errorCode"])
+    memory.cluster.deletes = error != ErrorCode.TOPIC_DELETION_DISABLED
+    return error
+
+
+def _by_identity(described: Described) -> dict[Identity, ExistingTopic]:
+    """Return topics by their names, and by their ids."""
+    known: dict[Identity, ExistingTopic] = {(topic.name, NO_ID): topic for topic in described.topics}
+    return known | {(None, topic.topic_id): topic for topic in described.topics if topic.topic_id != NO_ID}
 
 
 def _identity(topic: RequestedTopic) -> Identity:
     return (topic, NO_ID) if isinstance(topic, str) else (topic["name"], topic["topicId"])
+
+
+def _result(identity: Identity, error: int, message: str | None) -> TopicResponse:
+    name, topic_id = identity
+    return {"name": name, "topicId": topic_id, "errorCode": int(error), "errorMessage": message}
+
+
+def _grown_text(topic: ExistingTopic) -> str:
+    return f"it has grown to {topic.partitions} partitions since it was charged, so it was not deleted; retry"

@@ -2,24 +2,23 @@
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from quota.errors import ErrorCode
 from quota.gateway.mutations.operations import BrokerCall, Pause, TopicResponse
 from quota.gateway.mutations.recent import NO_ID, ExistingTopic, RecentTopics
 from quota.wire.api_keys import ApiKey
+from quota.wire.described import METADATA_VERSION, DescribedTopic
 
 Identity = tuple[str | None, bytes]
 """A topic's name, or its id; the other one is None or `NO_ID`."""
 
-METADATA_VERSION = 12
-"""The Metadata version that the gateway uses: the first that looks topics up by id."""
 _CREATE_PARTITIONS_VERSION = 3
 _DELETE_BIT = 1 << 6
 """`AclOperation.DELETE` among the authorized operations of Metadata."""
 _UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 _TOPICS_A_CALL = 50
-"""The maximum number of topics in a call: decoding a response with many partitions blocks all other clients."""
+"""The maximum number of topics in a call: reading a response with many partitions blocks all other clients."""
 _NAMES_A_CALL = 1000
 """The maximum number of names in a call to the controller, which refuses more than 10,000 topics."""
 _PAUSES_MS = (10, 640)
@@ -34,16 +33,25 @@ _CONTROLLER_TIMEOUT_MS = 5000
 """The controller's time limit for a response."""
 
 
+class Described(NamedTuple):
+    """Topics as a client may see them."""
+
+    topics: list[ExistingTopic]
+    hidden: set[Identity]
+    """Those that it may not describe, which exist or not."""
+
+
 def describe(
     recent: RecentTopics, now: int, *, names: Sequence[str] = (), ids: Sequence[bytes] = (), wait_ms: int = 0
-) -> Generator[BrokerCall | Pause, dict[str, Any], list[ExistingTopic]]:
+) -> Generator[BrokerCall | Pause, Any, Described]:
     """Return the topics that exist and may be seen.
 
-    Topics that the broker does not know are asked for again for `wait_ms`, without the time of the calls.
+    Topics that the broker does not know are asked for again for `wait_ms`, without the time of the calls. A topic that
+    was deleted through this gateway is not known, even if the broker still shows it.
     """
     wanted: list[Identity] = [(name, NO_ID) for name in names]
     wanted += [(None, topic_id) for topic_id in ids]
-    found: list[ExistingTopic] = []
+    found = Described([], set())
     calls = -(-len(wanted) // _TOPICS_A_CALL)
     for pause_ms in _pauses(wait_ms, calls):
         if not wanted:
@@ -55,9 +63,9 @@ def describe(
         results = yield from query_controller([topic.name for topic in remembered.values()])
         for wanted_topic, topic in list(remembered.items()):
             if results[topic.name]["errorCode"] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:  # deleted elsewhere
-                recent.forget(topic.name)
+                recent.record_deletion(topic, now)
                 del remembered[wanted_topic]
-        found += remembered.values()
+        found.topics.extend(remembered.values())
         wanted = [each for each in missing if each not in remembered]
         if wanted and pause_ms:
             yield Pause(pause_ms)
@@ -66,33 +74,36 @@ def describe(
 
 def find_named(
     recent: RecentTopics, now: int, names: Sequence[str], wait_ms: int
-) -> Generator[BrokerCall | Pause, dict[str, Any], tuple[list[ExistingTopic], dict[str, TopicResponse]]]:
+) -> Generator[BrokerCall | Pause, Any, tuple[Described, dict[str, TopicResponse]]]:
     """Return the topics that exist, and the controller's result for each name that the broker did not know at first.
 
     A name that the controller knows is waited for, for `wait_ms`. A name that is given twice is sent to it twice.
     """
     found = yield from describe(recent, now, names=list(dict.fromkeys(names)))
-    known = {topic.name for topic in found}
+    known = {topic.name for topic in found.topics}
     results = yield from query_controller([name for name in names if name not in known])
     late = [name for name, result in results.items() if exists(result)]
-    found += yield from describe(recent, now, names=late, wait_ms=wait_ms)
-    return found, results
+    later = yield from describe(recent, now, names=late, wait_ms=wait_ms)
+    return Described(found.topics + later.topics, found.hidden | later.hidden), results
 
 
 def _query_broker(
-    wanted: Sequence[Identity], recent: RecentTopics, now: int, found: list[ExistingTopic]
-) -> Generator[BrokerCall, dict[str, Any], list[Identity]]:
+    wanted: Sequence[Identity], recent: RecentTopics, now: int, found: Described
+) -> Generator[BrokerCall, list[DescribedTopic], list[Identity]]:
     """Add the topics that the broker knows to `found`; return those that it does not know."""
     topics = [{"name": name, "topicId": topic_id} for name, topic_id in wanted]
     message = {"topics": topics, "allowAutoTopicCreation": False, "includeTopicAuthorizedOperations": True}
     response = yield BrokerCall(ApiKey.METADATA, METADATA_VERSION, message)
-    found += [
-        _corrected(topic, recent.find(topic["name"], NO_ID, now))
-        for topic in response["topics"]
-        if not topic["errorCode"] and topic["name"] is not None
-    ]
-    unknown = {(topic["name"], topic["topicId"]) for topic in response["topics"] if topic["errorCode"] in _UNKNOWN}
-    return [each for each in wanted if each in unknown]
+    missing: set[Identity] = set()
+    for topic in response:
+        identities: set[Identity] = {(topic.name, NO_ID), (None, topic.topic_id)}
+        if topic.error_code in _UNKNOWN or recent.is_gone(topic.topic_id, now):
+            missing |= identities
+        elif not topic.error_code and topic.name is not None:
+            found.topics.append(_corrected(topic, topic.name, recent.find(topic.name, NO_ID, now)))
+        elif topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            found.hidden.update(identities)
+    return [each for each in wanted if each in missing]
 
 
 def query_controller(names: Sequence[str]) -> Generator[BrokerCall, dict[str, Any], dict[str, TopicResponse]]:
@@ -140,10 +151,10 @@ def _pauses(wait_ms: int, calls: int) -> Iterator[int]:
     yield 0
 
 
-def _corrected(result: dict[str, Any], changed: ExistingTopic | None) -> ExistingTopic:
+def _corrected(described: DescribedTopic, name: str, changed: ExistingTopic | None) -> ExistingTopic:
     """Return a topic from the broker's response, with partitions that were added but are not in its metadata yet."""
-    may_delete = bool(result["topicAuthorizedOperations"] & _DELETE_BIT)
-    topic = ExistingTopic(result["name"], result["topicId"], len(result["partitions"]), may_delete)
+    may_delete = bool(described.authorized_operations & _DELETE_BIT)
+    topic = ExistingTopic(name, described.topic_id, described.partitions, may_delete)
     if changed is None or changed.topic_id not in {NO_ID, topic.topic_id}:
         return topic
     return replace(topic, partitions=max(topic.partitions, changed.partitions))

@@ -10,10 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from quota.errors import ErrorCode
-from quota.gateway.mutations.existing import exists, find_named, lag_ms, query_controller, unresolved
+from quota.gateway.mutations.existing import describe, exists, find_named, lag_ms, query_controller, unresolved
 from quota.gateway.mutations.memory import Memory
 from quota.gateway.mutations.operations import (
     OUT_OF_TIME,
+    RESULTS,
     BrokerCall,
     Charged,
     Check,
@@ -26,11 +27,13 @@ from quota.gateway.mutations.operations import (
     validate,
 )
 from quota.gateway.mutations.recent import NO_ID, ExistingTopic, RecentTopics
+from quota.gateway.mutations.turns import wait
 from quota.records.request import TopicMutation
 
 _MAX_ADDITIONS = 10_000
 """The maximum number of partitions that a request may add. A KRaft controller writes at most as many records for a
 request, one for each partition, and fails only after it has placed all of them."""
+_MADE_AGAIN = "the topic was made again since its growth was charged, so it was not grown; retry"
 
 
 def check_growth(request: ClientRequest, memory: Memory, clock: Callable[[], int]) -> Check:
@@ -48,17 +51,16 @@ def check_growth(request: ClientRequest, memory: Memory, clock: Callable[[], int
     if not known or added > _MAX_ADDITIONS:
         return Checked([], failed + [_excess(topic["name"], added) for topic in known])
 
-    def check() -> Generator[BrokerCall, dict[str, Any], Validated]:  # in its turn: others may have led to a debt
-        if request.is_strict and not request.only_validates and memory.debts.find(request.client, clock()):
-            return (yield from _validate_present(request, known, additions))
-        return (yield from validate(request, request.version, known))
-
-    validated = yield from memory.growing.run(request.user, check(), ends_at, clock)
-    if validated is None:
-        return Checked(
-            [], failed + [_failure(topic["name"], ErrorCode.REQUEST_TIMED_OUT, OUT_OF_TIME) for topic in known]
-        )
-    invalid, valid, throttle_ms = validated
+    with memory.growing.take([request.user], ends_at, clock) as ahead:
+        yield from wait(ahead, lambda: ends_at - clock())
+        if clock() >= ends_at:
+            late = [_failure(topic["name"], ErrorCode.REQUEST_TIMED_OUT, OUT_OF_TIME) for topic in known]
+            return Checked([], failed + late)
+        in_debt = memory.debts.find(request.client, clock()) is not None  # to which others before it may have led
+        if request.is_strict and in_debt and not request.only_validates:
+            invalid, valid, throttle_ms = yield from _validate_present(request, known, additions)
+        else:
+            invalid, valid, throttle_ms = yield from validate(request, request.version, known)
     charged, steps = [], []
     for topic in known:
         name, count = topic["name"], topic["count"]
@@ -70,12 +72,36 @@ def check_growth(request: ClientRequest, memory: Memory, clock: Callable[[], int
     return Checked(charged, failed + invalid, throttle_ms, once, content_digest(request, steps))
 
 
+def grow(
+    request: ClientRequest, admitted: list[Charged], waited_ms: int, memory: Memory, now: int
+) -> Generator[BrokerCall | Pause, Any, dict[str, Any]]:
+    """Grow topics that were not made again since they were charged; return the cluster's response."""
+    names = [each.topic.name for each in admitted]
+    present = {topic.name: topic for topic in (yield from describe(memory.recent, now, names=names)).topics}
+    left, results = [], []
+    for each in admitted:
+        topic_id = present.get(each.topic.name, each.topic).topic_id
+        if NO_ID in {topic_id, each.topic.topic_id} or topic_id == each.topic.topic_id:
+            left.append(each)
+        else:
+            results.append(each.refusal(ErrorCode.REQUEST_TIMED_OUT, _MADE_AGAIN))
+    response: dict[str, Any] = {"throttleTimeMs": 0, RESULTS[request.key]: []}
+    if left:
+        message = request.reduced([each.requested for each in left], waited_ms)
+        response = yield BrokerCall(request.key, request.version, message)
+    grown = {result["name"] for result in response[RESULTS[request.key]] if not result["errorCode"]}
+    for each in left:
+        if each.topic.name in grown:
+            memory.recent.record(each.topic, now)
+    return {**response, RESULTS[request.key]: [*response[RESULTS[request.key]], *results]}
+
+
 def _find(
     names: list[str], request: ClientRequest, recent: RecentTopics, now: int
-) -> Generator[BrokerCall | Pause, dict[str, Any], tuple[dict[str, ExistingTopic], list[TopicResponse]]]:
+) -> Generator[BrokerCall | Pause, Any, tuple[dict[str, ExistingTopic], list[TopicResponse]]]:
     """Return the topics that exist, by name, and the error results of the others."""
     topics, results = yield from find_named(recent, now, names, lag_ms(request.message["timeoutMs"]))
-    found = {topic.name: topic for topic in topics}
+    found = {topic.name: topic for topic in topics.topics}
     late = [name for name, result in results.items() if exists(result) and name not in found]
     results |= yield from query_controller(late)  # they may have been deleted meanwhile
     return found, [unresolved(result) for name, result in results.items() if name not in found]

@@ -7,6 +7,16 @@ from quota.gateway.mutations.recent import RecentTopics
 from quota.gateway.mutations.turns import Turns
 
 
+@dataclass(slots=True)
+class BrokerConfigs:
+    """The brokers' own settings, as their responses told them."""
+
+    deletes: bool | None = None
+    """Whether topics can be deleted, Kafka's `delete.topic.enable`; None if it is not known."""
+    default_partitions: int | None = None
+    """Kafka's `num.partitions`; None if it is not known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """The memory of a gateway."""
@@ -15,5 +25,8 @@ class Memory:
     """The topics that were changed lately."""
     debts: Debts = field(default_factory=Debts)
     """The debts that decisions told."""
+    changing: Turns = field(default_factory=Turns)
+    """The topics that are being changed: each by one request at a time."""
     growing: Turns = field(default_factory=Turns)
-    """The validations of growths that run or wait."""
+    """The users whose growths are validated: one at a time, since the controller handles one request at a time."""
+    cluster: BrokerConfigs = field(default_factory=BrokerConfigs)

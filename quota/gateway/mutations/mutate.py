@@ -1,17 +1,20 @@
 """The mutations of one client's request, from its arrival to its response.
 
 The cluster validates them first, so that topics that would fail anyway get the cluster's own error and are not charged.
-The others are decided, and only admitted topics are forwarded, in the version of the client's request.
+The others are decided, and only admitted topics are forwarded.
+
+A topic is changed by one request at a time. Of ten that create it at once, one is charged; the others wait for it, are
+validated again, and get the error of a topic that exists.
 """
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from quota.errors import ErrorCode
-from quota.gateway.mutations.creation import check_creation
-from quota.gateway.mutations.deletion import check_deletion
-from quota.gateway.mutations.growth import check_growth
+from quota.gateway.mutations.creation import check_creation, create
+from quota.gateway.mutations.deletion import check_deletion, delete
+from quota.gateway.mutations.growth import check_growth, grow
 from quota.gateway.mutations.memory import Memory
 from quota.gateway.mutations.operations import (
     OUT_OF_TIME,
@@ -23,9 +26,8 @@ from quota.gateway.mutations.operations import (
     ClientRequest,
     MutationResponse,
     Pause,
-    TopicResponse,
 )
-from quota.gateway.mutations.recent import NO_ID, RecentTopics
+from quota.gateway.mutations.turns import wait
 from quota.records.decision_request import DecisionReply, DecisionRequest
 from quota.records.request import NO_CLIENT_ID, OPERATIONS, MutationRequest
 from quota.wire.api_keys import ApiKey
@@ -36,7 +38,6 @@ decided for the time that a decision may take, and not because a client's own ti
 
 _SHARE_OF_TIMEOUT = 0.8
 """The share of a client's timeout, and of its session, that a decision may take."""
-_MIN_WAIT_MS = 100
 _SILENT = ("proceeded", "undecided")
 
 
@@ -80,20 +81,33 @@ def mutate(request: ClientRequest, rules: Rules, memory: Memory, clock: Callable
         valid = [each.refusal(ErrorCode.NONE, None) for each in checked.charged]
         message = {"throttleTimeMs": checked.throttle_ms, RESULTS[request.key]: [*valid, *checked.failed]}
         return MutationResponse(message, mute_ms=0, topics={})
-    outcome, waited_ms = _Outcome(frozenset()), 0
-    before_ms = clock() - arrived_at
-    if before_ms >= request.time_limit_ms:
+
+    def left_ms() -> int:
+        return _limit_ms(request, rules, clock() - arrived_at)
+
+    names, ends_at = [each.topic.name for each in checked.charged], arrived_at + request.time_limit_ms
+    with memory.changing.take(names, ends_at, clock) as ahead:
+        waited = yield from wait(ahead, left_ms)
+        if waited or any(memory.recent.is_changed(name, arrived_at) for name in names):
+            checked = yield from _check(request, rules, memory, clock)
+        return (yield from _carry_out(request, checked, rules, memory, clock, arrived_at))
+
+
+def _carry_out(  # noqa: PLR0913, PLR0917
+    request: ClientRequest, checked: Checked, rules: Rules, memory: Memory, clock: Callable[[], int], arrived_at: int
+) -> Steps:
+    """Have checked mutations decided, and carry out those admitted."""
+    outcome = _Outcome(frozenset())
+    if clock() - arrived_at >= request.time_limit_ms:
         outcome = _Outcome(frozenset(), 0, ErrorCode.REQUEST_TIMED_OUT, OUT_OF_TIME, _SILENT)
     elif checked.charged:
-        outcome, waited_ms = yield from _decide(request, checked, rules, memory, clock, before_ms)
+        outcome = yield from _decide(request, checked, rules, memory, clock, arrived_at)
     admitted = [each for index, each in enumerate(checked.charged) if index in outcome.admitted]
     others = [each for index, each in enumerate(checked.charged) if index not in outcome.admitted]
     results, throttle_ms = [], max(checked.throttle_ms, outcome.throttle_ms)
     if admitted:
-        message = request.reduced([each.requested for each in admitted], waited_ms)
-        response = yield BrokerCall(request.key, request.version, message)
+        response = yield from _forward(request, admitted, clock() - arrived_at, rules, memory, clock())
         results, throttle_ms = response[RESULTS[request.key]], max(throttle_ms, response["throttleTimeMs"])
-        _remember(request.key, admitted, results, memory.recent, arrived_at)
     refused = [other.refusal(outcome.error, outcome.message) for other in others]
     return MutationResponse(
         {"throttleTimeMs": throttle_ms, RESULTS[request.key]: [*results, *checked.failed, *refused]},
@@ -110,47 +124,51 @@ def _check(request: ClientRequest, rules: Rules, memory: Memory, clock: Callable
     """Find the topics that would succeed, and their costs."""
     match request.key:
         case ApiKey.CREATE_TOPICS:
-            return check_creation(request, rules.default_partitions)
+            return check_creation(request, memory, rules.default_partitions)
         case ApiKey.CREATE_PARTITIONS:
             return check_growth(request, memory, clock)
         case _:
-            return check_deletion(request, memory.recent, clock())
+            return check_deletion(request, memory, clock())
+
+
+def _forward(  # noqa: PLR0913, PLR0917
+    request: ClientRequest, admitted: list[Charged], waited_ms: int, rules: Rules, memory: Memory, now: int
+) -> Generator[BrokerCall | Pause, Any, dict[str, Any]]:
+    """Carry out admitted mutations; return the cluster's response."""
+    match request.key:
+        case ApiKey.CREATE_TOPICS:
+            return (yield from create(request, admitted, waited_ms, memory, rules.default_partitions, now))
+        case ApiKey.CREATE_PARTITIONS:
+            return (yield from grow(request, admitted, waited_ms, memory, now))
+        case _:
+            return (yield from delete(request, admitted, waited_ms, memory, now))
 
 
 def _decide(  # noqa: PLR0913, PLR0917
-    request: ClientRequest, checked: Checked, rules: Rules, memory: Memory, clock: Callable[[], int], before_ms: int
-) -> Generator[DecisionRequest, DecisionReply, tuple[_Outcome, int]]:
-    """Return the outcome, and the time since the request arrived [ms].
+    request: ClientRequest, checked: Checked, rules: Rules, memory: Memory, clock: Callable[[], int], arrived_at: int
+) -> Generator[DecisionRequest, DecisionReply, _Outcome]:
+    """Return the outcome.
 
     A strict client in debt that was decided just now is refused without another decision.
     """
     now = clock()
     debt = memory.debts.find(request.client, now) if request.is_strict else None
     if debt is not None and debt.is_fresh(now):
-        return _refused(frozenset(), debt.ends_at - now), before_ms
-    reply = yield _decision_request(request, checked, rules, before_ms)
+        return _refused(frozenset(), debt.ends_at - now)
+    wanted = _decision_request(request, checked, _limit_ms(request, rules, now - arrived_at))
+    reply = yield wanted
     if reply.decision is not None:
         memory.debts.record(request.client, reply.throttle_ms, clock())
-    return _outcome(reply, len(checked.charged), rules), before_ms + reply.waited_ms
+    return _outcome(reply, wanted, rules)
 
 
-def _remember(
-    key: ApiKey, forwarded: list[Charged], results: list[TopicResponse], recent: RecentTopics, now: int
-) -> None:
-    """Record the topics that the cluster has changed, according to its results."""
-    changed = [result for result in results if not result["errorCode"]]
-    by_name = {result["name"]: result for result in changed}
-    ids = {result.get("topicId", NO_ID) for result in changed} - {NO_ID}
-    for topic in (each.topic for each in forwarded):
-        if key == ApiKey.DELETE_TOPICS:
-            if topic.name in by_name or topic.topic_id in ids:
-                recent.forget(topic.name)
-        elif topic.name in by_name:  # the id of a topic just created is in its result
-            recent.record(replace(topic, topic_id=by_name[topic.name].get("topicId", topic.topic_id)), now)
+def _limit_ms(request: ClientRequest, rules: Rules, passed_ms: int) -> int:
+    """Return the time that is left for a decision [ms], `passed_ms` after the client's request arrived."""
+    return min(rules.decision_timeout_ms, int(request.time_limit_ms * _SHARE_OF_TIMEOUT) - passed_ms)
 
 
-def _decision_request(request: ClientRequest, checked: Checked, rules: Rules, before_ms: int) -> DecisionRequest:
-    """Return the request for a decision, `before_ms` after the client's request arrived."""
+def _decision_request(request: ClientRequest, checked: Checked, limit_ms: int) -> DecisionRequest:
+    """Return the request for a decision."""
     requested = MutationRequest(
         request_id="",
         operation=OPERATIONS[request.key],
@@ -160,8 +178,7 @@ def _decision_request(request: ClientRequest, checked: Checked, rules: Rules, be
         client_id=request.client_id or NO_CLIENT_ID,
         apply=False,
     )
-    limit = min(rules.decision_timeout_ms, int(request.time_limit_ms * _SHARE_OF_TIMEOUT) - before_ms)
-    return DecisionRequest(requested, max(limit, _MIN_WAIT_MS), checked.content, checked.once)
+    return DecisionRequest(requested, max(limit_ms, 0), checked.content, checked.once)
 
 
 def _refused(admitted: frozenset[int], throttle_ms: int) -> _Outcome:
@@ -169,18 +186,28 @@ def _refused(admitted: frozenset[int], throttle_ms: int) -> _Outcome:
     return _Outcome(admitted, throttle_ms, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
 
 
-def _outcome(reply: DecisionReply, topics: int, rules: Rules) -> _Outcome:
-    """Return the outcome of a number of topics."""
+def _outcome(reply: DecisionReply, wanted: DecisionRequest, rules: Rules) -> _Outcome:
+    """Return the outcome of the reply to a request for a decision."""
     decision = reply.decision
     if decision is not None:
         admitted = frozenset(index for index, topic in enumerate(decision.topics) if not topic.error_code)
         return _refused(admitted, reply.throttle_ms)
     if reply.is_invalid:
         return _Outcome(frozenset(), 0, ErrorCode.INVALID_REQUEST, reply.error, ("admitted", "invalid"))
-    if rules.when_silent == "open" and reply.silent_ms >= rules.decision_timeout_ms:
-        return _Outcome(frozenset(range(topics)), counted=_SILENT)
-    sentence = (
-        f"no decision on this mutation in {reply.waited_ms} ms, so nothing was changed; "
-        f"is mutation-quota enforce running on {rules.enforced_by}?"
-    )
+    is_silent = reply.silent_ms >= rules.decision_timeout_ms
+    if is_silent and rules.when_silent == "open":
+        return _Outcome(frozenset(range(len(wanted.request.topics))), counted=_SILENT)
+    is_running = f"is mutation-quota enforce running on {rules.enforced_by}?"
+    if not reply.needs_ms:
+        sentence = f"no decision on this mutation in {reply.waited_ms} ms, so nothing was changed; {is_running}"
+    elif is_silent:
+        sentence = (
+            f"no decision on any mutation in {reply.silent_ms} ms, so this one was not requested, and nothing was "
+            f"changed; {is_running}"
+        )
+    else:
+        sentence = (
+            f"a decision takes at least {reply.needs_ms} ms at present, and the client's timeout leaves "
+            f"{wanted.timeout_ms} ms, so it was not requested, and nothing was changed"
+        )
     return _Outcome(frozenset(), 0, ErrorCode.REQUEST_TIMED_OUT, sentence, _SILENT)

@@ -17,8 +17,6 @@ TopicResponse = dict[str, Any]
 
 RESULTS = {ApiKey.CREATE_TOPICS: "topics", ApiKey.CREATE_PARTITIONS: "results", ApiKey.DELETE_TOPICS: "responses"}
 """The response field that holds the results of the topics."""
-_MIN_TIME_LIMIT_MS = 100
-"""A shorter limit of a client counts as this one: some clients set none."""
 OUT_OF_TIME = "the time limit of the request was over before it could be decided; nothing was changed, retry"
 """The message of REQUEST_TIMED_OUT for a request whose validation took all of its time."""
 
@@ -43,15 +41,18 @@ class ClientRequest:
 
     def reduced(self, topics: Iterable[RequestedTopic], waited_ms: int) -> dict[str, Any]:
         """Return the request for some of its topics."""
-        timeout_ms = self.message["timeoutMs"]
-        left = max(timeout_ms - waited_ms, 1) if timeout_ms > 0 else timeout_ms
-        return {**self.message, "timeoutMs": left, self._topics_field: list(topics)}
+        return {**self.message, "timeoutMs": self.left_ms(waited_ms), self._topics_field: list(topics)}
+
+    def left_ms(self, waited_ms: int) -> int:
+        """Return what is left of the client's timeout [ms]; one without a sense is passed on."""
+        timeout_ms: int = self.message["timeoutMs"]
+        return max(timeout_ms - waited_ms, 1) if timeout_ms > 0 else timeout_ms
 
     @property
     def time_limit_ms(self) -> int:
         """The time from its arrival to its response [ms]: the client's own limit, at most until its session ends."""
         limits = (self.message["timeoutMs"], self.session_left_ms)
-        return max(min(each for each in limits if each is not None), _MIN_TIME_LIMIT_MS)
+        return min(each for each in limits if each is not None)
 
     @property
     def client(self) -> tuple[str, str | None]:
@@ -75,7 +76,10 @@ class ClientRequest:
 
 @dataclass(frozen=True, slots=True)
 class BrokerCall:
-    """A request by the gateway, sent on the client's own connection and therefore with the client's permissions."""
+    """A request by the gateway, sent on the client's own connection and therefore with the client's permissions.
+
+    Its result is the message of the response, or the described topics of Metadata.
+    """
 
     key: ApiKey
     version: int
@@ -107,10 +111,12 @@ class Charged:
     """A topic to decide."""
 
     requested: RequestedTopic
-    """The topic as in the request."""
+    """The topic as it is forwarded: as in the request, but one that is to be deleted by its id."""
     cost: TopicMutation
     topic: ExistingTopic
     """The topic as it will be when it is created or has grown; as it is, if it is to be deleted."""
+    is_estimated: bool = False
+    """Whether the cost is an estimate, because the client is not told the default number of partitions."""
 
     def refusal(self, error: int, message: str | None) -> TopicResponse:
         """Return the result of this topic if it is not forwarded.
@@ -139,7 +145,7 @@ class Checked:
     """A digest by which these mutations are recognized in a retry."""
 
 
-Check = Generator[BrokerCall | Pause, dict[str, Any], Checked]
+Check = Generator[BrokerCall | Pause, Any, Checked]
 
 
 Validated = tuple[list[TopicResponse], dict[str, TopicResponse], int]

@@ -89,12 +89,10 @@ def is_refused(port):
 
 def test_several_gateways_serve_one_cluster(prepared, tmp_path):
     """Each has its own clients and all have one job: one bucket, and a deletion requested at both is charged once."""
-    repeats = prepared.repeats.model_copy(update={"window_seconds": 600.0})
-    settings = prepared.model_copy(update={"repeats": repeats})
     with (
-        StandIn(settings, default=100.0) as job,
-        running_gateway(settings, tmp_path / "one.log") as one,
-        running_gateway(settings, tmp_path / "two.log") as two,
+        StandIn(prepared, default=100.0) as job,
+        running_gateway(prepared, tmp_path / "one.log") as one,
+        running_gateway(prepared, tmp_path / "two.log") as two,
     ):
         job.set_quota(QuotaEntity(None, "tight"), 0.001)
         assert [tight(gateway.port, f"tight-{number}") for number, gateway in enumerate((one, two))] == [0, 89]

@@ -189,7 +189,8 @@ def test_fuzzed_frames_of_all_parsed_apis_affect_no_client_and_no_topic(plain, c
         plain.job.silent = False
     memory = f"memory {before} -> {plain.gateway.rss_bytes()} bytes"
     sys.stderr.write(f"{sent} frames, {closed} connections closed, {plain.job.taken} requests, {memory}\n")
-    assert min(closed, plain.job.taken) > sent // 200
+    assert closed > sent // 200
+    assert plain.job.taken > 5  # before the gateway notices that nothing is decided
     assert plain.gateway.rss_bytes() < before + 60 * MEBIBYTE
 
 

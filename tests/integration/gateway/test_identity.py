@@ -23,7 +23,7 @@ from tests.support.clients import QUIET
 from tests.support.deployment import make_deployment
 from tests.support.gateway import StandIn, protocol, running_gateway
 from tests.support.waiting import until
-from tests.support.wire.requests import creation, deletion, growth
+from tests.support.wire.requests import creation, deletion, growth, metadata
 from tests.support.wire_client import WireClient
 
 DECISION_MS = 1500
@@ -35,6 +35,19 @@ def acl(user, operation, name="", pattern=ResourcePatternType.PREFIXED):
     )
 
 
+def cluster_acl(user, operation):
+    """Return an ACL that `kafka-acls.sh` cannot set for each operation, but a client can."""
+    return AclBinding(
+        ResourceType.BROKER,
+        "kafka-cluster",
+        ResourcePatternType.LITERAL,
+        f"User:{user}",
+        "*",
+        operation,
+        AclPermissionType.ALLOW,
+    )
+
+
 @pytest.fixture(scope="module")
 def sasl(base_settings, secured, tmp_path_factory):
     """A gateway in front of the broker's listener with all mechanisms: alice may do all to her topics, bob see his."""
@@ -43,6 +56,8 @@ def sasl(base_settings, secured, tmp_path_factory):
     prepare_topics(settings)
     admin = secured.admin
     bindings = [acl("alice", AclOperation.ALL), acl("bob", AclOperation.DESCRIBE), acl("carol", AclOperation.ALL)]
+    bindings += [acl("frank", each) for each in (AclOperation.CREATE, AclOperation.ALTER, AclOperation.DELETE)]
+    bindings += [cluster_acl("dave", AclOperation.ALL), cluster_acl("erin", AclOperation.DELETE)]
     made = [*admin.create_acls(bindings).values()]
     made += admin.create_topics([NewTopic("bob-old", 2), NewTopic("alice-old", 2)]).values()
     for each in made:
@@ -55,6 +70,7 @@ def sasl(base_settings, secured, tmp_path_factory):
         "target.sasl_username=admin",
         "target.sasl_password=admin-secret",
         f"gateway.decision_timeout_seconds={DECISION_MS / 1000}",
+        "gateway.default_partitions=7",
     ]
     with (
         StandIn(settings) as job,
@@ -63,7 +79,7 @@ def sasl(base_settings, secured, tmp_path_factory):
         ) as gateway,
     ):
         port = int(secured.sasl_address.rpartition(":")[2])
-        yield SimpleNamespace(job=job, gateway=gateway, broker_port=port)
+        yield SimpleNamespace(job=job, gateway=gateway, broker_port=port, admin=admin)
 
 
 def sides(sasl):
@@ -95,6 +111,50 @@ def test_operations_that_an_acl_denies_are_denied_through_the_gateway(sasl):
     assert gateway == direct
     assert {code for each in gateway[:3] for code, _ in each.values()} <= {29, 3}
     assert [each for each in sasl.job.requests if each.user == "bob"] == []
+
+
+@pytest.mark.parametrize("user", ["dave", "erin"])
+@pytest.mark.parametrize("by", ["name", "id"])
+def test_a_permission_on_the_cluster_that_covers_the_deletion_of_all_topics_is_charged(sasl, user, by):
+    """Dave has All on the cluster, erin Delete. Without Describe on the topic its cost is not known, and it stays."""
+    name = f"covered-{user}-{by}"
+    with connected(sasl.broker_port, "admin") as admin, connected(sasl.gateway.port, user) as client:
+        assert by_name(admin.call(19, 7, creation(name, partitions=7))["topics"]) == {name: (0, None)}
+        topic = until(lambda: seen(admin, name))
+        message = deletion(name if by == "name" else topic["topicId"])
+        (hidden,) = client.call(20, 6, message)["responses"]
+        assert (hidden["errorCode"], hidden["errorMessage"][:33]) == (29, "the number of its partitions is n")
+        assert seen(admin, name)
+
+        for each in sasl.admin.create_acls([acl(user, AclOperation.DESCRIBE, name)]).values():
+            each.result(30)
+        deleted = until(lambda: succeeded(client.call(20, 6, message)))
+        assert (deleted["name"], deleted["topicId"]) == (name, topic["topicId"])
+    charged = [[(each.name, each.partitions) for each in request.topics] for request in sasl.job.requests]
+    assert [each for each in charged if each[0][0] == name] == [[(name, 7)]]
+
+
+def seen(client, name):
+    """Return a topic as a broker shows it; None if it does not."""
+    (topic,) = client.call(3, 12, metadata(name))["topics"]
+    return None if topic["errorCode"] else topic
+
+
+def succeeded(answer):
+    """Return the one result of a deletion that succeeded."""
+    (result,) = answer["responses"]
+    return None if result["errorCode"] else result
+
+
+def test_a_hidden_default_number_of_partitions_is_learned_from_the_first_topic(sasl):
+    """Frank may not describe configs: his first topic costs the seven of the settings, the next one what brokers do."""
+    with connected(sasl.gateway.port, "frank") as frank:
+        for number in range(2):
+            request = creation(f"frank-{number}", partitions=-1)
+            assert by_name(frank.call(19, 7, request)["topics"]) == {f"frank-{number}": (0, None)}
+    charged = [each.topics[0].partitions for each in sasl.job.requests if each.user == "frank"]
+    assert charged == [7, 1]
+    assert "the brokers create topics with 1 partitions by default" in sasl.gateway.log.read_text()
 
 
 def by_name(results):

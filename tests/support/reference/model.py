@@ -47,7 +47,7 @@ class _Admitted:
 
 @dataclass(frozen=True, slots=True)
 class _Bucket:
-    """A stored bucket, and the requests that it remembers in the order in which they came."""
+    """A stored bucket, and the requests that it remembers in the order in which they were seen last."""
 
     tokens: Fraction
     at: int
@@ -102,7 +102,7 @@ class Reference:
         charged, after = _charge(costs[free:], before, stored, strict=strict)
         admitted = (*[True] * free, *charged)
         throttled = not all(admitted) if strict else _in_debt(after, stored)
-        if any(charged):
+        if any(charged) or first is not None:
             remembered = self._remember(remembered, first, entry, offset, sum(admitted))
         if bucket is None:
             bucket = _Bucket(after, now, bounds, reset, remembered, entry.partition)
@@ -110,6 +110,8 @@ class Reference:
             bucket = replace(bucket, tokens=after, admitted=remembered)
         elif any(charged) or bucket.bounds != bounds:
             bucket = _Bucket(after, now, bounds, bucket.reset, remembered, entry.partition)
+        else:
+            bucket = replace(bucket, admitted=remembered)
         self._buckets[tags] = bucket
         throttle = _throttle_ms(after, bounds[0], max(0, bucket.at - now)) if throttled else (0, 0)
         repeats = None if first is None else (first.decision_id, first.topics)
@@ -121,7 +123,7 @@ class Reference:
         return None if found is None else found[0]
 
     def _find(self, remembered: Sequence[_Admitted], entry: Entry) -> _Admitted | None:
-        """Return the same request as it was admitted before, if it is remembered and not too old."""
+        """Return the same request as it was admitted before, if it was seen lately."""
         window, identity = self.log.deduplication.window_ms, _identity(entry)
         return next(
             (each for each in remembered if each.identity == identity and entry.timestamp - each.at <= window), None
@@ -130,15 +132,18 @@ class Reference:
     def _remember(
         self, remembered: Sequence[_Admitted], first: _Admitted | None, entry: Entry, offset: int, topics: int
     ) -> Sequence[_Admitted]:
-        """Return what a bucket remembers after a charge: the latest requests, none of them too old."""
+        """Return what a bucket remembers after a charge or a repeat: the requests seen last, none too long ago."""
         rule = self.log.deduplication
         if not rule.window_ms:
             return ()
-        if first is None:
-            first = _Admitted(_identity(entry), f"{TOPIC}-{entry.partition}-{offset}", entry.timestamp, topics)
-            remembered = [*remembered, first]
-        remembered = [replace(each, topics=topics) if each is first else each for each in remembered]
-        return [each for each in remembered if first.at - each.at <= rule.window_ms][-rule.max_requests :]
+        seen = _Admitted(_identity(entry), f"{TOPIC}-{entry.partition}-{offset}", entry.timestamp, topics)
+        if first is not None:
+            seen = replace(first, at=max(first.at, entry.timestamp), topics=topics)
+        others = [each for each in remembered if each.identity != seen.identity]
+        latest = [*others, seen][-rule.max_requests :]
+        while seen.at - latest[0].at > rule.window_ms:
+            latest = latest[1:]
+        return latest
 
     def _tokens(self, bucket: _Bucket | None, bounds: Bounds, since: int, now: int) -> Fraction:
         if bucket is None:

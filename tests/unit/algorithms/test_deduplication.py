@@ -59,11 +59,18 @@ def test_a_request_is_the_same_however_it_was_forwarded(way):
     assert (second.tokens, second.repeats) == (200, Repeat("mutation-requests-0-0", 1))
 
 
-def test_a_request_is_forgotten_after_the_window_which_starts_with_the_first():
-    times = [0, 40_000, 60_000, 60_001]
+def test_a_request_is_forgotten_a_window_after_it_was_seen_last():
+    """Retries of a minute apart, however long they go on, are charged once: 400 of 500, and the bucket fills up."""
+    times = [0, 60_000, 120_000, 180_001, 180_001]
     _, decisions = decide_all(*[resolved(400, at=at, offset=at) for at in times])
-    assert [each.repeats is not None for each in decisions] == [False, True, True, False]
-    assert [each.tokens for each in decisions] == [100, 300, 400, pytest.approx(0.005)]
+    assert [each.repeats is not None for each in decisions] == [False, True, True, False, True]
+    assert [each.tokens for each in decisions] == [100, 400, 500, 100, 100]
+
+
+def test_a_late_repeat_does_not_shorten_the_window():
+    times = [40_000, 0, 100_000]
+    _, decisions = decide_all(*[resolved(400, at=at, offset=offset) for offset, at in enumerate(times)])
+    assert [each.repeats is not None for each in decisions] == [False, True, True]
 
 
 @pytest.mark.parametrize(
@@ -116,14 +123,14 @@ def test_the_oldest_requests_are_forgotten_beyond_the_maximum():
     assert len(bucket.admitted_requests) == 2
 
 
-def test_a_late_request_that_has_expired_does_not_count_towards_the_maximum():
-    """Request b comes after a with an earlier timestamp; when c comes, b has expired by half a second, a has not."""
-    times = {"a": 1000, "b": 0, "c": 60_500}
-    requests = [resolved(1, request_id=name, at=at) for name, at in times.items()]
-    _, decisions = decide_all(
-        *requests, resolved(1, request_id="a", at=60_500), repeats=Deduplication(60_000, max_requests=2)
-    )
-    assert [each.repeats is not None for each in decisions] == [False, False, False, True]
+def test_expired_requests_are_forgotten_as_far_as_they_were_seen_first():
+    """When c comes, a has expired, and b has not. So has d, which came late, and stays behind b; it is no repeat."""
+    times = {"a": 0, "b": 1000, "d": 0, "c": 60_500}
+    requests = [resolved(1, request_id=name, at=at, offset=at) for name, at in times.items()]
+    bucket, _ = decide_all(*requests)
+    assert len(bucket.admitted_requests) == 3
+    _, (late,) = decide_all(resolved(1, request_id="d", at=60_500), bucket=bucket)
+    assert late.repeats is None
 
 
 def test_without_deduplication_requests_are_forgotten_at_the_next_charge():

@@ -24,6 +24,12 @@ class Cluster:
         self.address = (host, port)
         self.forbidden = set()
         """Topics that the client may see, but not change."""
+        self.hidden = set()
+        """Topics that the client may not see, whether they exist or not."""
+        self.may_delete_all = False
+        """Whether the client has a permission on the cluster that covers the deletion of all topics."""
+        self.deletes = True
+        """Whether topics can be deleted at all, the broker's `delete.topic.enable`."""
         self.unalterable = set()
         """Topics that the client may delete, but not grow."""
         self.controller_error = 0
@@ -71,8 +77,12 @@ class Cluster:
         name = requested["name"]
         if name is None:
             name = by_id.get(requested["topicId"])
+            if name in self.hidden:
+                return {"errorCode": 29, "name": None, "topicId": requested["topicId"], "partitions": []}
             if name is None or name in self.unseen:
                 return {"errorCode": 100, "name": None, "topicId": requested["topicId"], "partitions": []}
+        if name in self.hidden:
+            return {"errorCode": 29, "name": name, "partitions": [], **self._operations(version, name)}
         if name not in self.topics or name in self.unseen:
             return {"errorCode": 3, "name": name, "partitions": [], **self._operations(version, name)}
         identity, count = self.lagging.get(name, self.topics[name])
@@ -126,10 +136,10 @@ class Cluster:
             name, count = each["name"], each["count"]
             if self.controller_error:
                 results.append(_failed(name, self.controller_error, None))
-            elif name in self.unalterable:
+            elif name in self.unalterable | self.hidden:
                 results.append(_failed(name, 29, "Authorization failed."))
             elif name not in self.topics:
-                results.append(_failed(name, 3, NOT_THERE))
+                results.append(_failed(name, 3, None))
             elif count <= self.topics[name][1]:
                 results.append(_failed(name, 37, "would not be an increase"))
             elif each["assignments"] is not None and len(each["assignments"]) != count - self.topics[name][1]:
@@ -160,19 +170,25 @@ class Cluster:
             del self.topics[place]
         return {"responses": [_for(version, each) for each in results]}
 
-    def _deletion_error(self, named, name, identity, place):
+    def _deletion_error(self, named, name, identity, place):  # noqa: PLR0911
+        if not self.deletes:
+            return 73, None
         if name is not None and identity != NO_ID:
             return 42, "You may not specify both topic name and topic id."
         if name is None and identity == NO_ID:
             return 42, "Neither topic name nor id were specified."
         if named.count((name, identity)) > 1:
             return 42, "Duplicate topic name." if name else "Duplicate topic id."
+        is_hidden = place in self.hidden or "?" in (place or "")
+        if is_hidden and not self.may_delete_all:
+            return 29, "Topic authorization failed."
         if place not in self.topics:
             return (100, "This server does not host this topic ID.") if name is None else (3, NOT_THERE)
         by_name, by_id = named.count((place, NO_ID)), named.count((None, self.topics[place][0]))
         if by_name == 1 and by_id:
             return 42, "The provided topic name maps to an ID that was already supplied."
-        return (29, "Topic authorization failed.") if place in self.forbidden else (0, None)
+        is_forbidden = place in self.forbidden and not self.may_delete_all
+        return (29, "Topic authorization failed.") if is_forbidden else (0, None)
 
     def _find_coordinator(self, version, message):
         host, port = self.address

@@ -146,7 +146,8 @@ class Play:
 
     def changes_seen(self):
         """Return what could have changed topics, of what the broker got: (API key, version, message)."""
-        return [each for each in self.seen if each[0] in {19, 20, 37} and not each[2].get("validateOnly")]
+        seen = [each for each in self.seen if each[0] in {19, 20, 37} and not each[2].get("validateOnly")]
+        return [each for each in seen if "?" not in "".join(each[2].get("topicNames", ()))]  # no name of a topic
 
     # Decisions and time
 
@@ -155,6 +156,7 @@ class Play:
         (ask,) = self.ports.requested
         self.ports.requested.clear()
         decision = decision_on(ask.request, refused, throttle_ms)
+        self.ports.time += waited_ms
         self.channel.go_on(DecisionReply(decision, waited_ms, age_ms=age_ms))
         self.serve()
         return ask.request
@@ -165,10 +167,11 @@ class Play:
         self.serve()
         return self.decide(**decision)
 
-    def no_decision(self, invalid="", waited_ms=8000, silent_ms=10_000):
+    def no_decision(self, invalid="", waited_ms=8000, silent_ms=10_000, needs_ms=0):
         """Report that there is no decision."""
         self.ports.requested.clear()
-        self.channel.go_on(DecisionReply(None, waited_ms, 0, 42 if invalid else 0, invalid, silent_ms))
+        self.ports.time += waited_ms
+        self.channel.go_on(DecisionReply(None, waited_ms, 0, 42 if invalid else 0, invalid, silent_ms, needs_ms))
         self.serve()
 
     def give_rates(self, rates=(), error=""):

@@ -139,7 +139,7 @@ def test_a_client_can_reauthenticate_on_its_connection(sasl):
 
 @pytest.mark.parametrize(
     ("lifetime_ms", "passed_ms", "expected"),
-    [(0, 5000, 10_000), (60_000, 0, 10_000), (6000, 0, 4800), (6000, 2500, 2800), (6000, 7000, 100)],
+    [(0, 5000, [10_000]), (60_000, 0, [10_000]), (6000, 0, [4800]), (6000, 2500, [2800]), (6000, 7000, [])],
 )
 def test_a_decision_may_take_four_fifths_of_the_remaining_session(sasl, lifetime_ms, passed_ms, expected):
     """The broker closes the connection after that, and what was charged would not be carried out."""
@@ -148,7 +148,7 @@ def test_a_decision_may_take_four_fifths_of_the_remaining_session(sasl, lifetime
     on.ports.time += passed_ms
     on.send(19, 7, creation("a"))
     on.serve()
-    assert [each.timeout_ms for each in on.ports.requested] == [expected]
+    assert [wanted.timeout_ms for wanted in on.ports.requested] == expected
 
 
 def test_the_user_of_a_connection_cannot_change(sasl):

@@ -31,10 +31,12 @@ INVALID = KafkaError.INVALID_REQUEST
 class Asker:
     """Requests decisions, with a writer that only records."""
 
-    def __init__(self, loop):
+    def __init__(self, loop, limit_ms=None):
         self.loop, self.error = loop, None
         self.sent, self.delivered, self.taken = [], [], []
-        self.decisions = Decisions(self, None, TopicSettings(), "me-", lambda _, seconds: self.taken.append(seconds))
+        self.decisions = Decisions(
+            self, None, TopicSettings(), "me-", lambda _, seconds: self.taken.append(seconds), limit_ms=limit_ms
+        )
 
     def send(self, request, on_delivery):
         self.sent.append(request)
@@ -69,6 +71,14 @@ class Asker:
 def asker():
     loop = VirtualLoop()
     yield Asker(loop)
+    loop.end()
+
+
+@pytest.fixture
+def limited():
+    """One with a limit of ten seconds for decisions."""
+    loop = VirtualLoop()
+    yield Asker(loop, 10_000)
     loop.end()
 
 
@@ -143,6 +153,79 @@ def test_the_time_without_any_decision_counts_from_the_first_request_that_is_not
     later = asker.ask(seconds=7)
     asker.loop.wait_until(69)
     assert [each.result().silent_ms for each in (short, later)] == [2000, 9000]
+
+
+def test_while_the_job_is_silent_the_last_request_is_tried_again_and_no_other_is_written(limited):
+    """An outage of an hour with a new request each second is charged to those of its first ten seconds alone."""
+    for number in range(10):
+        limited.ask(str(number).encode(), 10)
+        limited.loop.wait_until(number + 1)
+    assert len(limited.sent) == 10
+    for second in range(10, 3600):
+        reply = limited.ask(str(second).encode(), 10)
+        assert reply.result() == DecisionReply(silent_ms=second * 1000, needs_ms=second * 1000)
+        limited.loop.wait_until(second + 1)
+    assert set(ids(limited)[10:]) == {ids(limited)[9]}
+    assert len(limited.sent) == 10 + 359  # each ten seconds
+
+    limited.decide()
+    late = limited.ask(b"late", 10)
+    assert (late.done(), len(limited.sent)) == (False, 370)
+    limited.decide()
+    assert late.result().decision is not None
+
+
+@pytest.mark.parametrize(("takes", "own", "is_written"), [(2, 1.9, False), (2, 2, True), (0.01, 0.099, False)])
+def test_a_request_with_less_time_than_decisions_take_is_not_written(limited, takes, own, is_written):
+    """They take at least a tenth of a second. Ten seconds after the last decision it is tried whether they still do."""
+    limited.ask()
+    limited.loop.wait_until(takes)
+    limited.decide()
+    short = limited.ask(seconds=own)
+    assert (short.done(), len(limited.sent)) == (not is_written, 1 + is_written)
+    if not is_written:
+        assert short.result() == DecisionReply(needs_ms=max(takes * 1000, 100))
+    limited.loop.wait_until(takes + 10)
+    limited.ask(seconds=max(own, 0.1))
+    assert len(limited.sent) == 2 + is_written
+
+
+def test_the_quickest_of_the_last_ten_decisions_counts(limited):
+    """One that takes long by chance refuses nobody."""
+    for takes in (0.3, *[0.9] * 9):
+        limited.ask()
+        limited.loop.wait_until(limited.loop.now + takes)
+        limited.decide()
+    assert not limited.ask(seconds=0.3).done()
+    limited.loop.wait_until(limited.loop.now + 0.9)
+    limited.decide()
+    assert limited.ask(seconds=0.3).result() == DecisionReply(needs_ms=900)
+
+
+def test_a_request_is_not_written_behind_one_that_has_waited_longer_than_it_may(limited):
+    """Requests are decided in their order: the first attempt of a client that is in a hurry is charged, no other."""
+    for number in range(30):
+        reply = limited.ask(str(number).encode(), 0.12)
+        limited.loop.wait_until(limited.loop.now + (0 if reply.done() else 0.12))
+    assert (len(limited.sent), reply.result().needs_ms) == (1, 120)
+    assert not limited.ask(seconds=10).done()
+
+
+def test_a_decision_that_outlasted_a_silence_does_not_tell_how_long_decisions_take(limited):
+    limited.ask(seconds=10)
+    limited.loop.wait_until(25)
+    assert limited.ask(seconds=10).done()
+    limited.decide(0)
+    assert not limited.ask(seconds=1).done()
+
+
+def test_a_silent_job_is_tried_with_the_next_request_if_no_other_is_undecided(limited):
+    """The first one was rejected by another gateway's dead letter, or is forgotten."""
+    limited.ask(seconds=10)
+    limited.loop.wait_until(20)
+    limited.decisions._undecided._awaited.clear()  # noqa: SLF001
+    assert not limited.ask(seconds=10).done()
+    assert limited.ask(seconds=10).done()
 
 
 def test_a_request_that_is_invalid_is_not_one_without_a_decision(asker):

@@ -41,14 +41,13 @@ def test_the_worked_example_by_each_algorithm(simulate, algorithm, after_12_s, a
     assert [(each["outcome"], each["throttle_time_ms"]) for each in later] == [after_12_s, after_100_s]
 
 
-def test_an_unsuitable_algorithm_is_reported_in_one_line(tmp_path):
-    (tmp_path / "quotas.jsonl").write_text("")
-    options = ("--algorithm", "sampled-rate", "--set", "repeats.window_seconds=60")
-    done = run("simulate", "-", "--quotas", "quotas.jsonl", *options, cwd=tmp_path)
-    expected = (
-        "repeats.window_seconds=60: sampled-rate does not support deduplication; set it to 0, or use token-bucket"
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"mutation-quota: {expected}\n")
+@pytest.mark.parametrize(
+    ("algorithm", "tokens", "repeats"), [("token-bucket", 500, True), ("sampled-rate", None, False)]
+)
+def test_a_repeated_request_is_charged_once_by_the_algorithm_that_is_enforced(simulate, algorithm, tokens, repeats):
+    """60 of 500 tokens, which are back 12 s later. The rates of KIP-599 know no repeats."""
+    _, second = simulate([at(0, 60), at(12_000, 60)], [ALICE], "--window-num", "100", "--algorithm", algorithm)
+    assert (second["tokens"], bool(second["repeats"])) == (tokens, repeats)
 
 
 def test_a_decision_has_every_field_of_the_record(simulate):
@@ -120,7 +119,7 @@ def test_a_document_has_the_decisions_and_the_invalid_lines(tmp_path):
 
 def test_a_table_has_a_row_for_each_decision_and_invalid_lines_are_listed_separately(tmp_path):
     (tmp_path / "quotas.jsonl").write_text(json.dumps(ALICE))
-    lines = [at(0, 60, client_id="app"), b"{}", at(12_000, 1), at(12_000, 1)]
+    lines = [at(0, 60, client_id="app"), b"{}", at(12_000, 1), at(12_000, 1, request_id="another")]
     (tmp_path / "requests.jsonl").write_bytes(b"\n".join(lines))
     done = run("simulate", "requests.jsonl", "--quotas", "quotas.jsonl", "--output", "table", cwd=tmp_path)
     assert [line.split() for line in done.stdout.splitlines()[1:]] == [
@@ -181,7 +180,7 @@ def test_a_line_names_its_topic_if_topics_identify_users(simulate):
     requests = [
         at(0, 60, topic="mutation-requests.mallory"),
         at(0, 1, topic="mutation-requests.alice"),
-        at(0, 1, user="", topic="mutation-requests.alice"),
+        at(0, 1, user="", topic="mutation-requests.alice", request_id="another"),
         at(0, 1),
     ]
     lie, *decided, nobodys = simulate(requests, (ALICE,), "--set", "topics.identity=topic")
@@ -194,7 +193,9 @@ def test_a_line_names_its_topic_if_topics_identify_users(simulate):
 def test_an_empty_client_id_does_not_bypass_a_default(simulate):
     """An absent or empty client-id is a separate client; each has its burst of 55 once."""
     quotas = [{"entity": {"client-id": None}, "controller_mutation_rate": 5}]
-    answers = simulate([at(0, 60), at(0, 60, client_id=""), at(0, 1, client_id="<none>"), at(0, 1)], quotas)
+    clients = {"a": {}, "b": {"client_id": ""}, "c": {"client_id": "<none>"}, "d": {}}
+    requests = [at(0, 60, request_id=name, **client) for name, client in clients.items()]
+    answers = simulate(requests, quotas)
     assert [(each["client_id"], each["outcome"]) for each in answers] == [
         ("<none>", "ADMITTED"),
         ("<none>", "REJECTED"),

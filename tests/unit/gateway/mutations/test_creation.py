@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.wire.requests import creation, topic
+from tests.support.wire.requests import creation, deletion, topic
 from tests.unit.gateway.cluster import Cluster
 
 
@@ -112,6 +112,141 @@ def test_a_hidden_default_has_the_cost_in_the_settings(play):
     """Clients without permission to describe a topic's configs do not get its number of partitions."""
     on = play(default_partitions=6)
     assert costs(on.mutate(19, 7, creation(topic("hidden", -1)))) == {"hidden": 6}
+
+
+def test_a_hidden_default_is_learned_from_a_topic_that_was_created_with_it(play, caplog):
+    """The client may see the topic. The first is charged by the settings, with a warning, and the next ones rightly."""
+    on = play(default_partitions=1)
+    assert costs(on.mutate(19, 7, creation(topic("hidden", -1)))) == {"hidden": 1}
+    (warning,) = caplog.messages
+    assert warning == (
+        "the brokers create topics with 4 partitions by default (num.partitions), and gateway.default_partitions is 1: "
+        "clients that may not describe configs were charged for that; from now on for 4"
+    )
+    assert costs(on.mutate(19, 7, creation(topic("hidden-2", -1)))) == {"hidden-2": 4}
+    on.cluster.unseen.add("hidden")
+    assert costs(on.mutate(20, 6, deletion("hidden"))) == {"hidden": 4}
+    assert len(caplog.records) == 1
+
+
+@pytest.mark.parametrize("version", [4, 7])
+def test_a_default_that_one_client_is_told_is_the_cost_for_those_that_are_not(play, version):
+    on = play(default_partitions=1)
+    on.mutate(19, version, creation(topic("a", -1)))
+    on.cluster.default_partitions = 8  # the brokers were restarted with another one
+    assert costs(on.mutate(19, version, creation(topic("hidden", -1)))) == {"hidden": 4}
+    assert costs(on.mutate(19, version, creation(topic("hidden-2", -1)))) == {"hidden-2": 8}
+
+
+def test_the_first_topic_with_a_hidden_default_is_awaited(play):
+    """The broker does not show it at once. Later ones are not awaited, since the number is known."""
+    on = play(default_partitions=3)
+    on.cluster.unseen.add("hidden")
+    on.mutate(19, 7, creation(topic("hidden", -1)))
+    assert on.ports.pauses == [10]
+    on.cluster.unseen.clear()
+    on.end_pause()
+    assert on.context.memory.cluster.default_partitions == 4
+
+    on.cluster.unseen.add("hidden-2")
+    on.mutate(19, 7, creation(topic("hidden-2", -1)))
+    assert on.ports.pauses == []
+    assert [errors(answer) for answer in on.answers()] == [{"hidden": 0}, {"hidden-2": 0}]
+
+
+def test_a_topic_whose_partitions_are_never_seen_teaches_nothing(play, caplog):
+    on = play(default_partitions=3)
+    on.cluster.unseen.add("hidden")
+    on.cluster.unalterable.add("hidden")
+    on.mutate(19, 7, creation(topic("hidden", -1)))
+    assert sum(on.end_pauses()) <= 600
+    assert [errors(answer) for answer in on.answers()] == [{"hidden": 0}]
+    assert caplog.records == []
+
+
+def others(on, number, **options):
+    """Return further clients of the same cluster and gateway."""
+    return [type(on)(on.protocol, on.cluster, context=on.context, **options) for _ in range(number)]
+
+
+@pytest.mark.parametrize("version", [4, 7])
+def test_of_ten_that_create_a_topic_at_once_one_is_charged(play, version):
+    """The others wait for it, and get the error of a topic that exists."""
+    first = play()
+    ten = [first, *others(first, 9)]
+    for each in ten:
+        each.send(19, version, creation("a", partitions=10))
+    for each in ten:
+        each.serve()
+    assert [len(each.ports.requested) for each in ten] == [1] + [0] * 9
+
+    first.decide()
+    for each in ten[1:]:
+        each.end_pauses()
+    assert [errors(answer) for each in ten for answer in each.answers()] == [{"a": 0}] + [{"a": 36}] * 9
+    assert all(not each.ports.requested for each in ten)
+
+
+@pytest.mark.parametrize("end", ["refused", "undecided", "gone"])
+def test_the_next_one_tries_to_create_a_topic_if_the_first_one_fails(play, end):
+    first = play()
+    second, third = others(first, 2)
+    for each in (first, second, third):
+        each.send(19, 7, creation("a", "b"))
+        each.serve()
+    match end:
+        case "refused":
+            first.decide(refused={"a", "b"}, throttle_ms=5)
+        case "undecided":
+            first.no_decision()
+        case _:
+            first.channel.close()
+    third.end_pause()
+    assert third.ports.requested == []
+    second.end_pause()
+    assert costs(second.decide()) == {"a": 3, "b": 3}
+    third.end_pauses()
+    assert [errors(answer) for each in (second, third) for answer in each.answers()] == [
+        {"a": 0, "b": 0},
+        {"a": 36, "b": 36},
+    ]
+
+
+def test_topics_of_other_names_and_requests_that_fail_wait_for_nobody(play):
+    first = play(Cluster(there=1))
+    first.send(19, 7, creation("a", "b"))
+    first.serve()
+    second, third = others(first, 2)
+    assert costs(second.mutate(19, 7, creation("c", "there"))) == {"c": 3}
+    third.cluster.forbidden.add("a")
+    assert errors(third.call(19, 7, creation("a", "there"))) == {"a": 29, "there": 36}
+
+
+def test_who_waits_for_another_longer_than_its_own_timeout_allows_goes_on_to_be_answered(play):
+    """Its request for a decision has no time left, and is not written."""
+    first = play()
+    (second,) = others(first, 1)
+    first.send(19, 7, creation("a"))
+    first.serve()
+    second.send(19, 7, creation("a", timeoutMs=100))
+    second.serve()
+    assert sum(second.end_pauses()) == 80
+    assert [each.timeout_ms for each in second.ports.requested] == [0]
+
+
+def test_a_validation_that_was_overtaken_by_the_creation_is_repeated(play):
+    """The controller validated it before the other one was created, and its answer came after that one's."""
+    first = play()
+    (second,) = others(first, 1)
+    first.send(19, 7, creation("a"))
+    first.serve()
+    second.send(19, 7, creation("a"))
+    validated = second.next_answer()
+    first.decide()
+    second.channel.from_broker(validated)
+    second.serve()
+    assert [errors(answer) for answer in second.answers()] == [{"a": 36}]
+    assert second.ports.requested == []
 
 
 def test_partitions_with_assigned_replicas_cost_their_number(play):

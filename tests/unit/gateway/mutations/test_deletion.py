@@ -1,5 +1,6 @@
 """DeleteTopics through a channel: by names, by ids, and tricks with both."""
 
+import time
 from itertools import product
 
 import pytest
@@ -32,7 +33,8 @@ def test_a_topic_costs_the_partitions_that_it_has(play, message):
 
     assert costs(request) == {"a": 3, "b": 5}
     assert [list(errors(each).values()) for each in on.answers()] == [[0, 0]]
-    assert [message for _, _, message in on.changes_seen()] == [message]
+    by_id = deletion(topic_id(1), topic_id(2))
+    assert [(version, message) for _, version, message in on.changes_seen()] == [(6, by_id)]
     assert on.cluster.topics == {}
 
 
@@ -65,20 +67,20 @@ def test_refused_topics_are_answered_with_name_and_id_however_they_were_requeste
     assert on.changes_seen() == []
 
 
-def test_unknown_and_forbidden_topics_get_the_clusters_answer_uncharged_and_before_the_decision(play):
-    """They are not charged and must not wait: such a topic could exist at the time of the decision."""
+def test_unknown_and_forbidden_topics_get_the_clusters_answer_uncharged(play):
+    """A topic that is unknown is not forwarded: it could exist a moment later."""
     on = play(Cluster(a=3, locked=2))
     on.cluster.forbidden.add("locked")
     on.send(20, 6, deletion("nowhere", "a", "locked", bytes(15) + b"\x99"))
     on.serve()
     on.end_pauses()
-    assert deleted(on) == [["nowhere", "locked", bytes(15) + b"\x99"]]
+    assert deleted(on) == [["locked"]]
     on.cluster.create("nowhere", 50)
 
     request = on.decide()
 
     assert costs(request) == {"a": 3}
-    assert deleted(on)[1:] == [["a"]]
+    assert deleted(on)[1:] == [[topic_id(1)]]
     assert "nowhere" in on.cluster.topics
     (answer,) = on.answers()
     assert errors(answer) == {"a": 0, "nowhere": 3, "locked": 29, bytes(15) + b"\x99": 100}
@@ -146,15 +148,16 @@ def test_a_topic_that_the_broker_does_not_know_in_time_is_not_deleted(play, vers
     assert set(on.cluster.topics) == {"late"}
 
 
-def test_a_topic_that_the_client_may_not_describe_is_awaited_briefly(play):
-    """The client may delete it, but not alter it. It is then forwarded uncharged, like a missing one."""
+def test_a_topic_that_the_client_may_not_alter_is_awaited_briefly(play):
+    """The client may delete it, but the controller does not tell it whether there is one: then it is a missing one."""
     on = play(Cluster(a=3))
     on.cluster.unseen.add("a")
     on.cluster.unalterable.add("a")
     on.send(20, 6, deletion("a"))
     on.serve()
     waited = sum(on.end_pauses())
-    assert (waited, on.ports.requested, deleted(on)) == (600, [], [["a"]])
+    (answer,) = on.answers()
+    assert (waited, on.ports.requested, deleted(on), errors(answer)) == (600, [], [], {"a": 3})
 
 
 def test_without_an_answer_of_the_controller_no_deletion_is_free(play):
@@ -216,7 +219,10 @@ def test_a_missing_topic_is_answered_at_once(play):
 
 
 def test_a_deletion_happens_once_and_is_identified_by_the_topics_id(play):
-    """Two attempts have one content, by name or by id; another topic of that name has a different one."""
+    """Two attempts have one content, by name or by id, unless the topic has grown; another one of its name has another.
+
+    Otherwise who waits for the decision on one partition would delete a thousand by it.
+    """
 
     def content(cluster, message):
         on = play(cluster)
@@ -231,6 +237,7 @@ def test_a_deletion_happens_once_and_is_identified_by_the_topics_id(play):
     same = content(Cluster(a=3), deletion("a"))
     assert content(Cluster(a=3), deletion(topic_id(1))) == same
     assert content(again, deletion("a")) != same
+    assert content(Cluster(a=4), deletion("a")) != same
 
 
 def test_many_topics_are_found_in_parts(play):
@@ -260,3 +267,140 @@ def test_a_topic_that_was_deleted_elsewhere_costs_nothing(play, message):
         (answer,) = on.answers()
         assert list(errors(answer).values()) in ([3], [100])
     assert on.ports.requested == []
+
+
+@pytest.mark.parametrize("message", [deletion("a"), deletion(topic_id(1))], ids=["name", "id"])
+def test_a_permission_on_the_cluster_is_a_right_to_delete(play, message):
+    """Metadata does not show it; the controller tells it by its answer for a topic that cannot exist."""
+    on = play(Cluster(a=50))
+    on.cluster.forbidden.add("a")
+    on.cluster.may_delete_all = True
+    assert costs(on.mutate(20, 6, message)) == {"a": 50}
+    assert on.cluster.topics == {}
+
+
+@pytest.mark.parametrize("message", [deletion("a"), deletion(topic_id(1))], ids=["name", "id"])
+@pytest.mark.parametrize(
+    ("may_delete_all", "text"), [(False, "Topic authorization failed."), (True, "the number of its partitions")]
+)
+def test_a_topic_whose_partitions_the_client_may_not_see_is_not_deleted_for_free(play, message, may_delete_all, text):
+    """With a permission on the cluster it would be deleted, so it is refused; otherwise the cluster refuses it."""
+    on = play(Cluster(a=50))
+    on.cluster.hidden.add("a")
+    on.cluster.may_delete_all = may_delete_all
+    (found,) = on.call(20, 6, message)["responses"]
+    assert (found["errorCode"], found["errorMessage"][: len(text)]) == (29, text)
+    assert (on.ports.requested, on.ports.pauses) == ([], [])
+    assert set(on.cluster.topics) == {"a"}
+
+
+def test_if_the_controller_does_not_tell_whether_the_client_may_delete_the_topic_is_charged(play):
+    on = play(Cluster(a=50))
+    on.cluster.forbidden.add("a")
+    answer = on.cluster.answer
+    busy = {"throttleTimeMs": 0, "responses": [{"name": "?", "errorCode": 7, "errorMessage": None}]}
+    on.cluster.answer = lambda key, version, message: busy if "topicNames" in message else answer(key, version, message)
+    assert costs(on.mutate(20, 6, deletion("a"))) == {"a": 50}
+
+
+@pytest.mark.parametrize(("version", "error"), [(1, 42), (2, 42), (3, 73), (5, 73), (6, 73)])
+def test_a_deletion_that_the_cluster_has_switched_off_is_not_charged(play, version, error):
+    """Each topic gets the cluster's error, for each reference to it; the next one is tried again."""
+    on = play(Cluster(a=11))
+    on.cluster.deletes = False
+    names = ["a", "nowhere"]
+    message = deletion(*names) if version == 6 else {"topicNames": names, "timeoutMs": 30_000}
+    for _ in range(2):
+        assert errors(on.call(20, version, message)) == {"a": error, "nowhere": error}
+    assert (on.ports.requested, on.changes_seen()) == ([], [])
+
+    on.cluster.deletes = True
+    assert costs(on.mutate(20, version, message)) == {"a": 11}
+    assert on.cluster.topics == {}
+
+
+def test_whether_deletions_are_switched_off_is_asked_again_once_one_fails_for_it(play):
+    on = play(Cluster(a=1, b=1, c=1))
+    on.mutate(20, 6, deletion("a"))
+    on.cluster.deletes = False
+    on.mutate(20, 6, deletion("b"))
+    on.send(20, 6, deletion("c"))
+    on.serve()
+    assert on.ports.requested == []
+    assert [errors(answer) for answer in on.answers()] == [{"a": 0}, {"b": 73}, {"c": 73}]
+
+
+@pytest.mark.parametrize("version", [5, 6])
+def test_a_topic_that_grows_while_its_deletion_is_decided_is_not_deleted(play, version):
+    """It was charged for one partition, and has five hundred; the next try is charged for them."""
+    on = play(Cluster(a=1, b=1))
+    message = deletion("a", "b") if version == 6 else {"topicNames": ["a", "b"], "timeoutMs": 30_000}
+    on.send(20, version, message)
+    on.serve()
+    on.cluster.topics["a"] = (topic_id(1), 500)
+    on.decide()
+    (answer,) = on.answers()
+    assert errors(answer) == {"a": 7, "b": 0}
+    if version == 6:
+        assert answer["responses"][1]["errorMessage"] == (
+            "it has grown to 500 partitions since it was charged, so it was not deleted; retry"
+        )
+    assert set(on.cluster.topics) == {"a"}
+    assert costs(on.mutate(20, version, message)) == {"a": 500}
+
+
+@pytest.mark.parametrize(("message", "error"), [(deletion("a"), 3), (deletion(topic_id(1)), 100)], ids=["name", "id"])
+def test_a_topic_that_is_made_again_while_its_deletion_is_decided_is_not_deleted(play, message, error):
+    """The one that was charged does not exist any longer; the new one has another id."""
+    on = play(Cluster(a=1))
+    on.send(20, 6, message)
+    on.serve()
+    del on.cluster.topics["a"]
+    on.cluster.create("a", 500)
+    on.decide()
+    (answer,) = on.answers()
+    assert list(errors(answer).values()) == [error]
+    assert on.cluster.topics == {"a": (topic_id(2), 500)}
+
+
+def test_a_topic_that_is_named_with_the_id_of_an_earlier_one_is_not_deleted(play):
+    """The broker still shows the earlier one: no topic is deleted for the cost of another, however they are named."""
+    on = play(Cluster(a=1))
+    on.cluster.lagging["a"] = on.cluster.topics["a"]
+    del on.cluster.topics["a"]
+    on.cluster.create("a", 500)
+    on.send(20, 6, deletion("a", topic_id(1)))
+    on.serve()
+    on.end_pauses()
+    (answer,) = on.answers()
+    assert [each["errorCode"] for each in answer["responses"]] == [42, 42]
+    assert (on.ports.requested, on.changes_seen()) == ([], [])
+
+
+def test_a_topic_with_three_thousand_partitions_and_three_replicas_each_is_one_of_fifty(play):
+    """More array elements than a response may have that is decoded whole."""
+    names = [f"t{number}" for number in range(50)]
+    on = play(Cluster(**dict.fromkeys(names, 3000)))
+    assert costs(on.mutate(20, 6, deletion(*names))) == dict.fromkeys(names, 3000)
+
+
+def test_a_request_of_very_many_topics_takes_no_time_that_grows_with_its_square(play):
+    """Twenty thousand names, the most of a request; none of them exists, and one is given twice."""
+    names = [f"t{number}" for number in range(19_998)]
+    on = play(Cluster())
+    begun = time.process_time()
+    answer = on.call(20, 6, deletion(*names, "twice", "twice"))
+    assert errors(answer) == {**dict.fromkeys(names, 3), "twice": 42}
+    assert time.process_time() - begun < 10
+
+
+def test_a_result_that_names_no_topic_is_passed_on(play):
+    """A broker of the future may answer for the whole request."""
+    on = play(Cluster(a=1))
+    on.send(20, 6, deletion("a"))
+    on.serve()
+    answer = on.cluster.answer
+    failed = {"throttleTimeMs": 0, "responses": [{"name": None, "errorCode": 41, "errorMessage": None}]}
+    on.cluster.answer = lambda key, version, message: failed if key == 20 else answer(key, version, message)
+    on.decide()
+    assert [[each["errorCode"] for each in answer["responses"]] for answer in on.answers()] == [[41]]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.wire.requests import growth
+from tests.support.wire.requests import deletion, growth
 from tests.unit.gateway.cluster import Cluster
 
 
@@ -11,13 +11,13 @@ def errors(answer):
 
 
 def test_a_topic_costs_the_partitions_that_are_added(play):
-    """Described, then validated, then decided."""
+    """Described, then validated, then decided; described again, since it may have been made again, and grown."""
     on = play(Cluster(a=2, b=5))
     request = on.mutate(37, 3, growth(a=6, b=7))
 
     assert [(each.name, each.partitions, each.count) for each in request.topics] == [("a", 4, 6), ("b", 2, 7)]
     assert [errors(each) for each in on.answers()] == [{"a": 0, "b": 0}]
-    assert on.keys_seen() == [3, 37, 37]
+    assert on.keys_seen() == [3, 37, 3, 37]
     assert {name: count for name, (_, count) in on.cluster.topics.items()} == {"a": 6, "b": 7}
 
 
@@ -196,3 +196,33 @@ def test_a_growth_waits_for_its_turn_until_its_own_time_limit(play):
     assert [errors(answer) for answer in first.answers()] == [{"a": 7}]
     assert (first.ports.requested, first.changes_seen()) == ([], [])
     assert [topic.count for topic in patient.decide().topics] == [4]
+
+
+@pytest.mark.parametrize("partitions", [2, 1])
+def test_a_topic_that_is_made_again_while_its_growth_is_decided_does_not_grow(play, partitions):
+    """It was charged for four partitions, and could have gained five."""
+    on = play(Cluster(a=2, b=1))
+    on.send(37, 3, growth(a=6, b=2))
+    on.serve()
+    del on.cluster.topics["a"]
+    on.cluster.create("a", partitions)
+    on.decide()
+    (answer,) = on.answers()
+    assert errors(answer) == {"a": 7, "b": 0}
+    text = "the topic was made again since its growth was charged, so it was not grown; retry"
+    assert [each["errorMessage"] for each in answer["results"] if each["name"] == "a"] == [text]
+    assert on.cluster.topics["a"][1] == partitions
+
+
+def test_a_topic_is_changed_by_one_request_at_a_time(play):
+    """A deletion waits for a growth of the topic, and is charged for what has grown."""
+    on = play(Cluster(a=2))
+    deleter = play(on.cluster, context=on.context)
+    grow(on, a=6)
+    deleter.send(20, 6, deletion("a"))
+    deleter.serve()
+    assert deleter.ports.requested == []
+    on.decide()
+    deleter.end_pauses()
+    (ask,) = deleter.ports.requested
+    assert [each.partitions for each in ask.request.topics] == [6]

@@ -46,6 +46,30 @@ def test_fail_open_does_not_proceed_because_the_clients_own_time_limit_is_short(
     assert on.changes_seen() == []
 
 
+def test_a_request_that_was_not_written_is_answered_with_the_reason(play):
+    """Nothing has been decided for a while, or decisions take longer than the client waits. Neither is charged."""
+    on = play(when_silent="closed", enforced_by="kafka:9092")
+    silent = (
+        "no decision on any mutation in 12000 ms, so this one was not requested, and nothing was changed; "
+        "is mutation-quota enforce running on kafka:9092?"
+    )
+    assert undecided(on, waited_ms=0, silent_ms=12_000, needs_ms=12_000) == (7, silent, 0)
+    short = (
+        "a decision takes at least 400 ms at present, and the client's timeout leaves 10000 ms, "
+        "so it was not requested, and nothing was changed"
+    )
+    assert undecided(on, waited_ms=0, silent_ms=300, needs_ms=400) == (7, short, 0)
+    assert on.changes_seen() == []
+
+
+@pytest.mark.parametrize(("silent_ms", "error"), [(9_999, 7), (10_000, 0)])
+def test_fail_open_proceeds_at_once_while_the_job_is_silent_and_not_with_a_timeout_that_is_too_short(
+    play, silent_ms, error
+):
+    on = play(when_silent="open")
+    assert undecided(on, waited_ms=0, silent_ms=silent_ms, needs_ms=20_000)[0] == error
+
+
 @pytest.mark.parametrize("when_silent", ["closed", "open"])
 def test_an_invalid_request_is_rejected_with_the_reason_regardless_of_when_silent(play, when_silent):
     """The job has written a dead letter, or the request could not be written."""
@@ -56,14 +80,14 @@ def test_an_invalid_request_is_rejected_with_the_reason_regardless_of_when_silen
 
 @pytest.mark.parametrize(
     ("timeout_ms", "expected"),
-    [(30_000, 10_000), (5000, 4000), (1, 100), (0, 100), (-1, 100), (2**31 - 1, 10_000), (-(2**31), 100)],
+    [(30_000, [10_000]), (5000, [4000]), (1, [0]), (0, []), (-1, []), (2**31 - 1, [10_000]), (-(2**31), [])],
 )
 def test_a_decision_may_take_four_fifths_of_the_clients_own_time_limit(play, timeout_ms, expected):
-    """It is at most the gateway's own limit, and at least 100 ms."""
+    """It is at most the gateway's own limit; a client that does not wait gets none."""
     on = play(decision_timeout_ms=10_000)
     on.send(19, 7, {**CREATION, "timeoutMs": timeout_ms})
     on.serve()
-    assert [each.timeout_ms for each in on.ports.requested] == [expected]
+    assert [wanted.timeout_ms for wanted in on.ports.requested] == expected
 
 
 @pytest.mark.parametrize(("client_id", "expected"), [(None, "<none>"), ("", "<none>"), ("x" * 3000, "x" * 3000)])

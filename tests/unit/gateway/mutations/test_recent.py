@@ -79,3 +79,61 @@ def test_a_topic_of_the_same_name_created_by_another_client_is_different(play):
     del on.cluster.topics["a"]
     on.cluster.create("a", 3)
     assert carry_out(on, 20, 6, deletion("a")) == {"a": 3}
+
+
+@pytest.mark.parametrize(("old", "new"), [(1, 1000), (1000, 1), (5, 5)])
+def test_metadata_that_lags_does_not_bring_back_a_topic_that_was_deleted(play, old, new):
+    """The broker shows the first one all the time; the last deletion costs what the second one has, and is another."""
+    on = play(Cluster(a=old))
+    on.cluster.lagging["a"] = on.cluster.topics["a"]
+
+    def delete():
+        on.send(20, 6, deletion("a"))
+        on.serve()
+        (ask,) = on.ports.requested
+        return {each.name: each.partitions for each in on.decide().topics}, ask.content
+
+    cost, first = delete()
+    assert cost == {"a": old}
+    carry_out(on, 19, 7, creation(topic("a", new)))
+    cost, second = delete()
+    assert cost == {"a": new}
+    assert first != second
+    assert on.cluster.topics == {}
+
+
+@pytest.mark.parametrize("identity", ["a", topic_id(1)], ids=["name", "id"])
+def test_a_topic_that_was_deleted_is_not_charged_again_while_the_broker_still_shows_it(play, identity):
+    on = play(Cluster(a=20))
+    carry_out(on, 20, 6, deletion("a"))
+    on.cluster.create("a", 20)
+    on.cluster.lagging["a"] = (topic_id(1), 20)
+    del on.cluster.topics["a"]
+    on.answers()
+    on.send(20, 6, deletion(identity))
+    on.serve()
+    on.end_pauses()
+    (answer,) = on.answers()
+    assert [each["errorCode"] for each in answer["responses"]] == [100 if isinstance(identity, bytes) else 3]
+    assert on.ports.requested == []
+
+
+def test_the_ids_of_deleted_topics_are_remembered_for_a_minute():
+    """Also that of a topic that another one of its name has replaced."""
+    recent = RecentTopics()
+    recent.record(ExistingTopic("a", topic_id(1), 3), 1000)
+    recent.record(ExistingTopic("a", topic_id(2), 3), 2000)
+    assert [recent.is_gone(topic_id(number), 2000 + MINUTE_MS) for number in (1, 2)] == [True, False]
+    assert not recent.is_gone(topic_id(1), 2001 + MINUTE_MS)
+    recent.record_deletion(ExistingTopic("a", topic_id(1), 3), 3000)  # which tells nothing of the second one
+    assert recent.find("a", NO_ID, 3000) == ExistingTopic("a", topic_id(2), 3)
+    recent.record_deletion(ExistingTopic("a", NO_ID, 3), 3000)  # whichever it was
+    assert (recent.find("a", NO_ID, 3000), recent.is_gone(topic_id(2), 3000)) == (None, True)
+    assert not recent.is_gone(NO_ID, 3000)
+
+
+def test_a_flood_of_deletions_displaces_the_oldest_ids():
+    recent = RecentTopics()
+    for number in range(1, 100_002):
+        recent.record_deletion(ExistingTopic(f"t{number}", number.to_bytes(16), 1), 0)
+    assert [recent.is_gone(number.to_bytes(16), 0) for number in (1, 2)] == [False, True]

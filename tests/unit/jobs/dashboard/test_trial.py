@@ -19,7 +19,7 @@ SETTINGS = load_settings(environment={})
 _, DECISIONS = decide_all(
     resolved(60, at=START, offset=0),  # 55 - 60 = -5
     resolved(10, at=START + 500, offset=1),  # refused at -2.5: 500 ms
-    resolved(10, at=START + 2000, offset=2),  # 5 - 10 = -5
+    resolved(10, at=START + 2000, offset=2, request_id="again"),  # 5 - 10 = -5
     algorithm=TokenBucket(Window()),
 )
 

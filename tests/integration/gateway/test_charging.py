@@ -1,0 +1,157 @@
+"""What is charged of mutations that race, are repeated, or come while nothing is decided: what happens, once."""
+
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from quota.records.entity import QuotaEntity
+from tests.support.gateway import protocol
+from tests.support.waiting import until
+from tests.support.wire.requests import creation, deletion, growth, metadata
+from tests.support.wire_client import WireClient
+
+LIMIT_SECONDS = 1.0
+OPTIONS = (f"gateway.decision_timeout_seconds={LIMIT_SECONDS}",)
+
+
+def connected(side, client_id):
+    return WireClient(("127.0.0.1", side.port), protocol(), client_id)
+
+
+def errors(answer):
+    (results,) = (answer[field] for field in ("topics", "results", "responses") if field in answer)
+    return [each["errorCode"] for each in results]
+
+
+@pytest.fixture
+def tenant(plain, request):
+    """A client-id of this test's own, with one mutation a second: a burst of eleven."""
+    name = request.node.name.replace("[", "-").rstrip("]").replace("_", "-").removeprefix("test-")[:80]
+    plain.job.set_quota(QuotaEntity(client_id=name), 1)
+    yield name
+    plain.job.silent, plain.job.delay_seconds = False, 0.0
+
+
+def paid(plain, client_id):
+    """Return the mutations that a client was charged for: the topics and partitions of each decision."""
+    decisions = [each for each in plain.job.decisions if each.client_id == client_id and each.repeats is None]
+    admitted = [[(topic.name, topic.partitions) for topic in each.topics if not topic.error_code] for each in decisions]
+    return [each for each in admitted if each]
+
+
+def is_seen(client, name, partitions):
+    """Return whether a broker shows a topic with as many partitions."""
+    (found,) = client.call(3, 12, metadata(name))["topics"]
+    return not found["errorCode"] and len(found["partitions"]) == partitions
+
+
+@pytest.mark.parametrize("version", [4, 7])
+def test_an_outage_charges_nobody_for_what_does_not_happen(plain, tenant, version):
+    """One is tried, whatever is requested; the job decides it when it is back. Then a retry is free."""
+    plain.job.silent = True
+    before = plain.job.taken
+    with connected(plain.gateway, tenant) as client:
+        assert errors(client.call(19, version, creation(f"{tenant}-0", partitions=10))) == [7]
+        begun = time.monotonic()
+        codes = [errors(client.call(19, version, creation(f"{tenant}-{n}", partitions=10))) for n in range(20)]
+        assert (codes, time.monotonic() - begun < LIMIT_SECONDS) == ([[7]] * 20, True)
+        until(lambda: plain.job.taken > before)
+        plain.job.silent = False
+        until(lambda: paid(plain, tenant))
+        answer = until(lambda: succeeded(client, version, creation(f"{tenant}-0", partitions=10)))
+        assert answer["throttleTimeMs"] == 0
+        assert paid(plain, tenant) == [[(f"{tenant}-0", 10)]]
+        assert errors(client.call(19, version, creation(f"{tenant}-1", partitions=1))) == [0]
+
+
+def succeeded(client, version, message):
+    """Return the answer to a creation that succeeded; None if it failed."""
+    answer = client.call(19, version, message)
+    return answer if errors(answer) == [0] else None
+
+
+@pytest.mark.parametrize("version", [4, 7])
+def test_ten_that_create_a_topic_at_once_are_charged_once(plain, tenant, version):
+    """As at a broker: one creates it, and the others learn that it exists."""
+    plain.job.delay_seconds = 0.1
+    with ExitStack() as stack:
+        ten = [stack.enter_context(connected(plain.gateway, tenant)) for _ in range(10)]
+        for client in ten:
+            client.write(client.frame(19, version, creation(tenant, partitions=10)))
+        answers = [client.read()[0] for client in ten]
+        assert sorted(code for answer in answers for code in errors(answer)) == [0] + [36] * 9
+        assert {answer["throttleTimeMs"] for answer in answers} == {0}
+        assert paid(plain, tenant) == [[(tenant, 10)]]
+
+
+@pytest.mark.parametrize("version", [4, 7])
+def test_a_client_with_too_little_time_is_charged_for_one_attempt_at_most(plain, tenant, version):
+    """Decisions take 0.4 s, and it waits for 0.12 s: thirty attempts for topics of five partitions."""
+    plain.job.delay_seconds = 0.4
+    with connected(plain.gateway, tenant) as client:
+        for number in range(3):  # decisions before this test are forgotten then
+            assert errors(client.call(19, version, creation(f"{tenant}-slow-{number}", partitions=1))) == [0]
+        attempts = [creation(f"{tenant}-{number}", partitions=5, timeoutMs=150) for number in range(30)]
+        assert [errors(client.call(19, version, each)) for each in attempts] == [[7]] * 30
+        plain.job.delay_seconds = 0.0
+        answer = client.call(19, version, creation(tenant, partitions=1))
+        assert (errors(answer), answer["throttleTimeMs"]) == ([0], 0)
+    *attempts, last = paid(plain, tenant)[3:]
+    assert (len(attempts) <= 1, last) == (True, [(tenant, 1)])
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+def test_a_request_without_time_is_not_charged(plain, tenant, timeout_ms):
+    """The broker's error is the same: such a request fails there."""
+    with connected(plain.gateway, tenant) as client, connected(plain.broker, tenant) as direct:
+        assert errors(direct.call(19, 7, creation(tenant, partitions=1))) == [0]
+        until(lambda: is_seen(client, tenant, 1))
+        for key, version, message in (
+            (19, 7, creation("never")),
+            (37, 3, growth(**{tenant: 5})),
+            (20, 6, deletion(tenant)),
+        ):
+            codes = [errors(each.call(key, version, {**message, "timeoutMs": timeout_ms})) for each in (client, direct)]
+            assert codes == [[7], [7]]
+    assert paid(plain, tenant) == []
+
+
+def test_a_topic_that_grows_or_is_made_again_before_its_deletion_is_decided_stays(plain, tenant):
+    """Elsewhere, at the broker. The next deletion of the one that has grown is charged for all of it."""
+    with connected(plain.gateway, tenant) as client, connected(plain.broker, "elsewhere") as direct:
+        for name in ("grows", "again"):
+            assert errors(direct.call(19, 7, creation(f"{tenant}-{name}", partitions=1))) == [0]
+        until(lambda: all(is_seen(client, f"{tenant}-{name}", 1) for name in ("grows", "again")))
+        plain.job.silent = True
+        before = plain.job.taken
+        client.write(client.frame(20, 6, deletion(f"{tenant}-grows", f"{tenant}-again")))
+        until(lambda: plain.job.taken > before)
+        direct.call(37, 3, growth(**{f"{tenant}-grows": 20}))
+        direct.call(20, 6, deletion(f"{tenant}-again"))
+        until(lambda: errors(direct.call(19, 7, creation(f"{tenant}-again", partitions=30))) == [0])
+        until(lambda: is_seen(direct, f"{tenant}-grows", 20))
+        plain.job.silent = False
+        answer, _ = client.read()
+        codes = {each["name"]: each["errorCode"] for each in answer["responses"]}
+        assert codes == {f"{tenant}-grows": 7, f"{tenant}-again": 3}
+        until(lambda: is_seen(direct, f"{tenant}-again", 30))
+        assert is_seen(direct, f"{tenant}-grows", 20)
+        assert errors(client.call(20, 6, deletion(f"{tenant}-grows"))) == [0]
+    assert paid(plain, tenant)[-1] == [(f"{tenant}-grows", 20)]
+
+
+@pytest.mark.parametrize("racers", [1, 10])
+def test_deletions_in_a_race_are_charged_once(plain, tenant, racers):
+    """Five in each connection at once, again and again, while the topic is created: one of each is charged."""
+    plain.job.set_quota(QuotaEntity(client_id=tenant), 10_000)
+    with ExitStack() as stack:
+        clients = [stack.enter_context(connected(plain.gateway, tenant)) for _ in range(racers)]
+        maker = stack.enter_context(connected(plain.gateway, "maker"))
+        for number in range(5):
+            assert errors(maker.call(19, 7, creation(tenant, partitions=20))) == [0], number
+            for client in clients:
+                client.write(b"".join(client.frame(20, 6, deletion(tenant)) for _ in range(5)))
+            codes = [errors(client.read()[0]) for client in clients for _ in range(5)]
+            assert sorted(codes) == [[0]] + [[3]] * (5 * racers - 1)
+    assert paid(plain, tenant) == [[(tenant, 20)]] * 5
