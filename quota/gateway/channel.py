@@ -1,18 +1,19 @@
 """A channel: a client's connection, and the gateway's connection to a broker on behalf of this client."""
 
 import struct
+from functools import partial
 
-from quota.errors import ErrorCode
+from quota.errors import ErrorCode, MutationQuotaError
 from quota.gateway.addresses import NAMING_BROKERS
-from quota.gateway.authentication import Authentication, refusal
-from quota.gateway.context import ChannelError, ChannelIO, GatewayContext
+from quota.gateway.context import ChannelIO, GatewayContext
+from quota.gateway.login import Login
+from quota.gateway.metadata import FIRST_VERSION, in_version, may_create
 from quota.gateway.mutations.mutate import Steps, mutate
 from quota.gateway.mutations.operations import ClientRequest, MutationResponse, Pause
 from quota.gateway.pipeline import Pipeline
 from quota.gateway.requests import RequestStream
-from quota.gateway.sasl import AuthenticationRefused
 from quota.records.decision_request import DecisionReply, DecisionRequest
-from quota.records.request import ANONYMOUS, OPERATIONS
+from quota.records.request import OPERATIONS
 from quota.wire.api_keys import ApiKey
 from quota.wire.codec import Message
 from quota.wire.headers import RequestHeader
@@ -33,23 +34,23 @@ _MAX_ELEMENTS = 20_000
 class Channel:
     """Forwards requests and responses, in order, and intercepts mutations.
 
-    `from_client`, `from_broker`, `go_on` and `resume` are its inputs. Each may raise `ChannelError`,
-    `Malformed` or `Unwritable`: the caller must then deliver what was already sent, and close both connections.
+    `from_client`, `from_broker`, `go_on`, `resume` and `end` are its inputs. Each may raise `ChannelError`,
+    `Malformed` or `Unwritable`: the caller must then deliver what was already sent, and close both connections. An
+    error that a request causes is raised once the requests before it are answered, as by a broker.
     """
 
     def __init__(self, context: GatewayContext, io: ChannelIO) -> None:
         self._context = context
         self._io = io
-        self._authentication = Authentication(context.subject_claim, context.rules.decision_timeout_ms)
-        if not context.authenticates:
-            self._authentication.user = ANONYMOUS
         self._requests = RequestStream(context)
         self._pipeline = Pipeline(context.protocol)
+        self._login = Login(context, self._pipeline, io.now, self._end)
         self._client: tuple[str, str | None] | None = None
         self._flow: Steps | None = None
         self._mutating = RequestHeader(0, 0, 0, None)
         self._waiting = False
         self._accepted = False
+        self._failure: MutationQuotaError | None = None
 
     # The inputs
 
@@ -65,6 +66,7 @@ class Channel:
         was_full = self._pipeline.is_full
         try:
             self._pipeline.take(data)
+            self._check_end()
         finally:
             self._flush()
         if was_full:
@@ -74,6 +76,7 @@ class Channel:
         """Continue the mutation in progress, with the reply on its `DecisionRequest` or after a pause."""
         try:
             self._step(reply)
+            self._check_end()
         finally:
             self._flush()
 
@@ -81,6 +84,12 @@ class Channel:
         """Start the held request; call this when the channel is neither busy nor muted."""
         self._waiting, self._accepted = False, True
         self._advance()
+
+    def end(self, failure: MutationQuotaError) -> None:
+        """Take no more requests, and raise `failure` once those already taken are answered."""
+        self._failure = self._failure or failure
+        self._requests.clear()
+        self._check_end()
 
     def close(self) -> None:
         """Discard the request in progress, and remove the channel from the mutes."""
@@ -94,7 +103,7 @@ class Channel:
     @property
     def user(self) -> str | None:
         """The name of the client's principal; None until the broker has accepted it."""
-        return self._authentication.user
+        return self._login.user
 
     @property
     def held_bytes(self) -> int:
@@ -134,14 +143,25 @@ class Channel:
     # Requests
 
     def _advance(self) -> None:
+        if self._failure is not None:
+            self._requests.clear()
+            return
         try:
             while not (self._waiting or self._pipeline.is_full) and self._next_request():
                 pass
+        except MutationQuotaError as error:
+            self.end(error)
         finally:
             self._flush()
 
+    def _check_end(self) -> None:
+        if self._failure is not None and self._flow is None and self._pipeline.is_idle:
+            raise self._failure
+
     def _next_request(self) -> bool:
         """Process the next request; return false if it has not arrived, or has to wait."""
+        if self._login.takes_tokens:
+            return self._next_token()
         header = self._requests.peek(authenticated=self.user is not None)
         if header is None:
             return False
@@ -161,11 +181,18 @@ class Channel:
             case ApiKey.METADATA:
                 self._on_metadata(header, frame)
             case ApiKey.SASL_HANDSHAKE:
-                self._on_handshake(header, frame)
+                self._login.handshake(header, self._read(header, frame))
             case ApiKey.SASL_AUTHENTICATE:
-                self._on_authenticate(header, frame)
+                self._login.authenticate(header, self._read(header, frame))
             case _:
                 self._on_mutation(header, frame)
+        return True
+
+    def _next_token(self) -> bool:
+        """Process the next bare token of a SASL exchange; return false if it has not arrived, or has to wait."""
+        if not (self._requests.has_token() and self._begin()):
+            return False
+        self._login.token(self._requests.take())
         return True
 
     def _join(self, header: RequestHeader) -> None:
@@ -216,26 +243,16 @@ class Channel:
         self._end()
 
     def _on_metadata(self, header: RequestHeader, frame: bytes) -> None:
-        """Clear `allowAutoTopicCreation`, so that the request creates no topics."""
+        """Forward a Metadata request so that it creates no topics."""
         message = self._read(header, frame)
-        if message["allowAutoTopicCreation"]:
-            self._pipeline.call(header, {**message, "allowAutoTopicCreation": False}, self._on_broker_response)
+        if may_create(header.api_version, message):
+            sent = header._replace(api_version=max(header.api_version, FIRST_VERSION))
+            handle = partial(self._on_metadata_response, header)
+            self._pipeline.call(sent, {**message, "allowAutoTopicCreation": False}, handle)
         else:
             self._pipeline.forward(header, frame, self._on_broker_response)
         self._context.stats.relayed += 1
         self._end()
-
-    def _on_handshake(self, header: RequestHeader, frame: bytes) -> None:
-        self._authentication.handshake(self._read(header, frame))
-        self._pipeline.forward(header, frame, self._on_handshake_response)
-
-    def _on_authenticate(self, header: RequestHeader, frame: bytes) -> None:
-        try:
-            self._authentication.authenticate(self._read(header, frame))
-        except AuthenticationRefused as error:
-            self._pipeline.respond(header, refusal(error))
-            raise ChannelError("authentication", str(error)) from None
-        self._pipeline.forward(header, frame, self._on_authenticate_response)
 
     def _on_mutation(self, header: RequestHeader, frame: bytes) -> None:
         message = self._read(header, frame)
@@ -245,9 +262,7 @@ class Channel:
             self._pipeline.forward(header, frame)
             self._end()
             return
-        now, ends_at = self._io.now(), self._authentication.session_ends_at
-        left_ms = None if ends_at is None else ends_at - now
-        key = ApiKey(header.api_key)
+        key, left_ms = ApiKey(header.api_key), self._login.session_left_ms()
         request = ClientRequest(key, header.api_version, header.client_id, self.user, message, left_ms)
         self._mutating = header
         self._flow = mutate(request, self._context.rules, self._context.memory, self._io.now)
@@ -292,29 +307,23 @@ class Channel:
         body = frame[self._pipeline.body_of(request, frame) :]
         self._pipeline.send_body(request, self._context.offered.rewrite(request.api_version, body))
 
-    def _on_broker_response(self, request: RequestHeader, frame: bytes) -> None:
+    def _on_metadata_response(self, client: RequestHeader, request: RequestHeader, frame: bytes) -> None:
+        """Respond in the version of the client's own header."""
         body = frame[self._pipeline.body_of(request, frame) :]
-        rewritten, foreign = self._context.addresses.translate(
+        if client.api_version != request.api_version:
+            body = in_version(self._context.protocol, client.api_version, body)
+        self._send_translated(client, body)
+
+    def _on_broker_response(self, request: RequestHeader, frame: bytes) -> None:
+        self._send_translated(request, frame[self._pipeline.body_of(request, frame) :])
+
+    def _send_translated(self, request: RequestHeader, body: bytes) -> None:
+        """Send a response with the gateway's addresses."""
+        translated, foreign = self._context.addresses.translate(
             self._context.protocol, request.api_key, request.api_version, body
         )
         self._context.stats.add_foreign(foreign)
-        self._pipeline.send_body(request, rewritten)
-
-    def _on_handshake_response(self, request: RequestHeader, frame: bytes) -> None:
-        response = self._authentication.on_handshake_response(self._pipeline.read_response(request, frame))
-        self._pipeline.send(request, response)
-        self._end()
-
-    def _on_authenticate_response(self, request: RequestHeader, frame: bytes) -> None:
-        try:
-            response = self._authentication.on_authenticate_response(
-                self._pipeline.read_response(request, frame), self._io.now()
-            )
-        except AuthenticationRefused as error:
-            self._pipeline.send(request, refusal(error))
-            raise ChannelError("authentication", str(error)) from None
-        self._pipeline.send(request, response)
-        self._end()
+        self._pipeline.send_body(request, translated)
 
     def _on_call_response(self, request: RequestHeader, frame: bytes) -> None:
         self._step(self._pipeline.read_response(request, frame))

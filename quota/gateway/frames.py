@@ -64,6 +64,10 @@ class FrameStream:
         self.taken += 1
         return frame
 
+    def clear(self) -> None:
+        """Discard the bytes held."""
+        self._buffer.clear()
+
     def pass_on(self) -> bytes:
         """Start to forward the next frame; return the bytes that have arrived, including its length field."""
         end = LENGTH_BYTES + (self.length or 0)

@@ -10,8 +10,6 @@ from quota.wire.protocol import Protocol
 _MIN_VERSIONS = {
     ApiKey.CREATE_TOPICS: 2,  # older versions have no throttle time; the same applies to DeleteTopics
     ApiKey.DELETE_TOPICS: 1,
-    ApiKey.METADATA: 4,  # older versions always create missing topics
-    ApiKey.SASL_HANDSHAKE: 1,  # version 0 is followed by bytes that are not frames
 }
 
 _WITHHELD = {

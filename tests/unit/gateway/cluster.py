@@ -57,9 +57,13 @@ class Cluster:
 
     def _metadata(self, version, message):
         requested = message["topics"]
-        if requested is None:
+        if requested is None or (not requested and not version):
             requested = [{"name": name, "topicId": NO_ID} for name in self.topics]
         answer = {"brokers": [self._broker()], "clusterId": "c", "controllerId": 1}
+        if message.get("allowAutoTopicCreation", True):  # `auto.create.topics.enable`
+            for each in requested:
+                if each["name"] not in self.topics and each["name"] is not None:
+                    self.create(each["name"], self.default_partitions)
         return answer | {"topics": [self._topic(version, each) for each in requested]}
 
     def _broker(self):
