@@ -51,7 +51,7 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
     prepare_topics(settings, [settings.topics.requests, settings.topics.decisions, settings.topics.dead_letters])
     context = GatewayContext(
         protocol=protocol,
-        offered=OfferedApis(protocol, rewritten=addresses.rewritten, permissive=own.permissive),
+        offered=OfferedApis(protocol, permissive=own.permissive),
         addresses=addresses,
         rules=Rules(
             own.when_silent,

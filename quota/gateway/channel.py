@@ -224,7 +224,10 @@ class Channel:
         if not self._begin():
             return False
         self._pipeline.to_broker.append(self._requests.pass_on())
-        if acks:
+        endpoints = self._context.endpoints
+        if acks and endpoints.names_leaders(header.api_key, header.api_version):
+            self._pipeline.expect(header, self._on_leaders_response, endpoints.in_pieces)
+        elif acks:
             self._pipeline.expect(header, self._on_broker_response if header.api_key in NAMING_BROKERS else None)
         self._context.stats.relayed += 1
         self._end()
@@ -316,6 +319,9 @@ class Channel:
 
     def _on_broker_response(self, request: RequestHeader, frame: bytes) -> None:
         self._send_translated(request, frame[self._pipeline.body_of(request, frame) :])
+
+    def _on_leaders_response(self, request: RequestHeader, frame: bytes) -> None:
+        self._pipeline.send_frame(self._context.endpoints.replaced(request, frame))
 
     def _send_translated(self, request: RequestHeader, body: bytes) -> None:
         """Send a response with the gateway's addresses."""

@@ -3,7 +3,6 @@
 The broker is asked in versions that tell how long a session lasts (KIP-368), whatever the client's version.
 """
 
-import struct
 from collections.abc import Callable
 from functools import partial
 
@@ -20,7 +19,6 @@ from quota.wire.headers import RequestHeader
 _HANDSHAKE_VERSION = 1
 _AUTHENTICATE_VERSION = 1
 """The first versions that have SaslAuthenticate after the handshake, and the lifetime of a session."""
-_LENGTH = struct.Struct(">i")
 
 
 class Login:
@@ -112,8 +110,7 @@ class Login:
             raise ChannelError("authentication", str(error)) from None
         if response["errorCode"]:
             raise ChannelError("authentication", response["errorMessage"] or ErrorCode.SASL_AUTHENTICATION_FAILED.name)
-        token = response["authBytes"]
-        self._pipeline.to_client.append(_LENGTH.pack(len(token)) + token)
+        self._pipeline.send_frame(response["authBytes"])
         if not self._authentication.is_exchanging:
             self._bare = None
         self._end()

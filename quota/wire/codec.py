@@ -2,12 +2,14 @@
 
 import struct
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from quota.wire.primitives import Malformed, Unwritable
 from quota.wire.reader import Read, make_reader
 from quota.wire.schemas import Schema
 from quota.wire.structs import struct_of
+from quota.wire.walk import Plan, plan_of
 from quota.wire.writer import Write, make_writer
 
 MAX_ELEMENTS = 100_000
@@ -30,11 +32,16 @@ class MessageCodec:
     A field of another version is absent in a decoded message, and ignored in an encoded one if its schema allows that.
     """
 
-    def __init__(self, schema: Schema, version: int) -> None:
-        """Compile one of Kafka's schemas, such as `CreateTopicsRequest`."""
+    def __init__(self, schema: Schema, version: int, first: str | None = None) -> None:
+        """Compile one of Kafka's schemas, such as `CreateTopicsRequest`, or its end from the field `first` on."""
         self.name: str = schema["name"]
         self.version = version
+        self._schema = schema
         self._struct = struct_of(schema, version)
+        if first is not None:
+            names = [*(field.name for field in self._struct.fields), first]  # a tagged field comes after all others
+            fields = self._struct.fields[names.index(first) :]
+            self._struct = replace(self._struct, fields=fields, refused=())
         self._readers: dict[str | None, Read] = {}
         self._writers: dict[str | None, Write] = {}
 
@@ -81,6 +88,14 @@ class MessageCodec:
             return bytes(write(message))
         except (*_WRONG, Unwritable) as error:
             raise Unwritable(f"{self}: {error}") from error
+
+    def split(self, name: str) -> tuple[Plan, "MessageCodec"]:
+        """Return the plan of the fields before one, and the codec of the rest: that field and those after it.
+
+        A tagged field is part of the rest, which then begins with the tagged fields.
+        """
+        rest = MessageCodec(self._schema, self.version, name)
+        return plan_of(self._struct.fields[: -len(rest._struct.fields) or None]), rest
 
     def _check_last(self, last: str | None) -> None:
         if last is not None and last not in {field.name for field in self._struct.fields}:

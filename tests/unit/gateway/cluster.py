@@ -192,7 +192,7 @@ class Cluster:
 
     def _api_versions(self, _version, _message):
         kept = [(0, 0, 13), (3, 0, 13), (10, 1, 6), (17, 0, 1), (18, 0, 4), (19, 2, 7), (20, 1, 6), (37, 0, 3)]
-        more = [(88, 0, 0), (999, 0, 3), (1, 4, 17)]
+        more = [(88, 0, 0), (999, 0, 3), (1, 4, 17), (78, 1, 2), (79, 1, 2)]
         listed = [{"apiKey": key, "minVersion": first, "maxVersion": last} for key, first, last in kept + more]
         return {"errorCode": 0, "apiKeys": listed}
 
