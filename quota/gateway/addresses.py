@@ -40,7 +40,7 @@ class Addresses:
         """
         codec = protocol.response(key, version)
         if key == ApiKey.FIND_COORDINATOR:
-            response = codec.read(body)
+            response = codec.read(body, max_elements=len(body))
             changed, foreign = self._coordinators(response)
             return (codec.write(response) if changed else body), foreign
         head, end = codec.read_head(body, "brokers")

@@ -6,6 +6,7 @@ from functools import partial
 from quota.errors import ErrorCode, MutationQuotaError
 from quota.gateway.addresses import NAMING_BROKERS
 from quota.gateway.context import ChannelIO, GatewayContext
+from quota.gateway.limits import MAX_REQUEST_BYTES, above_limit
 from quota.gateway.login import Login
 from quota.gateway.metadata import FIRST_VERSION, in_version, may_create
 from quota.gateway.mutations.mutate import Steps, mutate
@@ -17,7 +18,7 @@ from quota.records.request import OPERATIONS
 from quota.wire.api_keys import ApiKey
 from quota.wire.codec import Message
 from quota.wire.headers import RequestHeader
-from quota.wire.primitives import Malformed
+from quota.wire.primitives import Malformed, TooManyElements
 
 _READ_WHOLE = frozenset(
     {ApiKey.API_VERSIONS, ApiKey.METADATA, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, *OPERATIONS}
@@ -25,10 +26,6 @@ _READ_WHOLE = frozenset(
 """The requests that are read whole, because the gateway has a part in them; the others are passed on as they arrive."""
 _ERROR_CODE = struct.Struct(">h")
 _CORRELATION_ID_BYTES = 4
-_MAX_READ_BYTES = 8 * 1024 * 1024
-"""The maximum size of a request that is read whole."""
-_MAX_ELEMENTS = 20_000
-"""The maximum number of array elements in such a request: decoding it blocks all other clients."""
 
 
 class Channel:
@@ -167,14 +164,25 @@ class Channel:
             return False
         if header.api_key not in _READ_WHOLE:
             return self._relay(header)
-        self._requests.check_size(_MAX_READ_BYTES)
-        if not self._requests.is_complete:
+        is_too_large = (self._requests.length or 0) > MAX_REQUEST_BYTES
+        if not (self._requests.has_start if is_too_large else self._requests.is_complete):
             return False
         header, _ = self._requests.read_head() or (header, None)
         self._join(header)
         if not self._begin():
             return False
-        frame = self._requests.take()
+        if is_too_large:
+            self._refuse(header, self._requests.discard())
+        else:
+            frame = self._requests.take()
+            try:
+                self._process(header, frame)
+            except TooManyElements:
+                self._refuse(header, frame)
+        return True
+
+    def _process(self, header: RequestHeader, frame: bytes) -> None:
+        """Process a request that is read whole."""
         match header.api_key:
             case ApiKey.API_VERSIONS:
                 self._on_api_versions(header, frame)
@@ -186,7 +194,11 @@ class Channel:
                 self._login.authenticate(header, self._read(header, frame))
             case _:
                 self._on_mutation(header, frame)
-        return True
+
+    def _refuse(self, header: RequestHeader, frame: bytes) -> None:
+        """Respond to a request above the limits."""
+        self._pipeline.respond(header, above_limit(self._context.protocol, header, frame))
+        self._end()
 
     def _next_token(self) -> bool:
         """Process the next bare token of a SASL exchange; return false if it has not arrived, or has to wait."""
@@ -295,9 +307,7 @@ class Channel:
         self._end(response.mute_ms)
 
     def _read(self, header: RequestHeader, frame: bytes) -> Message:
-        return self._context.protocol.request(header.api_key, header.api_version).read(
-            frame, header.body, _MAX_ELEMENTS
-        )
+        return self._context.protocol.request(header.api_key, header.api_version).read(frame, header.body)
 
     # Responses that are read whole
 

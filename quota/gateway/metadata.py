@@ -24,6 +24,6 @@ def in_version(protocol: Protocol, version: int, body: bytes) -> bytes:
     """Return a response of `FIRST_VERSION` in an earlier version."""
     response, wanted = protocol.response(ApiKey.METADATA, FIRST_VERSION), protocol.response(ApiKey.METADATA, version)
     if not version:  # its topics have one field less
-        return wanted.write(response.read(body))
+        return wanted.write(response.read(body, max_elements=len(body)))
     head, end = response.read_head(body, "controllerId")
     return wanted.write_head(head, "controllerId") + body[end:]

@@ -25,7 +25,7 @@ WHOLE_BYTES = 64 * 1024
 _MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 """The maximum size of a response that is decoded [bytes]."""
 _MAX_RESPONSE_ELEMENTS = 1_000_000
-"""The maximum number of array elements in such a response: a topic of 10,000 partitions has 70,000."""
+"""The maximum number of array elements in such a response, without those of partitions."""
 _MAX_EXPECTED = 1000
 """The maximum number of outstanding responses: the state of a request takes more memory than a short request."""
 
@@ -113,9 +113,9 @@ class Pipeline:
         self.to_client.append(write_response(header, body, self._protocol))
 
     def read_response(self, header: RequestHeader, frame: bytes) -> Message:
-        """Decode a response frame."""
+        """Decode a response frame; the `partitions` of a topic are only counted."""
         codec = self._protocol.response(header.api_key, header.api_version)
-        return codec.read(frame, self.body_of(header, frame), _MAX_RESPONSE_ELEMENTS)
+        return codec.read_counting("partitions", frame, self.body_of(header, frame), _MAX_RESPONSE_ELEMENTS)
 
     def body_of(self, header: RequestHeader, frame: bytes) -> int:
         """Return the offset of the body in a response frame."""

@@ -42,6 +42,11 @@ class RequestStream(FrameStream):
             raise ChannelError("not_offered", f"API {key} in version {version}, which is not offered")
         return RequestHeader(key, version, correlation_id, None)
 
+    @property
+    def has_start(self) -> bool:
+        """Whether so much of the next request has arrived that its header and its first topic can be read."""
+        return len(self.prefix(_HEAD_SIZES[-1])) == _HEAD_SIZES[-1]
+
     def has_token(self) -> bool:
         """Return whether the next frame, which is a bare token of a SASL exchange, is complete."""
         if self.length is not None:

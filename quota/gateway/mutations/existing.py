@@ -143,7 +143,7 @@ def _pauses(wait_ms: int, calls: int) -> Iterator[int]:
 def _corrected(result: dict[str, Any], changed: ExistingTopic | None) -> ExistingTopic:
     """Return a topic from the broker's response, with partitions that were added but are not in its metadata yet."""
     may_delete = bool(result["topicAuthorizedOperations"] & _DELETE_BIT)
-    topic = ExistingTopic(result["name"], result["topicId"], len(result["partitions"]), may_delete)
+    topic = ExistingTopic(result["name"], result["topicId"], result["partitions"], may_delete)
     if changed is None or changed.topic_id not in {NO_ID, topic.topic_id}:
         return topic
     return replace(topic, partitions=max(topic.partitions, changed.partitions))

@@ -11,7 +11,7 @@ NOT_THERE = "This server does not host this topic-partition."
 
 def topic_id(number):
     """Return the id of the topic created as the nth, from 1 on."""
-    return bytes(15) + bytes([number])
+    return number.to_bytes(16)
 
 
 class Cluster:
@@ -35,6 +35,7 @@ class Cluster:
         self.accepts = {}
         """SASL: what the broker answers to each message of the client: an answer's fields."""
         self.throttle_ms = 0
+        self.replicas = 1
         self._created = 0
         for name, partitions in topics.items():
             self.create(name.replace("_", "-"), partitions)
@@ -80,8 +81,9 @@ class Cluster:
         if name not in self.topics or name in self.unseen:
             return {"errorCode": 3, "name": name, "partitions": [], **self._operations(version, name)}
         identity, count = self.lagging.get(name, self.topics[name])
+        nodes = [*range(1, self.replicas + 1)]
         partitions = [
-            {"errorCode": 0, "partitionIndex": number, "leaderId": 1, "replicaNodes": [1], "isrNodes": [1]}
+            {"errorCode": 0, "partitionIndex": number, "leaderId": 1, "replicaNodes": nodes, "isrNodes": nodes}
             for number in range(count)
         ]
         found = {"errorCode": 0, "name": name, "partitions": partitions, **self._operations(version, name)}
