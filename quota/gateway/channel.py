@@ -331,7 +331,8 @@ class Channel:
         self._send_translated(request, frame[self._pipeline.body_of(request, frame) :])
 
     def _on_leaders_response(self, request: RequestHeader, frame: bytes) -> None:
-        self._pipeline.send_frame(self._context.endpoints.replaced(request, frame))
+        body = self._pipeline.body_of(request, frame)
+        self._pipeline.send_frame(self._context.endpoints.replaced(request, frame, body))
 
     def _send_translated(self, request: RequestHeader, body: bytes) -> None:
         """Send a response with the gateway's addresses."""

@@ -42,40 +42,37 @@ class LeaderEndpoints:
         first = NAMING_LEADERS.get(key)  # type: ignore[call-overload]
         return self._addresses.rewritten and first is not None and version >= first
 
-    def replaced(self, request: RequestHeader, frame: bytes) -> bytes:
-        """Return a response frame with the gateway's addresses."""
-        plan, codec = self._parts(request.api_key, request.api_version)
-        end = Walk(plan, len(frame)).feed(frame)
-        if end is None:
-            raise Malformed(f"the response to API {request.api_key} ends before its {_FIELD}")
-        message = codec.read(frame, end)
+    def replaced(self, request: RequestHeader, frame: bytes, body: int) -> bytes:
+        """Return a response frame, whose body begins at an offset, with the gateway's addresses."""
+        last, _, rest = self._parts(request.api_key, request.api_version)
+        whole = self._protocol.response(request.api_key, request.api_version)
+        _, end = whole.read_head(frame, last, body, counted="responses")
+        message = rest.read(frame, end)
         if not message[_FIELD]:
             return frame
         kept, foreign = self._addresses.replaced(message[_FIELD])
         self._on_foreign(foreign)
-        return frame[:end] + codec.write({**message, _FIELD: kept})
+        return frame[:end] + rest.write({**message, _FIELD: kept})
 
     def in_pieces(self, request: RequestHeader, length: int) -> Callable[[bytes], bytes]:
         """Return a function that takes a response of this length in pieces, and returns them without addresses.
 
         Both begin with the length field. What is returned may be short of what was taken, until the end.
         """
-        plan, codec = self._parts(request.api_key, request.api_version)
-        return _Pieces(plan, codec, length).feed
+        _, plan, rest = self._parts(request.api_key, request.api_version)
+        return _Pieces([_LENGTH_BYTES + _CORRELATION_ID_BYTES, skip_tags, *plan], rest, _LENGTH_BYTES + length).feed
 
-    def _parts_of(self, key: int, version: int) -> tuple[Plan, MessageCodec]:
-        """Return the plan of a response frame up to the addresses, and the codec of the rest."""
-        plan, codec = self._protocol.response(key, version).split(_FIELD)
-        return [_CORRELATION_ID_BYTES, skip_tags, *plan], codec
+    def _parts_of(self, key: int, version: int) -> tuple[str, Plan, MessageCodec]:
+        return self._protocol.response(key, version).split(_FIELD)
 
 
 class _Pieces:
     """One large response."""
 
-    def __init__(self, plan: Plan, codec: MessageCodec, length: int) -> None:
-        self._walk = Walk([_LENGTH_BYTES, *plan], _LENGTH_BYTES + length)
+    def __init__(self, plan: Plan, codec: MessageCodec, size: int) -> None:
+        self._walk = Walk(plan, size)
         self._codec = codec
-        self._left = _LENGTH_BYTES + length
+        self._left = size
         self._tail: bytes | None = None
 
     def feed(self, data: bytes) -> bytes:

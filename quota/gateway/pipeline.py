@@ -115,7 +115,8 @@ class Pipeline:
     def read_response(self, header: RequestHeader, frame: bytes) -> Message:
         """Decode a response frame; the `partitions` of a topic are only counted."""
         codec = self._protocol.response(header.api_key, header.api_version)
-        return codec.read_counting("partitions", frame, self.body_of(header, frame), _MAX_RESPONSE_ELEMENTS)
+        at = self.body_of(header, frame)
+        return codec.read_head(frame, None, at, _MAX_RESPONSE_ELEMENTS, counted="partitions")[0]
 
     def body_of(self, header: RequestHeader, frame: bytes) -> int:
         """Return the offset of the body in a response frame."""

@@ -59,17 +59,18 @@ class MessageCodec:
         return self.read_head(data, None, at, max_elements)[0]
 
     def read_head(
-        self, data: bytes, last: str | None, at: int = 0, max_elements: int = MAX_ELEMENTS
+        self, data: bytes, last: str | None, at: int = 0, max_elements: int = MAX_ELEMENTS, *, counted: str = ""
     ) -> tuple[Message, int]:
-        """Return the fields of the message up to and including `last`, and the offset after them; all with None."""
-        return self._run(self._reader(last), data, at, max_elements)
+        """Return the fields of the message up to and including `last`, and the offset after them; all with None.
 
-    def read_counting(self, counted: str, data: bytes, at: int, max_elements: int) -> Message:
-        """Return the message at an offset, with the number of elements instead of the arrays of structs of one name.
-
-        These elements are skipped, and do not count for the maximum.
+        Arrays of structs that are named `counted` are skipped: their value is the number of their elements, which do
+        not count for the maximum.
         """
-        return self._run(self._reader(None, counted), data, at, max_elements)[0]
+        read = self._readers.get((last, counted))
+        if read is None:
+            self._check_last(last)
+            read = self._readers[last, counted] = make_reader(self._struct, str(self), last, counted)
+        return self._run(read, data, at, max_elements)
 
     def write(self, message: Mapping[str, Any]) -> bytes:
         """Return the bytes of a message; missing fields have their defaults."""
@@ -101,20 +102,18 @@ class MessageCodec:
         last = [field.name for field in struct.fields if field.name in names][-1]
         return self._run(make_reader(struct, f"{self}, first", last), data, at, MAX_ELEMENTS)[0]
 
-    def split(self, name: str) -> tuple[Plan, "MessageCodec"]:
-        """Return the plan of the fields before one, and the codec of the rest: that field and those after it.
+    def split(self, name: str) -> tuple[str, Plan, "MessageCodec"]:
+        """Return the last field before `name`, the plan up to there, and the codec of the rest, which begins with it.
 
         A tagged field is part of the rest, which then begins with the tagged fields.
         """
         rest = MessageCodec(self._schema, self.version, name)
-        return plan_of(self._struct.fields[: -len(rest._struct.fields) or None]), rest
+        before = self._struct.fields[: len(self._struct.fields) - len(rest._struct.fields)]
+        return before[-1].name, plan_of(before), rest
 
-    def _reader(self, last: str | None, counted: str = "") -> Read:
-        read = self._readers.get((last, counted))
-        if read is None:
-            self._check_last(last)
-            read = self._readers[last, counted] = make_reader(self._struct, str(self), last, counted)
-        return read
+    def _check_last(self, last: str | None) -> None:
+        if last is not None and last not in {field.name for field in self._struct.fields}:
+            raise ValueError(f"{self} has no field {last!r} outside of its tags")
 
     def _run(self, read: Read, data: bytes, at: int, max_elements: int) -> tuple[Message, int]:
         try:
@@ -125,7 +124,3 @@ class MessageCodec:
             raise Malformed(f"{self} has a string that is not UTF-8 ({error.reason})") from None
         except Malformed as error:
             raise type(error)(f"{self}: {error}") from None
-
-    def _check_last(self, last: str | None) -> None:
-        if last is not None and last not in {field.name for field in self._struct.fields}:
-            raise ValueError(f"{self} has no field {last!r} outside of its tags")

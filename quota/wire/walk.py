@@ -2,20 +2,17 @@
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from struct import calcsize
-from typing import Any
 
 from quota.wire.primitives import Malformed
 from quota.wire.structs import FORMATS, Field, Struct
 
-_MORE = 0x80
+_SHORT = 0x80  # varints below are one byte
 _MAX_SHIFT = 28  # bits that come before the fifth byte of a varint
 
-Steps = Generator[int, bytes, Any]
-"""Steps through a message: a number above 0 asks for that many bytes, and one below 0 skips as many."""
-Skip = Callable[[], Steps]
-"""Skips a part of a message; parts of fixed size are numbers of bytes instead."""
+Skip = Callable[["Walk"], Generator[None, None, None]]
+"""Skips a part of a message; it yields when it needs a byte that has not arrived."""
 Plan = Sequence[int | Skip]
-"""The parts of a message in their order."""
+"""The parts of a message in their order; those of fixed size are numbers of bytes."""
 
 
 class Walk:
@@ -23,40 +20,22 @@ class Walk:
 
     def __init__(self, plan: Plan, size: int) -> None:
         """Begin at the start of a message of `size` bytes."""
-        self._steps = _skip_all(plan)
+        self.data = b""
+        """The bytes that arrived last."""
+        self.at = 0
+        """The present offset in them; after a skip it may be behind their end."""
         self._left = size
-        self._held = b""
-        self._wanted = 0
-        self._next(b"")
+        self._steps = _skip_all(self, plan)
 
     def feed(self, data: bytes) -> int | None:
         """Take the next bytes; return the offset in them at which the plan ends, or None if it does not."""
-        at = 0
-        while self._wanted:
-            if self._wanted < 0:
-                skipped = min(-self._wanted, len(data) - at)
-                self._wanted += skipped
-                at += skipped
-                if self._wanted:
-                    return None
-                self._next(b"")
-            else:
-                end = at + self._wanted - len(self._held)
-                self._held += data[at:end]
-                if end > len(data):
-                    return None
-                held, self._held, at = self._held, b"", end
-                self._next(held)
-        return at
-
-    def _next(self, taken: bytes) -> None:
-        try:
-            self._wanted = self._steps.send(taken) if taken else next(self._steps)
-        except StopIteration:
-            self._wanted = 0
-        self._left -= abs(self._wanted)
-        if self._left < 0:
+        self.at -= len(self.data)
+        self._left -= len(self.data)
+        self.data = data
+        has_ended = next(self._steps, self) is self
+        if self.at > self._left:
             raise Malformed("a message claims more bytes than it has")
+        return self.at if has_ended and self.at <= len(data) else None
 
 
 def plan_of(fields: Iterable[Field], *, tags: bool = False) -> Plan:
@@ -71,21 +50,20 @@ def plan_of(fields: Iterable[Field], *, tags: bool = False) -> Plan:
     return [*plan, skip_tags] if tags else plan
 
 
-def skip_tags() -> Steps:
+def skip_tags(walk: Walk) -> Generator[None, None, None]:
     """Skip tagged fields, such as those of a header."""
-    for _ in range((yield from _read_uvarint())):
-        yield from _read_uvarint()
-        size = yield from _read_uvarint()
-        if size:
-            yield -size
+    for _ in range((yield from _read_uvarint(walk))):
+        yield from _read_uvarint(walk)
+        size = yield from _read_uvarint(walk)
+        walk.at += size
 
 
-def _skip_all(plan: Plan) -> Steps:
+def _skip_all(walk: Walk, plan: Plan) -> Generator[None, None, None]:
     for part in plan:
         if isinstance(part, int):
-            yield -part
+            walk.at += part
         else:
-            yield from part()
+            yield from part(walk)
 
 
 def _element(field: Field, *, nullable: bool) -> int | Skip:
@@ -94,7 +72,7 @@ def _element(field: Field, *, nullable: bool) -> int | Skip:
         return _struct(field.struct, nullable=nullable)
     if field.kind in FORMATS:
         return calcsize(FORMATS[field.kind])
-    return _text(_length(compact=field.compact, short=field.kind == "string"))
+    return _sized(field, 1, short=field.kind == "string")
 
 
 def _struct(struct: Struct, *, nullable: bool) -> int | Skip:
@@ -102,55 +80,61 @@ def _struct(struct: Struct, *, nullable: bool) -> int | Skip:
     if len(plan) == 1 and isinstance(plan[0], int) and not nullable:
         return plan[0]
 
-    def skip() -> Steps:
-        if not (nullable and (yield 1)[0] > 0x7F):  # noqa: PLR2004 a negative byte is null
-            yield from _skip_all(plan)
-
-    return skip
-
-
-def _text(length: Skip) -> Skip:
-    def skip() -> Steps:
-        size = yield from length()
-        if size > 0:
-            yield -size
+    def skip(walk: Walk) -> Generator[None, None, None]:
+        if not nullable or (yield from _read_byte(walk)) < _SHORT:  # a negative byte is null
+            yield from _skip_all(walk, plan)
 
     return skip
 
 
 def _array(field: Field) -> Skip:
-    length, element = _length(compact=field.compact, short=False), _element(field, nullable=False)
+    return _sized(field, _element(field, nullable=False), short=False)
 
-    def skip() -> Steps:
-        count = yield from length()
+
+def _sized(field: Field, element: int | Skip, *, short: bool) -> Skip:
+    """Return the part of a length and as many elements."""
+    read_length = _read_uvarint if field.compact else _read_short if short else _read_int
+    least = int(field.compact)
+
+    def skip(walk: Walk) -> Generator[None, None, None]:
+        count = (yield from read_length(walk)) - least
         if count > 0 and isinstance(element, int):
-            yield -count * element
+            walk.at += count * element
         elif count > 0 and not isinstance(element, int):
-            for _ in range(count):  # an element takes a byte at least, so the message ends it
-                yield from element()
+            for _ in range(count):  # an element takes a byte at least, so the end of the message ends it
+                yield from element(walk)
 
     return skip
 
 
-def _length(*, compact: bool, short: bool) -> Skip:
-    """Return the reader of a length, which is below 0 for null."""
-
-    def read_compact() -> Steps:
-        return (yield from _read_uvarint()) - 1
-
-    def read() -> Steps:
-        return int.from_bytes((yield 2 if short else 4), signed=True)
-
-    return read_compact if compact else read
+def _read_byte(walk: Walk) -> Generator[None, None, int]:
+    while walk.at >= len(walk.data):
+        yield
+    walk.at += 1
+    return walk.data[walk.at - 1]
 
 
-def _read_uvarint() -> Steps:
+def _read_uvarint(walk: Walk) -> Generator[None, None, int]:
     value = shift = 0
     while True:
-        byte = (yield 1)[0]
+        while walk.at >= len(walk.data):
+            yield
+        byte = walk.data[walk.at]
+        walk.at += 1
+        if byte < _SHORT:
+            return value | byte << shift
         value |= (byte & 0x7F) << shift
-        if byte < _MORE:
-            return value
         shift += 7
         if shift > _MAX_SHIFT:
             raise Malformed("a varint is longer than 5 bytes")
+
+
+def _read_short(walk: Walk, size: int = 2) -> Generator[None, None, int]:
+    read = bytearray()
+    for _ in range(size):
+        read.append((yield from _read_byte(walk)))
+    return int.from_bytes(read, signed=True)
+
+
+def _read_int(walk: Walk) -> Generator[None, None, int]:
+    return _read_short(walk, 4)
