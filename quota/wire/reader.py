@@ -158,7 +158,7 @@ def _read_array(source: _Source, field: Field, path: str) -> str:
     with source.block("if n >= 0:"):
         least = max(1, field.element_least)  # as in Kafka, which rejects a count above the number of remaining bytes
         counted = field.struct if field.name == source.counted else None
-        with source.block(f"if {'n > left or ' if counted is None else ''}n * {least} > size - at:"):
+        with source.block(f"if n > left or n * {least} > size - at:"):
             source.add(f"reserve_elements(n, {least}, size - at, {'left' if counted is None else 'n'})")
         if counted is not None:
             source.add(f"{result} = n")
