@@ -62,7 +62,7 @@ def described(replicas, version=12):
 
 
 def test_partitions_are_counted_without_being_read(protocol):
-    """150,000 partitions have 1,200,000 elements, of which only the 150,000 tags are read, and what comes after them."""
+    """150,000 partitions have 1,200,000 elements; of them only the tags are read, and then what comes after them."""
     codec = protocol.response(3, 12)
     data = codec.write(described(3))
     message, _ = codec.read_head(data, None, 0, 200_000, counted="partitions")
