@@ -14,7 +14,8 @@ from tests.support.waiting import until
 def test_a_share_group_consumes_through_the_gateway(plain):
     """The consumer begins at the end of the topic, so records are produced until it has one."""
     servers = {"bootstrap.servers": f"127.0.0.1:{plain.gateway.port}", **QUIET}
-    AdminClient(servers).create_topics([NewTopic("shared", 1)])["shared"].result(30)
+    admin = AdminClient(servers)
+    admin.create_topics([NewTopic("shared", 1)])["shared"].result(30)
     producer = Producer(servers)
     options = ["--topic", "shared", "--group", "sharers", "--max-messages", "1", "--timeout-ms", "60000"]
     command = ["java", *JVM_OPTIONS.split(), "-cp", f"{CHECKOUT}/.jars/broker/*"]
