@@ -196,6 +196,10 @@ class ClientConnection(asyncio.Protocol):
             self._read_as_far_as_allowed()
         self._host.watch_mutes()
 
+    def end(self, reason: str, message: str) -> None:
+        """Take no more requests, and close both connections once those already taken are answered."""
+        self.run(self.channel.end, ChannelError(reason, message))
+
     def close(self, reason: str = "", message: str = "") -> None:
         """Close both connections once sent data is delivered, and count the reason if there is one."""
         if reason:
@@ -244,7 +248,7 @@ class ClientConnection(asyncio.Protocol):
             self._taken, self.request_at = self.channel.requests_taken, time.monotonic()
         held, self._held = self._held, self.channel.held_bytes
         if held != self._held and self._host.holds(self._held - held) and self._held > _MAX_HELD_BYTES:
-            self.close("memory", "all connections together buffer too much of incomplete requests")
+            self.end("memory", "all connections together buffer too much of incomplete requests")
 
     async def _call_rates(self, call: RatesCall) -> None:
         rates = self._host.rates

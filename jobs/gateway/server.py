@@ -158,7 +158,7 @@ class GatewayServer:
             elif not connection.is_authenticated and now - connection.started_at > _AUTHENTICATION_SECONDS:
                 connection.close("authentication_timeout", "the client has not authenticated in time")
             elif connection.is_receiving_request and now - connection.request_at > _REQUEST_SECONDS:
-                connection.close("slow_request", f"a request has not arrived completely in {_REQUEST_SECONDS:.0f} s")
+                connection.end("slow_request", f"a request has not arrived completely in {_REQUEST_SECONDS:.0f} s")
             elif not connection.channel.is_waiting and now - connection.active_at > _MAX_IDLE_SECONDS:
                 connection.close("idle")
 

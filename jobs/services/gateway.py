@@ -53,7 +53,7 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
     prepare_topics(settings, [topics.requests, topics.decisions, topics.dead_letters, topics.quotas])
     context = GatewayContext(
         protocol=protocol,
-        offered=OfferedApis(protocol, rewritten=addresses.rewritten, permissive=own.permissive),
+        offered=OfferedApis(protocol, permissive=own.permissive),
         addresses=addresses,
         rules=Rules(
             own.when_silent,

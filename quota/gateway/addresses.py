@@ -40,16 +40,17 @@ class Addresses:
         """
         codec = protocol.response(key, version)
         if key == ApiKey.FIND_COORDINATOR:
-            response = codec.read(body)
+            response = codec.read(body, max_elements=len(body))
             changed, foreign = self._coordinators(response)
             return (codec.write(response) if changed else body), foreign
         head, end = codec.read_head(body, "brokers")
-        kept, foreign = self._brokers(head["brokers"])
+        kept, foreign = self.replaced(head["brokers"])
         if kept is head["brokers"]:
             return body, foreign
         return codec.write_head({**head, "brokers": kept}, "brokers") + body[end:], foreign
 
-    def _brokers(self, brokers: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[Address]]:
+    def replaced(self, brokers: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[Address]]:
+        """Return brokers with the gateway's addresses, and the addresses of those left out."""
         foreign = self.foreign((broker["host"], broker["port"]) for broker in brokers)
         if not (self.rewritten or foreign):
             return brokers, foreign

@@ -23,6 +23,11 @@ class Authentication:
         """The time at which the broker closes the connection unless the client re-authenticates [ms, the caller's
         clock]; None if it never does."""
 
+    @property
+    def is_exchanging(self) -> bool:
+        """Whether an exchange is not complete."""
+        return self._exchange is not None
+
     def handshake(self, request: Message) -> None:
         """Process a SaslHandshake request."""
         self._mechanism = request["mechanism"]

@@ -1,25 +1,27 @@
 """A channel: a client's connection, and the gateway's connection to a broker on behalf of this client."""
 
 import struct
+from functools import partial
 
-from quota.errors import ErrorCode
+from quota.errors import ErrorCode, MutationQuotaError
 from quota.gateway.addresses import NAMING_BROKERS
-from quota.gateway.authentication import Authentication, refusal
 from quota.gateway.client_quotas import RatesCall, RatesReply, alter_quotas, alters_rates, describe_quotas
 from quota.gateway.client_quotas import Steps as QuotaSteps
-from quota.gateway.context import ChannelError, ChannelIO, GatewayContext
+from quota.gateway.context import ChannelIO, GatewayContext
+from quota.gateway.limits import MAX_REQUEST_BYTES, above_limit
+from quota.gateway.login import Login
+from quota.gateway.metadata import FIRST_VERSION, in_version, may_create
 from quota.gateway.mutations.mutate import Steps, mutate
 from quota.gateway.mutations.operations import ClientRequest, MutationResponse, Pause
 from quota.gateway.pipeline import Pipeline
 from quota.gateway.requests import RequestStream
-from quota.gateway.sasl import AuthenticationRefused
 from quota.records.decision_request import DecisionReply, DecisionRequest
-from quota.records.request import ANONYMOUS, OPERATIONS
+from quota.records.request import OPERATIONS
 from quota.wire.api_keys import ApiKey
 from quota.wire.codec import Message
 from quota.wire.described import DescribedTopic, read_described_topics
 from quota.wire.headers import RequestHeader
-from quota.wire.primitives import Malformed
+from quota.wire.primitives import Malformed, TooManyElements
 
 _READ_WHOLE = frozenset(
     {
@@ -35,32 +37,28 @@ _READ_WHOLE = frozenset(
 """The requests that are read whole, because the gateway has a part in them; the others are passed on as they arrive."""
 _ERROR_CODE = struct.Struct(">h")
 _CORRELATION_ID_BYTES = 4
-_MAX_READ_BYTES = 8 * 1024 * 1024
-"""The maximum size of a request that is read whole."""
-_MAX_ELEMENTS = 20_000
-"""The maximum number of array elements in such a request: decoding it blocks all other clients."""
 
 
 class Channel:
     """Forwards requests and responses, in order, and intercepts mutations and client quotas.
 
-    `from_client`, `from_broker`, `go_on` and `resume` are its inputs. Each may raise `ChannelError`,
-    `Malformed` or `Unwritable`: the caller must then deliver what was already sent, and close both connections.
+    `from_client`, `from_broker`, `go_on`, `resume` and `end` are its inputs. Each may raise `ChannelError`,
+    `Malformed` or `Unwritable`: the caller must then deliver what was already sent, and close both connections. An
+    error that a request causes is raised once the requests before it are answered, as by a broker.
     """
 
     def __init__(self, context: GatewayContext, io: ChannelIO) -> None:
         self._context = context
         self._io = io
-        self._authentication = Authentication(context.subject_claim, context.rules.decision_timeout_ms)
-        if not context.authenticates:
-            self._authentication.user = ANONYMOUS
         self._requests = RequestStream(context)
         self._pipeline = Pipeline(context.protocol)
+        self._login = Login(context, self._pipeline, io.now, self._end)
         self._client: tuple[str, str | None] | None = None
         self._flow: Steps | QuotaSteps | None = None
         self._stepping = RequestHeader(0, 0, 0, None)
         self._waiting = False
         self._accepted = False
+        self._failure: MutationQuotaError | None = None
 
     # The inputs
 
@@ -76,6 +74,7 @@ class Channel:
         was_full = self._pipeline.is_full
         try:
             self._pipeline.take(data)
+            self._check_end()
         finally:
             self._flush()
         if was_full:
@@ -85,6 +84,7 @@ class Channel:
         """Continue the request in progress, with the reply on a `DecisionRequest` or `RatesCall`, or after a pause."""
         try:
             self._step(reply)
+            self._check_end()
         finally:
             self._flush()
 
@@ -92,6 +92,12 @@ class Channel:
         """Start the held request; call this when the channel is neither busy nor muted."""
         self._waiting, self._accepted = False, True
         self._advance()
+
+    def end(self, failure: MutationQuotaError) -> None:
+        """Take no more requests, and raise `failure` once those already taken are answered."""
+        self._failure = self._failure or failure
+        self._requests.clear()
+        self._check_end()
 
     def close(self) -> None:
         """Discard the request in progress, and remove the channel from the mutes."""
@@ -105,7 +111,7 @@ class Channel:
     @property
     def user(self) -> str | None:
         """The name of the client's principal; None until the broker has accepted it."""
-        return self._authentication.user
+        return self._login.user
 
     @property
     def held_bytes(self) -> int:
@@ -145,40 +151,73 @@ class Channel:
     # Requests
 
     def _advance(self) -> None:
+        if self._failure is not None:
+            self._requests.clear()
+            return
         try:
             while not (self._waiting or self._pipeline.is_full) and self._next_request():
                 pass
+        except MutationQuotaError as error:
+            self.end(error)
         finally:
             self._flush()
 
+    def _check_end(self) -> None:
+        if self._failure is not None and self._flow is None and self._pipeline.is_idle:
+            raise self._failure
+
     def _next_request(self) -> bool:
         """Process the next request; return false if it has not arrived, or has to wait."""
+        if self._login.takes_tokens:
+            return self._next_token()
         header = self._requests.peek(authenticated=self.user is not None)
         if header is None:
             return False
         if header.api_key not in _READ_WHOLE:
             return self._relay(header)
-        self._requests.check_size(_MAX_READ_BYTES)
-        if not self._requests.is_complete:
+        is_too_large = (self._requests.length or 0) > MAX_REQUEST_BYTES
+        if not (self._requests.has_start if is_too_large else self._requests.is_complete):
             return False
         header, _ = self._requests.read_head() or (header, None)
         self._join(header)
         if not self._begin():
             return False
-        frame = self._requests.take()
+        if is_too_large:
+            self._refuse(header, self._requests.discard())
+        else:
+            frame = self._requests.take()
+            try:
+                self._process(header, frame)
+            except TooManyElements:
+                self._refuse(header, frame)
+        return True
+
+    def _process(self, header: RequestHeader, frame: bytes) -> None:
+        """Process a request that is read whole."""
         match header.api_key:
             case ApiKey.API_VERSIONS:
                 self._on_api_versions(header, frame)
             case ApiKey.METADATA:
                 self._on_metadata(header, frame)
             case ApiKey.SASL_HANDSHAKE:
-                self._on_handshake(header, frame)
+                self._login.handshake(header, self._read(header, frame))
             case ApiKey.SASL_AUTHENTICATE:
-                self._on_authenticate(header, frame)
+                self._login.authenticate(header, self._read(header, frame))
             case ApiKey.DESCRIBE_CLIENT_QUOTAS | ApiKey.ALTER_CLIENT_QUOTAS:
                 self._on_client_quotas(header, frame)
             case _:
                 self._on_mutation(header, frame)
+
+    def _refuse(self, header: RequestHeader, frame: bytes) -> None:
+        """Respond to a request above the limits."""
+        self._pipeline.respond(header, above_limit(self._context.protocol, header, frame))
+        self._end()
+
+    def _next_token(self) -> bool:
+        """Process the next bare token of a SASL exchange; return false if it has not arrived, or has to wait."""
+        if not (self._requests.has_token() and self._begin()):
+            return False
+        self._login.token(self._requests.take())
         return True
 
     def _join(self, header: RequestHeader) -> None:
@@ -210,7 +249,10 @@ class Channel:
         if not self._begin():
             return False
         self._pipeline.to_broker.append(self._requests.pass_on())
-        if acks:
+        endpoints = self._context.endpoints
+        if acks and endpoints.names_leaders(header.api_key, header.api_version):
+            self._pipeline.expect(header, self._on_leaders_response, endpoints.in_pieces)
+        elif acks:
             self._pipeline.expect(header, self._on_broker_response if header.api_key in NAMING_BROKERS else None)
         self._context.stats.relayed += 1
         self._end()
@@ -229,26 +271,16 @@ class Channel:
         self._end()
 
     def _on_metadata(self, header: RequestHeader, frame: bytes) -> None:
-        """Clear `allowAutoTopicCreation`, so that the request creates no topics."""
+        """Forward a Metadata request so that it creates no topics."""
         message = self._read(header, frame)
-        if message["allowAutoTopicCreation"]:
-            self._pipeline.call(header, {**message, "allowAutoTopicCreation": False}, self._on_broker_response)
+        if may_create(header.api_version, message):
+            sent = header._replace(api_version=max(header.api_version, FIRST_VERSION))
+            handle = partial(self._on_metadata_response, header)
+            self._pipeline.call(sent, {**message, "allowAutoTopicCreation": False}, handle)
         else:
             self._pipeline.forward(header, frame, self._on_broker_response)
         self._context.stats.relayed += 1
         self._end()
-
-    def _on_handshake(self, header: RequestHeader, frame: bytes) -> None:
-        self._authentication.handshake(self._read(header, frame))
-        self._pipeline.forward(header, frame, self._on_handshake_response)
-
-    def _on_authenticate(self, header: RequestHeader, frame: bytes) -> None:
-        try:
-            self._authentication.authenticate(self._read(header, frame))
-        except AuthenticationRefused as error:
-            self._pipeline.respond(header, refusal(error))
-            raise ChannelError("authentication", str(error)) from None
-        self._pipeline.forward(header, frame, self._on_authenticate_response)
 
     def _on_mutation(self, header: RequestHeader, frame: bytes) -> None:
         message = self._read(header, frame)
@@ -258,9 +290,7 @@ class Channel:
             self._pipeline.forward(header, frame)
             self._end()
             return
-        now, ends_at = self._io.now(), self._authentication.session_ends_at
-        left_ms = None if ends_at is None else ends_at - now
-        key = ApiKey(header.api_key)
+        key, left_ms = ApiKey(header.api_key), self._login.session_left_ms()
         request = ClientRequest(key, header.api_version, header.client_id, self.user, message, left_ms)
         self._start(header, mutate(request, self._context.rules, self._context.memory, self._io.now))
 
@@ -306,9 +336,7 @@ class Channel:
         self._end(response.mute_ms)
 
     def _read(self, header: RequestHeader, frame: bytes) -> Message:
-        return self._context.protocol.request(header.api_key, header.api_version).read(
-            frame, header.body, _MAX_ELEMENTS
-        )
+        return self._context.protocol.request(header.api_key, header.api_version).read(frame, header.body)
 
     # Responses that are read whole
 
@@ -321,29 +349,27 @@ class Channel:
         body = frame[self._pipeline.body_of(request, frame) :]
         self._pipeline.send_body(request, self._context.offered.rewrite(request.api_version, body))
 
-    def _on_broker_response(self, request: RequestHeader, frame: bytes) -> None:
+    def _on_metadata_response(self, client: RequestHeader, request: RequestHeader, frame: bytes) -> None:
+        """Respond in the version of the client's own header."""
         body = frame[self._pipeline.body_of(request, frame) :]
-        rewritten, foreign = self._context.addresses.translate(
+        if client.api_version != request.api_version:
+            body = in_version(self._context.protocol, client.api_version, body)
+        self._send_translated(client, body)
+
+    def _on_broker_response(self, request: RequestHeader, frame: bytes) -> None:
+        self._send_translated(request, frame[self._pipeline.body_of(request, frame) :])
+
+    def _on_leaders_response(self, request: RequestHeader, frame: bytes) -> None:
+        body = self._pipeline.body_of(request, frame)
+        self._pipeline.send_frame(self._context.endpoints.replaced(request, frame, body))
+
+    def _send_translated(self, request: RequestHeader, body: bytes) -> None:
+        """Send a response with the gateway's addresses."""
+        translated, foreign = self._context.addresses.translate(
             self._context.protocol, request.api_key, request.api_version, body
         )
         self._context.stats.add_foreign(foreign)
-        self._pipeline.send_body(request, rewritten)
-
-    def _on_handshake_response(self, request: RequestHeader, frame: bytes) -> None:
-        response = self._authentication.on_handshake_response(self._pipeline.read_response(request, frame))
-        self._pipeline.send(request, response)
-        self._end()
-
-    def _on_authenticate_response(self, request: RequestHeader, frame: bytes) -> None:
-        try:
-            response = self._authentication.on_authenticate_response(
-                self._pipeline.read_response(request, frame), self._io.now()
-            )
-        except AuthenticationRefused as error:
-            self._pipeline.send(request, refusal(error))
-            raise ChannelError("authentication", str(error)) from None
-        self._pipeline.send(request, response)
-        self._end()
+        self._pipeline.send_body(request, translated)
 
     def _on_call_response(self, request: RequestHeader, frame: bytes) -> None:
         if request.api_key == ApiKey.METADATA:

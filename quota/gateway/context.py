@@ -1,11 +1,13 @@
 """The state that all channels of a gateway share, and the interface of a channel to the server."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol as Interface
 
 from quota.errors import MutationQuotaError
 from quota.gateway.addresses import Addresses
 from quota.gateway.client_quotas import RatesCall
+from quota.gateway.endpoints import LeaderEndpoints
 from quota.gateway.mutations.memory import Memory
 from quota.gateway.mutations.mutate import Rules
 from quota.gateway.mutes import Mutes
@@ -32,6 +34,11 @@ class GatewayContext:
     """The claim of an OAUTHBEARER token that names the user."""
     max_request_bytes: int = 100 * 1024 * 1024
     """The maximum size of a request, Kafka's `socket.request.max.bytes`."""
+
+    @cached_property
+    def endpoints(self) -> LeaderEndpoints:
+        """The addresses of new leaders."""
+        return LeaderEndpoints(self.protocol, self.addresses, self.stats.add_foreign)
 
 
 class ChannelIO(Interface):

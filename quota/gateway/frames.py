@@ -15,6 +15,7 @@ class FrameStream:
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._passing = 0
+        self._discards = False
         self.taken = 0
         """The number of frames that were read or begun to be forwarded."""
 
@@ -31,11 +32,11 @@ class FrameStream:
         self._passing -= len(passed)
         if len(passed) < len(data):
             self._buffer += data[len(passed) :]
-        return passed
+        return b"" if self._discards else passed
 
     @property
     def is_passing(self) -> bool:
-        """Whether a frame is being forwarded that has not arrived completely."""
+        """Whether a frame is being forwarded or discarded that has not arrived completely."""
         return self._passing > 0
 
     @property
@@ -64,11 +65,21 @@ class FrameStream:
         self.taken += 1
         return frame
 
+    def clear(self) -> None:
+        """Discard the bytes held."""
+        self._buffer.clear()
+
     def pass_on(self) -> bytes:
         """Start to forward the next frame; return the bytes that have arrived, including its length field."""
         end = LENGTH_BYTES + (self.length or 0)
         passed = bytes(self._buffer[:end])
         del self._buffer[:end]
         self.taken += 1
-        self._passing = end - len(passed)
+        self._passing, self._discards = end - len(passed), False
         return passed
+
+    def discard(self) -> bytes:
+        """Start to discard the next frame; return the bytes that have arrived, without its length field."""
+        arrived = self.pass_on()
+        self._discards = True
+        return arrived[LENGTH_BYTES:]

@@ -10,8 +10,6 @@ from quota.wire.protocol import Protocol
 _MIN_VERSIONS = {
     ApiKey.CREATE_TOPICS: 2,  # older versions have no throttle time; the same applies to DeleteTopics
     ApiKey.DELETE_TOPICS: 1,
-    ApiKey.METADATA: 4,  # older versions always create missing topics
-    ApiKey.SASL_HANDSHAKE: 1,  # version 0 is followed by bytes that are not frames
 }
 
 _WITHHELD = {
@@ -22,35 +20,20 @@ _MAX_REMEMBERED = 64
 """The number of rewritten ApiVersions responses to cache: brokers send all clients the same one, and most connections
 begin with it."""
 
-_LAST_WITHOUT_ADDRESSES = {
-    ApiKey.PRODUCE: 9,
-    ApiKey.FETCH: 15,
-    ApiKey.SHARE_FETCH: -1,
-    ApiKey.SHARE_ACKNOWLEDGE: -1,
-}
-"""The last versions whose responses contain no broker addresses (KIP-951); these responses are not rewritten."""
-
-_TRANSACTIONS = "transaction.version"
-_TRANSACTIONS_BY_PRODUCE = 2
-"""The version of transactions in which Produce, since its version 12, adds partitions to them (KIP-890)."""
-_PRODUCE_ADDS_PARTITIONS = 12
-
 
 class OfferedApis:
     """The versions of each API that both the gateway and a broker know.
 
-    Versions whose responses would make clients bypass the gateway are left out.
+    APIs and versions of requests that create topics unseen are left out.
     """
 
-    def __init__(self, protocol: Protocol, *, rewritten: bool, permissive: bool) -> None:
+    def __init__(self, protocol: Protocol, *, permissive: bool) -> None:
         """Choose versions of a protocol."""
         self._protocol = protocol
         self._ranges: dict[int, tuple[int, int]] = {}
         self._rewritten: dict[tuple[int, bytes], bytes] = {}
         for key, api in protocol.apis.items():
             first, last = max(api.min_version, _MIN_VERSIONS.get(key, 0)), api.max_version  # type: ignore[call-overload]
-            if rewritten:
-                last = min(last, _LAST_WITHOUT_ADDRESSES.get(key, last))  # type: ignore[call-overload]
             if not permissive and key in OPERATIONS:
                 first = max(first, STRICT_SINCE[OPERATIONS[ApiKey(key)]])
             if first <= last and key not in _WITHHELD:
@@ -83,17 +66,4 @@ class OfferedApis:
                 ):  # brokers advertise v0, or librdkafka does not compress (KAFKA-18659)
                     first = api["minVersion"]
                 kept.append({**api, "minVersion": first, "maxVersion": last})
-        features = [self._feature(each) for each in response.get("finalizedFeatures", ())]
-        return {**response, "apiKeys": kept, "finalizedFeatures": features}
-
-    def _feature(self, feature: dict[str, Any]) -> dict[str, Any]:
-        """Return a finalized feature as clients may use it: `transaction.version` up to 1 if Produce is limited."""
-        _, last = self._ranges.get(ApiKey.PRODUCE, (0, -1))
-        if feature["name"] != _TRANSACTIONS or last >= _PRODUCE_ADDS_PARTITIONS:
-            return feature
-        least = _TRANSACTIONS_BY_PRODUCE - 1
-        return {
-            **feature,
-            "maxVersionLevel": min(feature["maxVersionLevel"], least),
-            "minVersionLevel": min(feature["minVersionLevel"], least),
-        }
+        return {**response, "apiKeys": kept}

@@ -15,11 +15,17 @@ from quota.wire.protocol import Protocol
 Handler = Callable[[RequestHeader, bytes], None]
 """Takes the header of a request and a whole frame: the request, or the broker's response."""
 
+InPieces = Callable[[RequestHeader, int], Callable[[bytes], bytes]]
+"""Takes the header of a request and the length of its response; returns a function of pieces of the frame, with its
+length field, which returns the bytes for the client."""
+
 _INT = struct.Struct(">i")
+WHOLE_BYTES = 64 * 1024
+"""The size up to which a response is read whole although it could be changed as its bytes arrive [bytes]."""
 _MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 """The maximum size of a response that is decoded [bytes]."""
 _MAX_RESPONSE_ELEMENTS = 1_000_000
-"""The maximum number of array elements in such a response: a topic of 10,000 partitions has 70,000."""
+"""The maximum number of array elements in such a response."""
 _MAX_EXPECTED = 1000
 """The maximum number of outstanding responses: the state of a request takes more memory than a short request."""
 
@@ -30,6 +36,7 @@ class _Expected(NamedTuple):
     request: RequestHeader
     handle: Handler | None = None
     ready: bytes = b""
+    in_pieces: InPieces | None = None
 
 
 class Pipeline:
@@ -39,6 +46,7 @@ class Pipeline:
         self._protocol = protocol
         self._responses = FrameStream()
         self._expected: deque[_Expected] = deque()
+        self._change: Callable[[bytes], bytes] | None = None
         self.to_broker: list[bytes] = []
         self.to_client: list[bytes] = []
 
@@ -54,9 +62,12 @@ class Pipeline:
 
     # Requests
 
-    def expect(self, header: RequestHeader, handle: Handler | None = None) -> None:
-        """Expect a response from the broker. Without a handler it is forwarded as its bytes arrive."""
-        self._expected.append(_Expected(header, handle))
+    def expect(self, header: RequestHeader, handle: Handler | None = None, in_pieces: InPieces | None = None) -> None:
+        """Expect a response from the broker. Without a handler it is forwarded as its bytes arrive.
+
+        With `in_pieces`, a response that is longer than `WHOLE_BYTES` is forwarded as its bytes arrive and are changed.
+        """
+        self._expected.append(_Expected(header, handle, in_pieces=in_pieces))
 
     def forward(self, header: RequestHeader, frame: bytes, handle: Handler | None = None) -> None:
         """Send a request to the broker unchanged."""
@@ -75,7 +86,7 @@ class Pipeline:
         """Process bytes received from the broker."""
         passed = self._responses.add(data)
         if passed:
-            self.to_client.append(passed)
+            self.to_client.append(self._change(passed) if self._change else passed)
             if not self._responses.is_passing:
                 self._end_response()
         while self._next_response():
@@ -92,6 +103,10 @@ class Pipeline:
     def send(self, header: RequestHeader, message: Message) -> None:
         """Send the response to the oldest outstanding request; to be called by its handler."""
         self.to_client.append(self._frame(header, message))
+
+    def send_frame(self, frame: bytes) -> None:
+        """Send the response to the oldest outstanding request, as a frame; to be called by its handler."""
+        self.to_client.append(_INT.pack(len(frame)) + frame)
 
     def send_body(self, header: RequestHeader, body: bytes) -> None:
         """Send the response to the oldest outstanding request, as an encoded body; to be called by its handler."""
@@ -126,9 +141,12 @@ class Pipeline:
         (correlation_id,) = _INT.unpack(prefix)
         if not self._expected or self._expected[0].request.correlation_id != correlation_id:
             raise ChannelError("answer", f"the broker sent an unexpected response (correlation id {correlation_id})")
-        request, handle, _ = self._expected[0]
+        request, handle, _, in_pieces = self._expected[0]
+        if in_pieces is not None and length > WHOLE_BYTES:
+            self._change, handle = in_pieces(request, length), None
         if handle is None:
-            self.to_client.append(self._responses.pass_on())
+            passed = self._responses.pass_on()
+            self.to_client.append(self._change(passed) if self._change else passed)
             if self._responses.is_passing:
                 return False
         elif length > _MAX_RESPONSE_BYTES:
@@ -146,5 +164,6 @@ class Pipeline:
     def _end_response(self) -> None:
         """Remove the completed response, and send the gateway's own responses that come next."""
         self._expected.popleft()
+        self._change = None
         while self._expected and self._expected[0].ready:
             self.to_client.append(self._expected.popleft().ready)

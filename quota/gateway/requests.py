@@ -42,11 +42,22 @@ class RequestStream(FrameStream):
             raise ChannelError("not_offered", f"API {key} in version {version}, which is not offered")
         return RequestHeader(key, version, correlation_id, None)
 
-    def check_size(self, most: int) -> None:
+    @property
+    def has_start(self) -> bool:
+        """Whether so much of the next request has arrived that its header and its first topic can be read."""
+        return len(self.prefix(_HEAD_SIZES[-1])) == _HEAD_SIZES[-1]
+
+    def has_token(self) -> bool:
+        """Return whether the next frame, which is a bare token of a SASL exchange, is complete."""
+        if self.length is not None:
+            self.check_size(_MAX_UNAUTHENTICATED_BYTES, 0)
+        return self.is_complete
+
+    def check_size(self, most: int, least: int = _LEAST_BYTES) -> None:
         """Check the size of the next request."""
         length = self.length or 0
-        if not _LEAST_BYTES <= length <= most:
-            raise ChannelError("size", f"a request of {length} bytes; {_LEAST_BYTES} to {most} are allowed")
+        if not least <= length <= most:
+            raise ChannelError("size", f"a request of {length} bytes; {least} to {most} are allowed")
 
     def read_head(self) -> tuple[RequestHeader, int] | None:
         """Return the header of the next request and its acks (1 if it is not Produce); None if they have not arrived.

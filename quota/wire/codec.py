@@ -2,12 +2,15 @@
 
 import struct
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import Any
 
-from quota.wire.primitives import Malformed, Unwritable
-from quota.wire.reader import Read, make_reader
+from quota.wire.primitives import Malformed, Unwritable, read_uvarint
+from quota.wire.reader import Read, element_of, make_reader
 from quota.wire.schemas import Schema
-from quota.wire.structs import struct_of
+from quota.wire.structs import Struct, struct_of
+from quota.wire.walk import Plan, plan_of
 from quota.wire.writer import Write, make_writer
 
 MAX_ELEMENTS = 100_000
@@ -30,12 +33,17 @@ class MessageCodec:
     A field of another version is absent in a decoded message, and ignored in an encoded one if its schema allows that.
     """
 
-    def __init__(self, schema: Schema, version: int) -> None:
-        """Compile one of Kafka's schemas, such as `CreateTopicsRequest`."""
+    def __init__(self, schema: Schema, version: int, first: str | None = None) -> None:
+        """Compile one of Kafka's schemas, such as `CreateTopicsRequest`, or its end from the field `first` on."""
         self.name: str = schema["name"]
         self.version = version
+        self._schema = schema
         self._struct = struct_of(schema, version)
-        self._readers: dict[str | None, Read] = {}
+        if first is not None:
+            names = [*(field.name for field in self._struct.fields), first]  # a tagged field comes after all others
+            fields = self._struct.fields[names.index(first) :]
+            self._struct = replace(self._struct, fields=fields, refused=())
+        self._readers: dict[tuple[str | None, str], Read] = {}
         self._writers: dict[str | None, Write] = {}
 
     def __str__(self) -> str:
@@ -51,21 +59,18 @@ class MessageCodec:
         return self.read_head(data, None, at, max_elements)[0]
 
     def read_head(
-        self, data: bytes, last: str | None, at: int = 0, max_elements: int = MAX_ELEMENTS
+        self, data: bytes, last: str | None, at: int = 0, max_elements: int = MAX_ELEMENTS, *, counted: str = ""
     ) -> tuple[Message, int]:
-        """Return the fields of the message up to and including `last`, and the offset after them; all with None."""
-        read = self._readers.get(last)
+        """Return the fields of the message up to and including `last`, and the offset after them; all with None.
+
+        Arrays of structs that are named `counted` are skipped: their value is the number of their elements, which do
+        not count for the maximum.
+        """
+        read = self._readers.get((last, counted))
         if read is None:
             self._check_last(last)
-            read = self._readers[last] = make_reader(self._struct, str(self), last)
-        try:
-            return read(data, at, max_elements)
-        except (IndexError, struct.error):
-            raise Malformed(f"{self} ends early, after {len(data) - at} bytes") from None
-        except UnicodeDecodeError as error:
-            raise Malformed(f"{self} has a string that is not UTF-8 ({error.reason})") from None
-        except Malformed as error:
-            raise Malformed(f"{self}: {error}") from None
+            read = self._readers[last, counted] = make_reader(self._struct, str(self), last, counted)
+        return self._run(read, data, at, max_elements)
 
     def write(self, message: Mapping[str, Any]) -> bytes:
         """Return the bytes of a message; missing fields have their defaults."""
@@ -82,6 +87,40 @@ class MessageCodec:
         except (*_WRONG, Unwritable) as error:
             raise Unwritable(f"{self}: {error}") from error
 
+    def read_first(self, data: bytes, at: int, names: AbstractSet[str]) -> Message:
+        """Return the first element of the array that a message begins with: its fields up to the last one of `names`.
+
+        The message may be incomplete. A string is returned as the field `name`.
+        """
+        array = self._struct.fields[0]
+        (count, at) = (
+            read_uvarint(data, at) if array.compact else (int.from_bytes(data[at : at + 4], signed=True), at + 4)
+        )
+        if count - array.compact < 1:
+            raise Malformed(f"{self} has no {array.name}")
+        struct = array.struct or Struct((replace(element_of(array), name="name"),), (), (), False, ())
+        last = [field.name for field in struct.fields if field.name in names][-1]
+        return self._run(make_reader(struct, f"{self}, first", last), data, at, MAX_ELEMENTS)[0]
+
+    def split(self, name: str) -> tuple[str, Plan, "MessageCodec"]:
+        """Return the last field before `name`, the plan up to there, and the codec of the rest, which begins with it.
+
+        A tagged field is part of the rest, which then begins with the tagged fields.
+        """
+        rest = MessageCodec(self._schema, self.version, name)
+        before = self._struct.fields[: len(self._struct.fields) - len(rest._struct.fields)]
+        return before[-1].name, plan_of(before), rest
+
     def _check_last(self, last: str | None) -> None:
         if last is not None and last not in {field.name for field in self._struct.fields}:
             raise ValueError(f"{self} has no field {last!r} outside of its tags")
+
+    def _run(self, read: Read, data: bytes, at: int, max_elements: int) -> tuple[Message, int]:
+        try:
+            return read(data, at, max_elements)
+        except (IndexError, struct.error):
+            raise Malformed(f"{self} ends early, after {len(data) - at} bytes") from None
+        except UnicodeDecodeError as error:
+            raise Malformed(f"{self} has a string that is not UTF-8 ({error.reason})") from None
+        except Malformed as error:
+            raise type(error)(f"{self}: {error}") from None

@@ -8,7 +8,7 @@ import struct
 from typing import NamedTuple
 
 from quota.wire.api_keys import ApiKey
-from quota.wire.primitives import Malformed, read_string_length, read_uvarint
+from quota.wire.primitives import MAX_STRING, Malformed, read_string_length, read_uvarint
 from quota.wire.protocol import Protocol
 
 MAX_HEADER = 0x10000
@@ -18,6 +18,8 @@ needed to read it."""
 _MAX_TAGS = 64
 
 _PRODUCE_TRANSACTIONAL_SINCE, _PRODUCE_FLEXIBLE_SINCE = 3, 9
+
+_REPLACEMENT = "\ufffd".encode()
 
 _START = struct.Struct(">hhih")  # up to the client id's length
 _SHORT = struct.Struct(">h")
@@ -119,10 +121,11 @@ def _flexible_response(request: RequestHeader, protocol: Protocol) -> bool:
 
 
 def _client_id(value: bytes) -> str:
+    """Return a client id; bytes that are not UTF-8 are replaced, as by brokers."""
     try:
         return value.decode()
-    except UnicodeDecodeError as error:
-        raise Malformed(f"the client id is not UTF-8 ({error.reason})") from None
+    except UnicodeDecodeError:
+        return value.decode(errors="replace")[: MAX_STRING // len(_REPLACEMENT)]
 
 
 def _after_tags(frame: bytes, at: int) -> int | None:

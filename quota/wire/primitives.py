@@ -20,6 +20,10 @@ class Malformed(MutationQuotaError):
     """Bytes that are not a message of the protocol: the only error of reading, whatever the bytes."""
 
 
+class TooManyElements(Malformed):
+    """A message with more array elements than its reader allows."""
+
+
 class Unwritable(MutationQuotaError):
     """A message with a value that its version cannot carry."""
 
@@ -81,7 +85,7 @@ def reserve_elements(count: int, least: int, remaining: int, left: int) -> int:
     if count * least > remaining:
         raise Malformed(f"{count} elements are claimed in {remaining} bytes")
     if count > left:
-        raise Malformed("the message has more elements than allowed")
+        raise TooManyElements("the message has more elements than allowed")
     return left - count
 
 

@@ -11,8 +11,11 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 from jobs.sandbox.broker import HOST, free_port
 from tests.support.clients import QUIET
 from tests.support.cluster import running_cluster
+from tests.support.gateway import protocol
 from tests.support.programs import command_line
 from tests.support.waiting import until
+from tests.support.wire.requests import metadata
+from tests.support.wire_client import WireClient
 
 _PARTITIONS = 6
 _RECORDS = 60
@@ -74,7 +77,30 @@ def test_addresses_are_rewritten_and_clients_reach_each_broker_through_the_gatew
     with running_gateway(
         "--bootstrap-server", nodes[0].broker.address, "--set", f"gateway.first_port={first}"
     ) as address:
-        assert use_all_brokers(address) == {(HOST, first + index) for index in range(len(nodes))}
+        gateway = {(HOST, first + index) for index in range(len(nodes))}
+        assert use_all_brokers(address) == gateway
+        assert leaders_named_by_others(first, len(nodes)) <= gateway
+
+
+def leaders_named_by_others(first, ports):
+    """Fetch all partitions from each broker, and return the addresses of the leaders that are named (KIP-951)."""
+    named = set()
+    for port in range(first, first + ports):
+        with WireClient((HOST, port), protocol(), "fetcher") as client:
+            (topic,) = client.call(3, 12, metadata("spread"))["topics"]
+            leader = {each["partitionIndex"]: each["leaderId"] for each in topic["partitions"]}
+            wanted = {"currentLeaderEpoch": -1, "fetchOffset": 0, "logStartOffset": -1, "partitionMaxBytes": 1 << 20}
+            partitions = [{"partition": number, **wanted} for number in leader]
+            request = {"maxWaitMs": 100, "minBytes": 0, "maxBytes": 1 << 20, "sessionEpoch": -1}
+            request |= {"topics": [{"topicId": topic["topicId"], "partitions": partitions}], "forgottenTopicsData": []}
+            answer = client.call(1, protocol().apis[1].max_version, request)
+            (found,) = answer["responses"]
+            others = {leader[each["partitionIndex"]] for each in found["partitions"] if each["errorCode"] == 6}
+            assert {each["nodeId"] for each in answer["nodeEndpoints"]} == others
+            assert len(others) == len(set(leader.values())) - 1
+            named |= {(each["host"], each["port"]) for each in answer["nodeEndpoints"]}
+    assert named
+    return named
 
 
 def test_brokers_that_advertise_the_gateway_are_reached_through_it_without_rewriting(nodes):

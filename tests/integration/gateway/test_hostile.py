@@ -49,10 +49,9 @@ HOSTILE = {
     "length 2^31 - 1": struct.pack(">i", 2**31 - 1) + bytes(100),
     "TLS": bytes.fromhex("160301020001000001fc0303") + bytes(500),
     "unknown API": struct.pack(">ihhih", 12, 999, 0, 1, -1) + bytes(2),
-    "20 MB of CreateTopics": struct.pack(">ihhih", 20 * MEBIBYTE, 19, 7, 1, -1) + bytes(100_000),
     "an array that lies": lying_array(),
     "a header that lies": struct.pack(">ihhih", 20, 19, 7, 1, 32_000) + bytes(10),
-    "not UTF-8": struct.pack(">ihhih", 14, 3, 12, 1, 2) + b"\xff\xfe\0\0",
+    "not UTF-8": struct.pack(">ihhih", 16, 3, 4, 1, -1) + struct.pack(">ih", 1, 2) + b"\xff\xfe",
 }
 
 

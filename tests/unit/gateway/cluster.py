@@ -11,7 +11,7 @@ NOT_THERE = "This server does not host this topic-partition."
 
 def topic_id(number):
     """Return the id of the topic created as the nth, from 1 on."""
-    return bytes(15) + bytes([number])
+    return number.to_bytes(16)
 
 
 class Cluster:
@@ -41,6 +41,7 @@ class Cluster:
         self.accepts = {}
         """SASL: what the broker answers to each message of the client: an answer's fields."""
         self.throttle_ms = 0
+        self.replicas = 1
         self._created = 0
         for name, partitions in topics.items():
             self.create(name.replace("_", "-"), partitions)
@@ -63,9 +64,13 @@ class Cluster:
 
     def _metadata(self, version, message):
         requested = message["topics"]
-        if requested is None:
+        if requested is None or (not requested and not version):
             requested = [{"name": name, "topicId": NO_ID} for name in self.topics]
         answer = {"brokers": [self._broker()], "clusterId": "c", "controllerId": 1}
+        if message.get("allowAutoTopicCreation", True):  # `auto.create.topics.enable`
+            for each in requested:
+                if each["name"] not in self.topics and each["name"] is not None:
+                    self.create(each["name"], self.default_partitions)
         return answer | {"topics": [self._topic(version, each) for each in requested]}
 
     def _broker(self):
@@ -86,8 +91,9 @@ class Cluster:
         if name not in self.topics or name in self.unseen:
             return {"errorCode": 3, "name": name, "partitions": [], **self._operations(version, name)}
         identity, count = self.lagging.get(name, self.topics[name])
+        nodes = [*range(1, self.replicas + 1)]
         partitions = [
-            {"errorCode": 0, "partitionIndex": number, "leaderId": 1, "replicaNodes": [1], "isrNodes": [1]}
+            {"errorCode": 0, "partitionIndex": number, "leaderId": 1, "replicaNodes": nodes, "isrNodes": nodes}
             for number in range(count)
         ]
         found = {"errorCode": 0, "name": name, "partitions": partitions, **self._operations(version, name)}
@@ -204,7 +210,7 @@ class Cluster:
 
     def _api_versions(self, _version, _message):
         kept = [(0, 0, 13), (3, 0, 13), (10, 1, 6), (17, 0, 1), (18, 0, 4), (19, 2, 7), (20, 1, 6), (37, 0, 3)]
-        more = [(88, 0, 0), (999, 0, 3), (1, 4, 17)]
+        more = [(88, 0, 0), (999, 0, 3), (1, 4, 17), (78, 1, 2), (79, 1, 2)]
         listed = [{"apiKey": key, "minVersion": first, "maxVersion": last} for key, first, last in kept + more]
         return {"errorCode": 0, "apiKeys": listed}
 

@@ -60,7 +60,7 @@ def make_context(protocol, *, addresses=None, permissive=True, context=None, **o
         return context
     own = {name: options.pop(name) for name in ("authenticates", "max_request_bytes") if name in options}
     addresses = addresses or Addresses({GATEWAY: GATEWAY})
-    offered = OfferedApis(protocol, rewritten=addresses.rewritten, permissive=permissive)
+    offered = OfferedApis(protocol, permissive=permissive)
     return GatewayContext(protocol, offered, addresses, Rules(**options), Mutes(), **own)
 
 

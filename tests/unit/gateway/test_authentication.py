@@ -1,10 +1,13 @@
 """SASL through a channel: the broker alone decides, and the gateway learns the client's user."""
 
+import struct
+
 import pytest
 
 from quota.gateway.context import ChannelError
 from tests.support.wire.requests import creation
 from tests.unit.gateway.cluster import Cluster
+from tests.unit.gateway.play import take_frames
 
 ALICE, BOB, WRONG = b"\0alice\0secret", b"\0bob\0secret", b"\0alice\0wrong"
 FIRST, FINAL = b"n,,n=carol,r=abc", b"c=biws,r=abcdef,p=cHJvb2Y="
@@ -199,3 +202,94 @@ def test_a_large_request_before_authentication_is_rejected(sasl):
 
 def test_without_sasl_every_client_is_anonymous(play):
     assert play().channel.user == "ANONYMOUS"
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_the_session_is_known_whatever_the_clients_version(sasl, version):
+    """Version 0 of SaslAuthenticate does not tell it, and the broker closes the connection at its end all the same."""
+    on = sasl(a_cluster(6000), decision_timeout_ms=10_000)
+    authenticate(on, "PLAIN", ALICE, version=version)
+    on.send(19, 7, creation("a"))
+    on.serve()
+    assert [each.timeout_ms for each in on.ports.requested] == [4800]
+    assert [seen for key, seen, _ in on.seen if key == 36] == [max(version, 1)]
+
+
+class TestBareTokens:
+    """SaslHandshake v0: what follows are frames without a header, until the exchange ends."""
+
+    @pytest.fixture
+    def started(self, sasl):
+        """Return a function that opens a channel after a handshake of version 0."""
+
+        def _open(mechanism="PLAIN", lifetime_ms=0):
+            on = sasl(a_cluster(lifetime_ms), decision_timeout_ms=10_000)
+            assert on.call(17, 0, {"mechanism": mechanism})["errorCode"] == 0
+            return on
+
+        return _open
+
+    def exchanged(self, on, token):
+        """Send a token, and return the broker's."""
+        on.send_bytes(struct.pack(">i", len(token)) + token)
+        on.serve()
+        (answer,) = take_frames(on.ports.client)
+        return answer
+
+    def test_plain_ends_with_an_empty_token(self, started):
+        """The broker sees SaslHandshake v1 and SaslAuthenticate v1; then requests have headers again."""
+        on = started()
+        assert self.exchanged(on, ALICE) == b""
+        assert on.channel.user == "alice"
+        assert on.seen == [(17, 1, {"mechanism": "PLAIN"}), (36, 1, {"authBytes": ALICE})]
+        assert on.call(3, 1, {"topics": []})["topics"] == []
+
+    def test_scram_has_two_rounds(self, started):
+        on = started("SCRAM-SHA-256")
+        assert self.exchanged(on, FIRST) == b"r=abcdef,s=c2FsdA==,i=4096"
+        assert on.channel.user is None
+        assert self.exchanged(on, FINAL) == b"v=dmVyaWZpZXI="
+        assert on.channel.user == "carol"
+
+    @pytest.mark.parametrize(
+        ("mechanism", "token", "why"),
+        [
+            ("PLAIN", WRONG, "Invalid username or password"),
+            ("SCRAM-SHA-256", b"n,,n=dG9rZW4,r=abc,tokenauth=true", "delegation tokens"),
+        ],
+    )
+    def test_an_error_closes_the_connection_without_an_answer(self, started, mechanism, token, why):
+        """A token has no field for an error; a broker closes the connection, too."""
+        on = started(mechanism)
+        with pytest.raises(ChannelError, match=why):
+            self.exchanged(on, token)
+        assert bytes(on.ports.client) == b""
+        assert on.channel.user is None
+
+    @pytest.mark.parametrize("mechanism", ["GSSAPI", "NONE"])
+    def test_a_refused_mechanism_is_answered_and_the_connection_closed(self, sasl, mechanism):
+        on = sasl()
+        on.send(17, 0, {"mechanism": mechanism})
+        with pytest.raises(ChannelError, match="error 33"):
+            on.serve()
+        assert on.answers() == [{"errorCode": 33, "mechanisms": ["PLAIN", "SCRAM-SHA-256", "OAUTHBEARER"]}]
+
+    def test_a_token_may_be_sent_with_its_handshake(self, sasl):
+        """It waits for the answer, and is not taken for a request."""
+        on = sasl()
+        on.send_bytes(on.frame(17, 0, {"mechanism": "PLAIN"}) + struct.pack(">i", len(ALICE)) + ALICE)
+        on.serve()
+        on.pass_time(0)
+        assert (on.keys_seen(), on.channel.user) == ([17, 36], "alice")
+
+    def test_the_session_ends_as_the_broker_says(self, started):
+        on = started(lifetime_ms=6000)
+        self.exchanged(on, ALICE)
+        on.send(19, 7, creation("a"))
+        on.serve()
+        assert [each.timeout_ms for each in on.ports.requested] == [4800]
+
+    @pytest.mark.parametrize("length", [-1, 524_289])
+    def test_a_token_has_kafkas_limits(self, started, length):
+        with pytest.raises(ChannelError, match=f"a request of {length} bytes; 0 to 524288"):
+            started().send_bytes(struct.pack(">i", length))

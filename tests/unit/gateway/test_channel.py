@@ -160,17 +160,6 @@ class TestPassingOn:
         assert set(on.cluster.topics) == {"a"}
         assert bytes(on.ports.broker) == b""
 
-    def test_metadata_must_not_create_topics(self, play):
-        """The permission is removed in all versions; all else is unchanged."""
-        for version in range(4, 14):
-            on = play()
-            on.send(3, version, {**metadata("a"), "allowAutoTopicCreation": True})
-            on.serve()
-            ((_, seen, message),) = on.seen
-            assert (seen, message["allowAutoTopicCreation"]) == (version, False)
-            assert [each["name"] for each in message["topics"]] == ["a"]
-            assert len(on.answers()) == 1
-
 
 class TestMutes:
     """KIP-219."""
@@ -212,8 +201,52 @@ def mute(on):
     assert on.answers()[-1]["throttleTimeMs"] == 500
 
 
+UNKNOWN = struct.pack(">ihhih", 12, 999, 0, 1, -1) + bytes(2)
+"""A request for which a broker closes the connection."""
+
+
 class TestEnds:
-    """Clients that disconnect."""
+    """Connections that end."""
+
+    def test_requests_before_a_refused_one_are_answered(self, play):
+        """They are written at once: twenty are relayed, one is a mutation, whose decision takes a while."""
+        on = play()
+        frames = [on.frame(3, 12, metadata()) for _ in range(20)]
+        on.send_bytes(b"".join(frames) + on.frame(19, 7, creation("a")) + UNKNOWN)
+        on.serve()
+        with pytest.raises(ChannelError, match="API 999"):
+            on.decide()
+        answers = on.answers()
+        assert (len(answers), answers[-1]["topics"][0]["errorCode"]) == (21, 0)
+        assert set(on.cluster.topics) == {"a"}
+
+    def test_a_request_without_others_before_it_closes_the_connection_at_once(self, play):
+        on = play()
+        assert on.call(3, 12, metadata())["brokers"]
+        with pytest.raises(ChannelError, match="API 999"):
+            on.send_bytes(UNKNOWN)
+
+    def test_bytes_after_a_refused_request_are_discarded(self, play):
+        """The connection is about to be closed; they take no memory, and reach no broker."""
+        on = play()
+        on.send_bytes(on.frame(3, 12, metadata()) + UNKNOWN)
+        on.send_bytes(bytes(100_000))
+        assert on.channel.held_bytes == 0
+        with pytest.raises(ChannelError, match="API 999"):
+            on.serve()
+        assert (on.keys_seen(), len(on.answers())) == ([3], 1)
+
+    def test_a_limit_of_the_server_ends_the_channel_after_its_answers(self, play):
+        """It discards the incomplete request, and forwards the rest of one that is on its way to the broker."""
+        on = play()
+        on.send(3, 12, metadata())
+        frame = on.frame(0, 9, produce(size=5000))
+        on.send_bytes(frame[:1000])
+        on.channel.end(ChannelError("memory", "too much"))
+        on.send_bytes(frame[1000:] + UNKNOWN)
+        with pytest.raises(ChannelError, match="too much"):
+            on.serve()
+        assert (on.keys_seen(), len(on.answers())) == ([3, 0], 2)
 
     def test_nothing_continues_after_the_client_has_disconnected(self, play):
         """Neither a pending mutation nor a pause continues."""

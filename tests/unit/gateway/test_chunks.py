@@ -26,6 +26,7 @@ def session(on):
         on.frame(17, 1, {"mechanism": "PLAIN"}),
         on.frame(36, 2, {"authBytes": ALICE}),
         on.frame(3, 12, one),
+        on.frame(3, 1, {"topics": [{"name": "there"}, {"name": "nowhere"}]}),
         on.frame(19, 7, {"topics": topics, "timeoutMs": 30_000, "validateOnly": False}),
         on.frame(0, 9, {**data, "topicData": [{"name": "t", "partitionData": [{"index": 0, "records": bytes(300)}]}]}),
         on.frame(0, 9, {**data, "acks": 1, "topicData": []}),
@@ -99,7 +100,7 @@ def uncut(protocol):
     """The outcome of the session in whole pieces, checked once."""
     found = outcome(protocol, lambda data: [data])
     to_client, seen, requested = found
-    assert [key for key, _, _ in seen] == [18, 17, 36, 3, 19, 19, 0, 0, 3, 37, 3, 37, 3, 37, 20, 3, 20, 10]
+    assert [key for key, _, _ in seen] == [18, 17, 36, 3, 3, 19, 19, 0, 0, 3, 37, 3, 37, 3, 37, 20, 3, 20, 10]
     assert [[each.name for each in request.topics] for request, _ in requested] == [
         ["new", "refused"],
         ["there"],

@@ -26,35 +26,29 @@ def test_versions_known_to_both_the_gateway_and_the_broker_are_advertised(play, 
     assert versions(answer) == {
         0: (0, 13),
         1: (4, 17),
-        3: (4, 13),
+        3: (0, 13),
         10: (1, 6),
-        17: (1, 1),
+        17: (0, 1),
         18: (0, 4),
         19: (2, 7),
         20: (1, 6),
         37: (0, 3),
+        78: (1, 2),
+        79: (1, 2),
     }
 
 
-def test_versions_whose_responses_would_bypass_the_gateway_are_omitted_with_rewriting(play):
-    """KIP-951: Produce and Fetch name brokers from versions 10 and 16 on."""
-    advertised = versions(play(addresses=REWRITTEN).call(18, 3, {}))
-    assert (advertised[0], advertised[1]) == ((0, 9), (4, 15))
-
-
-@pytest.mark.parametrize(("addresses", "advertised"), [(REWRITTEN, 1), (None, 2)])
-def test_transactions_are_advertised_in_a_version_that_matches_produce(play, addresses, advertised):
-    """KIP-890's second version needs Produce v12, or the broker says that a partition is not in the transaction."""
+@pytest.mark.parametrize("addresses", [REWRITTEN, None])
+def test_no_version_is_omitted_because_its_responses_name_brokers(play, addresses):
+    """KIP-951: Produce does from version 10 on. Transactions of version 2 need version 12 (KIP-890)."""
     on = play(addresses=addresses)
-    features = [{"name": "transaction.version", "minVersionLevel": 2, "maxVersionLevel": 2}]
-    features += [{"name": "group.version", "minVersionLevel": 1, "maxVersionLevel": 1}]
+    feature = {"name": "transaction.version", "minVersionLevel": 2, "maxVersionLevel": 2}
     plain = on.cluster.answer
-    on.cluster.answer = lambda *request: {**plain(*request), "finalizedFeatures": features}
+    on.cluster.answer = lambda *request: {**plain(*request), "finalizedFeatures": [feature]}
     answer = on.call(18, 4, {})
-    assert answer["finalizedFeatures"] == [
-        {"name": "transaction.version", "minVersionLevel": advertised, "maxVersionLevel": advertised},
-        {"name": "group.version", "minVersionLevel": 1, "maxVersionLevel": 1},
-    ]
+    advertised = versions(answer)
+    assert (advertised[0], advertised[1], advertised[78], advertised[79]) == ((0, 13), (4, 17), (1, 2), (1, 2))
+    assert answer["finalizedFeatures"] == [feature]
 
 
 def test_permissive_versions_can_be_omitted(play):
@@ -95,8 +89,6 @@ def test_a_broker_that_does_not_know_the_version_is_understood(play):
 @pytest.mark.parametrize(
     ("key", "version"),
     [
-        (3, 3),  # creates topics
-        (17, 0),  # is followed by bytes that are no frames
         (88, 0),  # creates topics
         (58, 0),  # Envelope: a request of another client
         (19, 1),
@@ -125,6 +117,6 @@ def test_every_api_of_the_release_is_classified(protocol):
     known = {0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 28, 29, 30, 31, 32}
     known |= {33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43, 44, 45, 46, 47, 48, 49, 50, 51, 55, 57, 60, 61, 64, 65, 66}
     known |= {68, 69, 71, 72, 74, 75, 76, 77, 78, 79, 80, 81, 83, 84, 85, 86, 87, 88, 89, 90, 91, 92, 27}
-    offered = OfferedApis(protocol, rewritten=False, permissive=True)
+    offered = OfferedApis(protocol, permissive=True)
     found = {key for key, api in protocol.apis.items() if offered.offers(key, api.max_version)}
     assert found == known - {88}

@@ -47,15 +47,3 @@ def test_a_response_that_is_read_whole_has_256_mb_at_most(pipeline):
 def test_a_response_that_ends_within_its_header_is_malformed(pipeline):
     with pytest.raises(Malformed, match="truncated within its header"):
         pipeline.body_of(header(1), struct.pack(">i", 1))
-
-
-def test_a_large_response_is_read(pipeline, protocol):
-    """A topic of 20,000 partitions with three replicas has 140,000 elements."""
-    partitions = [
-        {"errorCode": 0, "partitionIndex": number, "leaderId": 1, "replicaNodes": [1, 2, 3], "isrNodes": [1, 2, 3]}
-        for number in range(20_000)
-    ]
-    topic = {"errorCode": 0, "name": "t", "topicId": bytes(16), "partitions": partitions}
-    body = protocol.response(3, 12).write({"brokers": [], "topics": [topic]})
-    answer = pipeline.read_response(header(1), struct.pack(">ib", 1, 0) + body)
-    assert len(answer["topics"][0]["partitions"]) == 20_000

@@ -6,6 +6,8 @@ import pytest
 
 from quota.gateway.context import ChannelError
 from quota.wire.primitives import Malformed
+from tests.support.wire.requests import creation, deletion, growth
+from tests.unit.gateway.cluster import Cluster
 from tests.unit.gateway.play import take_frames
 
 METADATA = {"topics": [], "allowAutoTopicCreation": False}
@@ -19,21 +21,98 @@ def test_an_invalid_request_length_closes_the_connection(play, length):
     assert error.value.reason == "size"
 
 
-@pytest.mark.parametrize("key", [3, 18, 19, 36])
-def test_a_request_that_is_read_whole_has_8_mb_at_most(play, key, protocol):
-    """It is rejected by its head, without waiting for the rest."""
-    head = struct.pack(">ihh", 8 * 1024 * 1024 + 1, key, protocol.apis[key].max_version)
-    on = play()
-    with pytest.raises(ChannelError, match="10 to 8388608 are allowed"):
-        on.send_bytes(head + bytes(4))
-    assert on.channel.held_bytes < 100
+LARGE = 100_001
+"""More topics than a request may have; the names below make it larger than 8 MiB."""
+REQUESTS = {
+    3: lambda names: {"topics": [{"name": name} for name in names]},
+    19: lambda names: creation(*({"name": name, "numPartitions": 1, "replicationFactor": 1} for name in names)),
+    20: lambda names: deletion(*names) | {"topicNames": names},
+    37: lambda names: growth(**dict.fromkeys(names, 9)),
+}
+RESULTS = {3: "topics", 19: "topics", 20: "responses", 37: "results"}
+VERSIONS = [(3, 0), (3, 1), (3, 8), (3, 13), (19, 2), (19, 7), (20, 1), (20, 5), (20, 6), (37, 0), (37, 3)]
+SENTENCE = (
+    "the mutation quota gateway takes requests of at most 8 MiB with 100,000 elements; nothing was changed, send "
+    "several smaller requests"
+)
 
 
-def test_a_request_of_too_many_elements_is_malformed(play):
-    """Reading it would delay other clients."""
+@pytest.mark.parametrize(("key", "version"), VERSIONS)
+@pytest.mark.parametrize("length", [1, 90], ids=["elements", "bytes"])
+def test_a_request_above_the_limits_is_answered_in_its_version(play, key, version, length):
+    """INVALID_REQUEST for its first topic, with a sentence if the version has one; the connection can be used."""
+    on = play(Cluster(old=1))
+    names = [f"{number:0{length}}" for number in range(LARGE)]
+    message = REQUESTS[key](names)
+    codec = on.protocol.request(key, version)
+    if "topicNames" in message:
+        del message["topics" if version < 6 else "topicNames"]
+    frame = on.frame(key, version, message)
+    assert (len(frame) > 8 * 1024 * 1024) == (length == 90)
+    for at in range(0, len(frame), 300_000):
+        on.send_bytes(frame[at : at + 300_000])
+        assert on.channel.held_bytes <= 8 * 1024 * 1024
+    (answer,) = on.answers()
+    (result,) = answer[RESULTS[key]]
+    assert (result["name"], result["errorCode"]) == (names[0], 42)
+    assert result.get("errorMessage", SENTENCE) == SENTENCE
+    assert ("errorMessage" in result) == (codec.name[:8] != "Metadata" and (key, version) != (20, 1))
+    assert (on.seen, bytes(on.ports.broker), on.ports.requested) == ([], b"", [])
+    assert on.call(3, 12, METADATA)["topics"] == []
+
+
+def test_a_request_above_the_limits_is_answered_in_its_turn(play):
+    """The response before it comes first, and a mutation's later requests wait for it."""
     on = play()
-    with pytest.raises(Malformed, match="more elements"):
-        on.send(20, 5, {"topicNames": ["t"] * 20_001, "timeoutMs": 1})
+    on.send(3, 12, METADATA)
+    frame = on.frame(20, 6, REQUESTS[20]([f"{number:090}" for number in range(LARGE)]))
+    behind = on.frame(3, 12, METADATA)
+    on.send_bytes(frame + behind)
+    assert on.answers() == []
+    on.serve()
+    assert ["brokers" in answer for answer in on.answers()] == [True, False, True]
+
+
+class TestOrdinary:
+    """Large requests that a broker takes are below the limits."""
+
+    def test_a_thousand_topics_with_twenty_configs_each(self, play):
+        on = play()
+        configs = [{"name": f"config.{number}", "value": "1"} for number in range(20)]
+        topics = [
+            {"name": f"t{number}", "numPartitions": 1, "replicationFactor": 1, "assignments": [], "configs": configs}
+            for number in range(1000)
+        ]
+        on.mutate(19, 7, creation(*topics))
+        assert [each["errorCode"] for each in on.answers()[0]["topics"]] == [0] * 1000
+        assert len(on.cluster.topics) == 1000
+
+    @pytest.mark.parametrize("version", [1, 12])
+    def test_metadata_of_20001_names(self, play, version):
+        """Both where the request is forwarded, and where it is changed."""
+        names = [{"name": f"t{number}"} for number in range(20_001)]
+        answer = play().call(3, version, {"topics": names, "allowAutoTopicCreation": version < 4})
+        assert len(answer["topics"]) == 20_001
+
+    @pytest.mark.parametrize("version", [5, 6])
+    def test_a_deletion_of_20001_names(self, play, version):
+        """None exists, after 401 lookups by 50 names, and 21 questions to the controller about 1,000."""
+        names = [f"t{number}" for number in range(20_001)]
+        message = {"topicNames": names, "timeoutMs": 1} if version == 5 else deletion(*names)
+        on = play()
+        on.send(20, version, message)
+        on.serve(422)
+        assert on.keys_seen() == [3] * 401 + [37] * 21
+        (answer,) = on.answers()
+        assert [result["errorCode"] for result in answer["responses"]] == [3] * 20_001
+
+    def test_a_deletion_of_fifty_topics_with_3000_partitions(self, play):
+        """Their metadata has a million elements with three replicas, and some do with one."""
+        on = play(Cluster(**{f"t{number}": 3000 for number in range(50)}))
+        on.cluster.replicas = 3
+        request = on.mutate(20, 6, deletion(*on.cluster.topics))
+        assert sum(each.partitions for each in request.topics) == 150_000
+        assert (len(on.answers()[0]["responses"]), on.cluster.topics) == (50, {})
 
 
 def test_a_head_that_is_incomplete_after_128_kib_is_malformed(play):

@@ -58,11 +58,23 @@ def test_an_api_that_never_had_tags_has_none_in_its_header(protocol):
 
 MALFORMED = {
     "an unknown key": ("7fff 0000 00000001 ffff", "API key 32767 is unknown"),
-    "a client id that is not UTF-8": ("0013 0004 00000007 0001 ff", "the client id is not UTF-8"),
     "tags without end": ("0013 0005 00000007 ffff ffffffff07", "claims 2147483647 tagged fields"),
     "a tag without end": ("0013 0005 00000007 ffff 01 00 ffffffff07", "a header claims 2147483664 bytes"),
     "a varint that is none": ("0013 0005 00000007 ffff 808080808080", "longer than 5 bytes"),
 }
+
+
+@pytest.mark.parametrize(
+    ("client_id", "read"),
+    [(b"a\xff\xfeb", "a\ufffd\ufffdb"), (b"\xff" * 32_767, "\ufffd" * 10_922)],
+    ids=["short", "longest"],
+)
+def test_a_client_id_that_is_not_utf_8_is_replaced_as_by_a_broker(protocol, client_id, read):
+    """It still has at most 32,767 bytes, so that it can be sent."""
+    frame = bytes.fromhex("0013 0004 00000007") + len(client_id).to_bytes(2) + client_id
+    header = read_request_header(frame, protocol)
+    assert header == RequestHeader(19, 4, 7, read, len(frame))
+    assert len(write_request(header, b"", protocol)) <= 4 + 10 + 32_767
 
 
 @pytest.mark.parametrize("name", MALFORMED)

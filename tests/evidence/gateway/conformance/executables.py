@@ -1,9 +1,10 @@
-"""Programs in Java and Go: Kafka's AdminClient, kafka-topics.sh, Streams and Connect, and franz-go."""
+"""Programs in Java, Go and old Python clients: AdminClient, kafka-topics.sh, Streams, Connect, franz-go and others."""
 
 import json
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,7 +17,7 @@ from tests.evidence.gateway.ground import Ground
 from tests.support.checkout import CHECKOUT
 from tests.support.programs import JVM_OPTIONS
 
-_JAVA, _GO = (Path(__file__).parent / name for name in ("java", "go"))
+_JAVA, _GO, _PYTHON = (Path(__file__).parent / name for name in ("java", "go", "python"))
 _STREAMS_JARS = CHECKOUT / ".jars" / "clients"
 
 _LOG4J = """\
@@ -106,12 +107,42 @@ def _franz(pair: Sides, first: int) -> Observations:
     if done.returncode:
         raise MutationQuotaError(f"go build: {done.stderr[-2000:]}")
 
+    return _on_both(pair, [binary], first)
+
+
+def _on_both(pair: Sides, command: Sequence[str | Path], first: int) -> Observations:
+    """Run a command on both sides, with the name and the address of each, and the number of its first user."""
+
     def play(side: Side) -> list[Observation]:
-        return [_observation(side, line) for line in _observed("franz", [binary, side.name, side.address, str(first)])]
+        lines = _observed(str(command[-1]), [*command, side.name, side.address, str(first)])
+        return [_observation(side, line) for line in lines]
 
     with ThreadPoolExecutor(2) as pool:
         direct, gateway = pool.map(play, pair.both)
     return direct, gateway
+
+
+def _old_client(requirement: str, script: str, prefix: str) -> Program:
+    """Return the program of an old Python client, which is installed into a virtual environment of its own."""
+    name, _, release = requirement.partition("==")
+
+    def play(pair: Sides, first: int) -> Observations:
+        python = pair.ground.folder / prefix / "bin" / "python"
+        subprocess.run([sys.executable, "-m", "venv", str(python.parents[1])], check=True)
+        install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", requirement]
+        done = subprocess.run(install, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Unavailable(f"{requirement} cannot be installed: {done.stderr[-500:]}")
+        return _on_both(pair, [python, _PYTHON / script], first)
+
+    topics = {"deleted-a": 11, "deleted-b": 1, "data": 1}
+    return Program(
+        f"{name} {release}",
+        users=3,
+        play=play,
+        topics={f"{prefix}-{topic}": partitions for topic, partitions in topics.items()},
+        version=lambda: release,
+    )
 
 
 def _franz_version() -> str:
@@ -162,3 +193,6 @@ FRANZ_GO = Program(
     topics={"go-grown-a": 1, "go-grown-b": 1, "go-deleted-a": 11, "go-deleted-b": 1},
     version=_franz_version,
 )
+
+OLD_KAFKA_PYTHON = _old_client("kafka-python==2.0.2", "kafka_python.py", "py2")
+OLD_AIOKAFKA = _old_client("aiokafka==0.12.0", "aiokafka_client.py", "aio")

@@ -40,13 +40,11 @@ _OFFERS = {
     79: "ShareAcknowledge",
     88: "StreamsGroupHeartbeat",
 }
-"""Names of the APIs whose versions the gateway offers differently from the broker, by key."""
+"""Names of the APIs whose versions are shown, by key: those whose old or new versions the gateway has to translate."""
 _CREATED_SECONDS = {"direct": 60, "gateway": 6}
 """How long to wait for a topic to be created, by side: brokers of a busy machine may take a while."""
 
-_NEW_LEADERS = "share groups, and KIP-951's new leaders"
 _CREATED_BY_BROKERS = "topics that brokers create by themselves for clients (Metadata requests, KIP-1071)"
-_OLD_CLIENTS = "clients older than Kafka 1.0 that authenticate (SaslHandshake v0)"
 _VALIDATE_ONLY = "`validate_only` through the gateway"
 
 DIFFERENCES = {
@@ -54,14 +52,7 @@ DIFFERENCES = {
     ("a topic that brokers may create", "Metadata, a while after"): Difference(
         _CREATED_BY_BROKERS, "odd-automatic: 1 partitions", "odd-automatic: 0 partitions"
     ),
-    (_OFFERED, "Produce"): Difference(_NEW_LEADERS, "0 to 13", "0 to 9"),
-    (_OFFERED, "Fetch"): Difference(_NEW_LEADERS, "4 to 18", "4 to 15"),
-    (_OFFERED, "transaction.version"): Difference(_NEW_LEADERS, "2", "1"),
-    (_OFFERED, "ShareFetch"): Difference(_NEW_LEADERS, "1 to 2", "not offered"),
-    (_OFFERED, "ShareAcknowledge"): Difference(_NEW_LEADERS, "1 to 2", "not offered"),
     (_OFFERED, "StreamsGroupHeartbeat"): Difference(_CREATED_BY_BROKERS, "0 to 0", "not offered"),
-    (_OFFERED, "Metadata"): Difference(_CREATED_BY_BROKERS, "0 to 13", "4 to 13"),
-    (_OFFERED, "SaslHandshake"): Difference(_OLD_CLIENTS, "0 to 1", "1 to 1"),
 }
 
 

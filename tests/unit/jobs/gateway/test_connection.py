@@ -259,6 +259,25 @@ async def test_a_connection_with_an_endless_request_is_closed_when_all_connectio
     assert on.play.context.stats.closed == {"memory": 1}
 
 
+@pytest.mark.parametrize(
+    ("endless", "reason"), [(True, "memory"), (False, "not_offered")], ids=["too much is held", "an unknown API"]
+)
+async def test_a_connection_is_closed_after_the_answers_in_flight(on, endless, reason):
+    """What arrives after that releases its memory at once, and reaches no broker."""
+    on.host.most_held = 0
+    on.receive(metadata(on))
+    await on.connect()
+    begun = struct.pack(">ihhi", 1_000_000, 3, 12, 9) + bytes(70_000)
+    on.receive(begun if endless else struct.pack(">ihhih", 12, 999, 0, 9, -1) + bytes(2))
+    on.receive(b"more")
+    assert (on.client.is_closing(), on.host.held, bytes(on.client.written)) == (False, 0, b"")
+    on.serve()
+    assert on.client.is_closing()
+    assert len(on.client.written) > 20
+    assert on.play.keys_seen() == [3]
+    assert on.play.context.stats.closed == {reason: 1}
+
+
 async def test_a_client_that_leaves_during_a_pause_holds_nothing_any_more(on):
     """The topic is not known yet; the next request has arrived in part."""
     on.receive(on.play.frame(20, 6, {"topics": [{"name": None, "topicId": bytes([7] * 16)}], "timeoutMs": 30_000}))

@@ -35,7 +35,7 @@ def test_a_request_that_drips_in_is_closed_after_a_minute(gateway_protocol, monk
         is_receiving_request=True,
         request_at=1000.0,
         active_at=1060.0,
-        close=lambda reason, message: closed.append((reason, message)),
+        end=lambda reason, message: closed.append((reason, message)),
     )
     made.opened(dripping)
     for now in (1060.0, 1061.0):

@@ -1,0 +1,109 @@
+"""The first versions of Metadata and SaslHandshake, which old clients send whatever is offered, as at a broker."""
+
+import struct
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka.admin import NewTopic
+
+from jobs.sandbox.broker import with_plaintext_cluster
+from quota.kafka.topics.preparation import prepare_topics
+from tests.support.deployment import make_deployment
+from tests.support.gateway import StandIn, is_closed, protocol, running_gateway
+from tests.support.wire.requests import creation
+from tests.support.wire_client import WireClient
+
+USER, PASSWORD = b"alice", b"alice-secret"
+
+
+@pytest.fixture(scope="module")
+def sasl(base_settings, secured, tmp_path_factory):
+    """A gateway in front of a broker that authenticates its clients, with a topic of two partitions."""
+    folder = tmp_path_factory.mktemp("old-clients")
+    settings = make_deployment(with_plaintext_cluster(base_settings, secured.broker.address), "old-clients", folder)
+    prepare_topics(settings)
+    secured.admin.create_topics([NewTopic("old-clients", 2)])["old-clients"].result(30)
+    target = [
+        f"kafka.target_servers={secured.sasl_address}",
+        "target.security_protocol=SASL_PLAINTEXT",
+        "target.sasl_mechanism=PLAIN",
+        "target.sasl_username=admin",
+        "target.sasl_password=admin-secret",
+    ]
+    with StandIn(settings) as job, running_gateway(settings, folder / "gateway.log", *target) as gateway:
+        yield SimpleNamespace(job=job, gateway=gateway, broker_port=int(secured.sasl_address.rpartition(":")[2]))
+
+
+def connected(port):
+    return WireClient(("127.0.0.1", port), protocol(), "old")
+
+
+def token(client, data):
+    """Send a bare token, and return the broker's."""
+    client.write(struct.pack(">i", len(data)) + data)
+    return client.receive()
+
+
+def plain_tokens(port, user="admin"):
+    client = connected(port)
+    assert client.call(17, 0, {"mechanism": "PLAIN"})["errorCode"] == 0
+    assert token(client, f"\0{user}\0{user}-secret".encode()) == b""
+    return client
+
+
+def test_bare_tokens_authenticate_as_at_the_broker(sasl):
+    """kafka-python 2.0.2 and aiokafka 0.12 log in like this, and then ask for metadata in version 1."""
+    answers = []
+    for port in (sasl.broker_port, sasl.gateway.port):
+        with plain_tokens(port) as client:
+            answer = client.call(3, 1, {"topics": [{"name": "old-clients"}, {"name": "not-there"}]})
+        assert {each["port"] for each in answer.pop("brokers")} == {port}
+        answers.append(sorted(answer["topics"], key=lambda topic: topic["name"]))
+    assert answers[0] == answers[1]
+    assert [(each["name"], each["errorCode"], len(each["partitions"])) for each in answers[0]] == [
+        ("not-there", 3, 0),
+        ("old-clients", 0, 2),
+    ]
+
+
+def test_a_mutation_after_bare_tokens_is_charged_to_their_user(sasl):
+    with plain_tokens(sasl.gateway.port) as client:
+        answer = client.call(19, 2, creation("old-made", partitions=3))
+    assert [each["errorCode"] for each in answer["topics"]] == [0]
+    request = sasl.job.requests[-1]
+    assert (request.user, [(each.name, each.partitions) for each in request.topics]) == ("admin", [("old-made", 3)])
+
+
+def test_a_wrong_password_in_a_bare_token_closes_the_connection(sasl):
+    for port in (sasl.broker_port, sasl.gateway.port):
+        with connected(port) as client:
+            client.call(17, 0, {"mechanism": "PLAIN"})
+            client.write(struct.pack(">i", 12) + b"\0admin\0wrong")
+            assert is_closed(client.socket)
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_metadata_of_all_topics_is_that_of_the_broker(sasl, version):
+    """In version 0 an empty list means all."""
+    found = []
+    for port in (sasl.broker_port, sasl.gateway.port):
+        with connected(port) as client:
+            client.authenticate("admin", "admin-secret")
+            answer = client.call(3, version, {"topics": None if version else []})
+        assert {each.pop("port") for each in answer["brokers"]} == {port}
+        answer["topics"].sort(key=lambda topic: topic["name"])
+        found.append(answer)
+    assert found[0] == found[1]
+    assert "old-clients" in [each["name"] for each in found[0]["topics"]]
+
+
+def test_requests_before_a_refused_one_are_answered(sasl):
+    """ApiVersions and Metadata, and behind them an API that no broker knows."""
+    unknown = struct.pack(">ihhih", 12, 999, 0, 99, -1) + bytes(2)
+    for port in (sasl.broker_port, sasl.gateway.port):
+        with connected(port) as client:
+            client.authenticate("admin", "admin-secret")
+            frames = [client.frame(18, 0, {}), *(client.frame(3, 1, {"topics": []}) for _ in range(20))]
+            client.write(b"".join(frames) + unknown)
+            assert [client.read()[0].get("errorCode") for _ in range(21)] == [0, *[None] * 20]
+            assert is_closed(client.socket)
