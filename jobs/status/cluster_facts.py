@@ -9,8 +9,7 @@ from quota.errors import BadRecord, ClusterError
 from quota.kafka.applier.ledger import AppliedOffset, read_offsets
 from quota.kafka.clients import cluster_errors
 from quota.kafka.positions import read_positions
-from quota.kafka.reading import EARLIEST, EndOffsets, Partition
-from quota.kafka.skipping import Skipped
+from quota.kafka.reading import EARLIEST, EndOffsets, Partition, Skipped
 from quota.kafka.timing import now_ms
 from quota.kafka.topics.layouts import ClusterLayout
 from quota.kafka.topics.specs import user_topic_names

@@ -6,8 +6,7 @@ from typing import get_args
 from jobs.status.cluster_facts import ClusterFacts, deployment_topics
 from jobs.storage.deployment import Deployment
 from quota.admission.identity import user_of
-from quota.kafka.topics.checks import faults
-from quota.kafka.topics.durability import weaknesses
+from quota.kafka.topics.checks import faults, weaknesses
 from quota.kafka.topics.specs import TopicSpec, requests_spec, topic_specs
 from quota.kafka.topics.topic_admin import DescribedTopic, TopicConfig
 from quota.settings import Settings

@@ -3,10 +3,9 @@
 from zoneinfo import ZoneInfo
 
 from quota.observation.log_time import LogTime
-from quota.observation.observer import Observer
+from quota.observation.observer import Observer, TopicSizes
 from quota.observation.principals import PrincipalRules
 from quota.observation.request_log import read_line
-from quota.observation.topic_sizes import TopicSizes
 from quota.records.request import Observed, Operation
 from tests.support.request_log import created, deleted, grown
 

@@ -5,8 +5,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from quota.observation.log_time import LogTime
+from quota.observation.observer import TopicSizes
 from quota.observation.request_log import read_line
-from quota.observation.topic_sizes import TopicSizes
 from tests.support.request_log import created, deleted, grown, line
 
 AT = "2026-11-22 17:39:55,315"

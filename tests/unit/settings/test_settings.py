@@ -187,3 +187,26 @@ def test_each_setting_is_described_with_its_upper_bound():
     for name, field in settings.items():
         assert field.description, name
         assert bounds[name] in {None, 2**31 - 1} or f"{bounds[name]:,}" in field.description, name
+
+
+def load(*overrides):
+    return load_settings(overrides, environment={}).dashboard
+
+
+@pytest.mark.parametrize(
+    ("address", "local"),
+    [("127.0.0.1", True), ("127.0.0.2", True), ("::1", True), ("0.0.0.0", False), ("::", False), ("10.1.2.3", False)],  # noqa: S104 it is refused
+)
+def test_other_machines_need_a_token(address, local):
+    given = [f"dashboard.address={address}"]
+    if not local:
+        with pytest.raises(BadInput, match="requires token_file"):
+            load(*given)
+        given.append("dashboard.token_file=read-when-it-starts")
+    assert load(*given).is_local == local
+
+
+@pytest.mark.parametrize("address", ["localhost", "quota.example", "127.0.0.1:80"])
+def test_a_name_is_not_an_address(address):
+    with pytest.raises(BadInput, match="is not an IP address"):
+        load(f"dashboard.address={address}")

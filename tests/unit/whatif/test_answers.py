@@ -6,7 +6,7 @@ from quota.admission.resolve import resolve
 from quota.algorithms.token_bucket import Bucket, TokenBucket
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota, Window
-from quota.whatif.answers import as_answered, as_enforced
+from quota.whatif.recorded import as_answered, as_enforced
 from tests.support.factories import record, request_json, timeline
 
 OBSERVED = {"at": 0, "error_codes": [0, 89], "throttle_time_ms": 700}

@@ -1,6 +1,6 @@
 """The page on the tables counts mutations as the code does."""
 
-from jobs.audit.effective import EFFECTIVE
+from jobs.report.queries import EFFECTIVE
 from tests.support.checkout import CHECKOUT
 
 

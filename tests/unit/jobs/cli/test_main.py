@@ -1,10 +1,13 @@
 """The command line as a whole: its start, its help, and the encoding of its arguments."""
 
 import errno
+import os
+import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from typer.main import get_command
@@ -91,3 +94,56 @@ def test_a_system_error_is_named_even_if_a_library_gives_only_a_text(error, line
         main()
     assert exited.value.code == 1
     assert capsys.readouterr().err == f"mutation-quota: {line}\n"
+
+
+def test_the_versions_are_printed_line_by_line():
+    done = run("--version")
+    assert (done.returncode, done.stderr) == (0, "")
+    found = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+    assert list(found) == ["mutation-quota", "Python", "Spark", "Delta", "Kafka", "confluent-kafka", "state", "tables"]
+    for name in ("mutation-quota", "Python", "Spark", "Delta", "confluent-kafka"):
+        assert re.match(r"\d+\.\d+", found[name])
+    assert re.fullmatch(r"\d+\.\d+\.\d+ \(broker and gateway\), \d+\.\d+\.\d+ \(Spark's client\)", found["Kafka"])
+    assert found["state"].isdigit()
+    assert re.fullmatch(r"(\w+ \d+, )+quota_changes \d+", found["tables"])
+
+
+def test_the_versions_need_no_java():
+    environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {"PATH": "/nowhere"}
+    done = subprocess.run(command_line("--version"), env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == run("--version").stdout
+
+
+def completed(shell, line, word):
+    """Return the completions of the last word of a line, as a shell requests them."""
+    environment = {
+        "_MUTATION_QUOTA_COMPLETE": f"complete_{shell}",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(word),
+        "_TYPER_COMPLETE_ARGS": line,
+        "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+    }
+    with mock.patch.dict(os.environ, environment):
+        done = run()
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize(
+    ("line", "expected", "other"),
+    [
+        ("mutation-quota quo", "quotas", "enforce"),
+        ("mutation-quota quotas describe --out", "--output", "--user"),
+        ("mutation-quota quotas describe --output js", "jsonl", "yaml"),
+        ("mutation-quota maintain d", "dead_letters", "quota_changes"),
+        ("mutation-quota config show quota.w", "quota.window_num", "kafka"),
+        ("mutation-quota quotas alter --add-config shadow=true,max", "shadow=true,max_debt_ms=", "controller"),
+        ("mutation-quota quotas alter --delete-config controller_mutation_b", "controller_mutation_burst", "="),
+        ("mutation-quota status --set topics.part", "topics.partitions=", "topics.quotas="),
+    ],
+)
+def test_commands_options_and_values_are_completed(shell, line, expected, other):
+    found = completed(shell, line, len(line.split()) - 1)
+    assert expected in found
+    assert other not in found

@@ -1,9 +1,14 @@
 """Options that commands share: files to write, configs, and confirmation."""
 
 import os
+from dataclasses import dataclass
+from typing import Annotated
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
+from jobs.cli.groups import with_groups
 from jobs.cli.options import ConfirmOptions, FileOptions, TopicPattern, split_configs
 from jobs.cli.output import OutputFormat, OutputOptions
 from quota.errors import BadInput, MutationQuotaError
@@ -99,3 +104,41 @@ def test_without_a_terminal_nothing_is_discarded_unless_yes_is_given(command):
         "mutation-quota: no terminal to ask for confirmation: add --yes to make the change, "
         "or --dry-run to preview it\n"
     )
+
+
+@dataclass(frozen=True)
+class Place:
+    """A group."""
+
+    context: typer.Context
+    city: Annotated[str, typer.Option("--city")] = "Oslo"
+
+
+@dataclass(frozen=True)
+class Address(Place):
+    """A group that contains the options of another."""
+
+    street: Annotated[str | None, typer.Option("--street")] = None
+
+
+def send(name: str, *, to: Address, back: Place, count: Annotated[int, typer.Option("--count")] = 1) -> None:
+    """Send a letter."""
+    typer.echo(f"{name} {count} {to.street} {to.city} {back.city} {to.context.info_name}")
+
+
+def sent(*args):
+    app = typer.Typer(rich_markup_mode=None)
+    app.command("send")(with_groups(send))
+    return CliRunner().invoke(app, args).output
+
+
+def test_a_command_gets_groups_built_from_their_options():
+    assert sent("ann", "--street", "Main") == "ann 1 Main Oslo Oslo send\n"
+    assert sent("ann", "--city", "Bonn", "--count", "2") == "ann 2 None Bonn Bonn send\n"
+
+
+def test_the_help_has_the_options_of_the_groups_in_their_place_and_once():
+    shown = sent("--help")
+    assert "Send a letter." in shown
+    assert shown.index("--city") < shown.index("--street") < shown.index("--count")
+    assert shown.count("--city") == 1

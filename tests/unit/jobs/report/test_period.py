@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.report.period import Period
+from jobs.report.figures import Period
 
 SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
 NOON = 1_795_262_400_000
