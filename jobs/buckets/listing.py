@@ -1,7 +1,7 @@
 """Lists of buckets: who shares each, its tokens when it was last charged, and its tokens now."""
 
 import enum
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from quota.algorithms.token_bucket import Bucket, in_debt, throttle_ms, tokens_a
 from quota.records.entity import Tags
 from quota.records.fields import BEGINNING
 from quota.records.quota import Limit, Quota, Window
-from schemas.documents.buckets import ListedBucket
+from schemas.documents.buckets import Buckets, ListedBucket
 
 if TYPE_CHECKING:  # it imports Spark, which the command line does without
     from jobs.buckets.saved import SavedBucket
@@ -44,14 +44,6 @@ class BucketQuery:
         return not (self.tags or self.in_debt)
 
 
-@dataclass(frozen=True, slots=True)
-class BucketList:
-    """The first buckets of a selection, and the number of those beyond its limit."""
-
-    buckets: Sequence[ListedBucket]
-    left_out: int
-
-
 def to_listed(saved: "SavedBucket", now: int, window: Window) -> ListedBucket:
     """Return a saved bucket as listed at `now` (epoch ms)."""
     quota = Quota(saved.rate, saved.burst, saved.max_debt_ms)
@@ -74,7 +66,7 @@ def to_listed(saved: "SavedBucket", now: int, window: Window) -> ListedBucket:
     )
 
 
-def select_buckets(saved: "Iterable[SavedBucket]", query: BucketQuery, now: int, window: Window) -> BucketList:
+def select_buckets(saved: "Iterable[SavedBucket]", query: BucketQuery, now: int, window: Window) -> Buckets:
     """Return the selected buckets as of `now` (epoch ms); at most the limit is held in memory."""
     matched = 0
 
@@ -87,7 +79,7 @@ def select_buckets(saved: "Iterable[SavedBucket]", query: BucketQuery, now: int,
                 yield row
 
     first = nsmallest(query.limit, matching(), key=_KEYS[query.order])
-    return BucketList(first, matched - len(first))
+    return Buckets(first, matched - len(first))
 
 
 def _name(row: ListedBucket) -> list[tuple[str, str]]:

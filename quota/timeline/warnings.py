@@ -19,11 +19,6 @@ class Loophole:
     by: QuotaEntity | None
     """The entity whose quota grants a full bucket to each client-id; None where no quota applies."""
 
-    @property
-    def instead(self) -> QuotaEntity:
-        """The entity whose quota closes the loophole: one bucket for all client-ids."""
-        return QuotaEntity(self.user)
-
     def __str__(self) -> str:
         """Return the loophole, and the entry of a quota file that closes it."""
         named = self.user is not None

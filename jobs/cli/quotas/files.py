@@ -11,7 +11,7 @@ from jobs.cli.options import At, Comment, ConfirmOptions, EffectiveAt, FileOptio
 from jobs.cli.output import OutputOptions, print_text, print_warnings
 from jobs.cli.quotas.configs import kafka_configs_command
 from jobs.cli.quotas.log import DIFFERENCES, change_log, prepare_quota_topic
-from jobs.cli.times import parse_future_time, parse_time
+from jobs.cli.times import parse_effective_at, parse_time
 from jobs.storage.whole_file import read_whole
 from quota.errors import BadInput
 from quota.kafka.timing import now_ms
@@ -92,7 +92,7 @@ def apply(
       mutation-quota quotas apply quotas.yaml --yes --comment 'after the review'
     """
     records = read_quota_file(read_whole(file), str(file))
-    moment = parse_future_time("--effective-at", effective_at)
+    moment = parse_effective_at(effective_at)
     confirmation.check(output)
     settings = kafka.read()
     from quota.kafka.quotas.log import read_log
