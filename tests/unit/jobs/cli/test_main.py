@@ -16,19 +16,6 @@ from jobs.__main__ import app, main
 from tests.support.programs import command_line, run
 
 
-@pytest.mark.parametrize(
-    ("args", "named"),
-    [
-        (["quotas", "alter", "--user", "\udcff", "--add-config", "controller_mutation_rate=5"], "'\\udcff'"),
-        (["quotas", "history", "--entity-type", "users", "--entity-name", "\udcff"], "'\\udcff'"),
-        (["\udcff"], "'\\udcff'"),
-    ],
-)
-def test_an_argument_of_invalid_utf_8_is_named_with_exit_code_2(args, named):
-    done = run(*args)
-    assert (done.returncode, done.stderr) == (2, f"mutation-quota: argument {named}: not UTF-8\n")
-
-
 @pytest.mark.parametrize("group", [[], ["quotas"], ["topics"]])
 def test_a_group_without_a_command_prints_its_help_and_exits_2(group):
     done = run(*group)

@@ -87,23 +87,10 @@ def test_a_declined_confirmation_changes_nothing(monkeypatch):
         ConfirmOptions().confirm("Delete everything?")
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["topics", "delete", "--topic", "orders"],
-        ["buckets", "reset", "--user", "alice"],
-        ["quotas", "rollback", "--at", "-1h"],
-        ["enforce", "--reset-state"],
-    ],
-    ids=" ".join,
-)
-def test_without_a_terminal_nothing_is_discarded_unless_yes_is_given(command):
-    done = run(*command, "--bootstrap-server", "127.0.0.1:1")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        "mutation-quota: no terminal to ask for confirmation: add --yes to make the change, "
-        "or --dry-run to preview it\n"
-    )
+def test_repeatable_options_and_switches_may_be_given_again():
+    twice = ["--set", "topics.partitions=3", "-v", "--changed"] * 2
+    done = run("config", "show", "topics.partitions", *twice)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @dataclass(frozen=True)
