@@ -89,22 +89,22 @@ def test_validate_and_config_show_warn_of_names(tmp_path):
 
 NEW_BUCKET = "a full bucket with each new client-id"
 NO_QUOTA = "unlimited"
-OTHERS = "a user whom no quota names"
+UNNAMED = "a user whom no quota names"
 
 
 @pytest.mark.parametrize(
     ("entities", "expected"),
     [
-        ([], [(OTHERS, NO_QUOTA)]),
+        ([], [(UNNAMED, NO_QUOTA)]),
         ([QuotaEntity(None)], []),
         ([QuotaEntity(None), QuotaEntity("alice", "app")], []),
         ([QuotaEntity(None), QuotaEntity("alice", None)], [("user 'alice'", NEW_BUCKET)]),
-        ([QuotaEntity(None, None)], [(OTHERS, NEW_BUCKET)]),
-        ([QuotaEntity(None, None), QuotaEntity(None)], [(OTHERS, NEW_BUCKET)]),
-        ([QuotaEntity(UNSET, None)], [(OTHERS, NEW_BUCKET)]),
+        ([QuotaEntity(None, None)], [(UNNAMED, NEW_BUCKET)]),
+        ([QuotaEntity(None, None), QuotaEntity(None)], [(UNNAMED, NEW_BUCKET)]),
+        ([QuotaEntity(UNSET, None)], [(UNNAMED, NEW_BUCKET)]),
         (
             [QuotaEntity("alice", "app")],
-            [("user 'alice'", NO_QUOTA), (OTHERS, NO_QUOTA)],
+            [("user 'alice'", NO_QUOTA), (UNNAMED, NO_QUOTA)],
         ),
         ([QuotaEntity(None, "app"), QuotaEntity(None)], []),
     ],
