@@ -108,15 +108,11 @@ def test_a_topic_refused_in_shadow_is_refused():
 
 REMEMBERED = Deduplication(window_ms=60_000)
 TIGHT, ROOMY = TokenBucket(Window(num=1), REMEMBERED), TokenBucket(Window(num=100), REMEMBERED)  # B = 5 and 500 at 5/s
-NARROW, WIDE = TokenBucket(Window()), TokenBucket(Window(num=100))  # B = 55 and 500 at 5/s
-
-
-def kept_of(*requests, by=NARROW):
-    return decide(None, requests, by)[1]
+NARROW, WIDE = TokenBucket(Window()), BY  # B = 55 and 500 at 5/s
 
 
 def effects(requests, by, recorded_by=NARROW):
-    before = kept_of(*requests, by=recorded_by)
+    before = decided(*requests, by=recorded_by)
     return [Effect.of(again, kept) for again, kept in zip(decided_again(requests, by), before, strict=True)]
 
 
@@ -131,7 +127,7 @@ def test_decisions_are_reproduced():
     requests = [resolved(60, 1, at=0), resolved(1, at=500), resolved(3, at=2000, api_version=PERMISSIVE)]
     found = [
         (again.admitted, again.retry_at, differing_fields(again, kept))
-        for again, kept in zip(decided_again(requests, NARROW), kept_of(*requests), strict=True)
+        for again, kept in zip(decided_again(requests, NARROW), decided(*requests, by=NARROW), strict=True)
     ]
     assert found == [
         ([True, False], 1000, ()),  # 55 - 60 = -5: a second
@@ -141,7 +137,7 @@ def test_decisions_are_reproduced():
 
 
 def test_a_different_decision_is_named_with_its_fields():
-    (kept,) = kept_of(resolved(60, 1))
+    (kept,) = decided(resolved(60, 1), by=NARROW)
     (again,) = decided_again([resolved(60, 1)], WIDE)
     expected = "burst outcome topics controller_throttle_ms throttle_time_ms retry_at tokens_before tokens"
     assert differing_fields(again, kept) == tuple(expected.split())
