@@ -1,10 +1,9 @@
 """Lists of buckets: who shares each, its tokens when it was last charged, and its tokens now."""
 
-import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import nsmallest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from quota.algorithms.token_bucket import Bucket, in_debt, throttle_ms, tokens_at
 from quota.records.entity import Tags
@@ -16,14 +15,8 @@ if TYPE_CHECKING:  # it imports Spark, which the command line does without
     from jobs.buckets.saved import SavedBucket
 
 
-class Order(enum.Enum):
-    """The order of a list."""
-
-    TOKENS = "tokens"
-    FULL_IN = "full-in"
-    UPDATED = "updated"
-    RATE = "rate"
-    NAME = "name"
+Order = Literal["tokens", "full-in", "updated", "rate", "name"]
+"""The order of a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +80,10 @@ def _name(row: ListedBucket) -> list[tuple[str, str]]:
 
 
 _KEYS: dict[Order, Callable[[ListedBucket], Any]] = {
-    Order.TOKENS: lambda row: (row.tokens_now, _name(row)),
-    Order.FULL_IN: lambda row: (-row.full_in_ms, _name(row)),
-    Order.UPDATED: lambda row: (-row.updated_at, _name(row)),
-    Order.RATE: lambda row: (-row.rate, _name(row)),
-    Order.NAME: _name,
+    "tokens": lambda row: (row.tokens_now, _name(row)),
+    "full-in": lambda row: (-row.full_in_ms, _name(row)),
+    "updated": lambda row: (-row.updated_at, _name(row)),
+    "rate": lambda row: (-row.rate, _name(row)),
+    "name": _name,
 }
 """Sort keys: lowest tokens, longest time, newest change or highest rate first; then by name."""

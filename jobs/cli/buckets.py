@@ -66,7 +66,7 @@ def list_buckets(
     ] = False,
     sort: Annotated[
         Order, typer.Option(help="Order: lowest tokens, longest time until full, newest change, highest rate, or name.")
-    ] = Order.TOKENS,
+    ] = "tokens",
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="Print at most the first N.")] = 1000,
     *,
     output: OutputOptions,
@@ -174,7 +174,7 @@ def export(*, file: FileOptions, output: OutputOptions, where: SettingsOptions) 
 def _count(settings: Settings, bucket: dict[str, str]) -> int:
     from jobs.buckets import store
 
-    listing = store.list_buckets(settings, BucketQuery(bucket, in_debt=False, order=Order.NAME, limit=1), now_ms)
+    listing = store.list_buckets(settings, BucketQuery(bucket, in_debt=False, order="name", limit=1), now_ms)
     return len(listing.buckets) + listing.left_out
 
 

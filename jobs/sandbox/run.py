@@ -14,7 +14,7 @@ from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.queries import QueryHealth, QueryMetrics
 from jobs.metrics.query_observer import QueryObserver
 from jobs.metrics.totals import DecisionTotals
-from jobs.sandbox.broker import HOST, embedded_broker, free_port, is_listening, with_plaintext_cluster
+from jobs.sandbox.broker import HOST, embedded_broker, free_port, is_listening, wait_until, with_plaintext_cluster
 from jobs.sandbox.traffic import (
     KafkaTopics,
     Librdkafka,
@@ -28,9 +28,9 @@ from jobs.services.session import deployment_session, observing, start_queries
 from jobs.spark.queries import check_queries, stop_after_batch
 from jobs.stopping import stop_signals
 from quota.callbacks.loading import check_callbacks
-from quota.errors import ClusterError, MutationQuotaError
+from quota.errors import MutationQuotaError
 from quota.kafka.requests import AnswerReader, RequestWriter
-from quota.kafka.timing import Deadline, Every
+from quota.kafka.timing import Every
 from quota.kafka.topics.preparation import UserTopics
 from quota.records.decision import Decision
 from quota.records.request import ANONYMOUS
@@ -169,10 +169,6 @@ def embedded_gateway(settings: Settings) -> Iterator[tuple[str, Callable[[], Non
             raise failures[0]
 
     with background(serve, "gateway"):
-        deadline = Deadline(_START_SECONDS)
-        while not is_listening(port):
-            check()
-            if deadline.has_passed:
-                raise ClusterError(f"the gateway is not listening after {_START_SECONDS:.0f} s")
-            time.sleep(0.05)
+        problem = f"the gateway is not listening after {_START_SECONDS:.0f} s"
+        wait_until(lambda: is_listening(port), check, _START_SECONDS, problem)
         yield f"{HOST}:{port}", check

@@ -44,7 +44,7 @@ class KafkaTopics:
     name = KAFKA_TOPICS
     _TOPIC = "made-by-kafka-topics"
 
-    def __init__(self, jars: Path, address: str, folder: Path, partitions: int) -> None:
+    def __init__(self, jars: Path, address: str, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         config = folder / "kafka-topics.properties"
         config.write_text(f"client.id={self.name}\n")
@@ -52,7 +52,7 @@ class KafkaTopics:
         main = ("-cp", f"{jars}/*", "org.apache.kafka.tools.TopicCommand")
         self._command = [java, *_JVM, *main, "--bootstrap-server", address, "--command-config", str(config)]
         self._changes = (
-            ["--create", "--if-not-exists", "--topic", self._TOPIC, "--partitions", str(partitions)],
+            ["--create", "--if-not-exists", "--topic", self._TOPIC, "--partitions", "20"],
             ["--delete", "--if-exists", "--topic", self._TOPIC],
         )
         self._process: subprocess.Popen[str] | None = None
@@ -93,10 +93,8 @@ class Librdkafka:
     name = LIBRDKAFKA
     _TOPIC = "made-by-librdkafka"
 
-    def __init__(self, address: str, partitions: int) -> None:
-        """Connect with a bootstrap server; `partitions` are those of its topic."""
+    def __init__(self, address: str) -> None:
         self._admin = AdminClient({"bootstrap.servers": address, "client.id": self.name, "log_level": 2})
-        self._partitions = partitions
         self._creates = True
         self._call: Future[None] | None = None
         self._since = 0.0
@@ -122,9 +120,7 @@ class Librdkafka:
 
     def _begin(self) -> Future[None]:
         if self._creates:
-            calls = self._admin.create_topics(
-                [NewTopic(self._TOPIC, self._partitions)], request_timeout=_TIMEOUT_SECONDS
-            )
+            calls = self._admin.create_topics([NewTopic(self._TOPIC, 10)], request_timeout=_TIMEOUT_SECONDS)
         else:
             calls = self._admin.delete_topics([self._TOPIC], request_timeout=_TIMEOUT_SECONDS)
         return calls[self._TOPIC]
@@ -133,7 +129,7 @@ class Librdkafka:
 def unmodified_clients(settings: Settings, address: str) -> list[KafkaTopics | Librdkafka]:
     """Return the clients of the gateway at an address."""
     jars, folder = jars_folder(settings.broker.jars), settings.storage.local_folder("clients")
-    return [KafkaTopics(jars, address, folder, partitions=20), Librdkafka(address, partitions=10)]
+    return [KafkaTopics(jars, address, folder), Librdkafka(address)]
 
 
 _NEW_API, _OLD_API = 7, 5

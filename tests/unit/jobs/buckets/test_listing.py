@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.buckets.listing import BucketQuery, Order, select_buckets, to_listed
+from jobs.buckets.listing import BucketQuery, select_buckets, to_listed
 from jobs.buckets.saved import BucketFileHeader, SavedBucket, SavedBuckets, read_buckets
 from jobs.cli.buckets import bucket_row
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
@@ -25,7 +25,7 @@ GROUP = SavedBucket(Tags("", "", (("group", "pay"),)).key, 0.0, NOW, 2.0)
 ALL = [FULL, GROUP, DEBT, GAINING]
 
 
-def choose(order=Order.TOKENS, *, tags=None, in_debt=False, limit=1000):
+def choose(order="tokens", *, tags=None, in_debt=False, limit=1000):
     found = select_buckets(ALL, BucketQuery(tags or {}, in_debt, order, limit), NOW, WINDOW)
     return [row.bucket for row in found.buckets], found.left_out
 
@@ -54,11 +54,11 @@ def test_infinite_times_are_bounded():
 @pytest.mark.parametrize(
     ("order", "expected"),
     [
-        (Order.TOKENS, [ALICE, PAY, TOOL, BOB]),
-        (Order.FULL_IN, [ALICE, PAY, BOB, TOOL]),
-        (Order.UPDATED, [PAY, BOB, ALICE, TOOL]),
-        (Order.RATE, [BOB, ALICE, PAY, TOOL]),
-        (Order.NAME, [BOB, TOOL, PAY, ALICE]),
+        ("tokens", [ALICE, PAY, TOOL, BOB]),
+        ("full-in", [ALICE, PAY, BOB, TOOL]),
+        ("updated", [PAY, BOB, ALICE, TOOL]),
+        ("rate", [BOB, ALICE, PAY, TOOL]),
+        ("name", [BOB, TOOL, PAY, ALICE]),
     ],
 )
 def test_buckets_are_sorted(order, expected):

@@ -15,7 +15,7 @@ from jobs.buckets.saved import BucketFileHeader, SavedBucket, SavedBuckets, read
 from jobs.cli import callback as command
 from jobs.cli.groups import with_groups
 from jobs.cli.options import ConfirmOptions, FileOptions, TopicPattern, split_configs
-from jobs.cli.output import OutputFormat, OutputOptions
+from jobs.cli.output import OutputOptions
 from quota.errors import BadInput, MutationQuotaError
 from quota.kafka.quotas import writer
 from quota.kafka.topics import topic_admin
@@ -80,7 +80,7 @@ def test_a_device_or_a_pipe_is_not_replaced_by_a_file(tmp_path):
     assert pipe.is_fifo()
 
 
-@pytest.mark.parametrize("output", [OutputFormat.JSON, OutputFormat.YAML, OutputFormat.JSONL])
+@pytest.mark.parametrize("output", ["json", "yaml", "jsonl"])
 def test_there_is_no_confirmation_if_data_is_printed(monkeypatch, output):
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     with pytest.raises(BadInput, match="cannot ask for confirmation: add --yes"):

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 import yaml
 
-from jobs.cli.output import OutputFormat, OutputOptions, print_table
+from jobs.cli.output import OutputOptions, print_table
 from jobs.cli.wording import fill, format_age, format_duration, format_moment, format_size
 
 
@@ -39,24 +39,24 @@ def printed(capsys):
 
 
 def test_a_table_is_the_default(printed):
-    assert printed() == printed(output=OutputFormat.TABLE) == "for people\n"
+    assert printed() == printed(output="table") == "for people\n"
 
 
 def test_json_is_one_object_with_a_named_list(printed):
-    assert json.loads(printed(output=OutputFormat.JSON)) == AS_DATA
+    assert json.loads(printed(output="json")) == AS_DATA
 
 
 def test_yaml_is_the_same_document(printed):
-    assert yaml.safe_load(printed(output=OutputFormat.YAML)) == AS_DATA
+    assert yaml.safe_load(printed(output="yaml")) == AS_DATA
 
 
 def test_json_lines_are_the_elements_of_the_list(printed):
-    lines = printed(output=OutputFormat.JSONL).splitlines()
+    lines = printed(output="jsonl").splitlines()
     assert [json.loads(line) for line in lines] == AS_DATA["fruits"]
 
 
 def test_a_document_without_a_list_is_one_json_line(printed):
-    (line,) = printed(output=OutputFormat.JSONL, items=None).splitlines()
+    (line,) = printed(output="jsonl", items=None).splitlines()
     assert json.loads(line) == AS_DATA
 
 

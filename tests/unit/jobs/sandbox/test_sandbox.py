@@ -95,7 +95,7 @@ def tool(tmp_path, monkeypatch):
     java.chmod(0o755)
     monkeypatch.setattr("shutil.which", lambda _: str(java))
     (tmp_path / "said").write_text("Created topic made-by-kafka-topics.\n")
-    found = KafkaTopics(tmp_path, "127.0.0.1:1", tmp_path / "clients", partitions=20)
+    found = KafkaTopics(tmp_path, "127.0.0.1:1", tmp_path / "clients")
     yield found
     found.close()
 

@@ -9,7 +9,7 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 
 from jobs.buckets import store
-from jobs.buckets.listing import BucketQuery, Order
+from jobs.buckets.listing import BucketQuery
 from jobs.buckets.moving import restore_buckets
 from jobs.buckets.store import list_buckets
 from jobs.services import enforce, session
@@ -146,7 +146,7 @@ def test_when_buckets_are_listed(settings, files, monkeypatch):
     monkeypatch.setattr(store, "check_store", lambda _: None)
     monkeypatch.setattr(store, "command_session", lambda *_: nullcontext())
     with ending(settings):
-        list_buckets(settings, BucketQuery({}, in_debt=False, order=Order.TOKENS, limit=1), lambda: 0)
+        list_buckets(settings, BucketQuery({}, in_debt=False, order="tokens", limit=1), lambda: 0)
 
 
 def test_when_buckets_are_restored(settings, unreachable):
