@@ -1,9 +1,8 @@
 """Commands on all quotas at once: `mutation-quota quotas validate`, `apply`, `rollback` and `export`."""
 
 from collections.abc import Iterable, Iterator
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -31,11 +30,8 @@ QuotaFile = Annotated[
 ]
 
 
-class Format(Enum):
-    """The format that `export` prints."""
-
-    YAML = "yaml"
-    KAFKA_CONFIGS = "kafka-configs"
+Format = Literal["yaml", "kafka-configs"]
+"""The format that `export` prints."""
 
 
 def validate(
@@ -154,7 +150,7 @@ def rollback(
 def export(
     style: Annotated[
         Format, typer.Option("--format", help="YAML for quotas apply, or commands for kafka-configs.sh.")
-    ] = Format.YAML,
+    ] = "yaml",
     at: At = None,
     *,
     file: FileOptions,
@@ -183,7 +179,7 @@ def export(
         for entity, quota in ((each.entity, each.quota) for each in configured if each.quota):
             yield kafka_configs_command(entity, quota, settings.kafka) + "\n"
 
-    if style is Format.YAML:
+    if style == "yaml":
         file.write(write_quota_file(quota_record(each.entity, each.quota) for each in configured))
     else:
         file.write("".join(commands()))
