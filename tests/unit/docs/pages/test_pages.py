@@ -1,4 +1,4 @@
-"""Pages say what the code does: alerts, defaults, names, settings, files, views and messages that there are."""
+"""Pages say what there is: alerts, defaults, settings, files, functions, views, messages, and tests of threats."""
 
 import ast
 import importlib
@@ -15,6 +15,7 @@ from tests.support.checkout import CHECKOUT
 
 REFERENCE = CHECKOUT / "docs" / "reference"
 METRICS, ERRORS = (REFERENCE / "monitoring" / "metrics.md").read_text(), (REFERENCE / "errors.md").read_text()
+SECURITY = (CHECKOUT / "docs/explanation/security.md").read_text()
 MESSAGES = re.findall(r"^\| `([^`]+)` \| (.+) \| (.+) \|$", ERRORS, re.MULTILINE)
 
 
@@ -90,3 +91,60 @@ def test_quoted_messages_occur_in_the_code(message):
 
 def test_each_table_of_messages_is_read():
     assert len(MESSAGES) == sum(line.startswith("| `") for line in ERRORS.splitlines()) > 50
+
+
+ARCHITECTURE = (CHECKOUT / "docs/explanation/architecture.md").read_text()
+CONTRIBUTING = (CHECKOUT / "CONTRIBUTING.md").read_text()
+FILES = set(re.findall(r"`((?:quota|jobs|schemas|tests|conf)/[\w/.-]+?\.\w+)(?:`|:)", ARCHITECTURE + CONTRIBUTING))
+FUNCTIONS = sorted(set(re.findall(r"`((?:quota|jobs|schemas)/[\w/]+\.py):([\w.]+)`", ARCHITECTURE)))
+FOLDERS = {path.parent for half in ("quota", "jobs", "schemas") for path in (CHECKOUT / half).rglob("__init__.py")}
+
+_FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@cache
+def defined(path):
+    """Return the classes and functions of a file, with the methods of its classes."""
+    found = set()
+    for node in ast.parse((CHECKOUT / path).read_text()).body:
+        if isinstance(node, ast.ClassDef | _FUNCTIONS):
+            found.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            found.update(f"{node.name}.{each.name}" for each in node.body if isinstance(each, _FUNCTIONS))
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(FILES))
+def test_files_on_the_pages_exist(path):
+    assert (CHECKOUT / path).exists()
+
+
+@pytest.mark.parametrize(("path", "name"), FUNCTIONS)
+def test_functions_on_the_page_exist(path, name):
+    assert name in defined(path)
+
+
+def test_the_page_has_a_row_for_each_package():
+    """The two halves themselves have a paragraph."""
+    rows = set(re.findall(r"^\| `([\w/]+)/` \|", ARCHITECTURE, re.MULTILINE))
+    packages = {str(folder.relative_to(CHECKOUT)) for folder in FOLDERS} - {"quota", "jobs"}
+    assert rows == packages
+
+
+TEST_LINK = re.compile(r"\]\(\.\./\.\./(tests/[\w/]+\.py)\)(?:<!-- ([\w ]+) -->)?")
+"""A link to a file of tests, and the names of the tests, in a comment that readers do not see."""
+
+
+def test_tests_named_by_the_threat_model_exist():
+    named = [(file, name) for file, names in TEST_LINK.findall(SECURITY) for name in names.split()]
+    assert len(named) > 80
+    missing = [f"{file}::{name}" for file, name in named if name not in defined(file)]
+    assert missing == []
+
+
+def test_each_threat_has_a_test_and_each_link_to_tests_names_some():
+    tables = [part.split("\n## ")[0] for part in SECURITY.split("## Threats")[1:]]
+    threats = [line for table in tables for line in table.splitlines() if re.match(r"\| (?!threat \||---)", line)]
+    assert len(threats) > 40
+    assert [row for row in threats if not TEST_LINK.search(row)] == []
+    assert [file for file, names in TEST_LINK.findall(SECURITY) if not names] == []
