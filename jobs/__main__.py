@@ -34,7 +34,7 @@ from jobs.cli import (
     status,
     user_topics,
 )
-from jobs.cli.groups import with_groups
+from jobs.cli.groups import SingleValuesCommand, SingleValuesGroup, usage_message, with_groups
 from jobs.cli.help import COMMON_OPTIONS_HELP, EXIT_CODES_HELP, Command, Group, Sections, split_docstring
 from jobs.cli.log import LogLevelOption, Verbose, set_log_level, start_log
 from jobs.cli.options import Overrides, SettingsFile
@@ -44,9 +44,7 @@ from jobs.cli.quotas import files as quota_files
 from jobs.cli.quotas import history as quota_history
 from jobs.cli.quotas import resolve as quota_resolve
 from jobs.cli.quotas.entities import EntityCommand
-from jobs.cli.single_values import SingleValuesCommand, SingleValuesGroup
 from jobs.cli.topics import commands as topics
-from jobs.cli.usage_errors import usage_message
 from jobs.cli.versions import version_lines
 from jobs.spark.log_lines import logs_as_json
 from quota.errors import BadInput, MutationQuotaError

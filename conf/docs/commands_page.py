@@ -9,8 +9,8 @@ from typer.main import get_command
 
 from conf.docs.markdown import code, sentence, table
 from jobs.__main__ import SECTIONS, app
+from jobs.cli.groups import range_text
 from jobs.cli.help import EXIT_CODES
-from jobs.cli.usage_errors import range_text
 
 _PROGRAM = "mutation-quota"
 _PARAGRAPHS = re.compile(r"\n\s*\n")

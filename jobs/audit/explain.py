@@ -10,8 +10,7 @@ from quota.errors import BadInput, BadRecord, ClusterError, MutationQuotaError, 
 from quota.explanation.explanation import Explanation, Neighbours, explain
 from quota.explanation.quota_history import QuotaHistory
 from quota.kafka.clients import reason
-from quota.kafka.reading import read_topic
-from quota.kafka.skipping import Skipped
+from quota.kafka.reading import Skipped, read_topic
 from quota.records.decision import Decision, read_decision
 from quota.records.record import Source
 from quota.settings import Settings

@@ -3,15 +3,16 @@
 Each function returns rows of the topic's own table and dead letters; a record becomes a row of exactly one of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
 
-from jobs.audit.decoding import RecordDecoder
 from jobs.audit.quota_change_rows import record_to_row
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.errors import BadRecord
@@ -24,6 +25,47 @@ from quota.records.quota_log import read_quota_log_record
 from quota.records.record import Record
 from schemas import dead_letters, decisions, quota_changes
 from schemas.kafka import SOURCE
+
+_CONVERSION_ERRORS = (pa.ArrowException, OverflowError, UnicodeError)
+"""The errors of a value that has its column's type but cannot be converted, such as half of a surrogate pair."""
+
+
+class RecordDecoder:
+    """Decodes the JSON records of a topic as all other programs read them; fields without a column are ignored."""
+
+    def __init__(
+        self, schema: StructType, read: Callable[[bytes | None], msgspec.Struct], objects: Sequence[str] = ()
+    ) -> None:
+        """Create a decoder of records that `read` parses, with these fields; those in `objects` are stored as JSON."""
+        self._type = pa.struct(list(to_arrow_schema(schema, timezone="UTC")))
+        self._read = read
+        self._objects = objects
+
+    def decode(self, values: Sequence[bytes | None]) -> pa.StructArray:
+        """Return the records as structs; null for a record that is malformed, or does not fit into the columns."""
+        rows = [self._fields(value) for value in values]
+        try:
+            return pa.array(rows, self._type)
+        except _CONVERSION_ERRORS:
+            return pa.array([row if self._fits(row) else None for row in rows], self._type)
+
+    def _fields(self, value: bytes | None) -> dict[str, Any] | None:
+        try:
+            fields: dict[str, Any] = msgspec.to_builtins(self._read(value))
+        except BadRecord:
+            return None
+        for name in self._objects:
+            if fields[name] is not None:
+                fields[name] = codec.encode(fields[name]).decode()
+        return fields
+
+    def _fits(self, row: dict[str, Any] | None) -> bool:
+        try:
+            pa.array([row], self._type)
+        except _CONVERSION_ERRORS:
+            return False
+        return True
+
 
 _DECISIONS = to_arrow_schema(decisions.TABLE, timezone="UTC")
 _DEAD_LETTERS = to_arrow_schema(dead_letters.TABLE, timezone="UTC")

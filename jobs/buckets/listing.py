@@ -1,29 +1,22 @@
 """Lists of buckets: who shares each, its tokens when it was last charged, and its tokens now."""
 
-import enum
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import nsmallest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from quota.algorithms.token_bucket import Bucket, in_debt, throttle_ms, tokens_at
 from quota.records.entity import Tags
 from quota.records.fields import BEGINNING
 from quota.records.quota import Limit, Quota, Window
-from schemas.documents.buckets import ListedBucket
+from schemas.documents.buckets import Buckets, ListedBucket
 
 if TYPE_CHECKING:  # it imports Spark, which the command line does without
     from jobs.buckets.saved import SavedBucket
 
 
-class Order(enum.Enum):
-    """The order of a list."""
-
-    TOKENS = "tokens"
-    FULL_IN = "full-in"
-    UPDATED = "updated"
-    RATE = "rate"
-    NAME = "name"
+Order = Literal["tokens", "full-in", "updated", "rate", "name"]
+"""The order of a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +35,6 @@ class BucketQuery:
     def is_all(self) -> bool:
         """Whether the selection includes every bucket."""
         return not (self.tags or self.in_debt)
-
-
-@dataclass(frozen=True, slots=True)
-class BucketList:
-    """The first buckets of a selection, and the number of those beyond its limit."""
-
-    buckets: Sequence[ListedBucket]
-    left_out: int
 
 
 def to_listed(saved: "SavedBucket", now: int, window: Window) -> ListedBucket:
@@ -74,7 +59,7 @@ def to_listed(saved: "SavedBucket", now: int, window: Window) -> ListedBucket:
     )
 
 
-def select_buckets(saved: "Iterable[SavedBucket]", query: BucketQuery, now: int, window: Window) -> BucketList:
+def select_buckets(saved: "Iterable[SavedBucket]", query: BucketQuery, now: int, window: Window) -> Buckets:
     """Return the selected buckets as of `now` (epoch ms); at most the limit is held in memory."""
     matched = 0
 
@@ -87,7 +72,7 @@ def select_buckets(saved: "Iterable[SavedBucket]", query: BucketQuery, now: int,
                 yield row
 
     first = nsmallest(query.limit, matching(), key=_KEYS[query.order])
-    return BucketList(first, matched - len(first))
+    return Buckets(first, matched - len(first))
 
 
 def _name(row: ListedBucket) -> list[tuple[str, str]]:
@@ -95,10 +80,10 @@ def _name(row: ListedBucket) -> list[tuple[str, str]]:
 
 
 _KEYS: dict[Order, Callable[[ListedBucket], Any]] = {
-    Order.TOKENS: lambda row: (row.tokens_now, _name(row)),
-    Order.FULL_IN: lambda row: (-row.full_in_ms, _name(row)),
-    Order.UPDATED: lambda row: (-row.updated_at, _name(row)),
-    Order.RATE: lambda row: (-row.rate, _name(row)),
-    Order.NAME: _name,
+    "tokens": lambda row: (row.tokens_now, _name(row)),
+    "full-in": lambda row: (-row.full_in_ms, _name(row)),
+    "updated": lambda row: (-row.updated_at, _name(row)),
+    "rate": lambda row: (-row.rate, _name(row)),
+    "name": _name,
 }
 """Sort keys: lowest tokens, longest time, newest change or highest rate first; then by name."""

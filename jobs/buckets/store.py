@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.buckets.listing import BucketList, BucketQuery, select_buckets
+from jobs.buckets.listing import BucketQuery, select_buckets
 from jobs.buckets.saved import SavedBucket
 from jobs.enforce.query import NAME
 from jobs.spark.failures import QueryFailed, query_errors
@@ -21,6 +21,7 @@ from jobs.storage.stored_files import check_store
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from schemas.buckets import STATE, STATE_VERSION
+from schemas.documents.buckets import Buckets
 
 T = TypeVar("T")
 
@@ -64,12 +65,12 @@ def no_buckets_error(folder: str) -> MutationQuotaError:
     return MutationQuotaError(f"there are no buckets in {folder}: {NAME} has not finished a batch yet")
 
 
-def list_buckets(settings: Settings, query: BucketQuery, clock: Callable[[], int]) -> BucketList:
+def list_buckets(settings: Settings, query: BucketQuery, clock: Callable[[], int]) -> Buckets:
     """Return the selected buckets as of the newest finished batch; the enforcing query may run at the same time."""
     check_store(settings)
     with command_session(settings, "buckets list") as spark, query_errors(NAME), run_on(spark, settings) as run:
 
-        def read() -> BucketList:
+        def read() -> Buckets:
             return newest_buckets(run, lambda saved: select_buckets(saved, query, clock(), settings.quota.window))
 
         return with_progress(spark, "reading buckets", read)

@@ -20,7 +20,7 @@ from jobs.cli.options import (
 )
 from jobs.cli.output import OutputOptions, print_table, print_text
 from jobs.cli.quotas.log import prepare_quota_topic, sign
-from jobs.cli.times import parse_future_time
+from jobs.cli.times import parse_effective_at
 from jobs.cli.wording import format_moment
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.errors import BadInput
@@ -28,7 +28,7 @@ from quota.kafka.timing import now_ms
 from quota.records.quota_log import ResetRecord
 from quota.settings import Settings
 from quota.text import format_tags, format_time, format_tokens, plural
-from schemas.documents.buckets import BucketReset, Buckets, ExportedBuckets, ListedBucket
+from schemas.documents.buckets import BucketReset, ExportedBuckets, ListedBucket
 
 COLUMNS = ("BUCKET", "TOKENS", "BURST", "RATE/S", "DEBT ENDS", "FULL IN", "CHANGED")
 _NUMBERS = ("TOKENS", "BURST", "RATE/S", "DEBT ENDS", "FULL IN")
@@ -66,7 +66,7 @@ def list_buckets(
     ] = False,
     sort: Annotated[
         Order, typer.Option(help="Order: lowest tokens, longest time until full, newest change, highest rate, or name.")
-    ] = Order.TOKENS,
+    ] = "tokens",
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="Print at most the first N.")] = 1000,
     *,
     output: OutputOptions,
@@ -96,7 +96,7 @@ def list_buckets(
         else:
             print("No buckets: nothing has been charged yet." if query.is_all else "No such buckets.")
 
-    output.print(Buckets(list(listing.buckets), listing.left_out), table, items="buckets")
+    output.print(listing, table, items="buckets")
     if listing.left_out:
         print(f"and {listing.left_out} more (--limit)", file=sys.stderr)
 
@@ -125,7 +125,7 @@ def reset(
     bucket = _parse_tags(user, client, tag)
     if not bucket or "" in bucket.values():
         raise BadInput("whose buckets? give --user NAME, --client NAME, --tag NAME=VALUE or several of them")
-    moment = parse_future_time("--effective-at", effective_at)
+    moment = parse_effective_at(effective_at)
     confirmation.check(output)
     settings = kafka.read()
     if confirmation.dry_run:
@@ -174,7 +174,7 @@ def export(*, file: FileOptions, output: OutputOptions, where: SettingsOptions) 
 def _count(settings: Settings, bucket: dict[str, str]) -> int:
     from jobs.buckets import store
 
-    listing = store.list_buckets(settings, BucketQuery(bucket, in_debt=False, order=Order.NAME, limit=1), now_ms)
+    listing = store.list_buckets(settings, BucketQuery(bucket, in_debt=False, order="name", limit=1), now_ms)
     return len(listing.buckets) + listing.left_out
 
 

@@ -16,7 +16,7 @@ from jobs.cli.options import (
 )
 from jobs.cli.output import OutputOptions, print_text
 from jobs.cli.quotas.log import prepare_quota_topic, sign
-from jobs.cli.times import parse_future_time, parse_time
+from jobs.cli.times import parse_effective_at, parse_time
 from quota.callbacks.loading import check_setting
 from quota.errors import BadInput, NotFound
 from quota.records.callback import CallbackSetting
@@ -87,7 +87,7 @@ def alter(
     if not (reset or class_name or added or deleted):
         raise BadInput("nothing to change: give --class, --add-config, --delete-config or --reset")
     settings = kafka.read()
-    moment = parse_future_time("--effective-at", effective_at)
+    moment = parse_effective_at(effective_at)
     if class_name is not None:
         _check_allowed(class_name, settings)
     from jobs.cli.quotas.text import format_callback

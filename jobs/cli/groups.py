@@ -1,12 +1,18 @@
-"""Groups of options: a command takes a dataclass, whose fields are options of the command line."""
+"""Arguments beyond Typer's own: groups of options, options that are given once, and errors in one line."""
 
 import functools
 import inspect
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import Any, get_type_hints
 
 import typer
+from pydantic import ValidationError
+from typer.core import TyperCommand, TyperGroup
+
+from quota.errors import BadInput
+from quota.text import printable
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
@@ -57,3 +63,66 @@ def _parameters(group: type[Any]) -> list[inspect.Parameter]:
         )
         for field in fields(group)
     ]
+
+
+class _SingleValues:
+    """A part of commands and groups: an option that is not repeatable is refused when it is given twice."""
+
+    def make_parser(self, ctx: Any) -> Any:  # noqa: ANN401 Typer's own are private
+        """Return the parser of the arguments."""
+        parser: Any = super().make_parser(ctx)  # type: ignore[misc]
+        parse = parser.parse_args
+
+        def parse_once(args: list[str]) -> tuple[dict[str, Any], list[str], list[Any]]:
+            values, rest, order = parse(args=args)
+            if not ctx.resilient_parsing:  # as for the completion of a line
+                _check_repeats(order)
+            return values, rest, order
+
+        parser.parse_args = parse_once
+        return parser
+
+
+class SingleValuesCommand(_SingleValues, TyperCommand):
+    """A command."""
+
+
+class SingleValuesGroup(_SingleValues, TyperGroup):
+    """A group of commands."""
+
+
+def _check_repeats(given: list[Any]) -> None:
+    """Check the parameters in the order in which they are given."""
+    options = [each for each in given if each.param_type_name == "option"]
+    single = Counter(option.opts[0] for option in options if not (option.multiple or option.is_flag))
+    for name, count in single.items():
+        if count > 1:
+            raise BadInput(f"{name} takes one value, and is given {count} times")
+
+
+def usage_message(error: typer.TyperException) -> str:
+    """Return the message of an error, rewritten if Typer's message uses terms of its implementation."""
+    parameter: Any = error.param if isinstance(error, typer.BadParameter) else None
+    if parameter is None or not error.message:
+        return error.format_message()
+    name = parameter.opts[0] if parameter.param_type_name == "option" else parameter.metavar
+    if not isinstance(error.__cause__, ValidationError):
+        return f"{name} {error.message}"
+    value = printable(str(error.__cause__.errors()[0]["input"]))
+    return f"{name} {value}: expected {_expected(parameter)}"
+
+
+def _expected(parameter: Any) -> str:  # noqa: ANN401 Typer's types are private
+    kind = parameter.type_descriptor
+    if kind.is_choice:
+        *others, last = (str(getattr(choice, "value", choice)) for choice in kind.choices)
+        return f"{', '.join(others)} or {last}"
+    number = "a number" if kind.annotation is float else "a whole number"
+    return f"{number}, {limits}" if (limits := range_text(parameter)) else number
+
+
+def range_text(parameter: Any) -> str:  # noqa: ANN401
+    """Return the range of a number; empty if it has none."""
+    if parameter.min is None:
+        return ""
+    return f"at least {parameter.min}" if parameter.max is None else f"{parameter.min} to {parameter.max}"

@@ -1,11 +1,10 @@
 """The level and format of the program's log, which is written to standard error."""
 
-import enum
 import logging
 import os
 import sys
 from collections.abc import Mapping
-from typing import Annotated, TextIO
+from typing import Annotated, Literal, TextIO
 
 from jobs.cli.help import common_option
 from jobs.spark.log_lines import log_as_json
@@ -24,15 +23,7 @@ Its warnings, such as a page on each attempt to find credentials in the cloud, a
 """
 
 
-class LogLevel(enum.Enum):
-    """A level of the log."""
-
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
-
-
+LogLevel = Literal["debug", "info", "warning", "error"]
 LogLevelOption = Annotated[
     LogLevel | None,
     common_option("--log-level", help="Lowest level to log. Default: info."),
@@ -55,7 +46,7 @@ def start_log(program: str, environment: Mapping[str, str] = os.environ) -> None
 
 def set_log_level(level: LogLevel | None, *, verbose: bool) -> None:
     """Set the level of the log, if one of the options is given."""
-    chosen = LogLevel.DEBUG if verbose else level
+    chosen = "debug" if verbose else level
     if chosen is not None:
         _set_level(chosen)
 
@@ -65,7 +56,7 @@ def follow_settings(settings: LoggingSettings, service: str) -> None:
     if settings.as_json:
         log_as_json(service)
     if "level" in settings.model_fields_set and logging.getLogger(_OWN[0]).level == logging.NOTSET:
-        _set_level(LogLevel(settings.level))
+        _set_level(settings.level)
 
 
 class _TerminalHandler(logging.StreamHandler[TextIO]):
@@ -77,9 +68,9 @@ class _TerminalHandler(logging.StreamHandler[TextIO]):
 
 
 def _set_level(level: LogLevel) -> None:
-    if level is LogLevel.DEBUG and os.environ.get(_RUST_LOG) == _QUIET:
+    if level == "debug" and os.environ.get(_RUST_LOG) == _QUIET:
         os.environ[_RUST_LOG] = "warn"
-    number = logging.getLevelNamesMapping()[level.name]
+    number = logging.getLevelNamesMapping()[level.upper()]
     logging.getLogger().setLevel(max(number, logging.INFO))
     for name in _OWN:
         logging.getLogger(name).setLevel(number)

@@ -1,6 +1,5 @@
 """The option `--output` of commands that print data, and functions that print data and tables."""
 
-import enum
 import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -18,13 +17,8 @@ _PIPED_WIDTH = 10_000
 """The width of a line [characters] if the output is not a terminal: large enough for each row to be one line."""
 
 
-class OutputFormat(enum.Enum):
-    """A format of printed data."""
-
-    TABLE = "table"
-    JSON = "json"
-    YAML = "yaml"
-    JSONL = "jsonl"
+OutputFormat = Literal["table", "json", "yaml", "jsonl"]
+"""A format of printed data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +29,7 @@ class OutputOptions:
         OutputFormat | None,
         typer.Option("--output", "-o", help="Print a table (the default), JSON, YAML or JSON lines."),
     ] = None
-    default: ClassVar[OutputFormat] = OutputFormat.TABLE
+    default: ClassVar[OutputFormat] = "table"
 
     @property
     def format(self) -> OutputFormat:
@@ -45,7 +39,7 @@ class OutputOptions:
     @property
     def for_people(self) -> bool:
         """Whether people read the output, and not a program."""
-        return self.format is OutputFormat.TABLE
+        return self.format == "table"
 
     def print(
         self,
@@ -60,13 +54,13 @@ class OutputOptions:
         `items` names its list whose elements are the JSON lines; None if the document is one line.
         """
         match self.format:
-            case OutputFormat.TABLE:
+            case "table":
                 table()
-            case OutputFormat.JSON:
+            case "json":
                 print(codec.encode(document).decode(), file=file)
-            case OutputFormat.YAML:
+            case "yaml":
                 print(msgspec.yaml.encode(document).decode(), end="", file=file)
-            case OutputFormat.JSONL:
+            case "jsonl":
                 for each in [document] if items is None else getattr(document, items):
                     print(codec.encode(each).decode(), file=file)
 
@@ -79,7 +73,7 @@ class RecordOutputOptions(OutputOptions):
         OutputFormat | None,
         typer.Option("--output", "-o", help="Print JSON lines (the default), a table, JSON or YAML."),
     ] = None
-    default: ClassVar[OutputFormat] = OutputFormat.JSONL
+    default: ClassVar[OutputFormat] = "jsonl"
 
 
 def print_table(

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli.options import SettingsOptions, check_one_stdin
-from jobs.cli.output import OutputFormat, RecordOutputOptions, print_table, print_text
+from jobs.cli.output import RecordOutputOptions, print_table, print_text
 from jobs.cli.wording import format_outcome
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
@@ -62,7 +62,7 @@ def simulate(
         if value is not None
     ]
     answers = decide_file(where.read(*overridden), requests, quotas, algorithm)
-    lines, invalid = _print_lines(answers) if output.format is OutputFormat.JSONL else _print_whole(answers, output)
+    lines, invalid = _print_lines(answers) if output.format == "jsonl" else _print_whole(answers, output)
     if invalid:
         print(f"invalid requests: {invalid:,} of {plural(lines, 'line')}", file=sys.stderr)
 

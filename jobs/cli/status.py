@@ -1,13 +1,189 @@
 """`mutation-quota status`: shows the state of a deployment on one screen."""
 
 import os
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
 
 from jobs.cli.options import KafkaOptions
-from jobs.cli.output import OutputOptions
+from jobs.cli.output import OutputOptions, print_table
+from jobs.cli.wording import WIDTH, fill, format_age, format_duration, format_number, format_size
 from quota.settings.types import MAX_PORT
+from quota.text import format_time, plural, printable
+from schemas.documents.status import EndpointStatus, QueryStatus, Status, TableStatus, TopicStatus
+
+_LABEL = 9
+_MAX_TOPICS = 14
+
+_MAX_LAGS = 6
+"""The largest number of partitions of a query whose lag is printed."""
+
+_STAMPED = {"LogAppendTime": "broker", "CreateTime": "producer", None: "-"}
+
+
+def print_status(status: Status) -> None:
+    """Print the state of a deployment."""
+    about = f"mutation-quota {status.program.version}, state version {status.program.state_version}"
+    moment = f"{format_time(status.at)[:19]}Z"
+    print(f"{about}{moment:>{WIDTH - len(about)}}")
+    print(_labelled("Kafka", f"{status.kafka.servers}: {_kafka_text(status)}"))
+    print(_labelled("Storage", f"{status.storage.root}: {_storage_text(status)}"))
+    for endpoint in status.endpoints:
+        print(_labelled("Metrics", f"{endpoint.address}: {_endpoint_text(endpoint)}"))
+    print()
+    shown = _shown_topics(status.topics)
+    print_table(
+        ("TOPIC", "PART", "RF", "CLEANUP", "RETENTION", "STAMPED", "STATE"),
+        map(_topic_cells, shown),
+        numbers=("PART", "RF"),
+    )
+    for line in _difference_lines(shown, len(status.topics) - len(shown)):
+        print(line)
+    print()
+    print_table(
+        ("QUERY", "LAG", "LAST BATCH", "RUNNING", "POSITION STORED IN"),
+        [_query_cells(query, status.at) for query in status.queries],
+        numbers=("LAG",),
+    )
+    for query in status.queries:
+        for line in _lag_lines(query):
+            print(line)
+    for note in _query_notes(status.queries):
+        print(fill(note, "  ", "  "))
+    if status.tables:
+        print()
+        print_table(
+            ("TABLE", "COMMIT", "SCHEMA", "ROWS", "FILES", "SIZE", "COMMITTED"),
+            [_table_cells(table, status.at) for table in status.tables],
+            numbers=("COMMIT", "SCHEMA", "ROWS", "FILES", "SIZE"),
+        )
+    print()
+    if status.ok:
+        print("No problems.")
+        return
+    print(f"{plural(len(status.problems), 'problem')}:")
+    for problem in status.problems:
+        print(fill(printable(problem), "- ", "  "))
+
+
+def _labelled(label: str, text: str) -> str:
+    return fill(printable(text), label.ljust(_LABEL), " " * _LABEL)
+
+
+def _endpoint_text(endpoint: EndpointStatus) -> str:
+    if endpoint.error is not None:
+        return "no response"
+    jobs = ", ".join(endpoint.jobs or ["no job yet"])
+    return jobs if endpoint.ready else f"{jobs}: not ready"
+
+
+def _kafka_text(status: Status) -> str:
+    if status.kafka.brokers is None:
+        return "cannot be read"
+    return f"{plural(len(status.kafka.brokers), 'broker')}, cluster {status.kafka.cluster_id}"
+
+
+def _storage_text(status: Status) -> str:
+    storage = status.storage
+    if storage.error is not None:
+        return "cannot be read"
+    version = storage.state_version
+    return "no buckets yet" if version is None else f"buckets of state version {version}"
+
+
+def _topic_cells(topic: TopicStatus) -> list[str]:
+    if not topic.exists:
+        state = "?" if topic.exists is None else "MISSING" if topic.needed else "not used yet"
+        return [topic.name, "-", "-", "-", "-", "-", state]
+    return [
+        topic.name,
+        format_number(topic.partition_count),
+        format_number(topic.replication_factor),
+        topic.cleanup_policy or "-",
+        _retention(topic),
+        _STAMPED.get(topic.timestamp_type, "?"),
+        _topic_state(topic),
+    ]
+
+
+def _topic_state(topic: TopicStatus) -> str:
+    if topic.leaderless:
+        return "NO LEADER"
+    if topic.under_replicated:
+        return "UNDER-REPLICATED"
+    return "differs" if topic.differences else "ok"
+
+
+def _retention(topic: TopicStatus) -> str:
+    if topic.retention_ms is None or topic.cleanup_policy == "compact":
+        return "-"
+    return "forever" if topic.retention_ms < 0 else format_duration(topic.retention_ms)
+
+
+def _shown_topics(topics: Sequence[TopicStatus]) -> list[TopicStatus]:
+    """Return at most `_MAX_TOPICS` topics, because each user may have one; those with a problem come first."""
+    in_order = sorted(topics, key=lambda each: (each.kind == "requests", _topic_state(each) == "ok"))
+    kept = {each.name for each in in_order[:_MAX_TOPICS]}
+    return [topic for topic in topics if topic.name in kept]
+
+
+def _difference_lines(shown: Sequence[TopicStatus], left_out: int) -> Iterator[str]:
+    for topic in shown:
+        for each in topic.differences or ():
+            yield f"  {topic.name}: {each.config}={each.found} (created with {each.created})"
+    if left_out:
+        yield f"  and {plural(left_out, 'more topic')} of users (--output json)"
+
+
+def _query_cells(row: QueryStatus, at: int) -> list[str]:
+    running = {True: "yes", False: "no", None: "?"}[row.running]
+    return [row.name, format_number(row.lag), _batch_text(row, at), running, row.position_in]
+
+
+def _batch_text(row: QueryStatus, at: int) -> str:
+    if row.exists is False:
+        return "has not run"
+    if row.last_batch is None and row.open_batch is None:
+        return "-"
+    done = format_age(at, row.last_batch.started_at) if row.last_batch else "none"
+    if row.open_batch is None or row.open_batch.started_at is None:
+        return done
+    return f"{done}; one open {format_duration(max(0, at - row.open_batch.started_at))}"
+
+
+def _lag_lines(row: QueryStatus) -> Iterator[str]:
+    behind = sorted((each for each in row.partitions or () if each.lag), key=lambda each: -each.lag)
+    if not behind:
+        return
+    listed = [f"{each.topic}-{each.partition} by {each.lag:,}" for each in behind[:_MAX_LAGS]]
+    more = len(behind) - len(listed)
+    listed += [f"{plural(more, 'more partition')} (--output json)"] if more else []
+    text = f"{row.name} is behind in {', '.join(listed)}"
+    yield fill(text, "  ", "    ")
+
+
+def _query_notes(rows: Sequence[QueryStatus]) -> Iterator[str]:
+    """Yield explanations of a lag that is not a problem, and of `?`."""
+    if any(row.lag and row.partitions and not row.overdue for row in rows):
+        yield "A lag is normal while records wait for the next batch, for up to a minute."
+    if any(row.running is None for row in rows):
+        yield "RUNNING is ? if no metrics endpoint reports the query: --metrics HOST:PORT."
+
+
+def _table_cells(table: TableStatus, at: int) -> list[str]:
+    if not table.exists:
+        state = "?" if table.exists is None else "none yet (audit)"
+        return [table.name, "-", "-", "-", "-", "-", state]
+    return [
+        table.name,
+        format_number(table.version),
+        format_number(table.schema_version),
+        format_number(table.rows),
+        format_number(table.files),
+        "-" if table.size_bytes is None else format_size(table.size_bytes),
+        format_age(at, table.committed_at),
+    ]
 
 
 def _check_endpoints(endpoints: list[str] | None) -> list[str] | None:
@@ -50,7 +226,7 @@ def status(endpoints: Endpoints = None, timeout: Timeout = 10.0, *, output: Outp
     settings = kafka.read()
     # deltalake's log would appear between the lines; what cannot be reached is reported as a problem.
     os.environ.setdefault("RUST_LOG", "error")
-    from jobs.cli.status_text import print_status
+    from jobs.cli.status import print_status
     from jobs.status.assembly import read_status
 
     if endpoints is None:

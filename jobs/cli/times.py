@@ -35,11 +35,12 @@ def parse_time(option: str, text: str) -> int:
     return moment
 
 
-def parse_future_time(option: str, text: str | None) -> int | None:
-    """Parse the time when a change takes effect (epoch ms), which is not in the past; None if it is not given."""
+def parse_effective_at(text: str | None) -> int | None:
+    """Parse `--effective-at`: the time when a change takes effect (epoch ms), not in the past; None if not given."""
     if text is None:
         return None
-    moment = parse_time(option, text)
+    moment = parse_time("--effective-at", text)
     if moment <= now_ms():
-        raise BadInput(f"{option} {text}: {format_time(moment)} is in the past; a change can take effect now or later")
+        when = f"{format_time(moment)} is in the past"
+        raise BadInput(f"--effective-at {text}: {when}; a change can take effect now or later")
     return moment

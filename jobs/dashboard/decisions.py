@@ -5,7 +5,7 @@ from itertools import islice
 
 import msgspec
 
-from jobs.metrics.counts import MutationCounts
+from jobs.metrics.totals import MutationCounts
 from quota.explanation.explanation import Neighbours
 from quota.kafka.requests import ReceivedAnswer
 from quota.records import codec

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 
 import msgspec
 
-from jobs.metrics.counts import MutationCounts
+from jobs.metrics.totals import MutationCounts
 from quota.records.decision import Decision
 
 WIDTH_MS = 5000

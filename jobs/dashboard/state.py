@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from jobs.dashboard.decisions import KEPT_MS, RecentDecisions
 from jobs.dashboard.load import Load
 from jobs.dashboard.tenants import MAX_TENANTS, Tenants
-from jobs.metrics.counts import MutationCounts
+from jobs.metrics.totals import MutationCounts
 from jobs.report.changes import ChangeDescriber, DescribedChange
 from quota.callbacks.timeline import CallbackTimeline
 from quota.explanation.explanation import Neighbours

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from jobs.dashboard.load import SPAN_MS, WIDTH_MS, Load, start_of
-from jobs.metrics.counts import MutationCounts
+from jobs.metrics.totals import MutationCounts
 from quota.admission.policy import Policy
 from quota.admission.resolve import resolve_quota
 from quota.algorithms.token_bucket import Bucket, tokens_at

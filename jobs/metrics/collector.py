@@ -9,9 +9,8 @@ from prometheus_client.metrics_core import Metric as Family
 
 from jobs.metrics.families import decision_families, family
 from jobs.metrics.totals import DecisionTotals
-from quota.kafka.reading import EndOffsets
+from quota.kafka.reading import EndOffsets, Skipped
 from quota.kafka.requests import AnswerReader
-from quota.kafka.skipping import Skipped
 from quota.kafka.timing import Every, now_ms
 from quota.settings import Settings
 

@@ -12,8 +12,7 @@ from prometheus_client.metrics_core import Metric as Family
 
 from jobs.metrics.query_progress import QueryView
 from jobs.metrics.stats import FollowStats, PushStats
-from jobs.metrics.tenants import TenantMetrics
-from jobs.metrics.totals import DecisionTotals
+from jobs.metrics.totals import DecisionTotals, TenantMetrics
 from quota.gateway.stats import GatewayStats
 from quota.kafka.applier.stats import ApplierStats
 from quota.records.decision import Outcome

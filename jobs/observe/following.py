@@ -15,10 +15,9 @@ from quota.errors import BadRecord
 from quota.kafka.positions import PositionWriter
 from quota.kafka.timing import Every
 from quota.observation.log_time import LogTime
-from quota.observation.observer import Observer
+from quota.observation.observer import Observer, TopicSizes
 from quota.observation.principals import PrincipalRules
 from quota.observation.request_log import mutation_lines, read_line
-from quota.observation.topic_sizes import TopicSizes
 from quota.records import codec
 from quota.records.request import MutationRequest
 from quota.settings import Settings

@@ -15,8 +15,7 @@ from jobs.audit.quota_changes import log_position, row_to_entry
 from jobs.audit.tables.reader import to_datetime
 from jobs.report import queries
 from jobs.report.changes import ChangeDescriber, DescribedChange
-from jobs.report.figures import Figures, Letters, Series
-from jobs.report.period import Period
+from jobs.report.figures import Figures, Letters, Period, Series
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.errors import BadInput, MutationQuotaError, NotFound
 from quota.records.fields import MAX_EPOCH_MS

@@ -1,6 +1,17 @@
 """The DuckDB queries of a report, in the order in which they run."""
 
-from jobs.audit.effective import sum_mutations
+EFFECTIVE = "NOT validate_only AND (repeats IS NULL OR {number} >= repeats.topics)"
+"""Whether a `topic` of a row of `decisions` counts, as in `Decision.free_topics`: the request was not validate-only,
+and no earlier decision on it has charged the topic. `{number}` is its number in the row's `topics`, from 0.
+"""
+
+
+def sum_mutations(condition: str) -> str:
+    """Return the expression for the mutations of a decision's effective topics for which a condition holds."""
+    effective = EFFECTIVE.format(number="number - 1")  # DuckDB's lists begin at 1
+    mutations = f"CASE WHEN {effective} AND {condition} THEN topic.partitions ELSE 0 END"
+    return f"coalesce(list_sum(list_transform(topics, lambda topic, number: {mutations})), 0)::BIGINT"
+
 
 TENANT_OF = """
 CREATE TEMP MACRO tenant_of(user_tag, client_tag, more_tags) AS
@@ -12,8 +23,8 @@ DECIDED = f"""
 CREATE TEMP TABLE decided AS
 SELECT tenant_of(user_tag, client_tag, more_tags) AS tenant,
        epoch_ms(timestamp) AS moment,
-       {sum_mutations("admitted")} AS admitted,
-       {sum_mutations("refused")} AS refused,
+       {sum_mutations("topic.error_code = 0")} AS admitted,
+       {sum_mutations("topic.error_code <> 0")} AS refused,
        tokens,
        tokens / burst AS share,
        greatest(epoch_ms(decided_at) - epoch_ms(timestamp), 0) AS latency

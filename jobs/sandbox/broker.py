@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -182,21 +182,12 @@ class Broker:
 
     def wait_until_listening(self) -> None:
         """Wait until clients can connect; kill a broker that does not start."""
+        problem = f"the broker is not listening after {_START_SECONDS:.0f} s; see {self._data}/broker.log"
         try:
-            self._wait_until_listening()
+            wait_until(lambda: is_listening(self.port), self.check, _START_SECONDS, problem)
         except BaseException:
             self.kill()
             raise
-
-    def _wait_until_listening(self) -> None:
-        deadline = Deadline(_START_SECONDS)
-        while not is_listening(self.port):
-            self.check()
-            if deadline.has_passed:
-                raise ClusterError(
-                    f"the broker is not listening after {_START_SECONDS:.0f} s; see {self._data}/broker.log"
-                )
-            time.sleep(0.05)
 
     def kill(self) -> None:
         """Kill the broker, whose next start recovers its data."""
@@ -265,6 +256,16 @@ def free_port() -> int:
             probe.bind((HOST, port))
             return port
     raise ClusterError(f"no free port was found on {HOST} from {_PORTS.start} to {_PORTS.stop - 1}")
+
+
+def wait_until(is_ready: Callable[[], bool], check: Callable[[], None], seconds: float, problem: str) -> None:
+    """Wait until something is ready; `check` raises an error if it never will be."""
+    deadline = Deadline(seconds)
+    while not is_ready():
+        check()
+        if deadline.has_passed:
+            raise ClusterError(problem)
+        time.sleep(0.05)
 
 
 def is_listening(port: int) -> bool:

@@ -1,6 +1,5 @@
 """The embedded cluster: several real Kafka nodes in KRaft mode, each a broker and a controller, on 127.0.0.1 only."""
 
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
@@ -8,17 +7,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from jobs.sandbox.broker import HOST, Broker, free_port, with_plaintext_cluster
+from jobs.sandbox.broker import HOST, Broker, free_port, wait_until, with_plaintext_cluster
 from jobs.spark.installation import jars_folder
 from quota.errors import BadInput, ClusterError
-from quota.kafka.timing import Deadline
 from quota.kafka.topics.preparation import prepare_topics
 from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import Settings
 from quota.settings.connection import Connection
 
 _READY_SECONDS = 60.0
-_POLL_SECONDS = 0.1
 _CALL_SECONDS = 10.0
 _LAST_PORT = 65_535
 
@@ -107,12 +104,8 @@ class Cluster:
 
     def wait_until_in_sync(self) -> None:
         """Wait until each node knows all nodes, and all replicas are in sync."""
-        deadline = Deadline(_READY_SECONDS)
-        while not self._is_in_sync():
-            self.check()
-            if deadline.has_passed:
-                raise ClusterError(f"the replicas of the embedded cluster are not in sync after {_READY_SECONDS:.0f} s")
-            time.sleep(_POLL_SECONDS)
+        problem = f"the replicas of the embedded cluster are not in sync after {_READY_SECONDS:.0f} s"
+        wait_until(self._is_in_sync, self.check, _READY_SECONDS, problem)
 
     def _is_in_sync(self) -> bool:
         with suppress(ClusterError):

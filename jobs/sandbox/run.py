@@ -1,25 +1,34 @@
 """Runs enforce, audit and the dashboard, on an embedded broker with simulated tenants or on a configured cluster."""
 
+import asyncio
+import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 
+from jobs.background import background, log_progress
 from jobs.dashboard.server import serve_dashboard
 from jobs.metrics.health.endpoint import ServiceEndpoint
-from jobs.metrics.health.queries import QueryHealth
-from jobs.metrics.queries import QueryMetrics
+from jobs.metrics.queries import QueryHealth, QueryMetrics
 from jobs.metrics.query_observer import QueryObserver
 from jobs.metrics.totals import DecisionTotals
-from jobs.sandbox.broker import embedded_broker, free_port, is_listening, with_plaintext_cluster
-from jobs.sandbox.gateway import embedded_gateway
-from jobs.sandbox.traffic import Traffic, set_tenant_quotas, simulated_clients
-from jobs.sandbox.unmodified import KafkaTopics, Librdkafka, unmodified_clients
+from jobs.sandbox.broker import HOST, embedded_broker, free_port, is_listening, wait_until, with_plaintext_cluster
+from jobs.sandbox.traffic import (
+    KafkaTopics,
+    Librdkafka,
+    Traffic,
+    set_tenant_quotas,
+    simulated_clients,
+    unmodified_clients,
+)
+from jobs.services.gateway import serve_gateway
 from jobs.services.session import deployment_session, observing, start_queries
 from jobs.spark.queries import check_queries, stop_after_batch
 from jobs.stopping import stop_signals
 from quota.callbacks.loading import check_callbacks
+from quota.errors import MutationQuotaError
 from quota.kafka.requests import AnswerReader, RequestWriter
 from quota.kafka.timing import Every
 from quota.kafka.topics.preparation import UserTopics
@@ -130,3 +139,36 @@ def totals_line(totals: DecisionTotals) -> str:
     mutations = f"{totals.counts.mutations_admitted:,} admitted, {totals.counts.mutations_refused:,} refused"
     decisions = plural(totals.decisions.total(), "decision")
     return f"{decisions}; mutations: {mutations}; dead letters: {totals.dead_letters:,}"
+
+
+_START_SECONDS = 30.0
+
+
+@contextmanager
+def embedded_gateway(settings: Settings) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Run a gateway inside the block, on `gateway.first_port` or, if that is in use, on any free port.
+
+    Yields its address, and a function that checks that it still runs.
+    """
+    first = settings.gateway.first_port
+    port = free_port() if is_listening(first) else first
+    own = {"first_port": port, "address": HOST, "advertised_host": "", "advertised_by": "gateway", "listeners": []}
+    settings = settings.model_copy(update={"gateway": settings.gateway.model_copy(update=own)})
+    failures: list[MutationQuotaError] = []
+
+    def serve(stop: threading.Event) -> None:
+        for module in (serve_gateway.__module__, log_progress.__module__):  # its counts would disturb the view
+            logging.getLogger(module).setLevel(logging.WARNING)
+        try:
+            asyncio.run(serve_gateway(settings, stop, ServiceEndpoint(settings.metrics, "gateway", once=True)))
+        except MutationQuotaError as error:
+            failures.append(error)
+
+    def check() -> None:
+        if failures:
+            raise failures[0]
+
+    with background(serve, "gateway"):
+        problem = f"the gateway is not listening after {_START_SECONDS:.0f} s"
+        wait_until(lambda: is_listening(port), check, _START_SECONDS, problem)
+        yield f"{HOST}:{port}", check

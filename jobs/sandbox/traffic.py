@@ -1,9 +1,22 @@
-"""Simulates tenants of a shared cluster: well-behaved ones, an old client, and one that ignores throttle times."""
+"""The clients of `run`: simulated tenants of the request topic, and unmodified Kafka clients of the gateway.
+
+The tenants are well-behaved ones, an old client, and one that ignores throttle times. The unmodified clients, which the
+gateway throttles as Kafka would, each create and delete a topic again and again.
+"""
 
 import random
+import re
+import shutil
+import subprocess
+from concurrent.futures import Future
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from jobs.sandbox.unmodified import KAFKA_TOPICS, LIBRDKAFKA
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from jobs.spark.installation import jars_folder
+from quota.kafka.clients import reason
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.requests import RequestWriter
 from quota.records.decision import Decision
@@ -11,6 +24,113 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.records.request import ANONYMOUS, MutationRequest, Operation, TopicMutation
 from quota.settings import Settings
+
+KAFKA_TOPICS, LIBRDKAFKA = "kafka-topics.sh", "librdkafka"
+"""The client-ids. All users are ANONYMOUS, since the embedded broker does not authenticate clients."""
+
+_JVM = ("-Xmx64m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""Options of a JVM that runs for less than two seconds."""
+_PAUSE_SECONDS = 10.0
+"""The time between two calls of kafka-topics.sh, each of which uses a second of processor time."""
+_TIMEOUT_SECONDS = 60.0
+_DONE = {KafkaError.TOPIC_ALREADY_EXISTS, KafkaError.UNKNOWN_TOPIC_OR_PART}
+"""The errors of a change that an earlier run has made."""
+_OUTPUT = re.compile(r"^(Created topic .*|Error while executing topic command : .*)$", re.MULTILINE)
+
+
+class KafkaTopics:
+    """Kafka's own tool, which does not retry, but prints the error."""
+
+    name = KAFKA_TOPICS
+    _TOPIC = "made-by-kafka-topics"
+
+    def __init__(self, jars: Path, address: str, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        config = folder / "kafka-topics.properties"
+        config.write_text(f"client.id={self.name}\n")
+        java = shutil.which("java") or "java"
+        main = ("-cp", f"{jars}/*", "org.apache.kafka.tools.TopicCommand")
+        self._command = [java, *_JVM, *main, "--bootstrap-server", address, "--command-config", str(config)]
+        self._changes = (
+            ["--create", "--if-not-exists", "--topic", self._TOPIC, "--partitions", "20"],
+            ["--delete", "--if-exists", "--topic", self._TOPIC],
+        )
+        self._process: subprocess.Popen[str] | None = None
+        self._next_at = 0.0
+
+    def poll(self, now: float) -> str | None:
+        """Start it if it is due; return its output if it has exited."""
+        if self._process is None:
+            if now >= self._next_at:
+                self._process = subprocess.Popen(
+                    [*self._command, *self._changes[0]],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                    start_new_session=True,  # Ctrl-C is handled by the program, which stops this process
+                )
+            return None
+        if self._process.poll() is None:
+            return None
+        output, _ = self._process.communicate()
+        did, found = self._changes[0][0], _OUTPUT.search(output)
+        if self._process.returncode == 0:
+            self._changes = self._changes[::-1]
+        self._process, self._next_at = None, now + _PAUSE_SECONDS
+        return f"{did}: {found[1] if found else output.strip() or 'done'}"
+
+    def close(self) -> None:
+        """Kill the process if it runs."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+
+
+class Librdkafka:
+    """librdkafka's AdminClient, whose old version of the protocol is never refused: its connection is muted instead."""
+
+    name = LIBRDKAFKA
+    _TOPIC = "made-by-librdkafka"
+
+    def __init__(self, address: str) -> None:
+        self._admin = AdminClient({"bootstrap.servers": address, "client.id": self.name, "log_level": 2})
+        self._creates = True
+        self._call: Future[None] | None = None
+        self._since = 0.0
+
+    def poll(self, now: float) -> str | None:
+        """Start the next call, or return the result of the last one with its duration if it has ended."""
+        if self._call is None:
+            self._call, self._since = self._begin(), now
+            return None
+        if not self._call.done():
+            return None
+        call, self._call = self._call, None
+        error = call.exception()
+        did = "create" if self._creates else "delete"
+        if isinstance(error, KafkaException) and error.args[0].code() not in _DONE:
+            return f"{did}: {reason(error)}"
+        self._creates = not self._creates
+        return f"{did}: done after {now - self._since:.1f} s"
+
+    def close(self) -> None:
+        """Abandon the current call."""
+        self._call = None
+
+    def _begin(self) -> Future[None]:
+        if self._creates:
+            calls = self._admin.create_topics([NewTopic(self._TOPIC, 10)], request_timeout=_TIMEOUT_SECONDS)
+        else:
+            calls = self._admin.delete_topics([self._TOPIC], request_timeout=_TIMEOUT_SECONDS)
+        return calls[self._TOPIC]
+
+
+def unmodified_clients(settings: Settings, address: str) -> list[KafkaTopics | Librdkafka]:
+    """Return the clients of the gateway at an address."""
+    jars, folder = jars_folder(settings.broker.jars), settings.storage.local_folder("clients")
+    return [KafkaTopics(jars, address, folder), Librdkafka(address)]
+
 
 _NEW_API, _OLD_API = 7, 5
 _SEED = 599

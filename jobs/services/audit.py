@@ -2,8 +2,7 @@
 
 from jobs.audit.query import start_audit
 from jobs.metrics.health.endpoint import ServiceEndpoint
-from jobs.metrics.health.queries import QueryHealth
-from jobs.metrics.queries import QueryMetrics
+from jobs.metrics.queries import QueryHealth, QueryMetrics
 from jobs.metrics.query_observer import QueryObserver
 from jobs.services.session import deployment_session, run_queries
 from jobs.stopping import stop_signals

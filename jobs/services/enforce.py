@@ -9,8 +9,7 @@ from jobs.buckets.moving import check_restorable, restore_buckets
 from jobs.buckets.saved import read_buckets
 from jobs.enforce.query import NAME, start_enforce
 from jobs.metrics.health.endpoint import ServiceEndpoint
-from jobs.metrics.health.queries import QueryHealth
-from jobs.metrics.queries import QueryMetrics
+from jobs.metrics.queries import QueryHealth, QueryMetrics
 from jobs.metrics.query_observer import QueryObserver
 from jobs.services.session import check_root, deployment_session, observing, run_queries, start_queries
 from jobs.spark.failures import query_errors

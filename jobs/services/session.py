@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.audit.query import NAME as AUDIT
 from jobs.audit.query import start_audit
-from jobs.audit.upkeep.subprocess import stopping_upkeep
+from jobs.audit.upkeep.schedule import stopping_upkeep
 from jobs.enforce.query import NAME as ENFORCE
 from jobs.enforce.query import start_enforce
 from jobs.metrics.query_observer import QueryObserver

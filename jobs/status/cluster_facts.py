@@ -9,12 +9,11 @@ from quota.errors import BadRecord, ClusterError
 from quota.kafka.applier.ledger import AppliedOffset, read_offsets
 from quota.kafka.clients import cluster_errors
 from quota.kafka.positions import read_positions
-from quota.kafka.reading import EARLIEST, EndOffsets, Partition
-from quota.kafka.skipping import Skipped
+from quota.kafka.reading import EARLIEST, EndOffsets, Partition, Skipped
 from quota.kafka.timing import now_ms
 from quota.kafka.topics.layouts import ClusterLayout
 from quota.kafka.topics.specs import user_topic_names
-from quota.kafka.topics.topic_admin import TopicAdmin, TopicConfig
+from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import Settings
 
 OVERDUE_MS = 60_000
@@ -35,7 +34,7 @@ class ClusterFacts:
 
     layout: ClusterLayout
     ids: Mapping[str, str] = field(default_factory=dict)
-    configs: Mapping[str, Mapping[str, TopicConfig]] = field(default_factory=dict)
+    configs: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
     first: Mapping[Partition, int] = field(default_factory=dict)
     end: Mapping[Partition, int] = field(default_factory=dict)
     overdue: Mapping[Partition, int] = field(default_factory=dict)

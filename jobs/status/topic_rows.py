@@ -6,10 +6,9 @@ from typing import get_args
 from jobs.status.cluster_facts import ClusterFacts, deployment_topics
 from jobs.storage.deployment import Deployment
 from quota.admission.identity import user_of
-from quota.kafka.topics.checks import faults
-from quota.kafka.topics.durability import weaknesses
+from quota.kafka.topics.checks import faults, weaknesses
 from quota.kafka.topics.specs import TopicSpec, requests_spec, topic_specs
-from quota.kafka.topics.topic_admin import DescribedTopic, TopicConfig
+from quota.kafka.topics.topic_admin import DescribedTopic
 from quota.settings import Settings
 from schemas.documents.status import ConfigDifference, TopicKind, TopicStatus
 
@@ -40,9 +39,9 @@ def topic_rows(settings: Settings, cluster: ClusterFacts | None) -> list[TopicSt
                 replication_factor=layout.replication_factor,
                 leaderless=layout.leaderless,
                 under_replicated=layout.under_replicated,
-                cleanup_policy=_value(configs, "cleanup.policy"),
-                retention_ms=None if (found := _value(configs, "retention.ms")) is None else int(found),
-                timestamp_type=_value(configs, "message.timestamp.type"),
+                cleanup_policy=configs.get("cleanup.policy"),
+                retention_ms=None if (found := configs.get("retention.ms")) is None else int(found),
+                timestamp_type=configs.get("message.timestamp.type"),
                 differences=[
                     *_differences(specs.get(name) or requests_spec(settings, name), len(layout.partitions), configs),
                     *(
@@ -93,22 +92,17 @@ def _described(cluster: ClusterFacts, name: str) -> DescribedTopic:
     return DescribedTopic(
         cluster.ids.get(name, ""),
         len(layout.partitions),
-        {config: found.value or "" for config, found in configs.items()},
+        {config: value or "" for config, value in configs.items()},
         layout.replication_factor,
     )
 
 
-def _differences(spec: TopicSpec, partitions: int, configs: Mapping[str, TopicConfig]) -> list[ConfigDifference]:
+def _differences(spec: TopicSpec, partitions: int, configs: Mapping[str, str | None]) -> list[ConfigDifference]:
     """Return the differences from the spec, except for configs that could not be read."""
     wanted = {"partitions": str(spec.partitions), **spec.configs}
-    found = {"partitions": str(partitions), **{name: config.value or "" for name, config in configs.items()}}
+    found = {"partitions": str(partitions), **{name: value or "" for name, value in configs.items()}}
     return [
         ConfigDifference(name, value, found[name])
         for name, value in wanted.items()
         if name in found and found[name] != value
     ]
-
-
-def _value(configs: Mapping[str, TopicConfig], name: str) -> str | None:
-    found = configs.get(name)
-    return None if found is None else found.value

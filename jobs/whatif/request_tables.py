@@ -21,7 +21,7 @@ from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision
 from quota.settings import Settings
-from quota.whatif.answers import as_answered, as_enforced
+from quota.whatif.recorded import as_answered, as_enforced
 from quota.whatif.simulation import simulate
 from schemas.kafka import RECORD
 

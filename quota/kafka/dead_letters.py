@@ -8,9 +8,8 @@ from quota.admission.policy import Policy
 from quota.admission.validation import valid_request
 from quota.errors import BadInput, BadRecord, ClusterError, interrupts_saying
 from quota.kafka.clients import cluster_errors
-from quota.kafka.reading import read_topic
+from quota.kafka.reading import Skipped, read_topic
 from quota.kafka.requests import RequestWriter
-from quota.kafka.skipping import Skipped
 from quota.kafka.timing import now_ms
 from quota.records.dead_letter import DeadLetter, read_dead_letter
 from quota.records.record import Record, Source

@@ -15,8 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.clients import client_config, cluster_errors
 from quota.kafka.producing import produce
-from quota.kafka.reading import read_topic
-from quota.kafka.skipping import Skipped
+from quota.kafka.reading import Skipped, read_topic
 from quota.records import codec
 from quota.settings import Settings
 from quota.settings.connection import Connection

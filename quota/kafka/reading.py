@@ -4,16 +4,19 @@ The functions raise KafkaException if the cluster does not answer in time, and t
 topic; `read_window` and `EndOffsets` raise ClusterError.
 """
 
+import logging
+import threading
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
-from typing import cast
+from typing import ClassVar, cast
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, OffsetSpec, ResourceType, TopicMetadata
 
-from quota.errors import ClusterError
+from quota.errors import BadRecord, ClusterError
 from quota.kafka.clients import client_config, cluster_errors, retry
-from quota.kafka.timing import Deadline
+from quota.kafka.timing import Deadline, Every
 from quota.records.quota import Window
 from quota.records.record import Source
 from quota.settings.connection import Connection
@@ -178,3 +181,34 @@ def read_topic(
                 raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no records of topic {topic} arrive"))  # noqa: SLF001
     finally:
         consumer.close()
+
+
+_log = logging.getLogger(__name__)
+
+_LOG_SECONDS = 10.0
+
+
+class Skipped:
+    """The skipped records of one consumer, in the log: at once, and then at most every ten seconds."""
+
+    counts: ClassVar[Counter[str]] = Counter()
+    """The records that all consumers of this program have skipped, by topic."""
+    _lock: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(self, expected: str) -> None:
+        """Start without records; `expected` is what they should be, such as `a decision`."""
+        self._expected = expected
+        self._log_now = Every(_LOG_SECONDS)
+        self._unlogged = 0
+
+    def add(self, message: Message, error: BadRecord) -> None:
+        """Count a record that is not what it should be."""
+        source = message_source(message)
+        with self._lock:
+            self.counts[source.topic] += 1
+        if self._log_now.is_due():
+            more = f" (and {self._unlogged:,} before it)" if self._unlogged else ""
+            _log.warning("skipped %s%s, which is not %s: %s", source, more, self._expected, error)
+            self._unlogged = 0
+        else:
+            self._unlogged += 1

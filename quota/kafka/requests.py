@@ -11,8 +11,7 @@ from confluent_kafka import OFFSET_BEGINNING, KafkaError, KafkaException, Messag
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.clients import client_config, cluster_errors
 from quota.kafka.producing import RecordProducer
-from quota.kafka.reading import make_consumer, offset_range, poll_batch, topic_partitions
-from quota.kafka.skipping import Skipped
+from quota.kafka.reading import Skipped, make_consumer, offset_range, poll_batch, topic_partitions
 from quota.kafka.timing import Every
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter, read_dead_letter

@@ -61,7 +61,7 @@ class Repeat(msgspec.Struct, frozen=True):
 class Decision(msgspec.Struct, frozen=True):
     """The answer to one request; times in ms, `timestamp` and `retry_at` since the epoch, tokens in mutations.
 
-    Its costs are stated here for Python, and in `jobs.audit.effective` for SQL.
+    Its costs are stated here for Python, and in `jobs.report.queries` for SQL.
     """
 
     decision_id: str

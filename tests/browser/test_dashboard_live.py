@@ -8,7 +8,7 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from quota.kafka.quotas.log import read_log
+from quota.kafka.quotas.log import KafkaQuotas, QuotaLog, read_log
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.requests import RequestWriter
 from quota.kafka.topics.preparation import prepare_topics
@@ -17,12 +17,25 @@ from quota.records.quota import Quota
 from quota.records.quota_log import QuotaRecord
 from quota.records.request import MutationRequest, Operation, TopicMutation
 from tests.browser.window import console_messages, rows, text
-from tests.support.dashboard import FollowingStandIn
 from tests.support.deployment import as_options
+from tests.support.gateway import StandIn
 from tests.support.programs import command_line
 from tests.support.waiting import until
 
 ALICE = QuotaEntity("alice")
+
+
+class FollowingStandIn(StandIn):
+    """Decides requests by the quota log, as the job does, instead of its own quotas."""
+
+    def __enter__(self):
+        self._log = QuotaLog(KafkaQuotas.from_settings(self._settings, 10.0))
+        return super().__enter__()
+
+    def _decide(self, record):
+        self._log.read_to_end()
+        self._quotas = self._log.quotas
+        return super()._decide(record)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import msgspec
 
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import with_plaintext_cluster
-from jobs.sandbox.gateway import embedded_gateway
+from jobs.sandbox.run import embedded_gateway
 from jobs.storage.run import Run
 from quota.callbacks.loading import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline

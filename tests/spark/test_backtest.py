@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from jobs.whatif.backtest import evaluate_candidates
-from jobs.whatif.candidates import parse_candidates
+from jobs.whatif.backtest import evaluate_candidates, parse_candidates
 from jobs.whatif.effects import Candidate
 from jobs.whatif.recorded import (
     RECORDED,
@@ -13,8 +12,8 @@ from jobs.whatif.recorded import (
     add_recorded_changes,
     load_file_requests,
     read_audited_requests,
+    read_requests,
 )
-from jobs.whatif.requests import read_requests
 from quota.admission.policy import Policy
 from quota.algorithms.token_bucket import TokenBucket
 from quota.callbacks.timeline import CallbackTimeline

@@ -7,8 +7,7 @@ import pytest
 
 from jobs.whatif.demands import measure_demands
 from jobs.whatif.recommend import advise
-from jobs.whatif.recorded import load_file_requests, read_audited_requests
-from jobs.whatif.requests import read_requests
+from jobs.whatif.recorded import load_file_requests, read_audited_requests, read_requests
 from quota.errors import MutationQuotaError
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Window

@@ -4,6 +4,8 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec.structs import replace
+
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import Bucket, TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
@@ -13,6 +15,7 @@ from quota.records.fields import BEGINNING
 from quota.records.quota import Limit, Quota, Window
 from quota.records.record import Record, Source
 from quota.records.request import read_request
+from quota.records.result import MutationResult, read_result
 from quota.timeline.change import QuotaChange
 from quota.timeline.resolution import Resolution, ResolvedRequest
 from quota.timeline.timeline import QuotaTimeline
@@ -104,6 +107,14 @@ def resolved(
         limit = Limit(Quota(rate, **options), since)
         resolution = Resolution(Tags("alice", ""), limit, QuotaEntity("alice"), **details)
     return ResolvedRequest(record(value, timestamp=at, **where), read_request(value), resolution)
+
+
+def result(request_id: str = "r", **fields: Any) -> MutationResult:
+    """Return an applier's result for a topic `t` of a request of alice's."""
+    read = {"request_id": request_id, "decision_id": "mutation-requests-0-7", "user": "alice", "client_id": "app"}
+    read |= {"operation": "CREATE_TOPICS", "validate_only": False, "topics": [{"name": "t"}], "timestamp": 5}
+    read |= {"source": {"topic": "mutation-decisions", "partition": 0, "offset": 8}}
+    return replace(read_result(json.dumps(read).encode()), **fields)
 
 
 def written(tokens: float, at: int, quota: Quota, *, partition: int = 0, **more: Any) -> Bucket:

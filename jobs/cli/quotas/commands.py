@@ -11,7 +11,7 @@ from jobs.cli.output import OutputOptions, print_text, print_warnings
 from jobs.cli.quotas.configs import ConfigChange
 from jobs.cli.quotas.entities import EntityFilterOptions, EntityOptions
 from jobs.cli.quotas.log import prepare_quota_topic, sign
-from jobs.cli.times import parse_future_time, parse_time
+from jobs.cli.times import parse_effective_at, parse_time
 from quota.errors import BadInput, NotFound
 from quota.records.quota import RATE_CONFIG, Quota
 from quota.records.quota_log import QuotaRecord
@@ -58,7 +58,7 @@ def alter(
     entity = whose.parse()
     change = ConfigChange.parse(split_configs(add_config), split_configs(delete_config))
     settings = kafka.read()
-    moment = parse_future_time("--effective-at", effective_at)
+    moment = parse_effective_at(effective_at)
     from quota.kafka.quotas.log import read_log
     from quota.kafka.quotas.writer import alter_quotas
 

@@ -7,8 +7,8 @@ from typing import Annotated, Any, TypeAlias
 import typer
 from msgspec import UNSET, UnsetType
 
+from jobs.cli.groups import SingleValuesCommand
 from jobs.cli.options import Client, User
-from jobs.cli.single_values import SingleValuesCommand
 from quota.errors import BadInput
 from quota.records.entity import QuotaEntity
 

@@ -1,9 +1,8 @@
 """Commands on all quotas at once: `mutation-quota quotas validate`, `apply`, `rollback` and `export`."""
 
 from collections.abc import Iterable, Iterator
-from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -11,7 +10,7 @@ from jobs.cli.options import At, Comment, ConfirmOptions, EffectiveAt, FileOptio
 from jobs.cli.output import OutputOptions, print_text, print_warnings
 from jobs.cli.quotas.configs import kafka_configs_command
 from jobs.cli.quotas.log import DIFFERENCES, change_log, prepare_quota_topic
-from jobs.cli.times import parse_future_time, parse_time
+from jobs.cli.times import parse_effective_at, parse_time
 from jobs.storage.whole_file import read_whole
 from quota.errors import BadInput
 from quota.kafka.timing import now_ms
@@ -31,11 +30,8 @@ QuotaFile = Annotated[
 ]
 
 
-class Format(Enum):
-    """The format that `export` prints."""
-
-    YAML = "yaml"
-    KAFKA_CONFIGS = "kafka-configs"
+Format = Literal["yaml", "kafka-configs"]
+"""The format that `export` prints."""
 
 
 def validate(
@@ -92,7 +88,7 @@ def apply(
       mutation-quota quotas apply quotas.yaml --yes --comment 'after the review'
     """
     records = read_quota_file(read_whole(file), str(file))
-    moment = parse_future_time("--effective-at", effective_at)
+    moment = parse_effective_at(effective_at)
     confirmation.check(output)
     settings = kafka.read()
     from quota.kafka.quotas.log import read_log
@@ -154,7 +150,7 @@ def rollback(
 def export(
     style: Annotated[
         Format, typer.Option("--format", help="YAML for quotas apply, or commands for kafka-configs.sh.")
-    ] = Format.YAML,
+    ] = "yaml",
     at: At = None,
     *,
     file: FileOptions,
@@ -183,7 +179,7 @@ def export(
         for entity, quota in ((each.entity, each.quota) for each in configured if each.quota):
             yield kafka_configs_command(entity, quota, settings.kafka) + "\n"
 
-    if style is Format.YAML:
+    if style == "yaml":
         file.write(write_quota_file(quota_record(each.entity, each.quota) for each in configured))
     else:
         file.write("".join(commands()))

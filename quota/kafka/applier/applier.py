@@ -16,8 +16,7 @@ from quota.errors import BadRecord, ClusterError
 from quota.kafka.applier.ledger import AppliedOffset, Ledger
 from quota.kafka.applier.stats import ApplierStats
 from quota.kafka.clients import client_config, cluster_errors
-from quota.kafka.reading import make_consumer, message_source, offset_range, poll_batch, topic_partitions
-from quota.kafka.skipping import Skipped
+from quota.kafka.reading import Skipped, make_consumer, message_source, offset_range, poll_batch, topic_partitions
 from quota.kafka.target.results import failure
 from quota.kafka.target.target import Stopped, Target
 from quota.kafka.target.task import Task, admitted_topics

@@ -9,8 +9,7 @@ from confluent_kafka import Message
 
 from quota.errors import BadRecord
 from quota.kafka.positions import PositionWriter
-from quota.kafka.reading import read_topic, topic_partitions
-from quota.kafka.skipping import Skipped
+from quota.kafka.reading import Skipped, read_topic, topic_partitions
 from quota.kafka.topics.specs import ENVELOPE, max_answer_bytes
 from quota.records import codec
 from quota.records.result import MutationResult

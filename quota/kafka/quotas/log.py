@@ -13,8 +13,7 @@ from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord, ClusterError
 from quota.kafka.brokers.replica_ends import Ends, ReplicaEnds
 from quota.kafka.clients import cluster_errors, retry
-from quota.kafka.reading import in_sync_replicas, make_consumer, message_source, topic_partitions
-from quota.kafka.skipping import Skipped
+from quota.kafka.reading import Skipped, in_sync_replicas, make_consumer, message_source, topic_partitions
 from quota.kafka.timing import Deadline, Every, now_ms
 from quota.records.callback import Callbacks
 from quota.records.quota_log import QuotaLogEntry, read_quota_log_record

@@ -4,8 +4,7 @@ import logging
 from collections.abc import Collection, Sequence
 
 from quota.errors import ClusterError
-from quota.kafka.topics.checks import problems
-from quota.kafka.topics.durability import durability_warnings, replicated
+from quota.kafka.topics.checks import durability_warnings, problems, replicated
 from quota.kafka.topics.specs import requests_spec, topic_specs, user_topic_names
 from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.settings import Settings

@@ -13,7 +13,6 @@ from confluent_kafka.admin import (
     ClusterMetadata,
     ConfigEntry,
     ConfigResource,
-    ConfigSource,
     NewTopic,
     ResourceType,
     TopicDescription,
@@ -44,16 +43,6 @@ class DescribedTopic:
     """The smallest number of replicas of a partition."""
 
 
-@dataclass(frozen=True, slots=True)
-class TopicConfig:
-    """A config of a topic."""
-
-    value: str | None
-    """Masked if it is sensitive."""
-    is_own: bool
-    """Whether the config is set on the topic itself, and does not follow the brokers' default."""
-
-
 class TopicAdmin:
     """The topics of a cluster."""
 
@@ -77,15 +66,16 @@ class TopicAdmin:
         with self._errors("describe topics"):
             return {name: str(topic.topic_id) for name, topic in self._descriptions(names).items()}
 
-    def configs(self, names: Collection[str]) -> tuple[dict[str, dict[str, TopicConfig]], dict[str, str]]:
-        """Return the configs of existing topics, and why those of other topics cannot be read."""
-        found: dict[str, dict[str, TopicConfig]] = {}
+    def configs(self, names: Collection[str]) -> tuple[dict[str, dict[str, str | None]], dict[str, str]]:
+        """Return the configs of existing topics, sensitive ones masked, and why those of others cannot be read."""
+        found: dict[str, dict[str, str | None]] = {}
         refused: dict[str, str] = {}
         with self._errors("describe the configs of topics"):
             futures = self._config_futures(names)
         for name, future in futures.items():
             try:
-                found[name] = {entry.name: _config(entry) for _, entry in sorted(future.result().items())}
+                entries = sorted(future.result().items())
+                found[name] = {config: MASK if entry.is_sensitive else entry.value for config, entry in entries}
             except KafkaException as error:
                 refused[name] = reason(error)
         return found, refused
@@ -172,8 +162,3 @@ def read_cluster(connection: Connection, timeout_seconds: float) -> Cluster:
 
 def _entries(configs: Mapping[str, str]) -> list[ConfigEntry]:
     return [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in configs.items()]
-
-
-def _config(entry: ConfigEntry) -> TopicConfig:
-    own = ConfigSource(entry.source) is ConfigSource.DYNAMIC_TOPIC_CONFIG
-    return TopicConfig(MASK if entry.is_sensitive else entry.value, own)

@@ -8,8 +8,8 @@ from jobs.dashboard.feed import Feed
 from jobs.dashboard.state import Cursor
 from jobs.metrics.collector import AnswerMetrics
 from quota.kafka.applier.applier import Applier
+from quota.kafka.reading import Skipped
 from quota.kafka.requests import AnswerReader
-from quota.kafka.skipping import Skipped
 from quota.kafka.timing import now_ms
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records import codec

@@ -1,7 +1,10 @@
-"""The Compose file: valid by the specification's schema, with settings that the programs take."""
+"""The image, and the Compose file: valid by their schema and linter, with settings that the programs take."""
 
 import json
+import subprocess
+import sys
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
 import yaml
@@ -72,3 +75,18 @@ def test_published_ports_are_those_that_the_programs_listen_on(settings):
     first, page = settings("gateway").gateway.first_port, settings("dashboard").dashboard.port
     assert ports == {"gateway": [f"127.0.0.1:{first}:{first}"], "dashboard": [f"127.0.0.1:{page}:{page}"]}
     assert settings("gateway").gateway.advertised_host == "127.0.0.1"
+
+
+DOCKERFILE = CHECKOUT / "conf/containers/Dockerfile"
+HADOLINT = Path(sys.executable).parent / "hadolint"
+
+
+def test_the_linter_reports_nothing():
+    command = [HADOLINT, "--failure-threshold", "style", DOCKERFILE]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_it_runs_as_a_user_without_a_name_under_an_init_that_forwards_signals():
+    lines = DOCKERFILE.read_text().splitlines()
+    assert {"USER 10001:10001", 'ENTRYPOINT ["tini", "--", "mutation-quota"]'} <= set(lines)

@@ -1,8 +1,11 @@
 """A page is not written if its template and the results do not fit together; `test_pages` has whole pages."""
 
+import json
+
 import pytest
 
 from tests.evidence.report import TemplateError, render, write
+from tests.support.checkout import CHECKOUT
 
 RESULTS = {"kills": {"count": 1270, "steps": [{"step": "offsets", "hit": 1234}]}, "classes": ["A", "B"]}
 
@@ -30,3 +33,20 @@ def test_nothing_is_written_if_a_value_is_missing(tmp_path):
     with pytest.raises(TemplateError):
         write(RESULTS, template, tmp_path / "page.md")
     assert [file.name for file in tmp_path.iterdir()] == ["page.md.in"]
+
+
+TEMPLATES = {
+    "bench/performance": "performance",
+    "chaos": "chaos",
+    "gateway/conformance": "gateway/gateway-conformance",
+    "gateway/cost": "gateway/gateway-cost",
+    "gateway/kills": "gateway/gateway-kills",
+}
+
+
+@pytest.mark.parametrize(("program", "page"), TEMPLATES.items())
+def test_a_page_is_what_its_template_and_its_results_make(program, page):
+    template = CHECKOUT / "tests" / "evidence" / program / "page.md.in"
+    written = CHECKOUT / "docs" / "evidence" / f"{page}.md"
+    results = json.loads(written.with_suffix(".json").read_text())
+    assert written.read_text() == render(template.read_text(), results)

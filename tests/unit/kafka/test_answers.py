@@ -13,29 +13,13 @@ from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.quota import Window
 from quota.records.record import Source
-from quota.records.request import Operation
-from quota.records.result import MutationResult, TopicResult
-from tests.support.factories import resolved
+from tests.support.factories import resolved, result
 
 SOURCE = Source("mutation-requests", 0, 1)
 
 
 def decision(request_id):
     return decide(None, [resolved(1, request_id=request_id)], TokenBucket(Window()))[1][0]
-
-
-def result(request_id):
-    return MutationResult(
-        decision_id="mutation-requests-0-7",
-        request_id=request_id,
-        user="alice",
-        client_id="app",
-        operation=Operation.CREATE_TOPICS,
-        validate_only=False,
-        topics=[TopicResult("t")],
-        timestamp=5,
-        source=SOURCE,
-    )
 
 
 @pytest.fixture

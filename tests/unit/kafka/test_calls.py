@@ -21,10 +21,10 @@ from quota.records.fields import BEGINNING
 from quota.records.quota import Limit, Quota, Window
 from quota.records.record import Source
 from quota.records.request import STRICT_SINCE, Mode, Operation, TopicMutation
-from quota.records.result import MutationResult, TopicResult
+from quota.records.result import TopicResult
 from quota.settings.sections import TopicSettings
 from quota.timeline.resolution import Resolution, ResolvedRequest
-from tests.support.factories import record
+from tests.support.factories import record, result
 from tests.support.virtual_time import VirtualLoop
 from tests.unit.gateway.play import decision_on
 
@@ -39,20 +39,10 @@ def decision(request, refused="", throttle_ms=0, **fields):
     )
 
 
-def result(request, names, failed="", **fields):
+def result_of(request, names, failed="", **fields):
     """Return an applier's result for topics of a request, of which some failed."""
-    done = MutationResult(
-        decision_id="mutation-requests-0-0",
-        request_id=request.request_id,
-        user=request.user,
-        client_id=request.client_id,
-        operation=request.operation,
-        validate_only=request.validate_only,
-        topics=topic_results(names, failed),
-        timestamp=0,
-        source=Source("mutation-decisions", 0, 0),
-    )
-    return msgspec.structs.replace(done, **fields)
+    same = {name: getattr(request, name) for name in ("user", "client_id", "operation", "validate_only")}
+    return result(request.request_id, topics=topic_results(names, failed), **same | fields)
 
 
 def topic_results(names, failed=""):
@@ -156,7 +146,7 @@ class Client:
         last = max(number for number, each in enumerate(self.sent) if names[0].lower() in [t.name for t in each.topics])
         lower, failed = names.lower(), [name.lower() for name in names if name.isupper()]
         if self.apply:
-            self.get(result(self.sent[last if of is None else int(of)], lower, failed, **fields))
+            self.get(result_of(self.sent[last if of is None else int(of)], lower, failed, **fields))
             return
         for number, (begun, _, _) in enumerate(self.begun):
             if lower[0] in begun:
@@ -363,7 +353,7 @@ def test_a_future_has_the_last_decision_on_its_topic(client):
 def test_a_result_has_its_decision_and_is_recorded_as_brokers_may_lag_behind(applied):
     futures = applied.ask("ab")
     applied.done("aB")
-    assert [future.decision_id for future in futures.values()] == ["mutation-requests-0-0"] * 2
+    assert [future.decision_id for future in futures.values()] == ["mutation-requests-0-7"] * 2
     assert [task.name for task in applied.recorded] == ["a"]
 
 
@@ -534,7 +524,7 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
         for name in names:
             client.expected[name].add("done")
         if names:
-            client.get(result(decided, names))
+            client.get(result_of(decided, names))
             assert client.open.isdisjoint(names)
 
     @precondition(lambda self: self.client.begun)

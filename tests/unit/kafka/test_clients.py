@@ -1,12 +1,13 @@
-"""Errors of Kafka clients as ClusterErrors, and retries; no cluster is needed."""
+"""Kafka clients without a cluster: errors, retries, deadlines and permissions."""
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from quota.errors import ClusterError
-from quota.kafka import clients
+from quota.kafka import clients, timing
+from quota.kafka.applier.applier import TopicPermissions
 from quota.kafka.clients import client_config, cluster_errors, retry
-from quota.kafka.timing import Deadline
+from quota.kafka.timing import Backoff, Deadline, Every
 from quota.settings.connection import Connection
 from quota.settings.security.clients import Security
 
@@ -150,3 +151,95 @@ def test_an_error_with_another_code_than_those_given_is_final():
     with pytest.raises(KafkaException, match="authorization failed"):
         retry(call, Deadline(60), codes)
     assert len(call.errors) == 1
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that tests advance."""
+
+    class Clock:
+        now = 100.0
+
+        def monotonic(self):
+            return self.now
+
+    fixed = Clock()
+    monkeypatch.setattr(timing, "time", fixed)
+    return fixed
+
+
+def test_a_deadline_passes_at_its_time(clock):
+    deadline = Deadline(5)
+    clock.now += 4.5
+    assert (deadline.has_passed, deadline.left()) == (False, 0.5)
+    clock.now += 0.5
+    assert (deadline.has_passed, deadline.left(), deadline.left(at_least=0.1)) == (True, 0.0, 0.1)
+
+
+def test_an_interval_is_due_at_once_and_then_once_per_period(clock):
+    every = Every(2)
+    assert (every.is_due(), every.is_due()) == (True, False)
+    clock.now += 1.9
+    assert not every.is_due()
+    clock.now += 0.1
+    assert (every.is_due(), every.is_due()) == (True, False)
+
+
+def test_an_interval_may_be_due_only_after_its_first_period(clock):
+    every = Every(2, at_once=False)
+    assert not every.is_due()
+    clock.now += 2
+    assert (every.is_due(), every.is_due()) == (True, False)
+
+
+def test_pauses_grow_to_the_longest_one_and_no_two_programs_have_the_same():
+    limits = [0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
+    ones, others = Backoff(0.1, 1.0), Backoff(0.1, 1.0)
+    pauses = [(ones.next(), others.next()) for _ in limits]
+    assert all(limit / 2 <= pause <= limit for pair, limit in zip(pauses, limits, strict=True) for pause in pair)
+    assert all(one != other for one, other in pauses)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "user", "client_id", "allowed", "denied"),
+    [
+        (".*", "alice", "app", ["orders", "_orders", "orders__eu"], ["__consumer_offsets", "__"]),
+        ("__.*", "alice", "app", [], ["__consumer_offsets"]),
+        ("orders", "alice", "app", ["orders"], ["my-orders", "orders-2", "orders\n", "ORDERS", ""]),
+        ("a|bc", "alice", "app", ["a", "bc"], ["ac", "ab"]),
+        ("{user}-.*", "alice", "app", ["alice-orders"], ["bob-orders", "app-orders"]),
+        ("{client_id}[.].*", "alice", "app", ["app.orders"], ["alice.orders"]),
+        # The names of users and clients are matched literally.
+        ("{user}-.*", "a.*", "app", ["a.*-x"], ["alice-x"]),
+        ("{user}-.*", "a|.*", "app", ["a|.*-x"], ["a"]),
+        ("{user}-.*", "{client_id}", "app", ["{client_id}-x"], ["app-x"]),
+        ("{client_id}", "alice", ".*", [".*"], ["orders"]),
+        ("{client_id}", "alice", "{user}", ["{user}"], ["alice"]),
+    ],
+)
+def test_a_pattern_allows_the_whole_names_that_match_it(pattern, user, client_id, allowed, denied):
+    permissions = TopicPermissions(pattern)
+    names = [name for name in (*allowed, *denied) if permissions.denial(name, user, client_id) is None]
+    assert names == allowed
+
+
+def test_a_protected_topic_cannot_be_changed_and_others_can():
+    permissions = TopicPermissions(".*", iter(["mutation-requests", "mutation.decisions"]), "users")
+    found = {
+        name: permissions.denial(name, "alice", "app")
+        for name in ("mutation-requests", "mutation.decisions", "users.bob", "mutation-requests-2", "usersXbob")
+    }
+    assert found == {
+        "mutation-requests": "topic mutation-requests is protected",
+        "mutation.decisions": "topic mutation.decisions is protected",
+        "users.bob": "topic users.bob is protected",
+        "mutation-requests-2": None,
+        "usersXbob": None,
+    }
+    assert permissions.denial("mutation-decisions", "alice", "app") is None  # a name, and no pattern
+    assert TopicPermissions().denial("users.bob", "alice", "app") is None
+
+
+def test_a_denial_names_the_setting():
+    reason = TopicPermissions("{user}-.*").denial("bob-orders", "alice", "app")
+    assert reason == "alice may not change topic bob-orders: applier.topic_pattern is {user}-.*"

@@ -1,14 +1,16 @@
-"""Mutation requests of logged ones."""
+"""Mutation requests of logged ones: their users, and their costs."""
 
 from zoneinfo import ZoneInfo
 
+import pytest
+
+from quota.errors import BadInput
 from quota.observation.log_time import LogTime
-from quota.observation.observer import Observer
+from quota.observation.observer import Observer, TopicSizes
 from quota.observation.principals import PrincipalRules
 from quota.observation.request_log import read_line
-from quota.observation.topic_sizes import TopicSizes
 from quota.records.request import Observed, Operation
-from tests.support.request_log import created, deleted, grown
+from tests.support.request_log import created, deleted, grown, line
 
 AT = "2026-11-22 17:39:55,315"
 RECEIVED = 1_795_369_195_265
@@ -58,3 +60,96 @@ def test_a_validation_counts_as_a_request_and_not_as_mutations():
     request = observe(by, created(AT, ("a", 3), validate_only=True, client_id=None))
     assert (request.validate_only, request.client_id) == (True, "")
     assert (by.counts.validate_only, by.counts.mutations[Operation.CREATE_TOPICS]) == (1, 0)
+
+
+def costs(sizes, *lines):
+    requests = [read_line(each, LogTime(ZoneInfo("UTC"))) for each in lines]
+    return [[sizes.cost(request, topic) for topic in request.topics] for request in requests]
+
+
+def test_creations_growths_and_deletions_cost_their_partitions():
+    log = [created(AT, ("a", 3)), grown(AT, "a", 10), deleted(AT, "a"), deleted(AT, "a")]
+    assert costs(TopicSizes(), *log) == [[3], [7], [10], [None]]
+
+
+def test_topics_from_before_the_log_are_known_only_from_a_snapshot():
+    log = [grown(AT, "old", 10), deleted(AT, "old")]
+    assert costs(TopicSizes({"old": 4}), *log) == [[6], [10]]
+    assert costs(TopicSizes(), *log) == [[None], [10]]
+
+
+def test_a_snapshot_from_after_a_growth_does_not_make_it_free():
+    assert costs(TopicSizes({"a": 10}), grown(AT, "a", 10)) == [[None]]
+
+
+def test_refused_and_validated_mutations_change_nothing():
+    log = [
+        created(AT, ("a", 3)),
+        grown(AT, "a", 10, error=89),
+        deleted(AT, "a", error=89),
+        created(AT, ("b", 5), validate_only=True),
+        deleted(AT, "b"),
+        deleted(AT, "a"),
+    ]
+    assert costs(TopicSizes(), *log) == [[3], [7], [3], [5], [None], [3]]
+
+
+def test_a_mutation_that_timed_out_was_carried_out():
+    assert costs(TopicSizes(), created(AT, ("a", 3), errors=[7]), deleted(AT, "a")) == [[3], [3]]
+
+
+@pytest.mark.parametrize(("default", "cost"), [(None, None), (12, 12)])
+def test_the_default_number_of_partitions_is_that_of_the_response_or_the_setting(default, cost):
+    creation = {"topics": [{"name": "a", "numPartitions": -1}]}
+    silent = line(AT, 19, creation, {"topics": [{"name": "a", "errorCode": 0}]}, api_version=4)
+    assert costs(TopicSizes(default_partitions=default), silent) == [[cost]]
+    telling = line(AT, 19, creation, {"topics": [{"name": "a", "errorCode": 0, "numPartitions": 6}]})
+    assert costs(TopicSizes(default_partitions=default), telling) == [[6]]
+
+
+def test_a_recreated_topic_has_its_new_size_even_if_unknown():
+    creation = {"topics": [{"name": "a", "numPartitions": -1}]}
+    silent = line(AT, 19, creation, {"topics": [{"name": "a", "errorCode": 0}]}, api_version=4)
+    assert costs(TopicSizes({"a": 5}), deleted(AT, "a"), silent, deleted(AT, "a")) == [[5], [None], [None]]
+
+
+def test_a_deletion_by_id_has_the_name_of_its_creation():
+    sizes = TopicSizes()
+    costs(sizes, created(AT, ("a", 3)))
+    answered = [{"name": None, "topicId": "id-of-a", "errorCode": 0}]
+    by_id = line(AT, 20, {"topics": [{"name": None, "topicId": "id-of-a"}]}, {"responses": answered})
+    (topic,) = read_line(by_id, LogTime(ZoneInfo("UTC"))).topics
+    assert sizes.name(topic) == "a"
+    assert costs(sizes, by_id) == [[3]]
+
+
+RULES = (
+    "RULE:^CN=(.*?),OU=ServiceUsers.*$/$1/,RULE:^CN=(.*?),OU=(.*?),O=(.*?),L=(.*?),ST=(.*?),C=(.*?)$/$1@$2/L,"
+    "RULE:^.*[Cc][Nn]=([a-zA-Z0-9.]*).*$/$1/L,DEFAULT"
+)
+
+
+@pytest.mark.parametrize(
+    ("rules", "principal", "user"),
+    [
+        ("DEFAULT", "User:alice", "alice"),
+        ("DEFAULT", "User:CN=alice,OU=x", "CN=alice,OU=x"),
+        ("DEFAULT", "alice", "alice"),
+        (RULES, "User:CN=serviceuser,OU=ServiceUsers,O=Unknown,L=Unknown,ST=Unknown,C=Unknown", "serviceuser"),
+        (RULES, "User:CN=adminUser,OU=Admin,O=Unknown,L=Unknown,ST=Unknown,C=Unknown", "adminuser@admin"),
+        (RULES, "User:ou=x,cn=Bob.X,o=y", "bob.x"),
+        ("RULE:^(.*)@EXAMPLE.COM$/$1/U", "User:alice@EXAMPLE.COM", "ALICE"),
+        ("RULE:^(.*)@EXAMPLE.COM$/$1/U", "User:alice", "alice"),
+        (r"RULE:^a\/(.*)$/$1/", "User:a/b", "b"),
+    ],
+)
+def test_the_first_rule_that_matches_the_whole_name_applies(rules, principal, user):
+    assert PrincipalRules(rules).user(principal) == user
+
+
+@pytest.mark.parametrize(
+    "rules", ["nonsense", "RULE:a", "RULE:(/x/", "DEFAULT;DEFAULT", "RULE:^a$/b/X", "RULE:^(a)$/$2/"]
+)
+def test_an_invalid_rule_is_rejected(rules):
+    with pytest.raises(BadInput, match="principal rules: "):
+        PrincipalRules(rules)

@@ -1,12 +1,14 @@
-"""The JSON Schemas of the records: as the code has them, and of one mind with its readers."""
+"""The JSON Schemas of the records, of one mind with their readers, for which a null field is absent."""
 
 import json
 import re
 
-import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from quota.admission.decide import decide
 from quota.admission.policy import Policy
 from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
@@ -23,12 +25,11 @@ from quota.records.quota_log import (
     ResetRecord,
     read_quota_log_record,
 )
-from quota.records.record import Source
-from quota.records.request import Operation, read_request
-from quota.records.result import MutationResult, TopicResult
+from quota.records.request import read_request
+from quota.records.result import TopicResult
 from quota.whatif.simulation import read_quotas, simulate
 from tests.support.checkout import CHECKOUT
-from tests.support.factories import PERMISSIVE, request_json
+from tests.support.factories import PERMISSIVE, request_json, resolved, result
 from tests.support.factories import request_at as at
 
 README = (CHECKOUT / "README.md").read_text()
@@ -132,19 +133,8 @@ def test_each_kind_of_the_quota_log_is_one_of_its_records(record):
 
 def test_the_outcome_of_a_mutation_matches_the_schema_of_results():
     topics = [TopicResult("t"), TopicResult("u", 36, "TOPIC_ALREADY_EXISTS", "Topic 'u' already exists.")]
-    result = MutationResult(
-        decision_id="mutation-requests-0-7",
-        request_id="r",
-        user="alice",
-        client_id="app",
-        operation=Operation.CREATE_TOPICS,
-        validate_only=False,
-        topics=topics,
-        timestamp=5,
-        source=Source("mutation-decisions", 0, 8),
-    )
-    assert problems("result", codec.encode(result)) == []
-    assert problems("result", codec.encode(msgspec.structs.replace(result, topics=None)))
+    assert problems("result", codec.encode(result(topics=topics))) == []
+    assert problems("result", codec.encode(result(topics=None)))
 
 
 GOOD = {
@@ -230,3 +220,144 @@ def test_records_that_the_reader_rejects_are_invalid(name, record):
     with pytest.raises(BadRecord):
         READERS[name](record)
     assert problems(name, record)
+
+
+REQUEST = {
+    "user": "alice",
+    "client_id": "app",
+    "validate_only": True,
+    "request_throttle_ms": 7,
+    "purgatory_ms": 3,
+    "apply": False,
+    "expires_at": 9,
+}
+"""A value for each optional field of a request except `observed`."""
+TOPIC = {"count": 3, "replication_factor": 2, "assignments": [[0, 1]], "configs": {"a": "b"}}
+"""A value for each optional field of a topic of a request."""
+OBSERVED = {"throttle_time_ms": 5, "took_ms": 6, "assumed": [0]}
+"""A value for each optional field of what was observed."""
+
+
+@given(
+    st.fixed_dictionaries({}, optional={name: st.sampled_from([None, value]) for name, value in REQUEST.items()}),
+    st.lists(
+        st.fixed_dictionaries({}, optional={name: st.sampled_from([None, value]) for name, value in TOPIC.items()}),
+        min_size=1,
+        max_size=3,
+    ),
+    st.fixed_dictionaries({}, optional={name: st.sampled_from([None, value]) for name, value in OBSERVED.items()}),
+)
+def test_any_nulls_together_count_as_absent(fields, topics, observed):
+    def request(keep):
+        kept = {name: value for name, value in fields.items() if keep(value)}
+        return json.dumps(
+            {
+                "request_id": "r",
+                "operation": "CREATE_TOPICS",
+                "api_version": 6,
+                "topics": [
+                    {"name": "t", "partitions": 1, **{name: value for name, value in each.items() if keep(value)}}
+                    for each in topics
+                ],
+                "observed": {
+                    "at": 1,
+                    "error_codes": [0],
+                    **{name: value for name, value in observed.items() if keep(value)},
+                },
+                **kept,
+            }
+        ).encode()
+
+    assert read_request(request(lambda _: True)) == read_request(request(lambda value: value is not None))
+
+
+def request_with(topic=(), **fields):
+    return request_json(topics=[{"name": "t", "partitions": 1} | dict(topic)], **fields)
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "error"),
+    [
+        (request_with(client_id=None, request_id=None), "request_id: expected .*, got null"),
+        (request_with({"configs": None, "partitions": None}), r"topics\[0\]\.partitions: expected .*, got null"),
+        (request_with({"assignments": [[None]]}), ".*got null"),
+        (request_with({"configs": {"a": None}}), ".*got null"),
+        (request_with(client_id=None, api_version="6"), "api_version: expected int, got str"),
+    ],
+)
+def test_a_null_without_a_meaning_is_an_error_with_its_field(request_bytes, error):
+    with pytest.raises(BadRecord, match=f"^{error}"):
+        read_request(request_bytes)
+
+
+@pytest.mark.parametrize("fields", [{}, {"client_id": None, "validate_only": None}])
+def test_an_empty_request_id_is_an_error_that_says_so(fields):
+    with pytest.raises(BadRecord) as raised:
+        read_request(request_json(1, request_id="", **fields))
+    assert str(raised.value) == 'request_id: expected str of length >= 1 (value: "")'
+
+
+def test_a_decision_omits_details_that_were_null_in_its_request():
+    request = resolved(topics=[{"name": "t", "partitions": 1, "count": None, "configs": {"a": "b"}}])
+    _, (decision,) = decide(None, [request], TokenBucket(Window()))
+    (topic,) = json.loads(codec.encode(decision))["topics"]
+    assert topic == {
+        "configs": {"a": "b"},
+        "name": "t",
+        "partitions": 1,
+        "error_code": 0,
+        "error": "NONE",
+        "error_message": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (
+            {
+                "entity": {"user": "alice"},
+                "controller_mutation_rate": 5,
+                "controller_mutation_burst": None,
+                "max_debt_ms": None,
+                "shadow": None,
+                "effective_at": None,
+                "altered_by": None,
+                "comment": None,
+                "altered_configs": None,
+                "cancelled": None,
+            },
+            QuotaRecord(QuotaEntity("alice"), 5.0),
+        ),
+        (
+            {
+                "entity": {"user": "alice"},
+                "controller_mutation_rate": 5,
+                "bucket": None,
+                "callback": None,
+                "cluster": None,
+            },
+            QuotaRecord(QuotaEntity("alice"), 5.0),
+        ),
+        ({"entity": None, "bucket": {"user": "alice"}, "callback": None}, ResetRecord({"user": "alice"})),
+        (
+            {"entity": None, "callback": {"class": "a.B", "configs": None}, "cancelled": None},
+            CallbackRecord(CallbackSetting("a.B")),
+        ),
+        ({"entity": None, "bucket": None, "callback": None, "cluster": None}, CallbackRecord(None)),
+        ({"callback": None, "cluster": {"topics": {"t": [None]}}}, ClusterRecord(Cluster({"t": [None]}))),
+    ],
+)
+def test_null_in_a_record_of_the_quota_log_counts_as_absent(written, expected):
+    assert read_quota_log_record(json.dumps(written).encode()) == expected
+
+
+def test_null_keeps_its_meaning_where_it_has_one():
+    """A part of an entity that is null is the default, and a rate that is null removes the quota."""
+    written = b'{"entity": {"user": null, "client-id": null}, "controller_mutation_rate": null, "shadow": null}'
+    assert read_quota_log_record(written) == QuotaRecord(QuotaEntity(None, None), None)
+
+
+def test_a_record_with_an_entity_that_is_null_has_none():
+    with pytest.raises(BadRecord, match=r"^entity: "):
+        read_quota_log_record(b'{"entity": null, "controller_mutation_rate": 5}')

@@ -1,4 +1,4 @@
-"""Settings: their origins, and the errors of invalid ones."""
+"""Settings: their origins, how they are listed, the storage root, and the errors of invalid ones."""
 
 import tomllib
 from pathlib import Path
@@ -7,7 +7,8 @@ import pytest
 
 from quota.errors import BadInput
 from quota.settings import Settings, load_settings
-from quota.settings.loading import DEFAULT_FILE
+from quota.settings.listing import listed_settings
+from quota.settings.loading import DEFAULT_FILE, Override, load_with_origins
 from quota.settings.types import in_bytes
 from tests.support.checkout import CHECKOUT
 
@@ -187,3 +188,295 @@ def test_each_setting_is_described_with_its_upper_bound():
     for name, field in settings.items():
         assert field.description, name
         assert bounds[name] in {None, 2**31 - 1} or f"{bounds[name]:,}" in field.description, name
+
+
+def load(*overrides):
+    return load_settings(overrides, environment={}).dashboard
+
+
+@pytest.mark.parametrize(
+    ("address", "local"),
+    [("127.0.0.1", True), ("127.0.0.2", True), ("::1", True), ("0.0.0.0", False), ("::", False), ("10.1.2.3", False)],  # noqa: S104 it is refused
+)
+def test_other_machines_need_a_token(address, local):
+    given = [f"dashboard.address={address}"]
+    if not local:
+        with pytest.raises(BadInput, match="requires token_file"):
+            load(*given)
+        given.append("dashboard.token_file=read-when-it-starts")
+    assert load(*given).is_local == local
+
+
+@pytest.mark.parametrize("address", ["localhost", "quota.example", "127.0.0.1:80"])
+def test_a_name_is_not_an_address(address):
+    with pytest.raises(BadInput, match="is not an IP address"):
+        load(f"dashboard.address={address}")
+
+
+FILE = """
+[quota]
+shadow = true
+exempt_users = ["ann", "bob"]
+
+[quota.callback_configs]
+"group.payments.users" = "alice"
+"group.password" = "hidden"
+
+[storage.options]
+"fs.s3a.endpoint" = "hidden too"
+"""
+
+
+@pytest.fixture
+def listed(tmp_path):
+    file = tmp_path / "settings.toml"
+    file.write_text(FILE)
+
+    def _listed(*overrides, **environment):
+        loaded = load_with_origins(overrides, file, environment)
+        return {each.name: each for each in listed_settings(loaded)}
+
+    return _listed
+
+
+def test_every_setting_has_its_default_if_it_is_not_set():
+    found = list(listed_settings(load_with_origins([], None, {}, with_default_file=False)))
+
+    assert {each.origin for each in found} == {"default", "kafka"}
+    assert not [each.name for each in found if each.changed]
+    assert found[0].name == "kafka.security_protocol"
+    assert {"quota.window_num", "metrics.port", "topics.retired_users"} <= {each.name for each in found}
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("https://ann:s3cret@registry:8081/quotas", "https://********@registry:8081/quotas"),
+        ("https://ghp_token@github.com/x", "https://********@github.com/x"),
+        ("first=redis://:p@ss@cache:6379, second=none", "first=redis://********@cache:6379, second=none"),
+        (
+            "https://registry:8081/a?v=1&Access-Token=s3cret&page=2",
+            "https://registry:8081/a?v=1&Access-Token=********&page=2",
+        ),
+        ("host=db user=ann password=s3cret", "host=db user=ann password=********"),
+        ("https://registry:8081/token?monkey=1", "https://registry:8081/token?monkey=1"),
+        ("-Xmx1g -Djavax.net.ssl.trustStorePassword=changeit", "-Xmx1g -Djavax.net.ssl.trustStorePassword=changeit"),
+        ("abfss://container@account.dfs.core.windows.net/x", "abfss://container@account.dfs.core.windows.net/x"),
+    ],
+)
+def test_logins_and_parameters_of_secrets_are_masked_in_any_value(listed, value, shown):
+    found = listed(f"quota.callback_configs.registry={value}", f"quota.altered_by={value}")
+    assert found["quota.callback_configs.registry"].value == shown
+    assert found["quota.altered_by"].value == shown
+
+
+def test_the_login_in_a_url_is_masked_in_a_list_and_in_an_error(listed):
+    assert listed("quota.exempt_users=http://a:b@c")["quota.exempt_users"].value == ["http://********@c"]
+    with pytest.raises(BadInput, match=r"got 'http://\*+@c' \(--set topics.partitions=http://\*+@c\)"):
+        listed("topics.partitions=http://a:b@c")
+
+
+def test_each_setting_shows_its_origin(listed, tmp_path):
+    found = listed(
+        "topics.partitions=4",
+        Override("metrics.port=9", "--port"),
+        MUTATION_QUOTA__QUOTA__WINDOW_NUM="20",
+        KAFKA_BOOTSTRAP_SERVERS="k:9092",
+    )
+
+    def row_of(name):
+        return found[name].value, found[name].origin, found[name].source
+
+    assert row_of("quota.shadow") == (True, "file", str(tmp_path / "settings.toml"))
+    assert row_of("quota.window_num") == (20, "environment", "MUTATION_QUOTA__QUOTA__WINDOW_NUM")
+    assert row_of("kafka.bootstrap_servers") == ("k:9092", "environment", "KAFKA_BOOTSTRAP_SERVERS")
+    assert row_of("topics.partitions") == (4, "option", None)
+    assert row_of("metrics.port") == (9, "option", "--port")
+    assert row_of("topics.create") == (True, "default", None)
+    assert row_of("quota.exempt_users") == (["ann", "bob"], "file", str(tmp_path / "settings.toml"))
+
+
+def test_entries_of_a_table_are_separate_settings(listed):
+    found = listed()["quota.callback_configs.group.payments.users"]
+
+    assert (found.value, found.default, found.changed, found.origin) == ("alice", None, True, "file")
+
+
+def test_secrets_are_masked_and_their_files_are_not(listed, tmp_path):
+    key = tmp_path / "password"
+    key.write_text("hidden")
+    found = listed(
+        "kafka.security_protocol=SASL_PLAINTEXT",
+        "kafka.sasl_mechanism=PLAIN",
+        "kafka.sasl_username=ann",
+        "kafka.sasl_password=hidden",
+        "target.security_protocol=SASL_PLAINTEXT",
+        "target.sasl_mechanism=PLAIN",
+        "target.sasl_username=bob",
+        f"target.sasl_password=file:{key}",
+        "spark.conf.a.secret.of.it=hidden",
+        "kafka.java.ssl.key.password=file:hidden",
+    )
+
+    masked = {name for name, each in found.items() if each.value == "********"}
+    assert masked == {
+        "kafka.sasl_password",
+        "quota.callback_configs.group.password",
+        "storage.options.fs.s3a.endpoint",
+        "spark.conf.a.secret.of.it",
+        "kafka.java.ssl.key.password",
+    }
+    assert found["kafka.ssl_key_password"].value == ""
+    assert found["target.sasl_password"].value == f"file:{key}"
+    assert "hidden" not in repr(found)
+
+
+def test_the_target_shows_the_security_of_kafka_while_its_own_section_is_empty(listed):
+    kafka = ("kafka.security_protocol=SSL", "kafka.librdkafka.client.rack=a")
+    inherited, own = listed(*kafka), listed(*kafka, "target.security_protocol=PLAINTEXT")
+
+    assert (inherited["target.security_protocol"].value, inherited["target.security_protocol"].origin) == (
+        "SSL",
+        "kafka",
+    )
+    assert inherited["target.librdkafka.client.rack"].value == "********"
+    assert (own["target.security_protocol"].value, own["target.security_protocol"].origin) == ("PLAINTEXT", "option")
+    assert (own["target.sasl_username"].value, own["target.sasl_username"].origin) == ("", "default")
+    assert "target.librdkafka.client.rack" not in own
+
+
+def storage_of(overrides):
+    return load_settings(overrides, environment={}, with_default_file=False).storage
+
+
+def test_one_table_of_options_serves_spark_and_deltalake():
+    options = {
+        "fs.s3a.endpoint": "https://store:9000",
+        "fs.s3a.endpoint.region": "eu-central-1",
+        "fs.s3a.path.style.access": "true",
+        "fs.s3a.access.key": "the-key",
+        "fs.s3a.secret.key": "the-secret",
+        "fs.s3a.session.token": "the-token",
+    }
+    storage = storage_of(
+        ["storage.root=s3a://b/r", *(f"storage.options.{key}={value}" for key, value in options.items())]
+    )
+    assert storage.hadoop() == {f"spark.hadoop.{name}": value for name, value in options.items()}
+    assert storage.deltalake() == {
+        "retry_timeout": "15s",
+        "aws_endpoint": "https://store:9000",
+        "aws_region": "eu-central-1",
+        "aws_virtual_hosted_style_request": "false",
+        "aws_access_key_id": "the-key",
+        "aws_secret_access_key": "the-secret",
+        "aws_session_token": "the-token",
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "endpoint"),
+    [
+        ({"endpoint": "store:9000"}, "https://store:9000"),
+        ({"endpoint": "store:9000", "connection.ssl.enabled": "False"}, "http://store:9000"),
+        ({"endpoint": "http://store:9000"}, "http://store:9000"),
+    ],
+)
+def test_an_endpoint_may_be_without_its_scheme_as_for_hadoop(given, endpoint):
+    overrides = [f"storage.options.fs.s3a.{name}={value}" for name, value in given.items()]
+    options = storage_of(overrides).deltalake()
+    assert options["aws_endpoint"] == endpoint
+    assert options.get("aws_allow_http") == ("true" if endpoint.startswith("http://") else None)
+
+
+def test_other_file_systems_have_deltalakes_own_options():
+    given = ["storage.options.'fs.s3a.access.key'=a", "storage.table_options.google_service_account=/key.json"]
+    storage = storage_of(given)
+    assert storage.deltalake() == {"aws_access_key_id": "a", "google_service_account": "/key.json"}
+
+
+@pytest.mark.parametrize("root", ["/srv/a%20b", "s3a://bucket/a%2Fb"])
+def test_an_ambiguous_root_is_rejected(root):
+    with pytest.raises(BadInput, match="percent sign and two hexadecimal digits"):
+        storage_of([f"storage.root={root}"])
+    storage_of(["storage.root=/srv/100% sure"])
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        "s3a://key:hunter2@bucket/x",
+        "s3a://key:hun/ter2@bucket",
+        "hdfs://me:hunter2@nn/x",
+    ],
+)
+def test_a_root_with_a_password_is_refused_and_not_repeated(root):
+    """No file system needs it, and the root is printed and recorded in many places."""
+    for overrides, environment in [([f"storage.root={root}"], {}), ([], {"MUTATION_QUOTA__STORAGE__ROOT": root})]:
+        with pytest.raises(BadInput, match="a URL with a password; set credentials in") as raised:
+            load_settings(overrides, environment=environment, with_default_file=False)
+        assert not any(part in str(raised.value) for part in ("hunter2", "ter2"))
+
+
+@pytest.mark.parametrize("root", ["abfss://c@account.dfs.core.windows.net/x", "hdfs://nn:8020/a@b", "s3a://b/a:b@c"])
+def test_a_root_with_an_at_sign_that_is_no_login_is_accepted(root):
+    assert storage_of([f"storage.root={root}"]).root == root
+
+
+@pytest.mark.parametrize(
+    ("root", "advice"),
+    [
+        ("S3N://bucket/root", "scheme S3N:// is not supported; write s3a://bucket/root, got"),
+        ("file:///srv/quotas", "a folder has no scheme; write /srv/quotas, got 'file:///srv/quotas'"),
+        ("file:///srv/a%20b", "a folder has no scheme; write /srv/a b, got 'file:///srv/a%20b'"),
+        ("file:quotas", "a folder has no scheme; write quotas, got"),
+    ],
+)
+def test_a_root_whose_scheme_is_not_the_jobs_is_refused_with_what_to_write(root, advice):
+    """In a folder leases are written without Hadoop, whose local file system looks for a file, and then writes it."""
+    with pytest.raises(BadInput) as raised:
+        storage_of([f"storage.root={root}"])
+    assert str(raised.value).startswith(f"storage.root: {advice}")
+
+
+def test_an_endpoint_that_is_not_amazons_has_buckets_in_paths_and_any_region():
+    """So that an endpoint and credentials are all that has to be written; what is written counts."""
+
+    def options(*given):
+        overrides = [f"storage.options.fs.s3a.{each}" for each in given]
+        return storage_of(["storage.root=s3a://b/r", *overrides])
+
+    own = options("endpoint=http://127.0.0.1:9000")
+    assert own.hadoop() == {
+        "spark.hadoop.fs.s3a.endpoint": "http://127.0.0.1:9000",
+        "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
+        "spark.hadoop.fs.s3a.path.style.access": "true",
+    }
+    assert own.deltalake() == {
+        "retry_timeout": "15s",
+        "aws_endpoint": "http://127.0.0.1:9000",
+        "aws_region": "us-east-1",
+        "aws_allow_http": "true",
+        "aws_virtual_hosted_style_request": "false",
+    }
+    assert options("endpoint=http://[::1]:9", "endpoint.region=here").deltalake()["aws_region"] == "here"
+    assert options("endpoint=s3.eu-central-1.amazonaws.com").hadoop() == {
+        "spark.hadoop.fs.s3a.endpoint": "s3.eu-central-1.amazonaws.com"
+    }
+    assert options().deltalake() == {"retry_timeout": "15s"}
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        ("AWS_ACCESS_KEY_ID", "aws_access_key_id"),
+        ("AWS_ENDPOINT_URL", "aws_endpoint"),
+        ("ALLOW_HTTP", "aws_allow_http"),
+        ("Retry_Timeout", "retry_timeout"),
+    ],
+)
+def test_options_of_tables_in_s3_have_one_name_however_they_are_written(name, known):
+    """deltalake knows all of these names; Arrow's file system is made from the one."""
+    given = ["storage.root=s3a://b/r", "storage.options.fs.s3a.access.key=a", f"storage.table_options.{name}=mine"]
+    options = storage_of(given).deltalake()
+    assert options[known] == "mine"
+    assert len(options) == len({"retry_timeout", "aws_access_key_id", known})

@@ -1,10 +1,20 @@
 """The division of a capacity among tenants: calculated by hand, by the rules of docs/how-to/recommend.md."""
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
+from quota.admission.decide import decide
+from quota.algorithms.token_bucket import TokenBucket
+from quota.records.decision import Outcome
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
+from quota.timeline.quota_file import read_quota_file, write_quota_file
+from quota.whatif.advice import make_advice
 from quota.whatif.recommendation import Demand, SizingInput, Tenancy, divide_capacity
+from quota.whatif.required_quota import RequiredQuota
+from quota.whatif.result import CandidateOutcome, Result, Sender, Totals
+from tests.support.factories import resolved
 
 
 def demand(user, need, load=None, *, requested=100, largest=11):
@@ -106,3 +116,151 @@ def test_tenants_that_requested_most_come_first():
 )
 def test_a_tenant_is_the_owner_of_a_bucket(tenancy, entity, default):
     assert (tenancy.entity("u", "c"), tenancy.default) == (entity, default)
+
+
+def load(admitted, refused=0, seconds=0.0, peak=0):
+    return Totals(1, 0, admitted, refused, seconds, 0, 0, peak)
+
+
+def outcome(name, together, *senders):
+    return CandidateOutcome(name, together, [Sender(*each) for each in senders])
+
+
+BEFORE = outcome(
+    "as recorded",
+    load(210, 40, peak=120),
+    ("etl", "a", load(100, 10, 1.0)),
+    ("etl", "b", load(60, 30, 1.5)),
+    ("app", "a", load(20)),
+    ("admin", "a", load(30, 9)),  # before it was exempt
+)
+AFTER = outcome(
+    "recommended",
+    load(240, 10, peak=90),
+    ("etl", "a", load(105, 5, 0.5)),
+    ("etl", "b", load(85, 5, 0.75)),
+    ("app", "a", load(20)),
+    ("admin", "a", load(30)),
+)
+
+
+@pytest.fixture
+def advice():
+    """Return the advice on 80 for needs of 17 and 1."""
+    demands = [Demand(QuotaEntity("etl"), 200, 22, 17.0, 17.0), Demand(QuotaEntity("app"), 20, 22, 1.0, 1.0)]
+    found = divide_capacity(demands, 18.0, SizingInput(100.0, 0.2, 1.0, Window()))
+    return make_advice(found, Result(None, [BEFORE, AFTER]), Tenancy.USER, frozenset({"admin"}), Window())
+
+
+def test_the_senders_of_a_tenant_are_reported_together(advice):
+    etl, app = advice.tenants
+    assert etl.share.demand.entity == QuotaEntity("etl")
+    assert (etl.outlook.refused, etl.outlook.refused_before, etl.outlook.throttled_seconds) == (10, 40, 1.25)
+    assert (app.outlook.refused, app.outlook.refused_before) == (0, 0)
+
+
+def test_exempt_users_do_not_belong_to_a_tenant():
+    demand = Demand(QuotaEntity(client_id="a"), 110, 22, 1.0, 1.0)
+    found = divide_capacity([demand], 1.0, SizingInput(100.0, 0.2, 1.0, Window()))
+    result = Result(None, [BEFORE, AFTER])
+    (client,) = make_advice(found, result, Tenancy.CLIENT, frozenset({"admin"}), Window()).tenants
+    assert (client.outlook.refused, client.outlook.refused_before) == (5, 10)
+
+
+def test_consequences_include_all_requests_also_exempt_ones(advice):
+    assert (advice.before.peak, advice.after.peak) == (120, 90)
+    assert advice.refused_share == 10 / 250
+
+
+def test_quotas_are_summed_up_with_all_tenants_of_the_default(advice):
+    """9 is the median need, and so app's, etl's is 17: 35 are claimed of 80."""
+    assert [each.share.quota for each in advice.tenants] == [38.9, 20.6]  # 38.857 and 20.571
+    assert (advice.default, advice.quotas_sum) == (20.6, pytest.approx(20.6 + 38.9 + 20.6))
+    assert advice.largest_burst == pytest.approx(38.9 * 11)
+
+
+def test_the_file_has_the_default_and_larger_quotas_with_their_numbers(advice):
+    records = read_quota_file(write_quota_file(advice.quotas).encode(), "quotas.yaml")
+    assert records == advice.quotas
+    default, etl = records
+    assert (default.entity, default.controller_mutation_rate) == (QuotaEntity(None), 20.6)
+    assert default.comment == "for all others: median need 9/s"
+    assert (etl.entity, etl.controller_mutation_rate) == (QuotaEntity("etl"), 38.9)
+    assert etl.comment == "need 17/s; 10 of 200 mutations refused in the backtest"
+
+
+WINDOW = Window()
+"""S * W is 11 s."""
+
+
+def need(*requests, window=WINDOW):
+    """Return the needed quota of requests: a time in ms, and the mutations of each topic."""
+    found = RequiredQuota(window)
+    for at, *charges in requests:
+        found.add(at, charges)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("requests", "rate", "load"),
+    [
+        ([(0, 66)], 0, 6),  # one topic may overdraw; 66 are what 11 s of 6 hold
+        ([(0, 66, 11)], 6, 7),  # before the second topic 66 are charged
+        ([(0, 55), (1000, 17)], 55 / 12, 6),  # 11 s of burst and one of gain: 55 before the second, 72 after it
+        ([(0, 22), (1_000_000, 33)], 22 / 1011, 3),  # long paid by then; the second alone is 33 in 11 s
+        ([(0, 1), (100_000, 44), (101_000, 16)], 44 / 12, 5),  # the stretch that counts begins with the second
+        ([(0, 44), (0, 33), (0, 22)], 7, 9),  # at one moment: before the last there are 77
+        ([(5000, 24), (4000, 24), (6000, 1)], 4, 48 / 11),  # time never runs backwards: 5,000, 5,000, 6,000
+        ([(0, 66), (0, 0)], 6, 6),  # what costs nothing is refused in debt, too
+        ([(0,)], 0, 0),
+        ([(0, 0), (1000, 0)], 0, 0),
+    ],
+)
+def test_the_required_quota_matches_examples_by_hand(requests, rate, load):
+    found = need(*requests)
+    assert (found.no_refusal, found.no_debt) == (pytest.approx(rate), pytest.approx(load))
+
+
+def test_requested_mutations_are_counted():
+    found = need((0, 5, 6), (0,), (7, 9))
+    assert (found.charged, found.largest) == (20, 11)
+
+
+courses = st.lists(
+    st.tuples(st.integers(0, 3_000) | st.integers(0, 10_000_000), st.lists(st.integers(0, 50), min_size=1, max_size=3)),
+    min_size=1,
+    max_size=30,
+).map(lambda each: list(timed(each)))
+
+
+def timed(course):
+    now = 0
+    for gap, charges in course:
+        now += gap
+        yield now, charges
+
+
+def outcomes(course, rate):
+    requests = [resolved(*charges, at=at, rate=rate, offset=number) for number, (at, charges) in enumerate(course)]
+    return {each.outcome for each in decide(None, requests, TokenBucket(WINDOW))[1]}
+
+
+@given(courses)
+def test_with_it_the_bucket_refuses_nothing_and_with_less_it_refuses(course):
+    rate = need(*((at, *charges) for at, charges in course)).no_refusal
+    assume(rate > 0)
+    assert outcomes(course, rate * (1 + 1e-6)) == {Outcome.ADMITTED}
+    assert outcomes(course, rate * (1 - 1e-3)) != {Outcome.ADMITTED}
+
+
+@given(courses)
+def test_with_its_load_the_bucket_is_never_in_debt(course):
+    load = need(*((at, *charges) for at, charges in course)).no_debt
+    assume(load > 0)
+
+    def lowest(rate):
+        requests = [resolved(*charges, at=at, rate=rate, offset=number) for number, (at, charges) in enumerate(course)]
+        return min(each.tokens for each in decide(None, requests, TokenBucket(WINDOW))[1])
+
+    assert lowest(load * (1 + 1e-6)) >= 0
+    assert lowest(load * (1 - 1e-3)) < 0

@@ -2,6 +2,8 @@
 
 import json
 import random
+import subprocess
+import sys
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -298,3 +300,26 @@ def test_only_the_offsets_of_a_batch_are_read_of_each_partition(settings, monkey
     audit(settings, [decision(99), decision(100), decision(far, partition=1), json.dumps(quoted).encode()])
     assert read == [2]
     assert len(ids(settings)) == 100 + 100 + 2  # offset 100, and the one of the other topic
+
+
+PROGRAM = """
+import logging
+from unittest.mock import MagicMock
+from jobs.audit import query
+from jobs.spark.log_lines import log_as_json
+from quota.settings import load_settings
+
+log_as_json("audit")
+upkeep = MagicMock(after_batch=lambda: logging.warning("the upkeep fails"))
+query.write_batch(load_settings(environment={}), upkeep, MagicMock(), 7)
+logging.warning("between two batches")
+"""
+
+
+def test_it_has_the_query_and_the_batch():
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    found = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [(each["message"], each.get("query"), each.get("batch")) for each in found] == [
+        ("the upkeep fails", "audit", 7),
+        ("between two batches", None, None),
+    ]

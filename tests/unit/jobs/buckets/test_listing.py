@@ -1,14 +1,20 @@
 """Listing buckets: their current tokens, and their selection and order."""
 
+import re
+
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from jobs.buckets.listing import BucketQuery, Order, select_buckets, to_listed
-from jobs.buckets.saved import SavedBucket
+from jobs.buckets.listing import BucketQuery, select_buckets, to_listed
+from jobs.buckets.saved import BucketFileHeader, SavedBucket, SavedBuckets, read_buckets
 from jobs.cli.buckets import bucket_row
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
+from quota.errors import BadInput
 from quota.records.entity import Tags
 from quota.records.quota import Window
+from schemas.buckets import STATE, STATE_VERSION
 
 NOW = 1_795_266_000_000
 WINDOW = Window()
@@ -19,7 +25,7 @@ GROUP = SavedBucket(Tags("", "", (("group", "pay"),)).key, 0.0, NOW, 2.0)
 ALL = [FULL, GROUP, DEBT, GAINING]
 
 
-def choose(order=Order.TOKENS, *, tags=None, in_debt=False, limit=1000):
+def choose(order="tokens", *, tags=None, in_debt=False, limit=1000):
     found = select_buckets(ALL, BucketQuery(tags or {}, in_debt, order, limit), NOW, WINDOW)
     return [row.bucket for row in found.buckets], found.left_out
 
@@ -48,11 +54,11 @@ def test_infinite_times_are_bounded():
 @pytest.mark.parametrize(
     ("order", "expected"),
     [
-        (Order.TOKENS, [ALICE, PAY, TOOL, BOB]),
-        (Order.FULL_IN, [ALICE, PAY, BOB, TOOL]),
-        (Order.UPDATED, [PAY, BOB, ALICE, TOOL]),
-        (Order.RATE, [BOB, ALICE, PAY, TOOL]),
-        (Order.NAME, [BOB, TOOL, PAY, ALICE]),
+        ("tokens", [ALICE, PAY, TOOL, BOB]),
+        ("full-in", [ALICE, PAY, BOB, TOOL]),
+        ("updated", [PAY, BOB, ALICE, TOOL]),
+        ("rate", [BOB, ALICE, PAY, TOOL]),
+        ("name", [BOB, TOOL, PAY, ALICE]),
     ],
 )
 def test_buckets_are_sorted(order, expected):
@@ -94,3 +100,57 @@ def test_a_bucket_without_debt_gains_up_to_its_own_burst():
 
 def test_buckets_beyond_the_limit_are_counted():
     assert choose(limit=3) == ([ALICE, PAY, TOOL], 1)
+
+
+HEADER = BucketFileHeader(STATE_VERSION, 1, {"requests": "id"}, {"requests": {"0": 7, "1": 0}})
+BUCKET = SavedBucket('["user","alice"]', -0.1, 5, 1 / 3)
+
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+buckets = st.builds(
+    SavedBucket, st.text(), numbers, st.integers(0, 2**62), numbers, st.none() | numbers, more=st.none() | st.binary()
+)
+
+
+def write(saved, file):
+    with file.open("wb") as out:
+        saved.write(out)
+
+
+@given(st.lists(buckets))
+def test_buckets_are_read_exactly_as_written(tmp_path_factory, saved):
+    file = tmp_path_factory.mktemp("buckets") / "buckets.jsonl"
+    header = BucketFileHeader(HEADER.state_version, len(saved), HEADER.topics, HEADER.positions)
+    write(SavedBuckets(header, saved), file)
+    found = read_buckets(file)
+    assert (found.header, found.buckets) == (header, saved)
+    assert [repr(each) for each in found.buckets] == [repr(each) for each in saved]  # -0.0 is not 0.0
+
+
+def test_its_fields_are_those_of_the_state():
+    assert SavedBucket.__struct_fields__ == ("bucket", *STATE.names)
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "buckets.jsonl"
+    write(SavedBuckets(HEADER, [BUCKET]), path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        (lambda text: text.split(b"\n")[0], "is truncated: it has 0 of 1 buckets; export again"),
+        (lambda text: text[:-9], "was not written by buckets export, or was changed: "),
+        (lambda text: text.replace(b'"K"', b'"k"'), "was not written by buckets export"),
+        (lambda _: b"", "was not written by buckets export"),
+        (
+            lambda text: text.replace(b'"state_version":%d' % STATE_VERSION, b'"state_version":99'),
+            f"has buckets of version 99, and this program uses version {STATE_VERSION}; export and load",
+        ),
+    ],
+)
+def test_an_invalid_file_is_rejected(file, change, error):
+    file.write_bytes(change(file.read_bytes()))
+    with pytest.raises(BadInput, match=re.escape(error)):
+        read_buckets(file)

@@ -18,7 +18,10 @@ from quota.timeline.timeline import QuotaTimeline
 from tests.support.programs import run
 
 ALTER = ["quotas", "alter"]
-SCHEDULE = [*ALTER, "--user", "alice", "--add-config", "controller_mutation_rate=5", "--effective-at"]
+RATE = ["--add-config", "controller_mutation_rate=5"]
+SCHEDULE = [*ALTER, "--user", "alice", *RATE, "--effective-at"]
+SHOW = ["config", "show", "--set"]
+RECOMMEND = ["recommend", "--capacity", "9"]
 
 
 @pytest.mark.parametrize(
@@ -41,9 +44,7 @@ SCHEDULE = [*ALTER, "--user", "alice", "--add-config", "controller_mutation_rate
         (["topics", "alter", "--topic", "[", "--partitions", "2"], "--topic [: not a regular expression: "),
         (["callback", "alter", "--class", "nope"], "--class nope is not allowed by the settings"),
         (["dead-letters", "list", "--from", "-1h", "--to", "-2h"], "--from -1h must be before --to -2h"),
-        (["dead-letters", "resend", "--from", "-1h"], "no terminal to ask for confirmation"),
         (["simulate", "-", "--quotas", "-"], "-: standard input can be only one of the files"),
-        (["quotas", "push"], "no terminal to ask for confirmation: add --yes to make the change, or --dry-run to"),
         (["quotas", "push", "--output", "json"], "a command that prints data cannot ask for confirmation: add --yes"),
         (["quotas", "push", "--yes", "--repair"], "--repair: only with --follow"),
         (
@@ -58,6 +59,47 @@ SCHEDULE = [*ALTER, "--user", "alice", "--add-config", "controller_mutation_rate
         (["quotas", "pull", "--output", "json"], "the content goes to standard output: add --output-file FILE"),
         (["report", "--quotas", "quotas.yaml"], "--quotas quotas.yaml: only with --requests"),
         (["quotas", "drift", "--set", "broker.jars=/nowhere"], "no jars in /nowhere; run make jars, or set broker"),
+        ([*ALTER, "--user", "\udcff", *RATE], "argument '\\udcff': not UTF-8\n"),
+        (["quotas", "history", "--entity-type", "users", "--entity-name", "\udcff"], "argument '\\udcff': not UTF-8\n"),
+        (["\udcff"], "argument '\\udcff': not UTF-8\n"),
+        (["buckets", "list", "--bootstrap-server", "b:1"], "No such option: --bootstrap-server\n"),
+        (["quotas", "alter", "--usr", "a"], "No such option: --usr (Possible options: --set, --user)\n"),
+        (["quotas", "frobnicate"], "No such command 'frobnicate'.\n"),
+        (["quota", "describe"], "No such command 'quota'. Did you mean 'quotas'?\n"),
+        (["quotas", "alter", "--user", "a", "--user", "b"], "--user takes one value, and is given 2 times"),
+        (
+            ["quotas", "alter", "--user=ok", "--entity-type", "users", "--entity-name", ""],
+            "--user takes one value, and is given 2 times",
+        ),
+        (["decisions", "list", "-o", "json", "--output=yaml"], "--output takes one value, and is given 2 times"),
+        (["decisions", "list", *["--limit", "5"] * 3], "--limit takes one value, and is given 3 times"),
+        (["--settings", "a", "--settings", "b", "status"], "--settings takes one value, and is given 2 times"),
+        (["recommend", "--capacity", "0"], "--capacity 0: expected mutations per second, above 0"),
+        (["recommend", "--capacity", "inf"], "--capacity inf: expected mutations per second, above 0"),
+        ([*RECOMMEND, "--reserve", "1"], "--reserve 1: expected a share of at least 0 and below 1"),
+        ([*RECOMMEND, "--reserve", "nan"], "--reserve nan: expected a share of at least 0 and below 1"),
+        ([*RECOMMEND, "--over-allocation", "nan"], "--over-allocation nan: expected a number of at least 1"),
+        ([*RECOMMEND, "--requests", "nowhere.jsonl"], "nowhere.jsonl: No such file or directory"),
+        (["dead-letters", "resend", "--yes"], "which dead letters"),
+        (["dead-letters", "resend", "requests-0-1", "--to", "-1h", "--yes"], "which dead letters"),
+        (["dead-letters", "resend", "a-0-0", "b-0-0", "--value", "f"], "give exactly one id"),
+        *[
+            (command, "no terminal to ask for confirmation: add --yes to make the change, or --dry-run to preview it\n")
+            for command in (
+                ["dead-letters", "resend", "--from", "-1h"],
+                ["quotas", "push"],
+                ["topics", "delete", "--topic", "orders"],
+                ["buckets", "reset", "--user", "alice"],
+                ["quotas", "rollback", "--at", "-1h"],
+                ["enforce", "--reset-state"],
+            )
+        ],
+        ([*SHOW, "quota.callback_class=nope.Nope"], "callback nope.Nope: ModuleNotFoundError: No module named 'nope'"),
+        ([*SHOW, "quota.callback_class=os.system"], "callback os.system: TypeError: not a ClientQuotaCallback"),
+        ([*SHOW, "quota.callback_configs.typo=1"], "callback quota.callbacks.default.DefaultQuotaCallback: takes no "),
+        ([*SHOW, "kafka.librdkafka.nope=1"], 'librdkafka refuses a property: No such configuration property: "nope"'),
+        ([*SHOW, "spark.jars=/nope"], "no jars in /nope; run make jars, or set spark.jars"),
+        ([*SHOW, "broker.jars=/nope"], "no jars in /nope; run make jars, or set broker.jars"),
         *[
             (
                 [*ALTER, "--user", "alice", "--add-config", f"controller_mutation_rate={value}"],
@@ -67,8 +109,8 @@ SCHEDULE = [*ALTER, "--user", "alice", "--add-config", "controller_mutation_rate
         ],
         ([*ALTER, "--user", "alice", "--add-config", "producer_byte_rate=5"], "unknown config 'producer_byte_rate'"),
         ([*ALTER, "--user", "alice"], "give --add-config"),
-        ([*ALTER, "--add-config", "controller_mutation_rate=5"], "whose quota?"),
-        ([*ALTER, "--user", "", "--add-config", "controller_mutation_rate=5"], "--user: the name is empty"),
+        ([*ALTER, *RATE], "whose quota?"),
+        ([*ALTER, "--user", "", *RATE], "--user: the name is empty"),
         *[
             ([*SCHEDULE, text], f"--effective-at '{text}': expected a time")
             for text in ("20270101", "1798761600", "tomorrow")
@@ -79,22 +121,9 @@ SCHEDULE = [*ALTER, "--user", "alice", "--add-config", "controller_mutation_rate
 def test_a_malformed_argument_is_one_line_with_exit_code_2_and_contacts_no_cluster(args, error):
     done = run(*args, "--set", "kafka.bootstrap_servers=127.0.0.1:1")
     assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("mutation-quota: ")
     assert error in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("args", "error"),
-    [
-        (["buckets", "list", "--bootstrap-server", "b:1"], "No such option: --bootstrap-server"),
-        (["quotas", "alter", "--usr", "a"], "No such option: --usr (Possible options: --set, --user)"),
-        (["quotas", "frobnicate"], "No such command 'frobnicate'."),
-        (["quota", "describe"], "No such command 'quota'. Did you mean 'quotas'?"),
-    ],
-)
-def test_an_unknown_name_is_answered_in_one_line_with_similar_ones(args, error):
-    done = run(*args)
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"mutation-quota: {error}\n")
 
 
 @pytest.mark.parametrize(

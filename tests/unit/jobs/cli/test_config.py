@@ -89,21 +89,6 @@ def test_a_table_without_entries_is_not_an_error(config):
         assert config("show", *args) == f"No settings file.\n{line}\n"
 
 
-@pytest.mark.parametrize(
-    ("override", "error"),
-    [
-        ("quota.callback_class=nope.Nope", "callback nope.Nope: ModuleNotFoundError: No module named 'nope'"),
-        ("quota.callback_class=os.system", "callback os.system: TypeError: not a ClientQuotaCallback"),
-        ("quota.callback_configs.typo=1", "callback quota.callbacks.default.DefaultQuotaCallback: takes no configs"),
-        ("kafka.librdkafka.nope=1", 'librdkafka refuses a property: No such configuration property: "nope"'),
-        ("spark.jars=/nope", "no jars in /nope; run make jars, or set spark.jars"),
-        ("broker.jars=/nope", "no jars in /nope; run make jars, or set broker.jars"),
-    ],
-)
-def test_code_that_settings_name_is_checked_without_a_cluster(config, override, error):
-    assert config("show", "--set", override, exit_code=2).startswith(f"mutation-quota: {error}")
-
-
 def test_properties_of_librdkafka_are_checked_without_a_connection(config):
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"

@@ -1,12 +1,26 @@
-"""Options that commands share: files to write, configs, and confirmation."""
+"""Options that commands share: files to write, configs, confirmation, and the cluster that is described."""
 
+import json
 import os
+from dataclasses import dataclass
+from typing import Annotated
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
+from jobs.__main__ import app
+from jobs.buckets import moving
+from jobs.buckets.saved import BucketFileHeader, SavedBucket, SavedBuckets, read_buckets
+from jobs.cli import callback as command
+from jobs.cli.groups import with_groups
 from jobs.cli.options import ConfirmOptions, FileOptions, TopicPattern, split_configs
-from jobs.cli.output import OutputFormat, OutputOptions
+from jobs.cli.output import OutputOptions
 from quota.errors import BadInput, MutationQuotaError
+from quota.kafka.quotas import writer
+from quota.kafka.topics import topic_admin
+from quota.records.quota_log import Cluster
+from schemas.buckets import STATE_VERSION
 from tests.support.programs import run
 
 
@@ -66,7 +80,7 @@ def test_a_device_or_a_pipe_is_not_replaced_by_a_file(tmp_path):
     assert pipe.is_fifo()
 
 
-@pytest.mark.parametrize("output", [OutputFormat.JSON, OutputFormat.YAML, OutputFormat.JSONL])
+@pytest.mark.parametrize("output", ["json", "yaml", "jsonl"])
 def test_there_is_no_confirmation_if_data_is_printed(monkeypatch, output):
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     with pytest.raises(BadInput, match="cannot ask for confirmation: add --yes"):
@@ -82,20 +96,101 @@ def test_a_declined_confirmation_changes_nothing(monkeypatch):
         ConfirmOptions().confirm("Delete everything?")
 
 
+def test_repeatable_options_and_switches_may_be_given_again():
+    twice = ["--set", "topics.partitions=3", "-v", "--changed"] * 2
+    done = run("config", "show", "topics.partitions", *twice)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A group."""
+
+    context: typer.Context
+    city: Annotated[str, typer.Option("--city")] = "Oslo"
+
+
+@dataclass(frozen=True)
+class Address(Place):
+    """A group that contains the options of another."""
+
+    street: Annotated[str | None, typer.Option("--street")] = None
+
+
+def send(name: str, *, to: Address, back: Place, count: Annotated[int, typer.Option("--count")] = 1) -> None:
+    """Send a letter."""
+    typer.echo(f"{name} {count} {to.street} {to.city} {back.city} {to.context.info_name}")
+
+
+def sent(*args):
+    app = typer.Typer(rich_markup_mode=None)
+    app.command("send")(with_groups(send))
+    return CliRunner().invoke(app, args).output
+
+
+def test_a_command_gets_groups_built_from_their_options():
+    assert sent("ann", "--street", "Main") == "ann 1 Main Oslo Oslo send\n"
+    assert sent("ann", "--city", "Bonn", "--count", "2") == "ann 2 None Bonn Bonn send\n"
+
+
+def test_the_help_has_the_options_of_the_groups_in_their_place_and_once():
+    shown = sent("--help")
+    assert "Send a letter." in shown
+    assert shown.index("--city") < shown.index("--street") < shown.index("--count")
+    assert shown.count("--city") == 1
+
+
+@pytest.fixture
+def requested_servers(monkeypatch):
+    """Return the servers to which requests for topics were sent."""
+    servers = []
+
+    def read_cluster(connection, seconds):
+        del seconds
+        servers.append(connection.servers)
+        return Cluster({"clicks": [1]})
+
+    monkeypatch.setattr(command, "prepare_quota_topic", lambda _: None)
+    monkeypatch.setattr(topic_admin, "read_cluster", read_cluster)
+    monkeypatch.setattr(writer, "publish_cluster", lambda *_: None)
+    return servers
+
+
 @pytest.mark.parametrize(
-    "command",
+    ("options", "expected"),
     [
-        ["topics", "delete", "--topic", "orders"],
-        ["buckets", "reset", "--user", "alice"],
-        ["quotas", "rollback", "--at", "-1h"],
-        ["enforce", "--reset-state"],
+        ([], "log:9092"),
+        (["--set", "kafka.target_servers=target:9092"], "target:9092"),
+        (["--set", "kafka.target_servers=target:9092", "--source-server", "other:9092"], "other:9092"),
     ],
-    ids=" ".join,
 )
-def test_without_a_terminal_nothing_is_discarded_unless_yes_is_given(command):
-    done = run(*command, "--bootstrap-server", "127.0.0.1:1")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        "mutation-quota: no terminal to ask for confirmation: add --yes to make the change, "
-        "or --dry-run to preview it\n"
-    )
+def test_the_target_cluster_is_used_unless_another_one_is_named(requested_servers, options, expected):
+    done = CliRunner().invoke(app, ["callback", "publish-metadata", "--bootstrap-server", "log:9092", *options])
+    assert done.exit_code == 0, done.output
+    assert requested_servers == [expected]
+
+
+SAVED = SavedBuckets(BucketFileHeader(STATE_VERSION, 1, {}, {}), [SavedBucket('["user","alice"]', -0.1, 5, 2.0)])
+
+
+@pytest.fixture
+def export(monkeypatch):
+    """Run the command, in place of a checkpoint with one bucket."""
+    monkeypatch.setattr(moving, "export_buckets", lambda _: SAVED)
+    return lambda *options: CliRunner().invoke(app, ["buckets", "export", *options])
+
+
+@pytest.mark.parametrize("options", [(), ("--output-file", "-")])
+def test_standard_output_is_such_a_file(export, tmp_path, options):
+    file = tmp_path / "buckets.jsonl"
+    file.write_bytes(export(*options).stdout_bytes)
+    assert read_buckets(file) == SAVED
+
+
+def test_a_file_is_written_with_a_summary(export, tmp_path):
+    file = tmp_path / "buckets.jsonl"
+    assert export("--output-file", str(file)).stdout == f"Wrote 1 bucket to {file}.\n"
+    assert read_buckets(file) == SAVED
+    assert "the file exists; add --force" in str(export("--output-file", str(file)).exception)
+    again = export("--output-file", str(file), "--force", "--output", "json")
+    assert json.loads(again.stdout) == {"file": str(file), "bucket_count": 1}

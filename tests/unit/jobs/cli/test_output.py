@@ -1,4 +1,4 @@
-"""The formats of printed data, and how options choose them."""
+"""The formats of printed data, how options choose them, and ages, durations and sizes in a table."""
 
 import json
 import sys
@@ -7,7 +7,8 @@ import msgspec
 import pytest
 import yaml
 
-from jobs.cli.output import OutputFormat, OutputOptions, print_table
+from jobs.cli.output import OutputOptions, print_table
+from jobs.cli.wording import fill, format_age, format_duration, format_moment, format_size
 
 
 class Fruit(msgspec.Struct):
@@ -38,24 +39,24 @@ def printed(capsys):
 
 
 def test_a_table_is_the_default(printed):
-    assert printed() == printed(output=OutputFormat.TABLE) == "for people\n"
+    assert printed() == printed(output="table") == "for people\n"
 
 
 def test_json_is_one_object_with_a_named_list(printed):
-    assert json.loads(printed(output=OutputFormat.JSON)) == AS_DATA
+    assert json.loads(printed(output="json")) == AS_DATA
 
 
 def test_yaml_is_the_same_document(printed):
-    assert yaml.safe_load(printed(output=OutputFormat.YAML)) == AS_DATA
+    assert yaml.safe_load(printed(output="yaml")) == AS_DATA
 
 
 def test_json_lines_are_the_elements_of_the_list(printed):
-    lines = printed(output=OutputFormat.JSONL).splitlines()
+    lines = printed(output="jsonl").splitlines()
     assert [json.loads(line) for line in lines] == AS_DATA["fruits"]
 
 
 def test_a_document_without_a_list_is_one_json_line(printed):
-    (line,) = printed(output=OutputFormat.JSONL, items=None).splitlines()
+    (line,) = printed(output="jsonl", items=None).splitlines()
     assert json.loads(line) == AS_DATA
 
 
@@ -71,3 +72,47 @@ def test_a_piped_table_has_a_line_for_each_row_however_long_and_no_trailing_spac
 def test_a_cell_cannot_control_the_terminal_or_be_mistaken_for_markup(capsys):
     print_table(("NAME",), [("[bold]x[/bold]",), ("\x1b[2J",), ("two\nlines",)])
     assert capsys.readouterr().out.splitlines() == ["NAME", "[bold]x[/bold]", "'\\x1b[2J'", "'two\\nlines'"]
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (0, "0s"),
+        (1000, "1s"),
+        (61_000, "1m 1s"),
+        (3_600_000, "1h"),
+        (7_500_000, "2h 5m"),
+        (2_592_000_000, "30d"),
+    ],
+)
+def test_a_duration_is_shown_in_its_largest_units(milliseconds, text):
+    assert format_duration(milliseconds) == text
+
+
+def test_an_age_is_relative_to_the_current_time_and_is_never_negative():
+    assert [format_age(100_000, each) for each in (40_000, 99_500, 200_000, None)] == ["1m ago", "now", "now", "-"]
+
+
+@pytest.mark.parametrize(
+    ("moment", "text"),
+    [
+        (1_728_000_000_000, "00:00:00Z"),
+        (1_727_999_999_999, "2024-10-03T23:59:59Z"),
+        (1_728_086_400_000, "2024-10-05T00:00:00Z"),
+    ],
+)
+def test_a_time_of_the_current_day_is_shown_without_the_date(moment, text):
+    """The current time is 2024-10-04T12:00:00Z."""
+    assert format_moment(1_728_043_200_000, moment) == text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (50_000_000, "48 MiB"), (2**50, "1024.0 TiB")]
+)
+def test_a_size_is_shown_in_its_largest_unit(size, text):
+    assert format_size(size) == text
+
+
+def test_a_line_is_not_broken_within_a_name():
+    name = "a-name-with-hyphens-" * 5
+    assert fill(f"see {name} there", "- ", "  ") == f"- see\n  {name}\n  there"

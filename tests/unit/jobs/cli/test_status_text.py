@@ -2,7 +2,7 @@
 
 from msgspec import structs
 
-from jobs.cli.status_text import print_status
+from jobs.cli.status import print_status
 from schemas.documents.status import (
     BatchStatus,
     ConfigDifference,

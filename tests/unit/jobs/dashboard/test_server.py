@@ -1,6 +1,8 @@
 """The server of the dashboard, without a Kafka that it could reach."""
 
+import signal
 import socket
+import subprocess
 import threading
 
 import httpx2
@@ -10,6 +12,7 @@ from jobs.dashboard.feed import Feed
 from jobs.dashboard.server import serve_dashboard
 from quota.errors import BadInput, MutationQuotaError
 from quota.settings import load_settings
+from tests.support.programs import command_line
 
 UNREACHABLE = ("kafka.bootstrap_servers=127.0.0.1:1", "kafka.timeout_seconds=0.1")
 
@@ -104,3 +107,16 @@ def test_an_unexpected_failure_of_the_feed_is_logged_and_retried(monkeypatch):
     monkeypatch.setattr("jobs.dashboard.feed._RETRY_SECONDS", 0.0)
     feed.follow(stop)
     assert (tries[1].state, tries[1].message) == ("unreachable", "ValueError: a certificate is half written")
+
+
+def test_ctrl_c_stops_it_even_if_a_script_started_it_in_the_background(tmp_path):
+    """A shell that runs a script has the commands that it starts with `&` ignore SIGINT."""
+    options = ("--port", "0", "--set", "kafka.bootstrap_servers=127.0.0.1:1", "--set", "kafka.timeout_seconds=0.1")
+    command = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *command_line("dashboard", *options)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        try:
+            assert process.stdout.readline().startswith("dashboard at http://")
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 0
+        finally:
+            process.kill()

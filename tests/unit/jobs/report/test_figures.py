@@ -1,13 +1,22 @@
-"""The figures of a report, from hand-made rows."""
+"""The figures of a report, and its intervals, from hand-made rows."""
 
+from itertools import product
+
+import duckdb
+import msgspec
 import pyarrow.dataset as ds
 import pytest
 
 from jobs.report import aggregation
 from jobs.report.aggregation import ReportScope, compute_figures
+from jobs.report.figures import Period
+from jobs.report.queries import sum_mutations
 from quota.errors import BadInput, NotFound
+from quota.records.decision import Outcome, Repeat, Shadow, TopicDecision
 from quota.records.fields import MAX_EPOCH_MS
-from tests.support.tables import arrow_tables, change, decision, letter, moment
+from quota.records.record import Source
+from tests.support.factories import decided
+from tests.support.tables import arrow_tables, change, decision, decision_row, letter, moment
 
 NOON = 1_795_262_400_000
 
@@ -219,3 +228,71 @@ def test_reasons_after_the_most_frequent_are_summed_up(monkeypatch):
         ("a", [2]),
         ("other reasons", [2]),
     ]
+
+
+SECOND, MINUTE, HOUR, DAY = 1000, 60_000, 3_600_000, 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("length", "width"),
+    [
+        (1, SECOND),
+        (300 * SECOND, SECOND),
+        (301 * SECOND, 2 * SECOND),
+        (DAY, 5 * MINUTE),
+        (301 * DAY, 2 * DAY),
+        (8000 * DAY, 32 * DAY),
+    ],
+)
+def test_intervals_are_the_shortest_that_give_at_most_300(length, width):
+    assert Period.over(0, length - 1).width == width
+
+
+def test_a_period_covers_all_data_and_intervals_begin_at_round_times():
+    period = Period.over(NOON + 7 * MINUTE, NOON + 19 * HOUR)
+    assert (period.start, period.width, period.count) == (NOON + 5 * MINUTE, 5 * MINUTE, 228)
+    assert period.end == NOON + 19 * HOUR + 5 * MINUTE
+
+
+TOPICS = [
+    TopicDecision("a", 3, 0, "NONE", None),
+    TopicDecision("b", 50, 0, "NONE", None),
+    TopicDecision("c", 700, 89, "THROTTLING_QUOTA_EXCEEDED", "refused"),
+    TopicDecision("d", 9000, 89, "THROTTLING_QUOTA_EXCEEDED", "refused"),
+]
+SHADOWS = [None, [0, 0, 89, 89], [89, 89, 0, 0], [0, 89, 0, 89]]
+
+
+def effective_decisions():
+    """Return decisions with and without a quota, in shadow, validate-only, and repeated with any number of topics."""
+    kinds = product((False, True), (None, 0, 1, 2, 3, 4), SHADOWS, (None, 5.0), (TOPICS, TOPICS[::-1], TOPICS[:0]))
+    decisions = []
+    for number, (validate_only, paid, codes, quota, topics) in enumerate(kinds):
+        source = Source("requests", 0, number)
+        fields = {
+            "decision_id": str(source),
+            "source": source,
+            "validate_only": validate_only,
+            "repeats": None if paid is None else Repeat("requests-0-0", min(paid, len(topics))),
+            "shadow": None if codes is None else Shadow(Outcome.PARTIAL, codes[: len(topics)], 0, 0),
+            "quota": quota,
+            "topics": topics,
+        }
+        decisions.append(msgspec.structs.replace(decided(1), **fields))
+    return decisions
+
+
+def effective_sums(decision):
+    """Return the mutations that were admitted, and those that were refused."""
+    topics = decision.topics[decision.free_topics :]
+    refused = sum(topic.partitions for topic in topics if topic.error_code)
+    return sum(topic.partitions for topic in topics) - refused, refused
+
+
+def test_duckdb_counts_what_is_effective():
+    decisions = effective_decisions()
+    with duckdb.connect() as db:
+        db.register("decisions", arrow_tables(decisions=map(decision_row, decisions))["decisions"])
+        columns = [sum_mutations(f"topic.error_code {operator} 0") for operator in ("=", "<>")]
+        rows = db.execute(f"SELECT decision_id, {', '.join(columns)} FROM decisions").fetchall()  # noqa: S608 ours
+    assert {name: tuple(sums) for name, *sums in rows} == {each.decision_id: effective_sums(each) for each in decisions}

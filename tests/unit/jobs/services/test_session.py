@@ -1,18 +1,27 @@
-"""The leases of a service, around its queries."""
+"""The leases of a service, and the one line where a storage root does not answer, whichever call meets it first."""
 
 import json
 import os
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
 import pytest
 from py4j.protocol import Py4JNetworkError
 
-from jobs.services import session
+from jobs.buckets import store
+from jobs.buckets.listing import BucketQuery
+from jobs.buckets.moving import restore_buckets
+from jobs.buckets.store import list_buckets
+from jobs.services import enforce, session
+from jobs.services.enforce import run_enforce
 from jobs.services.session import deployment_session, hold_leases
+from jobs.spark.operator_advice import with_operator_advice
+from jobs.storage import run
 from jobs.storage.run import Run
-from quota.errors import BadInput
+from quota.errors import BadInput, MutationQuotaError
 from quota.settings import load_settings
-from tests.support.memory_files import MemoryFiles
+from tests.support.memory_files import MemoryFiles, refuse
+from tests.support.object_store import store_settings
 
 
 @pytest.fixture
@@ -22,43 +31,43 @@ def spark():
 
 
 @pytest.fixture
-def store(monkeypatch):
+def files(monkeypatch):
     files = MemoryFiles()
     monkeypatch.setattr(session, "jvm_pid", lambda _: os.getpid())
     return files
 
 
-def ended(store):
+def ended(files):
     """Return whether each lease was released, by its query."""
-    return {path.split("/")[1]: json.loads(text)["ended"] for path, text in store.texts.items()}
+    return {path.split("/")[1]: json.loads(text)["ended"] for path, text in files.texts.items()}
 
 
-def fail_with(error, spark, store, stop=lambda: None):
+def fail_with(error, spark, files, stop=lambda: None):
     """Fail, while a query runs, after the leases were acquired."""
     settings = load_settings([], environment={}, with_default_file=False)
-    with hold_leases(Run(spark, settings, store), ["enforce", "audit"]):
+    with hold_leases(Run(spark, settings, files), ["enforce", "audit"]):
         active = spark.streams.active
         active.append(SimpleNamespace(stop=lambda: (stop(), active.clear())))
         raise error
 
 
 @pytest.mark.parametrize("error", [ValueError("the checkpoint is incomplete"), KeyboardInterrupt()])
-def test_a_query_that_still_runs_after_an_error_is_stopped_before_its_lease_is_released(spark, store, error):
+def test_a_query_that_still_runs_after_an_error_is_stopped_before_its_lease_is_released(spark, files, error):
     seen = []
     with pytest.raises(type(error)):
-        fail_with(error, spark, store, lambda: seen.append(ended(store)))
+        fail_with(error, spark, files, lambda: seen.append(ended(files)))
     assert seen == [{"enforce": False, "audit": False}]
     assert spark.streams.active == []
-    assert ended(store) == {"enforce": True, "audit": True}
+    assert ended(files) == {"enforce": True, "audit": True}
 
 
-def test_a_lease_is_not_released_if_the_state_of_queries_is_unknown(spark, store):
+def test_a_lease_is_not_released_if_the_state_of_queries_is_unknown(spark, files):
     def stop():
         raise Py4JNetworkError("the JVM does not answer")
 
     with pytest.raises(ValueError, match="incomplete"):
-        fail_with(ValueError("the checkpoint is incomplete"), spark, store, stop)
-    assert ended(store) == {"enforce": False, "audit": False}
+        fail_with(ValueError("the checkpoint is incomplete"), spark, files, stop)
+    assert ended(files) == {"enforce": False, "audit": False}
 
 
 def test_a_missing_login_of_sparks_clients_is_reported_before_anything_is_started(monkeypatch):
@@ -67,3 +76,79 @@ def test_a_missing_login_of_sparks_clients_is_reported_before_anything_is_starte
     settings = load_settings(login, environment={}, with_default_file=False)
     with pytest.raises(BadInput, match=r"^kafka\.java needs sasl\.mechanism"), deployment_session(settings, "enforce"):
         pytest.fail("there is no login")
+
+
+ENDED = (
+    "enforce failed: s3a://bucket/root cannot be used: http://127.0.0.1:9000 does not answer; check storage.options "
+    "fs.s3a.endpoint, and that the store runs; then start it again: it continues from its checkpoint, and nothing is "
+    "lost"
+)
+
+
+class NoCalls:
+    """Files that can be opened, and fail then."""
+
+    root = "s3a://bucket/root"
+    read = write = names = remove = staticmethod(refuse)
+
+    def __init__(self, *_):
+        pass
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def settings():
+    return store_settings(9000)
+
+
+@pytest.fixture
+def unreachable(settings):
+    return Run(None, settings, NoCalls())
+
+
+@contextmanager
+def ending(settings):
+    """Expect the one line inside the block, where a session is."""
+    with pytest.raises(MutationQuotaError) as raised, with_operator_advice(settings):
+        yield
+    assert str(raised.value) == ENDED
+
+
+def test_when_it_is_opened(settings, monkeypatch):
+    monkeypatch.setattr(run, "open_files", refuse)
+    monkeypatch.setattr(session, "session", lambda *_: nullcontext())
+    monkeypatch.setattr(session, "check_root", lambda *_: None)
+    monkeypatch.setattr(session, "prepare_topics", lambda *_: {})
+    with ending(settings), deployment_session(settings, "enforce"):
+        pytest.fail("there is no session")
+
+
+def test_at_the_lease(settings, unreachable, monkeypatch):
+    monkeypatch.setattr(session, "jvm_pid", lambda _: 1)
+    with ending(settings), hold_leases(unreachable, ["enforce", "audit"]):
+        pytest.fail("there is no lease")
+
+
+def test_when_the_state_is_discarded(settings, unreachable, monkeypatch):
+    endpoint = SimpleNamespace(following=lambda *_, **__: nullcontext())
+    monkeypatch.setattr(enforce, "ServiceEndpoint", lambda *_, **__: nullcontext(endpoint))
+    monkeypatch.setattr(enforce, "deployment_session", lambda *_, **__: nullcontext(unreachable))
+    monkeypatch.setattr(enforce, "_log_callback", lambda _: None)
+    with ending(settings):
+        run_enforce(settings, once=True, reset=True)
+
+
+@pytest.mark.parametrize("files", [refuse, NoCalls], ids=["opened", "called"])
+def test_when_buckets_are_listed(settings, files, monkeypatch):
+    monkeypatch.setattr(run, "open_files", files)
+    monkeypatch.setattr(store, "check_store", lambda _: None)
+    monkeypatch.setattr(store, "command_session", lambda *_: nullcontext())
+    with ending(settings):
+        list_buckets(settings, BucketQuery({}, in_debt=False, order="tokens", limit=1), lambda: 0)
+
+
+def test_when_buckets_are_restored(settings, unreachable):
+    with ending(settings):
+        restore_buckets(unreachable, SimpleNamespace(header=SimpleNamespace(topics={}, positions={})))

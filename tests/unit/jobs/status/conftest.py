@@ -7,7 +7,6 @@ from jobs.status.cluster_facts import ClusterFacts
 from jobs.status.storage_facts import CheckpointFacts, StorageFacts
 from jobs.storage.deployment import Deployment
 from quota.kafka.topics.layouts import ClusterLayout, PartitionLayout, TopicLayout
-from quota.kafka.topics.topic_admin import TopicConfig
 from quota.settings import load_settings
 from schemas.documents.status import BatchStatus, TableStatus
 
@@ -47,10 +46,9 @@ def cluster(topics=None, configs=None, **facts):
     for compacted in ("mutation-quotas", "mutation-positions"):
         if compacted in found:
             found[compacted]["cleanup.policy"] = "compact"
-    own = {name: {key: TopicConfig(value, is_own=True) for key, value in each.items()} for name, each in found.items()}
     ends = {(name, number): 0 for name, each in layouts.items() for number in range(len(each.partitions))}
     given = {"ids": {name: f"id of {name}" for name in layouts}, "first": ends, "end": ends, "overdue": ends} | facts
-    return ClusterFacts(ClusterLayout("C", (1,), layouts), configs=own, **given)
+    return ClusterFacts(ClusterLayout("C", (1,), layouts), configs=found, **given)
 
 
 def checkpoint(query, version, **facts):

@@ -3,11 +3,14 @@
 import json
 
 import pytest
+from confluent_kafka import TopicPartition
 
+from jobs.storage import retention
 from jobs.storage.checkpoint import Checkpoint, new_folder
 from jobs.storage.deployment import Deployment
 from jobs.storage.starting import check_stateful_checkpoint, replace_checkpoint, reset_checkpoint
 from quota.errors import MutationQuotaError
+from quota.settings import load_settings
 from tests.support.memory_files import MemoryFiles
 
 POINTER = "checkpoints/enforce.json"
@@ -170,3 +173,69 @@ def test_buckets_of_another_version_are_not_forgotten(files):
     files.texts["deployment/9"] = "{"
     with pytest.raises(MutationQuotaError, match=r"deployment/9 is damaged; restore it, or remove it"):
         check_stateful_checkpoint(files, "enforce", 3)
+
+
+def checkpoint(offsets, commits, *, query_id="id", truncated=(), has_state=True):
+    return Checkpoint("checkpoints/enforce/v1", query_id, offsets, commits, list(truncated), has_state)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "commits"),
+    [([0], []), ([0], [0]), ([0, 1, 2], [0, 1]), ([4, 5, 6], [4, 5, 6]), ([0, 1, 2], [])],
+    ids=["killed in the first batch", "one batch", "killed in a batch", "older ones cleaned up", "commits gone"],
+)
+def test_complete_checkpoints_can_be_resumed(offsets, commits):
+    assert checkpoint(offsets, commits).missing(stateful=True) is None
+
+
+def test_before_the_first_commit_state_may_be_missing():
+    assert checkpoint([0], [], has_state=False).missing(stateful=True) is None
+    assert not checkpoint([], [], has_state=False).exists
+
+
+@pytest.fixture
+def check(monkeypatch):
+    """Return a function that checks a query at offset 50 of a topic whose offsets are looked up in this order."""
+
+    def _check(*ranges, **spark):
+        found = iter(ranges)
+        monkeypatch.setattr(retention, "offset_range", lambda *_: next(found))
+        settings = [f"spark.{name}={value}" for name, value in spark.items()]
+        retention.check_gaps(
+            load_settings([*settings, "kafka.timeout_seconds=0.5"], environment={}),
+            "enforce",
+            [TopicPartition("requests", 1, 50)],
+        )
+
+    monkeypatch.setattr(retention, "_POLL_SECONDS", 0.0)
+    return _check
+
+
+@pytest.mark.parametrize("fail_on_data_loss", ["true", "false"])
+def test_a_partition_that_ends_before_what_was_read_is_refused_whatever_the_settings(check, fail_on_data_loss):
+    """Its next records would get ids that earlier decisions have."""
+    with pytest.raises(MutationQuotaError, match="requests-1 ends at offset 5, but enforce has read it up to 50: a br"):
+        check(*[(0, 5)] * 1_000_000, fail_on_data_loss=fail_on_data_loss)
+
+
+@pytest.mark.parametrize("ranges", [[(0, 50)], [(50, 50)], [(0, 49), (0, 49), (0, 50)]])
+def test_a_partition_that_ends_at_what_was_read_is_complete_also_if_its_new_leader_knows_it_late(check, ranges):
+    check(*ranges)
+
+
+def test_records_that_were_removed_are_named(check, caplog):
+    with pytest.raises(MutationQuotaError, match="3 records were removed before enforce read them: requests-1 from"):
+        check((53, 60))
+    check((53, 60), fail_on_data_loss="false")
+    assert "requests-1 from offset 50 to 52; continuing after them" in caplog.text
+
+
+def test_the_number_of_state_partitions_is_that_of_the_batches_before():
+    """Spark stores it with each batch; a new checkpoint has none, and neither has a damaged file."""
+    files = MemoryFiles()
+    path = "checkpoints/enforce/v1/offsets/1"
+    files.texts[path] = 'v1\n{"batchTimestampMs":5,"conf":{"spark.sql.shuffle.partitions":"2"}}\n{"t":{"0":7}}'
+    assert checkpoint([0, 1], [0]).state_partitions(files) == 2
+    assert checkpoint([], []).state_partitions(files) is None
+    files.texts[path] = files.texts[path][:40]
+    assert checkpoint([0, 1], [0]).state_partitions(files) is None

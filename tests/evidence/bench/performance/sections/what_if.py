@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
 from jobs.storage.run import Run
-from jobs.whatif.backtest import evaluate_candidates
-from jobs.whatif.candidates import parse_candidates
+from jobs.whatif.backtest import evaluate_candidates, parse_candidates
 from jobs.whatif.recorded import add_recorded_changes, read_audited_requests
 from quota.callbacks.timeline import CallbackTimeline
 from quota.settings import Settings

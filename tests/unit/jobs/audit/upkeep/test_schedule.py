@@ -16,10 +16,8 @@ from deltalake.exceptions import DeltaError
 from msgspec import structs
 
 import jobs.audit.upkeep.schedule
-import jobs.audit.upkeep.subprocess
 from jobs.audit.upkeep.maintain import REGULAR
-from jobs.audit.upkeep.schedule import Upkeep
-from jobs.audit.upkeep.subprocess import UpkeepTask, run_upkeep, stopping_upkeep
+from jobs.audit.upkeep.schedule import Upkeep, UpkeepTask, run_upkeep, stopping_upkeep
 from jobs.metrics.health.probe import STALLED_SECONDS
 from quota.errors import MutationQuotaError
 from quota.records import codec
@@ -61,15 +59,15 @@ def test_it_runs_in_a_separate_process(kept):
 )
 def test_a_failure_of_that_process_names_the_reason(kept, monkeypatch, command, reason):
     kept.commit(REGULAR.newest + 1)
-    monkeypatch.setattr(jobs.audit.upkeep.subprocess, "_COMMAND", command)
-    monkeypatch.setattr(jobs.audit.upkeep.subprocess, "PART_SECONDS", 0.2)
+    monkeypatch.setattr(jobs.audit.upkeep.schedule, "_COMMAND", command)
+    monkeypatch.setattr(jobs.audit.upkeep.schedule, "PART_SECONDS", 0.2)
     with pytest.raises(MutationQuotaError, match=f"{reason}; run mutation-quota maintain decisions, "):
         run_upkeep(task(kept))
 
 
 def test_an_upkeep_that_a_stop_interrupts_is_no_failure_and_the_last_one(kept, monkeypatch, caplog):
     kept.commit(REGULAR.newest + 1)
-    monkeypatch.setattr(jobs.audit.upkeep.subprocess, "_COMMAND", "import signal; signal.pause()")
+    monkeypatch.setattr(jobs.audit.upkeep.schedule, "_COMMAND", "import signal; signal.pause()")
     stop, failures = threading.Event(), Counter()
     stop.set()
     upkeep = Upkeep(kept.settings, 300.0, once=True, failures=failures)
@@ -84,7 +82,7 @@ def test_an_upkeep_that_a_stop_interrupts_is_no_failure_and_the_last_one(kept, m
 def test_its_process_does_not_begin_if_the_one_that_waits_has_ended_before(kept):
     kept.commit(REGULAR.newest + 1)
     another_parent = str(os.getppid())
-    command = [sys.executable, "-c", jobs.audit.upkeep.subprocess._COMMAND, another_parent]  # noqa: SLF001
+    command = [sys.executable, "-c", jobs.audit.upkeep.schedule._COMMAND, another_parent]  # noqa: SLF001
     done = subprocess.run(command, input=codec.encode(task(kept)), capture_output=True, check=False)
     assert done.returncode == -signal.SIGKILL
     assert kept.files == {"2026-11-21": REGULAR.newest + 1}
@@ -94,7 +92,7 @@ def test_its_process_does_not_outlive_its_parent(kept):
     """The parent ends as if killed: its child hangs in the middle of the work."""
     kept.commit(REGULAR.newest + 1)
     hang = (
-        "import jobs.audit.upkeep.subprocess as c, signal; "
+        "import jobs.audit.upkeep.schedule as c, signal; "
         "c.maintain = lambda *_: (print(1, flush=True), signal.pause());"
     )
     killed = (

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import typer
 
-from jobs.cli.output import OutputFormat, OutputOptions
+from jobs.cli.output import OutputOptions
 from jobs.cli.topics import changes as topic_changes
 from jobs.cli.topics.changes import TopicChanges
 from quota.kafka.admin import ThrottlingQuotaExceededError
@@ -110,7 +110,7 @@ def test_data_have_the_decision_of_each_topic_that_was_decided(monkeypatch, caps
     undecided.set_exception(kafka_error(7, "no decision"))
     given = dict(zip("abc", futures, strict=True))
     with pytest.raises(typer.Exit):
-        changes(monkeypatch, 60, output=OutputFormat.JSON).report("created", given)
+        changes(monkeypatch, 60, output="json").report("created", given)
     topics = json.loads(capsys.readouterr().out)["topics"]
     assert [(each["outcome"], each["decision_id"]) for each in topics] == [
         ("created", "requests-0-1"),

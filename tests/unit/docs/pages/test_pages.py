@@ -1,0 +1,150 @@
+"""Pages say what there is: alerts, defaults, settings, files, functions, views, messages, and tests of threats."""
+
+import ast
+import importlib
+import re
+from functools import cache
+
+import pytest
+import yaml
+
+from jobs.report.queries import EFFECTIVE
+from quota.settings import load_settings
+from quota.timeline.quota_file import read_quota_file
+from tests.support.checkout import CHECKOUT
+
+REFERENCE = CHECKOUT / "docs" / "reference"
+METRICS, ERRORS = (REFERENCE / "monitoring" / "metrics.md").read_text(), (REFERENCE / "errors.md").read_text()
+SECURITY = (CHECKOUT / "docs/explanation/security.md").read_text()
+MESSAGES = re.findall(r"^\| `([^`]+)` \| (.+) \| (.+) \|$", ERRORS, re.MULTILINE)
+
+
+def test_each_alert_is_explained():
+    alerts = yaml.safe_load((CHECKOUT / "conf/prometheus/alerts.yaml").read_text())
+    names = [rule["alert"] for group in alerts["groups"] for rule in group["rules"]]
+    assert re.findall(r"^\| `(\w+)` \|", METRICS.partition("\n## Alerts\n")[2], re.MULTILINE) == names
+
+
+def test_the_settings_of_the_metrics_have_these_defaults():
+    (most,) = re.findall(r"`metrics.max_tenants` \((\d+)\)", METRICS)
+    metrics = load_settings(environment={}).metrics
+    assert (metrics.port, metrics.address, metrics.max_tenants) == (0, "127.0.0.1", int(most))
+
+
+def test_the_file_on_the_page_of_quotas_is_valid():
+    (file,) = re.findall(r"```yaml\n(.*?)```", (CHECKOUT / "docs/how-to/quotas.md").read_text(), re.DOTALL)
+    assert [str(each.entity) for each in read_quota_file(file.encode(), "the page")] == [
+        "the default user-principal",
+        "user-principal 'alice'",
+        "client-id 'etl'",
+    ]
+
+
+@pytest.mark.parametrize("module", ["quota.kafka.admin", "quota.callbacks", "quota.testing", "quota.settings"])
+def test_each_name_that_a_public_module_exports_is_shown(module):
+    page = (REFERENCE / "python.md").read_text()
+    assert set(re.findall(rf"^::: {re.escape(module)}\.(\w+)$", page, re.MULTILINE)) == set(
+        importlib.import_module(module).__all__
+    )
+
+
+def test_settings_on_the_pages_of_operations_exist():
+    settings = (CHECKOUT / "conf" / "mutation-quota.toml").read_text()
+    pages = [each.read_text() for each in (CHECKOUT / "docs/how-to/operations").glob("*.md")]
+    named = re.findall(r"`(?:enforce|topics|storage|quota)\.(?!yaml)([a-z_]+)", " ".join(pages))
+    assert named
+    for each in named:
+        assert re.search(rf"^(# |\[storage\.){each}\b", settings, re.MULTILINE), each
+
+
+def test_both_views_of_mutations_include_the_effective_ones():
+    assert (REFERENCE / "tables.md").read_text().count(f"WHERE {EFFECTIVE.format(number='number')}") == 2
+
+
+@cache
+def messages():
+    """All texts in the code but docstrings; a value inside a text is a NUL."""
+    found = []
+    for package in ("jobs", "quota"):
+        for file in (CHECKOUT / package).rglob("*.py"):
+            tree = ast.parse(file.read_text())
+            docstrings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+            for node in set(ast.walk(tree)) - docstrings:
+                match node:
+                    case ast.JoinedStr(values=values):
+                        found.append("".join(each.value if isinstance(each, ast.Constant) else "\0" for each in values))
+                    case ast.Constant(value=str(text)):
+                        found.append(re.sub(r"\{\w+\}|%s", "\0", text))
+    # as `quota.kafka.clients.cluster_errors` and `quota.kafka.brokers.client_quotas` compose them
+    return [*found, *(f"cannot {each}" for each in found), *(f"cannot {each} Kafka at \0" for each in found)]
+
+
+def is_printed(message):
+    pattern = re.compile(".*".join(map(re.escape, message.split("…"))))
+    return any(map(pattern.search, messages()))
+
+
+@pytest.mark.parametrize("message", [message for message, _, _ in MESSAGES])
+def test_quoted_messages_occur_in_the_code(message):
+    assert is_printed(message)
+
+
+def test_each_table_of_messages_is_read():
+    assert len(MESSAGES) == sum(line.startswith("| `") for line in ERRORS.splitlines()) > 50
+
+
+ARCHITECTURE = (CHECKOUT / "docs/explanation/architecture.md").read_text()
+CONTRIBUTING = (CHECKOUT / "CONTRIBUTING.md").read_text()
+FILES = set(re.findall(r"`((?:quota|jobs|schemas|tests|conf)/[\w/.-]+?\.\w+)(?:`|:)", ARCHITECTURE + CONTRIBUTING))
+FUNCTIONS = sorted(set(re.findall(r"`((?:quota|jobs|schemas)/[\w/]+\.py):([\w.]+)`", ARCHITECTURE)))
+FOLDERS = {path.parent for half in ("quota", "jobs", "schemas") for path in (CHECKOUT / half).rglob("__init__.py")}
+
+_FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@cache
+def defined(path):
+    """Return the classes and functions of a file, with the methods of its classes."""
+    found = set()
+    for node in ast.parse((CHECKOUT / path).read_text()).body:
+        if isinstance(node, ast.ClassDef | _FUNCTIONS):
+            found.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            found.update(f"{node.name}.{each.name}" for each in node.body if isinstance(each, _FUNCTIONS))
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(FILES))
+def test_files_on_the_pages_exist(path):
+    assert (CHECKOUT / path).exists()
+
+
+@pytest.mark.parametrize(("path", "name"), FUNCTIONS)
+def test_functions_on_the_page_exist(path, name):
+    assert name in defined(path)
+
+
+def test_the_page_has_a_row_for_each_package():
+    """The two halves themselves have a paragraph."""
+    rows = set(re.findall(r"^\| `([\w/]+)/` \|", ARCHITECTURE, re.MULTILINE))
+    packages = {str(folder.relative_to(CHECKOUT)) for folder in FOLDERS} - {"quota", "jobs"}
+    assert rows == packages
+
+
+TEST_LINK = re.compile(r"\]\(\.\./\.\./(tests/[\w/]+\.py)\)(?:<!-- ([\w ]+) -->)?")
+"""A link to a file of tests, and the names of the tests, in a comment that readers do not see."""
+
+
+def test_tests_named_by_the_threat_model_exist():
+    named = [(file, name) for file, names in TEST_LINK.findall(SECURITY) for name in names.split()]
+    assert len(named) > 80
+    missing = [f"{file}::{name}" for file, name in named if name not in defined(file)]
+    assert missing == []
+
+
+def test_each_threat_has_a_test_and_each_link_to_tests_names_some():
+    tables = [part.split("\n## ")[0] for part in SECURITY.split("## Threats")[1:]]
+    threats = [line for table in tables for line in table.splitlines() if re.match(r"\| (?!threat \||---)", line)]
+    assert len(threats) > 40
+    assert [row for row in threats if not TEST_LINK.search(row)] == []
+    assert [file for file, names in TEST_LINK.findall(SECURITY) if not names] == []

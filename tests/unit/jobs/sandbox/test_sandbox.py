@@ -1,0 +1,127 @@
+"""The lines that `run` prints."""
+
+from pathlib import Path
+
+import pytest
+
+from jobs.metrics.totals import DecisionTotals
+from jobs.sandbox.broker import with_plaintext_cluster
+from jobs.sandbox.cluster import Cluster
+from jobs.sandbox.run import poll_client, totals_line
+from jobs.sandbox.traffic import KafkaTopics
+from quota.algorithms.token_bucket import TokenBucket
+from quota.errors import BadInput
+from quota.records.quota import Window
+from quota.settings import load_settings
+from tests.support.factories import START, decide_all, resolved
+from tests.support.waiting import until
+
+
+class Client:
+    """An unmodified client that has always something to say."""
+
+    name = "kafka-topics.sh"
+
+    def poll(self, _):
+        return "--create: done"
+
+
+def totals_of(*requests):
+    totals = DecisionTotals(Window(), 10)
+    _, decisions = decide_all(*requests, algorithm=TokenBucket(Window()))
+    for decision in decisions:
+        totals.record(decision, START)
+    return totals
+
+
+def test_a_line_has_the_totals_of_all_decisions():
+    """At Q = 5 and B = 55: 55 - 60 = -5, so the second request is refused."""
+    totals = totals_of(resolved(60, at=START, offset=0), resolved(1500, at=START + 1, offset=1))
+
+    assert totals_line(totals) == "2 decisions; mutations: 60 admitted, 1,500 refused; dead letters: 0"
+    assert totals_line(totals_of()) == "0 decisions; mutations: 0 admitted, 0 refused; dead letters: 0"
+
+
+def test_clients_start_with_the_first_decision_and_their_output_is_a_line(capsys):
+    poll_client(Client(), totals_of())
+    assert capsys.readouterr().out == ""
+
+    poll_client(Client(), totals_of(resolved(1, at=START, offset=0)))
+    assert capsys.readouterr().out == "kafka-topics.sh --create: done\n"
+
+
+def test_the_credentials_of_another_cluster_are_not_used():
+    given = ["kafka.security_protocol=SASL_PLAINTEXT", "kafka.sasl_mechanism=PLAIN", "kafka.sasl_username=ops"]
+    given += ["kafka.sasl_password=secret", "kafka.target_servers=elsewhere:9092", "kafka.timeout_seconds=7"]
+    settings = with_plaintext_cluster(load_settings(given, environment={}, with_default_file=False), "127.0.0.1:1")
+    for connection in (settings.kafka.connection, settings.target_connection):
+        assert connection.librdkafka() == {"bootstrap.servers": "127.0.0.1:1", "security.protocol": "PLAINTEXT"}
+    assert settings.kafka.timeout_seconds == 7
+
+
+def test_nodes_follow_the_first_port(tmp_path):
+    assert Cluster(tmp_path, Path("jars"), 3, 9092).address == "127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094"
+
+
+def test_ports_above_the_last_one_are_rejected(tmp_path):
+    with pytest.raises(BadInput, match="3 nodes from port 65534 on need ports above 65535; choose a lower --port"):
+        Cluster(tmp_path, Path("jars"), 3, 65534)
+
+
+def test_the_data_of_a_cluster_of_a_different_size_is_rejected(tmp_path):
+    for number in (1, 2, 3):
+        (tmp_path / f"node-{number}").mkdir()
+    with pytest.raises(BadInput, match="contains a cluster of 3 nodes, not 5; choose another folder with --data"):
+        Cluster(tmp_path, Path("jars"), 5)
+    assert len(Cluster(tmp_path, Path("jars"), 3).nodes) == 3
+
+
+REFUSED = "Error while executing topic command : The throttling quota has been exceeded."
+
+# Replaces java: records its calls, and prints the file `said`, or fails with what is in `failed`.
+JAVA = """\
+#!/bin/sh
+echo "$@" >> {folder}/calls
+[ -f {folder}/failed ] && cat {folder}/failed && exit 1
+cat {folder}/said
+"""
+
+
+@pytest.fixture
+def tool(tmp_path, monkeypatch):
+    """The tool with a stand-in for java; no JVM is started."""
+    java = tmp_path / "java"
+    java.write_text(JAVA.format(folder=tmp_path))
+    java.chmod(0o755)
+    monkeypatch.setattr("shutil.which", lambda _: str(java))
+    (tmp_path / "said").write_text("Created topic made-by-kafka-topics.\n")
+    found = KafkaTopics(tmp_path, "127.0.0.1:1", tmp_path / "clients")
+    yield found
+    found.close()
+
+
+def first_output(tool, now):
+    """Start the tool and wait for its output."""
+    return until(lambda: tool.poll(now), poll_seconds=0.01)
+
+
+def calls(folder):
+    """Return the calls of the tool, in order."""
+    return [line.split()[10:] for line in (folder / "calls").read_text().splitlines()]
+
+
+def test_a_topic_is_created_and_then_deleted(tool, tmp_path):
+    assert first_output(tool, now=0) == "--create: Created topic made-by-kafka-topics."
+    (tmp_path / "said").write_text("")
+    assert first_output(tool, now=10) == "--delete: done"
+    create, delete = calls(tmp_path)
+    assert create == ["--create", "--if-not-exists", "--topic", "made-by-kafka-topics", "--partitions", "20"]
+    assert delete == ["--delete", "--if-exists", "--topic", "made-by-kafka-topics"]
+
+
+def test_a_refusal_is_shown_and_retried(tool, tmp_path):
+    (tmp_path / "failed").write_text(f"{REFUSED}\nat org.apache.kafka\n")
+    assert first_output(tool, now=0) == f"--create: {REFUSED}"
+    (tmp_path / "failed").unlink()
+    assert first_output(tool, now=10) == "--create: Created topic made-by-kafka-topics."
+    assert [call[0] for call in calls(tmp_path)] == ["--create", "--create"]
