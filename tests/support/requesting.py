@@ -4,6 +4,7 @@ import json
 import threading
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
@@ -36,7 +37,7 @@ def requesting(deployment):
     def request():
         while not enough.wait(_ROUND_SECONDS):
             for partition in (0, 1):
-                values = [request_json(2, user=user) for user in USERS[partition::2]]
+                values = [request_json(2, user=user, request_id=uuid4().hex) for user in USERS[partition::2]]
                 produce(deployment, deployment.topics.requests, *values, partition=partition)
             requested.extend(USERS)
 

@@ -136,7 +136,12 @@ def ended(base_settings, broker, tmp_path_factory):
     with started(folder, "enforce", *as_options(deployment), *options, constants=patient, **OWN_ARCHIVE) as process:
         read_until(process, r"^running: ")
         until(lambda: samples(port).get(("mutation_quota_dead_letters_total",)) == 0)
-        produce(deployment, topics.requests, *[request_json(60)] * 3, b"no json")
+        produce(
+            deployment,
+            topics.requests,
+            *[request_json(60, request_id=f"r-{number}") for number in range(3)],
+            b"no json",
+        )
 
         def served():
             found = samples(port)
