@@ -44,9 +44,10 @@ class LeaderEndpoints:
 
     def replaced(self, request: RequestHeader, frame: bytes, body: int) -> bytes:
         """Return a response frame, whose body begins at an offset, with the gateway's addresses."""
-        last, _, rest = self._parts(request.api_key, request.api_version)
-        whole = self._protocol.response(request.api_key, request.api_version)
-        _, end = whole.read_head(frame, last, body, counted="responses")
+        plan, rest = self._parts(request.api_key, request.api_version)
+        end = Walk([body, *plan], len(frame)).feed(frame)
+        if end is None:
+            raise Malformed(f"{rest} ends early, after {len(frame) - body} bytes")
         message = rest.read(frame, end)
         if not message[_FIELD]:
             return frame
@@ -59,10 +60,10 @@ class LeaderEndpoints:
 
         Both begin with the length field. What is returned may be short of what was taken, until the end.
         """
-        _, plan, rest = self._parts(request.api_key, request.api_version)
+        plan, rest = self._parts(request.api_key, request.api_version)
         return _Pieces([_LENGTH_BYTES + _CORRELATION_ID_BYTES, skip_tags, *plan], rest, _LENGTH_BYTES + length).feed
 
-    def _parts_of(self, key: int, version: int) -> tuple[str, Plan, MessageCodec]:
+    def _parts_of(self, key: int, version: int) -> tuple[Plan, MessageCodec]:
         return self._protocol.response(key, version).split(_FIELD)
 
 

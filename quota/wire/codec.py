@@ -43,7 +43,7 @@ class MessageCodec:
             names = [*(field.name for field in self._struct.fields), first]  # a tagged field comes after all others
             fields = self._struct.fields[names.index(first) :]
             self._struct = replace(self._struct, fields=fields, refused=())
-        self._readers: dict[tuple[str | None, str], Read] = {}
+        self._readers: dict[str | None, Read] = {}
         self._writers: dict[str | None, Write] = {}
 
     def __str__(self) -> str:
@@ -59,17 +59,13 @@ class MessageCodec:
         return self.read_head(data, None, at, max_elements)[0]
 
     def read_head(
-        self, data: bytes, last: str | None, at: int = 0, max_elements: int = MAX_ELEMENTS, *, counted: str = ""
+        self, data: bytes, last: str | None, at: int = 0, max_elements: int = MAX_ELEMENTS
     ) -> tuple[Message, int]:
-        """Return the fields of the message up to and including `last`, and the offset after them; all with None.
-
-        Arrays of structs that are named `counted` are skipped: their value is the number of their elements, which do
-        not count for the maximum.
-        """
-        read = self._readers.get((last, counted))
+        """Return the fields of the message up to and including `last`, and the offset after them; all with None."""
+        read = self._readers.get(last)
         if read is None:
             self._check_last(last)
-            read = self._readers[last, counted] = make_reader(self._struct, str(self), last, counted)
+            read = self._readers[last] = make_reader(self._struct, str(self), last)
         return self._run(read, data, at, max_elements)
 
     def write(self, message: Mapping[str, Any]) -> bytes:
@@ -102,14 +98,14 @@ class MessageCodec:
         last = [field.name for field in struct.fields if field.name in names][-1]
         return self._run(make_reader(struct, f"{self}, first", last), data, at, MAX_ELEMENTS)[0]
 
-    def split(self, name: str) -> tuple[str, Plan, "MessageCodec"]:
-        """Return the last field before `name`, the plan up to there, and the codec of the rest, which begins with it.
+    def split(self, name: str) -> tuple[Plan, "MessageCodec"]:
+        """Return the plan up to the field `name`, and the codec of the rest, which begins with it.
 
         A tagged field is part of the rest, which then begins with the tagged fields.
         """
         rest = MessageCodec(self._schema, self.version, name)
         before = self._struct.fields[: len(self._struct.fields) - len(rest._struct.fields)]
-        return before[-1].name, plan_of(before), rest
+        return plan_of(before), rest
 
     def _check_last(self, last: str | None) -> None:
         if last is not None and last not in {field.name for field in self._struct.fields}:

@@ -27,20 +27,9 @@ It may raise Malformed, IndexError, struct.error and UnicodeDecodeError.
 """
 
 
-class _Source(FunctionSource):
-    """The source of a reader."""
-
-    def __init__(self, counted: str) -> None:
-        super().__init__("(data, at, left)", _NAMES)
-        self.counted = counted
-
-
-def make_reader(message: Struct, title: str, last: str | None = None, counted: str = "") -> Read:
-    """Return the reader of a message, or of its fields up to and including `last`, which has no tag.
-
-    Arrays of structs named `counted` are skipped; their value is the number of their elements.
-    """
-    source = _Source(counted)
+def make_reader(message: Struct, title: str, last: str | None = None) -> Read:
+    """Return the reader of a message, or of its fields up to and including `last`, which has no tag."""
+    source = FunctionSource("(data, at, left)", _NAMES)
     source.add("size = len(data)")
     if last is None:
         found = _read_struct(source, message, "")
@@ -52,7 +41,7 @@ def make_reader(message: Struct, title: str, last: str | None = None, counted: s
     return source.function(f"{title}, read")
 
 
-def _read_struct(source: _Source, message: Struct, path: str) -> str:
+def _read_struct(source: FunctionSource, message: Struct, path: str) -> str:
     """Add the reading of a struct, and return the expression of it."""
     found = _read_fields(source, message.fields, path)
     if not message.flexible:
@@ -76,7 +65,7 @@ def _literal(fields: Sequence[Field], values: list[str]) -> str:
     return "{" + ", ".join(f"{field.name!r}: {value}" for field, value in zip(fields, values, strict=True)) + "}"
 
 
-def _read_fields(source: _Source, fields: Sequence[Field], path: str) -> list[str]:
+def _read_fields(source: FunctionSource, fields: Sequence[Field], path: str) -> list[str]:
     """Add the reading of fields without tags, and return their variables."""
     found: list[str] = []
     for fixed, run in groupby(fields, key=lambda field: field.fixed is not None):
@@ -87,14 +76,14 @@ def _read_fields(source: _Source, fields: Sequence[Field], path: str) -> list[st
     return found
 
 
-def _read_fixed(source: _Source, formats: list[str]) -> list[str]:
+def _read_fixed(source: FunctionSource, formats: list[str]) -> list[str]:
     names = [source.name() for _ in formats]
     unpack = source.value(struct.Struct(">" + "".join(formats)).unpack_from)
     source.add(f"{', '.join(names)}, = {unpack}(data, at)", f"at += {sum(map(struct.calcsize, formats))}")
     return names
 
 
-def _read_field(source: _Source, field: Field, path: str) -> str:
+def _read_field(source: FunctionSource, field: Field, path: str) -> str:
     path += field.name
     if field.array:
         return _read_array(source, field, path)
@@ -105,7 +94,7 @@ def _read_field(source: _Source, field: Field, path: str) -> str:
     return _read_text(source, field, path)
 
 
-def _read_nested(source: _Source, field: Field, nested: Struct, path: str) -> str:
+def _read_nested(source: FunctionSource, field: Field, nested: Struct, path: str) -> str:
     if not field.nullable:
         return _read_struct(source, nested, path + ".")
     result = source.name()
@@ -117,7 +106,7 @@ def _read_nested(source: _Source, field: Field, nested: Struct, path: str) -> st
     return result
 
 
-def _read_length(source: _Source, *, compact: bool, short: bool, string: bool = False) -> None:
+def _read_length(source: FunctionSource, *, compact: bool, short: bool, string: bool = False) -> None:
     """Add the reading of a length as `n`, which is below 0 for null."""
     if compact:
         source.add("n = data[at] - 1")
@@ -130,7 +119,7 @@ def _read_length(source: _Source, *, compact: bool, short: bool, string: bool = 
         source.add(f"n, = {unpack}(data, at)", f"at += {2 if short else 4}")
 
 
-def _add_null(source: _Source, field: Field, result: str, path: str) -> None:
+def _add_null(source: FunctionSource, field: Field, result: str, path: str) -> None:
     with source.block("else:"):
         if field.nullable:
             source.add(f"{result} = None")
@@ -138,7 +127,7 @@ def _add_null(source: _Source, field: Field, result: str, path: str) -> None:
             source.add(f"raise Malformed({path + ' is null'!r})")
 
 
-def _read_text(source: _Source, field: Field, path: str) -> str:
+def _read_text(source: FunctionSource, field: Field, path: str) -> str:
     """Add the reading of a string, of bytes or of records."""
     result = source.name()
     string = field.kind == "string"
@@ -152,68 +141,26 @@ def _read_text(source: _Source, field: Field, path: str) -> str:
     return result
 
 
-def _read_array(source: _Source, field: Field, path: str) -> str:
+def _read_array(source: FunctionSource, field: Field, path: str) -> str:
     result = source.name()
     _read_length(source, compact=field.compact, short=False)
     with source.block("if n >= 0:"):
         least = max(1, field.element_least)  # as in Kafka, which rejects a count above the number of remaining bytes
-        counted = field.struct if field.name == source.counted else None
         with source.block(f"if n > left or n * {least} > size - at:"):
-            source.add(f"reserve_elements(n, {least}, size - at, {'left' if counted is None else 'n'})")
-        if counted is not None:
-            source.add(f"{result} = n")
-            with source.block("for _ in range(n):"):
-                _skip_struct(source, counted)
-            with source.block("if at > size:"):
-                source.add("raise IndexError")
+            source.add(f"reserve_elements(n, {least}, size - at, left)")
+        source.add("left -= n")
+        if field.struct is None and field.kind in FORMATS and field.kind != "uuid":
+            step = struct.calcsize(FORMATS[field.kind])
+            source.add(f"{result} = [*unpack_from(f'>{{n}}{FORMATS[field.kind]}', data, at)]", f"at += {step} * n")
         else:
-            _read_elements(source, field, result, path)
+            source.add(f"{result} = []")
+            with source.block("for _ in range(n):"):
+                source.add(f"{result}.append({_read_element(source, field, path)})")
     _add_null(source, field, result, path)
     return result
 
 
-def _read_elements(source: _Source, field: Field, result: str, path: str) -> None:
-    """Add the reading of `n` elements."""
-    source.add("left -= n")
-    if field.struct is None and field.kind in FORMATS and field.kind != "uuid":
-        step = struct.calcsize(FORMATS[field.kind])
-        source.add(f"{result} = [*unpack_from(f'>{{n}}{FORMATS[field.kind]}', data, at)]", f"at += {step} * n")
-    else:
-        source.add(f"{result} = []")
-        with source.block("for _ in range(n):"):
-            source.add(f"{result}.append({_read_element(source, field, path)})")
-
-
-def _skip_struct(source: _Source, message: Struct) -> None:
-    """Add the skipping of a struct. Its lengths are not checked; `at` may be behind the end afterwards."""
-    for fixed, run in groupby(message.fields, key=lambda field: field.fixed is not None):
-        if fixed:
-            source.add(f"at += {sum(field.least for field in run)}")
-        else:
-            for field in run:
-                _skip_field(source, field)
-    if message.flexible:
-        with source.block("if data[at]:"):
-            source.add("_, at, left = read_tags(data, at, left)")
-        with source.block("else:"):
-            source.add("at += 1")
-
-
-def _skip_field(source: _Source, field: Field) -> None:
-    if field.struct is not None and not field.array:
-        _read_nested(source, field, field.struct, "")
-        return
-    _read_length(source, compact=field.compact, short=field.kind == "string" and not field.array)
-    with source.block("if n > 0:"):
-        if not field.array or (field.kind in FORMATS and field.struct is None):
-            source.add(f"at += n * {struct.calcsize(FORMATS[field.kind]) if field.array else 1}")
-        else:
-            source.add(f"reserve_elements(n, {max(1, field.element_least)}, size - at, n)")
-            with source.block("for _ in range(n):"):
-                _read_element(source, field, "") if field.struct is None else _skip_struct(source, field.struct)
-
-
-def _read_element(source: _Source, field: Field, path: str) -> str:
+def _read_element(source: FunctionSource, field: Field, path: str) -> str:
     if field.struct is not None:
         return _read_struct(source, field.struct, f"{path}[].")
     if field.kind == "uuid":
@@ -226,7 +173,7 @@ def element_of(field: Field) -> Field:
     return replace(field, array=False, nullable=False)
 
 
-def _read_tagged(source: _Source, message: Struct, unknown: str, path: str) -> list[str]:
+def _read_tagged(source: FunctionSource, message: Struct, unknown: str, path: str) -> list[str]:
     """Add the reading of tagged fields, and return the variables of the known ones; `unknown` is that of the others."""
     names = [source.name() for _ in message.tagged]
     for name, field in zip(names, message.tagged, strict=True):
