@@ -148,3 +148,5 @@ def test_each_threat_has_a_test_and_each_link_to_tests_names_some():
     assert len(threats) > 40
     assert [row for row in threats if not TEST_LINK.search(row)] == []
     assert [file for file, names in TEST_LINK.findall(SECURITY) if not names] == []
+    labelled = re.findall(r"\[`(test_\w+\.py)`\]\([^)]*?(\w+\.py)\)", SECURITY)
+    assert [pair for pair in labelled if len(set(pair)) > 1] == []

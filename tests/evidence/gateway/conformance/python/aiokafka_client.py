@@ -6,14 +6,11 @@ Arguments: NAME ADDRESS FIRST_USER.
 
 import asyncio
 import json
-import sys
-import time
 
+import observing
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-
-SIDE, ADDRESS, FIRST_USER = sys.argv[1], sys.argv[2], int(sys.argv[3])
-WAIT_MS = 60_000
+from observing import SIDE, WAIT_MS, now, write
 
 
 def topic(name):
@@ -21,23 +18,12 @@ def topic(name):
 
 
 def login(number):
-    user = f"{SIDE}-{FIRST_USER + number:03}"
-    return {
-        "bootstrap_servers": ADDRESS,
-        "security_protocol": "SASL_PLAINTEXT",
-        "sasl_mechanism": "PLAIN",
-        "sasl_plain_username": user,
-        "sasl_plain_password": f"{user}-secret",
-        "request_timeout_ms": WAIT_MS,
-    }
+    return {**observing.login(number), "request_timeout_ms": WAIT_MS}
 
 
 async def observe(case, step, send):
-    sent = time.monotonic() * 1000
-    seen, throttle_ms = await send()
-    received = time.monotonic() * 1000
-    observed = {"case": case, "step": step, "seen": seen, "throttle_ms": throttle_ms}
-    print(json.dumps({**observed, "sent": sent, "received": received}), flush=True)
+    sent = now()
+    write(case, step, sent, *await send())
 
 
 async def mutations(number, case, steps):

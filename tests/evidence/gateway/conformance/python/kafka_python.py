@@ -4,38 +4,20 @@ It begins with Metadata v0 or v1, and authenticates by SaslHandshake v0. Argumen
 """
 
 import json
-import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import NewTopic
-
-SIDE, ADDRESS, FIRST_USER = sys.argv[1], sys.argv[2], int(sys.argv[3])
-WAIT_MS = 60_000
+from observing import SIDE, WAIT_MS, login, now, write
 
 
 def topic(name):
     return f"{SIDE}-py2-{name}"
 
 
-def login(number):
-    user = f"{SIDE}-{FIRST_USER + number:03}"
-    return {
-        "bootstrap_servers": ADDRESS,
-        "security_protocol": "SASL_PLAINTEXT",
-        "sasl_mechanism": "PLAIN",
-        "sasl_plain_username": user,
-        "sasl_plain_password": f"{user}-secret",
-    }
-
-
 def observe(case, step, send):
-    sent = time.monotonic() * 1000
-    seen, throttle_ms = send()
-    received = time.monotonic() * 1000
-    observed = {"case": case, "step": step, "seen": seen, "throttle_ms": throttle_ms}
-    print(json.dumps({**observed, "sent": sent, "received": received}), flush=True)
+    sent = now()
+    write(case, step, sent, *send())
 
 
 def mutations(number, case, steps):
