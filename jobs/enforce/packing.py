@@ -43,10 +43,24 @@ class _Request(_Position, array_like=True):
     resolution: bytes | None
 
 
+class _Admitted(msgspec.Struct, array_like=True):
+    """A request that is remembered: a bucket has up to a thousand, which are written with each change of it."""
+
+    digest: bytes
+    topic: int
+    """The index of its topic in `_More.topics`."""
+    partition: int
+    offset: int
+    age_ms: int
+    """The time from its timestamp to that of the bucket."""
+    topics: int
+
+
 class _More(msgspec.Struct, omit_defaults=True):
     """The rest of a bucket in addition to its numbers. Names and defaults make it readable for other versions."""
 
-    remembered: dict[bytes, AdmittedRequest] = {}
+    admitted: list[_Admitted] = []
+    topics: list[str] = []
     clock: Clock | None = None
 
 
@@ -116,12 +130,30 @@ def _cached_resolution(encoded: bytes) -> Resolution:
 
 def encode_bucket(bucket: Bucket) -> tuple[Any, ...]:
     """Return the row of a bucket (`schemas.buckets.STATE`)."""
-    more = _encode(_More(dict(bucket.admitted_requests), bucket.clock))
+    topics: dict[str, int] = {}
+    admitted = [
+        _Admitted(
+            digest,
+            topics.setdefault(entry.source.topic, len(topics)),
+            entry.source.partition,
+            entry.source.offset,
+            bucket.updated_at - entry.timestamp,
+            entry.topics,
+        )
+        for digest, entry in bucket.admitted_requests.items()
+    ]
+    more = _encode(_More(admitted, list(topics), bucket.clock))
     return bucket.tokens, bucket.updated_at, *bucket.quota.bounds, bucket.reset_at, more
 
 
 def decode_bucket(state: tuple[Any, ...]) -> Bucket:
     """Return the bucket in a row of the state store."""
-    tokens, updated_at, rate, burst, max_debt_ms, reset_at, more = state
-    other = _more_decoder.decode(more) if more else _More()
-    return Bucket(tokens, updated_at, Quota(rate, burst, max_debt_ms), reset_at, other.remembered, other.clock)
+    tokens, updated_at, rate, burst, max_debt_ms, reset_at, encoded = state
+    more = _more_decoder.decode(encoded) if encoded else _More()
+    admitted = {
+        entry.digest: AdmittedRequest(
+            Source(more.topics[entry.topic], entry.partition, entry.offset), updated_at - entry.age_ms, entry.topics
+        )
+        for entry in more.admitted
+    }
+    return Bucket(tokens, updated_at, Quota(rate, burst, max_debt_ms), reset_at, admitted, more.clock)

@@ -55,6 +55,8 @@ def decide(
     A bucket that was never charged is None. Requests without a limit may be decided with None: they touch no bucket.
     """
     decisions = []
+    if isinstance(bucket, Bucket):  # the given bucket stays as it is
+        bucket = msgspec.structs.replace(bucket, admitted_requests=dict(bucket.admitted_requests))
     for resolved in requests:
         bucket, admission = algorithm.admit(bucket, resolved)
         decisions.append(decision_of(resolved, admission))
@@ -97,7 +99,7 @@ def decision_of(resolved: ResolvedRequest, admission: Admission) -> Decision:
         record.source,
         request.apply,
         request.expires_at,
-        Repeat(repeats.decision_id, repeats.topics) if repeats else None,
+        Repeat(str(repeats.source), repeats.topics) if repeats else None,
         request.observed,
     )
 

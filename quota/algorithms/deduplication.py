@@ -4,30 +4,30 @@ A bucket remembers for a while which requests it has admitted. A repeat is recog
 wrote, not by its `request_id` alone: an id alone would let a client pay for one partition and get a thousand.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 
 import msgspec
 
 from quota.records import codec
+from quota.records.record import Source
 from quota.records.request import MutationRequest
 
 _DIGEST_BYTES = 16
 
 
-class AdmittedRequest(msgspec.Struct, frozen=True, array_like=True):
+class AdmittedRequest(msgspec.Struct, frozen=True):
     """A request that a bucket has admitted."""
 
-    decision_id: str
-    """The id of the decision that admitted it."""
+    source: Source
+    """The position of the request that was decided first, which identifies its decision."""
     timestamp: int
     """The latest timestamp of the request and its repeats [epoch ms]."""
     topics: int
     """The number of topics that were admitted: the first ones, since none is admitted after a refused one."""
 
 
-AdmittedRequests = Mapping[bytes, AdmittedRequest]
+AdmittedRequests = dict[bytes, AdmittedRequest]
 """Admitted requests by their digest, in the order in which they were seen last."""
 
 
@@ -38,34 +38,29 @@ class Deduplication:
     window_ms: int = 0
     max_requests: int = 1000
 
-    def find(self, admitted: AdmittedRequests, request: MutationRequest, now: int) -> AdmittedRequest | None:
+    def find(self, admitted: AdmittedRequests, digest: bytes, now: int) -> AdmittedRequest | None:
         """Return the entry of the same request, None if it was not seen in the window before `now` (epoch ms)."""
-        if not (self.window_ms and admitted):
-            return None
-        found = admitted.get(_digest(request))
+        found = admitted.get(digest)
         return found if found is not None and now - found.timestamp <= self.window_ms else None
 
-    def add(self, admitted: AdmittedRequests, request: MutationRequest, entry: AdmittedRequest) -> AdmittedRequests:
-        """Return the requests to remember after this one was admitted.
+    def add(self, admitted: AdmittedRequests, digest: bytes, entry: AdmittedRequest) -> None:
+        """Remember a request that was admitted.
 
         Those that were seen longest ago are forgotten if they have expired, or are too many. The others are not
         searched for expired ones, which `find` ignores: each charge would take as long as many are remembered.
         """
-        digest = _digest(request)
-        retained = dict(admitted)
-        retained.pop(digest, None)
-        retained[digest] = entry
+        admitted.pop(digest, None)
+        admitted[digest] = entry
         since = entry.timestamp - self.window_ms
-        while len(retained) > self.max_requests or next(iter(retained.values())).timestamp < since:
-            del retained[next(iter(retained))]
-        return retained
+        while len(admitted) > self.max_requests or next(iter(admitted.values())).timestamp < since:
+            del admitted[next(iter(admitted))]
 
 
 NO_DEDUPLICATION = Deduplication()
 """Every request is charged."""
 
 
-def _digest(request: MutationRequest) -> bytes:
+def digest_of(request: MutationRequest) -> bytes:
     """Return the digest of a request's sender and mutations; timing fields are excluded."""
     content = (request.user, request.client_id, request.request_id, request.operation, request.topics)
     return blake2b(codec.encode(content), digest_size=_DIGEST_BYTES).digest()

@@ -11,7 +11,13 @@ from typing import Self
 
 import msgspec
 
-from quota.algorithms.deduplication import NO_DEDUPLICATION, AdmittedRequest, AdmittedRequests, Deduplication
+from quota.algorithms.deduplication import (
+    NO_DEDUPLICATION,
+    AdmittedRequest,
+    AdmittedRequests,
+    Deduplication,
+    digest_of,
+)
 from quota.records.decision import Decision
 from quota.records.quota import Limit, Quota, Window
 from quota.records.record import Source
@@ -31,7 +37,11 @@ Clock = tuple[str, int]
 
 
 class Bucket(msgspec.Struct, frozen=True):  # a struct, because each charge makes a new one
-    """The state of a bucket, as of the last request that changed it."""
+    """The state of a bucket, as of the last request that changed it.
+
+    Its admitted requests alone are changed in place: to copy up to a thousand for each charge would cost more than the
+    decision.
+    """
 
     tokens: float
     """K, in partition mutations; negative for a debt."""
@@ -104,7 +114,7 @@ class TokenBucket:
         partition wrote T, the request is late, and its throttle time includes the time until T.
 
         Args:
-            state: the bucket; None if it was never charged.
+            state: the bucket; None if it was never charged. Its admitted requests become those of the returned bucket.
             resolved: the request with its quota.
 
         Returns:
@@ -125,17 +135,18 @@ class TokenBucket:
             return state, Admission([True] * len(request.topics), 0, quota, burst, before, before)
 
         stored = before if bucket is None else bucket.tokens
-        remembered = {} if bucket is None else bucket.admitted_requests
-        repeats = deduplication.find(remembered, request, now)
+        remembered: AdmittedRequests = {} if bucket is None else bucket.admitted_requests
+        digest = digest_of(request) if deduplication.window_ms else b""
+        repeats = deduplication.find(remembered, digest, now) if digest else None
         paid = repeats.topics if repeats else 0
         strict = request.mode is Mode.STRICT
         topics = request.topics[paid:] if paid else request.topics
         charged, tokens = charge(before, stored, topics, quota, strict=strict)
         admitted = [True] * paid + charged
         changed = any(charged)
-        if deduplication.window_ms and (changed or repeats):
+        if digest and (changed or repeats):
             entry = _seen(repeats, resolved.record.source, now, sum(admitted))
-            remembered = deduplication.add(remembered, request, entry)
+            deduplication.add(remembered, digest, entry)
         elif changed:
             remembered = {}
         throttled = not all(admitted) if strict else in_debt(tokens, stored)
@@ -157,8 +168,8 @@ class TokenBucket:
 def _seen(repeats: AdmittedRequest | None, source: Source, now: int, topics: int) -> AdmittedRequest:
     """Return the entry of a request that is seen now, for the first time unless it repeats one."""
     if repeats is None:
-        return AdmittedRequest(str(source), now, topics)
-    return AdmittedRequest(repeats.decision_id, max(repeats.timestamp, now), topics)
+        return AdmittedRequest(source, now, topics)
+    return AdmittedRequest(repeats.source, max(repeats.timestamp, now), topics)
 
 
 def clock_of(source: Source) -> Clock:

@@ -120,7 +120,18 @@ _decoder = msgspec.json.Decoder(MutationRequest)
 
 def read_request(value: bytes | None) -> MutationRequest:
     """Parse a request; an empty user or client-id counts as absent, and `apply` is ignored if it was observed."""
-    request = codec.decode(value, _decoder)
+    return _completed(codec.decode(value, _decoder))
+
+
+def read_valid(value: bytes | None) -> MutationRequest:
+    """Parse a request that `read_request` has parsed before, without checking its text and its depth again."""
+    try:
+        return _completed(_decoder.decode(value or b""))
+    except msgspec.DecodeError:  # a field is null that counts as absent
+        return read_request(value)
+
+
+def _completed(request: MutationRequest) -> MutationRequest:
     if request.user and request.client_id and request.observed is None:
         return request
     return msgspec.structs.replace(

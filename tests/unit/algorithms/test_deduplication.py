@@ -10,6 +10,7 @@ from quota.algorithms.deduplication import AdmittedRequest, Deduplication
 from quota.algorithms.token_bucket import Bucket, TokenBucket
 from quota.records.decision import Outcome, Repeat
 from quota.records.quota import Quota, Window
+from quota.records.record import Source
 from tests.support.factories import PERMISSIVE, resolved
 
 KIP = Window(num=100)
@@ -142,10 +143,10 @@ def test_without_deduplication_requests_are_forgotten_at_the_next_charge():
 
 def test_a_given_bucket_is_never_changed():
     """A batch that fails is decided again from the same state."""
-    remembered = {b"digest": AdmittedRequest("x-0-0", 0, 1)}
+    remembered = {b"digest": AdmittedRequest(Source("x", 0, 0), 0, 1)}
     bucket = Bucket(100, 0, Quota(5), admitted_requests=remembered)
     decide_all(resolved(1, at=70_000), bucket=bucket)
-    assert remembered == {b"digest": AdmittedRequest("x-0-0", 0, 1)}
+    assert remembered == {b"digest": AdmittedRequest(Source("x", 0, 0), 0, 1)}
 
 
 attempts = st.tuples(
