@@ -46,6 +46,7 @@ from jobs.cli.quotas import resolve as quota_resolve
 from jobs.cli.quotas.entities import EntityCommand
 from jobs.cli.topics import commands as topics
 from jobs.cli.versions import version_lines
+from jobs.spark.installation import missing_package
 from jobs.spark.log_lines import logs_as_json
 from quota.errors import BadInput, MutationQuotaError
 from quota.text import escaped
@@ -154,6 +155,8 @@ def main() -> None:
         _fail(usage_message(error), error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         exit_interrupted()
+    except ModuleNotFoundError as error:
+        _fail(str(missing_package(error) or error), BadInput.exit_code, error)
     except OSError as error:
         # An OSError of a library may have only a text.
         _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", 1)

@@ -72,9 +72,9 @@ def spark_properties(
         "spark.master": spark.master,
         "spark.driver.memory": spark.driver_memory,
     }
-    jars = spark_jars(spark.jars)
+    jars = spark_jars(spark.jars, s3=settings.storage.is_s3)
     if settings.storage.is_s3 and not any(fnmatch(jar.name, _S3_JAR) for jar in jars):
-        raise BadInput(f"{settings.storage.root}: there is no {_S3_JAR} in {jars[0].parent}; run make jars S3=1")
+        raise BadInput(f"{settings.storage.root}: there is no {_S3_JAR} in {spark.jars}, which spark.jars names")
     overriding = _overriding(settings, spark.conf)
     if spark.master.startswith("local"):
         started |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

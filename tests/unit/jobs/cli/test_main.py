@@ -91,7 +91,9 @@ def test_the_versions_are_printed_line_by_line():
     assert list(found) == ["mutation-quota", "Python", "Spark", "Delta", "Kafka", "confluent-kafka", "state", "tables"]
     for name in ("mutation-quota", "Python", "Spark", "Delta", "confluent-kafka"):
         assert re.match(r"\d+\.\d+", found[name])
-    assert re.fullmatch(r"\d+\.\d+\.\d+ \(broker and gateway\), \d+\.\d+\.\d+ \(Spark's client\)", found["Kafka"])
+    release = r"\d+\.\d+\.\d+"
+    kafka = rf"{release} \(gateway\), {release} \(broker\), {release} \(Spark's client\)"
+    assert re.fullmatch(kafka, found["Kafka"])
     assert found["state"].isdigit()
     assert re.fullmatch(r"(\w+ \d+, )+quota_changes \d+", found["tables"])
 

@@ -142,7 +142,7 @@ def test_checkpoints_in_s3_are_written_without_renames_unless_a_setting_says_oth
 
 
 def test_a_root_in_s3_without_its_jars_is_rejected(jars):
-    with pytest.raises(BadInput, match=r"^s3a://bucket/root: there is no hadoop-aws-.* run make jars S3=1$"):
+    with pytest.raises(BadInput, match=r"^s3a://bucket/root: there is no hadoop-aws-.* in .*, which spark.jars names$"):
         spark_properties(load(f"spark.jars={jars}", "storage.root=s3a://bucket/root"))
 
 
