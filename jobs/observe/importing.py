@@ -15,7 +15,7 @@ from typing import BinaryIO
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from jobs.observe.collection import Collection, PartWriter
+from jobs.observe.collection import PART, Collection, PartWriter
 from jobs.observe.scanning import Found, scan
 from jobs.observe.segments import Segment, saved, segments
 from quota.observation.observer import Counts, Observer, TopicSizes, timed
@@ -81,8 +81,7 @@ def _read_all(files: Sequence[Path], zone: tzinfo, folder: Path) -> list[Found]:
     found = [Found() for _ in files]
     with _progress(total) as advance, _workers(total) as submit:
         tasks = {
-            submit(_read_segment, part, zone, folder / f"{number:06}.parquet"): part
-            for number, part in enumerate(parts)
+            submit(_read_segment, part, zone, folder / f"{number:06}.{PART}"): part for number, part in enumerate(parts)
         }
         for task in as_completed(tasks):
             task.result()
