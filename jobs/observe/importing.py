@@ -25,6 +25,9 @@ from quota.records.request import Operation
 from quota.settings.jobs import ObserveSettings
 from schemas.documents.observation import LogSummary, ReadLog
 
+EXAMPLE = Path(__file__).with_name("example.log.gz")
+"""A request log to try the import with: a day of five tenants."""
+
 _FEW_BYTES = 32 * 1024 * 1024
 
 
