@@ -67,8 +67,7 @@ def import_(
 
     Examples:
       mutation-quota observe import --example --output-file requests.jsonl
-      mutation-quota observe import request.log* --output-file requests.jsonl
-      mutation-quota observe import kafka-request.log --time-zone Europe/Berlin
+      mutation-quota observe import request.log* --time-zone Europe/Berlin --output-file requests.jsonl
     """
     if example == bool(logs):
         raise BadInput("expected request logs as FILE, or --example")

@@ -1,7 +1,6 @@
 """`backtest`: replays recorded requests with different quotas, windows or algorithms."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Row
@@ -10,32 +9,28 @@ from pyspark.sql import functions as F
 
 from jobs.audit.tables.specs import DECISIONS, QUOTA_CHANGES
 from jobs.spark.progress import with_progress
-from jobs.whatif.effects import AS_RECORDED, Candidate, compute_effects
+from jobs.whatif.candidates import parse_candidates
+from jobs.whatif.effects import AS_RECORDED, compute_effects
 from jobs.whatif.recorded import RecordedRequests, add_recorded_changes, open_requests
-from jobs.whatif.simulate import read_quotas_of_file
 from quota.callbacks.loading import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
-from quota.errors import BadInput, MutationQuotaError
-from quota.records.quota import Window
+from quota.errors import MutationQuotaError
 from quota.settings import Settings
-from quota.whatif.rates import AlgorithmName, make_algorithm
+from quota.whatif.evaluation import Candidate
 from quota.whatif.result import CandidateOutcome, Replay, ReplayDifference, Result, Sender, Totals
 
 
-def backtest(
-    settings: Settings, candidates: Sequence[str], since: int | None, until: int | None, file: str | None = None
-) -> Result:
-    """Replay audited requests, with the recorded quotas and with each candidate; or the requests of a file.
+def backtest(settings: Settings, candidates: Sequence[str], since: int | None, until: int | None) -> Result:
+    """Replay audited requests, with the recorded quotas and with each candidate.
 
     Requests from `since` on and before `until` (epoch ms) count; earlier ones only charge the buckets.
     """
     check_callbacks(settings.quota.callbacks)
-    recorded = CallbackTimeline(settings.quota.callbacks) if file is None else None
+    recorded = CallbackTimeline(settings.quota.callbacks)
     parsed = parse_candidates(candidates, recorded, settings)
-    with open_requests(settings, "backtest", (None, until), file, (DECISIONS, QUOTA_CHANGES)) as requests:
-        if recorded is not None:
-            add_recorded_changes(recorded, requests.decisions.sparkSession, settings)
-        return evaluate_candidates(requests, parsed, since, until, replayed=None if recorded is None else 0)
+    with open_requests(settings, "backtest", (None, until), (DECISIONS, QUOTA_CHANGES)) as requests:
+        add_recorded_changes(recorded, requests.decisions.sparkSession, settings)
+        return evaluate_candidates(requests, parsed, since, until, replayed=0)
 
 
 def evaluate_candidates(
@@ -61,64 +56,6 @@ def evaluate_candidates(
             + (" in that period" if in_period else ", run mutation-quota audit first")
         )
     return result
-
-
-_RECORDED_QUOTAS = "recorded quotas"
-
-_NUMBERS = ("window-num", "window-size-seconds")
-_KEYS = ("name", "quotas", *_NUMBERS, "algorithm")
-
-
-def parse_candidates(texts: Sequence[str], recorded: CallbackTimeline | None, settings: Settings) -> list[Candidate]:
-    """Parse candidates; the recorded quotas, which are the first one, are None for a file of requests."""
-    candidates = [_parse_candidate(text, recorded, settings) for text in texts]
-    names = [_RECORDED_QUOTAS, *(candidate.name for candidate in candidates)]
-    for name in names:
-        if names.count(name) > 1:
-            raise BadInput(f"--candidate: two candidates are called {name!r}; give one of them another name=")
-    if recorded is None:
-        return candidates
-    algorithm = make_algorithm(AlgorithmName.TOKEN_BUCKET, settings.quota.window, settings.policy.deduplication)
-    return [Candidate(_RECORDED_QUOTAS, recorded, algorithm, settings.policy, enforces_shadow=False), *candidates]
-
-
-def _parse_candidate(text: str, recorded: CallbackTimeline | None, settings: Settings) -> Candidate:
-    values = _parse_pairs(text)
-    window = settings.quota.window
-    num, seconds = (_parse_number(text, key, values.get(key)) for key in _NUMBERS)
-    window = Window(num or window.num, seconds or window.size_seconds)
-    name = _parse_algorithm(text, values.get("algorithm", AlgorithmName.TOKEN_BUCKET.value))
-    quotas = read_quotas_of_file(Path(values["quotas"]), settings.quota.callbacks) if "quotas" in values else recorded
-    if quotas is None:
-        raise BadInput(f"--candidate {text}: a file of requests needs quotas; add quotas=FILE")
-    algorithm = make_algorithm(name, window, settings.policy.deduplication)
-    return Candidate(values.get("name", text), quotas, algorithm, settings.policy)
-
-
-def _parse_pairs(text: str) -> dict[str, str]:
-    values: dict[str, str] = {}
-    for part in text.split(","):
-        key, equals, value = part.partition("=")
-        if not (equals and value) or key not in _KEYS or key in values:
-            raise BadInput(f"--candidate {text}: expected KEY=VALUE,... with each of {', '.join(_KEYS)} at most once")
-        values[key] = value
-    return values
-
-
-def _parse_number(text: str, key: str, value: str | None) -> int | None:
-    if value is None:
-        return None
-    if not (value.isascii() and value.isdigit() and int(value)):
-        raise BadInput(f"--candidate {text}: {key}: expected a whole number above 0")
-    return int(value)
-
-
-def _parse_algorithm(text: str, value: str) -> AlgorithmName:
-    try:
-        return AlgorithmName(value)
-    except ValueError:
-        names = ", ".join(each.value for each in AlgorithmName)
-        raise BadInput(f"--candidate {text}: algorithm: expected one of {names}") from None
 
 
 _COUNTS = ("requests", "refused_requests", "admitted", "refused", "newly_admitted", "newly_refused")

@@ -5,7 +5,6 @@ millions of requests needs no more memory than a bucket of ten.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, get_type_hints
 
@@ -25,34 +24,15 @@ from pyspark.sql.types import (
 
 from jobs.spark.bucket_order import in_bucket_order, record_batch
 from jobs.spark.worker import prepare_worker
-from quota.admission.policy import Policy
-from quota.callbacks.timeline import CallbackTimeline
 from quota.records import codec
 from quota.records.decision import Decision
 from quota.records.entity import Tags
 from quota.timeline.resolution import Resolution
 from quota.whatif.backtest import Effect, differing_fields
+from quota.whatif.evaluation import Candidate
 from quota.whatif.rates import Algorithm, decide_next
-from quota.whatif.recorded import resolve_again, resolved_to
+from quota.whatif.recorded import resolved_to
 from schemas.kafka import SOURCE
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """Quotas, an algorithm and a policy to evaluate."""
-
-    name: str
-    quotas: CallbackTimeline
-    algorithm: Algorithm
-    policy: Policy
-    enforces_shadow: bool = True
-    """Whether quotas in shadow are enforced, so that a candidate shows their effect; otherwise they stay in shadow."""
-
-    def resolve(self, decision: Decision) -> Resolution:
-        """Return the quota of a recorded request."""
-        resolution = resolve_again(decision, self.quotas, self.policy)
-        return resolution._replace(shadow=False) if self.enforces_shadow else resolution
-
 
 AS_RECORDED = -1
 """The candidate number of the recorded decisions."""

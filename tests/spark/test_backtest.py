@@ -4,15 +4,13 @@ import json
 
 import pytest
 
-from jobs.whatif.backtest import evaluate_candidates, parse_candidates
-from jobs.whatif.effects import Candidate
+from jobs.whatif.backtest import evaluate_candidates
+from jobs.whatif.candidates import parse_candidates
 from jobs.whatif.recorded import (
     RECORDED,
     RecordedRequests,
     add_recorded_changes,
-    load_file_requests,
     read_audited_requests,
-    read_requests,
 )
 from quota.admission.policy import Policy
 from quota.algorithms.token_bucket import TokenBucket
@@ -20,6 +18,7 @@ from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import MutationQuotaError
 from quota.records import codec
 from quota.records.quota import Window
+from quota.whatif.evaluation import Candidate, evaluate
 from quota.whatif.simulation import read_quotas, simulate
 from tests.spark.audited import at_root, audited
 from tests.support.factories import PERMISSIVE, START
@@ -128,11 +127,13 @@ def again(spark):
     def _again(requests, *quotas):
         by = read_quotas(json.dumps({"entity": each} | options).encode() for each, options in quotas)
         window = TokenBucket(Window())
-        recorded = [(codec.encode(each),) for each in simulate(requests, by, window)]
-        traffic = RecordedRequests(spark.createDataFrame(recorded, RECORDED), "as recorded", "", in_period=False)
-        return evaluate_candidates(
-            traffic, [Candidate("again", by, window, Policy(), enforces_shadow=False)], replayed=0
-        )
+        recorded = list(simulate(requests, by, window))
+        rows = [(codec.encode(each),) for each in recorded]
+        traffic = RecordedRequests(spark.createDataFrame(rows, RECORDED), "as recorded", "", in_period=False)
+        candidate = Candidate("again", by, window, Policy(), enforces_shadow=False)
+        found = evaluate_candidates(traffic, [candidate], replayed=0)
+        assert found.outcomes == evaluate(recorded, [candidate], "as recorded")  # as without Spark
+        return found
 
     return _again
 
@@ -187,40 +188,6 @@ def test_settings_that_were_different_then_are_detected(backtested):
 def test_a_period_without_decisions_is_reported(backtested):
     with pytest.raises(MutationQuotaError, match="no decisions to replay: the table has none in that period"):
         backtested(until=START)
-
-
-FILE = [
-    at(0, 60),  # alice has 55: -5
-    at(500, 4),  # refused for 500 ms
-    b"no request",
-    at(1000, 7),
-    at(1500, 9, user="[/b]\x1b[2J"),  # neither markup nor what a terminal obeys
-    at(60_000, 1),
-]
-
-
-def test_requests_of_a_file_are_compared_with_a_cluster_without_quotas(spark, settings, tmp_path):
-    (tmp_path / "requests.jsonl").write_bytes(b"\n".join(FILE))
-    (tmp_path / "five.yaml").write_text("quotas:\n- {entity: {user: alice}, controller_mutation_rate: 5}\n")
-    requests = read_requests(settings, str(tmp_path / "requests.jsonl"), until=START + 60_000)
-    tried = parse_candidates([f"name=five,quotas={tmp_path}/five.yaml"], None, settings)
-    result = evaluate_candidates(load_file_requests(spark, requests, "requests.jsonl"), tried, START + 500)
-    assert result.replay is None
-    assert [each.name for each in result.outcomes] == ["without quotas", "five"]
-    without, five = (each.load for each in result.outcomes)
-    assert (without.requests, without.admitted, without.refused, without.peak) == (3, 4 + 7 + 9, 0, 7 + 9)
-    assert (five.admitted, five.refused, five.newly_refused, five.throttled_seconds) == (7 + 9, 4, 4, 0.5)
-
-
-def test_the_command_reads_a_file_without_any_tables(spark, tmp_path):
-    (tmp_path / "requests.jsonl").write_bytes(b"\n".join(FILE))
-    options = ["--requests", "requests.jsonl", "--set", f"storage.root={tmp_path}/root"]
-    done = run("backtest", *options, cwd=tmp_path, spark=spark)
-    assert done.returncode == 0, done.stderr
-    assert "requests.jsonl: ignored 1 of 6 lines, which are not requests; line 3: value: not JSON" in done.stderr
-    assert "The requests of a file have no decisions; each is compared with a cluster without quotas." in done.stdout
-    assert "without quotas" in done.stdout
-    assert r"'[/b]\x1b[2J / <none>'" in done.stdout
 
 
 def test_the_command_says_whether_it_reproduces_and_prints_a_line_per_candidate(spark, settings):

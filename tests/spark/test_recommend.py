@@ -1,26 +1,23 @@
 """Quotas recommended from tables of the audit and from a file: measured, divided, decided, and printed."""
 
 import json
-import re
 
 import pytest
 
 from jobs.whatif.demands import measure_demands
 from jobs.whatif.recommend import advise
-from jobs.whatif.recorded import load_file_requests, read_audited_requests, read_requests
+from jobs.whatif.recorded import read_audited_requests
 from quota.errors import MutationQuotaError
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
 from quota.timeline.quota_file import read_quota_file
 from quota.whatif.recommendation import SizingInput, Tenancy
 from tests.spark.audited import at_root, audited
-from tests.support.checkout import CHECKOUT
 from tests.support.factories import PERMISSIVE, START
 from tests.support.factories import request_after as at
 from tests.support.programs import run as run_command
 from tests.support.tables import rows_of_a_day, write_tables
 
-PAGE = (CHECKOUT / "docs/how-to/recommend.md").read_text()
 GROUND = SizingInput(capacity=100.0, reserve=0.2, over_allocation=None, window=Window())
 
 REQUESTS = [
@@ -98,17 +95,8 @@ def test_a_period_without_charges_is_reported(spark, settings, times, message):
         advise(settings, GROUND, Tenancy.USER, read_audited_requests(spark, settings, **times), times.get("until"))
 
 
-def test_requests_of_a_file_are_enough(spark, settings, tmp_path):
-    (tmp_path / "requests.jsonl").write_bytes(b"\n".join(REQUESTS))
-    requests = read_requests(settings, str(tmp_path / "requests.jsonl"))
-    found = advise(settings, GROUND, Tenancy.USER, load_file_requests(spark, requests, "requests.jsonl"))
-    assert found.before_name == "without quotas"
-    assert (found.before.refused, found.before.peak) == (0, 110)
-    assert [each.share.demand.entity for each in found.tenants] == [ALICE, BOB]
-
-
-def run(spark, *options, cwd=None):
-    done = run_command("recommend", *options, cwd=cwd, spark=spark)
+def run(spark, *options):
+    done = run_command("recommend", *options, spark=spark)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -130,12 +118,3 @@ def test_the_command_recommends_quotas_for_apply_from_a_day_of_the_audit(spark, 
     assert [each["entity"] for each in advice["quotas"]] == [json.loads(each.entity.key) for each in records]
     of_others = [each["outlook"]["refused"] for each in advice["tenants"][1:]]
     assert of_others == [0] * 20
-
-
-def test_the_example_of_the_page_is_what_the_command_prints(spark, tmp_path):
-    requests, said = re.findall(r"```(?:json|text)\n(.*?)```", PAGE, re.DOTALL)[:2]
-    (tmp_path / "requests.jsonl").write_text(requests)
-    printed = run(spark, "--requests", "requests.jsonl", "--capacity", "100", cwd=tmp_path)
-    assert [line.strip() for line in printed.splitlines() if line.strip()] == [
-        line.strip() for line in said.splitlines() if line.strip()
-    ]
