@@ -39,8 +39,10 @@ def test_options_of_spark_submit_override_settings_and_measured_properties():
 @pytest.mark.parametrize("root", ["/shared/quotas", "s3a://bucket/quotas"])
 def test_a_driver_in_a_cluster_needs_a_root_that_outlives_its_working_folder(root):
     given = {"spark.submit.deployMode": "cluster"}
-    with pytest.raises(BadInput, match=r"^storage.root=.data is relative to the working folder of the driver"):
+    with pytest.raises(BadInput, match=r"^storage.root=.data is on the machine of the driver"):
         submitted_properties(load("storage.root=.data"), given)
+    with pytest.raises(BadInput, match="is on the machine of the driver"):
+        submitted_properties(load(), given)
     assert submitted_properties(load(f"storage.root={root}"), given)
     assert submitted_properties(load("storage.root=.data"), {"spark.submit.deployMode": "client"})
 
