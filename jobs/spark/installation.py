@@ -79,7 +79,7 @@ def _extra_jars(extra: str) -> Path:
         return path
     spec = find_spec(f"{_PROJECT.replace('-', '_')}_{extra}_jars")
     if spec is None or spec.origin is None:
-        raise BadInput(f"the jars are not installed; {_install(extra)}")
+        raise BadInput(f"the jars for {extra} are not installed; {_install(extra)}")
     return Path(spec.origin).parent
 
 

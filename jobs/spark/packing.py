@@ -58,13 +58,13 @@ def pack(wheel: Path, archive: Path, interpreter: Path) -> None:
                 tar.add(file, str(packages / inside), filter=_normalized)
 
 
-def required_distributions(project: Message) -> list[Distribution]:
-    """Return all distributions that the project needs, directly or indirectly, without Spark's.
+def required_distributions(project: Message, extra: str | None = _EXTRA) -> list[Distribution]:
+    """Return all distributions that the project needs with an extra, directly or indirectly, without Spark's.
 
     Indirect requirements may be missing, because a marker may exclude them here.
     """
     found: dict[str, Distribution] = {}
-    queue = [(name, project["Name"]) for name in _requirements(project)]
+    queue = [(name, project["Name"]) for name in _requirements(project, extra)]
     while queue:
         name, by = queue.pop()
         if name in found or name in _SPARK_PACKAGES:
@@ -79,12 +79,12 @@ def required_distributions(project: Message) -> list[Distribution]:
     return [found[name] for name in sorted(found)]
 
 
-def _requirements(metadata: object) -> Iterator[str]:
-    """Yield the normalized names of the requirements, without those of extras other than `spark-submit`."""
+def _requirements(metadata: object, extra: str | None = None) -> Iterator[str]:
+    """Yield the normalized names of the requirements, without those of other extras."""
     required: Iterable[str] = getattr(metadata, "get_all")("Requires-Dist") or []  # noqa: B009 two types have it
     for each in required:
         match = _NAME.match(each)
-        if match and re.search(rf";.*\bextra\b(?! == .{_EXTRA}.)", each) is None:
+        if match and re.search(rf";.*\bextra\b(?! == .{extra}.)", each) is None:
             yield re.sub(r"[-_.]+", "-", match[0]).lower()
 
 

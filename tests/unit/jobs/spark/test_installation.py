@@ -51,7 +51,9 @@ def test_jars_are_those_of_installed_packages(installed):
 
 
 def test_a_message_names_the_extras_that_are_missing(installed):
-    assert refusal(jars_folder, "") == "the jars are not installed; pip install 'kafka-mutation-quota[broker]'"
+    assert (
+        refusal(jars_folder, "") == "the jars for broker are not installed; pip install 'kafka-mutation-quota[broker]'"
+    )
     wanted = "demo needs more than is installed; pip install 'kafka-mutation-quota[spark,broker]'"
     assert refusal(check_extras, "demo", "spark", "broker") == wanted
     installed("spark"), installed("broker")
