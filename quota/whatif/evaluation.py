@@ -121,7 +121,9 @@ class _Outcome:
         self._senders: dict[_Sender, _Load] = {}
 
     def add(self, effect: Effect) -> None:
-        sender = self._senders.setdefault((effect.user, effect.client_id), _Load())
+        sender = self._senders.get((effect.user, effect.client_id))
+        if sender is None:
+            sender = self._senders[effect.user, effect.client_id] = _Load()
         for load in (self.all, sender):
             load.add(effect)
         sender.throttle(effect.timestamp, effect.retry_at)
