@@ -85,10 +85,8 @@ def test_a_system_error_is_named_even_if_a_library_gives_only_a_text(error, line
 
 
 def test_the_versions_are_printed_without_the_imports_of_commands():
-    program = (
-        "import sys; from jobs.start import main; sys.argv[1:] = ['--version']; main(); print('typer' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    program = "import sys; from jobs.start import main; main(); print('typer' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == run("--version").stdout + "False\n"
 
 
