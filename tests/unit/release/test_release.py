@@ -35,6 +35,28 @@ def metadata(wheel):
         return BytesParser().parsebytes(archive.read(name))
 
 
+def test_the_wheel_has_all_modules_and_their_data_files(wheel):
+    with zipfile.ZipFile(wheel) as files:
+        found = {name for name in files.namelist() if ".dist-info/" not in name}
+    modules = {str(file.relative_to(CHECKOUT)) for part in ("jobs", "quota", "schemas") for file in modules_of(part)}
+    read = {f"jobs/conf/{name}" for name in ("fair-scheduler.xml", "log4j2.properties", "spark-defaults.conf")}
+    assets = {
+        str(file.relative_to(CHECKOUT))
+        for kind in ("html", "css", "js", "svg", "txt")
+        for file in modules_of("jobs", kind)
+    }
+    schemas = {str(file.relative_to(CHECKOUT)) for file in modules_of("schemas", "json")}
+    assert found == modules | read | assets | schemas | {
+        "jobs/observe/example.log.gz",
+        "jobs/sandbox/bootstrap.checkpoint",
+        "quota/wire/messages.json",
+    }
+
+
+def modules_of(package, kind="py"):
+    return (CHECKOUT / package).rglob(f"*.{kind}")
+
+
 @pytest.fixture(scope="module")
 def installed(wheel, tmp_path_factory):
     """Install the wheel into an empty environment, with links to what it needs here: nothing is downloaded."""
