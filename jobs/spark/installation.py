@@ -6,7 +6,7 @@ A checkout has its jars in `.jars`; elsewhere, each extra installs a package of 
 import os
 import re
 import shutil
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -52,11 +52,12 @@ def java_program() -> Path:
 def spark_jars(folder: str, *, s3: bool = False) -> list[Path]:
     """Return the jars that Spark does not contain, in class path order: those in a folder.
 
-    If it is empty, those that are installed, with those for S3 if asked.
+    If it is empty, those that are installed; `s3` is whether those for S3 must be.
     """
     folders = [jars_folder(folder, "spark.jars")]
-    if s3 and not folder:
-        folders.append(_extra_jars("s3"))
+    if not folder:
+        with nullcontext() if s3 else suppress(BadInput):
+            folders.append(_extra_jars("s3"))
     return [jar for each in folders for jar in sorted(each.glob("*.jar"))]
 
 
