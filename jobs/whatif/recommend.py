@@ -1,6 +1,5 @@
 """`recommend`: computes quotas from recorded requests, and backtests them."""
 
-from jobs.spark.progress import with_progress
 from jobs.whatif.backtest import evaluate_candidates
 from jobs.whatif.demands import measure_demands
 from jobs.whatif.effects import Candidate
@@ -32,12 +31,7 @@ def advise(
 ) -> Advice:
     """Recommend quotas from these requests; throttle times are cut at `until` (epoch ms)."""
     policy, window = settings.policy, sizing.window
-    decisions = requests.decisions
-    demands, load_together = with_progress(
-        decisions.sparkSession,
-        "measuring needs",
-        lambda: measure_demands(decisions, tenancy, policy.exempt_users, window),
-    )
+    demands, load_together = measure_demands(requests.engine, tenancy, policy.exempt_users, window)
     if not demands:
         of_that_time = " in that period" if requests.in_period else ""
         raise MutationQuotaError(f"no requests to size quotas: {requests.origin} has no charged requests{of_that_time}")
