@@ -11,7 +11,7 @@ import pyarrow.dataset as ds
 
 from jobs.audit.decisions import Selection
 from jobs.audit.quota_changes import read_quota_log
-from jobs.audit.tables.reader import bounded_duckdb, open_table, read_errors
+from jobs.audit.tables.reader import AuditTable, bounded_duckdb, open_table, read_errors, to_datetime
 from jobs.audit.tables.specs import DECISIONS
 from jobs.progress import progress
 from jobs.whatif.engine import Engine
@@ -109,19 +109,20 @@ def open_requests(
         with _engine(settings, name, requests.num_rows, requests, read) as engine:
             yield RecordedRequests(engine, "without quotas", file, in_period)
         return
-    table = open_table(settings, DECISIONS)
     with read_errors(settings):
-        rows = table.dataset()
-        if not rows.count_rows(filter=_within(period)):
+        table = open_table(settings, DECISIONS)
+        if not _within(table, period).count_rows():
             raise no_decisions_error("the table", in_period=in_period)
-        rows = rows.filter(_within(read))
-        with _engine(settings, name, rows.count_rows(), rows, read) as engine:
-            yield RecordedRequests(engine, "as recorded", "the table", in_period)
+        rows = _within(table, read)
+        count = rows.count_rows()
+    with _engine(settings, name, count, rows, read) as engine:
+        yield RecordedRequests(engine, "as recorded", "the table", in_period)
 
 
-def _within(period: tuple[int | None, int | None]) -> ds.Expression:
+def _within(table: AuditTable, period: tuple[int | None, int | None]) -> ds.Dataset:
     start, end = period
-    return Selection(start=start, end=end).condition()
+    first, last = (None if moment is None else to_datetime(moment).date() for moment in period)
+    return table.dataset(first, last).filter(Selection(start=start, end=end).condition())
 
 
 def no_decisions_error(origin: str, *, in_period: bool) -> MutationQuotaError:
@@ -144,16 +145,20 @@ def _engine(
     if count <= LOCAL_DECISIONS:
         print(f"{plural(count, 'decision')}, replayed without Spark", file=sys.stderr)
         with progress("reading decisions") as tell, bounded_duckdb() as db:
-            yield LocalEngine(db, decisions, tell)
+            with read_errors(settings):
+                local = LocalEngine(db, decisions, tell)
+            yield local
         return
     print(f"{count:,} decisions, replayed with Spark: they are more than {LOCAL_DECISIONS:,}", file=sys.stderr)
     from jobs.whatif.spark_engine import spark_engine  # noqa: PLC0415 it takes a second
 
-    with spark_engine(settings, name, decisions if isinstance(decisions, pa.Table) else period) as engine:
-        yield engine
+    with spark_engine(settings, name, decisions if isinstance(decisions, pa.Table) else period) as in_spark:
+        yield in_spark
 
 
 def add_recorded_changes(quotas: CallbackTimeline, settings: Settings) -> None:
     """Add the audited quota changes to a timeline, in the log's order."""
-    for entry in read_quota_log(settings, MAX_EPOCH_MS, with_clusters=True):
+    with read_errors(settings):
+        entries = read_quota_log(settings, MAX_EPOCH_MS, with_clusters=True)
+    for entry in entries:
         quotas.add(to_change(entry.record, entry.timestamp))

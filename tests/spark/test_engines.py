@@ -50,9 +50,7 @@ def scattered(seed=599):
         )
         for number in range(300)
     ]
-    decisions = list(
-        simulate(lines, read_quotas((json.dumps(each).encode() for each in QUOTAS)), TokenBucket(Window()))
-    )
+    decisions = list(simulate(lines, read_quotas(json.dumps(each).encode() for each in QUOTAS), TokenBucket(Window())))
     for number, decision in enumerate(decisions):
         source = Source("mutation-requests", number % 3, number)
         yield msgspec.structs.replace(
@@ -103,9 +101,7 @@ def test_a_backtest_is_the_same(both, settings, since, until):
 
 
 def test_a_backtest_of_one_decision_is_the_same(both, base_settings, tmp_path):
-    (only,) = simulate(
-        [at(0, 60, 1)], read_quotas((json.dumps(each).encode() for each in QUOTAS)), TokenBucket(Window())
-    )
+    (only,) = simulate([at(0, 60, 1)], read_quotas(json.dumps(each).encode() for each in QUOTAS), TokenBucket(Window()))
     settings = audited(base_settings, tmp_path, [], [], changes=CHANGES, start=START, more=[only])
     local, in_spark = both(lambda: backtest(settings, CANDIDATES[:1], None, None))
     assert local == in_spark
