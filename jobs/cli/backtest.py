@@ -46,7 +46,7 @@ def backtest(
     Reports who would have been refused and the resulting controller load, for different quotas, windows or algorithms.
     Reads the audit's tables, or a file of requests, which is compared with a cluster without quotas. The requests are
     replayed as recorded, although clients that are refused more or less often might have sent different ones.
-    Starts Spark, which takes about 15 s, unless the requests are in a file.
+    Standard error says whether audited ones are so many that Spark is started.
 
     Examples:
       mutation-quota backtest --candidate quotas=tight.yaml --from -7d

@@ -43,8 +43,8 @@ def recommend(
     """Recommend quotas from recorded load.
 
     Computes quotas from the controller's capacity and from what tenants have requested, by the rules of KIP-599, and
-    reports their effect on the recorded requests. --output-file writes the quotas for quotas apply. Starts Spark, which
-    takes about 15 s, unless the requests are in a file.
+    reports their effect on the recorded requests. --output-file writes the quotas for quotas apply. Standard error says
+    whether audited requests are so many that Spark is started.
 
     Examples:
       mutation-quota recommend --capacity 100 --from -30d

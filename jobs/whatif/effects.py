@@ -1,4 +1,4 @@
-"""The backtest in Spark: replays recorded requests with each candidate, in the order of each bucket.
+"""The folds of a backtest: recorded requests are decided with each candidate, in the order of each bucket.
 
 Requests are resolved once per candidate, sorted by bucket and position, and folded in a stream. So a bucket of
 millions of requests needs no more memory than a bucket of ten.
@@ -10,7 +10,6 @@ from typing import Any, get_type_hints
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
@@ -22,8 +21,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from jobs.spark.bucket_order import in_bucket_order, record_batch
 from jobs.spark.worker import prepare_worker
+from jobs.whatif.engine import DECISIONS, Engine, Stage, record_batch
 from quota.records import codec
 from quota.records.decision import Decision
 from quota.records.entity import Tags
@@ -60,20 +59,19 @@ EFFECTS = StructType(
 )
 """The rows of effects: one per request and candidate (`quota.whatif.backtest.Effect`)."""
 
+_RESOLVE = Stage("finding quotas", DECISIONS, "resolved", _RESOLVED)
+_DECIDE = Stage("deciding again", "resolved", "effects", EFFECTS, bucket=("candidate", "bucket"))
+
 _NO_BUCKET = "unlimited "
 
 
-def compute_effects(decisions: DataFrame, candidates: Sequence[Candidate], since: int | None = None) -> DataFrame:
-    """Return the effects (`EFFECTS`) of the recorded decisions and of each candidate's.
+def compute_effects(engine: Engine, candidates: Sequence[Candidate], since: int | None = None) -> None:
+    """Compute the table `effects` (`EFFECTS`): those of the recorded decisions and of each candidate's.
 
     Requests before `since` are decided, too: they are part of a bucket's history, and their senders may be throttled.
     """
-    resolved = decisions.mapInArrow(partial(_resolve_batches, candidates), _RESOLVED)
-    return (
-        in_bucket_order(resolved, "candidate", "bucket")
-        .select("candidate", "bucket", "decision", "resolution")
-        .mapInArrow(partial(_decide_batches, [candidate.algorithm for candidate in candidates], since), EFFECTS)
-    )
+    engine.run(_RESOLVE, partial(_resolve_batches, candidates))
+    engine.run(_DECIDE, partial(_decide_batches, [candidate.algorithm for candidate in candidates], since))
 
 
 _decode = msgspec.json.Decoder(Decision).decode
@@ -109,7 +107,8 @@ def _decide_batches(
     state: Any = None
     for batch in batches:
         rows = []
-        for candidate, bucket, text, resolution in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+        columns = (batch.column(name).to_pylist() for name in ("candidate", "bucket", "decision", "resolution"))
+        for candidate, bucket, text, resolution in zip(*columns, strict=True):
             if current != (candidate, bucket):
                 current, state = (candidate, bucket), None
             decision = recorded = _decode(text)

@@ -1,6 +1,5 @@
 """`recommend`: computes quotas from recorded requests, and backtests them."""
 
-from jobs.spark.progress import with_progress
 from jobs.whatif.backtest import evaluate_candidates
 from jobs.whatif.demands import measure_demands
 from jobs.whatif.recorded import RecordedRequests, open_requests
@@ -30,12 +29,7 @@ def advise(
     settings: Settings, sizing: SizingInput, tenancy: Tenancy, requests: RecordedRequests, until: int | None = None
 ) -> Advice:
     """Recommend quotas from these requests; throttle times are cut at `until` (epoch ms)."""
-    decisions = requests.decisions
-    measured = with_progress(
-        decisions.sparkSession,
-        "measuring needs",
-        lambda: measure_demands(decisions, tenancy, settings.policy.exempt_users, sizing.window),
-    )
+    measured = measure_demands(requests.engine, tenancy, settings.policy.exempt_users, sizing.window)
     if not measured[0]:
         in_period = " in that period" if requests.in_period else ""
         raise MutationQuotaError(f"no requests to size quotas: {requests.origin} has no charged requests{in_period}")

@@ -1,34 +1,39 @@
 """Reads recorded requests with their decisions from the audit's tables."""
 
-from collections.abc import Iterator, Sequence
+import logging
+import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
-from pyspark.sql.types import BinaryType, StructField, StructType, TimestampType
+import pyarrow.dataset as ds
 
-from jobs.audit.quota_change_rows import row_to_record
-from jobs.audit.tables.opening import open_known
-from jobs.audit.tables.specs import DECISIONS, QUOTA_CHANGES, TableSpec
-from jobs.spark.failures import query_errors
-from jobs.spark.progress import command_session
+from jobs.audit.decisions import Selection
+from jobs.audit.quota_changes import read_quota_log
+from jobs.audit.tables.reader import AuditTable, bounded_duckdb, open_table, read_errors, to_datetime
+from jobs.audit.tables.specs import DECISIONS
+from jobs.progress import progress
+from jobs.whatif.engine import Engine
+from jobs.whatif.local_engine import LocalEngine
 from quota.callbacks.timeline import CallbackTimeline
-from quota.records.decision import Decision
+from quota.errors import MutationQuotaError
+from quota.records.fields import MAX_EPOCH_MS
 from quota.settings import Settings
+from quota.text import plural
 from quota.timeline.change import to_change
 
-RECORDED = StructType([StructField("decision", BinaryType())])
-"""The rows of recorded decisions: the JSON of a `quota.records.decision.Decision`."""
+_log = logging.getLogger(__name__)
 
-_NAMES = "map<string, string>"
+LOCAL_DECISIONS = 300_000
+"""The most decisions that are replayed in this process; Spark is faster for more."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedRequests:
     """Requests with their decisions."""
 
-    decisions: DataFrame
+    engine: Engine
+    """The engine, with the decisions as a table."""
     outcome: str
     """The name of their outcome: `as recorded` or `without quotas`."""
     origin: str
@@ -42,64 +47,65 @@ def open_requests(
     settings: Settings,
     name: str,
     period: tuple[int | None, int | None],
-    tables: Sequence[TableSpec] = (DECISIONS,),
+    *,
+    with_earlier: bool = False,
 ) -> Iterator[RecordedRequests]:
-    """Provide the audited requests of a period (epoch ms, without its end), in the session of a what-if.
+    """Provide the audited requests of a period (epoch ms, without its end) in the engine of a what-if.
 
-    The tables must exist, which is checked before Spark starts.
+    That is this process, or Spark if they are many. `with_earlier` includes those before the period.
     """
-    for table in tables:
-        open_known(settings, table)
-    with _session(settings, name) as spark:
-        yield read_audited_requests(spark, settings, *period)
+    read = (None if with_earlier else period[0], period[1])
+    in_period = period != (None, None)
+    with read_errors(settings):
+        table = open_table(settings, DECISIONS)
+        if not _within(table, period).count_rows():
+            raise no_decisions_error("the table", in_period=in_period)
+        rows = _within(table, read)
+        count = rows.count_rows()
+    with _engine(settings, name, count, rows, read) as engine:
+        yield RecordedRequests(engine, "as recorded", "the table", in_period)
+
+
+def _within(table: AuditTable, period: tuple[int | None, int | None]) -> ds.Dataset:
+    start, end = period
+    first, last = (None if moment is None else to_datetime(moment).date() for moment in period)
+    return table.dataset(first, last).filter(Selection(start=start, end=end).condition())
+
+
+def no_decisions_error(origin: str, *, in_period: bool) -> MutationQuotaError:
+    """Return the error for a table or file without decisions, or with none in a period."""
+    return MutationQuotaError(
+        f"there are no decisions to replay: {origin} has none"
+        + (" in that period" if in_period else ", run mutation-quota audit first")
+    )
 
 
 @contextmanager
-def _session(settings: Settings, name: str) -> Iterator[SparkSession]:
-    log = settings.storage.local_folder("logs") / f"{name}.log"
-    with command_session(settings, name, log, delta=True) as spark, query_errors(name):
-        spark.conf.set("spark.sql.codegen.wholeStage", "true")  # worthwhile for the many rows of a table
-        yield spark
+def _engine(
+    settings: Settings,
+    name: str,
+    count: int,
+    decisions: ds.Dataset,
+    period: tuple[int | None, int | None],
+) -> Iterator[Engine]:
+    """Provide the engine for this number of decisions, and say which it is."""
+    if count <= LOCAL_DECISIONS:
+        print(f"{plural(count, 'decision')}, replayed without Spark", file=sys.stderr)
+        with progress("reading decisions") as tell, bounded_duckdb() as db:
+            with read_errors(settings):
+                local = LocalEngine(db, decisions, tell)
+            yield local
+        return
+    print(f"{count:,} decisions, replayed with Spark: they are more than {LOCAL_DECISIONS:,}", file=sys.stderr)
+    from jobs.whatif.spark_engine import spark_engine  # noqa: PLC0415 it takes a second
+
+    with spark_engine(settings, name, period) as in_spark:
+        yield in_spark
 
 
-def read_audited_requests(
-    spark: SparkSession, settings: Settings, since: int | None = None, until: int | None = None
-) -> RecordedRequests:
-    """Read the audited requests of a period: from `since` on and before `until` (epoch ms)."""
-    decisions = _read_table(spark, settings, DECISIONS)
-    if since is not None:
-        decisions = decisions.where(F.col("timestamp") >= F.timestamp_millis(F.lit(since)))
-    if until is not None:
-        decisions = decisions.where(F.col("timestamp") < F.timestamp_millis(F.lit(until)))
-    encoded = decisions.select(_to_json(decisions).cast("binary").alias("decision"))
-    return RecordedRequests(encoded, "as recorded", "the table", (since, until) != (None, None))
-
-
-def add_recorded_changes(quotas: CallbackTimeline, spark: SparkSession, settings: Settings) -> None:
+def add_recorded_changes(quotas: CallbackTimeline, settings: Settings) -> None:
     """Add the audited quota changes to a timeline, in the log's order."""
-    changes = _read_table(spark, settings, QUOTA_CHANGES).orderBy("source.partition", "source.offset")
-    changes = changes.withColumns({name: F.unix_millis(F.col(name)) for name in _times(changes)})
-    for row in (row.asDict(recursive=True) for row in changes.toLocalIterator()):
-        quotas.add(to_change(row_to_record(row), row["timestamp"]))
-
-
-def _to_json(decisions: DataFrame) -> Column:
-    """Return the JSON of decisions from rows of `schemas.decisions.TABLE`; older rows lack some values."""
-    values = {name: F.col(name) for name in Decision.__struct_fields__}
-    values |= {name: F.unix_millis(values[name]) for name in _times(decisions) if name in values}
-    values |= {name: F.coalesce(values[name], F.lit(False)) for name in ("exempt", "apply")}
-    values["more_tags"] = F.coalesce(values["more_tags"], F.from_json(F.lit("{}"), _NAMES))
-    values["quota_entity"] = F.from_json(values["quota_entity"], _NAMES)  # a map tells null from absent
-    return F.to_json(F.struct(*(value.alias(name) for name, value in values.items())), {"ignoreNullFields": "false"})
-
-
-def _times(rows: DataFrame) -> list[str]:
-    return [field.name for field in rows.schema if isinstance(field.dataType, TimestampType)]
-
-
-def _read_table(spark: SparkSession, settings: Settings, table: TableSpec) -> DataFrame:
-    """Return the rows of an existing table; columns that are missing in an older version are null."""
-    open_known(settings, table)
-    rows = spark.read.format("delta").load(settings.storage.table(table.name))
-    missing = {field.name: F.lit(None).cast(field.dataType) for field in table.schema if field.name not in rows.columns}
-    return rows.withColumns(missing)
+    with read_errors(settings):
+        entries = read_quota_log(settings, MAX_EPOCH_MS, with_clusters=True)
+    for entry in entries:
+        quotas.add(to_change(entry.record, entry.timestamp))
