@@ -155,12 +155,12 @@ def main() -> None:
         _fail(usage_message(error), error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
         exit_interrupted()
-    except ModuleNotFoundError as error:
-        _fail(str(missing_package(error) or error), BadInput.exit_code, error)
     except OSError as error:
         # An OSError of a library may have only a text.
         _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", 1)
     except Exception as error:  # noqa: BLE001 any error is one line
+        if missing := missing_package(error):
+            _fail(str(missing), missing.exit_code, missing)
         _fail(f"unexpected {type(error).__name__}: {error} (-v prints the traceback)", 1, error)
 
 

@@ -104,9 +104,9 @@ def _is_installed(extra: str) -> bool:
     return all(find_spec(package) for package in packages)
 
 
-def missing_package(error: ModuleNotFoundError) -> BadInput | None:
-    """Return the error of a package that an extra installs; None if it is not one of these."""
-    package = (error.name or "").partition(".")[0]
+def missing_package(error: Exception) -> BadInput | None:
+    """Return what to install if the error is that of a package which an extra installs; None for other errors."""
+    package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
     extra = _EXTRA_OF_PACKAGE.get(package)
     return BadInput(f"this needs {package}, which is not installed; {_install(extra)}") if extra else None
 

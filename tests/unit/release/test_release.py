@@ -126,7 +126,7 @@ def test_the_base_wheel_works_in_an_empty_folder_without_spark_pandas_and_java(b
 
 def test_the_clients_and_the_gateway_start_as_far_as_kafka_is_needed(base):
     run, _ = base
-    server = ("--bootstrap-server", "127.0.0.1:1")
+    server = ("--bootstrap-server", "127.0.0.1:1", "--set", "kafka.timeout_seconds=0.5")
     assert "cannot read the addresses that 127.0.0.1:1 advertises" in run(
         "mutation-quota", "gateway", *server, status=1
     )

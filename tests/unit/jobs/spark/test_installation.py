@@ -68,6 +68,7 @@ def test_a_missing_package_is_named_with_its_extra():
         "this needs pyspark, which is not installed; pip install 'kafka-mutation-quota[spark]'"
     )
     assert missing_package(ModuleNotFoundError("No module named 'other'", name="other")) is None
+    assert missing_package(ValueError("pyspark")) is None
 
 
 @pytest.mark.parametrize("release", ["17.0.15", "25"])
