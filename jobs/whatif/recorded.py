@@ -71,7 +71,7 @@ def _pack(rows: list[bytes]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(rows, pa.binary())], schema=_COLUMNS)
 
 
-LOCAL_DECISIONS = 300_000
+LOCAL_DECISIONS = 400_000
 """The most decisions that are replayed in this process; Spark is faster for more."""
 
 
