@@ -1,10 +1,12 @@
 """The lines that `run` prints."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from jobs.metrics.totals import DecisionTotals
+from jobs.sandbox import traffic
 from jobs.sandbox.broker import Broker, with_plaintext_cluster
 from jobs.sandbox.cluster import Cluster
 from jobs.sandbox.run import poll_client, totals_line
@@ -167,3 +169,12 @@ def test_a_broker_whose_program_was_killed_keeps_its_folder_until_it_has_ended(b
         second.prepare()
     first.kill()
     second.prepare()
+
+
+@pytest.mark.parametrize(("entries", "written"), [([], 4), (["a quota that somebody has removed"], 0)])
+def test_only_a_new_quota_log_gets_the_quotas_of_the_tenants(entries, written, monkeypatch):
+    records = []
+    monkeypatch.setattr(traffic, "read_log", lambda *_, **__: SimpleNamespace(entries=entries))
+    monkeypatch.setattr(traffic, "write_record", lambda _, record: records.append(record))
+    traffic.set_tenant_quotas(load_settings(environment={}, with_default_file=False))
+    assert len(records) == written
