@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from jobs.spark.installation import jars_folder, java_program
 from quota.kafka.clients import reason
+from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.requests import RequestWriter
 from quota.records.decision import Decision
@@ -163,7 +164,12 @@ def simulated_clients() -> list[SimulatedClient]:
 
 
 def set_tenant_quotas(settings: Settings) -> None:
-    """Set a quota of 10 mutations/s for every user, more for the nightly batch, and less for unmodified clients."""
+    """Set a quota of 10 mutations/s for every user, more for the nightly batch, and less for unmodified clients.
+
+    Only a new quota log gets them: a quota that was changed or removed since the first run stays so.
+    """
+    if read_log(settings, with_entries=True).entries:
+        return
     comment = "tenants of mutation-quota run"
     write_record(settings, QuotaRecord(QuotaEntity(None), 10.0, comment=comment))
     for user, client_id, rate in (

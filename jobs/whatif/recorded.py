@@ -24,7 +24,7 @@ from quota.timeline.change import to_change
 
 _log = logging.getLogger(__name__)
 
-LOCAL_DECISIONS = 300_000
+LOCAL_DECISIONS = 400_000
 """The most decisions that are replayed in this process; Spark is faster for more."""
 
 

@@ -7,9 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from tempfile import NamedTemporaryFile
 
-from rich.console import Console
-from rich.text import Text
-
+from jobs.progress import progress
 from jobs.whatif.candidates import parse_candidates
 from jobs.whatif.simulate import open_lines
 from jobs.whatif.sizing import make_advice_from
@@ -47,7 +45,7 @@ class FileRequests:
         """Yield the decisions, or raise an error at the end if there are none; a warning counts invalid lines."""
         valid, found, errors, first_error = 0, 0, 0, ""
         settings = self._settings
-        with open_lines(self.path) as lines, Console(stderr=True).status(Text(f"reading {self._file}")):
+        with open_lines(self.path) as lines, progress(f"reading {self._file}"):
             algorithm = make_algorithm(AlgorithmName.TOKEN_BUCKET, settings.quota.window)
             for answer in simulate(lines, CallbackTimeline(), algorithm, settings.topics.requests, settings.policy):
                 if isinstance(answer, DeadLetter):
