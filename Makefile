@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PACKAGES := $(VENV)/.installed
 JARS := .jars/.copied
 CLIENTS := .jars/clients/.copied
-S3_JARS := .jars/.s3
+S3_JARS := .jars/s3/.copied
 YARN_JARS := .jars/yarn/.copied
 S3_SERVER := .moto/.installed
 CLASSES := .jars/archives/.written
@@ -24,7 +24,7 @@ PARALLEL := --numprocesses 3 --dist loadfile --no-loadscope-reorder
 OPTIONS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-unit test-spark test-integration test-yarn nightly bench conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos guard references pictures docs docs-serve lint format jars clients package setup clean
+.PHONY: help run demo test test-unit test-spark test-integration test-yarn nightly bench conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos guard references pictures docs docs-serve lint format jars clients package release setup clean
 
 help: ## print this help
 	@echo "usage: make TARGET"
@@ -121,20 +121,24 @@ jars: $(JARS) $(if $(S3),$(S3_JARS)) ## copy the JVM jars into .jars; S3=1 adds 
 
 package: setup $(if $(S3),$(S3_JARS)) ## build dist for spark-submit; takes NODE_PYTHON=PATH, S3=1
 	@rm -rf build dist
-	@mkdir -p dist/conf dist/kafka-clients
+	@mkdir -p dist/conf
 	@$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
 	@$(BIN)/python -m jobs.spark.packing dist/*.whl dist/environment.tar.gz $(if $(NODE_PYTHON),--python $(NODE_PYTHON))
 	@cp -r .jars/spark dist/jars
-	@cp .jars/broker/kafka-clients-*.jar dist/kafka-clients
+	@$(if $(S3),cp .jars/s3/*.jar dist/jars)
 	@cp conf/spark/submit.py dist
 	@cp conf/spark-defaults.conf conf/log4j2.properties conf/mutation-quota.toml conf/constraints.txt dist/conf
 	@rm -rf build
 	@ls dist
 
+release: setup $(S3_JARS) ## build the wheels, the sdist, the SBOM and checksums; seconds
+	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null)} $(BIN)/python -m conf.release release
+	@ls release
+
 clients: $(CLIENTS) ## the jars of Kafka Streams, for gateway-conformance
 
-clean: ## remove .venv, .moto, .jars, .data, .site and dist
-	rm -rf $(VENV) .moto .jars .data .site dist
+clean: ## remove .venv, .moto, .jars, .data, .site, dist and release
+	rm -rf $(VENV) .moto .jars .data .site dist release
 
 $(PACKAGES): pyproject.toml conf/constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \

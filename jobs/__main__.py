@@ -46,6 +46,7 @@ from jobs.cli.quotas import resolve as quota_resolve
 from jobs.cli.quotas.entities import EntityCommand
 from jobs.cli.topics import commands as topics
 from jobs.cli.versions import version_lines
+from jobs.spark.installation import missing_package
 from jobs.spark.log_lines import logs_as_json
 from quota.errors import BadInput, MutationQuotaError
 from quota.text import escaped
@@ -158,6 +159,8 @@ def main() -> None:
         # An OSError of a library may have only a text.
         _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", 1)
     except Exception as error:  # noqa: BLE001 any error is one line
+        if missing := missing_package(error):
+            _fail(str(missing), missing.exit_code, missing)
         _fail(f"unexpected {type(error).__name__}: {error} (-v prints the traceback)", 1, error)
 
 

@@ -2,7 +2,9 @@
 
 from pyspark.sql.types import BinaryType, DoubleType, LongType, StringType, StructField, StructType
 
-STATE_VERSION = 3
+from schemas import versions
+
+STATE_VERSION = versions.STATE
 """Part of the checkpoint's path; it is raised when the state or the plan changes incompatibly."""
 
 STATE = StructType(

@@ -3,10 +3,11 @@
 from pyspark.sql.types import DateType, StructType, TimestampType
 
 from quota.records.dead_letter import DeadLetter
+from schemas import versions
 from schemas.columns import chosen_columns, column
 from schemas.kafka import SOURCE
 
-VERSION = 1
+VERSION = versions.DEAD_LETTERS
 
 RECORD = StructType(chosen_columns(DeadLetter, "source", "timestamp", "error", "value"))
 """The JSON value of a record."""

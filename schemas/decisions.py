@@ -3,9 +3,10 @@
 from pyspark.sql.types import DateType, StructType, TimestampType
 
 from quota.records.decision import Decision
+from schemas import versions
 from schemas.columns import chosen_columns, column, columns
 
-VERSION = 5
+VERSION = versions.DECISIONS
 
 _ID = chosen_columns(Decision, "decision_id", "source")
 _TIMES = chosen_columns(Decision, "timestamp", "retry_at", "expires_at")

@@ -3,10 +3,11 @@
 from pyspark.sql.types import DateType, LongType, MapType, StringType, StructType, TimestampType
 
 from quota.records.quota_log import QuotaRecord
+from schemas import versions
 from schemas.columns import chosen_columns, column
 from schemas.kafka import SOURCE
 
-VERSION = 3
+VERSION = versions.QUOTA_CHANGES
 
 _CHANGE = [
     column(

@@ -80,7 +80,7 @@ def _check_code(loaded: LoadedSettings) -> None:
         if connection.security.more_librdkafka:
             client_config(connection)
     for section, folder in (("spark", settings.spark.jars), ("broker", settings.broker.jars)):
-        if (section, "jars") in loaded.origins:  # the default is missing where nothing needs it
+        if folder:
             jars_folder(folder, f"{section}.jars")
 
 

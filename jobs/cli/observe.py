@@ -10,6 +10,7 @@ import typer
 
 from jobs.cli.options import FileOptions, KafkaOptions, SettingsOptions, TargetOptions
 from jobs.cli.output import OutputOptions, print_text
+from quota.errors import BadInput
 from quota.observation.observer import ASSUMED_PARTITIONS
 from quota.settings.jobs import ObserveSettings
 from quota.settings.loading import Override
@@ -25,9 +26,8 @@ _VERBS = {
     "DELETE_TOPICS": "delete topics",
 }
 
-Logs = Annotated[
-    list[Path], typer.Argument(metavar="FILE", help="Request logs of all brokers, with their rotated copies.")
-]
+_LOGS = typer.Argument(metavar="FILE", help="Request logs of all brokers, with their rotated copies.")
+Logs = Annotated[list[Path], _LOGS]
 TimeZone = Annotated[
     str | None,
     typer.Option(
@@ -44,7 +44,10 @@ PrincipalRules = Annotated[
 
 
 def import_(
-    logs: Logs,
+    logs: Annotated[list[Path] | None, _LOGS] = None,
+    example: Annotated[
+        bool, typer.Option("--example", help="Import the log that is shipped as an example: a day of five tenants.")
+    ] = False,
     snapshot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="File of observe snapshot, with the topics that existed before the logs."),
@@ -63,16 +66,18 @@ def import_(
     assumed. The summary goes to standard error if the requests go to standard output.
 
     Examples:
-      mutation-quota observe import request.log* --output-file requests.jsonl
-      mutation-quota observe import kafka-request.log --time-zone Europe/Berlin
+      mutation-quota observe import --example --output-file requests.jsonl
+      mutation-quota observe import request.log* --time-zone Europe/Berlin --output-file requests.jsonl
     """
-    from jobs.observe.importing import import_logs
+    if example == bool(logs):
+        raise BadInput("expected request logs as FILE, or --example")
+    from jobs.observe.importing import EXAMPLE, import_logs
     from jobs.observe.snapshot import read_snapshot
 
     settings = where.read(*_short_settings(time_zone, principal_rules))
     known = read_snapshot(snapshot).partitions if snapshot else {}
     with file.open() as out:
-        summary = import_logs(logs, settings.observe, known, out)
+        summary = import_logs(logs or [EXAMPLE], settings.observe, known, out)
     name = "-" if file.output_file is None else str(file.output_file)
     output.print(
         summary,

@@ -248,6 +248,10 @@ class TopicPattern:
         """Return whether the name of a topic matches one of the expressions."""
         return any(expression.fullmatch(name) for expression in self.expressions)
 
+    def names(self, name: str) -> bool:
+        """Return whether one of the expressions is the name of a topic itself."""
+        return any(expression.pattern == name for expression in self.expressions)
+
 
 def check_one_stdin(*files: str | Path | None) -> None:
     """Check that not more than one file is standard input (`-`), which can be read once."""

@@ -43,12 +43,12 @@ def recommend(
     """Recommend quotas from recorded load.
 
     Computes quotas from the controller's capacity and from what tenants have requested, by the rules of KIP-599, and
-    reports their effect on the recorded requests. --output-file writes the quotas for quotas apply. Starts Spark, which
-    takes about 15 s.
+    reports their effect on the recorded requests. --output-file writes the quotas for quotas apply. Standard error says
+    whether audited requests are so many that Spark is started.
 
     Examples:
       mutation-quota recommend --capacity 100 --from -30d
-      mutation-quota recommend --capacity 100 --output-file quotas.yaml
+      mutation-quota recommend --capacity 100 --requests requests.jsonl --output-file quotas.yaml
     """
     _check("--capacity", capacity, "mutations per second, above 0", is_valid=0 < capacity < math.inf)
     _check("--reserve", reserve, "a share of at least 0 and below 1", is_valid=0 <= reserve < 1)
@@ -58,12 +58,18 @@ def recommend(
     span = period.parse()
     file.check(None if file.output_file is None else output)  # a recommendation takes minutes
     settings = where.read()
-    from jobs.whatif.recommend import recommend as recommend_quotas
     from quota.timeline.quota_file import write_quota_file
     from quota.whatif.recommendation import SizingInput
 
     sizing = SizingInput(capacity, reserve, over_allocation, settings.quota.window)
-    advice = recommend_quotas(settings, sizing, tenancy, span, requests)
+    if requests is None:
+        from jobs.whatif.recommend import recommend as recommend_quotas
+
+        advice = recommend_quotas(settings, sizing, tenancy, span)
+    else:
+        from jobs.whatif.request_file import recommend_from_file
+
+        advice = recommend_from_file(settings, sizing, tenancy, span, requests)
     if file.output_file is not None:
         file.write(write_quota_file(advice.quotas))
         if file.to_stdout:

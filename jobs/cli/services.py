@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from jobs.cli.options import ConfirmOptions, KafkaOptions, SettingsOptions, TargetOptions
+from jobs.spark.installation import check_extras
 from quota.errors import BadInput
 from quota.settings import Settings
 from quota.text import plural
@@ -186,9 +187,12 @@ def run(*, kafka: KafkaOptions) -> None:
       mutation-quota run
       mutation-quota run --bootstrap-server broker:9092 --set storage.root=/tmp/run
     """
+    settings = kafka.read()
+    embedded = "bootstrap_servers" not in settings.kafka.model_fields_set
+    check_extras("run", "spark", *(["broker"] if embedded else []))
     from jobs.sandbox.run import run_everything
 
-    run_everything(kafka.read())
+    run_everything(settings)
 
 
 def demo(*, where: SettingsOptions) -> None:
@@ -200,6 +204,7 @@ def demo(*, where: SettingsOptions) -> None:
       mutation-quota demo
       mutation-quota demo --set storage.root=/tmp/demo
     """
+    check_extras("demo", "spark", "broker")
     from jobs.sandbox.demo import run_demo
 
     run_demo(where.read())

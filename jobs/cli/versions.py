@@ -5,30 +5,31 @@ import re
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 
-from jobs.spark.installation import jars_folder
+from jobs.spark.installation import jars_folder, kafka_protocol
 from quota.errors import BadInput
-from quota.settings import Settings
+from schemas import versions
 
 _UNKNOWN = "not installed"
 
 
 def version_lines() -> Iterator[str]:
     """Yield the versions, one a line, without starting a JVM."""
-    from schemas import buckets, dead_letters, decisions, quota_changes
-
-    settings = Settings()
-    tables = {"decisions": decisions, "dead_letters": dead_letters, "quota_changes": quota_changes}
-    versions = {
+    tables = {
+        "decisions": versions.DECISIONS,
+        "dead_letters": versions.DEAD_LETTERS,
+        "quota_changes": versions.QUOTA_CHANGES,
+    }
+    lines = {
         "mutation-quota": _package("kafka-mutation-quota"),
         "Python": platform.python_version(),
         "Spark": _package("pyspark"),
         "Delta": _package("delta-spark"),
-        "Kafka": f"{_jar(settings.broker.jars)} (broker and gateway), {_jar(settings.spark.jars)} (Spark's client)",
+        "Kafka": f"{_gateway()} (gateway), {_jar('broker')} (broker), {_jar('spark')} (Spark's client)",
         "confluent-kafka": _package("confluent-kafka"),
-        "state": buckets.STATE_VERSION,
-        "tables": ", ".join(f"{name} {table.VERSION}" for name, table in tables.items()),
+        "state": versions.STATE,
+        "tables": ", ".join(f"{name} {version}" for name, version in tables.items()),
     }
-    return (f"{name:15} {value}" for name, value in versions.items())
+    return (f"{name:15} {value}" for name, value in lines.items())
 
 
 def _package(name: str) -> str:
@@ -38,10 +39,17 @@ def _package(name: str) -> str:
         return _UNKNOWN
 
 
-def _jar(setting: str) -> str:
-    """Return the version of Kafka's clients in a folder of jars, by the name of the jar."""
+def _gateway() -> str:
     try:
-        names = [each.name for each in jars_folder(setting).iterdir()]
+        return kafka_protocol("").version
+    except BadInput:
+        return _UNKNOWN
+
+
+def _jar(extra: str) -> str:
+    """Return the version of Kafka's clients among the jars of an extra, by the name of the jar."""
+    try:
+        names = [each.name for each in jars_folder("", f"{extra}.jars").iterdir()]
     except BadInput:
         return _UNKNOWN
     found = (re.fullmatch(r"kafka-clients-(\d[\w.]*)\.jar", name) for name in names)

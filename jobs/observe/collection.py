@@ -1,21 +1,23 @@
 """Merges the requests of several logs on disk: each once, ordered by time, in bounded memory."""
 
+import sqlite3
+import statistics
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from hashlib import blake2b
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import duckdb
 import msgspec
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from quota.observation.request_log import LoggedRequest
 from schemas.documents.observation import ClockDifference
 
-_MEMORY = "1GB"
-"""The memory of DuckDB, above which it uses its folder."""
+PART = "part"
+"""The suffix of the files of parts."""
 
 _NEAR_MS = 60_000
 """The largest distance of the two lines of a forwarded request, in addition to the clock difference [ms]."""
@@ -23,67 +25,68 @@ _NEAR_MS = 60_000
 _ROWS = 20_000
 _KEY_BYTES = 12
 
-_SCHEMA = pa.schema(
-    [
-        ("log", pa.int32()),
-        ("place", pa.int64()),  # of the line in the log
-        ("received_at", pa.int64()),
-        ("completed_at", pa.int64()),
-        ("forwarded", pa.bool_()),
-        ("identity", pa.binary()),  # identifies a request in the logs of both a broker and the controller
-        ("line", pa.binary()),  # identifies a line
-        ("request", pa.binary()),
-    ]
-)
-
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(LoggedRequest).decode
 
-
-_AHEAD = """
-CASE WHEN forwarded.completed_at > broker.completed_at THEN forwarded.completed_at - broker.completed_at
-     WHEN forwarded.completed_at < broker.received_at THEN forwarded.completed_at - broker.received_at
-     ELSE 0 END
+_SETUP = """
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+CREATE TABLE seen (
+    log INTEGER,
+    place INTEGER,  -- of the line in the log
+    received_at INTEGER,
+    completed_at INTEGER,
+    forwarded INTEGER,
+    identity BLOB,  -- identifies a request in the logs of both a broker and the controller
+    line BLOB,  -- identifies a line
+    request BLOB
+);
 """
-"""The smallest possible lead of the controller's clock over the broker's [ms]."""
 
-_CLOCKS = f"""
-CREATE TABLE clocks AS
-WITH once AS (SELECT identity FROM seen GROUP BY identity HAVING count(*) = 2 AND count_if(forwarded) = 1)
-SELECT forwarded.log AS log, broker.log AS broker_log, median({_AHEAD})::BIGINT AS ahead
-FROM seen AS forwarded JOIN seen AS broker USING (identity) SEMI JOIN once USING (identity)
-WHERE forwarded.forwarded AND NOT broker.forwarded AND forwarded.log <> broker.log
-GROUP BY ALL
-"""  # noqa: S608 a constant
-"""Clock differences, from requests that are in both logs exactly once."""
+_INDEXES = """
+CREATE INDEX by_time ON seen (received_at);
+CREATE INDEX by_identity ON seen (identity, forwarded, completed_at, received_at, log);
+CREATE TABLE twins (line BLOB PRIMARY KEY) WITHOUT ROWID;
+"""
+
+_CLOCKS = """
+WITH once AS (SELECT identity FROM seen GROUP BY identity HAVING count(*) = 2 AND sum(forwarded) = 1)
+SELECT forwarded.log, broker.log,
+    CASE WHEN forwarded.completed_at > broker.completed_at THEN forwarded.completed_at - broker.completed_at
+         WHEN forwarded.completed_at < broker.received_at THEN forwarded.completed_at - broker.received_at
+         ELSE 0 END
+FROM once
+JOIN seen AS forwarded ON forwarded.identity = once.identity AND forwarded.forwarded = 1
+JOIN seen AS broker ON broker.identity = once.identity AND broker.forwarded = 0
+WHERE forwarded.log <> broker.log
+ORDER BY 1, 2
+"""
+"""The smallest possible leads of a controller's clock over a broker's, by requests that are in both logs once [ms]."""
 
 _TWINS = """
-CREATE TABLE twins AS
-SELECT forwarded.line AS line
-FROM (SELECT line, identity, completed_at AS at FROM seen WHERE forwarded) AS forwarded
-ASOF JOIN (SELECT identity, completed_at AS at FROM seen WHERE NOT forwarded) AS broker
-  ON forwarded.identity = broker.identity AND forwarded.at + getvariable('near') >= broker.at
-WHERE forwarded.at - broker.at <= getvariable('near')
+INSERT OR IGNORE INTO twins
+SELECT line FROM seen AS own WHERE forwarded AND EXISTS (
+    SELECT 1 FROM seen AS broker
+    WHERE broker.identity = own.identity AND broker.forwarded = 0
+    AND broker.completed_at BETWEEN own.completed_at - :near AND own.completed_at + :near
+)
 """
 """Requests that both the controller and a broker have logged, at about the same time."""
 
-_COUNTS = """
-SELECT count(*), count(DISTINCT line), (SELECT count(DISTINCT line) FROM twins) FROM seen
-"""
+_COUNTS = "SELECT count(*), count(DISTINCT line), (SELECT count(*) FROM twins) FROM seen"
 
-_IN_ORDER = """
-SELECT received_at, line, request
-FROM seen ANTI JOIN twins USING (line) JOIN (SELECT log, min(received_at) AS begins FROM seen GROUP BY log) USING (log)
-ORDER BY received_at, begins, log, place
+_BY_TIME = """
+SELECT received_at, log, place, line, request FROM seen
+WHERE line NOT IN (SELECT line FROM twins) ORDER BY received_at
 """
-"""Requests of the same time are in the order of the log."""
 
 
 class PartWriter:
     """Writes some of the requests into a file; several processes may write parts at once."""
 
     def __init__(self, file: Path) -> None:
-        self._writer = pq.ParquetWriter(file, _SCHEMA, compression="lz4")
+        self._db = sqlite3.connect(file)
+        self._db.executescript(_SETUP)
         self._rows: list[tuple[object, ...]] = []
 
     def add(self, log: int, place: int, request: LoggedRequest) -> None:
@@ -100,14 +103,12 @@ class PartWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self._rows:
+        with closing(self._db):
             self._write()
-        self._writer.close()
+            self._db.commit()
 
     def _write(self) -> None:
-        columns = zip(*self._rows, strict=True)
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, _SCHEMA, strict=True)]
-        self._writer.write_batch(pa.record_batch(arrays, _SCHEMA))
+        self._db.executemany("INSERT INTO seen VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._rows)
         self._rows = []
 
 
@@ -120,15 +121,20 @@ class Collection:
 
     def __init__(self, folder: Path) -> None:
         """Read the parts in a folder, which the caller removes."""
-        self._db = duckdb.connect(folder / "collection.duckdb")
-        self._db.execute(f"SET memory_limit = '{_MEMORY}'; SET enable_progress_bar = false")
-        self._db.execute("SET temp_directory = $folder", {"folder": str(folder)})
-        self._db.read_parquet([str(each) for each in sorted(folder.glob("*.parquet"))]).create_view("seen")
-        self._db.execute(_CLOCKS)
-        ((furthest,),) = self._db.execute("SELECT coalesce(max(abs(ahead)), 0) FROM clocks").fetchall()
-        self._db.execute(f"SET VARIABLE near = {furthest + _NEAR_MS}")
-        self._db.execute(_TWINS)
-        ((lines, once, self.forwarded),) = self._db.execute(_COUNTS).fetchall()
+        self._db = sqlite3.connect(folder / "collection", isolation_level=None)
+        self._db.executescript(_SETUP)
+        for part in sorted(folder.glob(f"*.{PART}")):
+            self._db.execute("ATTACH ? AS part", [str(part)])
+            self._db.execute("INSERT INTO seen SELECT * FROM part.seen")
+            self._db.execute("DETACH part")
+        self._db.executescript(_INDEXES)
+        self._clocks = [
+            (*logs, round(statistics.median(ahead for *_, ahead in rows)))
+            for logs, rows in groupby(self._db.execute(_CLOCKS), itemgetter(0, 1))
+        ]
+        furthest = max((abs(ahead) for *_, ahead in self._clocks), default=0)
+        self._db.execute(_TWINS, {"near": furthest + _NEAR_MS})
+        ((lines, once, self.forwarded),) = self._db.execute(_COUNTS)
         self.copies = lines - once
 
     def clock_differences(self, logs: Sequence[str]) -> list[ClockDifference]:
@@ -136,16 +142,17 @@ class Collection:
 
         Each is the smallest possible lead of the clock of a controller's log over a broker's.
         """
-        rows = self._db.execute("SELECT log, broker_log, ahead FROM clocks ORDER BY ALL").fetchall()
-        return [ClockDifference(logs[log], logs[other], ahead_ms) for log, other, ahead_ms in rows]
+        return [ClockDifference(logs[log], logs[other], ahead_ms) for log, other, ahead_ms in self._clocks]
 
     def in_order(self) -> Iterator[LoggedRequest]:
-        """Yield each request once, ordered by the time at which it was received, then by the place in the log."""
-        now, lines = None, set[bytes]()
-        for batch in self._db.sql(_IN_ORDER).to_arrow_reader(_ROWS):
-            for received_at, line, request in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                if received_at != now:
-                    now, lines = received_at, set()
+        """Yield each request once, ordered by the time at which it was received, then by the place in the log.
+
+        Requests of the same time are in the order of the logs' beginnings.
+        """
+        begins = dict(self._db.execute("SELECT log, min(received_at) FROM seen GROUP BY log"))
+        for _, rows in groupby(self._db.execute(_BY_TIME), itemgetter(0)):
+            lines = set[bytes]()
+            for *_, line, request in sorted(rows, key=lambda row: (begins[row[1]], row[1], row[2])):
                 if line not in lines:
                     yield _decode(request)
                 lines.add(line)

@@ -15,7 +15,7 @@ from typing import BinaryIO
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-from jobs.observe.collection import Collection, PartWriter
+from jobs.observe.collection import PART, Collection, PartWriter
 from jobs.observe.scanning import Found, scan
 from jobs.observe.segments import Segment, saved, segments
 from quota.observation.observer import Counts, Observer, TopicSizes, timed
@@ -24,6 +24,9 @@ from quota.records import codec
 from quota.records.request import Operation
 from quota.settings.jobs import ObserveSettings
 from schemas.documents.observation import LogSummary, ReadLog
+
+EXAMPLE = Path(__file__).with_name("example.log.gz")
+"""A request log to try the import with: a day of five tenants."""
 
 _FEW_BYTES = 32 * 1024 * 1024
 
@@ -81,8 +84,7 @@ def _read_all(files: Sequence[Path], zone: tzinfo, folder: Path) -> list[Found]:
     found = [Found() for _ in files]
     with _progress(total) as advance, _workers(total) as submit:
         tasks = {
-            submit(_read_segment, part, zone, folder / f"{number:06}.parquet"): part
-            for number, part in enumerate(parts)
+            submit(_read_segment, part, zone, folder / f"{number:06}.{PART}"): part for number, part in enumerate(parts)
         }
         for task in as_completed(tasks):
             task.result()

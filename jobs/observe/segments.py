@@ -1,21 +1,23 @@
 """Log files, which may be compressed, and segments of them, which separate processes read."""
 
+import bz2
+import gzip
 import lzma
 import shutil
 import sys
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Self, cast
-
-import pyarrow as pa
 
 from quota.errors import BadInput
 from quota.observation.wrapping import is_wrapped, join
 
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
 _XZ = b"\xfd7zXZ"
+_OPENERS: Mapping[str, Callable[[Path], object]] = {"gzip": gzip.open, "bz2": bz2.open, "xz": lzma.open}
 _HEAD_BYTES = 64
 
 SEGMENT_BYTES = 64 * 1024 * 1024
@@ -84,7 +86,7 @@ def read_blocks(segment: Segment) -> Iterator[bytes]:
                 stream.seek(segment.begin - 1)
                 stream.readline(MAX_LINE_BYTES)  # a line that begins in the previous segment
             yield from _whole_lines(file, stream, segment.end)
-    except (OSError, EOFError, lzma.LZMAError) as error:
+    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
         raise BadInput(f"{file}: {getattr(error, 'strerror', None) or error}") from None
 
 
@@ -118,8 +120,12 @@ def open_log(file: Path) -> BinaryIO:
     compression = _compression(file)
     if compression is None:
         return file.open("rb")
-    if compression == "xz":
-        return cast("BinaryIO", lzma.open(file))
+    if compression in _OPENERS:
+        return cast("BinaryIO", _OPENERS[compression](file))
+    try:
+        import pyarrow as pa  # noqa: PLC0415 the base installation is without it
+    except ModuleNotFoundError:
+        raise BadInput(f"{file}: to read {compression}, install pyarrow, or uncompress the file") from None
     return cast("BinaryIO", pa.input_stream(str(file), compression=compression))
 
 

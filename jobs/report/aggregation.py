@@ -1,7 +1,6 @@
 """Computes the figures of a report from the audit's tables with DuckDB."""
 
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +11,7 @@ import msgspec
 import pyarrow.dataset as ds
 
 from jobs.audit.quota_changes import log_position, row_to_entry
-from jobs.audit.tables.reader import to_datetime
+from jobs.audit.tables.reader import bounded_duckdb, to_datetime
 from jobs.report import queries
 from jobs.report.changes import ChangeDescriber, DescribedChange
 from jobs.report.figures import Figures, Letters, Period, Series
@@ -26,9 +25,6 @@ TENANTS = 20
 
 _REASONS = 50
 _CHANGES = 200
-_MEMORY = "2GB"
-"""The memory of DuckDB, above which it uses a temporary folder, because jobs may run on the same machine."""
-
 _PARAMETER = re.compile(r"\$(\w+)")
 
 _TOTAL = -1
@@ -69,10 +65,7 @@ class ReportScope:
 
 def compute_figures(tables: Mapping[str, ds.Dataset], scope: ReportScope) -> Figures:
     """Compute the figures of a report from the tables `decisions`, `dead_letters` and `quota_changes`."""
-    with tempfile.TemporaryDirectory(prefix="mutation-quota-") as folder, duckdb.connect() as db:
-        db.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
-        db.execute(f"SET memory_limit = '{_MEMORY}'")
-        db.execute("SET temp_directory = $folder", {"folder": folder})
+    with bounded_duckdb() as db:
         for name, table in tables.items():
             db.register(name, table)
         parameters = scope.parameters

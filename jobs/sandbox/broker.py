@@ -1,6 +1,7 @@
 """The embedded broker: a real single-node Kafka in KRaft mode, on 127.0.0.1 only, for demos and tests."""
 
 import base64
+import fcntl
 import logging
 import os
 import random
@@ -38,6 +39,7 @@ _CHECKPOINT = Path(__file__).with_name("bootstrap.checkpoint")
 """The first records of a new cluster's metadata: the features of Kafka 4.2, as its StorageTool writes them."""
 _IDENTITY = "meta.properties"
 _IDENTITY_LINES = "version=1\ncluster.id={cluster}\nnode.id={node}\ndirectory.id={folder}\n"
+_LOCK = "running"
 _PORTS = range(20_000, 32_768)
 """Ports below those of outgoing connections, one of which could use a port before the broker listens on it."""
 _PORTS_TRIED = 200
@@ -114,6 +116,7 @@ class Broker:
         self._extra_properties = extra_properties
         self.port = port or free_port()
         self._process: subprocess.Popen[bytes] | None = None
+        self._lock: int | None = None
 
     @property
     def address(self) -> str:
@@ -154,6 +157,7 @@ class Broker:
         """Write the configuration, and prepare the folder of a new broker's data."""
         if is_listening(self.port):
             raise BadInput(f"port {self.port} is in use; choose another with --port, or 0 for any free port")
+        self._claim()
         self._configure()
         if not (self._data / "logs" / _IDENTITY).exists():
             self._format()
@@ -176,6 +180,7 @@ class Broker:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
+                pass_fds=[] if self._lock is None else [self._lock],  # so the folder is claimed until the process ends
                 start_new_session=True,  # Ctrl-C must not reach the broker, which is stopped after its clients
                 preexec_fn=end if sys.platform == "linux" else None,  # noqa: PLW1509 one system call
             )
@@ -195,19 +200,17 @@ class Broker:
         if process is not None:
             process.kill()
             process.wait()
+        self._release()
 
     def stop(self) -> None:
         """Stop the broker; kill it if it does not end in time."""
-        process, self._process = self._process, None
-        if process is None or process.poll() is not None:
-            return
-        process.terminate()
-        try:
-            process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            _log.warning("broker %d does not exit, killing it", process.pid)
-            process.kill()
-            process.wait()
+        if self.is_running and self._process is not None:
+            self._process.terminate()
+            try:
+                self._process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                _log.warning("broker %d does not exit, killing it", self._process.pid)
+        self.kill()
 
     def check(self) -> None:
         """Check that the broker still runs."""
@@ -225,11 +228,28 @@ class Broker:
     def _properties(self) -> Path:
         return self._data / "server.properties"
 
-    def _configure(self) -> None:
+    def _claim(self) -> None:
+        """Lock the folder of the data, which a second broker would destroy: Kafka's own lock comes too late."""
+        self._release()
         try:
             self._data.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(self._data / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._release()
+            raise BadInput(
+                f"another broker uses {self._data}: stop that mutation-quota run or broker first, or choose another "
+                "storage.root or --data"
+            ) from None
         except OSError as error:
             raise BadInput(f"cannot create the data folder {self._data}: {error.strerror}") from None
+
+    def _release(self) -> None:
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            os.close(lock)
+
+    def _configure(self) -> None:
         controller_port = free_port()
         self._properties.write_text(
             (_PROPERTIES + self._extra_properties).format(

@@ -6,7 +6,6 @@ gateway throttles as Kafka would, each create and delete a topic again and again
 
 import random
 import re
-import shutil
 import subprocess
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -15,8 +14,9 @@ from pathlib import Path
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from jobs.spark.installation import jars_folder
+from jobs.spark.installation import jars_folder, java_program
 from quota.kafka.clients import reason
+from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.requests import RequestWriter
 from quota.records.decision import Decision
@@ -48,9 +48,8 @@ class KafkaTopics:
         folder.mkdir(parents=True, exist_ok=True)
         config = folder / "kafka-topics.properties"
         config.write_text(f"client.id={self.name}\n")
-        java = shutil.which("java") or "java"
-        main = ("-cp", f"{jars}/*", "org.apache.kafka.tools.TopicCommand")
-        self._command = [java, *_JVM, *main, "--bootstrap-server", address, "--command-config", str(config)]
+        java = (str(java_program()), *_JVM, "-cp", f"{jars}/*", "org.apache.kafka.tools.TopicCommand")
+        self._command = [*java, "--bootstrap-server", address, "--command-config", str(config)]
         self._changes = (
             ["--create", "--if-not-exists", "--topic", self._TOPIC, "--partitions", "20"],
             ["--delete", "--if-exists", "--topic", self._TOPIC],
@@ -165,7 +164,12 @@ def simulated_clients() -> list[SimulatedClient]:
 
 
 def set_tenant_quotas(settings: Settings) -> None:
-    """Set a quota of 10 mutations/s for every user, more for the nightly batch, and less for unmodified clients."""
+    """Set a quota of 10 mutations/s for every user, more for the nightly batch, and less for unmodified clients.
+
+    Only a new quota log gets them: a quota that was changed or removed since the first run stays so.
+    """
+    if read_log(settings, with_entries=True).entries:
+        return
     comment = "tenants of mutation-quota run"
     write_record(settings, QuotaRecord(QuotaEntity(None), 10.0, comment=comment))
     for user, client_id, rate in (

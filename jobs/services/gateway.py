@@ -13,7 +13,7 @@ from jobs.gateway.server import GatewayServer
 from jobs.metrics.families import gateway_families
 from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.loops import GATEWAY, LoopMetrics, gateway_health
-from jobs.spark.installation import jars_folder
+from jobs.spark.installation import kafka_protocol
 from jobs.stopping import stop_signals
 from quota.gateway.context import GatewayContext
 from quota.gateway.mutations.mutate import Rules
@@ -24,7 +24,6 @@ from quota.kafka.quotas.rates import LoggedRates
 from quota.kafka.requests import AnswerReader, RequestWriter
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import Settings
-from quota.wire.protocol import Protocol
 
 _log = logging.getLogger(__name__)
 
@@ -43,7 +42,7 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
     """Serve clients until `stop` is set."""
     own, target = settings.gateway, settings.target_connection
     encryption = make_encryption(own, target.security)
-    protocol = Protocol.of_jar(jars_folder(settings.broker.jars))
+    protocol = kafka_protocol(settings.broker.jars)
     brokers = [broker for _, broker in own.ports] or target.addresses
     advertised = await advertised_addresses(
         brokers, target.security, encryption.brokers, protocol, settings.kafka.timeout_seconds

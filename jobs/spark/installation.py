@@ -1,13 +1,30 @@
-"""Locates the files of the installation that are not Python: jars and Spark's configuration."""
+"""Locates the files of the installation that are not Python: jars, Java, and the configuration.
+
+A checkout has its jars in `.jars`; elsewhere, each extra installs a package of jars.
+"""
 
 import os
+import re
 import shutil
+from contextlib import nullcontext, suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 from quota.errors import BadInput
+from quota.wire.protocol import Protocol
+from quota.wire.schemas import MESSAGES
 
+_PROJECT = "kafka-mutation-quota"
 _PACKAGE = Path(__file__).resolve().parent.parent
 _ROOT = _PACKAGE.parent
+_CHECKOUT = (_ROOT / "pyproject.toml").exists()
+
+_JAVA = 17
+_JAVA_VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
+
+_EXTRA_OF_PACKAGE = dict.fromkeys(
+    ("delta", "deltalake", "duckdb", "numpy", "pandas", "py4j", "pyarrow", "pyspark"), "spark"
+)
 
 
 def conf_file(name: str) -> Path:
@@ -17,22 +34,82 @@ def conf_file(name: str) -> Path:
 
 
 def java_program() -> Path:
-    """Return Java's launcher."""
+    """Return Java's launcher, of a version that Spark and Kafka support."""
     home, found = os.environ.get("JAVA_HOME"), shutil.which("java")
     if not (home or found):
-        raise BadInput("no java found; install a JDK 17 or newer")
-    return Path(home, "bin", "java") if home else Path(str(found))
+        raise BadInput(f"no Java found; install Java {_JAVA} or newer (a JRE is enough), or set JAVA_HOME")
+    java = Path(home, "bin", "java") if home else Path(str(found))
+    with suppress(OSError):  # a Java without this file is not checked
+        release = (java.resolve().parent.parent / "release").read_text(encoding="utf-8")
+        version = _JAVA_VERSION.search(release)
+        if version and int(version[1]) < _JAVA:
+            raise BadInput(
+                f"{java} is Java {version[1]}, and Java {_JAVA} or newer is needed; install it, or set JAVA_HOME"
+            )
+    return java
 
 
-def spark_jars(folder: str) -> list[Path]:
-    """Return the jars of Spark's Kafka connector, in class path order."""
-    return sorted(jars_folder(folder, "spark.jars").glob("*.jar"))
+def spark_jars(folder: str, *, s3: bool = False) -> list[Path]:
+    """Return the jars that Spark does not contain, in class path order: those in a folder.
+
+    If it is empty, those that are installed; `s3` is whether those for S3 must be.
+    """
+    folders = [jars_folder(folder, "spark.jars")]
+    if not folder:
+        with nullcontext() if s3 else suppress(BadInput):
+            folders.append(_extra_jars("s3"))
+    return [jar for each in folders for jar in sorted(each.glob("*.jar"))]
 
 
 def jars_folder(folder: str, setting: str = "broker.jars") -> Path:
-    """Return a folder of jars, relative to the checkout, or to the current folder if there is no checkout."""
-    root = _ROOT if (_ROOT / "pyproject.toml").exists() else Path.cwd()
-    path = root / folder
+    """Return the folder of jars that a setting names; if it is empty, the installed one."""
+    if not folder:
+        return _extra_jars(setting.partition(".")[0])
+    path = Path(folder).absolute()
     if not any(path.glob("*.jar")):
-        raise BadInput(f"no jars in {path}; run make jars, or set {setting}")
+        raise BadInput(f"no jars in {path}; set {setting} to a folder with jars, or remove it for those installed")
     return path
+
+
+def _extra_jars(extra: str) -> Path:
+    """Return the folder of the jars of an extra: that of the checkout, or of the installed package."""
+    if _CHECKOUT:
+        path = _ROOT / ".jars" / extra
+        if not any(path.glob("*.jar")):
+            raise BadInput(f"no jars in {path}; run make jars{' S3=1' if extra == 's3' else ''}")
+        return path
+    spec = find_spec(f"{_PROJECT.replace('-', '_')}_{extra}_jars")
+    if spec is None or spec.origin is None:
+        raise BadInput(f"the jars for {extra} are not installed; {_install(extra)}")
+    return Path(spec.origin).parent
+
+
+def kafka_protocol(folder: str) -> Protocol:
+    """Return Kafka's protocol by the jar of Kafka's clients in a folder; if it is empty, by the file of the wheel."""
+    if MESSAGES.exists() and not folder:
+        return Protocol.of_messages()
+    return Protocol.of_jar(jars_folder(folder))
+
+
+def check_extras(command: str, *extras: str) -> None:
+    """Check that the extras that a command needs are installed, so that one message names them all."""
+    missing = [extra for extra in extras if not _is_installed(extra)]
+    if missing and not _CHECKOUT:
+        raise BadInput(f"{command} needs more than is installed; {_install(*missing)}")
+
+
+def _is_installed(extra: str) -> bool:
+    packages = [f"{_PROJECT.replace('-', '_')}_{extra}_jars"]
+    packages += [package for package, its_extra in _EXTRA_OF_PACKAGE.items() if its_extra == extra]
+    return all(find_spec(package) for package in packages)
+
+
+def missing_package(error: Exception) -> BadInput | None:
+    """Return what to install if the error is that of a package which an extra installs; None for other errors."""
+    package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    extra = _EXTRA_OF_PACKAGE.get(package)
+    return BadInput(f"this needs {package}, which is not installed; {_install(extra)}") if extra else None
+
+
+def _install(*extras: str) -> str:
+    return f"pip install '{_PROJECT}[{','.join(extras)}]'"

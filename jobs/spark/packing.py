@@ -22,6 +22,9 @@ from quota.errors import BadInput
 _SPARK_PACKAGES = {"pyspark", "py4j"}
 """Distributions that spark-submit and the executors provide."""
 
+_EXTRA = "spark-submit"
+"""The extra that contains what the jobs need besides the jars."""
+
 _GZIP_LEVEL = 6
 """Level 9 takes three times as long and saves hardly any space."""
 
@@ -41,7 +44,7 @@ def pack(wheel: Path, archive: Path, interpreter: Path) -> None:
         (metadata,) = [name for name in own if name.endswith(".dist-info/METADATA")]
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise BadInput(f"{wheel}: not a wheel: {error}") from None
-    others = _required_distributions(BytesParser().parsebytes(own[metadata]))
+    others = required_distributions(BytesParser().parsebytes(own[metadata]))
     with tarfile.open(archive, "w:gz", compresslevel=_GZIP_LEVEL) as tar:
         _add(tar, Path("pyvenv.cfg"), f"home = {interpreter.parent}\ninclude-system-site-packages = false\n".encode())
         for name in ("python", "python3", f"python{version}"):
@@ -55,13 +58,13 @@ def pack(wheel: Path, archive: Path, interpreter: Path) -> None:
                 tar.add(file, str(packages / inside), filter=_normalized)
 
 
-def _required_distributions(project: Message) -> list[Distribution]:
-    """Return all distributions that the project needs, directly or indirectly, without Spark's.
+def required_distributions(project: Message, extra: str | None = _EXTRA) -> list[Distribution]:
+    """Return all distributions that the project needs with an extra, directly or indirectly, without Spark's.
 
     Indirect requirements may be missing, because a marker may exclude them here.
     """
     found: dict[str, Distribution] = {}
-    queue = [(name, project["Name"]) for name in _requirements(project)]
+    queue = [(name, project["Name"]) for name in _requirements(project, extra)]
     while queue:
         name, by = queue.pop()
         if name in found or name in _SPARK_PACKAGES:
@@ -76,12 +79,12 @@ def _required_distributions(project: Message) -> list[Distribution]:
     return [found[name] for name in sorted(found)]
 
 
-def _requirements(metadata: object) -> Iterator[str]:
-    """Yield the normalized names of the requirements that do not belong to an extra."""
+def _requirements(metadata: object, extra: str | None = None) -> Iterator[str]:
+    """Yield the normalized names of the requirements, without those of other extras."""
     required: Iterable[str] = getattr(metadata, "get_all")("Requires-Dist") or []  # noqa: B009 two types have it
     for each in required:
         match = _NAME.match(each)
-        if match and not re.search(r";.*\bextra\b", each):
+        if match and re.search(rf";.*\bextra\b(?! == .{extra}.)", each) is None:
             yield re.sub(r"[-_.]+", "-", match[0]).lower()
 
 

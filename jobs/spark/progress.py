@@ -1,4 +1,4 @@
-"""Shows the start of Spark and the progress of a Spark job on a terminal."""
+"""Tells on standard error that Spark starts, and how far its job is."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from pyspark.sql import SparkSession
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from jobs.background import background
+from jobs.progress import Tell, progress
 from jobs.spark.session import session
 from quota.settings import Settings
 
@@ -23,34 +22,27 @@ _UPDATE_SECONDS = 0.2
 def command_session(
     settings: Settings, name: str, log: Path | None = None, *, delta: bool = False
 ) -> Iterator[SparkSession]:
-    """Provide a session as `session` does, for a command that prints a result: standard error shows the start.
-
-    Nothing is shown if standard error is not a terminal.
-    """
+    """Provide a session as `session` does, for a command that prints a result: standard error tells of the start."""
     with ExitStack() as stack:
-        with Console(stderr=True).status("starting Spark"):
+        with progress("starting Spark"):
             spark = stack.enter_context(session(settings, name, log, delta=delta))
         yield spark
 
 
 def with_progress(spark: SparkSession, description: str, work: Callable[[], T]) -> T:
-    """Return the result of `work`, showing a progress bar meanwhile if standard error is a terminal."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        return work()
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    """Return the result of `work`; standard error tells how many of the tasks of its stages are done."""
     with (
-        Progress(*columns, console=console, transient=True) as progress,
-        background(lambda stop: _update_bar(spark, progress, description, stop), "progress"),
+        progress(description) as tell,
+        background(lambda stop: _count_tasks(spark, tell, description, stop), "count-tasks"),
     ):
         return work()
 
 
-def _update_bar(spark: SparkSession, progress: Progress, description: str, stop: threading.Event) -> None:
+def _count_tasks(spark: SparkSession, tell: Tell, description: str, stop: threading.Event) -> None:
     tracker = spark.sparkContext.statusTracker()
-    bar = progress.add_task(description, total=None)
     while not stop.wait(_UPDATE_SECONDS):
         stages = [tracker.getStageInfo(stage_id) for stage_id in tracker.getActiveStageIds()]
         tasks = sum(stage.numTasks for stage in stages if stage)
         completed = sum(stage.numCompletedTasks for stage in stages if stage)
-        progress.update(bar, total=tasks or None, completed=completed)
+        if tasks:
+            tell(f"{description}: {completed:,} of {tasks:,} tasks")

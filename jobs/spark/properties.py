@@ -72,9 +72,9 @@ def spark_properties(
         "spark.master": spark.master,
         "spark.driver.memory": spark.driver_memory,
     }
-    jars = spark_jars(spark.jars)
+    jars = spark_jars(spark.jars, s3=settings.storage.is_s3)
     if settings.storage.is_s3 and not any(fnmatch(jar.name, _S3_JAR) for jar in jars):
-        raise BadInput(f"{settings.storage.root}: there is no {_S3_JAR} in {jars[0].parent}; run make jars S3=1")
+        raise BadInput(f"{settings.storage.root}: there is no {_S3_JAR} in {spark.jars}, which spark.jars names")
     overriding = _overriding(settings, spark.conf)
     if spark.master.startswith("local"):
         started |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -102,10 +102,11 @@ def submitted_properties(
     Those override `[spark]` and `[spark.conf]`, but not properties from other sections.
     """
     root = settings.storage.root
-    if given.get(_DEPLOY_MODE) == "cluster" and "://" not in root and not Path(root).is_absolute():
+    is_default = "root" not in settings.storage.model_fields_set
+    if given.get(_DEPLOY_MODE) == "cluster" and "://" not in root and (is_default or not Path(root).is_absolute()):
         raise BadInput(
-            f"storage.root={root} is relative to the working folder of the driver, which a cluster removes; set a "
-            "URL or an absolute path that the driver and all executors share"
+            f"storage.root={root} is on the machine of the driver, and a cluster may choose another one; set a URL or "
+            "an absolute path that the driver and all executors share"
         )
     defaults = spark_defaults()
     # spark-submit may use our own defaults file, which the settings override.

@@ -55,7 +55,10 @@ def session(settings: Settings, name: str, log: Path | None = None, *, delta: bo
         return
     archive = None
     if folder := settings.spark.class_archives:
-        jars = [*Path(pyspark.__file__).parent.glob("jars/*.jar"), *spark_jars(settings.spark.jars)]
+        jars = [
+            *Path(pyspark.__file__).parent.glob("jars/*.jar"),
+            *spark_jars(settings.spark.jars, s3=settings.storage.is_s3),
+        ]
         archive = ClassArchive(Path(folder), name, jars)
     conf = _own_conf(settings, name, archive.options() if archive else "", delta=delta)
     jvm, ended = Jvm(), False

@@ -1,16 +1,15 @@
-"""Computes the demands of tenants in Spark: the quota that a tenant's recorded requests, in order, require."""
+"""The folds of a recommendation: the quota that a tenant's recorded requests, in order, require."""
 
 from collections.abc import Iterator
 from functools import partial
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import DoubleType, LongType, StringType, StructField, StructType
 
-from jobs.spark.bucket_order import in_bucket_order, record_batch
 from jobs.spark.worker import prepare_worker
+from jobs.whatif.engine import DECISIONS, Engine, Stage, record_batch
 from quota.records.decision import Decision
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
@@ -41,26 +40,25 @@ _DEMANDS = StructType(
     ]
 )
 
+_READ = Stage("reading costs", DECISIONS, "costs", _COSTS)
+_MEASURE = Stage("measuring needs", "costs", "demands", _DEMANDS, bucket=("tenant",))
+
 _decode = msgspec.json.Decoder(Decision).decode
 
 
 def measure_demands(
-    decisions: DataFrame, tenancy: Tenancy, exempt_users: frozenset[str], window: Window
+    engine: Engine, tenancy: Tenancy, exempt_users: frozenset[str], window: Window
 ) -> tuple[list[Demand], float]:
     """Return the demand of each tenant that was charged, and the load of all tenants together."""
-    costs = decisions.mapInArrow(partial(_read_costs, tenancy, exempt_users), _COSTS)
-    rows = (
-        in_bucket_order(costs, "tenant")
-        .select("tenant", "timestamp", "before_last", "last")
-        .mapInArrow(partial(_compute_demands, window), _DEMANDS)
-        .collect()
-    )
+    engine.run(_READ, partial(_read_costs, tenancy, exempt_users))
+    engine.run(_MEASURE, partial(_compute_demands, window))
+    rows = engine.query("SELECT tenant, mutations, largest, need, load FROM demands")
     demands = [
-        Demand(QuotaEntity.from_key(row["tenant"]), *(row[name] for name in _DEMANDS.names[1:]))
-        for row in rows
-        if row["tenant"] != _ALL_TENANTS and row["mutations"]
+        Demand(QuotaEntity.from_key(tenant), mutations, *rest)
+        for tenant, mutations, *rest in rows
+        if tenant != _ALL_TENANTS and mutations
     ]
-    return demands, sum(row["load"] for row in rows if row["tenant"] == _ALL_TENANTS)
+    return demands, sum(load for tenant, *_, load in rows if tenant == _ALL_TENANTS)
 
 
 def _read_costs(
@@ -88,7 +86,8 @@ def _compute_demands(window: Window, batches: Iterator[pa.RecordBatch]) -> Itera
     required = RequiredQuota(window)
     for batch in batches:
         finished = []
-        for tenant, timestamp, before_last, last in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+        columns = (batch.column(name).to_pylist() for name in ("tenant", "timestamp", "before_last", "last"))
+        for tenant, timestamp, before_last, last in zip(*columns, strict=True):
             if tenant != current:
                 if current is not None:
                     finished.append(_to_row(current, required))

@@ -1,17 +1,15 @@
-"""The backtest in Spark: replays recorded requests with each candidate, in the order of each bucket.
+"""The folds of a backtest: recorded requests are decided with each candidate, in the order of each bucket.
 
 Requests are resolved once per candidate, sorted by bucket and position, and folded in a stream. So a bucket of
 millions of requests needs no more memory than a bucket of ten.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, get_type_hints
 
 import msgspec
 import pyarrow as pa
-from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
@@ -23,36 +21,17 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from jobs.spark.bucket_order import in_bucket_order, record_batch
 from jobs.spark.worker import prepare_worker
-from quota.admission.policy import Policy
-from quota.callbacks.timeline import CallbackTimeline
+from jobs.whatif.engine import DECISIONS, Engine, Stage, record_batch
 from quota.records import codec
 from quota.records.decision import Decision
 from quota.records.entity import Tags
 from quota.timeline.resolution import Resolution
 from quota.whatif.backtest import Effect, differing_fields
+from quota.whatif.evaluation import Candidate
 from quota.whatif.rates import Algorithm, decide_next
-from quota.whatif.recorded import resolve_again, resolved_to
+from quota.whatif.recorded import resolved_to
 from schemas.kafka import SOURCE
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """Quotas, an algorithm and a policy to evaluate."""
-
-    name: str
-    quotas: CallbackTimeline
-    algorithm: Algorithm
-    policy: Policy
-    enforces_shadow: bool = True
-    """Whether quotas in shadow are enforced, so that a candidate shows their effect; otherwise they stay in shadow."""
-
-    def resolve(self, decision: Decision) -> Resolution:
-        """Return the quota of a recorded request."""
-        resolution = resolve_again(decision, self.quotas, self.policy)
-        return resolution._replace(shadow=False) if self.enforces_shadow else resolution
-
 
 AS_RECORDED = -1
 """The candidate number of the recorded decisions."""
@@ -80,20 +59,19 @@ EFFECTS = StructType(
 )
 """The rows of effects: one per request and candidate (`quota.whatif.backtest.Effect`)."""
 
+_RESOLVE = Stage("finding quotas", DECISIONS, "resolved", _RESOLVED)
+_DECIDE = Stage("deciding again", "resolved", "effects", EFFECTS, bucket=("candidate", "bucket"))
+
 _NO_BUCKET = "unlimited "
 
 
-def compute_effects(decisions: DataFrame, candidates: Sequence[Candidate], since: int | None = None) -> DataFrame:
-    """Return the effects (`EFFECTS`) of the recorded decisions and of each candidate's.
+def compute_effects(engine: Engine, candidates: Sequence[Candidate], since: int | None = None) -> None:
+    """Compute the table `effects` (`EFFECTS`): those of the recorded decisions and of each candidate's.
 
     Requests before `since` are decided, too: they are part of a bucket's history, and their senders may be throttled.
     """
-    resolved = decisions.mapInArrow(partial(_resolve_batches, candidates), _RESOLVED)
-    return (
-        in_bucket_order(resolved, "candidate", "bucket")
-        .select("candidate", "bucket", "decision", "resolution")
-        .mapInArrow(partial(_decide_batches, [candidate.algorithm for candidate in candidates], since), EFFECTS)
-    )
+    engine.run(_RESOLVE, partial(_resolve_batches, candidates))
+    engine.run(_DECIDE, partial(_decide_batches, [candidate.algorithm for candidate in candidates], since))
 
 
 _decode = msgspec.json.Decoder(Decision).decode
@@ -129,7 +107,8 @@ def _decide_batches(
     state: Any = None
     for batch in batches:
         rows = []
-        for candidate, bucket, text, resolution in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+        columns = (batch.column(name).to_pylist() for name in ("candidate", "bucket", "decision", "resolution"))
+        for candidate, bucket, text, resolution in zip(*columns, strict=True):
             if current != (candidate, bucket):
                 current, state = (candidate, bucket), None
             decision = recorded = _decode(text)

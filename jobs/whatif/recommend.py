@@ -1,17 +1,16 @@
 """`recommend`: computes quotas from recorded requests, and backtests them."""
 
-from jobs.spark.progress import with_progress
 from jobs.whatif.backtest import evaluate_candidates
 from jobs.whatif.demands import measure_demands
-from jobs.whatif.effects import Candidate
 from jobs.whatif.recorded import RecordedRequests, open_requests
-from jobs.whatif.simulate import make_quotas
+from jobs.whatif.sizing import make_advice_from
 from quota.callbacks.loading import check_callbacks
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
-from quota.whatif.advice import Advice, make_advice, quota_records
-from quota.whatif.rates import AlgorithmName, make_algorithm
-from quota.whatif.recommendation import SizingInput, Tenancy, divide_capacity
+from quota.whatif.advice import Advice
+from quota.whatif.evaluation import Candidate
+from quota.whatif.recommendation import SizingInput, Tenancy
+from quota.whatif.result import Result
 
 
 def recommend(
@@ -19,11 +18,10 @@ def recommend(
     sizing: SizingInput,
     tenancy: Tenancy,
     period: tuple[int | None, int | None] = (None, None),
-    file: str | None = None,
 ) -> Advice:
-    """Recommend quotas from the audited requests of a period (epoch ms, without its end), or from those of a file."""
+    """Recommend quotas from the audited requests of a period (epoch ms, without its end)."""
     check_callbacks(settings.quota.callbacks)
-    with open_requests(settings, "recommend", period, file) as requests:
+    with open_requests(settings, "recommend", period) as requests:
         return advise(settings, sizing, tenancy, requests, period[1])
 
 
@@ -31,19 +29,12 @@ def advise(
     settings: Settings, sizing: SizingInput, tenancy: Tenancy, requests: RecordedRequests, until: int | None = None
 ) -> Advice:
     """Recommend quotas from these requests; throttle times are cut at `until` (epoch ms)."""
-    policy, window = settings.policy, sizing.window
-    decisions = requests.decisions
-    demands, load_together = with_progress(
-        decisions.sparkSession,
-        "measuring needs",
-        lambda: measure_demands(decisions, tenancy, policy.exempt_users, window),
-    )
-    if not demands:
-        of_that_time = " in that period" if requests.in_period else ""
-        raise MutationQuotaError(f"no requests to size quotas: {requests.origin} has no charged requests{of_that_time}")
-    recommendation = divide_capacity(demands, load_together, sizing)
-    quotas = make_quotas(quota_records(recommendation, tenancy), settings.quota.callbacks)
-    algorithm = make_algorithm(AlgorithmName.TOKEN_BUCKET, window, policy.deduplication)
-    candidate = Candidate("recommended", quotas, algorithm, policy)
-    result = evaluate_candidates(requests, [candidate], until=until)
-    return make_advice(recommendation, result, tenancy, policy.exempt_users, window)
+    measured = measure_demands(requests.engine, tenancy, settings.policy.exempt_users, sizing.window)
+    if not measured[0]:
+        in_period = " in that period" if requests.in_period else ""
+        raise MutationQuotaError(f"no requests to size quotas: {requests.origin} has no charged requests{in_period}")
+
+    def backtest(candidate: Candidate) -> Result:
+        return evaluate_candidates(requests, [candidate], until=until)
+
+    return make_advice_from(settings, sizing, tenancy, measured, backtest)

@@ -44,7 +44,7 @@ class Connection:
         if not all(_is_loopback(host) for host, _ in self.addresses):
             first = f"check the address ({self.servers_from}), the network and the listener"
         elif self.servers_from == BOOTSTRAP_SERVERS:
-            first = f"start it (make run, or mutation-quota broker), or set {self.servers_from}"
+            first = f"start it (mutation-quota run, or mutation-quota broker), or set {self.servers_from}"
         else:
             first = f"set {self.servers_from}"
         return f"; {first}; for TLS or SASL also {self.protocol_from}"

@@ -237,8 +237,8 @@ class SparkSettings(Section):
     worker_memory: Memory = "2g"
     """Maximum address space of each Python worker, in `m` or `g`."""
 
-    jars: Name = ".jars/spark"
-    """Folder of the connector's jars, relative to the checkout."""
+    jars: str = ""
+    """Folder of jars that Spark does not contain: Delta, and the connector to Kafka. Empty for those installed."""
 
     class_archives: str = ""
     """Folder of class archives, with which a job starts in two thirds of the time; empty: none.
@@ -256,6 +256,6 @@ class SparkSettings(Section):
 class BrokerSettings(Section):
     """The embedded Kafka broker."""
 
-    jars: Name = ".jars/broker"
-    """Folder of the broker's jars, relative to the checkout. The jar of Kafka's clients in it defines the protocol that
-    the gateway and `quotas push` speak."""
+    jars: str = ""
+    """Folder of the broker's jars; empty for those installed. If it is set, the gateway and `quotas push` speak the
+    protocol of the jar of Kafka's clients in it."""

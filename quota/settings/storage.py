@@ -1,6 +1,8 @@
 """The section `storage`, and the layout of a storage root."""
 
+import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import unquote
@@ -14,7 +16,18 @@ DEPLOYMENT_FILE = "deployment.json"
 
 S3_SCHEME = "s3a://"
 
-_LOCAL_ROOT = ".data"
+_CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+def default_root(environment: Mapping[str, str] = os.environ, checkout: Path = _CHECKOUT) -> str:
+    """Return the folder of data of programs in a checkout, or the user's (XDG) of an installation."""
+    if (checkout / "pyproject.toml").exists():
+        return ".data"
+    data = environment.get("XDG_DATA_HOME", "")
+    return f"{data if Path(data).is_absolute() else os.path.expanduser('~/.local/share')}/mutation-quota"  # noqa: PTH111
+
+
+_LOCAL_ROOT = default_root()
 _TABLES = "tables"
 
 _OTHER_S3 = re.compile("(?!s3a://)(?i:s3[an]?://)")  # Hadoop knows s3a in lower case only
@@ -96,7 +109,8 @@ class StorageSettings(Section):
     """Where a deployment stores its checkpoints and Delta tables."""
 
     root: Annotated[Name, AfterValidator(_check_root)] = _LOCAL_ROOT
-    """Storage root, a folder or a URL: checkpoints in `<root>/checkpoints`, Delta tables in `<root>/tables`."""
+    """Storage root, a folder or a URL: checkpoints in `<root>/checkpoints`, Delta tables in `<root>/tables`. Outside of
+    a checkout, the default is `$XDG_DATA_HOME/mutation-quota`, by default `~/.local/share/mutation-quota`."""
 
     options: dict[Name, SecretStr] = {}
     """Hadoop properties of the root's file system, such as `fs.s3a.secret.key`. All values are treated as secrets."""
@@ -164,5 +178,5 @@ class StorageSettings(Section):
         return (_COMPATIBLE if endpoint and _AMAZON not in endpoint else {}) | given
 
     def local_folder(self, name: str) -> Path:
-        """Return a folder on this machine: in the root, or in `.data` if the root is a URL."""
+        """Return a folder on this machine: in the root, or in the default root if the root is a URL."""
         return Path(_LOCAL_ROOT if "://" in self.root else self.root) / name

@@ -1,1 +1,1 @@
-"""Kafka's protocol as bytes and messages, without I/O except for reading the schemas in a kafka-clients jar."""
+"""Kafka's protocol as bytes and messages, without I/O except for reading the schemas."""

@@ -8,7 +8,7 @@ from typing import Self
 
 from quota.wire.codec import MessageCodec
 from quota.wire.primitives import Malformed
-from quota.wire.schemas import Schema, read_release, read_schemas
+from quota.wire.schemas import Schema, read_messages, read_release, read_schemas
 from quota.wire.structs import Versions
 
 Address = tuple[str, int]
@@ -50,6 +50,12 @@ class Protocol:
     def of_jar(cls, path: Path) -> Self:
         """Read the protocol from a kafka-clients jar, or from a folder with exactly one."""
         return cls(read_schemas(path), read_release(path))
+
+    @classmethod
+    def of_messages(cls) -> Self:
+        """Read the protocol from the file that a wheel contains."""
+        release, schemas = read_messages()
+        return cls(schemas, release)
 
     def request(self, key: int, version: int) -> MessageCodec:
         """Return the codec of a request."""

@@ -1,4 +1,4 @@
-"""The schemas of Kafka's messages, from a kafka-clients jar."""
+"""The schemas of Kafka's messages, from a kafka-clients jar, or from the file of them that a wheel contains."""
 
 import json
 import re
@@ -10,6 +10,9 @@ from quota.errors import BadInput
 
 Schema = dict[str, Any]
 """A message's schema, or a field's: JSON as described in `clients/src/main/resources/common/message/README.md`."""
+
+MESSAGES = Path(__file__).with_name("messages.json")
+"""The file, which is written when a wheel is built: the release, and the schemas by name."""
 
 _FOLDER = "common/message/"
 _RELEASE = "kafka/kafka-version.properties"
@@ -41,6 +44,27 @@ def read_release(jar: Path) -> str:
         if found:
             return found[1]
     raise BadInput(f"{path} has no {_RELEASE} with a version; name a kafka-clients jar")
+
+
+def write_messages(jar: Path, file: Path) -> None:
+    """Write the schemas of the messages between clients and brokers of a jar, without their descriptions."""
+    schemas = read_schemas(jar)
+    requests = [each for each in schemas.values() if "broker" in each.get("listeners", ())]
+    names = [name for each in requests for name in (each["name"], f"{each['name'].removesuffix('Request')}Response")]
+    kept = {name: _without_about(schemas[name]) for name in sorted(names)}
+    file.write_text(json.dumps({"release": read_release(jar), "schemas": kept}, separators=(",", ":")))
+
+
+def read_messages() -> tuple[str, dict[str, Schema]]:
+    """Return the release and the schemas of the file."""
+    found = json.loads(MESSAGES.read_bytes())
+    return found["release"], found["schemas"]
+
+
+def _without_about(value: Any) -> Any:  # noqa: ANN401 any JSON
+    if isinstance(value, dict):
+        return {key: _without_about(each) for key, each in value.items() if key != "about"}
+    return list(map(_without_about, value)) if isinstance(value, list) else value
 
 
 def _find(path: Path) -> Path:

@@ -8,7 +8,7 @@ class TopicChange(msgspec.Struct, frozen=True):
 
     topic: str
     outcome: str
-    """`created`, `altered`, `deleted`, `refused` by the quota, `failed`, or `would be deleted`."""
+    """`created`, `altered`, `deleted`, `valid`, `refused` by the quota, `failed`, or `would be deleted`."""
     error: str | None = None
     """The reason why the change was refused or failed; null if it succeeded."""
     throttle_time_ms: int = 0

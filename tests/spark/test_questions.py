@@ -14,7 +14,7 @@ from quota.records.callback import Callbacks
 from quota.records.quota import Window
 from quota.settings import load_settings
 from quota.whatif.simulation import read_quotas, simulate
-from tests.spark.audited import audited
+from tests.support.audited import audited
 from tests.support.checkout import CHECKOUT
 from tests.support.factories import PERMISSIVE
 from tests.support.factories import request_at as asked_at

@@ -1,27 +1,18 @@
 """The package as `make package` builds it, from this checkout and without the network."""
 
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 from unittest import mock
 
+from conf.release.distributions import EARLIEST, build
 from jobs.spark.packing import pack
 from tests.support.checkout import CHECKOUT
-
-_DEADLINE_SECONDS = 180
 
 
 def build_wheel(folder):
     """Build the wheel from a copy of this checkout, and return its path."""
-    for part in ("jobs", "quota", "schemas", "conf"):
-        shutil.copytree(CHECKOUT / part, folder / "source" / part, ignore=shutil.ignore_patterns("__pycache__"))
-    for file in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(CHECKOUT / file, folder / "source")
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-index", "--no-build-isolation"]
-    subprocess.run([*command, "--wheel-dir", folder, folder / "source"], check=True, timeout=_DEADLINE_SECONDS)
-    (wheel,) = folder.glob("*.whl")
-    return wheel
+    return build(CHECKOUT, folder, EARLIEST)
 
 
 def build_package(wheel, folder):

@@ -62,7 +62,7 @@ def run(*args, cwd=None, spark=None):
         if cwd:
             stack.enter_context(chdir(cwd))
         if spark:
-            stack.enter_context(_given_session(spark))
+            stack.enter_context(given_session(spark))
         stack.enter_context(redirect_stdout(output))
         stack.enter_context(redirect_stderr(errors))
         try:
@@ -93,7 +93,7 @@ class _Stream(io.TextIOWrapper):
 
 
 @contextmanager
-def _given_session(spark):
+def given_session(spark):
     """Give a session to commands that otherwise start one."""
     from jobs.spark.operator_advice import with_operator_advice  # noqa: PLC0415 it imports Spark
 

@@ -8,7 +8,7 @@ from jobs.cli.options import ConfirmOptions
 from jobs.cli.output import OutputOptions, print_text, print_warnings
 from jobs.cli.quotas.log import change_log, prepare_quota_topic, print_count, print_steps
 from jobs.cli.quotas.text import planned_change
-from jobs.spark.installation import jars_folder
+from jobs.spark.installation import kafka_protocol
 from quota.errors import ClusterError, interrupts_saying
 from quota.kafka.brokers.client_quotas import ClusterQuotas
 from quota.kafka.quotas.log import QuotaLog, read_log
@@ -20,7 +20,6 @@ from quota.text import format_time, plural
 from quota.timeline.cluster_limits import Note, callback_note, exemption_notes, quota_notes, rate_warnings, window_note
 from quota.timeline.cluster_plan import Rates, Wanted, differences, has_names, is_rate, pull_steps, wanted_rates
 from quota.timeline.quota_file import write_quota_file
-from quota.wire.protocol import Protocol
 from schemas.documents.quotas import PushedQuotas, QuotaDifference, QuotaDrift
 
 _MAX_PRINTED = 20
@@ -28,8 +27,9 @@ _MAX_PRINTED = 20
 
 def target_quotas(settings: Settings) -> ClusterQuotas:
     """Return the quotas of the target cluster. The first access connects to it."""
-    protocol = Protocol.of_jar(jars_folder(settings.broker.jars))
-    return ClusterQuotas(settings.target_connection, protocol, settings.kafka.timeout_seconds)
+    return ClusterQuotas(
+        settings.target_connection, kafka_protocol(settings.broker.jars), settings.kafka.timeout_seconds
+    )
 
 
 def push_quotas(

@@ -109,6 +109,9 @@ def rollback(
         str, typer.Option("--at", metavar="TIME", help="Point in time: ISO 8601 (UTC without a zone), epoch ms, -2h.")
     ],
     comment: Comment = None,
+    remove_all: Annotated[
+        bool, typer.Option("--remove-all", help="Remove all quotas if the quota log begins later than --at.")
+    ] = False,
     *,
     confirmation: ConfirmOptions,
     output: OutputOptions,
@@ -116,7 +119,8 @@ def rollback(
 ) -> None:
     """Restore the quotas of a point in time.
 
-    Shows the changes as a diff and asks for confirmation. Changes that were scheduled since then are cancelled.
+    Shows the changes as a diff and asks for confirmation. Changes that were scheduled since then are cancelled. Before
+    the first change there were no quotas; restoring that needs --remove-all.
 
     Examples:
       mutation-quota quotas rollback --at -1h --dry-run
@@ -138,6 +142,12 @@ def rollback(
     if not confirmation.dry_run:
         prepare_quota_topic(settings)
     log = read_log(settings, with_entries=True)
+    begins_at = min((entry.timestamp for entry in log.entries), default=past)
+    if past < begins_at and not remove_all:
+        raise BadInput(
+            f"--at {at}: the quota log begins at {format_time(begins_at)}, before which there were no quotas; give a "
+            "later time, or --remove-all to remove all quotas"
+        )
     past_timeline = QuotaTimeline()
     for entry in log.entries:
         if entry.timestamp <= past:

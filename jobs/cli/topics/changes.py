@@ -17,6 +17,7 @@ from quota.kafka.admin.errors import ThrottlingQuotaExceededError
 from quota.kafka.admin.options import ClientOptions
 from quota.kafka.clients import cluster_errors, reason
 from quota.kafka.timing import now_ms
+from quota.kafka.topics.specs import user_topic_names
 from quota.settings import Settings
 from quota.text import format_seconds, format_time, plural
 from schemas.documents import topics as documents
@@ -24,6 +25,9 @@ from schemas.documents.topics import TopicChange
 
 FAILED, REFUSED = 1, 3
 """Exit codes: a change failed; no change failed, but the quota refused one."""
+
+_INTERNAL = "__"
+"""The beginning of the names of Kafka's internal topics."""
 
 _SILENT_SECONDS = 3.0
 """The time after which the command logs what it waits for."""
@@ -53,8 +57,21 @@ class TopicChanges:
         return {name: len(topic.partitions) for name, topic in sorted(topics.items())}
 
     def matching(self, pattern: TopicPattern, *, allow_none: bool) -> dict[str, int]:
-        """Return the topics that match a pattern as in kafka-topics.sh, and their numbers of partitions."""
-        found = {name: count for name, count in self.partition_counts().items() if pattern.matches(name)}
+        """Return the topics that match a pattern as in kafka-topics.sh, and their numbers of partitions.
+
+        Kafka's internal topics and those of this program match only their exact names.
+        """
+        counts = self.partition_counts()
+        protected = {
+            *(name for name in counts if name.startswith(_INTERNAL)),
+            *self._settings.topics.names,
+            *user_topic_names(counts, self._settings),
+        }
+        found = {
+            name: count
+            for name, count in counts.items()
+            if pattern.names(name) or (pattern.matches(name) and name not in protected)
+        }
         if not found and not allow_none:
             raise NotFound(f"no topic matches {pattern.text} on {self._settings.target_connection}")
         return found
@@ -128,6 +145,8 @@ def _line(result: TopicChange) -> str:
         return f"Topic {result.topic} refused: the mutation quota is exhausted; {when}."
     if result.outcome == "failed":
         return f"Topic {result.topic} failed: {result.error}"
+    if result.outcome == "valid":
+        return f"Topic {result.topic} is valid; nothing was changed."
     if result.outcome.startswith("would be"):
         return f"Topic {result.topic} {result.outcome}."
     return f"{result.outcome.capitalize()} topic {result.topic}."

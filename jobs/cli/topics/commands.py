@@ -149,7 +149,7 @@ def create(
         futures = changes.admin.create_topics(
             new_topics, validate_only=validate_only, request_timeout=timeout, retry_on_quota_violation=False
         )
-        changes.report("created", futures)
+        changes.report("valid" if validate_only else "created", futures)
 
 
 def alter(
@@ -172,8 +172,8 @@ def alter(
 ) -> None:
     """Add partitions to topics.
 
-    `--replica-assignment` must list existing partitions, too. A topic that the quota refuses is not retried (exit code
-    3).
+    `--replica-assignment` must list existing partitions, too. Internal topics, and those of this program, are altered
+    only by their exact names. A topic that the quota refuses is not retried (exit code 3).
 
     Examples:
       mutation-quota topics alter --topic orders --partitions 24
@@ -194,7 +194,7 @@ def alter(
         futures = changes.admin.create_partitions(
             new_partitions, validate_only=validate_only, request_timeout=timeout, retry_on_quota_violation=False
         )
-        changes.report("altered", futures)
+        changes.report("valid" if validate_only else "altered", futures)
 
 
 def delete(
@@ -210,7 +210,8 @@ def delete(
 ) -> None:
     """Delete topics.
 
-    Asks for confirmation, with the names of the topics. A topic that the quota refuses is not retried (exit code 3).
+    Asks for confirmation, with the names of the topics. Internal topics, and those of this program, are deleted only by
+    their exact names. A topic that the quota refuses is not retried (exit code 3).
 
     Examples:
       mutation-quota topics delete --topic 'orders-.*' --dry-run

@@ -38,7 +38,10 @@ def cases(folder, broker, taken):
             [f"gateway.ssl_certificate_location={own.key}", f"gateway.ssl_key_location={own.key}"],
             "gateway.ssl_certificate_location",
         ),
-        "no jar": (["broker.jars=/nowhere"], "no jars in /nowhere; run make jars, or set broker.jars"),
+        "no jar": (
+            ["broker.jars=/nowhere"],
+            "no jars in /nowhere; set broker.jars to a folder",
+        ),
         "a certificate of its own for the brokers": (
             [
                 "target.security_protocol=SSL",

@@ -3,12 +3,10 @@
 import os
 import signal
 import subprocess
-import zipfile
 from pathlib import Path
 
 import pytest
 
-from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options
 from tests.support.package import build_package, build_wheel
 from tests.support.programs import child_processes
@@ -25,24 +23,6 @@ DEADLINE_SECONDS = 180
 def wheel(tmp_path_factory):
     """The wheel of this checkout."""
     return build_wheel(tmp_path_factory.mktemp("wheel"))
-
-
-def test_the_wheel_has_all_modules_and_their_data_files(wheel):
-    with zipfile.ZipFile(wheel) as files:
-        found = {name for name in files.namelist() if ".dist-info/" not in name}
-    modules = {str(file.relative_to(CHECKOUT)) for part in ("jobs", "quota", "schemas") for file in modules_of(part)}
-    read = {f"jobs/conf/{name}" for name in ("fair-scheduler.xml", "log4j2.properties", "spark-defaults.conf")}
-    assets = {
-        str(file.relative_to(CHECKOUT))
-        for kind in ("html", "css", "js", "svg", "txt")
-        for file in modules_of("jobs", kind)
-    }
-    schemas = {str(file.relative_to(CHECKOUT)) for file in modules_of("schemas", "json")}
-    assert found == modules | read | assets | schemas | {"jobs/sandbox/bootstrap.checkpoint"}
-
-
-def modules_of(package, kind="py"):
-    return (CHECKOUT / package).rglob(f"*.{kind}")
 
 
 @pytest.fixture(scope="module")

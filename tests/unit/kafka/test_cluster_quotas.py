@@ -180,7 +180,7 @@ def test_an_unreachable_cluster_is_one_line_with_each_server(protocol):
         cluster(protocol, "127.0.0.1:1,127.0.0.1:2").read()
     assert str(error.value) == (
         "cannot read the quotas of Kafka at 127.0.0.1:1: connection refused, 127.0.0.1:2: connection refused"
-        "; start it (make run, or mutation-quota broker), or set kafka.bootstrap_servers; "
+        "; start it (mutation-quota run, or mutation-quota broker), or set kafka.bootstrap_servers; "
         "for TLS or SASL also kafka.security_protocol"
     )
 

@@ -387,7 +387,7 @@ def test_secrets_are_known_by_their_names(name, secret):
     assert is_secret(name) == secret
 
 
-START = "start it (make run, or mutation-quota broker), or "
+START = "start it (mutation-quota run, or mutation-quota broker), or "
 CHECK = "check the address"
 
 

@@ -9,6 +9,7 @@ from quota.errors import BadInput
 from quota.settings import Settings, load_settings
 from quota.settings.listing import listed_settings
 from quota.settings.loading import DEFAULT_FILE, Override, load_with_origins
+from quota.settings.storage import default_root
 from quota.settings.types import in_bytes
 from tests.support.checkout import CHECKOUT
 
@@ -480,3 +481,17 @@ def test_options_of_tables_in_s3_have_one_name_however_they_are_written(name, kn
     options = storage_of(given).deltalake()
     assert options[known] == "mine"
     assert len(options) == len({"retry_timeout", "aws_access_key_id", known})
+
+
+@pytest.mark.parametrize(
+    ("environment", "root"),
+    [
+        ({"XDG_DATA_HOME": "/home/ann/data"}, "/home/ann/data/mutation-quota"),
+        ({"XDG_DATA_HOME": "relative"}, "/home/bob/.local/share/mutation-quota"),  # which the specification ignores
+        ({}, "/home/bob/.local/share/mutation-quota"),
+    ],
+)
+def test_an_installation_keeps_its_data_where_the_user_keeps_data(environment, root, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/bob")
+    assert default_root(environment, tmp_path) == root
+    assert default_root(environment) == ".data"  # in this checkout

@@ -5,6 +5,7 @@ import pytest
 from quota.errors import BadInput
 from quota.wire.primitives import Malformed
 from quota.wire.protocol import Api, Protocol
+from quota.wire.schemas import write_messages
 
 ANY = {"type": "request", "listeners": ["broker"], "validVersions": "0", "fields": []}
 
@@ -66,3 +67,17 @@ def test_the_release_is_that_of_the_jar(jars):
     assert (jars / f"kafka-clients-{protocol.version}.jar").exists()
     with pytest.raises(BadInput):
         Protocol.of_jar(jars / "none.jar")
+
+
+def test_a_wheel_contains_the_same_protocol_as_the_jar(jars, tmp_path, monkeypatch):
+    """Its file has 77 requests and their responses, without descriptions and without messages among controllers."""
+    monkeypatch.setattr("quota.wire.schemas.MESSAGES", tmp_path / "messages.json")
+    write_messages(jars, tmp_path / "messages.json")
+    installed, of_jar = Protocol.of_messages(), Protocol.of_jar(jars)
+    assert (installed.version, installed.apis) == (of_jar.version, of_jar.apis)
+    text = (tmp_path / "messages.json").read_text()
+    assert text.count('"type":"request"') == text.count('"type":"response"') == 77
+    assert '"about"' not in text
+    assert "BrokerHeartbeat" not in text
+    metadata = {"topics": [{"topicId": bytes(16), "name": "t"}], "allowAutoTopicCreation": False}
+    assert installed.request(3, 12).write(metadata) == of_jar.request(3, 12).write(metadata)

@@ -58,7 +58,10 @@ RECOMMEND = ["recommend", "--capacity", "9"]
         (["quotas", "pull", "--comment", "why"], "only with --apply"),
         (["quotas", "pull", "--output", "json"], "the content goes to standard output: add --output-file FILE"),
         (["report", "--quotas", "quotas.yaml"], "--quotas quotas.yaml: only with --requests"),
-        (["quotas", "drift", "--set", "broker.jars=/nowhere"], "no jars in /nowhere; run make jars, or set broker"),
+        (
+            ["quotas", "drift", "--set", "broker.jars=/nowhere"],
+            "no jars in /nowhere; set broker.jars to a folder",
+        ),
         ([*ALTER, "--user", "\udcff", *RATE], "argument '\\udcff': not UTF-8\n"),
         (["quotas", "history", "--entity-type", "users", "--entity-name", "\udcff"], "argument '\\udcff': not UTF-8\n"),
         (["\udcff"], "argument '\\udcff': not UTF-8\n"),
@@ -98,8 +101,8 @@ RECOMMEND = ["recommend", "--capacity", "9"]
         ([*SHOW, "quota.callback_class=os.system"], "callback os.system: TypeError: not a ClientQuotaCallback"),
         ([*SHOW, "quota.callback_configs.typo=1"], "callback quota.callbacks.default.DefaultQuotaCallback: takes no "),
         ([*SHOW, "kafka.librdkafka.nope=1"], 'librdkafka refuses a property: No such configuration property: "nope"'),
-        ([*SHOW, "spark.jars=/nope"], "no jars in /nope; run make jars, or set spark.jars"),
-        ([*SHOW, "broker.jars=/nope"], "no jars in /nope; run make jars, or set broker.jars"),
+        ([*SHOW, "spark.jars=/nope"], "no jars in /nope; set spark.jars to a folder with jars"),
+        ([*SHOW, "broker.jars=/nope"], "no jars in /nope; set broker.jars to a folder with jars"),
         *[
             (
                 [*ALTER, "--user", "alice", "--add-config", f"controller_mutation_rate={value}"],

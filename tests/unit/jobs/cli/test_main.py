@@ -84,6 +84,12 @@ def test_a_system_error_is_named_even_if_a_library_gives_only_a_text(error, line
     assert capsys.readouterr().err == f"mutation-quota: {line}\n"
 
 
+def test_the_versions_are_printed_without_the_imports_of_commands():
+    program = "import sys; from jobs.start import main; main(); print('typer' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == run("--version").stdout + "False\n"
+
+
 def test_the_versions_are_printed_line_by_line():
     done = run("--version")
     assert (done.returncode, done.stderr) == (0, "")
@@ -91,7 +97,9 @@ def test_the_versions_are_printed_line_by_line():
     assert list(found) == ["mutation-quota", "Python", "Spark", "Delta", "Kafka", "confluent-kafka", "state", "tables"]
     for name in ("mutation-quota", "Python", "Spark", "Delta", "confluent-kafka"):
         assert re.match(r"\d+\.\d+", found[name])
-    assert re.fullmatch(r"\d+\.\d+\.\d+ \(broker and gateway\), \d+\.\d+\.\d+ \(Spark's client\)", found["Kafka"])
+    release = r"\d+\.\d+\.\d+"
+    kafka = rf"{release} \(gateway\), {release} \(broker\), {release} \(Spark's client\)"
+    assert re.fullmatch(kafka, found["Kafka"])
     assert found["state"].isdigit()
     assert re.fullmatch(r"(\w+ \d+, )+quota_changes \d+", found["tables"])
 

@@ -6,6 +6,7 @@ import io
 import json
 import lzma
 import os
+import sys
 import threading
 from pathlib import Path
 
@@ -116,6 +117,13 @@ def test_compressed_logs_may_have_any_names(tmp_path, compress):
     assert names(requests) == [f"t-{number}" for number in range(50)]
 
 
+def test_a_compression_that_the_installation_cannot_read_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    log = write(tmp_path, "log", pa.compress(created(at(1), ("a", 1)), codec="zstd", asbytes=True))
+    with pytest.raises(BadInput, match=r"log: to read zstd, install pyarrow, or uncompress the file$"):
+        imported(log)
+
+
 @pytest.mark.parametrize("segment_bytes", [100, 701, 5000])
 def test_a_log_read_in_segments_loses_and_duplicates_nothing(tmp_path, monkeypatch, segment_bytes):
     lines = [created(at(number % 60), (f"t-{number}", 1), correlation_id=number) for number in range(40)]
@@ -209,6 +217,7 @@ def test_invalid_lines_are_counted_with_their_size_and_the_first_reason_and_the_
             "of Kafka before 2.8",
         ),
         (gzip.compress(b"x" * 100)[:20], "log: "),
+        (gzip.compress(b"x" * 100)[:10] + b"\xff" * 100, "log: Error -3 while decompressing data"),
         (
             created("17:39:55,315", ("a", 1)) * 3,
             r"none of 3 lines .*: expected a date .*, in the line '\[17:39:55,315\] DEBUG.* pattern \[%d\] %p",
@@ -216,7 +225,7 @@ def test_invalid_lines_are_counted_with_their_size_and_the_first_reason_and_the_
         (created(at(1), ("a", 1))[:300], "log: none of 1 line with a mutation .* a truncated line"),
         (LAYOUTS["EcsLayout.json"]('Completed request:{"a":"CREATE_TOPICS"').encode(), "none of 1 line"),
     ],
-    ids=["another log", "no log", "old", "cut off", "no date", "cut line", "cut message"],
+    ids=["another log", "no log", "old", "cut off", "damaged", "no date", "cut line", "cut message"],
 )
 def test_a_file_that_is_not_a_request_log_is_rejected(tmp_path, content, error):
     with pytest.raises(BadInput, match=error):

@@ -1,11 +1,13 @@
 """The lines that `run` prints."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from jobs.metrics.totals import DecisionTotals
-from jobs.sandbox.broker import with_plaintext_cluster
+from jobs.sandbox import traffic
+from jobs.sandbox.broker import Broker, with_plaintext_cluster
 from jobs.sandbox.cluster import Cluster
 from jobs.sandbox.run import poll_client, totals_line
 from jobs.sandbox.traffic import KafkaTopics
@@ -125,3 +127,54 @@ def test_a_refusal_is_shown_and_retried(tool, tmp_path):
     (tmp_path / "failed").unlink()
     assert first_output(tool, now=10) == "--create: Created topic made-by-kafka-topics."
     assert [call[0] for call in calls(tmp_path)] == ["--create", "--create"]
+
+
+@pytest.fixture
+def broker(tmp_path, monkeypatch):
+    """Return a function that makes a broker in a folder; it only sleeps, and no JVM is started."""
+    java = tmp_path / "java"
+    java.write_text("#!/bin/sh\nexec sleep 60\n")
+    java.chmod(0o755)
+    monkeypatch.setattr("jobs.sandbox.broker.java_program", lambda: java)
+    made = []
+
+    def _broker():
+        made.append(Broker(tmp_path / "data", Path("jars")))
+        return made[-1]
+
+    yield _broker
+    for each in made:
+        each.kill()
+
+
+def test_a_folder_in_which_a_broker_runs_is_not_touched_by_another(broker, tmp_path):
+    first, second = broker(), broker()
+    first.prepare()
+    first.launch()
+    before = (tmp_path / "data" / "server.properties").read_text()
+    with pytest.raises(BadInput, match=r"another broker uses .*/data: stop that mutation-quota run or broker first"):
+        second.prepare()
+    assert (tmp_path / "data" / "server.properties").read_text() == before
+    first.stop()
+    second.prepare()
+    assert (tmp_path / "data" / "server.properties").read_text() != before  # its own port
+
+
+def test_a_broker_whose_program_was_killed_keeps_its_folder_until_it_has_ended(broker):
+    first, second = broker(), broker()
+    first.prepare()
+    first.launch()
+    first._release()  # noqa: SLF001 as the kernel does for a program that ends
+    with pytest.raises(BadInput, match="another broker uses"):
+        second.prepare()
+    first.kill()
+    second.prepare()
+
+
+@pytest.mark.parametrize(("entries", "written"), [([], 4), (["a quota that somebody has removed"], 0)])
+def test_only_a_new_quota_log_gets_the_quotas_of_the_tenants(entries, written, monkeypatch):
+    records = []
+    monkeypatch.setattr(traffic, "read_log", lambda *_, **__: SimpleNamespace(entries=entries))
+    monkeypatch.setattr(traffic, "write_record", lambda _, record: records.append(record))
+    traffic.set_tenant_quotas(load_settings(environment={}, with_default_file=False))
+    assert len(records) == written

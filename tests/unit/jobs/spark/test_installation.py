@@ -1,19 +1,90 @@
-"""The folders of jars."""
+"""The files of the installation that are not Python: jars and Java, and what is said if they are missing."""
 
 import pytest
 
-from jobs.spark.installation import jars_folder, spark_jars
+from jobs.spark import installation
+from jobs.spark.installation import check_extras, jars_folder, java_program, missing_package, spark_jars
 from quota.errors import BadInput
 
 
-@pytest.mark.parametrize(
-    ("find", "setting"),
-    [
-        (spark_jars, "spark.jars"),
-        (jars_folder, "broker.jars"),
-    ],
-)
-def test_a_folder_without_jars_is_named_with_its_setting(tmp_path, find, setting):
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """Pretend to be installed, with packages of jars: a function that installs one."""
+    monkeypatch.setattr(installation, "_CHECKOUT", False)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def install(extra, *jars):
+        package = tmp_path / f"kafka_mutation_quota_{extra}_jars"
+        package.mkdir()
+        for name in ("__init__.py", *jars):
+            (package / name).touch()
+        return package
+
+    return install
+
+
+def refusal(function, *args, **options):
     with pytest.raises(BadInput) as raised:
-        find(str(tmp_path))
-    assert str(raised.value) == f"no jars in {tmp_path}; run make jars, or set {setting}"
+        function(*args, **options)
+    return str(raised.value)
+
+
+def test_a_folder_without_jars_is_named_with_its_setting(tmp_path):
+    rest = "to a folder with jars, or remove it for those installed"
+    assert refusal(spark_jars, str(tmp_path)) == f"no jars in {tmp_path}; set spark.jars {rest}"
+    assert refusal(jars_folder, str(tmp_path)) == f"no jars in {tmp_path}; set broker.jars {rest}"
+
+
+def test_a_checkout_without_jars_names_the_target_of_make(tmp_path, monkeypatch):
+    monkeypatch.setattr(installation, "_CHECKOUT", True)
+    monkeypatch.setattr(installation, "_ROOT", tmp_path)
+    assert refusal(jars_folder, "") == f"no jars in {tmp_path}/.jars/broker; run make jars"
+    (tmp_path / ".jars/spark").mkdir(parents=True)
+    (tmp_path / ".jars/spark/delta.jar").touch()
+    assert refusal(spark_jars, "", s3=True) == f"no jars in {tmp_path}/.jars/s3; run make jars S3=1"
+
+
+def test_jars_are_those_of_installed_packages(installed):
+    spark = installed("spark", "b.jar", "a.jar")
+    assert spark_jars("") == [spark / "a.jar", spark / "b.jar"]
+    assert refusal(spark_jars, "", s3=True).endswith("pip install 'kafka-mutation-quota[s3]'")
+    s3 = installed("s3", "c.jar")
+    assert spark_jars("") == spark_jars("", s3=True) == [spark / "a.jar", spark / "b.jar", s3 / "c.jar"]
+
+
+def test_a_message_names_the_extras_that_are_missing(installed):
+    assert (
+        refusal(jars_folder, "") == "the jars for broker are not installed; pip install 'kafka-mutation-quota[broker]'"
+    )
+    wanted = "demo needs more than is installed; pip install 'kafka-mutation-quota[spark,broker]'"
+    assert refusal(check_extras, "demo", "spark", "broker") == wanted
+    installed("spark"), installed("broker")
+    check_extras("demo", "spark", "broker")
+
+
+def test_a_missing_package_is_named_with_its_extra():
+    missing = ModuleNotFoundError("No module named 'pyspark.sql'", name="pyspark.sql")
+    assert str(missing_package(missing)) == (
+        "this needs pyspark, which is not installed; pip install 'kafka-mutation-quota[spark]'"
+    )
+    assert missing_package(ModuleNotFoundError("No module named 'other'", name="other")) is None
+    assert missing_package(ValueError("pyspark")) is None
+
+
+@pytest.mark.parametrize("release", ["17.0.15", "25"])
+def test_java_of_a_supported_version_is_found(tmp_path, monkeypatch, release):
+    (tmp_path / "release").write_text(f'IMPLEMENTOR="Any"\nJAVA_VERSION="{release}"\n')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert java_program() == tmp_path / "bin" / "java"
+
+
+def test_java_that_is_too_old_or_missing_is_named(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    (tmp_path / "release").write_text('JAVA_VERSION="1.8.0_412"\n')
+    needed = "and Java 17 or newer is needed; install it, or set JAVA_HOME"
+    assert refusal(java_program) == f"{tmp_path}/bin/java is Java 8, {needed}"
+    (tmp_path / "release").write_text('JAVA_VERSION="11.0.25"\n')
+    assert refusal(java_program) == f"{tmp_path}/bin/java is Java 11, {needed}"
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert refusal(java_program) == "no Java found; install Java 17 or newer (a JRE is enough), or set JAVA_HOME"

@@ -30,7 +30,7 @@ def packed(tmp_path):
 
 
 def test_the_archive_has_the_project_and_its_dependencies_and_no_more(packed):
-    members, archive = packed("typer>=0.1", 'pytest; extra == "dev"', "delta_spark")
+    members, archive = packed("typer>=0.1", 'pytest; extra == "dev"', 'delta_spark; extra == "spark-submit"')
     parts = {part for name in members for part in Path(name).parts}
     assert {"project.py", "typer", "delta"} <= parts
     assert {"shellingham", "importlib_metadata"} <= parts  # what typer and delta-spark need

@@ -39,8 +39,10 @@ def test_options_of_spark_submit_override_settings_and_measured_properties():
 @pytest.mark.parametrize("root", ["/shared/quotas", "s3a://bucket/quotas"])
 def test_a_driver_in_a_cluster_needs_a_root_that_outlives_its_working_folder(root):
     given = {"spark.submit.deployMode": "cluster"}
-    with pytest.raises(BadInput, match=r"^storage.root=.data is relative to the working folder of the driver"):
+    with pytest.raises(BadInput, match=r"^storage.root=.data is on the machine of the driver"):
         submitted_properties(load("storage.root=.data"), given)
+    with pytest.raises(BadInput, match="is on the machine of the driver"):
+        submitted_properties(load(), given)
     assert submitted_properties(load(f"storage.root={root}"), given)
     assert submitted_properties(load("storage.root=.data"), {"spark.submit.deployMode": "client"})
 
@@ -142,7 +144,7 @@ def test_checkpoints_in_s3_are_written_without_renames_unless_a_setting_says_oth
 
 
 def test_a_root_in_s3_without_its_jars_is_rejected(jars):
-    with pytest.raises(BadInput, match=r"^s3a://bucket/root: there is no hadoop-aws-.* run make jars S3=1$"):
+    with pytest.raises(BadInput, match=r"^s3a://bucket/root: there is no hadoop-aws-.* in .*, which spark.jars names$"):
         spark_properties(load(f"spark.jars={jars}", "storage.root=s3a://bucket/root"))
 
 

@@ -1,19 +1,18 @@
 """A file of requests for a what-if: the lines that count, and the errors of the others."""
 
 import codecs
+import io
 import logging
 
-import msgspec
 import pytest
 
-from jobs.whatif import backtest, recommend, recorded
-from jobs.whatif.backtest import parse_candidates
-from jobs.whatif.recorded import read_requests
+from jobs.whatif import backtest, recommend
+from jobs.whatif.candidates import parse_candidates
+from jobs.whatif.request_file import FileRequests, open_requests
 from quota.algorithms.deduplication import Deduplication
 from quota.algorithms.token_bucket import TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadInput, MutationQuotaError
-from quota.records.decision import Decision
 from quota.records.quota import Window
 from quota.settings import load_settings
 from quota.whatif.rates import RateQuota
@@ -28,8 +27,7 @@ def read(base_settings, tmp_path):
 
     def _read(*lines, **times):
         (tmp_path / "requests.jsonl").write_bytes(b"".join(line + b"\n" for line in lines))
-        table = read_requests(base_settings, str(tmp_path / "requests.jsonl"), **times)
-        return [msgspec.json.decode(row, type=Decision) for row in table["decision"].to_pylist()]
+        return list(FileRequests(base_settings, str(tmp_path / "requests.jsonl"), **times))
 
     return _read
 
@@ -47,8 +45,10 @@ def test_requests_can_be_limited_to_a_period(read):
     assert [each.timestamp for each in read(*lines, since=1000, until=2000)] == [1000, 1999]
 
 
-def test_more_than_a_batch_is_read_whole(read):
-    assert [each.source.offset for each in read(*[at(0, 1)] * 10_001)] == list(range(10_001))
+def test_standard_input_can_be_read_again(base_settings, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(at(7, 1) + b"\n" + at(8, 1))))
+    with open_requests(base_settings, "-") as requests:
+        assert [each.timestamp for each in requests] == [each.timestamp for each in requests] == [7, 8]
 
 
 def test_invalid_requests_do_not_count_and_are_reported_in_one_line(read, caplog):
@@ -140,11 +140,6 @@ def test_an_unusable_candidate_is_reported(text, message):
     assert message in str(caught.value)
 
 
-@pytest.fixture(autouse=True)
-def _no_spark(monkeypatch):
-    monkeypatch.setattr(recorded, "command_session", lambda *_, **__: pytest.fail("Spark was started"))
-
-
 def run_backtest(settings):
     backtest.backtest(settings, [], None, None)
 
@@ -159,6 +154,8 @@ def test_a_store_or_tables_that_are_not_there_are_named_and_no_folder_is_made(co
     with pytest.raises(MutationQuotaError, match=r"http://127\.0\.0\.1:1 does not answer"):
         command(store_settings(1))
     settings = load_settings([f"storage.root={tmp_path / 'root'}"], environment={}, with_default_file=False)
-    with pytest.raises(MutationQuotaError, match=r"^there is no table .*/decisions: run mutation-quota audit first"):
+    with pytest.raises(
+        MutationQuotaError, match=r"^there is no table .*/(decisions|quota_changes): run mutation-quota audit first"
+    ):
         command(settings)
     assert list(tmp_path.iterdir()) == []

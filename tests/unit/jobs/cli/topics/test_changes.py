@@ -8,12 +8,14 @@ from types import SimpleNamespace
 import pytest
 import typer
 
+from jobs.cli.options import TopicPattern
 from jobs.cli.output import OutputOptions
 from jobs.cli.topics import changes as topic_changes
 from jobs.cli.topics.changes import TopicChanges
 from quota.kafka.admin import ThrottlingQuotaExceededError
 from quota.kafka.admin.calls import TopicFuture, kafka_error
 from quota.settings import load_settings
+from tests.support.programs import run
 
 
 def changes(monkeypatch, silent_seconds, *more, output=None):
@@ -117,3 +119,73 @@ def test_data_have_the_decision_of_each_topic_that_was_decided(monkeypatch, caps
         ("failed", "requests-0-2"),
         ("failed", None),
     ]
+
+
+class Admin:
+    """A client of a cluster with these topics that makes every change."""
+
+    def __init__(self, *names):
+        self._names = names
+
+    def list_topics(self, *, timeout):  # noqa: ARG002 as of a client
+        return SimpleNamespace(topics={name: SimpleNamespace(partitions={0: None}) for name in self._names})
+
+    def create_topics(self, new_topics, **_):
+        return {each.topic: done() for each in new_topics}
+
+    create_partitions = create_topics
+
+    def close(self, *, wait):
+        pass
+
+
+def done():
+    future = TopicFuture()
+    future.set_result(None)
+    return future
+
+
+TOPICS = [
+    "orders",
+    "logs",
+    "__consumer_offsets",
+    "__of-ours",
+    "mutation-quotas",
+    "mutation-decisions",
+    "mutation-requests.bob",
+]
+OURS = ["topics.identity=topic"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        (".*", ["logs", "orders"]),
+        ("__.*,mutation-.*", []),
+        ("__consumer_offsets", ["__consumer_offsets"]),
+        ("o.*, mutation-quotas", ["mutation-quotas", "orders"]),
+        ("mutation-requests.bob", ["mutation-requests.bob"]),
+    ],
+)
+def test_a_pattern_matches_internal_topics_and_those_of_the_program_only_by_name(pattern, expected, monkeypatch):
+    found = changes(monkeypatch, 60, *OURS)
+    found.admin = Admin(*TOPICS)
+    assert list(found.matching(TopicPattern.parse(pattern), allow_none=True)) == expected
+
+
+@pytest.mark.parametrize(
+    ("command", "outcome", "line"),
+    [
+        (["create"], "created", "Created topic orders.\n"),
+        (["create", "--validate-only"], "valid", "Topic orders is valid; nothing was changed.\n"),
+        (["alter", "--partitions", "9"], "altered", "Altered topic orders.\n"),
+        (["alter", "--partitions", "9", "--validate-only"], "valid", "Topic orders is valid; nothing was changed.\n"),
+    ],
+)
+def test_a_topic_that_is_only_validated_is_valid_and_not_changed(command, outcome, line, monkeypatch):
+    monkeypatch.setattr(topic_changes.ClientOptions, "from_settings", lambda _settings: None)
+    monkeypatch.setattr(topic_changes, "QuotaAdminClient", lambda _options: Admin("orders"))
+    arguments = ["topics", *command, "--topic", "orders", "--bootstrap-server", "k:9092"]
+    assert run(*arguments).stdout == line
+    (topic,) = json.loads(run(*arguments, "--output", "json").stdout)["topics"]
+    assert (topic["topic"], topic["outcome"]) == ("orders", outcome)

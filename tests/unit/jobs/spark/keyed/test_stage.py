@@ -144,7 +144,7 @@ def test_the_release_of_pyspark_that_is_pinned_is_the_one_whose_functions_are_re
     See docs/decisions/programs/0019-keyed-stages-without-pandas.md.
     """
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
-    assert f"pyspark=={stages.RELEASE}" in project["dependencies"]
+    assert f"pyspark=={stages.RELEASE}" in project["optional-dependencies"]["spark-submit"]
     assert importlib.metadata.version("pyspark") == stages.RELEASE
 
 

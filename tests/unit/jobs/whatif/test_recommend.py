@@ -1,19 +1,18 @@
-"""Quotas recommended from tables of the audit and from a file: measured, divided, decided, and printed."""
+"""Quotas recommended from tables of the audit: measured, divided, decided, and printed."""
 
 import json
-import re
 
 import pytest
 
 from jobs.whatif.demands import measure_demands
-from jobs.whatif.recommend import advise
-from jobs.whatif.recorded import load_file_requests, read_audited_requests, read_requests
+from jobs.whatif.recommend import recommend
+from jobs.whatif.recorded import open_requests
 from quota.errors import MutationQuotaError
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
 from quota.timeline.quota_file import read_quota_file
 from quota.whatif.recommendation import SizingInput, Tenancy
-from tests.spark.audited import at_root, audited
+from tests.support.audited import at_root, audited
 from tests.support.checkout import CHECKOUT
 from tests.support.factories import PERMISSIVE, START
 from tests.support.factories import request_after as at
@@ -42,16 +41,16 @@ def settings(base_settings, tmp_path_factory):
     return audited(base_settings, tmp_path_factory.mktemp("root"), REQUESTS, quotas, start=START)
 
 
-def measured(spark, settings, tenancy, **times):
-    decisions = read_audited_requests(spark, settings, **times).decisions
-    found, together = measure_demands(decisions, tenancy, frozenset({"admin"}), Window())
+def measured(settings, tenancy, since=None, until=None):
+    with open_requests(settings, "recommend", (since, until)) as requests:
+        found, together = measure_demands(requests.engine, tenancy, frozenset({"admin"}), Window())
     needs = {each.entity: (each.mutations, each.largest, each.need, each.load) for each in found}
     return needs, together
 
 
-def test_needs_are_computed_from_charged_requests(spark, settings):
+def test_needs_are_computed_from_charged_requests(settings):
     """At 1/s only alice's first topic was admitted: her repeat pays for the second, and 11 more are refused."""
-    needs, together = measured(spark, settings, Tenancy.USER)
+    needs, together = measured(settings, Tenancy.USER)
     assert needs == {
         ALICE: (50 + 5 + 5 + 11, 55, pytest.approx(60 / 12), pytest.approx(71 / 12)),
         BOB: (22, 22, 0, pytest.approx(2)),
@@ -59,66 +58,57 @@ def test_needs_are_computed_from_charged_requests(spark, settings):
     assert together == pytest.approx(93 / 13)
 
 
-def test_tenants_can_be_distinguished_by_other_tags(spark, settings):
-    clients, together = measured(spark, settings, Tenancy.CLIENT)
+def test_tenants_can_be_distinguished_by_other_tags(settings):
+    clients, together = measured(settings, Tenancy.CLIENT)
     assert clients[QuotaEntity(client_id="b")] == (33, 22, pytest.approx(11 / 12), pytest.approx(33 / 12))
-    both, same = measured(spark, settings, Tenancy.USER_CLIENT)
+    both, same = measured(settings, Tenancy.USER_CLIENT)
     assert set(both) == {QuotaEntity("alice", "a"), QuotaEntity("alice", "b"), QuotaEntity("bob", "b")}
     assert together == same
 
 
-def test_requests_outside_the_period_do_not_count(spark, settings):
-    needs, _ = measured(spark, settings, Tenancy.USER, since=START + 1000, until=START + 2000)
+def test_requests_outside_the_period_do_not_count(settings):
+    needs, _ = measured(settings, Tenancy.USER, since=START + 1000, until=START + 2000)
     assert needs == {ALICE: (11, 11, 0, pytest.approx(1))}
 
 
-def test_consequences_are_decided_by_the_quotas_themselves(spark, settings):
-    found = advise(settings, GROUND, Tenancy.USER, read_audited_requests(spark, settings))
+def test_consequences_are_decided_by_the_quotas_themselves(settings):
+    found = recommend(settings, GROUND, Tenancy.USER)
     assert found.before_name == "as recorded"
     assert (found.before.refused, found.after.refused) == (5 + 5 + 11, 0)
     assert found.after.admitted == 55 + 11 + 22 + 99  # all of her first, so her repeat pays nothing; and admin's
     assert [each.outlook.refused_before for each in found.tenants] == [5 + 5 + 11, 0]
 
 
-def test_requests_in_shadow_are_decided_as_enforced(spark, settings):
+def test_requests_in_shadow_are_decided_as_enforced(settings):
     shadow = settings.model_copy(update={"quota": settings.quota.model_copy(update={"shadow": True})})
     narrow = SizingInput(capacity=1.0, reserve=0.0, over_allocation=None, window=Window())
-    assert advise(shadow, narrow, Tenancy.USER, read_audited_requests(spark, shadow)).after.refused > 0
+    assert recommend(shadow, narrow, Tenancy.USER).after.refused > 0
 
 
 @pytest.mark.parametrize(
-    ("times", "message"),
+    ("since", "until", "message"),
     [
-        ({"until": START}, "no requests to size quotas: the table has no charged requests in that period"),
-        ({"since": START + 3000}, "the table has no charged requests in that period"),  # exempt, or not charged
+        (None, START, "there are no decisions to replay: the table has none in that period"),
+        (START + 3000, None, "the table has no charged requests in that period"),  # exempt, or not charged
     ],
 )
-def test_a_period_without_charges_is_reported(spark, settings, times, message):
+def test_a_period_without_charges_is_reported(settings, since, until, message):
     with pytest.raises(MutationQuotaError, match=message):
-        advise(settings, GROUND, Tenancy.USER, read_audited_requests(spark, settings, **times), times.get("until"))
+        recommend(settings, GROUND, Tenancy.USER, (since, until))
 
 
-def test_requests_of_a_file_are_enough(spark, settings, tmp_path):
-    (tmp_path / "requests.jsonl").write_bytes(b"\n".join(REQUESTS))
-    requests = read_requests(settings, str(tmp_path / "requests.jsonl"))
-    found = advise(settings, GROUND, Tenancy.USER, load_file_requests(spark, requests, "requests.jsonl"))
-    assert found.before_name == "without quotas"
-    assert (found.before.refused, found.before.peak) == (0, 110)
-    assert [each.share.demand.entity for each in found.tenants] == [ALICE, BOB]
-
-
-def run(spark, *options, cwd=None):
-    done = run_command("recommend", *options, cwd=cwd, spark=spark)
+def run(*options, cwd=None):
+    done = run_command("recommend", *options, cwd=cwd)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def test_the_command_recommends_quotas_for_apply_from_a_day_of_the_audit(spark, base_settings, tmp_path):
+def test_the_command_recommends_quotas_for_apply_from_a_day_of_the_audit(base_settings, tmp_path):
     """A runaway loop requests 140,000 mutations, 44 a second; the twenty others request little."""
     write_tables(at_root(base_settings, tmp_path), **rows_of_a_day())
     file = tmp_path / "quotas.yaml"
     options = ["--set", f"storage.root={tmp_path}", "--output-file", str(file), "--output", "json", "--capacity", "50"]
-    advice = json.loads(run(spark, *options))
+    advice = json.loads(run(*options))
     assert advice["rules"]["available"] == 40
     assert advice["tenants"][0]["share"]["demand"]["entity"] == {"user": "rogue"}
     records = read_quota_file(file.read_bytes(), "quotas.yaml")
@@ -130,12 +120,3 @@ def test_the_command_recommends_quotas_for_apply_from_a_day_of_the_audit(spark, 
     assert [each["entity"] for each in advice["quotas"]] == [json.loads(each.entity.key) for each in records]
     of_others = [each["outlook"]["refused"] for each in advice["tenants"][1:]]
     assert of_others == [0] * 20
-
-
-def test_the_example_of_the_page_is_what_the_command_prints(spark, tmp_path):
-    requests, said = re.findall(r"```(?:json|text)\n(.*?)```", PAGE, re.DOTALL)[:2]
-    (tmp_path / "requests.jsonl").write_text(requests)
-    printed = run(spark, "--requests", "requests.jsonl", "--capacity", "100", cwd=tmp_path)
-    assert [line.strip() for line in printed.splitlines() if line.strip()] == [
-        line.strip() for line in said.splitlines() if line.strip()
-    ]

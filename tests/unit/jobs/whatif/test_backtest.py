@@ -2,26 +2,23 @@
 
 import json
 
+import pyarrow as pa
 import pytest
 
-from jobs.whatif.backtest import evaluate_candidates, parse_candidates
-from jobs.whatif.effects import Candidate
-from jobs.whatif.recorded import (
-    RECORDED,
-    RecordedRequests,
-    add_recorded_changes,
-    load_file_requests,
-    read_audited_requests,
-    read_requests,
-)
+from jobs.audit.tables.reader import bounded_duckdb
+from jobs.whatif import local_engine
+from jobs.whatif.backtest import backtest, evaluate_candidates
+from jobs.whatif.local_engine import LocalEngine
+from jobs.whatif.recorded import RecordedRequests, add_recorded_changes
 from quota.admission.policy import Policy
 from quota.algorithms.token_bucket import TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import MutationQuotaError
 from quota.records import codec
 from quota.records.quota import Window
+from quota.whatif.evaluation import Candidate, evaluate
 from quota.whatif.simulation import read_quotas, simulate
-from tests.spark.audited import at_root, audited
+from tests.support.audited import at_root, audited
 from tests.support.factories import PERMISSIVE, START
 from tests.support.factories import request_after as at
 from tests.support.programs import run
@@ -73,15 +70,12 @@ def settings(base_settings, tmp_path_factory):
 
 
 @pytest.fixture
-def backtested(spark, settings):
+def backtested(settings):
     """Replay the deployment's audited decisions."""
 
     def _backtested(*candidates, since=None, until=None, **quota):
         changed = settings.model_copy(update={"quota": settings.quota.model_copy(update=quota)})
-        recorded = CallbackTimeline(changed.quota.callbacks)
-        tried = parse_candidates(candidates, recorded, changed)
-        add_recorded_changes(recorded, spark, changed)
-        return evaluate_candidates(read_audited_requests(spark, changed, until=until), tried, since, until, replayed=0)
+        return backtest(changed, candidates, since, until)
 
     return _backtested
 
@@ -121,26 +115,25 @@ def test_only_decisions_in_the_period_count_and_buckets_have_their_earlier_charg
     assert backtested(since=START + 500, until=START + 600).outcomes[0].load.throttled_seconds == 0.2
 
 
-@pytest.fixture
-def again(spark):
+def again(requests, *quotas):
     """Decide lines of requests by quotas, and then replay the result."""
-
-    def _again(requests, *quotas):
-        by = read_quotas(json.dumps({"entity": each} | options).encode() for each, options in quotas)
-        window = TokenBucket(Window())
-        recorded = [(codec.encode(each),) for each in simulate(requests, by, window)]
-        traffic = RecordedRequests(spark.createDataFrame(recorded, RECORDED), "as recorded", "", in_period=False)
-        return evaluate_candidates(
-            traffic, [Candidate("again", by, window, Policy(), enforces_shadow=False)], replayed=0
-        )
-
-    return _again
+    by = read_quotas(json.dumps({"entity": each} | options).encode() for each, options in quotas)
+    window = TokenBucket(Window())
+    decisions = list(simulate(requests, by, window))
+    recorded = pa.table({"decision": [codec.encode(each) for each in decisions]})
+    with bounded_duckdb() as db:
+        engine = LocalEngine(db, recorded, lambda _: None)
+        traffic = RecordedRequests(engine, "as recorded", "", in_period=False)
+        candidate = Candidate("again", by, window, Policy(), enforces_shadow=False)
+        found = evaluate_candidates(traffic, [candidate], replayed=0)
+    assert found.outcomes == evaluate(decisions, [candidate], "as recorded")  # as a file of requests
+    return found
 
 
 RATE = "controller_mutation_rate"
 
 
-def test_waits_of_a_sender_that_overlap_count_once_also_those_of_several_buckets(again):
+def test_waits_of_a_sender_that_overlap_count_once_also_those_of_several_buckets():
     """K = -300 at 0, so -295 at 1,000: throttled until 60,000. A separate bucket has K = -60: until 65,000."""
     requests = [at(0, 355), at(1000, 1), at(5000, 71), at(5001, 1)]
     result = again(
@@ -152,19 +145,16 @@ def test_waits_of_a_sender_that_overlap_count_once_also_those_of_several_buckets
     assert result.replay.differing == 0
 
 
-def test_in_a_partition_the_offset_orders_and_a_bucket_continues_across_frames(spark, again):
+def test_in_a_partition_the_offset_orders_and_a_bucket_continues_across_batches(monkeypatch):
     """The clock is set back after the first, which leaves K = -5: the second is refused, and 900 is the time then."""
-    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 3)
-    try:
-        requests = [at(1000, 60), at(900, 1), *(at(1000 + 100 * number, 1) for number in range(20))]
-        result = again(requests, ({"user": "alice"}, {RATE: 5}))
-    finally:
-        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+    monkeypatch.setattr(local_engine, "_ROWS", 3)
+    requests = [at(1000, 60), at(900, 1), *(at(1000 + 100 * number, 1) for number in range(20))]
+    result = again(requests, ({"user": "alice"}, {RATE: 5}))
     assert (result.replay.decisions, result.replay.differing) == (22, 0)
     assert result.outcomes[0].load.refused == 1 + 9 + 5  # the second, those until K = 0 at 1,900, then each other one
 
 
-def test_quotas_come_in_the_order_of_their_log_even_if_its_clock_stepped_back(spark, settings, tmp_path):
+def test_quotas_come_in_the_order_of_their_log_even_if_its_clock_stepped_back(settings, tmp_path):
     elsewhere = at_root(settings, tmp_path)
     later = {"effective_at": START + 5000}
     changes = [
@@ -173,7 +163,7 @@ def test_quotas_come_in_the_order_of_their_log_even_if_its_clock_stepped_back(sp
     ]
     append_rows(elsewhere, "quota_changes", *changes)
     quotas = CallbackTimeline()
-    add_recorded_changes(quotas, spark, elsewhere)
+    add_recorded_changes(quotas, elsewhere)
     assert quotas.resolve("alice", "app", START + 6000).limit.quota.rate == 9
 
 
@@ -189,45 +179,11 @@ def test_a_period_without_decisions_is_reported(backtested):
         backtested(until=START)
 
 
-FILE = [
-    at(0, 60),  # alice has 55: -5
-    at(500, 4),  # refused for 500 ms
-    b"no request",
-    at(1000, 7),
-    at(1500, 9, user="[/b]\x1b[2J"),  # neither markup nor what a terminal obeys
-    at(60_000, 1),
-]
-
-
-def test_requests_of_a_file_are_compared_with_a_cluster_without_quotas(spark, settings, tmp_path):
-    (tmp_path / "requests.jsonl").write_bytes(b"\n".join(FILE))
-    (tmp_path / "five.yaml").write_text("quotas:\n- {entity: {user: alice}, controller_mutation_rate: 5}\n")
-    requests = read_requests(settings, str(tmp_path / "requests.jsonl"), until=START + 60_000)
-    tried = parse_candidates([f"name=five,quotas={tmp_path}/five.yaml"], None, settings)
-    result = evaluate_candidates(load_file_requests(spark, requests, "requests.jsonl"), tried, START + 500)
-    assert result.replay is None
-    assert [each.name for each in result.outcomes] == ["without quotas", "five"]
-    without, five = (each.load for each in result.outcomes)
-    assert (without.requests, without.admitted, without.refused, without.peak) == (3, 4 + 7 + 9, 0, 7 + 9)
-    assert (five.admitted, five.refused, five.newly_refused, five.throttled_seconds) == (7 + 9, 4, 4, 0.5)
-
-
-def test_the_command_reads_a_file_without_any_tables(spark, tmp_path):
-    (tmp_path / "requests.jsonl").write_bytes(b"\n".join(FILE))
-    options = ["--requests", "requests.jsonl", "--set", f"storage.root={tmp_path}/root"]
-    done = run("backtest", *options, cwd=tmp_path, spark=spark)
-    assert done.returncode == 0, done.stderr
-    assert "requests.jsonl: ignored 1 of 6 lines, which are not requests; line 3: value: not JSON" in done.stderr
-    assert "The requests of a file have no decisions; each is compared with a cluster without quotas." in done.stdout
-    assert "without quotas" in done.stdout
-    assert r"'[/b]\x1b[2J / <none>'" in done.stdout
-
-
-def test_the_command_says_whether_it_reproduces_and_prints_a_line_per_candidate(spark, settings):
+def test_the_command_says_whether_it_reproduces_and_prints_a_line_per_candidate(settings):
     given = [f"storage.root={settings.storage.root}", "quota.exempt_users=admin", "repeats.window_seconds=1"]
     options = ["--candidate", "window-num=100", "--limit", "1", *(part for each in given for part in ("--set", each))]
-    done = run("backtest", *options, spark=spark)
-    assert (done.returncode, done.stderr) == (0, "")
+    done = run("backtest", *options)
+    assert (done.returncode, done.stderr) == (0, "14 decisions, replayed without Spark\n")
     assert "The recorded quotas reproduce all 14 recorded decisions exactly." in done.stdout
     assert "window-num=100" in done.stdout
     assert "alice / <none>" in done.stdout

@@ -1,0 +1,137 @@
+"""The what-ifs on a file of requests, which start no Spark: tenants are sized, and other quotas are tried."""
+
+import gzip
+import re
+
+import pytest
+
+from jobs.observe.importing import EXAMPLE
+from jobs.whatif.request_file import backtest_file, recommend_from_file
+from quota.errors import MutationQuotaError
+from quota.records.entity import QuotaEntity
+from quota.records.quota import Window
+from quota.whatif.recommendation import SizingInput, Tenancy
+from tests.support.checkout import CHECKOUT
+from tests.support.example_log import example_lines
+from tests.support.factories import PERMISSIVE, START
+from tests.support.factories import request_after as at
+from tests.support.programs import run
+
+PAGE = (CHECKOUT / "docs/how-to/recommend.md").read_text()
+GROUND = SizingInput(capacity=100.0, reserve=0.2, over_allocation=None, window=Window())
+EVER = (None, None)
+
+REQUESTS = [
+    at(0, 50, 5, client_id="a", request_id="twice"),  # of 55: before the second topic 50
+    at(0, 50, 5, client_id="a", request_id="twice"),  # 105
+    at(1000, 11, client_id="b", request_id="b"),  # 121 in 12 s
+    at(1000, 99, validate_only=True, request_id="v"),
+    at(2000, 22, user="bob", client_id="b", api_version=PERMISSIVE, request_id="o"),
+    at(3000, 99, user="admin", request_id="x"),
+    at(4000, 7, user="carol", validate_only=True, request_id="w"),
+]
+ALICE, BOB = QuotaEntity("alice"), QuotaEntity("bob")
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Write lines into a file, and return its name."""
+
+    def _write(*lines):
+        (tmp_path / "requests.jsonl").write_bytes(b"\n".join(lines))
+        return str(tmp_path / "requests.jsonl")
+
+    return _write
+
+
+@pytest.fixture
+def settings(base_settings):
+    quota = base_settings.quota.model_copy(update={"exempt_users": ["admin"]})
+    return base_settings.model_copy(update={"quota": quota})
+
+
+def test_tenants_are_sized_by_their_charged_requests(settings, write):
+    found = recommend_from_file(settings, GROUND, Tenancy.USER, EVER, write(*REQUESTS))
+    assert found.before_name == "without quotas"
+    assert (found.before.refused, found.before.peak) == (0, 110)
+    demands = [each.share.demand for each in found.tenants]
+    assert [each.entity for each in demands] == [ALICE, BOB]
+    assert [(each.mutations, each.largest) for each in demands] == [(121, 55), (22, 22)]
+    assert [each.need for each in demands] == [pytest.approx(105 / 11), 0]
+    assert [each.load for each in demands] == [pytest.approx(121 / 12), pytest.approx(2)]
+    assert found.rules.load_together == pytest.approx(143 / 13)
+    assert found.after.refused == 0
+
+
+def test_a_period_without_charges_is_reported(settings, write):
+    message = r"requests\.jsonl has no charged requests in that period$"
+    with pytest.raises(MutationQuotaError, match=message):
+        recommend_from_file(settings, GROUND, Tenancy.USER, (START + 3000, None), write(*REQUESTS))
+
+
+FILE = [
+    at(0, 60),  # alice has 55: -5
+    at(500, 4),  # refused for 500 ms
+    b"no request",
+    at(1000, 7),
+    at(1500, 9, user="[/b]\x1b[2J"),  # neither markup nor what a terminal obeys
+    at(60_000, 1),
+]
+
+
+@pytest.fixture
+def backtested(settings, write, tmp_path):
+    """Replay lines with 5/s for alice."""
+    (tmp_path / "five.yaml").write_text("quotas:\n- {entity: {user: alice}, controller_mutation_rate: 5}\n")
+
+    def _backtested(*lines, since=None, until=None):
+        return backtest_file(settings, [f"name=five,quotas={tmp_path}/five.yaml"], since, until, write(*lines))
+
+    return _backtested
+
+
+def test_requests_of_a_file_are_compared_with_a_cluster_without_quotas(backtested, caplog):
+    result = backtested(*FILE, since=START + 500, until=START + 60_000)
+    assert result.replay is None
+    assert [each.name for each in result.outcomes] == ["without quotas", "five"]
+    without, five = (each.load for each in result.outcomes)
+    assert (without.requests, without.admitted, without.refused, without.peak) == (3, 4 + 7 + 9, 0, 7 + 9)
+    assert (five.admitted, five.refused, five.newly_refused, five.throttled_seconds) == (7 + 9, 4, 4, 0.5)
+    assert len(caplog.messages) == 1
+
+
+def test_throttle_times_of_a_sender_that_overlap_count_once_and_end_with_the_period(backtested):
+    """K = -300 at 0, so requests from 1,000 on wait until 60,000; at 70,000 it is 50 - 355, which takes 61 s."""
+    lines = [at(0, 355), at(5000, 1), at(1000, 1), at(70_000, 355), at(70_001, 1)]
+    assert backtested(*lines).outcomes[1].load.throttled_seconds == 59 + 60.999
+    assert backtested(*lines, until=START + 80_000).outcomes[1].load.throttled_seconds == 59 + 9.999
+
+
+def test_a_period_without_requests_is_reported(backtested):
+    with pytest.raises(MutationQuotaError, match=r"no decisions to replay: .*requests\.jsonl has none in that period"):
+        backtested(*FILE, since=START + 70_000)
+
+
+def test_the_command_reads_a_file_without_any_tables(tmp_path, write):
+    write(*FILE)
+    options = ["--requests", "requests.jsonl", "--set", f"storage.root={tmp_path}/root"]
+    done = run("backtest", *options, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "requests.jsonl: ignored 1 of 6 lines, which are not requests; line 3: value: not JSON" in done.stderr
+    assert "The requests of a file have no decisions; each is compared with a cluster without quotas." in done.stdout
+    assert r"'[/b]\x1b[2J / <none>'" in done.stdout
+    assert not (tmp_path / "root").exists()
+
+
+def test_the_example_of_the_page_is_what_the_command_prints(tmp_path):
+    requests, said = re.findall(r"```(?:json|text)\n(.*?)```", PAGE, re.DOTALL)[:2]
+    (tmp_path / "requests.jsonl").write_text(requests)
+    done = run("recommend", "--requests", "requests.jsonl", "--capacity", "100", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [line.strip() for line in done.stdout.splitlines() if line.strip()] == [
+        line.strip() for line in said.splitlines() if line.strip()
+    ]
+
+
+def test_the_log_that_is_shipped_as_an_example_is_what_its_program_writes():
+    assert gzip.decompress(EXAMPLE.read_bytes()) == b"".join(example_lines())
