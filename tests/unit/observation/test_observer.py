@@ -4,10 +4,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from quota.admission.principals import PrincipalRules
 from quota.errors import BadInput
 from quota.observation.log_time import LogTime
 from quota.observation.observer import Observer, TopicSizes
-from quota.observation.principals import PrincipalRules
 from quota.observation.request_log import read_line
 from quota.records.request import Observed, Operation
 from tests.support.request_log import created, deleted, grown, line

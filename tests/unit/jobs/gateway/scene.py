@@ -20,8 +20,8 @@ class FakeTransport:
         self.reading = True
         self.closed = self.aborted = False
 
-    def get_extra_info(self, _name):
-        return ("192.0.2.1", 5)
+    def get_extra_info(self, name):
+        return {"peername": ("192.0.2.1", 5)}.get(name)
 
     def write(self, data):
         self.written += data
@@ -85,7 +85,7 @@ class ConnectionHost:
         self.context = context
         self.decisions = FakeDecisions()
         self.rates = FakeRates()
-        self.too_many = None
+        self.too_many = self.user = None
         self.gone = []
         self.connected = asyncio.Event()
         self.error = None
@@ -102,11 +102,16 @@ class ConnectionHost:
     def watch_mutes(self):
         pass
 
+    def user_of(self, _certificate):
+        if isinstance(self.user, Exception):
+            raise self.user
+        return self.user
+
     def holds(self, more):
         self.held += more
         return self.held > self.most_held
 
-    async def connect(self, _listener, make):
+    async def connect(self, _listener, _certificate, make):
         self.attempts += 1
         await self.connected.wait()
         if self.error:

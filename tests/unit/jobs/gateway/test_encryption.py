@@ -5,9 +5,10 @@ import ssl
 
 import pytest
 
-from jobs.gateway.encryption import Certificate, certificate_requests, make_encryption
+from jobs.gateway.encryption import certificate_requests, make_encryption
 from quota.errors import BadInput
 from quota.settings import load_settings
+from quota.settings.security.clients import Security
 from tests.support.broker import Authority
 
 HOST = "127.0.0.1"
@@ -64,8 +65,9 @@ async def serial_seen(server, authority):
         return serial
 
 
-def gateway_settings(**files):
-    return load_settings([f"gateway.{name}={path}" for name, path in files.items()], environment={}).gateway
+def encryption_of(brokers=Security(), **given):  # noqa: B008 a value
+    settings = load_settings([f"gateway.{name}={value}" for name, value in given.items()], environment={})
+    return make_encryption(settings.gateway, brokers)
 
 
 def test_a_renewed_certificate_is_used_and_one_that_cannot_be_used_is_not(certificates, tmp_path, caplog):
@@ -80,21 +82,21 @@ def test_a_renewed_certificate_is_used_and_one_that_cannot_be_used_is_not(certif
 
     replace(chain, first.path)
     replace(key, first.key)
-    certificate = Certificate(gateway_settings(ssl_certificate_location=chain, ssl_key_location=key))
-    seen = [asyncio.run(serial_seen(certificate.context, authority))]
+    encryption = encryption_of(ssl_certificate_location=chain, ssl_key_location=key)
+    seen = [asyncio.run(serial_seen(encryption.clients, authority))]
     replace(chain, second.path)  # the key is still that of the first
-    certificate.refresh()
+    encryption.refresh()
     assert "the earlier certificate remains in use" in caplog.text
-    seen.append(asyncio.run(serial_seen(certificate.context, authority)))
+    seen.append(asyncio.run(serial_seen(encryption.clients, authority)))
     replace(key, second.key)
-    certificate.refresh()
-    seen.append(asyncio.run(serial_seen(certificate.context, authority)))
+    encryption.refresh()
+    seen.append(asyncio.run(serial_seen(encryption.clients, authority)))
     key.unlink()
-    certificate.refresh()
-    seen.append(asyncio.run(serial_seen(certificate.context, authority)))
+    encryption.refresh()
+    seen.append(asyncio.run(serial_seen(encryption.clients, authority)))
     assert seen[0] == seen[1] != seen[2] == seen[3]
     with pytest.raises(BadInput, match="no such file"):
-        Certificate(gateway_settings(ssl_certificate_location=chain, ssl_key_location=key))
+        encryption_of(ssl_certificate_location=chain, ssl_key_location=key)
 
 
 def test_a_password_that_changes_after_its_key_is_read_again(certificates, tmp_path):
@@ -113,24 +115,23 @@ def test_a_password_that_changes_after_its_key_is_read_again(certificates, tmp_p
     ):
         replace(path, content)
     files = {"ssl_certificate_location": chain, "ssl_key_location": key, "ssl_key_password": f"file:{password}"}
-    certificate = Certificate(gateway_settings(**files))
-    seen = [asyncio.run(serial_seen(certificate.context, authority))]
+    encryption = encryption_of(**files)
+    seen = [asyncio.run(serial_seen(encryption.clients, authority))]
     for path, content in (
         (chain, renewed[1].path.read_bytes()),
         (key, renewed[1].key.read_bytes()),
         (password, b"second"),
     ):
         replace(path, content)
-        certificate.refresh()
-        seen.append(asyncio.run(serial_seen(certificate.context, authority)))
+        encryption.refresh()
+        seen.append(asyncio.run(serial_seen(encryption.clients, authority)))
     assert seen[0] == seen[1] == seen[2] != seen[3]
 
 
 def test_a_connection_over_tls_has_a_buffer_of_one_record(certificates):
     """`asyncio` has 256 KiB for each; the attribute is not public."""
     authority, own = certificates
-    settings = load_settings([f"gateway.ssl_certificate_location={own.path}", f"gateway.ssl_key_location={own.key}"])
-    encryption = make_encryption(settings.gateway, settings.kafka.security)
+    encryption = encryption_of(ssl_certificate_location=own.path, ssl_key_location=own.key)
 
     async def buffer_bytes():
         client = ssl.create_default_context(cafile=str(authority.path))

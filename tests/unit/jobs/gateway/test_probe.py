@@ -6,6 +6,7 @@ import socket
 import pytest
 
 from jobs.gateway import probe
+from jobs.gateway.encryption import Encryption
 from jobs.gateway.probe import broker_failure, follow_brokers
 from jobs.sandbox.broker import free_port
 from quota.gateway.stats import GatewayStats
@@ -51,7 +52,7 @@ async def test_lost_and_recovered_brokers_are_logged(gateway_protocol, monkeypat
     stats = GatewayStats()
     with ScriptedBroker(gateway_protocol, {}).listening() as broker:
         brokers = [("127.0.0.1", broker.port)]
-        following = asyncio.create_task(follow_brokers(brokers, None, gateway_protocol, stats))
+        following = asyncio.create_task(follow_brokers(brokers, Encryption(), gateway_protocol, stats))
     await noted(lambda: stats.broker_failure)
     with ScriptedBroker(gateway_protocol, {}).listening() as broker:
         brokers[0] = ("127.0.0.1", broker.port)
@@ -71,7 +72,7 @@ async def test_the_check_of_the_brokers_outlives_any_exception(gateway_protocol,
 
     monkeypatch.setattr(probe, "broker_failure", check)
     stats = GatewayStats()
-    following = asyncio.create_task(follow_brokers([], None, gateway_protocol, stats))
+    following = asyncio.create_task(follow_brokers([], Encryption(), gateway_protocol, stats))
     await noted(lambda: stats.broker_failure == "KeyError: 'a response'")
     fails = False
     await noted(lambda: not stats.broker_failure)
