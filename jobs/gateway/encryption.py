@@ -22,6 +22,7 @@ from quota.settings.security.files import read_certificates, secret_file, secret
 
 _BUFFER_BYTES = 16 * 1024
 """The size of a TLS record. `asyncio` allocates 256 KiB for each connection, before its handshake."""
+_close = SSLProtocol._fatal_error  # noqa: SLF001
 _MODES = {"requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 """The values of `gateway.ssl_client_auth` that request certificates."""
 
@@ -93,6 +94,7 @@ def make_encryption(settings: GatewaySettings, brokers: Security) -> Encryption:
     if issues and not brokers.has_tls:
         raise BadInput(f"gateway.ssl_issuer_certificate_location needs TLS to the brokers, not {brokers.protocol}")
     SSLProtocol.max_size = _BUFFER_BYTES
+    SSLProtocol._fatal_error = _close_after_alert  # type: ignore  # noqa: PGH003, SLF001
     certificate = _watched_certificate(settings) if settings.ssl_certificate_location else None
     clients = None
     if certificate is not None:
@@ -109,6 +111,16 @@ def make_encryption(settings: GatewaySettings, brokers: Security) -> Encryption:
         load_pem_x509_certificate(own.encode()).public_bytes(Encoding.DER),
         PrincipalRules(settings.ssl_principal_mapping_rules) if identifies else None,
     )
+
+
+def _close_after_alert(protocol: SSLProtocol, exc: BaseException, message: str = "") -> None:
+    """Tell a client why its handshake fails, as a broker does; `asyncio` would close without a word.
+
+    Without the alert, the client takes it for a lost connection, and retries.
+    """
+    if protocol._transport:  # noqa: SLF001
+        protocol._process_outgoing()  # type: ignore[attr-defined]  # noqa: SLF001
+    _close(protocol, exc, message)
 
 
 def _watched_certificate(settings: GatewaySettings) -> Watched[ssl.SSLContext]:
@@ -147,9 +159,7 @@ def _request_certificates(context: ssl.SSLContext, settings: GatewaySettings) ->
         raise BadInput(f"gateway.ssl_ca_location {settings.ssl_ca_location}: {error}") from None
     context.verify_mode = _MODES[settings.ssl_client_auth]
     context.verify_flags = ssl.VERIFY_X509_TRUSTED_FIRST | ssl.VERIFY_X509_PARTIAL_CHAIN
-    # A resumed session would outlive the client's certificate and the CA.
-    context.options |= ssl.OP_NO_TICKET
-    context.num_tickets = 0
+    context.num_tickets = 0  # a session of TLS 1.3 that is resumed would outlive the client's certificate, and the CA
 
 
 @contextmanager

@@ -1,16 +1,21 @@
 """Clients with certificates: at the brokers each has its own principal, which is also the user that is charged."""
 
 import ssl
+import time
 from types import SimpleNamespace
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 
+from jobs.gateway.issuer import Issuer
 from jobs.sandbox.broker import HOST, with_plaintext_cluster
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
-from tests.support.broker import GATEWAY_RULES
-from tests.support.deployment import make_deployment
+from tests.support.broker import GATEWAY_RULES, Authority, Certificate
+from tests.support.clients import QUIET
+from tests.support.deployment import as_options, make_deployment
 from tests.support.gateway import StandIn, protocol, running_gateway
+from tests.support.programs import run
 from tests.support.wire.requests import creation
 from tests.support.wire_client import WireClient
 
@@ -52,6 +57,13 @@ def certificate(mutual, name):
     return mutual.secured.authority.sign(f"{name}-user", subject=f"/O=Example/OU=users/CN={name}")
 
 
+def alert(mutual, certificate, port):
+    """Return whether a handshake, or the first request after it, is refused by an alert of TLS."""
+    with pytest.raises(ssl.SSLError) as raised, connected(mutual, certificate, port) as client:
+        client.call(18, 0, {})
+    return "_ALERT_" in raised.value.reason
+
+
 def results(client, *names, partitions=1):
     """Return the error of each topic that is created."""
     return {
@@ -79,3 +91,72 @@ def test_each_client_has_its_own_permissions_and_its_own_quota(mutual):
         ("trent", [("trent-more", 1)]),
         ("mallory", [("mallory-more", 1)]),
     ]
+
+
+@pytest.mark.parametrize("kind", ["foreign", "expired", "none"])
+def test_a_client_without_a_valid_certificate_is_refused_as_by_a_broker(mutual, tmp_path, kind):
+    """In the handshake: by an alert, after which clients do not retry."""
+    valid = certificate(mutual, "Trent")
+    if kind == "foreign":
+        given = Authority(tmp_path / "foreign").sign("Trent", subject="/O=Example/OU=users/CN=Trent")
+    elif kind == "expired":
+        given = expired(mutual, valid, tmp_path)
+    else:
+        given = None
+    broker_port = int(mutual.secured.tls_address.rpartition(":")[2])
+    assert [alert(mutual, given, port) for port in (mutual.gateway.port, broker_port)] == [True, True]
+    with connected(mutual, valid) as trent:
+        assert trent.call(18, 0, {})["errorCode"] == 0
+
+
+def expired(mutual, valid, folder):
+    """Return a certificate of the clients' CA that has expired."""
+    own = mutual.secured.authority.own
+    files = {"ssl_issuer_certificate_location": str(own.path), "ssl_issuer_key_location": str(own.key)}
+    settings = mutual.settings.gateway.model_copy(update=files)
+    texts = Issuer.read(settings).certificate(ssl.PEM_cert_to_DER_cert(valid.path.read_text()), time.time() - 3600)
+    made = Certificate(folder / "expired.pem", folder / "expired.key")
+    for path, text in zip((made.path, made.key), texts, strict=True):
+        path.write_text(text)
+    return made
+
+
+def test_clients_of_librdkafka_connect_with_their_certificates(mutual):
+    given = certificate(mutual, "Mallory")
+    admin = AdminClient(
+        {
+            **QUIET,
+            "bootstrap.servers": mutual.gateway.address,
+            "security.protocol": "SSL",
+            "ssl.ca.location": str(mutual.secured.authority.path),
+            "ssl.certificate.location": str(given.path),
+            "ssl.key.location": str(given.key),
+        }
+    )
+    admin.create_topics([NewTopic("mallory-librdkafka", 2)])["mallory-librdkafka"].result(30)
+    assert (mutual.job.requests[-1].user, mutual.job.requests[-1].topics[0].partitions) == ("mallory", 2)
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        (
+            {"gateway.ssl_issuer_certificate_location": "OTHER", "gateway.ssl_issuer_key_location": "OTHER_KEY"},
+            "TLS fails",
+        ),
+        (
+            {"kafka.target_servers": "SASL_SSL"},
+            "does not request client certificates, so that all clients would be ANON",
+        ),
+    ],
+)
+def test_a_listener_that_would_not_identify_the_clients_fails_the_start(mutual, tmp_path, changed, error):
+    """It trusts another CA than the gateway's, or requests no certificates."""
+    other = Authority(tmp_path / "other").own
+    named = {"OTHER": other.path, "OTHER_KEY": other.key, "SASL_SSL": mutual.secured.address}
+    options = [*as_options(mutual.settings)]
+    for each in [*mutual.given, *(f"{name}={named[value]}" for name, value in changed.items())]:
+        options += ["--set", each]
+    ended = run(*options, "--set", "kafka.timeout_seconds=5", "gateway")
+    assert (ended.returncode > 0, ended.stdout) == (True, "")
+    assert error in ended.stderr.splitlines()[-1]

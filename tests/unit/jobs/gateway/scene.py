@@ -81,11 +81,12 @@ class FakeRates:
 class ConnectionHost:
     """A server's interface, operated by hand: the broker is connected when `connected` is set."""
 
-    def __init__(self, context):
+    def __init__(self, context, user):
         self.context = context
+        self.user = user
         self.decisions = FakeDecisions()
         self.rates = FakeRates()
-        self.too_many = self.user = None
+        self.too_many = None
         self.gone = []
         self.connected = asyncio.Event()
         self.error = None
@@ -125,9 +126,10 @@ class ConnectionHost:
 class Scene:
     """One client; `play` writes and reads frames for both sides."""
 
-    def __init__(self, protocol):
-        self.play = Play(protocol)
-        self.host = ConnectionHost(self.play.context)
+    def __init__(self, protocol, user=None, **options):
+        """Take the user of the client's certificate, or the reason why there is none; `options` are the context's."""
+        self.play = Play(protocol, **options)
+        self.host = ConnectionHost(self.play.context, user)
         self.client = FakeTransport()
         self.connection = ClientConnection(self.host, LISTENER)
         self.play.channel = self.connection.channel
