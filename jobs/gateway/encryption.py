@@ -102,18 +102,23 @@ def make_encryption(settings: GatewaySettings, brokers: Security) -> Encryption:
         clients.sni_callback = lambda connection, _name, _context: setattr(connection, "context", certificate.value)
     if not issues:
         return Encryption(certificate, clients, tls_context(brokers))
-    own = brokers.ssl_certificate or read_certificates(settings.ssl_certificate_location)
+    try:
+        own = load_pem_x509_certificate(
+            (brokers.ssl_certificate or read_certificates(settings.ssl_certificate_location)).encode()
+        )
+    except ValueError as error:
+        raise BadInput(f"the gateway's own certificate cannot be read: {error}") from None
     return Encryption(
         certificate,
         clients,
         tls_context(replace(brokers, ssl_certificate="")),
         IssuedContexts(settings, brokers),
-        load_pem_x509_certificate(own.encode()).public_bytes(Encoding.DER),
+        own.public_bytes(Encoding.DER),
         PrincipalRules(settings.ssl_principal_mapping_rules) if identifies else None,
     )
 
 
-def _close_after_alert(protocol: SSLProtocol, exc: BaseException, message: str = "") -> None:
+def _close_after_alert(protocol: SSLProtocol, exc: BaseException, message: str = "Fatal error on transport") -> None:
     """Tell a client why its handshake fails, as a broker does; `asyncio` would close without a word.
 
     Without the alert, the client takes it for a lost connection, and retries.
@@ -156,7 +161,7 @@ def _request_certificates(context: ssl.SSLContext, settings: GatewaySettings) ->
     try:
         context.load_verify_locations(cadata=read_certificates(settings.ssl_ca_location))
     except (ssl.SSLError, ValueError) as error:
-        raise BadInput(f"gateway.ssl_ca_location {settings.ssl_ca_location}: {error}") from None
+        raise BadInput(f"gateway.ssl_ca_location: {error}") from None
     context.verify_mode = _MODES[settings.ssl_client_auth]
     context.verify_flags = ssl.VERIFY_X509_TRUSTED_FIRST | ssl.VERIFY_X509_PARTIAL_CHAIN
     context.num_tickets = 0  # a session of TLS 1.3 that is resumed would outlive the client's certificate, and the CA

@@ -262,6 +262,13 @@ def test_brokers_that_would_not_see_who_the_clients_are_fail_the_start(clients, 
         encryption_of(brokers, **given)
 
 
+def test_files_that_cannot_be_used_are_one_line(clients):
+    with pytest.raises(BadInput, match=r"^gateway.ssl_ca_location: /nowhere: No such file or directory$"):
+        encryption_of(SSL, **clients[0] | {"ssl_ca_location": "/nowhere"})
+    with pytest.raises(BadInput, match=r"^the gateway's own certificate cannot be read: "):
+        encryption_of(Security("SSL", ssl_certificate="nonsense"), **clients[0])
+
+
 def test_a_connection_over_tls_has_a_buffer_of_one_record(certificates):
     """`asyncio` has 256 KiB for each; the attribute is not public."""
     authority, own = certificates
