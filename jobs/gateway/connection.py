@@ -8,7 +8,7 @@ from typing import Protocol as Interface
 from typing import cast
 
 from jobs.gateway.listeners import Listener
-from quota.errors import MutationQuotaError
+from quota.errors import BadInput, MutationQuotaError
 from quota.gateway.channel import Channel
 from quota.gateway.client_quotas import RatesCall, RatesReply
 from quota.gateway.context import ChannelError, GatewayContext
@@ -37,14 +37,19 @@ class ConnectionHost(Interface):
     def closed(self, connection: "ClientConnection") -> None:
         """Remove a connection."""
 
+    def user_of(self, certificate: bytes | None) -> str | None:
+        """Return the user that a certificate identifies (DER); None if certificates identify no users."""
+
     def holds(self, more: int) -> bool:
         """Add to the bytes that connections buffer; return whether there are too many."""
 
     def watch_mutes(self) -> None:
         """Schedule the next unmuting, because its time may have changed."""
 
-    async def connect(self, listener: Listener, make: Callable[[], "BrokerConnection"]) -> "BrokerConnection":
-        """Connect to the broker behind a listener."""
+    async def connect(
+        self, listener: Listener, certificate: bytes | None, make: Callable[[], "BrokerConnection"]
+    ) -> "BrokerConnection":
+        """Connect to the broker behind a listener, for a client with a certificate (DER) or without one."""
 
 
 class ClientConnection(asyncio.Protocol):
@@ -107,6 +112,14 @@ class ClientConnection(asyncio.Protocol):
         reason = self._host.opened(self)
         if reason:
             self.close("too_many", reason)
+            return
+        try:
+            user = self._host.user_of(self._certificate)
+        except BadInput as error:
+            self.close("authentication", str(error))
+            return
+        if user is not None:
+            self.channel.identify(user)
 
     def data_received(self, data: bytes) -> None:
         """Pass the client's bytes to the channel."""
@@ -242,6 +255,12 @@ class ClientConnection(asyncio.Protocol):
         """Whether the broker has accepted the client."""
         return self.channel.user is not None
 
+    @property
+    def _certificate(self) -> bytes | None:
+        """The client's certificate, which TLS has verified (DER)."""
+        tls = self._transport and self._transport.get_extra_info("ssl_object")
+        return tls.getpeercert(binary_form=True) if tls else None
+
     def _check_held(self) -> None:
         """Close the connection if it buffers a part of a request and all connections together buffer too much."""
         if self._taken != self.channel.requests_taken:
@@ -282,7 +301,7 @@ class ClientConnection(asyncio.Protocol):
 
     async def _connect_to_broker(self) -> None:
         try:
-            broker = await self._host.connect(self._listener, lambda: BrokerConnection(self))
+            broker = await self._host.connect(self._listener, self._certificate, lambda: BrokerConnection(self))
         except (OSError, ValueError) as error:  # a host name may be invalid
             self.close("broker", f"the broker cannot be reached: {error}")
             return

@@ -1,105 +1,170 @@
 """TLS between clients and the gateway, and between the gateway and brokers."""
 
-import logging
 import ssl
 from asyncio.sslproto import SSLProtocol
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509 import load_pem_x509_certificate
+
+from jobs.gateway.issuer import IssuedContexts
+from jobs.gateway.watched import Watched
+from quota.admission.principals import PrincipalRules
 from quota.errors import BadInput
+from quota.gateway.certificates import name_of, subject_of
 from quota.kafka.brokers.connection import tls_context
+from quota.records.request import ANONYMOUS
 from quota.settings.gateway import GatewaySettings
 from quota.settings.security.clients import Security
-from quota.settings.security.files import secret_file, secret_value
-
-_log = logging.getLogger(__name__)
+from quota.settings.security.files import read_certificates, secret_file, secret_value
 
 _BUFFER_BYTES = 16 * 1024
 """The size of a TLS record. `asyncio` allocates 256 KiB for each connection, before its handshake."""
+_close = SSLProtocol._fatal_error  # noqa: SLF001
+_MODES = {"requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+"""The values of `gateway.ssl_client_auth` that request certificates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Encryption:
-    """TLS on both sides; None for a side in plain text."""
+    """TLS on both sides; a side in plain text has no context."""
 
-    certificate: "Certificate | None" = None
+    certificate: Watched[ssl.SSLContext] | None = None
+    """The context of handshakes with clients: the gateway's certificate, and the CA of theirs."""
+    clients: ssl.SSLContext | None = None
+    """The context of the listeners."""
     brokers: ssl.SSLContext | None = None
-
-    @property
-    def clients(self) -> ssl.SSLContext | None:
-        """The context of connections from clients."""
-        return self.certificate.context if self.certificate else None
-
-
-class Certificate:
-    """The certificate of the gateway. Its files are read again when they change, for the handshakes from then on."""
-
-    def __init__(self, settings: GatewaySettings) -> None:
-        """Read the files.
-
-        Raises:
-            BadInput: They cannot be used.
-        """
-        self._settings = settings
-        self._files = self._state()
-        self.context = self._newest = self._load()
-        """The context of the listeners; each handshake continues with the newest certificate."""
-        self.context.sni_callback = lambda connection, _name, _context: setattr(connection, "context", self._newest)
+    """The context of connections to brokers, unless a client's certificate is presented there."""
+    issued: IssuedContexts | None = None
+    own: bytes = b""
+    """The certificate whose name the gateway itself has at brokers (DER), if they identify clients by certificates."""
+    rules: PrincipalRules | None = None
+    """The rules for users, if certificates identify them."""
 
     def refresh(self) -> None:
-        """Read the files again if they have changed; if they cannot be used, the certificate in use stays."""
-        files = self._state()
-        if files == self._files:
-            return
-        self._files = files
-        try:
-            self._newest = self._load()
-        except BadInput as error:
-            _log.warning("the earlier certificate remains in use: %s", error)
-        else:
-            _log.info("gateway: the certificate %s was read again", self._settings.ssl_certificate_location)
+        """Read changed files again, for the handshakes from then on."""
+        for watched in (self.certificate, self.issued):
+            if watched is not None:
+                watched.refresh()
 
-    def _load(self) -> ssl.SSLContext:
-        context, settings = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH), self._settings
+    def user_of(self, certificate: bytes | None) -> str | None:
+        """Return the user that a client's certificate identifies (DER); None if certificates identify no users.
+
+        Raises:
+            BadInput: A broker would not accept the name.
+        """
+        if self.rules is None or certificate is None:
+            return None if self.rules is None else ANONYMOUS
         try:
-            password = secret_value(settings.ssl_key_password)
+            name = name_of(subject_of(certificate))
         except ValueError as error:
-            raise BadInput(f"gateway.ssl_key_password: {error}") from None
-        try:
-            context.load_cert_chain(settings.ssl_certificate_location, settings.ssl_key_location, password)
-        except (ssl.SSLError, OSError) as error:
-            raise BadInput(
-                f"gateway.ssl_certificate_location {settings.ssl_certificate_location} and gateway.ssl_key_location "
-                f"{settings.ssl_key_location} cannot be used together: {_reason(error)}"
-            ) from None
-        return context
+            raise BadInput(f"the subject of its certificate cannot be read: {error}") from None
+        user = self.rules.name(name)
+        if user is None:
+            raise BadInput(f"no rule of gateway.ssl_principal_mapping_rules applies to {name!r}")
+        return user
 
-    def _state(self) -> list[tuple[int, int] | None]:
-        """Return what changes when the files do, also if they are replaced by links to others."""
-        states: list[tuple[int, int] | None] = []
-        settings = self._settings
-        files = (settings.ssl_certificate_location, settings.ssl_key_location, secret_file(settings.ssl_key_password))
-        for path in filter(None, files):
-            try:
-                found = Path(path).stat()
-            except OSError:
-                states.append(None)
-            else:
-                states.append((found.st_mtime_ns, found.st_ino))
-        return states
+    async def context_for(self, certificate: bytes | None) -> ssl.SSLContext | None:
+        """Return the context of a connection to a broker for a client with a certificate (DER), or without one."""
+        if self.issued is None or not certificate:
+            return self.brokers
+        return await self.issued.context(certificate)
 
 
 def make_encryption(settings: GatewaySettings, brokers: Security) -> Encryption:
-    """Read the certificates."""
-    if brokers.has_tls and not brokers.has_sasl and brokers.ssl_certificate:
+    """Read the certificates.
+
+    Raises:
+        BadInput: They cannot be used, or the brokers would not see who the clients are.
+    """
+    issues, identifies = bool(settings.ssl_issuer_certificate_location), not brokers.has_sasl
+    if identifies and not issues and (brokers.has_tls and brokers.ssl_certificate):
         raise BadInput(
-            "gateway: all clients would become the principal of the gateway's own certificate, because client "
-            "certificates cannot be forwarded; use a listener with SASL_SSL for the gateway (docs/how-to/gateway.md)"
+            "gateway: all clients would become the principal of the gateway's own certificate; set "
+            "gateway.ssl_issuer_certificate_location, or use a listener with SASL_SSL for the gateway "
+            "(docs/how-to/gateway.md)"
         )
+    if identifies and not issues and settings.ssl_client_auth != "none":
+        raise BadInput(
+            "gateway: all clients would be ANONYMOUS at the brokers; set gateway.ssl_issuer_certificate_location, or "
+            "use a listener with SASL_SSL for the gateway (docs/how-to/gateway.md)"
+        )
+    if issues and not brokers.has_tls:
+        raise BadInput(f"gateway.ssl_issuer_certificate_location needs TLS to the brokers, not {brokers.protocol}")
     SSLProtocol.max_size = _BUFFER_BYTES
-    return Encryption(Certificate(settings) if settings.ssl_certificate_location else None, tls_context(brokers))
+    SSLProtocol._fatal_error = _close_after_alert  # type: ignore  # noqa: PGH003, SLF001
+    certificate = _watched_certificate(settings) if settings.ssl_certificate_location else None
+    clients = None
+    if certificate is not None:
+        clients = certificate.value
+        clients.sni_callback = lambda connection, _name, _context: setattr(connection, "context", certificate.value)
+    if not issues:
+        return Encryption(certificate, clients, tls_context(brokers))
+    try:
+        own = load_pem_x509_certificate(
+            (brokers.ssl_certificate or read_certificates(settings.ssl_certificate_location)).encode()
+        )
+    except ValueError as error:
+        raise BadInput(f"the gateway's own certificate cannot be read: {error}") from None
+    return Encryption(
+        certificate,
+        clients,
+        tls_context(replace(brokers, ssl_certificate="")),
+        IssuedContexts(settings, brokers),
+        own.public_bytes(Encoding.DER),
+        PrincipalRules(settings.ssl_principal_mapping_rules) if identifies else None,
+    )
+
+
+def _close_after_alert(protocol: SSLProtocol, exc: BaseException, message: str = "Fatal error on transport") -> None:
+    """Tell a client why its handshake fails, as a broker does; `asyncio` would close without a word.
+
+    Without the alert, the client takes it for a lost connection, and retries.
+    """
+    if protocol._transport:  # noqa: SLF001
+        protocol._process_outgoing()  # type: ignore[attr-defined]  # noqa: SLF001
+    _close(protocol, exc, message)
+
+
+def _watched_certificate(settings: GatewaySettings) -> Watched[ssl.SSLContext]:
+    files = (
+        settings.ssl_certificate_location,
+        settings.ssl_key_location,
+        settings.ssl_ca_location,
+        secret_file(settings.ssl_key_password),
+    )
+    return Watched("certificate", files, lambda: _clients_context(settings))
+
+
+def _clients_context(settings: GatewaySettings) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        password = secret_value(settings.ssl_key_password)
+    except ValueError as error:
+        raise BadInput(f"gateway.ssl_key_password: {error}") from None
+    try:
+        context.load_cert_chain(settings.ssl_certificate_location, settings.ssl_key_location, password)
+    except (ssl.SSLError, OSError) as error:
+        raise BadInput(
+            f"gateway.ssl_certificate_location {settings.ssl_certificate_location} and gateway.ssl_key_location "
+            f"{settings.ssl_key_location} cannot be used together: {_reason(error)}"
+        ) from None
+    if settings.ssl_client_auth != "none":
+        _request_certificates(context, settings)
+    return context
+
+
+def _request_certificates(context: ssl.SSLContext, settings: GatewaySettings) -> None:
+    """Request the clients' certificates, and trust as a broker does: each certificate of the CA file."""
+    try:
+        context.load_verify_locations(cadata=read_certificates(settings.ssl_ca_location))
+    except (ssl.SSLError, ValueError) as error:
+        raise BadInput(f"gateway.ssl_ca_location: {error}") from None
+    context.verify_mode = _MODES[settings.ssl_client_auth]
+    context.verify_flags = ssl.VERIFY_X509_TRUSTED_FIRST | ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.num_tickets = 0  # a session of TLS 1.3 that is resumed would outlive the client's certificate, and the CA
 
 
 @contextmanager

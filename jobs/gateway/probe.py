@@ -8,7 +8,7 @@ import logging
 import ssl
 from collections.abc import Sequence
 
-from jobs.gateway.encryption import certificate_requests
+from jobs.gateway.encryption import Encryption, certificate_requests
 from quota.errors import BadInput, ClusterError, MutationQuotaError
 from quota.gateway.stats import GatewayStats
 from quota.kafka.brokers.connection import FAILURES, connected, failure_reason, log_in
@@ -25,7 +25,7 @@ _ANSWER_SECONDS = 5.0
 
 
 async def advertised_addresses(
-    brokers: Sequence[Address], security: Security, context: ssl.SSLContext | None, protocol: Protocol, seconds: float
+    brokers: Sequence[Address], security: Security, encryption: Encryption, protocol: Protocol, seconds: float
 ) -> dict[int, Address]:
     """Return the addresses that brokers advertise, by node id."""
     advertised: dict[int, Address] = {}
@@ -33,10 +33,12 @@ async def advertised_addresses(
     for host, port in brokers:
         try:
             async with asyncio.timeout(seconds):
+                context = await encryption.context_for(encryption.own)
                 if context is None or security.has_sasl:
                     advertised |= await _read((host, port), security, context, protocol)
                 else:
-                    advertised |= await _read_if_without_certificates((host, port), security, context, protocol)
+                    identifies = encryption.rules is not None
+                    advertised |= await _read_if_identified((host, port), security, context, protocol, identifies)
         except FAILURES as error:
             if isinstance(error, BadInput):
                 raise
@@ -61,29 +63,39 @@ async def _read(
         return {each["nodeId"]: (each["host"], each["port"]) for each in answer["brokers"]}
 
 
-async def _read_if_without_certificates(
-    broker: Address, security: Security, context: ssl.SSLContext, protocol: Protocol
+async def _read_if_identified(
+    broker: Address,
+    security: Security,
+    context: ssl.SSLContext,
+    protocol: Protocol,
+    by_certificates: bool,  # noqa: FBT001 it is no option
 ) -> dict[int, Address]:
-    """Return the addresses from a listener with TLS and without SASL."""
+    """Return the addresses from a listener with TLS and without SASL, if it requests certificates as expected."""
+    listener = f"gateway: the listener at {broker[0]}:{broker[1]}"
     refused = BadInput(
-        f"gateway: the listener at {broker[0]}:{broker[1]} requests client certificates (ssl.client.auth), which the "
-        "gateway cannot forward; use a listener with SASL_SSL for the gateway, or set ssl.client.auth=none there if "
-        "all clients may be ANONYMOUS (docs/how-to/gateway.md)"
+        f"{listener} requests client certificates (ssl.client.auth); set gateway.ssl_client_auth and "
+        "gateway.ssl_issuer_certificate_location, use a listener with SASL_SSL for the gateway, or set "
+        "ssl.client.auth=none there if all clients may be ANONYMOUS (docs/how-to/gateway.md)"
     )
     with certificate_requests(context) as requests:
         try:
             found = await _read(broker, security, context, protocol)
         except (OSError, EOFError, MutationQuotaError):
-            if requests:
+            if requests and not by_certificates:
                 raise refused from None
             raise
-    if requests:
+    if requests and not by_certificates:
         raise refused
+    if by_certificates and not requests:
+        raise BadInput(
+            f"{listener} does not request client certificates, so that all clients would be ANONYMOUS there; set its "
+            "ssl.client.auth=required (docs/how-to/gateway.md)"
+        )
     return found
 
 
 async def follow_brokers(
-    brokers: Sequence[Address], context: ssl.SSLContext | None, protocol: Protocol, stats: GatewayStats
+    brokers: Sequence[Address], encryption: Encryption, protocol: Protocol, stats: GatewayStats
 ) -> None:
     """Regularly record in `stats` whether a broker responds, until cancelled.
 
@@ -91,6 +103,7 @@ async def follow_brokers(
     """
     while True:
         try:
+            context = await encryption.context_for(encryption.own)
             stats.broker_failure = await broker_failure(brokers, context, protocol)
         except Exception as error:  # noqa: BLE001 nobody else would see that it ended
             stats.broker_failure = f"{type(error).__name__}: {error}"

@@ -68,8 +68,7 @@ class GatewayServer:
             stats.looped_at = time.monotonic()
             if sweep.is_due():
                 self._close_idle()
-                if self._encryption.certificate:
-                    self._encryption.certificate.refresh()
+                self._encryption.refresh()
             await asyncio.sleep(_TICK_SECONDS)
         stats.is_serving = False
         for server in servers:
@@ -92,6 +91,10 @@ class GatewayServer:
         self._connections.pop(connection.channel, None)
         self.context.stats.connections = len(self._connections)
 
+    def user_of(self, certificate: bytes | None) -> str | None:
+        """Return the user that a certificate identifies (DER); None if certificates identify no users."""
+        return self._encryption.user_of(certificate)
+
     def holds(self, more: int) -> bool:
         """Add to the bytes that connections buffer; return whether there are too many."""
         self._held_bytes += more
@@ -107,15 +110,15 @@ class GatewayServer:
         seconds = max(next_at - now_monotonic_ms(), 0) / 1000
         self._alarm = (next_at, asyncio.get_running_loop().call_later(seconds, self._on_alarm))
 
-    async def connect(self, listener: Listener, make: Callable[[], BrokerConnection]) -> BrokerConnection:
-        """Connect to the broker behind a listener."""
+    async def connect(
+        self, listener: Listener, certificate: bytes | None, make: Callable[[], BrokerConnection]
+    ) -> BrokerConnection:
+        """Connect to the broker behind a listener, for a client with a certificate (DER) or without one."""
         host, port = listener.broker
-        brokers = self._encryption.brokers
         loop = asyncio.get_running_loop()
         async with asyncio.timeout(_CONNECT_SECONDS):
-            _, made = await loop.create_connection(
-                make, host, port, ssl=brokers, server_hostname=host if brokers else None
-            )
+            tls = await self._encryption.context_for(certificate)
+            _, made = await loop.create_connection(make, host, port, ssl=tls, server_hostname=host if tls else None)
         return made
 
     async def _listen(self, listener: Listener) -> asyncio.Server:

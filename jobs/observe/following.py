@@ -11,12 +11,12 @@ import msgspec
 from jobs.metrics.stats import FollowStats
 from jobs.observe.snapshot import take_snapshot
 from jobs.observe.tail import LogPosition, LogTail
+from quota.admission.principals import PrincipalRules
 from quota.errors import BadRecord
 from quota.kafka.positions import PositionWriter
 from quota.kafka.timing import Every
 from quota.observation.log_time import LogTime
 from quota.observation.observer import Observer, TopicSizes
-from quota.observation.principals import PrincipalRules
 from quota.observation.request_log import mutation_lines, read_line
 from quota.records import codec
 from quota.records.request import MutationRequest

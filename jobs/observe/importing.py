@@ -18,8 +18,8 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from jobs.observe.collection import PART, Collection, PartWriter
 from jobs.observe.scanning import Found, scan
 from jobs.observe.segments import Segment, saved, segments
+from quota.admission.principals import PrincipalRules
 from quota.observation.observer import Counts, Observer, TopicSizes, timed
-from quota.observation.principals import PrincipalRules
 from quota.records import codec
 from quota.records.request import Operation
 from quota.settings.jobs import ObserveSettings

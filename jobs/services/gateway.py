@@ -45,7 +45,7 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
     protocol = kafka_protocol(settings.broker.jars)
     brokers = [broker for _, broker in own.ports] or target.addresses
     advertised = await advertised_addresses(
-        brokers, target.security, encryption.brokers, protocol, settings.kafka.timeout_seconds
+        brokers, target.security, encryption, protocol, settings.kafka.timeout_seconds
     )
     listeners, addresses = plan_listeners(own, advertised)
     topics = settings.topics
@@ -61,7 +61,7 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
             settings.kafka.bootstrap_servers,
         ),
         mutes=Mutes(),
-        authenticates=target.security.has_sasl,
+        authenticates=target.security.has_sasl or encryption.rules is not None,
         subject_claim=own.oauth_subject_claim,
         max_request_bytes=own.max_request_bytes,
     )
@@ -86,7 +86,7 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
             ),
         ):
             contact = asyncio.create_task(
-                follow_brokers([listener.broker for listener in listeners], encryption.brokers, protocol, context.stats)
+                follow_brokers([listener.broker for listener in listeners], encryption, protocol, context.stats)
             )
             await GatewayServer(context, decisions, rates, own, encryption).serve(listeners, stop)
         contact.cancel()

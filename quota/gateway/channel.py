@@ -62,6 +62,10 @@ class Channel:
 
     # The inputs
 
+    def identify(self, user: str) -> None:
+        """Take the user's name from the client's certificate."""
+        self._login.identify(user)
+
     def from_client(self, data: bytes) -> None:
         """Process bytes received from the client."""
         passed = self._requests.add(data)

@@ -29,7 +29,7 @@ class GatewayContext:
     stats: GatewayStats = field(default_factory=GatewayStats)
     memory: Memory = field(default_factory=Memory)
     authenticates: bool = False
-    """Whether the brokers' listeners authenticate clients with SASL; otherwise all are ANONYMOUS."""
+    """Whether clients are identified, by SASL or by their certificates; otherwise all are ANONYMOUS."""
     subject_claim: str = "sub"
     """The claim of an OAUTHBEARER token that names the user."""
     max_request_bytes: int = 100 * 1024 * 1024

@@ -34,8 +34,12 @@ class Login:
         self._end = end
         self._authentication = Authentication(context.subject_claim, context.rules.decision_timeout_ms)
         if not context.authenticates:
-            self._authentication.user = ANONYMOUS
+            self.identify(ANONYMOUS)
         self._bare: RequestHeader | None = None
+
+    def identify(self, user: str) -> None:
+        """Take a name that no SASL exchange tells."""
+        self._authentication.user = user
 
     @property
     def user(self) -> str | None:

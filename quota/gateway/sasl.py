@@ -22,6 +22,8 @@ _BEARER_AUTH = re.compile(rb"(?i:bearer) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)")
 _TRIMMED = "".join(map(chr, range(0x21)))
 """The characters that Java's `trim` removes, as Kafka does with the subject of a signed token."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_IN_PASSWORD = b"$accessToken"
+"""The name of a user who is named by an access token in the place of the password: Strimzi's OAuth over PLAIN."""
 _SCRAM_ROUNDS = 2
 _PLAIN_PARTS = 3
 _JWT_PARTS = 3
@@ -47,7 +49,8 @@ class SaslExchange:
         if self._mechanism == "OAUTHBEARER":  # a broker accepts another token after one that it rejected
             self._user = _bearer_user(auth_bytes, self._subject_claim)
         elif self._rounds == 1:
-            self._user = _plain_user(auth_bytes) if self._mechanism == "PLAIN" else _scram_user(auth_bytes)
+            is_plain = self._mechanism == "PLAIN"
+            self._user = _plain_user(auth_bytes, self._subject_claim) if is_plain else _scram_user(auth_bytes)
 
     def on_broker_message(self, auth_bytes: bytes) -> str | None:
         """Process a broker's response without an error; return the user once the exchange is complete."""
@@ -62,10 +65,12 @@ class SaslExchange:
         return self._user
 
 
-def _plain_user(message: bytes) -> str | None:
+def _plain_user(message: bytes, claim: str) -> str | None:
     parts = message.split(b"\0")
     if len(parts) != _PLAIN_PARTS or parts[0] not in {b"", parts[1]}:
         return None
+    if parts[1] == _IN_PASSWORD:
+        return _token_user(parts[2].removeprefix(_IN_PASSWORD + b":"), claim)
     try:
         return parts[1].decode()
     except UnicodeDecodeError:
@@ -87,7 +92,11 @@ def _scram_user(message: bytes) -> str | None:
 
 
 def _bearer_user(message: bytes, claim: str) -> str | None:
-    parts = _bearer_token(message).split(b".")
+    return _token_user(_bearer_token(message), claim)
+
+
+def _token_user(token: bytes, claim: str) -> str | None:
+    parts = token.split(b".")
     if len(parts) != _JWT_PARTS:
         return None
     try:

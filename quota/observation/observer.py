@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from quota.admission.principals import PrincipalRules
 from quota.errors import ErrorCode
-from quota.observation.principals import PrincipalRules
 from quota.observation.request_log import LoggedRequest, LoggedTopic
 from quota.records.fields import EpochMs
 from quota.records.request import MutationRequest, Observed, Operation, TopicMutation

@@ -5,7 +5,17 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 
-from quota.settings.types import MAX_PORT, Address, AddressOrEmpty, Count, Name, NameList, Seconds, Section
+from quota.settings.types import (
+    MAX_PORT,
+    Address,
+    AddressOrEmpty,
+    Count,
+    MappingRules,
+    Name,
+    NameList,
+    Seconds,
+    Section,
+)
 
 _LISTENER = re.compile(r"(?P<port>[0-9]{1,5})=(?P<host>[^=\s]+):(?P<broker_port>[0-9]{1,5})")
 
@@ -77,6 +87,25 @@ class GatewaySettings(Section):
     ssl_key_password: SecretStr = SecretStr("")
     """Password of an encrypted private key, or `file:` and the path of a file with only the password."""
 
+    ssl_client_auth: Literal["none", "requested", "required"] = "none"
+    """Whether clients need certificates, Kafka's `ssl.client.auth`. Without SASL they identify the user."""
+
+    ssl_ca_location: str = ""
+    """Path of the CA certificates to trust for clients' certificates (PEM). Required unless `ssl_client_auth=none`."""
+
+    ssl_principal_mapping_rules: MappingRules = "DEFAULT"
+    """Rules from the subjects of clients' certificates to users: the brokers' `ssl.principal.mapping.rules`."""
+
+    ssl_issuer_certificate_location: str = ""
+    """Path of the certificate of the gateway's own CA (PEM), which signs certificates for clients at the brokers. Empty
+    for none."""
+
+    ssl_issuer_key_location: str = ""
+    """Path of its private key (PEM). Required with `ssl_issuer_certificate_location`."""
+
+    ssl_issuer_key_password: SecretStr = SecretStr("")
+    """Password of an encrypted private key, or `file:` and the path of a file with only the password."""
+
     @property
     def ports(self) -> list[tuple[int, tuple[str, int]]]:
         """Each listener's port, and host and port of its broker."""
@@ -84,9 +113,17 @@ class GatewaySettings(Section):
         return [(int(match["port"]), (match["host"].strip("[]"), int(match["broker_port"]))) for match in matches]
 
     @model_validator(mode="after")
-    def _check_listeners_and_certificate(self) -> Self:
-        if bool(self.ssl_certificate_location) != bool(self.ssl_key_location):
-            raise ValueError("set ssl_certificate_location and ssl_key_location together")
+    def _check_listeners_and_certificates(self) -> Self:
+        for prefix in ("ssl", "ssl_issuer"):
+            certificate, key = f"{prefix}_certificate_location", f"{prefix}_key_location"
+            if bool(getattr(self, certificate)) != bool(getattr(self, key)):
+                raise ValueError(f"set {certificate} and {key} together")
+        if self.ssl_client_auth != "none" and not (self.ssl_certificate_location and self.ssl_ca_location):
+            raise ValueError(
+                f"ssl_client_auth={self.ssl_client_auth} requires ssl_certificate_location and ssl_ca_location"
+            )
+        if self.ssl_issuer_certificate_location and self.ssl_client_auth == "none":
+            raise ValueError("ssl_issuer_certificate_location requires ssl_client_auth")
         if self.advertised_by == "brokers" and not self.listeners:
             raise ValueError(
                 "advertised_by=brokers requires listeners, because brokers advertise the gateway's addresses"

@@ -2,29 +2,26 @@
 
 import ipaddress
 import socket
-from collections.abc import Callable
 from datetime import tzinfo
 from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
-from quota.errors import BadInput
 from quota.observation.log_time import parse_zone
-from quota.observation.principals import PrincipalRules
-from quota.settings.types import MAX_PORT, Count, Name, NameList, Pattern, Seconds, SecondsOrZero, Section
+from quota.settings.types import (
+    MAX_PORT,
+    Count,
+    MappingRules,
+    Name,
+    NameList,
+    Pattern,
+    Seconds,
+    SecondsOrZero,
+    Section,
+    checked_by,
+)
 
 ExpiringTable: TypeAlias = Literal["decisions", "dead_letters"]
-
-
-def _checked_by(parse: Callable[[str], object]) -> AfterValidator:
-    def check(text: str) -> str:
-        try:
-            parse(text)
-        except BadInput as error:
-            raise ValueError(str(error)) from None
-        return text
-
-    return AfterValidator(check)
 
 
 class EnforceSettings(Section):
@@ -93,10 +90,10 @@ class ApplierSettings(Section):
 class ObserveSettings(Section):
     """Reading the request logs of brokers."""
 
-    time_zone: Annotated[Name, _checked_by(parse_zone)] = "UTC"
+    time_zone: Annotated[Name, checked_by(parse_zone)] = "UTC"
     """Time zone of the logs' times, where they name none: that of the brokers, such as `Europe/Berlin`."""
 
-    principal_mapping_rules: Annotated[Name, _checked_by(PrincipalRules)] = "DEFAULT"
+    principal_mapping_rules: MappingRules = "DEFAULT"
     """Rules from principals to users, as Kafka's `ssl.principal.mapping.rules`. By default, `User:alice` is `alice`."""
 
     default_partitions: Annotated[int, Field(ge=0, le=1_000_000)] = 0

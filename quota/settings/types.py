@@ -3,9 +3,13 @@
 import ipaddress
 import re
 import tomllib
+from collections.abc import Callable
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+
+from quota.admission.principals import PrincipalRules
+from quota.errors import BadInput
 
 
 class Section(BaseModel):
@@ -15,6 +19,19 @@ class Section(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, use_attribute_docstrings=True, hide_input_in_errors=True, defer_build=True
     )
+
+
+def checked_by(parse: Callable[[str], object]) -> AfterValidator:
+    """Return a validator: a text that `parse` cannot parse is an error."""
+
+    def check(text: str) -> str:
+        try:
+            parse(text)
+        except BadInput as error:
+            raise ValueError(str(error)) from None
+        return text
+
+    return AfterValidator(check)
 
 
 def _split(names: object) -> object:
@@ -82,6 +99,8 @@ Address = Annotated[Name, AfterValidator(_check_address)]
 Pattern = Annotated[str, AfterValidator(_check_pattern)]
 NameList = Annotated[list[Name], BeforeValidator(_split)]
 TopicName = Annotated[str, StringConstraints(pattern=_TOPIC)]
+MappingRules = Annotated[Name, checked_by(PrincipalRules)]
+"""Rules in the syntax of `ssl.principal.mapping.rules`."""
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
 MAX_SECONDS = 86_400
 """The largest value of most durations in the settings [s]: a day."""

@@ -34,6 +34,8 @@ CERTIFICATE_PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\
 
 PLAIN_USERS = ("admin", "alice", "bob", "dave", "erin", "frank", "user1")
 """Users of the listener without TLS; their passwords are their names with `-secret`."""
+GATEWAY_RULES = "RULE:^CN=([^,]*),OU=users.*$/$1/L,DEFAULT"
+"""The rules for principals on the listener for gateways that identify clients by certificates."""
 SESSION_MS = 4000
 """How long a session of these users lasts before the client must authenticate again."""
 
@@ -42,7 +44,7 @@ _PROPERTIES = """\
 listeners=PLAINTEXT://{{host}}:{{port}},{others},CONTROLLER://{{host}}:{{controller_port}}
 advertised.listeners=PLAINTEXT://{{host}}:{{port}},{others}
 listener.security.protocol.map=\
-PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL,SSL:SSL,CONTROLLER:PLAINTEXT
+PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL,SSL:SSL,GATEWAY:SSL,CONTROLLER:PLAINTEXT
 inter.broker.listener.name=PLAINTEXT
 listener.name.sasl_plaintext.sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,OAUTHBEARER
 listener.name.sasl_plaintext.plain.sasl.jaas.config=\
@@ -64,6 +66,10 @@ ssl.truststore.type=PEM
 ssl.truststore.location={authority}
 listener.name.ssl.ssl.client.auth=required
 listener.name.ssl.ssl.principal.mapping.rules=RULE:^CN=(.*)$/$1/
+listener.name.gateway.ssl.client.auth=required
+listener.name.gateway.ssl.truststore.type=PEM
+listener.name.gateway.ssl.truststore.location={issuer}
+listener.name.gateway.ssl.principal.mapping.rules={rules}
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 allow.everyone.if.no.acl.found=false
 super.users=User:{admin};User:ANONYMOUS
@@ -82,7 +88,11 @@ class SecureBroker:
     """SASL_SSL: by passwords of the admin, and by SCRAM-SHA-512."""
     tls_address: str
     """SSL: by certificates."""
+    gateway_address: str
+    """SSL: by certificates that the issuer has signed."""
     authority: "Authority"
+    issuer: "Authority"
+    """The CA of gateways."""
     admin: AdminClient
 
     def add_user(self, name: str, password: str) -> None:
@@ -111,8 +121,8 @@ class SecureBroker:
 def secure_broker(folder: Path, jars: str):
     """Run a broker inside the block, with its own certificate authority."""
     folder.mkdir(parents=True, exist_ok=True)
-    authority = Authority(folder / "certificates")
-    addresses = {name: f"{HOST}:{free_port()}" for name in ("SASL_PLAINTEXT", "SASL_SSL", "SSL")}
+    authority, issuer = (Authority(folder / name) for name in ("certificates", "issuer"))
+    addresses = {name: f"{HOST}:{free_port()}" for name in ("SASL_PLAINTEXT", "SASL_SSL", "SSL", "GATEWAY")}
     properties = _PROPERTIES.format(
         others=",".join(f"{name}://{address}" for name, address in addresses.items()),
         users=" ".join(f'user_{name}="{name}-secret"' for name in PLAIN_USERS),
@@ -121,11 +131,13 @@ def secure_broker(folder: Path, jars: str):
         password=ADMIN_PASSWORD,
         keystore=write_keystore(folder / "broker-keystore.pem", authority.sign("broker", HOST)),
         authority=authority.path,
+        issuer=issuer.path,
+        rules=GATEWAY_RULES,
     )
     with Broker(folder / "broker", jars_folder(jars), extra_properties=properties) as broker:
         admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 2})
-        sasl, sasl_tls, tls = addresses.values()
-        yield SecureBroker(broker, sasl, sasl_tls, tls, authority, admin)
+        sasl, sasl_tls, tls, gateway = addresses.values()
+        yield SecureBroker(broker, sasl, sasl_tls, tls, gateway, authority, issuer, admin)
 
 
 def write_keystore(path: Path, certificate: "Certificate") -> Path:
@@ -153,13 +165,13 @@ class Authority:
         """Create the folder and a new authority in it."""
         folder.mkdir()
         self._folder = folder
-        self._own = Certificate(folder / "ca.pem", folder / "ca.key")
-        _openssl("req", "-x509", *_CURVE, "-nodes", *_files(self._own), "-days", _DAYS, "-subj", "/CN=authority")
+        self.own = Certificate(folder / "ca.pem", folder / "ca.key")
+        _openssl("req", "-x509", *_CURVE, "-nodes", *_files(self.own), "-days", _DAYS, "-subj", "/CN=authority")
 
     @property
     def path(self) -> Path:
         """The authority's own certificate, which clients trust."""
-        return self._own.path
+        return self.own.path
 
     def sign(
         self, name: str, address: str | None = None, password: str | None = None, subject: str | None = None
@@ -170,7 +182,7 @@ class Authority:
         """
         made = Certificate(self._folder / f"{name}.pem", self._folder / f"{name}.key")
         where = [] if address is None else ["-addext", f"subjectAltName=IP:{address}"]
-        signer = ["-CA", str(self._own.path), "-CAkey", str(self._own.key)]
+        signer = ["-CA", str(self.own.path), "-CAkey", str(self.own.key)]
         who = ["-utf8", "-subj", subject or f"/CN={name}"]
         _openssl("req", "-x509", *_CURVE, "-nodes", *_files(made), *signer, "-days", _DAYS, *who, *where)
         if password is None:

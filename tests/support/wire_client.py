@@ -1,6 +1,7 @@
 """A client that writes Kafka's frames itself, so that no client library is compared or measured."""
 
 import socket
+import ssl
 import struct
 import time
 from collections.abc import Mapping
@@ -21,12 +22,16 @@ _SECONDS = 120
 class WireClient:
     """One connection, on which requests are written and responses read one by one."""
 
-    def __init__(self, address: tuple[str, int], protocol: Protocol, client_id: str | None) -> None:
+    def __init__(
+        self, address: tuple[str, int], protocol: Protocol, client_id: str | None, tls: ssl.SSLContext | None = None
+    ) -> None:
         self._address = address
         self._protocol = protocol
         self._client_id = client_id
         self.socket = socket.create_connection(address, _SECONDS)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls:
+            self.socket = tls.wrap_socket(self.socket, server_hostname=address[0])
         self._sent: list[RequestHeader] = []
         self._correlation_id = 0
 

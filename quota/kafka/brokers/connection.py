@@ -56,6 +56,7 @@ def tls_context(security: Security) -> ssl.SSLContext | None:
         with tempfile.TemporaryDirectory() as folder:  # the module reads only files
             chain, key = Path(folder, "chain.pem"), Path(folder, "key.pem")
             chain.write_text(security.ssl_certificate)
+            key.touch(0o600)
             key.write_text(security.ssl_key)
             context.load_cert_chain(chain, key, security.ssl_key_password or None)
     return context

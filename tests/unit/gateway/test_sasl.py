@@ -33,9 +33,13 @@ def bearer(token, before=b"", after=b""):
         (b"\0alice\0secret", "alice"),
         (b"alice\0alice\0secret", "alice"),
         ("\0Zoë ☃\0x".encode(), "Zoë ☃"),
+        (b"\0alice\0$accessToken:" + jwt({"sub": "alice"}), "alice"),
+        (b"\0$accessToken\0" + jwt({"sub": "alice"}), "alice"),
+        (b"\0$accessToken\0$accessToken:" + jwt({"sub": "alice"}), "alice"),
     ],
 )
 def test_plain_names_the_user_between_the_nulls(message, user):
+    """Or by a token, so that the users of tokens do not share a bucket."""
     assert user_of("PLAIN", (message, b"")) == user
 
 
@@ -111,6 +115,7 @@ UNNAMED = {
         b"\0alice\0secret\0more",
         b"bob\0alice\0secret",
         b"\0\xff\xfe\0secret",
+        b"\0$accessToken\0opaque",
     ],
     # Kafka rejects these; if a broker accepted one, the client would still be rejected.
     "SCRAM-SHA-512": [

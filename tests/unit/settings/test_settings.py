@@ -68,6 +68,22 @@ def test_any_spark_property_can_be_given(write):
         ("kafka.bootstrap_servers=f:99999", "kafka.bootstrap_servers: 'f:99999' has no port from 1 to 65,535 (--set"),
         ("kafka.bootstrap_servers=:::::", "':::::' is not HOST:PORT, such as kafka-1:9092 or [::1]:9092 (--set"),
         ("gateway.ssl_key_pasword=hunter2", "(--set gateway.ssl_key_pasword): did you mean gateway.ssl_key_password?"),
+        (
+            "gateway.ssl_issuer_key_location=k",
+            "set ssl_issuer_certificate_location and ssl_issuer_key_location together",
+        ),
+        (
+            "gateway.ssl_client_auth=requested",
+            "ssl_client_auth=requested requires ssl_certificate_location and ssl_ca_",
+        ),
+        (
+            "gateway.ssl_client_auth=yes",
+            "gateway.ssl_client_auth: expected 'none', 'requested' or 'required', got 'yes'",
+        ),
+        (
+            "gateway.ssl_principal_mapping_rules=RULE:a",
+            "principal rules: expected RULE:pattern/replacement/[LU] or DEF",
+        ),
         ("topics.decisions=mutation-requests", "topics: mutation-requests is the name of two topics; each needs"),
         ("topics.decisions=..", "topics: .. is not a valid topic name"),
         ("topics.identity=header", "topics.identity: "),

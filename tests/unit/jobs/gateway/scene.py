@@ -20,8 +20,8 @@ class FakeTransport:
         self.reading = True
         self.closed = self.aborted = False
 
-    def get_extra_info(self, _name):
-        return ("192.0.2.1", 5)
+    def get_extra_info(self, name):
+        return {"peername": ("192.0.2.1", 5)}.get(name)
 
     def write(self, data):
         self.written += data
@@ -81,8 +81,9 @@ class FakeRates:
 class ConnectionHost:
     """A server's interface, operated by hand: the broker is connected when `connected` is set."""
 
-    def __init__(self, context):
+    def __init__(self, context, user):
         self.context = context
+        self.user = user
         self.decisions = FakeDecisions()
         self.rates = FakeRates()
         self.too_many = None
@@ -102,11 +103,16 @@ class ConnectionHost:
     def watch_mutes(self):
         pass
 
+    def user_of(self, _certificate):
+        if isinstance(self.user, Exception):
+            raise self.user
+        return self.user
+
     def holds(self, more):
         self.held += more
         return self.held > self.most_held
 
-    async def connect(self, _listener, make):
+    async def connect(self, _listener, _certificate, make):
         self.attempts += 1
         await self.connected.wait()
         if self.error:
@@ -120,9 +126,10 @@ class ConnectionHost:
 class Scene:
     """One client; `play` writes and reads frames for both sides."""
 
-    def __init__(self, protocol):
-        self.play = Play(protocol)
-        self.host = ConnectionHost(self.play.context)
+    def __init__(self, protocol, user=None, **options):
+        """Take the user of the client's certificate, or the reason why there is none; `options` are the context's."""
+        self.play = Play(protocol, **options)
+        self.host = ConnectionHost(self.play.context, user)
         self.client = FakeTransport()
         self.connection = ClientConnection(self.host, LISTENER)
         self.play.channel = self.connection.channel

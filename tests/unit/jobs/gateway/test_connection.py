@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from quota.errors import ClusterError
+from quota.errors import BadInput, ClusterError
 from quota.gateway.stats import GatewayStats
 from quota.records.decision_request import DecisionReply
 from quota.records.entity import QuotaEntity
@@ -366,3 +366,19 @@ async def test_a_client_that_disconnects_no_longer_waits_for_the_quota_log(on):
     on.connection.connection_lost(None)
     await on.turn()
     assert on.host.rates.cancelled == 1
+
+
+@pytest.mark.parametrize("user", ["alice", None])
+async def test_a_user_of_a_certificate_needs_no_other_authentication(gateway_protocol, user):
+    """Without one, a mutation before the authentication closes the connection."""
+    on = Scene(gateway_protocol, user=user, authenticates=True)
+    assert (on.connection.is_authenticated, on.connection.channel.user) == (user is not None, user)
+    on.receive(creation(on))
+    await on.turn()
+    assert (on.host.attempts, on.client.closed) == ((1, False) if user else (0, True))
+
+
+async def test_a_certificate_that_names_nobody_closes_the_connection(gateway_protocol):
+    on = Scene(gateway_protocol, user=BadInput("no rule applies"), authenticates=True)
+    assert (on.client.closed, on.connection.is_authenticated) == (True, False)
+    assert on.play.context.stats.closed == {"authentication": 1}

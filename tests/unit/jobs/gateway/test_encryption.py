@@ -1,14 +1,18 @@
 """TLS of the gateway: its certificate, its memory, and brokers that request clients' certificates."""
 
 import asyncio
+import socket
 import ssl
+import time
 
 import pytest
 
-from jobs.gateway.encryption import Certificate, certificate_requests, make_encryption
+from jobs.gateway.encryption import certificate_requests, make_encryption
+from jobs.gateway.issuer import Issuer
 from quota.errors import BadInput
 from quota.settings import load_settings
-from tests.support.broker import Authority
+from quota.settings.security.clients import Security
+from tests.support.broker import Authority, Certificate
 
 HOST = "127.0.0.1"
 
@@ -64,8 +68,12 @@ async def serial_seen(server, authority):
         return serial
 
 
-def gateway_settings(**files):
-    return load_settings([f"gateway.{name}={path}" for name, path in files.items()], environment={}).gateway
+def encryption_settings(**given):
+    return load_settings([f"gateway.{name}={value}" for name, value in given.items()], environment={}).gateway
+
+
+def encryption_of(brokers=Security(), **given):  # noqa: B008 a value
+    return make_encryption(encryption_settings(**given), brokers)
 
 
 def test_a_renewed_certificate_is_used_and_one_that_cannot_be_used_is_not(certificates, tmp_path, caplog):
@@ -80,21 +88,21 @@ def test_a_renewed_certificate_is_used_and_one_that_cannot_be_used_is_not(certif
 
     replace(chain, first.path)
     replace(key, first.key)
-    certificate = Certificate(gateway_settings(ssl_certificate_location=chain, ssl_key_location=key))
-    seen = [asyncio.run(serial_seen(certificate.context, authority))]
+    encryption = encryption_of(ssl_certificate_location=chain, ssl_key_location=key)
+    seen = [asyncio.run(serial_seen(encryption.clients, authority))]
     replace(chain, second.path)  # the key is still that of the first
-    certificate.refresh()
+    encryption.refresh()
     assert "the earlier certificate remains in use" in caplog.text
-    seen.append(asyncio.run(serial_seen(certificate.context, authority)))
+    seen.append(asyncio.run(serial_seen(encryption.clients, authority)))
     replace(key, second.key)
-    certificate.refresh()
-    seen.append(asyncio.run(serial_seen(certificate.context, authority)))
+    encryption.refresh()
+    seen.append(asyncio.run(serial_seen(encryption.clients, authority)))
     key.unlink()
-    certificate.refresh()
-    seen.append(asyncio.run(serial_seen(certificate.context, authority)))
+    encryption.refresh()
+    seen.append(asyncio.run(serial_seen(encryption.clients, authority)))
     assert seen[0] == seen[1] != seen[2] == seen[3]
     with pytest.raises(BadInput, match="no such file"):
-        Certificate(gateway_settings(ssl_certificate_location=chain, ssl_key_location=key))
+        encryption_of(ssl_certificate_location=chain, ssl_key_location=key)
 
 
 def test_a_password_that_changes_after_its_key_is_read_again(certificates, tmp_path):
@@ -113,24 +121,158 @@ def test_a_password_that_changes_after_its_key_is_read_again(certificates, tmp_p
     ):
         replace(path, content)
     files = {"ssl_certificate_location": chain, "ssl_key_location": key, "ssl_key_password": f"file:{password}"}
-    certificate = Certificate(gateway_settings(**files))
-    seen = [asyncio.run(serial_seen(certificate.context, authority))]
+    encryption = encryption_of(**files)
+    seen = [asyncio.run(serial_seen(encryption.clients, authority))]
     for path, content in (
         (chain, renewed[1].path.read_bytes()),
         (key, renewed[1].key.read_bytes()),
         (password, b"second"),
     ):
         replace(path, content)
-        certificate.refresh()
-        seen.append(asyncio.run(serial_seen(certificate.context, authority)))
+        encryption.refresh()
+        seen.append(asyncio.run(serial_seen(encryption.clients, authority)))
     assert seen[0] == seen[1] == seen[2] != seen[3]
+
+
+@pytest.fixture(scope="module")
+def clients(certificates, tmp_path_factory):
+    """Certificates that a gateway takes, and some that it refuses; and the settings of a gateway that requires them."""
+    authority, own = certificates
+    folder = tmp_path_factory.mktemp("clients")
+    given = {
+        "ssl_certificate_location": own.path,
+        "ssl_key_location": own.key,
+        "ssl_client_auth": "required",
+        "ssl_ca_location": authority.path,
+        "ssl_issuer_certificate_location": authority.own.path,
+        "ssl_issuer_key_location": authority.own.key,
+    }
+    good = authority.sign("alice", subject="/O=Example/OU=users/CN=Alice")
+    expired = Certificate(folder / "expired.pem", folder / "expired.key")
+    issuer = Issuer.read(encryption_settings(**given))
+    der = ssl.PEM_cert_to_DER_cert(good.path.read_text())
+    for path, text in zip((expired.path, expired.key), issuer.certificate(der, time.time() - 3600), strict=True):
+        path.write_text(text)
+    foreign = Authority(folder / "foreign").sign("alice", subject="/O=Example/OU=users/CN=Alice")
+    return given, {"good": good, "expired": expired, "foreign": foreign, "none": None}
+
+
+SSL = Security("SSL")
+
+
+def connect_twice(address, client, version):
+    """Return whether a client resumes its session; or the alert by which it is refused."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode, context.maximum_version = False, ssl.CERT_NONE, version
+    if client:
+        context.load_cert_chain(client.path, client.key)
+    session = None
+    try:
+        for _ in range(2):
+            with socket.create_connection(address) as plain, context.wrap_socket(plain, session=session) as tls:
+                tls.recv(1)
+                session = tls.session
+                is_resumed = tls.session_reused
+    except ssl.SSLError as error:
+        return error.reason
+    return is_resumed
+
+
+async def user_seen(encryption, client, version=ssl.TLSVersion.TLSv1_3):
+    """Return what a client sees, and the users that the gateway sees."""
+    users = []
+
+    async def greet(_reader, writer):
+        users.append(encryption.user_of(writer.get_extra_info("ssl_object").getpeercert(binary_form=True)))
+        writer.write(b"x")
+        writer.close()
+
+    async with await asyncio.start_server(greet, HOST, 0, ssl=encryption.clients) as listening:
+        return await asyncio.to_thread(connect_twice, listening.sockets[0].getsockname(), client, version), *users
+
+
+UNKNOWN, EXPIRED = "TLSV1_ALERT_UNKNOWN_CA", "SSLV3_ALERT_CERTIFICATE_EXPIRED"
+
+
+@pytest.mark.parametrize(
+    ("auth", "client", "version", "seen"),
+    [
+        ("required", "good", ssl.TLSVersion.TLSv1_2, (True, "alice", "alice")),
+        ("required", "good", ssl.TLSVersion.TLSv1_3, (False, "alice", "alice")),
+        ("required", "expired", ssl.TLSVersion.TLSv1_2, (EXPIRED,)),
+        ("required", "expired", ssl.TLSVersion.TLSv1_3, (EXPIRED,)),
+        ("required", "foreign", ssl.TLSVersion.TLSv1_3, (UNKNOWN,)),
+        ("required", "none", ssl.TLSVersion.TLSv1_2, ("SSLV3_ALERT_HANDSHAKE_FAILURE",)),
+        ("required", "none", ssl.TLSVersion.TLSv1_3, ("TLSV13_ALERT_CERTIFICATE_REQUIRED",)),
+        ("requested", "good", ssl.TLSVersion.TLSv1_3, (False, "alice", "alice")),
+        ("requested", "expired", ssl.TLSVersion.TLSv1_3, (EXPIRED,)),
+        ("requested", "foreign", ssl.TLSVersion.TLSv1_3, (UNKNOWN,)),
+        ("requested", "none", ssl.TLSVersion.TLSv1_3, (False, "ANONYMOUS", "ANONYMOUS")),
+    ],
+)
+def test_a_client_is_whom_its_certificate_names_or_is_refused_by_an_alert(clients, auth, client, version, seen):
+    """A session of TLS 1.2 can be resumed, as at a broker; one of TLS 1.3 outlives no certificate."""
+    given, known = clients
+    rules = "RULE:^CN=(.*?),OU=users.*$/$1/L"
+    encryption = encryption_of(SSL, **given | {"ssl_client_auth": auth}, ssl_principal_mapping_rules=rules)
+    assert asyncio.run(user_seen(encryption, known[client], version)) == seen
+
+
+def test_a_name_that_no_rule_applies_to_is_refused_and_without_certificates_there_is_none(clients):
+    given, known = clients
+    der = ssl.PEM_cert_to_DER_cert(known["good"].path.read_text())
+    encryption = encryption_of(SSL, **given, ssl_principal_mapping_rules="RULE:^CN=bob.*$/bob/")
+    with pytest.raises(BadInput, match=r"^no rule .* applies to 'CN=Alice,OU=users,O=Example'"):
+        encryption.user_of(der)
+    with pytest.raises(BadInput, match="the subject of its certificate cannot be read"):
+        encryption.user_of(der[:50])
+    assert encryption_of(Security("SASL_SSL"), **given).user_of(der) is None
+    assert encryption_of().user_of(None) is None
+
+
+def test_the_ca_of_clients_is_read_again_when_it_changes(certificates, clients, tmp_path):
+    given, known = clients
+    ca = tmp_path / "ca.pem"
+    ca.symlink_to(certificates[0].path)
+    encryption = encryption_of(SSL, **given | {"ssl_ca_location": ca})
+    seen = [asyncio.run(user_seen(encryption, known["foreign"]))]
+    ca.unlink()
+    ca.symlink_to(known["foreign"].path)  # a certificate that is trusted itself, as Java's trust stores may have
+    encryption.refresh()
+    seen += [asyncio.run(user_seen(encryption, known[name])) for name in ("foreign", "good")]
+    assert seen == [(UNKNOWN,), (False, *["CN=Alice,OU=users,O=Example"] * 2), (UNKNOWN,)]
+
+
+@pytest.mark.parametrize(
+    ("brokers", "missing", "error"),
+    [
+        (SSL, "ssl_issuer", "all clients would be ANONYMOUS at the brokers"),
+        (Security("PLAINTEXT"), "ssl_issuer", "all clients would be ANONYMOUS at the brokers"),
+        (Security("SSL", ssl_certificate="x"), "ssl_issuer", "all clients would become the principal of the gateway's"),
+        (
+            Security("SASL_PLAINTEXT"),
+            "",
+            "ssl_issuer_certificate_location needs TLS to the brokers, not SASL_PLAINTEXT",
+        ),
+    ],
+)
+def test_brokers_that_would_not_see_who_the_clients_are_fail_the_start(clients, brokers, missing, error):
+    given = {name: value for name, value in clients[0].items() if not (missing and name.startswith(missing))}
+    with pytest.raises(BadInput, match=error):
+        encryption_of(brokers, **given)
+
+
+def test_files_that_cannot_be_used_are_one_line(clients):
+    with pytest.raises(BadInput, match=r"^gateway.ssl_ca_location: /nowhere: No such file or directory$"):
+        encryption_of(SSL, **clients[0] | {"ssl_ca_location": "/nowhere"})
+    with pytest.raises(BadInput, match=r"^the gateway's own certificate cannot be read: "):
+        encryption_of(Security("SSL", ssl_certificate="nonsense"), **clients[0])
 
 
 def test_a_connection_over_tls_has_a_buffer_of_one_record(certificates):
     """`asyncio` has 256 KiB for each; the attribute is not public."""
     authority, own = certificates
-    settings = load_settings([f"gateway.ssl_certificate_location={own.path}", f"gateway.ssl_key_location={own.key}"])
-    encryption = make_encryption(settings.gateway, settings.kafka.security)
+    encryption = encryption_of(ssl_certificate_location=own.path, ssl_key_location=own.key)
 
     async def buffer_bytes():
         client = ssl.create_default_context(cafile=str(authority.path))

@@ -2,13 +2,18 @@
 
 import asyncio
 import socket
+import ssl
 
 import pytest
 
 from jobs.gateway import probe
-from jobs.gateway.probe import broker_failure, follow_brokers
+from jobs.gateway.encryption import Encryption
+from jobs.gateway.probe import advertised_addresses, broker_failure, follow_brokers
 from jobs.sandbox.broker import free_port
+from quota.admission.principals import PrincipalRules
+from quota.errors import BadInput
 from quota.gateway.stats import GatewayStats
+from quota.settings.security.clients import Security
 from tests.support.scripted_broker import ScriptedBroker
 
 
@@ -51,7 +56,7 @@ async def test_lost_and_recovered_brokers_are_logged(gateway_protocol, monkeypat
     stats = GatewayStats()
     with ScriptedBroker(gateway_protocol, {}).listening() as broker:
         brokers = [("127.0.0.1", broker.port)]
-        following = asyncio.create_task(follow_brokers(brokers, None, gateway_protocol, stats))
+        following = asyncio.create_task(follow_brokers(brokers, Encryption(), gateway_protocol, stats))
     await noted(lambda: stats.broker_failure)
     with ScriptedBroker(gateway_protocol, {}).listening() as broker:
         brokers[0] = ("127.0.0.1", broker.port)
@@ -71,7 +76,7 @@ async def test_the_check_of_the_brokers_outlives_any_exception(gateway_protocol,
 
     monkeypatch.setattr(probe, "broker_failure", check)
     stats = GatewayStats()
-    following = asyncio.create_task(follow_brokers([], None, gateway_protocol, stats))
+    following = asyncio.create_task(follow_brokers([], Encryption(), gateway_protocol, stats))
     await noted(lambda: stats.broker_failure == "KeyError: 'a response'")
     fails = False
     await noted(lambda: not stats.broker_failure)
@@ -82,3 +87,18 @@ async def noted(condition):
     async with asyncio.timeout(30):
         while not condition():  # noqa: ASYNC110 a count that is no event
             await asyncio.sleep(0.01)
+
+
+@pytest.mark.anyio
+async def test_a_listener_that_requests_no_certificates_although_they_identify_the_clients_is_refused(monkeypatch):
+    async def read(*_):
+        return {1: ("kafka", 9094)}
+
+    monkeypatch.setattr(probe, "_read", read)
+    context = ssl.create_default_context()
+    asked = [("kafka-1", 9094)], Security("SSL")
+    open_to_all = Encryption(brokers=context)
+    assert await advertised_addresses(*asked, open_to_all, None, 1.0) == {1: ("kafka", 9094)}
+    by_certificates = Encryption(brokers=context, rules=PrincipalRules())
+    with pytest.raises(BadInput, match="listener at kafka-1:9094 does not request client certificates"):
+        await advertised_addresses(*asked, by_certificates, None, 1.0)

@@ -1,0 +1,53 @@
+"""What is read from files, and read again when they change."""
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from quota.errors import BadInput
+
+_log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+
+
+class Watched(Generic[_T]):
+    """The newest content of files that could be used."""
+
+    def __init__(self, name: str, files: Sequence[str | None], load: Callable[[], _T]) -> None:
+        """Load the content.
+
+        Raises:
+            BadInput: It cannot be used.
+        """
+        self._name = name
+        self._files = [Path(each) for each in files if each]
+        self._load = load
+        self._state = self._present()
+        self.value = load()
+
+    def refresh(self) -> None:
+        """Load the content again if the files have changed; if it cannot be used, the earlier one stays."""
+        state = self._present()
+        if state == self._state:
+            return
+        self._state = state
+        try:
+            self.value = self._load()
+        except BadInput as error:
+            _log.warning("the earlier %s remains in use: %s", self._name, error)
+        else:
+            _log.info("gateway: the %s %s was read again", self._name, self._files[0])
+
+    def _present(self) -> list[tuple[int, int] | None]:
+        """Return what changes when the files do, also if they are replaced by links to others."""
+        return [_state_of(file) for file in self._files]
+
+
+def _state_of(file: Path) -> tuple[int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_ino
