@@ -2,10 +2,11 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from jobs.background import background
@@ -40,9 +41,10 @@ def with_progress(spark: SparkSession, description: str, work: Callable[[], T]) 
 
 def _count_tasks(spark: SparkSession, tell: Tell, description: str, stop: threading.Event) -> None:
     tracker = spark.sparkContext.statusTracker()
-    while not stop.wait(_UPDATE_SECONDS):
-        stages = [tracker.getStageInfo(stage_id) for stage_id in tracker.getActiveStageIds()]
-        tasks = sum(stage.numTasks for stage in stages if stage)
-        completed = sum(stage.numCompletedTasks for stage in stages if stage)
-        if tasks:
-            tell(f"{description}: {completed:,} of {tasks:,} tasks")
+    with suppress(Py4JError, OSError):  # the JVM may have exited, which the work reports
+        while not stop.wait(_UPDATE_SECONDS):
+            stages = [tracker.getStageInfo(stage_id) for stage_id in tracker.getActiveStageIds()]
+            tasks = sum(stage.numTasks for stage in stages if stage)
+            completed = sum(stage.numCompletedTasks for stage in stages if stage)
+            if tasks:
+                tell(f"{description}: {completed:,} of {tasks:,} tasks")

@@ -81,6 +81,20 @@ def user_warnings(setting: str, names: Iterable[str]) -> list[str]:
     return [f"{setting}: {quoted(name)}: {warning}" for name in names if (warning := name_warning(name))]
 
 
+_MOST = 1_000_000.0
+"""More than a controller does [mutations/s]: a quota above it limits nobody."""
+
+
+def rate_warning(rate: float) -> str | None:
+    """Return why a rate (mutations/s) is probably a slip; None for one that a controller can reach."""
+    return f"{rate:g} mutations/s are more than a controller does, so this limits nobody" if rate > _MOST else None
+
+
+def rate_warnings(rates: Iterable[tuple[QuotaEntity, float | None]]) -> list[str]:
+    """Return the warnings of the rates of entities; None is no quota."""
+    return [f"{entity}: {warning}" for entity, rate in rates if rate is not None and (warning := rate_warning(rate))]
+
+
 def quota_warnings(
     named: Iterable[QuotaEntity], in_force: Collection[QuotaEntity], of: Collection[QuotaEntity] | None = None
 ) -> list[str]:

@@ -16,13 +16,14 @@ from pyarrow.fs import FileSystem, S3FileSystem, SubTreeFileSystem
 
 from jobs.audit.tables.opening import TableStore, open_known
 from jobs.audit.tables.specs import TableSpec
+from jobs.store_errors import one_line
 from quota.errors import MutationQuotaError
 from quota.records.record import Source
 from quota.settings import Settings
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
-_MEMORY = "2GB"
+_MEMORY = "1GB"
 """The memory of DuckDB, above which it uses a temporary folder, because jobs may run on the same machine."""
 
 
@@ -118,7 +119,10 @@ def bounded_duckdb() -> Iterator[duckdb.DuckDBPyConnection]:
         db.execute("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
         db.execute(f"SET memory_limit = '{_MEMORY}'")
         db.execute("SET temp_directory = $folder", {"folder": folder})
-        yield db
+        try:
+            yield db
+        except duckdb.OutOfMemoryException as error:  # it says what it needs, and how full the folder is
+            raise MutationQuotaError(f"too many rows for the memory and the disk: {one_line(str(error))}") from None
 
 
 def to_datetime(epoch_ms: int) -> datetime:

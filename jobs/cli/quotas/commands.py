@@ -17,7 +17,7 @@ from quota.records.quota import RATE_CONFIG, Quota
 from quota.records.quota_log import QuotaRecord
 from quota.text import format_time
 from quota.timeline.change import quota_record
-from quota.timeline.warnings import quota_warnings
+from quota.timeline.warnings import quota_warnings, rate_warning
 from schemas.documents.quotas import CancelledChange, PlannedChange, QuotaChanges
 
 
@@ -42,6 +42,7 @@ def alter(
     ] = None,
     effective_at: EffectiveAt = None,
     comment: Comment = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Set even a rate that is probably a slip.")] = False,
     *,
     output: OutputOptions,
     kafka: KafkaOptions,
@@ -57,6 +58,8 @@ def alter(
     """
     entity = whose.parse()
     change = ConfigChange.parse(split_configs(add_config), split_configs(delete_config))
+    if not yes and (doubt := rate_warning(change.added.get(RATE_CONFIG, 0.0))):
+        raise BadInput(f"{RATE_CONFIG}: {doubt}; add --yes if it is meant")
     settings = kafka.read()
     moment = parse_effective_at(effective_at)
     from quota.kafka.quotas.log import read_log

@@ -21,7 +21,7 @@ from quota.timeline.change import quota_record, to_change
 from quota.timeline.plan import plan, rollback_plan
 from quota.timeline.quota_file import read_quota_file, write_quota_file
 from quota.timeline.timeline import QuotaTimeline
-from quota.timeline.warnings import quota_warnings
+from quota.timeline.warnings import quota_warnings, rate_warnings
 from schemas.documents.quotas import ExportedQuotas, ValidatedQuotas
 
 QuotaFile = Annotated[
@@ -56,7 +56,7 @@ def validate(
     records = read_quota_file(read_whole(file), str(file))
     in_force = [record for record in records if record.effective_at is None]
     scheduled = len(records) - len(in_force)
-    warnings = print_warnings(quota_warnings(_entities(records), _entities(in_force)))
+    warnings = print_warnings(quota_warnings(_entities(records), _entities(in_force)) + _rate_warnings(records))
     changes = f" and {plural(scheduled, 'scheduled change')}" if scheduled else ""
     output.print(
         ValidatedQuotas(str(file), len(in_force), scheduled, warnings),
@@ -97,7 +97,7 @@ def apply(
         prepare_quota_topic(settings)
     log = read_log(settings)
     entities = _entities(record for record in records if record.effective_at is None)
-    print_warnings(quota_warnings(_entities(records), entities, of=entities))
+    print_warnings(quota_warnings(_entities(records), entities, of=entities) + _rate_warnings(records))
     steps = plan(records, log.timeline, log.now if moment is None else moment)
     change_log(settings, steps, moment, comment, confirmation=confirmation, output=output)
     if steps and confirmation.dry_run:
@@ -203,3 +203,7 @@ def export(
 def _entities(records: Iterable[QuotaRecord]) -> list[QuotaEntity]:
     """Return the entities of records, each once."""
     return list(dict.fromkeys(record.entity for record in records))
+
+
+def _rate_warnings(records: Iterable[QuotaRecord]) -> list[str]:
+    return rate_warnings((record.entity, record.controller_mutation_rate) for record in records)

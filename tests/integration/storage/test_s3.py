@@ -87,7 +87,7 @@ def test_buckets_are_moved_the_state_is_reset_and_decisions_are_read(s3_spark, i
     operator.enforce()
     operator.audit()
     assert operator.decided == {"first": 40.0, "second": -20.0, "third": -20.0}
-    outcome = run("backtest", "--candidate", "window-num=100", *_root(in_s3, server), cwd=tmp_path, spark=s3_spark)
+    outcome = run("backtest", "--candidate", "window-num=100", *_root(in_s3, server), cwd=tmp_path)
     assert outcome.returncode == 0, outcome.stderr
 
     reset_checkpoint(operator.files, "enforce")

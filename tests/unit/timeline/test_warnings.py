@@ -163,3 +163,16 @@ def test_validate_warns_about_loopholes(tmp_path):
     done = run("quotas", "validate", str(file), cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, f"{file}: 1 quota, valid\n")
     assert done.stderr.startswith("warning: a user whom no quota names gets a full bucket with each new client-id")
+
+
+@pytest.mark.parametrize(("rate", "is_a_slip"), [("1000000", False), ("1000001", True), ("1.0e+30", True)])
+def test_a_rate_that_no_controller_reaches_is_asked_back(rate, is_a_slip, tmp_path):
+    (tmp_path / "q.yaml").write_text(f"quotas:\n- {{entity: {{user: alice}}, controller_mutation_rate: {rate}}}\n")
+    expected = f"{float(rate):g} mutations/s are more than a controller does, so this limits nobody"
+    warned = run("quotas", "validate", str(tmp_path / "q.yaml")).stderr
+    assert (f"warning: user-principal 'alice': {expected}\n" in warned) is is_a_slip
+    alter = ["quotas", "alter", "--user", "alice", "--add-config", f"controller_mutation_rate={rate}"]
+    refused = "controller_mutation_rate: " + expected + "; add --yes if it is meant"
+    nowhere = ["--bootstrap-server", "127.0.0.1:1", "--set", "kafka.timeout_seconds=0.1"]
+    assert (refused in run(*alter, *nowhere).stderr) is is_a_slip
+    assert refused not in run(*alter, "--yes", *nowhere).stderr

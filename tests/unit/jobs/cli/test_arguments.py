@@ -66,7 +66,7 @@ RECOMMEND = ["recommend", "--capacity", "9"]
         (["quotas", "history", "--entity-type", "users", "--entity-name", "\udcff"], "argument '\\udcff': not UTF-8\n"),
         (["\udcff"], "argument '\\udcff': not UTF-8\n"),
         (["buckets", "list", "--bootstrap-server", "b:1"], "No such option: --bootstrap-server\n"),
-        (["quotas", "alter", "--usr", "a"], "No such option: --usr (Possible options: --set, --user)\n"),
+        (["quotas", "alter", "--usr", "a"], "No such option: --usr (Possible options: --set, --user, --yes)\n"),
         (["quotas", "frobnicate"], "No such command 'frobnicate'.\n"),
         (["quota", "describe"], "No such command 'quota'. Did you mean 'quotas'?\n"),
         (["quotas", "alter", "--user", "a", "--user", "b"], "--user takes one value, and is given 2 times"),

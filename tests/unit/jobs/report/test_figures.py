@@ -7,11 +7,12 @@ import msgspec
 import pyarrow.dataset as ds
 import pytest
 
+from jobs.audit.tables.reader import bounded_duckdb
 from jobs.report import aggregation
 from jobs.report.aggregation import ReportScope, compute_figures
 from jobs.report.figures import Period
 from jobs.report.queries import sum_mutations
-from quota.errors import BadInput, NotFound
+from quota.errors import BadInput, MutationQuotaError, NotFound
 from quota.records.decision import Outcome, Repeat, Shadow, TopicDecision
 from quota.records.fields import MAX_EPOCH_MS
 from quota.records.record import Source
@@ -296,3 +297,11 @@ def test_duckdb_counts_what_is_effective():
         columns = [sum_mutations(f"topic.error_code {operator} 0") for operator in ("=", "<>")]
         rows = db.execute(f"SELECT decision_id, {', '.join(columns)} FROM decisions").fetchall()  # noqa: S608 ours
     assert {name: tuple(sums) for name, *sums in rows} == {each.decision_id: effective_sums(each) for each in decisions}
+
+
+def test_rows_that_exceed_memory_and_disk_are_reported_in_one_line():
+    limits = "SET memory_limit = '10MB'; SET max_temp_directory_size = '1MB'"
+    rows = "CREATE TABLE t AS SELECT repeat('x', 1000) || i AS text FROM range(100000) AS r(i)"
+    found = pytest.raises(MutationQuotaError, match=r"^too many rows for the memory and the disk: [^\n]*$")
+    with found, bounded_duckdb() as db:
+        db.execute(f"{limits}; {rows}")

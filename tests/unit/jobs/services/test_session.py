@@ -145,6 +145,7 @@ def test_when_buckets_are_listed(settings, files, monkeypatch):
     monkeypatch.setattr(run, "open_files", files)
     monkeypatch.setattr(store, "check_store", lambda _: None)
     monkeypatch.setattr(store, "command_session", lambda *_: nullcontext())
+    monkeypatch.setattr(store, "with_progress", lambda _spark, _words, work: work())
     with ending(settings):
         list_buckets(settings, BucketQuery({}, in_debt=False, order="tokens", limit=1), lambda: 0)
 
