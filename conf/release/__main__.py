@@ -11,10 +11,9 @@ import shutil
 import sys
 from pathlib import Path
 
-from conf.release.sbom import write_sbom
-
 from conf.release.distributions import EARLIEST, build
 from conf.release.jar_wheels import EXTRAS, write_jar_wheel
+from conf.release.sbom import write_sbom
 
 ROOT = Path(__file__).resolve().parents[2]
 
