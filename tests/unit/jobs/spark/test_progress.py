@@ -1,4 +1,4 @@
-"""The start of Spark is shown on a terminal, and only there."""
+"""The start of Spark is shown on a terminal."""
 
 import io
 import sys
@@ -40,10 +40,3 @@ def test_a_terminal_shows_that_spark_is_being_started_until_it_has_started(on):
         assert spark == "a session"
         assert shown.endswith("\x1b[2K")  # the line is erased
     assert errors.getvalue() == shown
-
-
-def test_nothing_is_written_to_a_file(on):
-    errors = io.StringIO()
-    with on(errors, lambda: True):
-        pass
-    assert errors.getvalue() == ""
