@@ -80,7 +80,7 @@ def test_the_demo_ends_by_itself_as_the_readme_shows(spark):
     done = run("demo", spark=spark)
     assert done.returncode == 0, done.stderr
     (shown,) = re.findall(
-        r"`make demo` ends with:\n\n```text\n(.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL
+        r"The demo ends with:\n\n```text\n(.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL
     )
     assert "all results match KIP-599" in shown
     expected = without_timing(shown)

@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka.admin import NewTopic
 
 from jobs.enforce.query import start_enforce
+from jobs.gateway.encryption import Encryption
 from jobs.gateway.probe import advertised_addresses
 from jobs.spark.queries import run_until
 from jobs.storage.run import Run
@@ -151,7 +152,9 @@ def test_the_gateways_own_login_and_that_of_quotas_push(cluster):
     """Both connect without librdkafka."""
     connection = cluster.settings("gateway").kafka.connection
     security = connection.security
-    found = asyncio.run(advertised_addresses(connection.addresses, security, tls_context(security), protocol(), 10))
+    found = asyncio.run(
+        advertised_addresses(connection.addresses, security, Encryption(brokers=tls_context(security)), protocol(), 10)
+    )
     assert found == {1: connection.addresses[0]}
     with pytest.raises(ClusterError, match="CLUSTER_AUTHORIZATION_FAILED; allow this principal DescribeConfigs"):
         ClusterQuotas(connection, protocol(), 10).read()
