@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka.admin import NewTopic
 
 from jobs.enforce.query import start_enforce
+from jobs.gateway.encryption import make_encryption
 from jobs.gateway.probe import advertised_addresses
 from jobs.spark.queries import run_until
 from jobs.storage.run import Run
@@ -17,7 +18,6 @@ from quota.errors import ClusterError
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.applier.applier import Applier
 from quota.kafka.brokers.client_quotas import ClusterQuotas
-from quota.kafka.brokers.connection import tls_context
 from quota.kafka.quotas.log import KafkaQuotas, QuotaLog
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.reading import read_topic
@@ -25,6 +25,7 @@ from quota.kafka.requests import RequestWriter
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.settings import load_settings
+from quota.settings.gateway import GatewaySettings
 from tests.integration.security.leaks import CommandLines, files_with, talkative_log
 from tests.support.checkout import CHECKOUT
 from tests.support.clients import QUIET
@@ -151,7 +152,8 @@ def test_the_gateways_own_login_and_that_of_quotas_push(cluster):
     """Both connect without librdkafka."""
     connection = cluster.settings("gateway").kafka.connection
     security = connection.security
-    found = asyncio.run(advertised_addresses(connection.addresses, security, tls_context(security), protocol(), 10))
+    encryption = make_encryption(GatewaySettings(), security)
+    found = asyncio.run(advertised_addresses(connection.addresses, security, encryption, protocol(), 10))
     assert found == {1: connection.addresses[0]}
     with pytest.raises(ClusterError, match="CLUSTER_AUTHORIZATION_FAILED; allow this principal DescribeConfigs"):
         ClusterQuotas(connection, protocol(), 10).read()
