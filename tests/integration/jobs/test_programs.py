@@ -79,9 +79,7 @@ def without_timing(text):
 def test_the_demo_ends_by_itself_as_the_readme_shows(spark):
     done = run("demo", spark=spark)
     assert done.returncode == 0, done.stderr
-    (shown,) = re.findall(
-        r"The demo ends with:\n\n```text\n(.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL
-    )
+    (shown,) = re.findall(r"The demo ends with:\n\n```text\n(.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL)
     assert "all results match KIP-599" in shown
     expected = without_timing(shown)
     # Rows are in the order of their timestamps, and the broker may stamp the two users' requests in any order.
