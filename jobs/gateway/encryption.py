@@ -5,11 +5,8 @@ from asyncio.sslproto import SSLProtocol
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from cryptography.hazmat.primitives.serialization import Encoding
-from cryptography.x509 import load_pem_x509_certificate
-
-from jobs.gateway.issuer import IssuedContexts
 from jobs.gateway.watched import Watched
 from quota.admission.principals import PrincipalRules
 from quota.errors import BadInput
@@ -19,6 +16,9 @@ from quota.records.request import ANONYMOUS
 from quota.settings.gateway import GatewaySettings
 from quota.settings.security.clients import Security
 from quota.settings.security.files import read_certificates, secret_file, secret_value
+
+if TYPE_CHECKING:
+    from jobs.gateway.issuer import IssuedContexts
 
 _BUFFER_BYTES = 16 * 1024
 """The size of a TLS record. `asyncio` allocates 256 KiB for each connection, before its handshake."""
@@ -37,7 +37,7 @@ class Encryption:
     """The context of the listeners."""
     brokers: ssl.SSLContext | None = None
     """The context of connections to brokers, unless a client's certificate is presented there."""
-    issued: IssuedContexts | None = None
+    issued: "IssuedContexts | None" = None
     own: bytes = b""
     """The certificate whose name the gateway itself has at brokers (DER), if they identify clients by certificates."""
     rules: PrincipalRules | None = None
@@ -102,18 +102,15 @@ def make_encryption(settings: GatewaySettings, brokers: Security) -> Encryption:
         clients.sni_callback = lambda connection, _name, _context: setattr(connection, "context", certificate.value)
     if not issues:
         return Encryption(certificate, clients, tls_context(brokers))
-    try:
-        own = load_pem_x509_certificate(
-            (brokers.ssl_certificate or read_certificates(settings.ssl_certificate_location)).encode()
-        )
-    except ValueError as error:
-        raise BadInput(f"the gateway's own certificate cannot be read: {error}") from None
+    from jobs.gateway.issuer import IssuedContexts, first_certificate  # noqa: PLC0415 its library is an extra
+
+    own = first_certificate(brokers.ssl_certificate or read_certificates(settings.ssl_certificate_location))
     return Encryption(
         certificate,
         clients,
         tls_context(replace(brokers, ssl_certificate="")),
         IssuedContexts(settings, brokers),
-        own.public_bytes(Encoding.DER),
+        own,
         PrincipalRules(settings.ssl_principal_mapping_rules) if identifies else None,
     )
 

@@ -167,5 +167,17 @@ class IssuedContexts:
         return made
 
 
+def first_certificate(chain: str) -> bytes:
+    """Return the first certificate of a chain (DER), which is the gateway's own.
+
+    Raises:
+        BadInput: It cannot be read.
+    """
+    try:
+        return load_pem_x509_certificate(chain.encode()).public_bytes(serialization.Encoding.DER)
+    except ValueError as error:
+        raise BadInput(f"the gateway's own certificate cannot be read: {error}") from None
+
+
 def _time(seconds: float) -> bytes:
     return encode(_TIME, datetime.fromtimestamp(seconds, UTC).strftime("%y%m%d%H%M%SZ").encode())

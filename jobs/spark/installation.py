@@ -24,7 +24,7 @@ _JAVA_VERSION = re.compile(r'^JAVA_VERSION="(?:1\.)?(\d+)', re.MULTILINE)
 
 _EXTRA_OF_PACKAGE = dict.fromkeys(
     ("delta", "deltalake", "duckdb", "numpy", "pandas", "py4j", "pyarrow", "pyspark"), "spark"
-)
+) | {"cryptography": "certificates"}
 
 
 def conf_file(name: str) -> Path:
