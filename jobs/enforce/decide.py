@@ -12,7 +12,7 @@ from jobs.enforce.packing import decode_bucket, encode_bucket, unpack_requests
 from jobs.spark.keyed.stage import KeyedStage
 from jobs.spark.keyed.state import SentState
 from jobs.spark.worker import prepare_worker
-from quota.admission.decide import decision_of
+from quota.admission.decide import decide_next
 from quota.admission.policy import Policy
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records import codec
@@ -58,7 +58,7 @@ def answer_requests(config: EnforceConfig, key: str, requests: Iterable[bytes], 
         if isinstance(request, DeadLetter):
             yield config.dead_letters_topic, record_key, codec.encode(request)
         else:
-            bucket, admission = algorithm.admit(bucket, request)
-            yield config.decisions_topic, record_key, codec.encode(decision_of(request, admission))
+            bucket, decision = decide_next(bucket, request, algorithm)
+            yield config.decisions_topic, record_key, codec.encode(decision)
     if bucket is not None and bucket is not before:
         state.update(encode_bucket(bucket))

@@ -55,8 +55,10 @@ class Encryption:
         Raises:
             BadInput: A broker would not accept the name.
         """
-        if self.rules is None or certificate is None:
-            return None if self.rules is None else ANONYMOUS
+        if self.rules is None:
+            return None
+        if certificate is None:
+            return ANONYMOUS
         try:
             name = name_of(subject_of(certificate))
         except ValueError as error:

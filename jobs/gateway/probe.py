@@ -37,8 +37,9 @@ async def advertised_addresses(
                 if context is None or security.has_sasl:
                     advertised |= await _read((host, port), security, context, protocol)
                 else:
-                    identifies = encryption.rules is not None
-                    advertised |= await _read_if_identified((host, port), security, context, protocol, identifies)
+                    advertised |= await _read_if_identified(
+                        (host, port), security, context, protocol, by_certificates=encryption.rules is not None
+                    )
         except FAILURES as error:
             if isinstance(error, BadInput):
                 raise
@@ -68,7 +69,8 @@ async def _read_if_identified(
     security: Security,
     context: ssl.SSLContext,
     protocol: Protocol,
-    by_certificates: bool,  # noqa: FBT001 it is no option
+    *,
+    by_certificates: bool,
 ) -> dict[int, Address]:
     """Return the addresses from a listener with TLS and without SASL, if it requests certificates as expected."""
     listener = f"gateway: the listener at {broker[0]}:{broker[1]}"

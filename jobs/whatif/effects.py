@@ -23,13 +23,14 @@ from pyspark.sql.types import (
 
 from jobs.spark.worker import prepare_worker
 from jobs.whatif.engine import DECISIONS, Engine, Stage, record_batch
+from quota.admission.decide import decide_next
 from quota.records import codec
 from quota.records.decision import Decision
 from quota.records.entity import Tags
 from quota.timeline.resolution import Resolution
 from quota.whatif.backtest import Effect, differing_fields
 from quota.whatif.evaluation import Candidate
-from quota.whatif.rates import Algorithm, decide_next
+from quota.whatif.rates import Algorithm
 from quota.whatif.recorded import resolved_to
 from schemas.kafka import SOURCE
 

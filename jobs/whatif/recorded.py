@@ -1,6 +1,5 @@
 """Reads recorded requests with their decisions from the audit's tables."""
 
-import logging
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,8 +20,6 @@ from quota.records.fields import MAX_EPOCH_MS
 from quota.settings import Settings
 from quota.text import plural
 from quota.timeline.change import to_change
-
-_log = logging.getLogger(__name__)
 
 LOCAL_DECISIONS = 400_000
 """The most decisions that are replayed in this process; Spark is faster for more."""

@@ -1,7 +1,7 @@
 """The decision: a fold over the requests of one bucket, in order (KIP-599, ADR 0002)."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import msgspec
 
@@ -20,6 +20,13 @@ _REFUSED = (
     "The throttling quota has been exceeded.",
 )
 """`_ADMITTED`, `_REFUSED`: Kafka's error code, error name and message of a topic."""
+
+
+class Admitting(Protocol):
+    """An algorithm: of the token bucket, or of a quota that is only simulated."""
+
+    def admit(self, state: Any, resolved: ResolvedRequest) -> tuple[Any, Admission]:  # noqa: ANN401 its own state
+        """Charge one request to a bucket; return its state afterwards, and the answer."""
 
 
 class Position(NamedTuple):
@@ -58,9 +65,19 @@ def decide(
     if isinstance(bucket, Bucket):  # the given bucket stays as it is
         bucket = msgspec.structs.replace(bucket, admitted_requests=dict(bucket.admitted_requests))
     for resolved in requests:
-        bucket, admission = algorithm.admit(bucket, resolved)
-        decisions.append(decision_of(resolved, admission))
+        bucket, decision = decide_next(bucket, resolved, algorithm)
+        decisions.append(decision)
     return bucket, decisions
+
+
+def decide_next(
+    state: Any,  # noqa: ANN401 that of the algorithm
+    resolved: ResolvedRequest,
+    algorithm: Admitting,
+) -> tuple[Any, Decision]:
+    """Decide the next request of a bucket, whose state is None if it was never charged; return its state afterwards."""
+    state, admission = algorithm.admit(state, resolved)
+    return state, decision_of(resolved, admission)
 
 
 def decision_of(resolved: ResolvedRequest, admission: Admission) -> Decision:

@@ -5,12 +5,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from quota.admission.decide import decide_next
 from quota.admission.policy import Policy
 from quota.callbacks.timeline import CallbackTimeline
 from quota.records.decision import Decision
 from quota.timeline.resolution import Resolution
 from quota.whatif.backtest import Effect
-from quota.whatif.rates import Algorithm, decide_next
+from quota.whatif.rates import Algorithm
 from quota.whatif.recorded import resolve_again, resolved_to
 from quota.whatif.result import CandidateOutcome, Sender, Totals
 

@@ -5,9 +5,8 @@ They exist for comparison, in simulations and backtests; the token bucket is wha
 
 import enum
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from quota.admission.decide import decision_of
 from quota.algorithms.deduplication import NO_DEDUPLICATION, Deduplication
 from quota.algorithms.kafka_rate import NO_SAMPLES, Samples
 from quota.algorithms.token_bucket import (
@@ -20,7 +19,6 @@ from quota.algorithms.token_bucket import (
     is_reset,
     throttle_ms,
 )
-from quota.records.decision import Decision
 from quota.records.quota import Quota, Window
 from quota.records.request import Mode
 from quota.timeline.resolution import ResolvedRequest
@@ -127,13 +125,3 @@ def make_algorithm(name: AlgorithmName, window: Window, deduplication: Deduplica
     if name is AlgorithmName.TOKEN_BUCKET:
         return TokenBucket(window, deduplication)
     return RateQuota(window, NO_SAMPLES if name is AlgorithmName.SAMPLED_RATE else NO_SPREAD)
-
-
-def decide_next(
-    state: Any,  # noqa: ANN401 that of the algorithm
-    resolved: ResolvedRequest,
-    algorithm: Algorithm,
-) -> tuple[Any, Decision]:
-    """Decide the next request of a bucket, whose state is None if it was never charged; return its state afterwards."""
-    state, admission = algorithm.admit(state, resolved)
-    return state, decision_of(resolved, admission)

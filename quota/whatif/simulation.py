@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from quota.admission.decide import decide_next
 from quota.admission.policy import Policy
 from quota.admission.resolve import resolve
 from quota.callbacks.timeline import CallbackTimeline
@@ -18,7 +19,7 @@ from quota.records.fields import BEGINNING, EpochMs
 from quota.records.quota_log import read_quota_log_record
 from quota.records.record import Record, Source
 from quota.timeline.change import to_change
-from quota.whatif.rates import Algorithm, decide_next
+from quota.whatif.rates import Algorithm
 
 
 class _Timestamp(msgspec.Struct):

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quota.admission.decide import decide
+from quota.admission.decide import decide, decide_next
 from quota.algorithms.token_bucket import TokenBucket
 from quota.records.decision import Outcome
 from quota.records.quota import Window
-from quota.whatif.rates import AlgorithmName, decide_next, make_algorithm
+from quota.whatif.rates import AlgorithmName, make_algorithm
 from tests.support.factories import PERMISSIVE, STRICT, resolved
 
 HOUR = 3_600_000

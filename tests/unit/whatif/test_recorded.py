@@ -2,7 +2,7 @@
 
 import pytest
 
-from quota.admission.decide import decide
+from quota.admission.decide import decide, decide_next
 from quota.admission.policy import Policy
 from quota.admission.resolve import resolve
 from quota.algorithms.deduplication import Deduplication
@@ -10,7 +10,6 @@ from quota.algorithms.token_bucket import Bucket, TokenBucket
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota, Window
 from quota.whatif.backtest import Effect, differing_fields
-from quota.whatif.rates import decide_next
 from quota.whatif.recorded import as_answered, as_enforced, resolved_to
 from tests.support.factories import PERMISSIVE, record, request_json, resolved, timeline
 

@@ -13,25 +13,10 @@ from quota.records.quota import Window
 from quota.timeline.quota_file import read_quota_file
 from quota.whatif.recommendation import SizingInput, Tenancy
 from tests.support.audited import at_root, audited
-from tests.support.checkout import CHECKOUT
-from tests.support.factories import PERMISSIVE, START
-from tests.support.factories import request_after as at
+from tests.support.factories import START
 from tests.support.programs import run as run_command
+from tests.support.recommended import ALICE, BOB, GROUND, REQUESTS
 from tests.support.tables import rows_of_a_day, write_tables
-
-PAGE = (CHECKOUT / "docs/how-to/recommend.md").read_text()
-GROUND = SizingInput(capacity=100.0, reserve=0.2, over_allocation=None, window=Window())
-
-REQUESTS = [
-    at(0, 50, 5, client_id="a", request_id="twice"),  # of 55: before the second topic 50
-    at(0, 50, 5, client_id="a", request_id="twice"),  # was paid for
-    at(1000, 11, client_id="b", request_id="b"),  # 55 in 12 s
-    at(1000, 99, validate_only=True, request_id="v"),
-    at(2000, 22, user="bob", client_id="b", api_version=PERMISSIVE, request_id="o"),
-    at(3000, 99, user="admin", request_id="x"),
-    at(4000, 7, user="carol", validate_only=True, request_id="w"),
-]
-ALICE, BOB = QuotaEntity("alice"), QuotaEntity("bob")
 
 
 @pytest.fixture(scope="module")

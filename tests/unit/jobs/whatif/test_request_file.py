@@ -8,29 +8,14 @@ import pytest
 from jobs.observe.importing import EXAMPLE
 from jobs.whatif.request_file import backtest_file, recommend_from_file
 from quota.errors import MutationQuotaError
-from quota.records.entity import QuotaEntity
-from quota.records.quota import Window
-from quota.whatif.recommendation import SizingInput, Tenancy
-from tests.support.checkout import CHECKOUT
+from quota.whatif.recommendation import Tenancy
 from tests.support.example_log import example_lines
-from tests.support.factories import PERMISSIVE, START
+from tests.support.factories import START
 from tests.support.factories import request_after as at
 from tests.support.programs import run
+from tests.support.recommended import ALICE, BOB, GROUND, PAGE, REQUESTS
 
-PAGE = (CHECKOUT / "docs/how-to/recommend.md").read_text()
-GROUND = SizingInput(capacity=100.0, reserve=0.2, over_allocation=None, window=Window())
 EVER = (None, None)
-
-REQUESTS = [
-    at(0, 50, 5, client_id="a", request_id="twice"),  # of 55: before the second topic 50
-    at(0, 50, 5, client_id="a", request_id="twice"),  # 105
-    at(1000, 11, client_id="b", request_id="b"),  # 121 in 12 s
-    at(1000, 99, validate_only=True, request_id="v"),
-    at(2000, 22, user="bob", client_id="b", api_version=PERMISSIVE, request_id="o"),
-    at(3000, 99, user="admin", request_id="x"),
-    at(4000, 7, user="carol", validate_only=True, request_id="w"),
-]
-ALICE, BOB = QuotaEntity("alice"), QuotaEntity("bob")
 
 
 @pytest.fixture
