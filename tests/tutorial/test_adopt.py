@@ -26,6 +26,8 @@ def test_each_command_prints_what_the_page_says(cluster, tmp_path):
         "19092=kafka-1:9092": f"{gateway}={cluster}",
         "127.0.0.1:19092": f"127.0.0.1:{gateway}",
         "9599": str(metrics),
+        # The first decision of a young JVM may take longer than the default on a busy machine.
+        "metrics.port=0 gateway": "metrics.port=0 --set gateway.decision_timeout_seconds=60 gateway",
     }
     with Session(tmp_path, replaced) as session:
         for step in steps("adopt"):
