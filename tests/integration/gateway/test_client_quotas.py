@@ -178,6 +178,7 @@ INVALID = [
 ]
 
 
+@pytest.mark.newest_kafka
 def test_bad_requests_get_kafkas_own_errors(front):
     """At the gateway they change nothing, in both versions."""
     for port in sides(front):
