@@ -38,7 +38,7 @@ class GatewaySettings(Section):
     """The gateway, which speaks Kafka's protocol in front of the target cluster."""
 
     address: Address = "127.0.0.1"
-    """Address to listen on. `0.0.0.0` accepts all that reach this machine."""
+    """Address to listen on. `0.0.0.0` accepts all that reach this machine by IPv4, `::` also by IPv6."""
 
     advertised_host: AddressOrEmpty = ""
     """Host by which clients reach the gateway. Empty for `address`."""
