@@ -48,7 +48,8 @@ class GatewaySettings(Section):
     it."""
 
     first_port: Port = 19_092
-    """Port of the broker with the lowest node id, up to 65,535; the others follow. Unused with `listeners`."""
+    """Port of the broker with node id 1, up to 65,535; that of broker 2 is the next one, and so on, whether or not all
+    brokers are up. Unused with `listeners`."""
 
     listeners: Annotated[NameList, AfterValidator(_check_listeners)] = []
     """Port and broker of each listener, as `19092=kafka-1:9094`. Empty finds the brokers. Separated by commas."""
