@@ -73,6 +73,8 @@ class GatewayServer:
             if sweep.is_due():
                 self._close_idle()
                 self._encryption.refresh()
+                if self._encryption.certificate is not None:
+                    stats.certificate_ends_at = self._encryption.certificate.value.ends_at
             await asyncio.sleep(_TICK_SECONDS)
         stats.is_serving = False
         for server in servers:

@@ -61,6 +61,8 @@ class GatewayStats:
     """Whether new connections are accepted."""
     looped_at: float = 0.0
     """The time at which the event loop last ran, by the monotonic clock [s]; 0 before it serves."""
+    certificate_ends_at: float | None = None
+    """The time until which the certificate for clients is valid [epoch s]; None if it is not known."""
     broker_failure: str = ""
     """Why no broker responds, as of the last check; empty if one does."""
     _decisions: list[int] = field(default_factory=lambda: [0] * (len(_BOUNDS) + 1))
