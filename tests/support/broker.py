@@ -79,8 +79,8 @@ super.users=User:{admin};User:ANONYMOUS
 
 def format_by_kafka(broker):
     """Prepare the folder of a broker's data by Kafka's own tool, as for a release without a prepared checkpoint."""
-    command = [java_program(), "-XX:TieredStopAtLevel=1", "-cp", f"{broker._jars}/*", "kafka.tools.StorageTool"]  # noqa: SLF001
-    command += ["format", "--cluster-id", _CLUSTER_ID, "--config", broker._properties]  # noqa: SLF001
+    command = [str(java_program()), "-XX:TieredStopAtLevel=1", "-cp", f"{broker._jars}/*", "kafka.tools.StorageTool"]  # noqa: SLF001
+    command += ["format", "--cluster-id", _CLUSTER_ID, "--config", str(broker._properties)]  # noqa: SLF001
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
