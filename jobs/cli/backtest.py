@@ -7,7 +7,7 @@ import typer
 
 from jobs.cli.options import PeriodOptions, Requests, SettingsOptions
 from jobs.cli.output import OutputOptions, print_table
-from quota.text import printable
+from quota.text import format_duration, printable
 from quota.whatif.result import Result, Totals
 
 _COLUMNS = (
@@ -15,11 +15,12 @@ _COLUMNS = (
     "REFUSED",
     "ADMITTED MUTATIONS",
     "REFUSED MUTATIONS",
-    "THROTTLED S",
+    "THROTTLED",
     "PEAK/S",
     "NEWLY ADMITTED",
     "NEWLY REFUSED",
 )
+_OPTIONAL = ("REQUESTS", "PEAK/S", "REFUSED", "ADMITTED MUTATIONS", "THROTTLED")
 
 
 def backtest(
@@ -91,10 +92,14 @@ def _print_result(result: Result, limit: int) -> None:
 
 
 def _print(heading: str, rows: Iterable[tuple[str, Totals]]) -> None:
-    print_table((heading, *_COLUMNS), ((name, *_cells(load)) for name, load in rows), numbers=_COLUMNS)
+    cells = ((name, *_cells(load)) for name, load in rows)
+    print_table((heading, *_COLUMNS), cells, numbers=_COLUMNS, sentences=(heading,), optional=_OPTIONAL)
 
 
 def _cells(load: Totals) -> list[str]:
     counts = (load.requests, load.refused_requests, load.admitted, load.refused)
-    seconds, others = load.throttled_seconds, (load.peak, load.newly_admitted, load.newly_refused)
-    return [*(f"{count:,}" for count in counts), f"{seconds:,.1f}", *(f"{other:,}" for other in others)]
+    throttled, others = (
+        format_duration(1000 * load.throttled_seconds),
+        (load.peak, load.newly_admitted, load.newly_refused),
+    )
+    return [*(f"{count:,}" for count in counts), throttled, *(f"{other:,}" for other in others)]

@@ -14,7 +14,7 @@ from quota.errors import BadInput
 from quota.observation.observer import ASSUMED_PARTITIONS
 from quota.settings.jobs import ObserveSettings
 from quota.settings.loading import Override
-from quota.text import format_time, plural, printable
+from quota.text import format_duration, format_time, plural, printable
 from schemas.documents.observation import LogSummary, WrittenSnapshot
 
 _CLOCK_MS = 1000
@@ -212,7 +212,7 @@ def _assumed(summary: LogSummary) -> Iterator[str]:
 def _doubts(summary: LogSummary) -> Iterator[str]:
     for clocks in summary.clock_differences_ms:
         if abs(clocks.ahead_ms) > _CLOCK_MS:
-            seconds = f"{abs(clocks.ahead_ms) / 1000:,.1f} s"
+            seconds = format_duration(abs(clocks.ahead_ms))
             way = "ahead of" if clocks.ahead_ms > 0 else "behind"
             yield f"clocks differ: {clocks.log} is {seconds} {way} {clocks.other}; times are not corrected"
     for name, log in summary.logs.items():

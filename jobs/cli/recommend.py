@@ -9,14 +9,15 @@ import typer
 from jobs.cli.options import FileOptions, PeriodOptions, Requests, SettingsOptions
 from jobs.cli.output import OutputOptions, print_table
 from quota.errors import BadInput
-from quota.text import plural
+from quota.text import format_duration, plural
 from quota.whatif.advice import Advice, TenantAdvice
 from quota.whatif.recommendation import Tenancy
 
 _MIN_WHOLE = 100
 """The lowest number that is printed without decimals."""
 
-_COLUMNS = ("REQUESTED", "NEED/S", "QUOTA/S", "REFUSED", "BEFORE", "THROTTLED S")
+_COLUMNS = ("REQUESTED", "NEED/S", "QUOTA/S", "REFUSED", "BEFORE", "THROTTLED")
+_OPTIONAL = ("QUOTA", "THROTTLED", "BEFORE", "REQUESTED")
 
 
 def recommend(
@@ -100,7 +101,8 @@ def _print_advice(advice: Advice, tenancy: Tenancy, tenants: int) -> None:
             *map(_row, advice.tenants[:tenants]),
             [str(tenancy.default), "", "", _rounded(advice.default), *[""] * 4],
         ]
-        print_table(("TENANT", *_COLUMNS, "QUOTA"), rows, numbers=_COLUMNS)
+        columns = ("TENANT", *_COLUMNS, "QUOTA")
+        print_table(columns, rows, numbers=_COLUMNS, sentences=columns[:1], optional=_OPTIONAL)
     left_out = len(advice.tenants) - tenants
     if tenants and left_out > 0:
         print(f"and {left_out} more; --limit N prints more of them, -o json all")
@@ -146,7 +148,7 @@ def _outcome_lines(advice: Advice) -> Iterator[str]:
     yield (
         f"They add up to {_rounded(advice.quotas_sum)}/s, {_rounded(advice.quotas_sum / rules.capacity)} times the "
         f"capacity; the largest burst is {advice.largest_burst:,.0f} mutations, which take the controller "
-        f"{_rounded(advice.largest_burst / rules.capacity)} s."
+        f"{format_duration(1000 * advice.largest_burst / rules.capacity)}."
     )
 
 
@@ -164,6 +166,6 @@ def _row(each: TenantAdvice) -> list[str]:
         _rounded(each.share.quota),
         f"{outlook.refused:,}",
         f"{outlook.refused_before:,}",
-        f"{outlook.throttled_seconds:,.1f}",
+        format_duration(1000 * outlook.throttled_seconds),
         "own" if each.share.own else "default",
     ]

@@ -84,7 +84,7 @@ def test_from_a_request_to_a_quota_that_was_tried_out(browser, deployment, dashb
         browser.find_element(By.CSS_SELECTOR, "#decisions-table button").click()
         until(lambda: "recomputed" in text(browser, "#dialog-body"))
         explained = text(browser, "#dialog-body")
-        assert "Q = 1 mutations/s, set for user-principal 'alice'" in explained
+        assert "Q = 1 mutation/s, set for user-principal 'alice'" in explained
         assert "by ann  # as agreed" in explained or "by ann # as agreed" in explained
         assert "'t1' of 60: refused" in explained
         assert "the same, computed from the previous decision of the bucket" in explained

@@ -19,7 +19,7 @@ from quota.kafka.clients import cluster_errors, reason
 from quota.kafka.timing import now_ms
 from quota.kafka.topics.specs import user_topic_names
 from quota.settings import Settings
-from quota.text import format_seconds, format_time, plural
+from quota.text import format_duration, format_time, plural
 from schemas.documents import topics as documents
 from schemas.documents.topics import TopicChange
 
@@ -141,7 +141,7 @@ def _interrupted(done: str, futures: Futures) -> str:
 
 def _line(result: TopicChange) -> str:
     if result.outcome == "refused":
-        when = f"try again in {format_seconds(result.throttle_time_ms)}, at {format_time(result.retry_at or 0)}"
+        when = f"try again in {format_duration(result.throttle_time_ms)}, at {format_time(result.retry_at or 0)}"
         return f"Topic {result.topic} refused: the mutation quota is exhausted; {when}."
     if result.outcome == "failed":
         return f"Topic {result.topic} failed: {result.error}"

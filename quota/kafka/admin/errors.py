@@ -3,7 +3,7 @@
 from confluent_kafka import KafkaError, KafkaException
 
 from quota.records.decision import Decision
-from quota.text import format_seconds
+from quota.text import format_duration
 
 
 class ThrottlingQuotaExceededError(KafkaException):
@@ -22,7 +22,7 @@ class ThrottlingQuotaExceededError(KafkaException):
     def __init__(self, name: str, throttle_time_ms: int, decision: Decision | None = None) -> None:
         """Create the error of a topic, with the remaining throttle time and the decision that refused it."""
         message = (
-            f"The throttling quota has been exceeded: try topic {name} again in {format_seconds(throttle_time_ms)}."
+            f"The throttling quota has been exceeded: try topic {name} again in {format_duration(throttle_time_ms)}."
         )
         super().__init__(KafkaError(KafkaError.THROTTLING_QUOTA_EXCEEDED, message, retriable=True))
         self.throttle_time_ms = throttle_time_ms

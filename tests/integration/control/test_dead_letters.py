@@ -65,7 +65,7 @@ def test_dead_letters_are_listed_shown_corrected_and_sent_again(deployment, enfo
     assert ids[2] in command("dead-letters", "list", "--error", "partitions", "--limit", "1")
     assert ids[0] not in command("dead-letters", "list", "--error", "partitions")
 
-    shown = command("dead-letters", "show", ids[0])
+    shown = command("dead-letters", "describe", ids[0])
     assert shown.startswith(MISTAKES[0].decode())
     assert "operation: invalid enum value 'TRUNCATE'" in shown
 

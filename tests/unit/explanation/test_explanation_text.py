@@ -11,12 +11,14 @@ STRICT = "since the client knows the error: each topic is admitted if K >= 0 whe
 
 
 def explain_as_text(decisions, number=-1, **more):
-    return "\n".join(each.text for each in explanation_lines(explained(decisions, number, **more)))
+    return "\n".join(each.text for each in explanation_lines(explained(decisions, number, **more), 0))
 
 
 def test_a_refusal_is_explained_in_the_order_of_its_causes():
     """KIP-599's own: K = -60 is paid back in 12 s."""
-    assert explain_as_text(WORKED, 1, neighbours=1).splitlines() == [
+    sentence, *lines = explain_as_text(WORKED, 1, neighbours=1).splitlines()
+    assert sentence.startswith("Creating topic 'topic-0' (80 mutations) was rejected because the quota of 5 ")
+    assert lines == [
         "mutation-requests-0-1: REJECTED, wait 12 s, until 1970-01-01T00:00:12.000Z",
         "  operation   CREATE_TOPICS, topics: 1, mutations: 80",
         "  by          user 'alice', client-id '<none>'",
@@ -91,9 +93,9 @@ def test_a_late_request_gains_nothing_and_waits_until_the_time_of_the_bucket_too
     lines = explain_as_text(decided_one_by_one((10_000, [560], {}), (9000, [1], {"partition": 1}))).splitlines()
     assert (
         "K = -60: the request is late, 1 s before the time of the bucket, 1970-01-01T00:00:10.000Z, and gains"
-        in lines[10]
+        in lines[11]
     )
-    assert lines[13] == "  throttle    -K / Q = 60 / 5 s + 1 s = 13 s, rounded up, until the time of the bucket"
+    assert lines[14] == "  throttle    -K / Q = 60 / 5 s + 1 s = 13 s, rounded up, until the time of the bucket"
 
 
 def test_decisions_of_another_day_have_their_date():

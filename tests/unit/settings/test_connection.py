@@ -278,7 +278,7 @@ def test_a_file_is_checked_where_it_is_used_and_not_before(overrides, error, wit
 
 
 def test_a_command_that_connects_to_nothing_needs_no_files(tmp_path):
-    """`config show` checks the files, as the programs that use them."""
+    """`config describe` checks the files, as the programs that use them."""
     (tmp_path / "settings.toml").write_text(
         '[kafka]\nsecurity_protocol = "SASL_SSL"\nsasl_mechanism = "PLAIN"\nsasl_username = "a"\n'
         'sasl_password = "file:/nowhere/p"\n[target]\nsecurity_protocol = "SSL"\nssl_ca_location = "/nowhere/t.pem"\n'
@@ -290,7 +290,7 @@ def test_a_command_that_connects_to_nothing_needs_no_files(tmp_path):
     given = ("--settings", "settings.toml")
     done = run("simulate", "requests.jsonl", "--quotas", "quotas.jsonl", *given, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    done = run("config", "show", *given, cwd=tmp_path)
+    done = run("config", "describe", *given, cwd=tmp_path)
     expected = "mutation-quota: SASL_SSL: /nowhere/p: No such file or directory (kafka.sasl_password)\n"
     assert (done.returncode, done.stderr) == (2, expected)
 

@@ -72,7 +72,7 @@ def test_users_in_the_settings_are_checked_like_those_of_quotas():
     ]
 
 
-def test_validate_and_config_show_warn_of_names(tmp_path):
+def test_validate_and_config_describe_warn_of_names(tmp_path):
     """A default of users, which hides the loopholes, does not hide that nobody has the name."""
     file = tmp_path / "quotas.yaml"
     file.write_text(
@@ -82,7 +82,7 @@ def test_validate_and_config_show_warn_of_names(tmp_path):
     done = run("quotas", "validate", str(file), "--fail-on-warning", cwd=tmp_path)
     warning = "warning: user-principal 'User:alice': principals are named without 'User:'; did you mean 'alice'?\n"
     assert (done.returncode, done.stderr) == (2, warning)
-    done = run("config", "show", "quota", "--set", 'quota.exempt_users=["User:ops"]', cwd=tmp_path)
+    done = run("config", "describe", "quota", "--set", 'quota.exempt_users=["User:ops"]', cwd=tmp_path)
     warning = "warning: quota.exempt_users: 'User:ops': principals are named without 'User:'; did you mean 'ops'?\n"
     assert (done.returncode, done.stderr) == (0, warning)
 

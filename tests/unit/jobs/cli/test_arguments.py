@@ -20,14 +20,14 @@ from tests.support.programs import run
 ALTER = ["quotas", "alter"]
 RATE = ["--add-config", "controller_mutation_rate=5"]
 SCHEDULE = [*ALTER, "--user", "alice", *RATE, "--effective-at"]
-SHOW = ["config", "show", "--set"]
+SHOW = ["config", "describe", "--set"]
 RECOMMEND = ["recommend", "--capacity", "9"]
 
 
 @pytest.mark.parametrize(
     ("args", "error"),
     [
-        (["dead-letters", "show", "foo"], "'foo' is not the id of a dead letter: expected topic-partition-offset"),
+        (["dead-letters", "describe", "foo"], "'foo' is not the id of a dead letter: expected topic-partition-offset"),
         (["topics", "create", "--topic", "a", "--partitions", "0"], "--partitions 0: expected -1, or 1 to 2147483647"),
         (["status", "--metrics", "foo:65536"], "--metrics foo:65536: expected HOST:PORT"),
         (["status", "--timeout", "inf"], "--timeout inf: expected a number, 0.1 to 86400"),

@@ -12,7 +12,7 @@ from jobs.report import aggregation
 from jobs.report.aggregation import ReportScope, compute_figures
 from jobs.report.figures import Period
 from jobs.report.queries import sum_mutations
-from quota.errors import BadInput, MutationQuotaError, NotFound
+from quota.errors import MutationQuotaError, NotFound
 from quota.records.decision import Outcome, Repeat, Shadow, TopicDecision
 from quota.records.fields import MAX_EPOCH_MS
 from quota.records.record import Source
@@ -195,7 +195,7 @@ def test_a_report_on_a_period_has_only_its_data(wanted, start, admitted):
     ],
 )
 def test_an_empty_report_gives_the_reason(wanted, rows, error):
-    with pytest.raises(BadInput) as raised:
+    with pytest.raises(NotFound) as raised:
         figures(wanted, decisions=rows)
     assert str(raised.value).startswith(error)
 

@@ -77,8 +77,8 @@ def test_a_refusal_names_its_time_and_the_command_that_explains_it_on_its_own_li
     assert exit_code.value.exit_code == 3
     assert capsys.readouterr().out == (
         "Topic orders refused: the mutation quota\n"
-        "  is exhausted; try again in 27.862 s,\n"
-        "  at 2024-10-04T12:00:28.572Z.\n"
+        "  is exhausted; try again in 27.9 s, at\n"
+        "  2024-10-04T12:00:28.572Z.\n"
         "Explained by:\n"
         "  mutation-quota explain mutation-requests-0-2328\n"
     )
