@@ -16,7 +16,7 @@ EXIT_CODES = {
     1: "an error; status: there is a problem",
     2: "bad input: an argument, option, setting or file",
     3: "refused by a quota; quotas drift and quotas apply --dry-run: there are differences",
-    4: "nothing found: what the command names or selects does not exist; a list of everything may be empty",
+    4: "nothing found: what the command names or selects does not exist",
     130: "interrupted",
 }
 

@@ -28,7 +28,7 @@ def test_the_help_of_the_program_has_every_command_and_the_exit_codes():
     lines = run("--help").stdout.splitlines()
     listed = {line.split()[1] for line in lines if line.startswith("│ ")}
     assert listed >= set(get_command(app).commands)
-    assert "4: not found: what the command names does not exist" in [line.strip() for line in lines]
+    assert "4: nothing found: what the command names or selects does not exist" in [line.strip() for line in lines]
 
 
 def test_parsing_needs_neither_spark_nor_kafka_nor_arrow():
