@@ -44,7 +44,7 @@ def plural(count: int, noun: str) -> str:
 def format_tokens(tokens: float) -> str:
     """Format tokens: with one decimal below 10 in size, else whole.
 
-    A debt of less than 0.05 is shown as -0.1, because the sign decides whether the next topic is refused.
+    A debt of less than 0.05 is shown as -0.1, because the sign decides whether the next topic is rejected.
     """
     shown = min(round(tokens, 1), -0.1) if tokens < 0 else round(tokens, 1)
     return f"{shown:.1f}" if abs(shown) < _WITH_DECIMAL else f"{tokens:,.0f}"

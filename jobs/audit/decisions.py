@@ -21,7 +21,7 @@ from quota.settings import Settings
 _CHUNK = 100
 _ROWS = 10_000
 _MAX_DECISIONS = 2000
-"""The most decisions of a bucket that are read: a refused client may retry for days."""
+"""The most decisions of a bucket that are read: a rejected client may retry for days."""
 
 _TAGS = "more_tags"
 _POSITION = {

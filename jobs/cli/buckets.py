@@ -61,7 +61,7 @@ def list_buckets(
     client: Client = None,
     tag: Tag = None,
     in_debt: Annotated[
-        bool, typer.Option("--in-debt", help="Only buckets in debt: strict requests charged to them are refused.")
+        bool, typer.Option("--in-debt", help="Only buckets in debt: strict requests charged to them are rejected.")
     ] = False,
     sort: Annotated[
         Order, typer.Option(help="Order: lowest tokens, longest time until full, newest change, highest rate, or name.")

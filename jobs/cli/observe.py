@@ -100,8 +100,8 @@ def follow(
 ) -> None:
     """Send the requests in growing logs to Kafka.
 
-    Writes each mutation in the logs to the request topic. `enforce` decides these in shadow mode: nobody is refused. An
-    observer resumes where it stopped, also after rotations. If several observers have the same group (by default all
+    Writes each mutation in the logs to the request topic. `enforce` decides these in shadow mode: nobody is rejected.
+    An observer resumes where it stopped, also after rotations. If several observers have the same group (by default all
     on a host), only the one started last is active.
 
     Examples:
@@ -183,9 +183,9 @@ def _requests(summary: LogSummary, settings: ObserveSettings) -> Iterator[str]:
 
 
 def _answers(summary: LogSummary) -> Iterator[str]:
-    if summary.refused_topics or summary.throttled_requests:
+    if summary.rejected_topics or summary.throttled_requests:
         yield (
-            f"refused by the cluster's own quotas: {plural(summary.refused_topics, 'topic')}; "
+            f"rejected by the cluster's own quotas: {plural(summary.rejected_topics, 'topic')}; "
             f"throttled: {plural(summary.throttled_requests, 'request')}"
         )
     if failed := summary.failed_topics_by_error:

@@ -16,7 +16,7 @@ from quota.whatif.recommendation import Tenancy
 _MIN_WHOLE = 100
 """The lowest number that is printed without decimals."""
 
-_COLUMNS = ("REQUESTED", "NEED/S", "QUOTA/S", "REFUSED", "BEFORE", "THROTTLED")
+_COLUMNS = ("REQUESTED", "NEED/S", "QUOTA/S", "REJECTED", "BEFORE", "THROTTLED")
 _OPTIONAL = ("QUOTA", "THROTTLED", "BEFORE", "REQUESTED")
 
 
@@ -141,8 +141,8 @@ def _outcome_lines(advice: Advice) -> Iterator[str]:
     """Yield the effects of the quotas, from a backtest of them."""
     rules, before, after = advice.rules, advice.before, advice.after
     yield (
-        f"With these quotas {advice.refused_share:.2%} of {after.admitted + after.refused:,} mutations are refused "
-        f"({after.refused:,}; {advice.before_name}: {before.refused:,}), "
+        f"With these quotas {advice.rejected_share:.2%} of {after.admitted + after.rejected:,} mutations are rejected "
+        f"({after.rejected:,}; {advice.before_name}: {before.rejected:,}), "
         f"and at most {after.peak:,} are admitted in a second ({advice.before_name}: {before.peak:,})."
     )
     yield (
@@ -164,8 +164,8 @@ def _row(each: TenantAdvice) -> list[str]:
         f"{demand.mutations:,}",
         _rounded(demand.need),
         _rounded(each.share.quota),
-        f"{outlook.refused:,}",
-        f"{outlook.refused_before:,}",
+        f"{outlook.rejected:,}",
+        f"{outlook.rejected_before:,}",
         format_duration(1000 * outlook.throttled_seconds),
         "own" if each.share.own else "default",
     ]

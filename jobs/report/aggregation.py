@@ -31,13 +31,13 @@ _TOTAL = -1
 """The rank of the sum of all tenants."""
 
 _COLUMNS = {
-    queries.SUMS: ("requests", "admitted", "refused", "tokens", "share", "p50", "p99"),
+    queries.SUMS: ("requests", "admitted", "rejected", "tokens", "share", "p50", "p99"),
     queries.PEAKS: ("peak",),
     queries.THROTTLED: ("throttled",),
 }
 """The columns of each query after rank and interval."""
 
-_COUNTS = ("requests", "admitted", "refused", "peak", "throttled")
+_COUNTS = ("requests", "admitted", "rejected", "peak", "throttled")
 _UNKNOWN = ("tokens", "share", "p50", "p99")
 """The columns that are 0, and those that are None, in an interval without decisions."""
 

@@ -19,7 +19,7 @@ _TEXT_INDENT, _NEIGHBOUR_INDENT = 14, 6
 
 _MODES = {
     Mode.STRICT: "since the client knows the error: each topic is admitted if K >= 0 when its turn comes, "
-    "otherwise refused",
+    "otherwise rejected",
     Mode.PERMISSIVE: "since the client does not know the error: every topic is admitted and charged, then the client "
     "is throttled if K < 0",
 }
@@ -74,7 +74,7 @@ def explanation_rows(explanation: Explanation) -> Iterator[ExplanationRow]:
     yield from _quota_lines(explanation)
     yield _line("mode", f"{decision.mode.value}, {_MODES[decision.mode]}")
     if decision.validate_only:
-        yield _line("", "validate_only: never charged, never refused")
+        yield _line("", "validate_only: never charged, never rejected")
     if decision.repeats:
         yield _line(
             "repeat",
@@ -178,7 +178,7 @@ def _charge_text(charge: Charge) -> str:
     before, after, cost = _number(charge.tokens_before), _number(charge.tokens), charge.partitions
     topic = f"{quoted(charge.name)} of {cost}:"
     if not charge.admitted:
-        return f"{topic} refused, since K = {before} < 0; K stays"
+        return f"{topic} rejected, since K = {before} < 0; K stays"
     if not charge.charged:
         return f"{topic} admitted, and not charged; K = {before} stays"
     if charge.tokens > charge.tokens_before - cost:
@@ -201,8 +201,8 @@ def _answer_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
         yield _line("", f"the request quota's own throttle: {_seconds(request_ms)}, {longer}")
     if shadow := decision.shadow:
         wait = f"wait {format_duration(shadow.throttle_time_ms)}"
-        refused = f"topics refused: {_count_refused(shadow.error_codes)}"
-        yield _line("shadow", f"would have been {shadow.outcome.value}, {refused}, {wait}")
+        rejected = f"topics rejected: {_count_rejected(shadow.error_codes)}"
+        yield _line("shadow", f"would have been {shadow.outcome.value}, {rejected}, {wait}")
     yield _line("answer", f"{decision.outcome.value}, {_throttling(decision)}")
 
 
@@ -216,7 +216,7 @@ def _throttle_formula(decision: Decision, bucket_ms: int, late_ms: int) -> str:
     if decision.validate_only:
         return "none: nothing was charged"
     if decision.mode is Mode.STRICT:
-        return "none: no topic was refused" + (", though the next one will be" if tokens < 0 else "")
+        return "none: no topic was rejected" + (", though the next one will be" if tokens < 0 else "")
     return "none: K is not below 0"
 
 
@@ -226,9 +226,9 @@ def _comparison(decision: Decision, again: Recomputed, refill: Refill | None) ->
     differences = []
     if "tokens_before" in again.differs:
         differences.append(_tokens_before_difference(decision, refill))
-    refused, recorded_refused = _count_refused(again.error_codes), _count_refused(decision.error_codes)
+    rejected, recorded_rejected = _count_rejected(again.error_codes), _count_rejected(decision.error_codes)
     texts = {
-        "topics": f"topics refused: {refused}, recorded {recorded_refused}",
+        "topics": f"topics rejected: {rejected}, recorded {recorded_rejected}",
         "tokens": f"K after {_number(again.tokens)}, recorded {_number(decision.tokens or 0)}",
         "controller_throttle_ms": f"throttle {_seconds(again.controller_throttle_ms)}, "
         f"recorded {_seconds(decision.verdict.controller_throttle_ms)}",
@@ -254,7 +254,7 @@ def _tokens_before_difference(decision: Decision, refill: Refill | None) -> str:
     )
 
 
-def _count_refused(codes: Iterable[int]) -> int:
+def _count_rejected(codes: Iterable[int]) -> int:
     return sum(1 for code in codes if code)
 
 

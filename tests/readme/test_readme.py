@@ -40,7 +40,7 @@ def test_the_first_commands_run_as_printed(tmp_path):
 
 
 def test_the_example_from_files_runs_as_printed(tmp_path):
-    """In the worked timeline a request is admitted, refused for 12,000 ms, and then admitted."""
+    """In the worked timeline a request is admitted, rejected for 12,000 ms, and then admitted."""
     ((script, printed),) = re.findall(r"```sh\n([^`]*simulate[^`]*)```\n\n```\n(.*?)```", README, re.DOTALL)
     assert run_script(script, tmp_path) == printed
     assert [line.split()[5:] for line in printed.splitlines()[1:]] == [
@@ -72,8 +72,8 @@ def test_the_example_of_a_client_runs_as_printed(spark, base_settings, broker, t
     assert capsys.readouterr().out == "orders is there\npayments is there\n"
 
 
-def test_the_examples_of_refused_clients_run_as_printed(spark, base_settings, broker, tmp_path):
-    """Kafka's own tool and a separate request go through the gateway: a topic is created, the next one refused."""
+def test_the_examples_of_rejected_clients_run_as_printed(spark, base_settings, broker, tmp_path):
+    """Kafka's own tool and a separate request go through the gateway: a topic is created, the next one rejected."""
     storage = base_settings.storage.model_copy(update={"root": str(tmp_path)})
     settings = with_plaintext_cluster(base_settings, broker.address).model_copy(update={"storage": storage})
     prepare_topics(settings)
@@ -104,7 +104,7 @@ def test_the_examples_of_refused_clients_run_as_printed(spark, base_settings, br
     assert done.returncode == 1
     assert "Created topic invoices" in own.stdout
     assert re.search(
-        r"Topic receipts refused: .*\nExplained by:\n  mutation-quota explain mutation-requests-\d+-\d+\n", own.stdout
+        r"Topic receipts rejected: .*\nExplained by:\n  mutation-quota explain mutation-requests-\d+-\d+\n", own.stdout
     )
     assert own.returncode == 3
 

@@ -121,7 +121,7 @@ def create(
 ) -> None:
     """Create topics.
 
-    Takes the options of kafka-topics.sh. A topic that the quota refuses is not retried (exit code 3).
+    Takes the options of kafka-topics.sh. A topic that the quota rejects is not retried (exit code 3).
 
     Examples:
       mutation-quota topics create --topic orders --partitions 12
@@ -169,7 +169,7 @@ def alter(
     """Add partitions to topics.
 
     `--replica-assignment` must list existing partitions, too. Internal topics, and those of this program, are altered
-    only by their exact names. A topic that the quota refuses is not retried (exit code 3).
+    only by their exact names. A topic that the quota rejects is not retried (exit code 3).
 
     Examples:
       mutation-quota topics alter --topic orders --partitions 24
@@ -207,7 +207,7 @@ def delete(
     """Delete topics.
 
     Asks for confirmation, with the names of the topics. Internal topics, and those of this program, are deleted only by
-    their exact names. A topic that the quota refuses is not retried (exit code 3).
+    their exact names. A topic that the quota rejects is not retried (exit code 3).
 
     Examples:
       mutation-quota topics delete --topic 'orders-.*' --dry-run

@@ -78,7 +78,7 @@ def test_dead_letters_are_listed_shown_corrected_and_sent_again(deployment, enfo
     assert request_ids(deployment) == ["fine", "typo"]
 
 
-def test_a_request_that_the_broker_refuses_is_not_reported_as_resent(deployment, command):
+def test_a_request_that_the_broker_rejects_is_not_reported_as_resent(deployment, command):
     prepare_topics(deployment)
     topic = deployment.topics.requests
     letter = DeadLetter(

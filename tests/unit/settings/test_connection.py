@@ -191,7 +191,7 @@ def test_the_target_has_the_security_of_kafka_or_its_own(with_files, kafka, targ
 
 
 @pytest.mark.parametrize("own", ["sasl_password=hunter2", "librdkafka.client.id=a", "librdkafka.security.protocol=SSL"])
-def test_a_target_without_its_protocol_is_refused_where_kafka_has_one(own):
+def test_a_target_without_its_protocol_is_rejected_where_kafka_has_one(own):
     """A login of `[kafka]` is never sent by other means than it says, and a target never silently in plain text."""
     with pytest.raises(BadInput) as raised:
         load(*SASL, "kafka.sasl_password=hunter2", f"target.{own}")
@@ -520,8 +520,8 @@ def test_the_target_has_the_properties_of_kafka_or_its_own():
 @pytest.mark.parametrize(
     ("given", "error"),
     [
-        ("no.such.property=xyzzy", 'librdkafka refuses a property: No such configuration property: "no.such.property"'),
-        ("socket.timeout.ms=xyzzy-", "librdkafka refuses a property: Invalid value for configuration property"),
+        ("no.such.property=xyzzy", 'librdkafka rejects a property: No such configuration property: "no.such.property"'),
+        ("socket.timeout.ms=xyzzy-", "librdkafka rejects a property: Invalid value for configuration property"),
     ],
 )
 def test_a_property_rejected_by_librdkafka_is_one_line_without_its_value(given, error):

@@ -172,7 +172,7 @@ def test_a_rate_that_no_controller_reaches_is_asked_back(rate, is_a_slip, tmp_pa
     warned = run("quotas", "validate", str(tmp_path / "q.yaml")).stderr
     assert (f"warning: user-principal 'alice': {expected}\n" in warned) is is_a_slip
     alter = ["quotas", "alter", "--user", "alice", "--add-config", f"controller_mutation_rate={rate}"]
-    refused = "controller_mutation_rate: " + expected + "; add --yes if it is meant"
+    rejected = "controller_mutation_rate: " + expected + "; add --yes if it is meant"
     nowhere = ["--bootstrap-server", "127.0.0.1:1", "--set", "kafka.timeout_seconds=0.1"]
-    assert (refused in run(*alter, *nowhere).stderr) is is_a_slip
-    assert refused not in run(*alter, "--yes", *nowhere).stderr
+    assert (rejected in run(*alter, *nowhere).stderr) is is_a_slip
+    assert rejected not in run(*alter, "--yes", *nowhere).stderr

@@ -157,7 +157,7 @@ def test_a_decision_that_only_the_topic_has_is_reported_with_the_time_of_the_nex
 
 @pytest.fixture
 def listed(tmp_path):
-    """Requests of alice and bob on three days; the second of alice's first day is refused."""
+    """Requests of alice and bob on three days; the second of alice's first day is rejected."""
     settings = load_settings([f"storage.root={tmp_path}"], environment={}, with_default_file=False)
     offset = 0
     for user, times in (("alice", (NOON, NOON, NOON + 2 * DAY)), ("bob", (NOON + DAY, NOON + 2 * DAY - 1))):
@@ -171,7 +171,7 @@ def listed(tmp_path):
     return AuditedDecisions(settings)
 
 
-def test_requests_refused_in_shadow_are_selected(tmp_path):
+def test_requests_rejected_in_shadow_are_selected(tmp_path):
     settings = load_settings([f"storage.root={tmp_path}"], environment={}, with_default_file=False)
     for offset, tokens in enumerate((-1.0, 5.0)):
         decision = decided(3, at=NOON, state=tokens, shadow=True, offset=offset)

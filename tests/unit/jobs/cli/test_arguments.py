@@ -100,7 +100,7 @@ RECOMMEND = ["recommend", "--capacity", "9"]
         ([*SHOW, "quota.callback_class=nope.Nope"], "callback nope.Nope: ModuleNotFoundError: No module named 'nope'"),
         ([*SHOW, "quota.callback_class=os.system"], "callback os.system: TypeError: not a ClientQuotaCallback"),
         ([*SHOW, "quota.callback_configs.typo=1"], "callback quota.callbacks.default.DefaultQuotaCallback: takes no "),
-        ([*SHOW, "kafka.librdkafka.nope=1"], 'librdkafka refuses a property: No such configuration property: "nope"'),
+        ([*SHOW, "kafka.librdkafka.nope=1"], 'librdkafka rejects a property: No such configuration property: "nope"'),
         ([*SHOW, "spark.jars=/nope"], "no jars in /nope; set spark.jars to a folder with jars"),
         ([*SHOW, "broker.jars=/nope"], "no jars in /nope; set broker.jars to a folder with jars"),
         *[

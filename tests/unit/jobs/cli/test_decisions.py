@@ -15,7 +15,7 @@ NOON = 1_728_043_200_000
 
 @pytest.fixture
 def listed(tmp_path, monkeypatch):
-    """Run `decisions list` on one decision that admits and one that refuses."""
+    """Run `decisions list` on one decision that admits and one that rejects."""
     monkeypatch.chdir(tmp_path)
     root = f"storage.root={tmp_path}"
     settings = load_settings([root], environment={}, with_default_file=False)

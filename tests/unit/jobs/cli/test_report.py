@@ -75,7 +75,7 @@ def test_programs_get_the_period_as_epoch_ms(settings, tmp_path):
     assert DAY + HOUR < end <= DAY + 2 * HOUR
 
 
-LOAD = Totals(4, 1, admitted=9, refused=1, throttled_seconds=2.5, newly_admitted=3, newly_refused=0, peak=7)
+LOAD = Totals(4, 1, admitted=9, rejected=1, throttled_seconds=2.5, newly_admitted=3, newly_rejected=0, peak=7)
 BACKTEST = Result(Replay(4, 0, []), [CandidateOutcome("twice as much", LOAD, [Sender("a", "app", LOAD)])])
 
 

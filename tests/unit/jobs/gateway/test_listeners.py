@@ -50,7 +50,7 @@ def test_brokers_that_advertise_the_gateway_are_left_unchanged():
             ),
         ),
         ({"first_port": 65_535}, ADVERTISED, "gateway.first_port=65535 leaves too few ports for 3 brokers"),
-        ({"address": "0.0.0.0"}, ADVERTISED, "gateway.advertised_host"),  # noqa: S104 it is refused
+        ({"address": "0.0.0.0"}, ADVERTISED, "gateway.advertised_host"),  # noqa: S104 it is rejected
     ],
 )
 def test_settings_with_which_clients_bypass_the_gateway_are_rejected(settings, advertised, expected):
