@@ -65,8 +65,9 @@ def fill(text: str, first: str, others: str, width: int = WIDTH) -> str:
 
 
 class _Wrapper(textwrap.TextWrapper):
-    wordsep_simple_re = re.compile(r"([ \t\n]+|(?<=,)(?=[a-z_.]+=))")
-    """Where a line may be broken: at white space, but not at U+00A0, and between configs as in `a=1,b=2`."""
+    _unit = r"(?:ms|s|min|h|d|mutations?/s)\b"
+    wordsep_simple_re = re.compile(rf"((?<!\d)[ \t\n]+|[ \t\n]+(?!{_unit})|(?<=,)(?=[a-z_.]+=))")
+    """Where a line may be broken: at white space, but not at U+00A0 or before a unit, and between configs (`a=1,b=2`)."""
 
 
 def labelled(label: str, text: str) -> str:
