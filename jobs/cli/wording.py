@@ -67,7 +67,7 @@ def fill(text: str, first: str, others: str, width: int = WIDTH) -> str:
 class _Wrapper(textwrap.TextWrapper):
     _unit = r"(?:ms|s|min|h|d|mutations?/s)\b"
     wordsep_simple_re = re.compile(rf"((?<!\d)[ \t\n]+|[ \t\n]+(?!{_unit})|(?<=,)(?=[a-z_.]+=))")
-    """Where a line may be broken: at white space, but not at U+00A0 or before a unit, and between configs (`a=1,b=2`)."""
+    """Where a line may be broken: at white space, but not at U+00A0 or before a unit; and between configs."""
 
 
 def labelled(label: str, text: str) -> str:
