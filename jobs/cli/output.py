@@ -132,7 +132,7 @@ def print_table(
     _print_columns({column: (content[column], widths[column]) for column in sizes}, numbers, width)
     if dropped:
         names = ", ".join(column for column in columns if column in dropped)
-        print_text(f"Not shown: {names} (in a wider terminal, or with --output json)")
+        print_text(f"Not shown: {names} (wider terminal, or --output json)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,13 @@ from typing import Annotated
 import typer
 
 from jobs.cli.options import FileOptions, PeriodOptions, Requests, SettingsOptions
-from jobs.cli.output import OutputOptions, print_table
+from jobs.cli.output import OutputOptions, print_table, print_text
 from quota.errors import BadInput
 from quota.text import format_duration, plural
 from quota.whatif.advice import Advice, TenantAdvice
 from quota.whatif.recommendation import Tenancy
 
+_RULE_INDENT = len("4. over-allocation  ")
 _MIN_WHOLE = 100
 """The lowest number that is printed without decimals."""
 
@@ -95,7 +96,7 @@ def _check(option: str, value: float, expected: str, *, is_valid: bool) -> None:
 
 def _print_advice(advice: Advice, tenancy: Tenancy, tenants: int) -> None:
     for line in _rule_lines(advice):
-        print(line)
+        print_text(line, indent=_RULE_INDENT)
     if tenants:
         rows = [
             *map(_row, advice.tenants[:tenants]),
@@ -107,7 +108,7 @@ def _print_advice(advice: Advice, tenancy: Tenancy, tenants: int) -> None:
     if tenants and left_out > 0:
         print(f"and {left_out} more; --limit N prints more of them, -o json all")
     for line in _outcome_lines(advice):
-        print(line)
+        print_text(line, indent=0)
 
 
 def _rule_lines(advice: Advice) -> Iterator[str]:

@@ -166,7 +166,7 @@ class Calls:
                 for name in list(call.pending):
                     call.complete(name, self._no_decision(name))
             async with asyncio.timeout_at(call.deadline):
-                await self._request(call, topics, decisions)
+                await self._request(call, await self._valid(call, topics), decisions)
                 await call.completed.wait()
         except TimeoutError:
             self._expire(call)
@@ -179,6 +179,20 @@ class Calls:
                 self._applying.pop(request_id, None)
             for task in call.carrying:
                 task.cancel()
+
+    async def _valid(self, call: Call, topics: list[TopicMutation]) -> list[TopicMutation]:
+        """Return the topics that the cluster would create; the others fail, and are not charged, as by the gateway.
+
+        An applier may be allowed more than this client. A deletion cannot be validated, and a growth costs the
+        controller as much as to carry it out.
+        """
+        operation, topics = call.options.operation, [topic for topic in topics if topic.name in call.pending]
+        if self._apply or call.options.validate_only or operation is not Operation.CREATE_TOPICS or not topics:
+            return topics
+        tasks = [Task(operation, topic, validate_only=True) for topic in topics]
+        results = await self._carry_out_tasks(tasks, call.deadline)
+        _complete(call, [result for result in results if result.error_code])
+        return [topic for topic in topics if topic.name in call.pending]
 
     async def _request(self, call: Call, topics: Iterable[TopicMutation], decisions: Decisions) -> None:
         """Request topics until none of them is rejected; those that are not pending are left out."""

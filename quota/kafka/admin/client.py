@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from quota.kafka.admin.calls import CallOptions, FoundTopics, Futures, UnknownCost, kafka_error
@@ -15,6 +15,7 @@ from quota.kafka.reading import read_broker_configs
 from quota.records.request import Operation, TopicMutation
 
 _CLUSTER_DEFAULT = -1
+_UNKNOWN_TOPIC = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 
 class QuotaAdminClient(AdminClient):
@@ -186,6 +187,8 @@ class QuotaAdminClient(AdminClient):
 
         def find(limit: float) -> FoundTopics:
             current, errors = self._dispatcher.target.partitions(names, limit)
+            if options.operation is Operation.CREATE_PARTITIONS:  # its cost is the difference to what there is
+                errors |= {name: _UNKNOWN_TOPIC for name in names if name not in current and name not in errors}
             return [
                 UnknownCost(topic.name, KafkaException(errors[topic.name])) if topic.name in errors else topic
                 for topic in mutations(current)

@@ -71,6 +71,7 @@ class Client:
         self.loop, self.apply = loop, apply
         self.sent, self.tasks, self.begun, self.recorded, self.delivered, self.running = [], [], [], [], {}, []
         self.requests, self.outcomes = [], []
+        self.invalid, self.validated = "", []
         self.calls = Calls(
             "alice", "app", apply=apply, carry_out=self.carry_out, record=self.recorded.append, servers=""
         )
@@ -82,6 +83,9 @@ class Client:
         self.requests.append(f"{self.loop.now:g} {''.join(topic.name for topic in request.topics)}")
 
     async def carry_out(self, tasks, until):
+        if all(task.validate_only for task in tasks) and not self.only_validates:
+            self.validated.append("".join(task.name for task in tasks))
+            return topic_results([task.name for task in tasks], self.invalid)
         self.tasks += tasks
         self.begun.append(([task.name for task in tasks], until, self.loop.create_future()))
         return await self.begun[-1][2]
@@ -92,6 +96,7 @@ class Client:
     def start(self, topics, limit=60.0, operation=Operation.CREATE_TOPICS, **options):
         """Start a call, and return its futures."""
         futures = {topic.name: TopicFuture() for topic in topics}
+        self.only_validates = options.get("validate_only", False)
         call = Call(CallOptions(operation, **options), dict(futures), self.loop.now + limit)
         for name, future in futures.items():
             future.add_done_callback(lambda done, name=name: self.settled(call, name, done))
@@ -321,6 +326,31 @@ def test_a_client_waits_for_the_results_of_an_applier(applied, script, requests,
     assert applied.tasks == []
 
 
+def test_what_the_cluster_would_not_create_is_not_requested_and_costs_nothing(client):
+    client.invalid = "b"
+    client.start([TopicMutation(name, 6) for name in "abc"])
+    assert (client.validated, client.requests) == (["abc"], ["0 ac"])
+    assert client.outcomes == ["0 b exists"]
+    client.decide("a", "5")
+    client.loop.wait_until(6)
+    assert (client.validated, client.requests) == (["abc"], ["0 ac", "5 a"])  # it is validated once
+
+
+@pytest.mark.parametrize(
+    ("apply", "options"),
+    [
+        (True, {}),
+        (False, {"validate_only": True}),
+        (False, {"operation": Operation.DELETE_TOPICS}),
+        (False, {"operation": Operation.CREATE_PARTITIONS}),
+    ],
+)
+def test_what_an_applier_may_be_allowed_and_what_costs_nothing_is_not_validated_before(loop, apply, options):
+    client = Client(loop, apply=apply)
+    client.start([TopicMutation("a", 6)], **options)
+    assert (client.validated, client.requests) == ([], ["0 a"])
+
+
 @pytest.mark.parametrize("validate_only", [True, False])
 @pytest.mark.parametrize("operation", Operation)
 @pytest.mark.parametrize("apply", [True, False])
@@ -451,6 +481,9 @@ class Witness(Client):
     async def carry_out(self, tasks, until):
         assert (self.is_closed, self.apply) == (False, False)
         for task in tasks:
+            if task.validate_only:
+                assert self.state[task.name] == "waiting"
+                continue
             assert self.state[task.name] == "admitted"
             self.state[task.name] = "begun"
         return await super().carry_out(tasks, until)

@@ -142,9 +142,8 @@ def test_a_narrower_table_lacks_columns_in_a_fixed_order_and_says_which_and_how_
         "NAME        RATE",
         "payments  12,345",
         "x              1",
-        "Not shown: WHY (in a wider",
-        "  terminal, or with --output",
-        "  json)",
+        "Not shown: WHY (wider",
+        "  terminal, or --output json)",
     ]
     assert on_terminal(30, sentences=("WHY",), optional=("RATE", "WHY"))[:2] == [
         "NAME      WHY",

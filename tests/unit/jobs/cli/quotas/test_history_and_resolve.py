@@ -118,7 +118,7 @@ def test_a_list_of_quotas_with_a_long_name_lacks_columns_and_says_which(lines_of
     assert lines_of(print_quotas, [default], [own], Window()) == [
         "USER                          CLIENT-ID                         RATE/S  BURST",
         "svc-payments-orchestrator-eu  payments-orchestrator-admin-7f9c       5      -",
-        "Not shown: MAX DEBT, SHADOW, SINCE (in a wider terminal, or with --output json)",
+        "Not shown: MAX DEBT, SHADOW, SINCE (wider terminal, or --output json)",
         "Scheduled changes:",
         "USER   CLIENT-ID  RATE/S  BURST  MAX DEBT  SHADOW  FROM",
         "alice  -             7.5   1000     1 min  no      1970-01-01T00:00:02Z",
