@@ -109,14 +109,14 @@ SECTIONS: Sections = {
     "Inspect": {
         "dashboard": dashboard.dashboard,
         "status": status.status,
-        "config": Group("Show the settings in force, and check them.", {"show": config.show}),
+        "config": Group("Show the settings in force, and check them.", {"describe": config.describe}),
         "explain": explain.explain,
         "report": report.report,
         "decisions": Group("List the decisions that the audit has stored.", {"list": decisions.list_decisions}),
         "maintain": maintain.maintain,
         "dead-letters": Group(
-            "List, show and resend invalid requests.",
-            {"list": dead_letters.list_letters, "show": dead_letters.show, "resend": dead_letters.resend},
+            "List, describe and resend invalid requests.",
+            {"list": dead_letters.list_letters, "describe": dead_letters.describe, "resend": dead_letters.resend},
         ),
     },
     "Plan": {

@@ -44,8 +44,8 @@ class CallbackHarness:
 
         >>> harness.decide("alice", "app", 20, 5).tokens
         -3.0
-        >>> refused = harness.decide("bob", "app", 1)
-        >>> refused.outcome.value, refused.throttle_time_ms
+        >>> rejected = harness.decide("bob", "app", 1)
+        >>> rejected.outcome.value, rejected.throttle_time_ms
         ('REJECTED', 1500)
         >>> harness.advance(seconds=1.5)
         >>> harness.decide("bob", "app", 1).outcome.value

@@ -1,12 +1,18 @@
 """Names, counts, tags, times and quotas as people read them."""
 
+import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from itertools import pairwise
 
 from msgspec import UNSET, UnsetType
 
 _WITH_DECIMAL = 10
 """Tokens smaller than this in size have a decimal."""
+
+_UNITS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1000))
+_TENTH = 100
+"""A tenth of a second [ms]."""
 
 
 def quoted(name: str) -> str:
@@ -38,7 +44,7 @@ def plural(count: int, noun: str) -> str:
 def format_tokens(tokens: float) -> str:
     """Format tokens: with one decimal below 10 in size, else whole.
 
-    A debt of less than 0.05 is shown as -0.1, because the sign decides whether the next topic is refused.
+    A debt of less than 0.05 is shown as -0.1, because the sign decides whether the next topic is rejected.
     """
     shown = min(round(tokens, 1), -0.1) if tokens < 0 else round(tokens, 1)
     return f"{shown:.1f}" if abs(shown) < _WITH_DECIMAL else f"{tokens:,.0f}"
@@ -82,9 +88,26 @@ def format_time(epoch_ms: int) -> str:
         return str(epoch_ms)
 
 
-def format_seconds(milliseconds: int) -> str:
-    """Format a throttle time or a debt, to the millisecond, in seconds."""
-    return f"{milliseconds / 1000:.10g} s"
+def format_duration(milliseconds: float) -> str:
+    """Format a duration in its two largest units, or with one decimal below a minute, as in `1 h 24 min` and `4.2 s`.
+
+    It is rounded up, because a client that waits for less than its throttle time is rejected again.
+    """
+    if milliseconds < _UNITS[-1][1]:
+        return f"{math.ceil(milliseconds)} ms" if milliseconds else "0 s"
+    tenths = math.ceil(milliseconds / _TENTH)
+    if tenths * _TENTH < _UNITS[-2][1]:
+        return f"{tenths / 10:g} s"
+    for (unit, size), (smaller, smaller_size) in pairwise(_UNITS):
+        count, rest = divmod(math.ceil(milliseconds / smaller_size), size // smaller_size)
+        if count:
+            return f"{count:,} {unit} {rest} {smaller}" if rest else f"{count:,} {unit}"
+    raise AssertionError("a minute is the largest unit of anything from a minute on")
+
+
+def format_rate(rate: float) -> str:
+    """Format a rate of mutations with its unit."""
+    return f"{rate:.10g} mutation/s" if rate == 1 else f"{rate:.10g} mutations/s"
 
 
 def format_configs(configs: Mapping[str, float | None]) -> str:

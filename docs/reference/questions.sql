@@ -1,6 +1,6 @@
 -- Six questions of a cluster owner, as queries on the views of docs/reference/tables.md. They run in Spark and DuckDB.
 
--- 1. Who was refused the most?
+-- 1. Who was rejected the most?
 SELECT m.tenant,
        count(DISTINCT m.decision_id) AS requests,
        count(*) AS topics,
@@ -11,10 +11,10 @@ GROUP BY m.tenant
 ORDER BY mutations DESC, m.tenant
 LIMIT 10;
 
--- 2. How many mutations were admitted and refused in each hour?
+-- 2. How many mutations were admitted and rejected in each hour?
 SELECT date_trunc('hour', m.timestamp) AS hour,
        sum(CASE WHEN m.error_code = 0 THEN m.partitions ELSE 0 END) AS admitted,
-       sum(CASE WHEN m.error_code = 89 THEN m.partitions ELSE 0 END) AS refused
+       sum(CASE WHEN m.error_code = 89 THEN m.partitions ELSE 0 END) AS rejected
 FROM mutations m
 GROUP BY date_trunc('hour', m.timestamp)
 ORDER BY hour;
@@ -87,7 +87,7 @@ ORDER BY share, u.tenant;
 WITH mutated AS (
   SELECT date_trunc('minute', m.timestamp) AS minute, m.tenant,
          sum(CASE WHEN m.error_code = 0 THEN m.partitions ELSE 0 END) AS admitted,
-         sum(CASE WHEN m.error_code = 89 THEN m.partitions ELSE 0 END) AS refused
+         sum(CASE WHEN m.error_code = 89 THEN m.partitions ELSE 0 END) AS rejected
   FROM mutations m
   GROUP BY date_trunc('minute', m.timestamp), m.tenant
 ),
@@ -101,7 +101,7 @@ answered AS (
   FROM decisions d
   GROUP BY date_trunc('minute', d.timestamp), d.tenant
 )
-SELECT a.minute, a.tenant, a.decisions, coalesce(m.admitted, 0) AS admitted, coalesce(m.refused, 0) AS refused,
+SELECT a.minute, a.tenant, a.decisions, coalesce(m.admitted, 0) AS admitted, coalesce(m.rejected, 0) AS rejected,
        a.lowest_tokens, a.lowest_share, a.longest_throttle_ms
 FROM answered a LEFT JOIN mutated m ON m.minute = a.minute AND m.tenant = a.tenant
 ORDER BY a.minute, a.tenant;

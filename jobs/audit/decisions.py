@@ -21,7 +21,7 @@ from quota.settings import Settings
 _CHUNK = 100
 _ROWS = 10_000
 _MAX_DECISIONS = 2000
-"""The most decisions of a bucket that are read: a refused client may retry for days."""
+"""The most decisions of a bucket that are read: a rejected client may retry for days."""
 
 _TAGS = "more_tags"
 _POSITION = {
@@ -32,6 +32,7 @@ _POSITION = {
     "offset": ds.field("source", "offset"),
     _TAGS: ds.field(_TAGS),
 }
+_TOPICS = {"topics": ds.field("topics"), "shadow": ds.field("shadow")}
 _ORDER = ["timestamp", "topic", "partition", "offset"]
 """The order of the requests of one bucket."""
 
@@ -44,8 +45,9 @@ class Selection:
 
     user: str | None = None
     client_id: str | None = None
-    refused: bool = False
-    """Only those that refuse a topic, or would have without shadow."""
+    topic: str | None = None
+    rejected: bool = False
+    """Only those that reject a topic, or would have without shadow: if a topic is given, that one."""
     start: int | None = None
     """The earliest time of the request [epoch ms]."""
     end: int | None = None
@@ -58,7 +60,7 @@ class Selection:
             found &= ds.field("user") == self.user
         if self.client_id is not None:
             found &= ds.field("client_id") == self.client_id
-        if self.refused:
+        if self.rejected:
             admitted, shadow = Outcome.ADMITTED.value, ds.field("shadow", "outcome")
             found &= (ds.field("outcome") != admitted) | (shadow.is_valid() & (shadow != admitted))
         if self.start is not None:
@@ -66,6 +68,18 @@ class Selection:
         if self.end is not None:
             found &= ds.field("timestamp") < _moment(self.end)
         return found
+
+    def of_topic(self) -> str:
+        """Return the condition for the topics of a decision, in SQL."""
+        if self.topic is None:
+            return "true"
+        name = "'{}'".format(self.topic.replace("'", "''"))
+        if not self.rejected:
+            return f"list_contains([topic.name for topic in topics], {name})"
+        return (
+            f"list_contains([topic.name for topic in topics if topic.error_code <> 0], {name}) OR "
+            f"list_contains([topic.name for topic, place in topics if shadow.error_codes[place] <> 0], {name})"
+        )
 
     def includes(self, day: date) -> bool:
         """Return whether the period includes times of a day (UTC)."""
@@ -106,7 +120,7 @@ class AuditedDecisions:
             if not selection.includes(day):
                 continue
             of_day = self._table.dataset(day, day).filter(selection.condition())
-            if ids := _newest_ids(of_day, limit - len(found)):
+            if ids := _newest_ids(of_day, selection, limit - len(found)):
                 found = [*_read(of_day, ids), *found]
         return found
 
@@ -133,12 +147,13 @@ class AuditedDecisions:
                 return
 
 
-def _newest_ids(of_day: ds.Dataset, count: int) -> list[str]:
+def _newest_ids(of_day: ds.Dataset, selection: Selection, count: int) -> list[str]:
     """Return the ids of the newest decisions of a day, in order; it may have millions, which are not held in memory."""
     order = ", ".join(f'"{name}" DESC' for name in _ORDER)
+    columns = _POSITION if selection.topic is None else _POSITION | _TOPICS
     with duckdb.connect() as db:
-        positions = db.from_arrow(of_day.scanner(columns=_POSITION).to_reader())
-        newest = positions.order(order).limit(count).project("decision_id").fetchall()
+        positions = db.from_arrow(of_day.scanner(columns=columns).to_reader())
+        newest = positions.filter(selection.of_topic()).order(order).limit(count).project("decision_id").fetchall()
     return [decision_id for (decision_id,) in reversed(newest)]
 
 

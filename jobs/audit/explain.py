@@ -2,7 +2,7 @@
 
 from confluent_kafka import KafkaException
 
-from jobs.audit.decisions import AuditedDecisions
+from jobs.audit.decisions import AuditedDecisions, Selection
 from jobs.audit.quota_changes import read_quota_log
 from jobs.audit.tables.reader import open_table, read_errors
 from jobs.audit.tables.specs import DEAD_LETTERS
@@ -14,7 +14,7 @@ from quota.kafka.reading import Skipped, read_topic
 from quota.records.decision import Decision, read_decision
 from quota.records.record import Source
 from quota.settings import Settings
-from quota.text import format_seconds
+from quota.text import format_duration, format_tags, format_time
 
 _LATEST = 10_000
 """The number of records at the end of each partition of the decisions topic that are searched for a decision."""
@@ -32,6 +32,20 @@ def explain_decision(settings: Settings, decision_id: str, neighbours: int) -> E
         quotas = QuotaHistory(log, settings.quota.callbacks)
         of_bucket = Neighbours(decisions.before(decision), decisions.after(decision), neighbours)
         return explain(decision, of_bucket, quotas, settings.quota.window)
+
+
+def find_newest(settings: Settings, selection: Selection) -> tuple[str, int | None]:
+    """Return the id of the newest decision of a selection, and the time of the newest one of all (epoch ms)."""
+    with read_errors(settings):
+        decisions = AuditedDecisions(settings)
+        newest_at = decisions.newest_at()
+        found = decisions.latest(selection, 1)
+    if not found:
+        names = {"user": selection.user, "client-id": selection.client_id, "topic": selection.topic}
+        whose = format_tags({part: name for part, name in names.items() if name is not None})
+        until = "no decisions yet" if newest_at is None else f"decisions up to {format_time(newest_at)}"
+        raise NotFound(f"no decision{whose and f' of {whose}'} rejected a topic; the audit has {until}")
+    return found[0].decision_id, newest_at
 
 
 def parse_decision_id(decision_id: str) -> Source:
@@ -59,7 +73,7 @@ def _absent_error(settings: Settings, source: Source) -> MutationQuotaError:
         )
     if decision is None:
         return NotFound(f"{source}: no such decision in the table or among the latest records of {topic}")
-    answer = f"{decision.outcome.value}, throttle {format_seconds(decision.throttle_time_ms)}"
+    answer = f"{decision.outcome.value}, throttle {format_duration(decision.throttle_time_ms)}"
     return MutationQuotaError(
         f"{source} was decided ({answer}), but the audit has not written it yet: "
         f"try again in {settings.audit.trigger_seconds:g} s (audit.trigger_seconds), "

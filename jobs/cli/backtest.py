@@ -7,19 +7,20 @@ import typer
 
 from jobs.cli.options import PeriodOptions, Requests, SettingsOptions
 from jobs.cli.output import OutputOptions, print_table
-from quota.text import printable
+from quota.text import format_duration, printable
 from quota.whatif.result import Result, Totals
 
 _COLUMNS = (
     "REQUESTS",
-    "REFUSED",
+    "REJECTED",
     "ADMITTED MUTATIONS",
-    "REFUSED MUTATIONS",
-    "THROTTLED S",
+    "REJECTED MUTATIONS",
+    "THROTTLED",
     "PEAK/S",
     "NEWLY ADMITTED",
-    "NEWLY REFUSED",
+    "NEWLY REJECTED",
 )
+_OPTIONAL = ("REQUESTS", "PEAK/S", "REJECTED", "ADMITTED MUTATIONS", "THROTTLED")
 
 
 def backtest(
@@ -43,9 +44,9 @@ def backtest(
 ) -> None:
     """Replay recorded requests against different quotas.
 
-    Reports who would have been refused and the resulting controller load, for different quotas, windows or algorithms.
+    Reports who would have been rejected and the resulting controller load, for different quotas, windows or algorithms.
     Reads the audit's tables, or a file of requests, which is compared with a cluster without quotas. The requests are
-    replayed as recorded, although clients that are refused more or less often might have sent different ones.
+    replayed as recorded, although clients that are rejected more or less often might have sent different ones.
     Standard error says whether audited ones are so many that Spark is started.
 
     Examples:
@@ -91,10 +92,14 @@ def _print_result(result: Result, limit: int) -> None:
 
 
 def _print(heading: str, rows: Iterable[tuple[str, Totals]]) -> None:
-    print_table((heading, *_COLUMNS), ((name, *_cells(load)) for name, load in rows), numbers=_COLUMNS)
+    cells = ((name, *_cells(load)) for name, load in rows)
+    print_table((heading, *_COLUMNS), cells, numbers=_COLUMNS, sentences=(heading,), optional=_OPTIONAL)
 
 
 def _cells(load: Totals) -> list[str]:
-    counts = (load.requests, load.refused_requests, load.admitted, load.refused)
-    seconds, others = load.throttled_seconds, (load.peak, load.newly_admitted, load.newly_refused)
-    return [*(f"{count:,}" for count in counts), f"{seconds:,.1f}", *(f"{other:,}" for other in others)]
+    counts = (load.requests, load.rejected_requests, load.admitted, load.rejected)
+    throttled, others = (
+        format_duration(1000 * load.throttled_seconds),
+        (load.peak, load.newly_admitted, load.newly_rejected),
+    )
+    return [*(f"{count:,}" for count in counts), throttled, *(f"{other:,}" for other in others)]

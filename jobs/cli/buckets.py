@@ -18,19 +18,19 @@ from jobs.cli.options import (
     User,
     parse_pair,
 )
-from jobs.cli.output import OutputOptions, print_table, print_text
+from jobs.cli.output import OutputOptions, print_table, print_text, table_time
 from jobs.cli.quotas.log import prepare_quota_topic, sign
 from jobs.cli.times import parse_effective_at
-from jobs.cli.wording import format_moment
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.errors import BadInput
 from quota.kafka.timing import now_ms
 from quota.records.quota_log import ResetRecord
 from quota.settings import Settings
-from quota.text import format_tags, format_time, format_tokens, plural
+from quota.text import format_duration, format_tags, format_time, format_tokens, plural
 from schemas.documents.buckets import BucketReset, ExportedBuckets, ListedBucket
 
 COLUMNS = ("BUCKET", "TOKENS", "BURST", "RATE/S", "DEBT ENDS", "FULL IN", "CHANGED")
+_OPTIONAL = ("CHANGED", "FULL IN", "BURST", "RATE/S")
 _NUMBERS = ("TOKENS", "BURST", "RATE/S", "DEBT ENDS", "FULL IN")
 
 Tag = Annotated[
@@ -39,8 +39,8 @@ Tag = Annotated[
 ]
 
 
-def bucket_row(row: ListedBucket, now: int) -> list[str]:
-    """Return a bucket as a row below `COLUMNS`, at `now` (epoch ms)."""
+def bucket_row(row: ListedBucket) -> list[str]:
+    """Return a bucket as a row below `COLUMNS`."""
     return [
         format_tags(row.bucket),
         format_tokens(row.tokens_now),
@@ -48,13 +48,12 @@ def bucket_row(row: ListedBucket, now: int) -> list[str]:
         f"{row.rate:g}",
         _duration(row.debt_ends_in_ms) if row.in_debt else "-",
         _duration(row.full_in_ms) if row.full_in_ms else "full",
-        format_moment(now, row.updated_at),
+        table_time(row.updated_at),
     ]
 
 
 def _duration(ms: int) -> str:
-    """Format a duration in whole seconds, rounded up."""
-    return f"over {timedelta(milliseconds=ms).days} days" if ms >= MAX_THROTTLE_MS else f"{-(-ms // 1000):,} s"
+    return f"over {timedelta(milliseconds=ms).days} d" if ms >= MAX_THROTTLE_MS else format_duration(ms)
 
 
 def list_buckets(
@@ -62,7 +61,7 @@ def list_buckets(
     client: Client = None,
     tag: Tag = None,
     in_debt: Annotated[
-        bool, typer.Option("--in-debt", help="Only buckets in debt: strict requests charged to them are refused.")
+        bool, typer.Option("--in-debt", help="Only buckets in debt: strict requests charged to them are rejected.")
     ] = False,
     sort: Annotated[
         Order, typer.Option(help="Order: lowest tokens, longest time until full, newest change, highest rate, or name.")
@@ -89,14 +88,11 @@ def list_buckets(
     listing = store.list_buckets(settings, query, now_ms)
 
     def table() -> None:
-        if listing.buckets:
-            now = now_ms()
-            rows = (bucket_row(bucket, now) for bucket in listing.buckets)
-            print_table(COLUMNS, rows, numbers=_NUMBERS, whole=COLUMNS[1:])
-        else:
-            print("No buckets: nothing has been charged yet." if query.is_all else "No such buckets.")
+        rows = map(bucket_row, listing.buckets)
+        print_table(COLUMNS, rows, numbers=_NUMBERS, sentences=COLUMNS[:1], optional=_OPTIONAL)
 
-    output.print(listing, table, items="buckets")
+    none = "no buckets: nothing has been charged yet" if query.is_all else "no such buckets"
+    output.print_found(listing, table, items="buckets", none=none, selected=not query.is_all)
     if listing.left_out:
         print(f"and {listing.left_out} more (--limit)", file=sys.stderr)
 

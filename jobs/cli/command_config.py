@@ -119,8 +119,8 @@ def _read(file: Path, option: str) -> dict[str, str]:
     except UnicodeDecodeError:
         raise BadInput(f"{option}: not UTF-8") from None
     others = [entry for entry in entries if entry.name not in _KNOWN]
-    if refused := [other for other in others if not _is_ignored(other)]:
-        raise BadInput(f"{option}: {_not_supported(refused)}")
+    if rejected := [other for other in others if not _is_ignored(other)]:
+        raise BadInput(f"{option}: {_not_supported(rejected)}")
     if others:
         _log.debug(
             "%s: ignored, as they do not concern security: %s", option, ", ".join(other.name for other in others)

@@ -28,7 +28,7 @@ Changed = Annotated[bool, typer.Option("--changed", help="Only settings that dif
 _ORIGINS = {"default": "default", "option": "--set", "kafka": "as [kafka]"}
 
 
-def show(names: Names = None, changed: Changed = False, *, output: OutputOptions, kafka: TargetOptions) -> None:
+def describe(names: Names = None, changed: Changed = False, *, output: OutputOptions, kafka: TargetOptions) -> None:
     """Check and show the settings in force.
 
     Connects to no cluster. The callback and folders of jars that are set must exist, and librdkafka must accept its
@@ -38,8 +38,8 @@ def show(names: Names = None, changed: Changed = False, *, output: OutputOptions
     not set in the section target takes its value from the section kafka.
 
     Examples:
-      mutation-quota config show --changed
-      mutation-quota config show kafka topics.partitions --output yaml
+      mutation-quota config describe --changed
+      mutation-quota config describe kafka topics.partitions --output yaml
     """
     loaded = kafka.read_with_origins()
     _check_code(loaded)
@@ -60,10 +60,15 @@ def show(names: Names = None, changed: Changed = False, *, output: OutputOptions
             [each.name, _text(each.value), _text(each.default), each.source or _ORIGINS[each.origin]] for each in shown
         ]
         if changed and rows:
-            print_table(("SETTING", "VALUE", "DEFAULT", "FROM"), rows, whole=("SETTING",))
+            print_table(
+                ("SETTING", "VALUE", "DEFAULT", "FROM"),
+                rows,
+                sentences=("VALUE", "DEFAULT", "FROM"),
+                optional=("FROM",),
+            )
         elif rows:
             values = [[name, value, origin] for name, value, _, origin in rows]
-            print_table(("SETTING", "VALUE", "FROM"), values, whole=("SETTING",))
+            print_table(("SETTING", "VALUE", "FROM"), values, sentences=("VALUE", "FROM"), optional=("FROM",))
         else:
             print("None of these settings differs from its default." if changed else "This table has no entries.")
 
@@ -91,7 +96,7 @@ def _file(loaded: LoadedSettings) -> str | None:
 def _selected(settings: list[ListedSetting], names: list[str] | None) -> list[ListedSetting]:
     for name in names or ():
         if name not in table_names() and not any(_matches(setting, name) for setting in settings):
-            raise NotFound(f"{name}: no such setting or section is in force; `config show` lists all")
+            raise NotFound(f"{name}: no such setting or section is in force; `config describe` lists all")
     return [setting for setting in settings if not names or any(_matches(setting, name) for name in names)]
 
 

@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jobs.cli.options import ConfirmOptions, KafkaOptions, PeriodOptions
-from jobs.cli.output import OutputOptions, print_table
+from jobs.cli.output import OutputOptions, print_table, table_time
 from jobs.storage.whole_file import read_whole
 from quota.errors import BadInput, NotFound
-from quota.records.record import Source
+from quota.records.record import Record, Source
 from quota.settings import Settings
-from quota.text import format_time, plural, printable
+from quota.text import plural, printable
 from schemas.documents.decisions import DeadLetters, ListedDeadLetter, ResentDeadLetters
 
 if TYPE_CHECKING:
     from quota.kafka.dead_letters import StoredDeadLetter
     from quota.records.request import MutationRequest
+
+_COLUMNS = ("RECEIVED", "ID", "USER / CLIENT-ID", "ERRORS")
 
 _MAX_ERROR_CHARACTERS = 100
 """The length at which `list` cuts an error."""
@@ -43,7 +45,8 @@ def list_letters(
 ) -> None:
     """List invalid requests.
 
-    Reads the dead-letter topic, as far back as its retention; the Delta table dead_letters retains them for
+    Shows the sender that each names, and all its errors: the one for which it is invalid, and then those that it would
+    have next. Reads the dead-letter topic, as far back as its retention; the Delta table dead_letters retains them for
     audit.keep_days.
 
     Examples:
@@ -63,38 +66,40 @@ def list_letters(
     # Only the letters that are printed are held in memory.
     latest = nlargest(limit, counted(), key=_position)[::-1]
     left_out = matched - len(latest)
+    items = [_to_item(each, settings) for each in latest]
 
     def table() -> None:
-        rows = ((format_time(each.at), each.letter_id, _shortened(each.letter.error)) for each in latest)
-        if latest:
-            print_table(("RECEIVED", "ID", "ERROR"), rows)
-        else:
-            print("No dead letters.")
+        rows = (_row(stored, item) for stored, item in zip(latest, items, strict=True))
+        print_table(_COLUMNS, rows, sentences=_COLUMNS[2:], optional=("RECEIVED", "USER / CLIENT-ID"))
 
-    output.print(DeadLetters([_to_item(each) for each in latest], left_out), table, items="dead_letters")
+    selected = period != PeriodOptions() or error is not None
+    none = "no such dead letters" if selected else "no dead letters"
+    output.print_found(DeadLetters(items, left_out), table, items="dead_letters", none=none, selected=selected)
     if left_out:
         print(f"and {plural(left_out, 'earlier dead letter')} (--limit)", file=sys.stderr)
 
 
-def show(letter_id: LetterId, *, output: OutputOptions, kafka: KafkaOptions) -> None:
+def describe(letter_id: LetterId, *, output: OutputOptions, kafka: KafkaOptions) -> None:
     """Show an invalid request and why it is invalid.
 
-    Prints the record to standard output as it was received, so that it can be corrected in a file, and the error to
+    Prints the record to standard output as it was received, so that it can be corrected in a file, and its errors to
     standard error.
 
     Examples:
-      mutation-quota dead-letters show mutation-requests-0-17
-      mutation-quota dead-letters show mutation-requests-0-17 -o yaml
+      mutation-quota dead-letters describe mutation-requests-0-17
+      mutation-quota dead-letters describe mutation-requests-0-17 -o yaml
     """
     _check_ids([letter_id])
     settings = kafka.read()
     (stored,) = _read_by_id(settings, [letter_id])
+    item = _to_item(stored, settings)
 
     def record() -> None:
-        print(stored.letter.error, file=sys.stderr)
+        for each in item.errors:
+            print(each, file=sys.stderr)
         sys.stdout.buffer.write(stored.letter.original_value + b"\n")
 
-    output.print(DeadLetters([_to_item(stored)], 0), record, items="dead_letters")
+    output.print(DeadLetters([item], 0), record, items="dead_letters")
 
 
 def resend(
@@ -146,11 +151,9 @@ def resend(
     def lines() -> None:
         for each, _ in letters:
             print(f"{'Would resend' if confirmation.dry_run else 'Resent'} {each.letter_id}.")
-        if not letters:
-            print("No dead letters.")
 
     document = ResentDeadLetters([each.letter_id for each, _ in letters], not confirmation.dry_run)
-    output.print(document, lines, items="dead_letters")
+    output.print_found(document, lines, items="dead_letters", none="no such dead letters", selected=True)
 
 
 def _question(requests: "Sequence[MutationRequest]") -> str:
@@ -199,9 +202,19 @@ def _read_by_id(settings: Settings, ids: list[str]) -> "list[StoredDeadLetter]":
     return [found[letter_id] for letter_id in dict.fromkeys(ids)]
 
 
-def _to_item(stored: "StoredDeadLetter") -> ListedDeadLetter:
+def _to_item(stored: "StoredDeadLetter", settings: Settings) -> ListedDeadLetter:
+    from quota.admission.problems import claimed_sender, more_problems
+
     letter = stored.letter
-    return ListedDeadLetter(stored.letter_id, letter.timestamp, letter.error, letter.value)
+    record = Record(letter.source, stored.at, letter.original_value, stored.key, letter.timestamp is not None)
+    errors = [letter.error, *more_problems(record, letter.error, settings.policy)]
+    user, client_id = claimed_sender(record, settings.policy)
+    return ListedDeadLetter(stored.letter_id, letter.timestamp, user, client_id, errors, letter.value)
+
+
+def _row(stored: "StoredDeadLetter", item: ListedDeadLetter) -> tuple[str, ...]:
+    sender = " / ".join(name or "-" for name in (item.user, item.client_id))
+    return table_time(stored.at), item.id, sender, "; ".join(map(_shortened, item.errors))
 
 
 def _shortened(error: str) -> str:

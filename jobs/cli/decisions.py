@@ -5,25 +5,37 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jobs.cli.options import Client, PeriodOptions, SettingsOptions, User
-from jobs.cli.output import OutputOptions, print_table, print_text
-from jobs.cli.wording import format_moment, format_outcome
-from quota.kafka.timing import now_ms
-from quota.text import format_seconds, format_time
+from jobs.cli.options import Client, PeriodOptions, SettingsOptions, TopicName, User
+from jobs.cli.output import OutputOptions, print_table, print_text, table_time
+from jobs.cli.wording import format_outcome
+from quota.text import format_duration, format_time, format_tokens
 from schemas.documents.decisions import Decisions
 
 if TYPE_CHECKING:
     from quota.records.decision import Decision
 
-_COLUMNS = ("DECISION", "REQUESTED", "USER / CLIENT-ID", "OUTCOME", "THROTTLED")
-_WHOLE = ("DECISION", "REQUESTED", "OUTCOME", "THROTTLED")
+_COLUMNS = (
+    "DECISION",
+    "REQUESTED",
+    "USER / CLIENT-ID",
+    "OPERATION",
+    "TOPICS",
+    "MUTATIONS",
+    "TOKENS",
+    "OUTCOME",
+    "THROTTLED",
+)
+_NUMBERS = ("MUTATIONS", "TOKENS", "THROTTLED")
+_SENTENCES = ("USER / CLIENT-ID", "TOPICS", "OUTCOME")
+_OPTIONAL = ("TOKENS", "OPERATION", "THROTTLED", "MUTATIONS", "REQUESTED")
 
 
 def list_decisions(
     user: User = None,
     client: Client = None,
-    refused: Annotated[
-        bool, typer.Option("--refused", help="Only decisions that refuse a topic, also in shadow mode.")
+    topic: TopicName = None,
+    rejected: Annotated[
+        bool, typer.Option("--rejected", help="Only decisions that reject a topic, also in shadow mode.")
     ] = False,
     *,
     period: PeriodOptions,
@@ -37,7 +49,7 @@ def list_decisions(
     the ids.
 
     Examples:
-      mutation-quota decisions list --user alice --refused
+      mutation-quota decisions list --user alice --rejected
       mutation-quota decisions list --from -1h --limit 1000 --output jsonl
     """
     settings = where.read()
@@ -47,28 +59,35 @@ def list_decisions(
 
     with read_errors(settings):
         audited = AuditedDecisions(settings)
-        found = audited.latest(Selection(user, client, refused, start, end), limit)
+        selection = Selection(user, client, topic, rejected, start, end)
+        found = audited.latest(selection, limit)
         newest_at = audited.newest_at()
 
     def table() -> None:
-        now = now_ms()
-        if found:
-            print_table(_COLUMNS, (_row(each, now) for each in found), numbers=_COLUMNS[-1:], whole=_WHOLE)
-        else:
-            print("No such decisions.")
-        if newest_at is not None and (end is None or newest_at < end):
-            print_text(
-                f"The audit has decisions up to {format_time(newest_at)}; newer ones will follow.", file=sys.stderr
-            )
+        print_table(_COLUMNS, map(_row, found), numbers=_NUMBERS, sentences=_SENTENCES, optional=_OPTIONAL)
 
-    output.print(Decisions(found, newest_at), table, items="decisions")
+    if output.for_people and newest_at is not None and (end is None or newest_at < end):
+        print_text(f"The audit has decisions up to {format_time(newest_at)}; newer ones will follow.", file=sys.stderr)
+    output.print_found(
+        Decisions(found, newest_at),
+        table,
+        items="decisions",
+        none="no such decisions" if selection != Selection() else "no decisions yet",
+        selected=selection != Selection(),
+    )
 
 
-def _row(decision: "Decision", now: int) -> tuple[str, ...]:
+def _row(decision: "Decision") -> tuple[str, ...]:
+    topics = decision.topics
+    others = f" and {len(topics) - 1:,} more" if len(topics) > 1 else ""
     return (
         decision.decision_id,
-        format_moment(now, decision.timestamp),
+        table_time(decision.timestamp),
         f"{decision.user} / {decision.client_id}",
+        decision.operation.value,
+        f"{topics[0].name}{others}" if topics else "-",
+        f"{sum(topic.partitions for topic in topics):,}",
+        "-" if decision.tokens is None else format_tokens(decision.tokens),
         format_outcome(decision),
-        format_seconds(decision.verdict.throttle_time_ms),
+        format_duration(decision.verdict.throttle_time_ms),
     )

@@ -1,15 +1,28 @@
 """`mutation-quota explain`: the explanation of a decision."""
 
+import sys
 from typing import Annotated
 
 import typer
 
-from jobs.cli.options import KafkaOptions
+from jobs.cli.options import Client, KafkaOptions, TopicName, User
 from jobs.cli.output import OutputOptions, print_text
+from quota.errors import BadInput
+from quota.kafka.timing import now_ms
+from quota.text import format_time
 
 
 def explain(
-    decision_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the decision: topic-partition-offset.")],
+    decision_id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="Id of the decision: topic-partition-offset.")
+    ] = None,
+    last: Annotated[
+        bool,
+        typer.Option("--last", help="The newest decision that rejected a topic, also in shadow, instead of an id."),
+    ] = False,
+    user: User = None,
+    client: Client = None,
+    topic: TopicName = None,
     around: Annotated[
         int,
         typer.Option(
@@ -26,21 +39,35 @@ def explain(
 ) -> None:
     """Explain a decision, and replay it.
 
-    Shows the quota and who set it, the tokens before, each charge and the throttle time, from the audit's tables. Then
-    it replays the request and shows whether the decision is the same.
+    Says in a sentence what was decided, why, and when to try again. Then it shows the quota and who set it, the tokens
+    before, each charge and the throttle time, from the audit's tables, replays the request, and shows whether the
+    decision is the same.
+
+    --last finds the newest decision that rejected a topic: of anybody, or of --user, --client and --topic.
 
     Examples:
-      mutation-quota explain mutation-requests-0-17
-      mutation-quota explain mutation-requests-0-17 --context 10 -o json
+      mutation-quota explain mutation-requests-0-17 --context 10
+      mutation-quota explain --last --user alice
     """
+    selected = any(each is not None for each in (user, client, topic))
+    if last == (decision_id is not None) or (selected and not last):
+        raise BadInput("which decision? give its ID, or --last, which takes --user, --client and --topic")
     settings = kafka.read()
-    from jobs.audit.explain import explain_decision
+    from jobs.audit.decisions import Selection
+    from jobs.audit.explain import explain_decision, find_newest
     from quota.explanation.explanation_text import explanation_lines
 
+    newest_at = None
+    if decision_id is None:
+        decision_id, newest_at = find_newest(settings, Selection(user, client, topic, rejected=True))
     explanation = explain_decision(settings, decision_id, around)
 
     def lines() -> None:
-        for line in explanation_lines(explanation):
+        for line in explanation_lines(explanation, now_ms()):
             print_text(line.text, indent=line.indent)
+        if newest_at is not None:
+            print_text(
+                f"The audit has decisions up to {format_time(newest_at)}; newer ones will follow.", file=sys.stderr
+            )
 
     output.print(explanation, lines)

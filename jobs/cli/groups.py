@@ -66,7 +66,7 @@ def _parameters(group: type[Any]) -> list[inspect.Parameter]:
 
 
 class _SingleValues:
-    """A part of commands and groups: an option that is not repeatable is refused when it is given twice."""
+    """A part of commands and groups: an option that is not repeatable is rejected when it is given twice."""
 
     def make_parser(self, ctx: Any) -> Any:  # noqa: ANN401 Typer's own are private
         """Return the parser of the arguments."""

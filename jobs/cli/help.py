@@ -15,8 +15,8 @@ EXIT_CODES = {
     0: "success",
     1: "an error; status: there is a problem",
     2: "bad input: an argument, option, setting or file",
-    3: "refused by a quota; quotas drift and quotas apply --dry-run: there are differences",
-    4: "not found: what the command names does not exist",
+    3: "rejected by a quota; quotas drift and quotas apply --dry-run: there are differences",
+    4: "nothing found: what the command names or selects does not exist",
     130: "interrupted",
 }
 

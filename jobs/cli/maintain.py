@@ -103,7 +103,7 @@ def _print(results: "Sequence[UpkeepResult]", output: OutputOptions, *, applied:
         for result in results:
             counts = (result.files_compacted, result.files_written, result.rows_deleted, result.files_removed)
             rows.append((result.table, *map(_count, counts)))
-        print_table(_COLUMNS, rows, numbers=_COLUMNS[1:])
+        print_table(_COLUMNS, rows, numbers=_COLUMNS[1:], optional=_COLUMNS[:0:-1])
         if not applied:
             print("Nothing was changed.")
 

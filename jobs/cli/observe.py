@@ -14,7 +14,7 @@ from quota.errors import BadInput
 from quota.observation.observer import ASSUMED_PARTITIONS
 from quota.settings.jobs import ObserveSettings
 from quota.settings.loading import Override
-from quota.text import format_time, plural, printable
+from quota.text import format_duration, format_time, plural, printable
 from schemas.documents.observation import LogSummary, WrittenSnapshot
 
 _CLOCK_MS = 1000
@@ -100,8 +100,8 @@ def follow(
 ) -> None:
     """Send the requests in growing logs to Kafka.
 
-    Writes each mutation in the logs to the request topic. `enforce` decides these in shadow mode: nobody is refused. An
-    observer resumes where it stopped, also after rotations. If several observers have the same group (by default all
+    Writes each mutation in the logs to the request topic. `enforce` decides these in shadow mode: nobody is rejected.
+    An observer resumes where it stopped, also after rotations. If several observers have the same group (by default all
     on a host), only the one started last is active.
 
     Examples:
@@ -183,9 +183,9 @@ def _requests(summary: LogSummary, settings: ObserveSettings) -> Iterator[str]:
 
 
 def _answers(summary: LogSummary) -> Iterator[str]:
-    if summary.refused_topics or summary.throttled_requests:
+    if summary.rejected_topics or summary.throttled_requests:
         yield (
-            f"refused by the cluster's own quotas: {plural(summary.refused_topics, 'topic')}; "
+            f"rejected by the cluster's own quotas: {plural(summary.rejected_topics, 'topic')}; "
             f"throttled: {plural(summary.throttled_requests, 'request')}"
         )
     if failed := summary.failed_topics_by_error:
@@ -212,7 +212,7 @@ def _assumed(summary: LogSummary) -> Iterator[str]:
 def _doubts(summary: LogSummary) -> Iterator[str]:
     for clocks in summary.clock_differences_ms:
         if abs(clocks.ahead_ms) > _CLOCK_MS:
-            seconds = f"{abs(clocks.ahead_ms) / 1000:,.1f} s"
+            seconds = format_duration(abs(clocks.ahead_ms))
             way = "ahead of" if clocks.ahead_ms > 0 else "behind"
             yield f"clocks differ: {clocks.log} is {seconds} {way} {clocks.other}; times are not corrected"
     for name, log in summary.logs.items():

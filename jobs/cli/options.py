@@ -22,7 +22,17 @@ from quota.settings import Settings
 from quota.settings.loading import LoadedSettings, Override, load_with_origins
 
 User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="User principal.")]
+ChargedUser = Annotated[
+    str | None,
+    typer.Option("--user", metavar="NAME", help="User principal to charge. Default: client.user, which is ANONYMOUS."),
+]
 Client = Annotated[str | None, typer.Option("--client", metavar="NAME", help="Client-id.")]
+TopicName = Annotated[
+    str | None,
+    typer.Option(
+        "--topic", metavar="NAME", help="Topic in the request; with --rejected or --last, one that was rejected."
+    ),
+]
 Overrides = Annotated[
     list[str] | None,
     common_option(

@@ -2,19 +2,27 @@
 
 import shutil
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, TextIO
 
 import msgspec
 import typer
 
-from jobs.cli.wording import fill
+from jobs.cli.wording import fill, format_moment
+from quota.errors import NotFound
+from quota.kafka.timing import now_ms
 from quota.records import codec
-from quota.text import printable
+from quota.text import format_time, printable
 
 _PIPED_WIDTH = 10_000
 """The width of a line [characters] if the output is not a terminal: large enough for each row to be one line."""
+
+_GAP = 2
+"""The width between two columns [characters]."""
+
+_SENTENCE = 20
+"""The width to which a column of sentences is wrapped at least [characters]."""
 
 
 OutputFormat = Literal["table", "json", "yaml", "jsonl"]
@@ -64,6 +72,21 @@ class OutputOptions:
                 for each in [document] if items is None else getattr(document, items):
                     print(codec.encode(each).decode(), file=file)
 
+    def print_found(
+        self, document: msgspec.Struct, table: Callable[[], None], *, items: str, none: str, selected: bool
+    ) -> None:
+        """Print a document with a list as `print` does; `none` says that the list is empty.
+
+        Raises NotFound if it is empty and the options `selected` what to list, after a program has its empty document.
+        """
+        if getattr(document, items):
+            self.print(document, table, items=items)
+            return
+        if not (selected and self.for_people):
+            self.print(document, lambda: print_text(none), items=items)
+        if selected:
+            raise NotFound(none)
+
 
 @dataclass(frozen=True, slots=True)
 class RecordOutputOptions(OutputOptions):
@@ -81,28 +104,104 @@ def print_table(
     rows: Iterable[Sequence[str]],
     *,
     numbers: Collection[str] = (),
-    whole: Collection[str] = (),
+    sentences: Collection[str] = (),
+    optional: Sequence[str] = (),
 ) -> None:
-    """Print a table: fitted to the width of a terminal, or with one line for each row if the output is piped.
+    """Print a table. If the output is not a terminal, a row is one line, however long.
 
-    Columns of `numbers` are aligned to the right; cells of `whole` stay on one line in a narrow terminal, too. Control
-    characters are escaped.
+    On a terminal, only headings and cells of `sentences` are wrapped, and at spaces. If the table is still too wide, it
+    lacks columns: the first of `optional` first. If it is too wide without them, each row is a list of all its values.
+    Columns of `numbers` are aligned to the right. Control characters are escaped.
     """
+    content = {column: [printable(cell) for cell in cells] for column, *cells in zip(columns, *rows, strict=True)}
+    if not sys.stdout.isatty():
+        _print_columns({column: (cells, None) for column, cells in content.items()}, numbers, _PIPED_WIDTH)
+        return
+    width = shutil.get_terminal_size().columns
+    sizes = {column: _Size.of(column, cells, column in sentences) for column, cells in content.items()}
+    dropped: list[str] = []
+    for column in optional:
+        if _fits(sizes, width):
+            break
+        dropped.append(column)
+        del sizes[column]
+    if not _fits(sizes, width):
+        _print_lists(content, width)
+        return
+    widths = _widths(sizes, width)
+    _print_columns({column: (content[column], widths[column]) for column in sizes}, numbers, width)
+    if dropped:
+        names = ", ".join(column for column in columns if column in dropped)
+        print_text(f"Not shown: {names} (wider terminal, or --output json)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Size:
+    """The width of a column [characters]: without and with wrapping."""
+
+    most: int
+    least: int
+
+    @classmethod
+    def of(cls, column: str, cells: Sequence[str], wraps: bool) -> "_Size":
+        from rich.cells import cell_len
+
+        of_cells = max(map(cell_len, cells), default=0)
+        most = max(cell_len(column), of_cells)
+        words = max(cell_len(word) for text in (column, *(cells if wraps else ())) for word in text.split() or [""])
+        return cls(most, max(words, min(_SENTENCE, of_cells) if wraps else of_cells))
+
+
+def _fits(sizes: Mapping[str, _Size], width: int) -> bool:
+    return sum(size.least + _GAP for size in sizes.values()) - _GAP <= width
+
+
+def _widths(sizes: Mapping[str, _Size], width: int) -> dict[str, int]:
+    """Return the widths of columns that fit: the space left over goes to those that need the least more."""
+    widths = {column: size.least for column, size in sizes.items()}
+    left = width + _GAP - sum(each + _GAP for each in widths.values())
+    by_need = sorted(sizes, key=lambda column: sizes[column].most - sizes[column].least)
+    for number, column in enumerate(by_need):
+        more = min(sizes[column].most - widths[column], left // (len(by_need) - number))
+        widths[column] += more
+        left -= more
+    return widths
+
+
+def _print_columns(
+    columns: Mapping[str, tuple[Sequence[str], int | None]], numbers: Collection[str], width: int
+) -> None:
+    """Print columns of cells with their widths; a column without one is as wide as its cells."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for column in columns:
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
+    for column, (_, of_column) in columns.items():
         justify: Literal["left", "right"] = "right" if column in numbers else "left"
-        table.add_column(column, justify=justify, overflow="fold", no_wrap=column in whole)
-    for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))  # a name may look like markup
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else _PIPED_WIDTH)
+        table.add_column(column, justify=justify, width=of_column, overflow="fold")
+    for row in zip(*(cells for cells, _ in columns.values()), strict=True):
+        table.add_row(*map(Text, row))  # a name may look like markup
+    console = Console(highlight=False, width=width + _GAP)  # the last column has a gap, too
     with console.capture() as captured:
         console.print(table)
     for line in captured.get().splitlines():
         print(line.rstrip())
+
+
+def _print_lists(content: Mapping[str, Sequence[str]], width: int) -> None:
+    """Print each row as a list of names and values, with an empty line between two rows."""
+    label = max(map(len, content)) + len(": ")
+    for number, row in enumerate(zip(*content.values(), strict=True)):
+        if number:
+            print()
+        for column, cell in zip(content, row, strict=True):
+            print(fill(cell, f"{column}: ".ljust(label), " " * label, width).rstrip() or f"{column}:")
+
+
+def table_time(moment: int) -> str:
+    """Format a time (epoch ms) for a table: on a terminal to the second, and without today's date."""
+    return format_moment(now_ms(), moment) if sys.stdout.isatty() else format_time(moment)
 
 
 def print_warnings(warnings: list[str]) -> list[str]:

@@ -7,16 +7,18 @@ from typing import Annotated
 import typer
 
 from jobs.cli.options import FileOptions, PeriodOptions, Requests, SettingsOptions
-from jobs.cli.output import OutputOptions, print_table
+from jobs.cli.output import OutputOptions, print_table, print_text
 from quota.errors import BadInput
-from quota.text import plural
+from quota.text import format_duration, plural
 from quota.whatif.advice import Advice, TenantAdvice
 from quota.whatif.recommendation import Tenancy
 
+_RULE_INDENT = len("4. over-allocation  ")
 _MIN_WHOLE = 100
 """The lowest number that is printed without decimals."""
 
-_COLUMNS = ("REQUESTED", "NEED/S", "QUOTA/S", "REFUSED", "BEFORE", "THROTTLED S")
+_COLUMNS = ("REQUESTED", "NEED/S", "QUOTA/S", "REJECTED", "BEFORE", "THROTTLED")
+_OPTIONAL = ("QUOTA", "THROTTLED", "BEFORE", "REQUESTED")
 
 
 def recommend(
@@ -94,18 +96,19 @@ def _check(option: str, value: float, expected: str, *, is_valid: bool) -> None:
 
 def _print_advice(advice: Advice, tenancy: Tenancy, tenants: int) -> None:
     for line in _rule_lines(advice):
-        print(line)
+        print_text(line, indent=_RULE_INDENT)
     if tenants:
         rows = [
             *map(_row, advice.tenants[:tenants]),
             [str(tenancy.default), "", "", _rounded(advice.default), *[""] * 4],
         ]
-        print_table(("TENANT", *_COLUMNS, "QUOTA"), rows, numbers=_COLUMNS)
+        columns = ("TENANT", *_COLUMNS, "QUOTA")
+        print_table(columns, rows, numbers=_COLUMNS, sentences=columns[:1], optional=_OPTIONAL)
     left_out = len(advice.tenants) - tenants
     if tenants and left_out > 0:
         print(f"and {left_out} more; --limit N prints more of them, -o json all")
     for line in _outcome_lines(advice):
-        print(line)
+        print_text(line, indent=0)
 
 
 def _rule_lines(advice: Advice) -> Iterator[str]:
@@ -139,14 +142,14 @@ def _outcome_lines(advice: Advice) -> Iterator[str]:
     """Yield the effects of the quotas, from a backtest of them."""
     rules, before, after = advice.rules, advice.before, advice.after
     yield (
-        f"With these quotas {advice.refused_share:.2%} of {after.admitted + after.refused:,} mutations are refused "
-        f"({after.refused:,}; {advice.before_name}: {before.refused:,}), "
+        f"With these quotas {advice.rejected_share:.2%} of {after.admitted + after.rejected:,} mutations are rejected "
+        f"({after.rejected:,}; {advice.before_name}: {before.rejected:,}), "
         f"and at most {after.peak:,} are admitted in a second ({advice.before_name}: {before.peak:,})."
     )
     yield (
         f"They add up to {_rounded(advice.quotas_sum)}/s, {_rounded(advice.quotas_sum / rules.capacity)} times the "
         f"capacity; the largest burst is {advice.largest_burst:,.0f} mutations, which take the controller "
-        f"{_rounded(advice.largest_burst / rules.capacity)} s."
+        f"{format_duration(1000 * advice.largest_burst / rules.capacity)}."
     )
 
 
@@ -162,8 +165,8 @@ def _row(each: TenantAdvice) -> list[str]:
         f"{demand.mutations:,}",
         _rounded(demand.need),
         _rounded(each.share.quota),
-        f"{outlook.refused:,}",
-        f"{outlook.refused_before:,}",
-        f"{outlook.throttled_seconds:,.1f}",
+        f"{outlook.rejected:,}",
+        f"{outlook.rejected_before:,}",
+        format_duration(1000 * outlook.throttled_seconds),
         "own" if each.share.own else "default",
     ]

@@ -14,13 +14,13 @@ from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision
 from quota.settings.loading import Override
-from quota.text import format_seconds, format_time, format_tokens, plural
+from quota.text import format_duration, format_time, format_tokens, plural
 from quota.whatif.rates import AlgorithmName
 from schemas.documents.decisions import SimulatedDecisions
 
 _COLUMNS = ("LINE", "REQUESTED", "USER / CLIENT-ID", "OUTCOME", "TOKENS", "THROTTLED")
 _NUMBERS = ("LINE", "TOKENS", "THROTTLED")
-_WHOLE = ("LINE", "REQUESTED", "OUTCOME", "TOKENS", "THROTTLED")
+_OPTIONAL = ("REQUESTED", "LINE")
 
 
 def simulate(
@@ -89,7 +89,7 @@ def _print_whole(answers: Iterable[Decision | DeadLetter], output: RecordOutputO
 
     def table() -> None:
         if decisions:
-            print_table(_COLUMNS, map(_row, decisions), numbers=_NUMBERS, whole=_WHOLE)
+            print_table(_COLUMNS, map(_row, decisions), numbers=_NUMBERS, sentences=_COLUMNS[2:4], optional=_OPTIONAL)
         elif not dead_letters:
             print("No requests.")
         for dead_letter in dead_letters:
@@ -106,5 +106,5 @@ def _row(decision: Decision) -> tuple[str, ...]:
         f"{decision.user} / {decision.client_id}",
         format_outcome(decision),
         "-" if decision.tokens is None else format_tokens(decision.tokens),
-        format_seconds(decision.verdict.throttle_time_ms),
+        format_duration(decision.verdict.throttle_time_ms),
     )

@@ -8,9 +8,9 @@ import typer
 
 from jobs.cli.options import KafkaOptions
 from jobs.cli.output import OutputOptions, print_table
-from jobs.cli.wording import WIDTH, fill, format_age, format_duration, format_number, format_size
+from jobs.cli.wording import WIDTH, fill, format_age, format_number, format_size
 from quota.settings.types import MAX_PORT
-from quota.text import format_time, plural, printable
+from quota.text import format_duration, format_time, plural, printable
 from schemas.documents.status import EndpointStatus, QueryStatus, Status, TableStatus, TopicStatus
 
 _LABEL = 9
@@ -37,6 +37,8 @@ def print_status(status: Status) -> None:
         ("TOPIC", "PART", "RF", "CLEANUP", "RETENTION", "STAMPED", "STATE"),
         map(_topic_cells, shown),
         numbers=("PART", "RF"),
+        sentences=("STATE",),
+        optional=("STAMPED", "CLEANUP", "RETENTION", "RF"),
     )
     for line in _difference_lines(shown, len(status.topics) - len(shown)):
         print(line)
@@ -45,6 +47,8 @@ def print_status(status: Status) -> None:
         ("QUERY", "LAG", "LAST BATCH", "RUNNING", "POSITION STORED IN"),
         [_query_cells(query, status.at) for query in status.queries],
         numbers=("LAG",),
+        sentences=("LAST BATCH", "POSITION STORED IN"),
+        optional=("POSITION STORED IN",),
     )
     for query in status.queries:
         for line in _lag_lines(query):
@@ -57,6 +61,8 @@ def print_status(status: Status) -> None:
             ("TABLE", "COMMIT", "SCHEMA", "ROWS", "FILES", "SIZE", "COMMITTED"),
             [_table_cells(table, status.at) for table in status.tables],
             numbers=("COMMIT", "SCHEMA", "ROWS", "FILES", "SIZE"),
+            sentences=("COMMITTED",),
+            optional=("SCHEMA", "FILES", "COMMIT"),
         )
     print()
     if status.ok:

@@ -1,10 +1,10 @@
-"""Formats ages, durations, sizes and outcomes for columns of tables, and wraps text at 80 characters."""
+"""Formats ages, times, sizes and outcomes for columns of tables, and wraps text at 80 characters."""
 
 import re
 import textwrap
 from typing import TYPE_CHECKING
 
-from quota.text import format_time, printable
+from quota.text import format_duration, format_time, printable
 
 if TYPE_CHECKING:
     from quota.records.decision import Decision
@@ -14,32 +14,19 @@ WIDTH = 80
 _LABEL = 14
 """The width of the column of labels [characters]."""
 
-_UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
+_SECOND = 1000
 _SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
 _STEP = 1024
 _FEW = 10
 _SECONDS = len("00:00:00")
 
 
-def format_duration(milliseconds: int) -> str:
-    """Format a duration [ms] in its largest unit, and also the next one if that is less than ten, as in `2h 5m`."""
-    for number, (unit, size) in enumerate(_UNITS):
-        count, rest = divmod(milliseconds, size)
-        if count and count < _FEW and number + 1 < len(_UNITS):
-            smaller, smaller_size = _UNITS[number + 1]
-            remainder = rest // smaller_size
-            return f"{count}{unit} {remainder}{smaller}" if remainder else f"{count}{unit}"
-        if count:
-            return f"{count}{unit}"
-    return f"{milliseconds}ms" if milliseconds else "0s"
-
-
 def format_age(at: int, moment: int | None) -> str:
     """Format the age of a time at `at`, both epoch ms; `-` for None."""
     if moment is None:
         return "-"
-    age = max(0, at - moment)
-    return "now" if age < _UNITS[-1][1] else f"{format_duration(age)} ago"
+    age = max(0, at - moment) // _SECOND * _SECOND
+    return f"{format_duration(age)} ago" if age else "now"
 
 
 def format_moment(at: int, moment: int) -> str:
@@ -78,8 +65,9 @@ def fill(text: str, first: str, others: str, width: int = WIDTH) -> str:
 
 
 class _Wrapper(textwrap.TextWrapper):
-    wordsep_simple_re = re.compile(r"([ \t\n]+|(?<=,)(?=[a-z_.]+=))")
-    """Where a line may be broken: at white space, but not at U+00A0, and between configs as in `a=1,b=2`."""
+    _unit = r"(?:ms|s|min|h|d|mutations?/s)\b"
+    wordsep_simple_re = re.compile(rf"((?<!\d)[ \t\n]+|[ \t\n]+(?!{_unit})|(?<=,)(?=[a-z_.]+=))")
+    """Where a line may be broken: at white space, but not at U+00A0 or before a unit; and between configs."""
 
 
 def labelled(label: str, text: str) -> str:

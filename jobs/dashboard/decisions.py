@@ -39,7 +39,7 @@ class Summary(msgspec.Struct, frozen=True):
     topic: str
     admitted: int
     """Effective mutations admitted."""
-    refused: int
+    rejected: int
     outcome: str
     before: float | None
     after: float | None
@@ -143,7 +143,7 @@ def summarize(decision: Decision, counts: MutationCounts, received_at: int, seq:
         len(decision.topics),
         _shortened(decision.topics[0].name) if decision.topics else "",
         counts.mutations_admitted,
-        counts.mutations_refused,
+        counts.mutations_rejected,
         (decision.shadow or decision).outcome.value,
         decision.tokens_before,
         decision.tokens,

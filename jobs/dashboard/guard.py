@@ -84,10 +84,10 @@ class Guard:
                 MutableHeaders(scope=message).update(_HEADERS)
             await send(message)
 
-        answer = self._refusal(scope) or self._app
+        answer = self._rejection(scope) or self._app
         await answer(scope, receive, send_with_headers)
 
-    def _refusal(self, scope: Scope) -> Response | None:
+    def _rejection(self, scope: Scope) -> Response | None:
         headers, path = Headers(scope=scope), scope["path"]
         if not self._is_ours(headers.get("host", ""), scope):
             return PlainTextResponse(

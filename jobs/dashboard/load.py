@@ -25,7 +25,7 @@ class Interval(msgspec.Struct):
     decisions: int = 0
     admitted: int = 0
     """Effective mutations admitted."""
-    refused: int = 0
+    rejected: int = 0
     throttled: int = 0
     """The number of buckets with a throttled sender."""
     wait: int = 0
@@ -48,7 +48,7 @@ class Load:
         interval = self._at(decision.timestamp, seq)
         interval.decisions += 1
         interval.admitted += counts.mutations_admitted
-        interval.refused += counts.mutations_refused
+        interval.rejected += counts.mutations_rejected
         interval.wait = max(interval.wait, decision.throttle_time_ms)
         if decision.observed is None:  # otherwise no client waits for it
             self._latencies[interval.at][_rounded(max(0, received_at - decision.timestamp))] += 1

@@ -54,7 +54,7 @@ class TenantRow(msgspec.Struct, frozen=True):
     """The time until which a sender is throttled [epoch ms]."""
     admitted: int
     """The effective mutations of the last hour."""
-    refused: int
+    rejected: int
 
 
 @dataclass(slots=True)
@@ -72,12 +72,12 @@ class _Tenant:
     is_stale: bool = True
 
     def counts(self, now: int) -> tuple[int, int]:
-        """Return the effective mutations of the last hour that were admitted, and those that were refused."""
+        """Return the effective mutations of the last hour that were admitted, and those that were rejected."""
         first = now // _MINUTE_MS - _KEPT_MINUTES
         for minute in [counted for counted in self.minutes if counted <= first]:
             del self.minutes[minute]
-        admitted, refused = (sum(column) for column in zip(*self.minutes.values(), (0, 0), strict=True))
-        return admitted, refused
+        admitted, rejected = (sum(column) for column in zip(*self.minutes.values(), (0, 0), strict=True))
+        return admitted, rejected
 
 
 class Tenants:
@@ -111,7 +111,7 @@ class Tenants:
         tenant.seq, tenant.is_stale = seq, True
         sums = tenant.minutes.setdefault(decision.timestamp // _MINUTE_MS, [0, 0])
         sums[0] += counts.mutations_admitted
-        sums[1] += counts.mutations_refused
+        sums[1] += counts.mutations_rejected
         if decision.retry_at > decision.timestamp and decision.observed is None:
             tenant.retry_at = max(tenant.retry_at, decision.retry_at)
             self._count_throttled(tenant, decision.timestamp, min(decision.retry_at, self._counted_until), seq)
@@ -135,7 +135,7 @@ class Tenants:
     def rows(self, count: int, after_seq: int = 0) -> list[TenantRow]:
         """Return the rows that have changed since a state change: throttled ones first, then the busiest."""
         found = [tenant.row for tenant in self._tenants.values() if tenant.row is not None and tenant.seq > after_seq]
-        found.sort(key=lambda row: (-row.retry_at, -row.refused, -row.admitted))
+        found.sort(key=lambda row: (-row.retry_at, -row.rejected, -row.admitted))
         return found[:count]
 
     def throttled(self, now: int) -> int:

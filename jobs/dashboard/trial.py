@@ -93,7 +93,7 @@ def try_quota(
 
     A bucket starts with the tokens before its first decision. Requests to which a different quota applies, with or
     without the change, are skipped, because nothing changes for them. The requests themselves are not changed, although
-    clients that are refused more or less often might have sent different ones.
+    clients that are rejected more or less often might have sent different ones.
     """
     quotas = _with_quota(entries, settings, entity, quota)
     algorithm = TokenBucket(settings.quota.window, settings.policy.deduplication)
@@ -114,7 +114,7 @@ def try_quota(
     quotas.close()
     senders = sorted(
         (Sender(legible(user), legible(client), _totals(sent)) for (user, client), sent in _by_sender(effects).items()),
-        key=lambda sender: -(sender.load.admitted + sender.load.refused),
+        key=lambda sender: -(sender.load.admitted + sender.load.rejected),
     )
     return Trial(first, len(records), _totals(recorded_effects), _totals(effects), senders[:_MAX_SENDERS])
 
@@ -158,7 +158,7 @@ def _by_sender(effects: Iterable[Effect]) -> dict[tuple[str, str], list[Effect]]
 
 
 def _totals(effects: Sequence[Effect]) -> Totals:
-    counts = ("requests", "refused_requests", "admitted", "refused", "newly_admitted", "newly_refused")
+    counts = ("requests", "rejected_requests", "admitted", "rejected", "newly_admitted", "newly_rejected")
     seconds: Counter[int] = Counter()
     for effect in effects:
         seconds[effect.timestamp // 1000] += effect.admitted

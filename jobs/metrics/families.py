@@ -66,7 +66,7 @@ METRICS: Final = (
     Metric(
         "mutation_quota_tenant_topics_total",
         "topics",
-        "topics of the tenant's effective mutations, `admitted` or `refused`",
+        "topics of the tenant's effective mutations, `admitted` or `rejected`",
         (*_TENANT, "outcome"),
     ),
     Metric(
@@ -91,16 +91,16 @@ METRICS: Final = (
         ("outcome",),
     ),
     Metric(
-        "mutation_quota_topics_total", "topics", "topics of effective mutations, `admitted` or `refused`", ("outcome",)
+        "mutation_quota_topics_total", "topics", "topics of effective mutations, `admitted` or `rejected`", ("outcome",)
     ),
     Metric(
         "mutation_quota_mutations_total",
         "mutations",
-        "effective mutations (partitions), `admitted` or `refused`",
+        "effective mutations (partitions), `admitted` or `rejected`",
         ("outcome",),
     ),
     Metric(
-        "mutation_quota_shadow_refused_topics_total", "topics", "topics admitted only because their quota is in shadow"
+        "mutation_quota_shadow_rejected_topics_total", "topics", "topics admitted only because their quota is in shadow"
     ),
     Metric("mutation_quota_repeats_total", "decisions", "decisions on repeated requests, which are charged once"),
     Metric("mutation_quota_dead_letters_total", "records", "invalid records of the request topic"),
@@ -188,9 +188,9 @@ METRICS: Final = (
         "mutations in requests that were read from the request logs",
     ),
     Metric(
-        "mutation_quota_observed_refused_topics_total",
+        "mutation_quota_observed_rejected_topics_total",
         "topics",
-        "topics that the cluster itself refused because of a quota",
+        "topics that the cluster itself rejected because of a quota",
     ),
     Metric(
         "mutation_quota_observed_assumed_topics_total",
@@ -233,7 +233,7 @@ METRICS: Final = (
     Metric(
         "mutation_quota_gateway_topics_total",
         "topics",
-        "topics of intercepted requests: `admitted` or `refused` by a decision, `failed` by the "
+        "topics of intercepted requests: `admitted` or `rejected` by a decision, `failed` by the "
         "cluster's validation, `invalid` by a dead letter; without a decision `undecided`, or `proceeded` if the "
         "gateway fails open",
         ("operation", "mode", "outcome"),
@@ -288,7 +288,7 @@ METRICS: Final = (
 _METRICS = {metric.name: metric for metric in METRICS}
 
 _MODES = ("strict", "permissive")
-_OUTCOMES = ("admitted", "refused", "failed", "invalid", "undecided", "proceeded")
+_OUTCOMES = ("admitted", "rejected", "failed", "invalid", "undecided", "proceeded")
 """The outcomes of topics at a gateway (`quota.gateway.mutations.operations.MutationResponse`)."""
 
 
@@ -312,11 +312,11 @@ def decision_families(totals: DecisionTotals, now: int, max_tenants: int) -> Ite
     decisions = {outcome.value.lower(): totals.decisions[outcome] for outcome in Outcome}
     yield family("mutation_quota_decisions_total", decisions)
     counts = totals.counts
-    topics = {"admitted": counts.topics_admitted, "refused": counts.topics_refused}
+    topics = {"admitted": counts.topics_admitted, "rejected": counts.topics_rejected}
     yield family("mutation_quota_topics_total", topics)
-    mutations = {"admitted": counts.mutations_admitted, "refused": counts.mutations_refused}
+    mutations = {"admitted": counts.mutations_admitted, "rejected": counts.mutations_rejected}
     yield family("mutation_quota_mutations_total", mutations)
-    yield family("mutation_quota_shadow_refused_topics_total", counts.shadow_refused)
+    yield family("mutation_quota_shadow_rejected_topics_total", counts.shadow_rejected)
     yield family("mutation_quota_repeats_total", totals.repeats)
     yield family("mutation_quota_dead_letters_total", totals.dead_letters)
     buckets = [(bound_ms / 1000, count) for bound_ms, count in totals.latencies.cumulative()]
@@ -356,7 +356,7 @@ def observer_families(stats: FollowStats) -> Iterator[Family]:
     """Yield the metrics of an observer of request logs."""
     yield family("mutation_quota_observed_requests_total", stats.requests)
     yield family("mutation_quota_observed_mutations_total", stats.mutations)
-    yield family("mutation_quota_observed_refused_topics_total", stats.refused_topics)
+    yield family("mutation_quota_observed_rejected_topics_total", stats.rejected_topics)
     yield family("mutation_quota_observed_assumed_topics_total", stats.assumed_topics)
     yield family("mutation_quota_observed_invalid_lines_total", stats.invalid_lines)
     yield family("mutation_quota_observed_invalid_bytes_total", stats.invalid_bytes)
@@ -404,7 +404,7 @@ def _tenant_families(tenants: Mapping[tuple[str, ...], TenantMetrics], now: int)
     topics = {
         (*labels, outcome): count
         for labels, tenant in tenants.items()
-        for outcome, count in (("admitted", tenant.topics_admitted), ("refused", tenant.topics_refused))
+        for outcome, count in (("admitted", tenant.topics_admitted), ("rejected", tenant.topics_rejected))
     }
     yield family("mutation_quota_tenant_topics_total", topics)
 

@@ -16,8 +16,8 @@ class FollowStats(LoopStats):
 
     requests: int = 0
     mutations: int = 0
-    refused_topics: int = 0
-    """Topics that the cluster itself has refused by a quota."""
+    rejected_topics: int = 0
+    """Topics that the cluster itself has rejected by a quota."""
     assumed_topics: int = 0
     """Topics whose cost is not in the log."""
     invalid_lines: int = 0
@@ -35,13 +35,14 @@ class FollowStats(LoopStats):
         if not request.validate_only:
             self.mutations += sum(topic.partitions for topic in request.topics)
         if request.observed is not None:
-            self.refused_topics += sum(map(bool, request.observed.error_codes))
+            self.rejected_topics += sum(map(bool, request.observed.error_codes))
             self.assumed_topics += len(request.observed.assumed)
 
     def __str__(self) -> str:
         return (
-            f"observed: {plural(self.requests, 'request')} for {plural(self.mutations, 'mutation')}; refused by the "
-            f"cluster: {plural(self.refused_topics, 'topic')}; cost assumed of {plural(self.assumed_topics, 'topic')}; "
+            f"observed: {plural(self.requests, 'request')} for {plural(self.mutations, 'mutation')}; rejected by the "
+            f"cluster: {plural(self.rejected_topics, 'topic')}; cost assumed of "
+            f"{plural(self.assumed_topics, 'topic')}; "
             f"invalid lines: {self.invalid_lines:,} ({plural(self.invalid_bytes, 'byte')})"
         )
 

@@ -21,27 +21,29 @@ class MutationCounts:
     """The effective topics of decisions, and their mutations (the partitions that they cost)."""
 
     topics_admitted: int = 0
-    topics_refused: int = 0
+    topics_rejected: int = 0
     mutations_admitted: int = 0
-    mutations_refused: int = 0
+    mutations_rejected: int = 0
     charged: int = 0
     """Mutations charged to the bucket; for a quota in shadow, the mutations that it would have admitted."""
-    shadow_refused: int = 0
-    """Topics that a quota in shadow would have refused."""
+    shadow_rejected: int = 0
+    """Topics that a quota in shadow would have rejected."""
 
     @classmethod
     def of(cls, decision: Decision) -> Self:
         """Count the topics of a decision."""
         free = decision.free_topics
-        refused = [topic.error_code != 0 for topic in decision.topics[free:]]
-        refused_mutations = sum(cost for cost, is_refused in zip(decision.costs, refused, strict=True) if is_refused)
+        rejected = [topic.error_code != 0 for topic in decision.topics[free:]]
+        rejected_mutations = sum(
+            cost for cost, is_rejected in zip(decision.costs, rejected, strict=True) if is_rejected
+        )
         return cls(
-            topics_admitted=len(refused) - sum(refused),
-            topics_refused=sum(refused),
-            mutations_admitted=sum(decision.costs) - refused_mutations,
-            mutations_refused=refused_mutations,
+            topics_admitted=len(rejected) - sum(rejected),
+            topics_rejected=sum(rejected),
+            mutations_admitted=sum(decision.costs) - rejected_mutations,
+            mutations_rejected=rejected_mutations,
             charged=sum(decision.charged),
-            shadow_refused=sum(map(bool, decision.error_codes[free:])) if decision.shadow else 0,
+            shadow_rejected=sum(map(bool, decision.error_codes[free:])) if decision.shadow else 0,
         )
 
     def __add__(self, other: "MutationCounts") -> "MutationCounts":
@@ -49,8 +51,8 @@ class MutationCounts:
 
     @property
     def mutations(self) -> int:
-        """Admitted and refused mutations."""
-        return self.mutations_admitted + self.mutations_refused
+        """Admitted and rejected mutations."""
+        return self.mutations_admitted + self.mutations_rejected
 
 
 NEAR_LIMIT = 0.2
@@ -68,9 +70,9 @@ class TenantMetrics:
     window: Window
     charged: RateMetric = field(init=False)
     requested: RateMetric = field(init=False)
-    """Admitted and refused mutations, by which tenants are ranked."""
+    """Admitted and rejected mutations, by which tenants are ranked."""
     topics_admitted: int = 0
-    topics_refused: int = 0
+    topics_rejected: int = 0
     _throttles: Samples = NO_SAMPLES
     _throttled_ms: Samples = NO_SAMPLES
 
@@ -83,7 +85,7 @@ class TenantMetrics:
         if now >= self.last.timestamp:
             self.last = decision
         self.topics_admitted += counts.topics_admitted
-        self.topics_refused += counts.topics_refused
+        self.topics_rejected += counts.topics_rejected
         if counts.charged:
             self.charged = self.charged.record(counts.charged, now)
         if counts.mutations:

@@ -62,7 +62,7 @@ def _summary(names: Sequence[str], logs: Sequence[Found], collection: Collection
         mutations_by_operation=_by_operation(counts.mutations),
         assumed_topics_by_operation=_by_operation(counts.assumed_topics),
         validate_only=counts.validate_only,
-        refused_topics=counts.refused_topics,
+        rejected_topics=counts.rejected_topics,
         throttled_requests=counts.throttled_requests,
         failed_topics_by_error={str(code): count for code, count in sorted(counts.failed_topics.items())},
         first_at=counts.first_at,

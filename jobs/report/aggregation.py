@@ -16,7 +16,7 @@ from jobs.report import queries
 from jobs.report.changes import ChangeDescriber, DescribedChange
 from jobs.report.figures import Figures, Letters, Period, Series
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
-from quota.errors import BadInput, MutationQuotaError, NotFound
+from quota.errors import NotFound
 from quota.records.fields import MAX_EPOCH_MS
 from quota.text import format_tags, format_time, quoted
 
@@ -31,13 +31,13 @@ _TOTAL = -1
 """The rank of the sum of all tenants."""
 
 _COLUMNS = {
-    queries.SUMS: ("requests", "admitted", "refused", "tokens", "share", "p50", "p99"),
+    queries.SUMS: ("requests", "admitted", "rejected", "tokens", "share", "p50", "p99"),
     queries.PEAKS: ("peak",),
     queries.THROTTLED: ("throttled",),
 }
 """The columns of each query after rank and interval."""
 
-_COUNTS = ("requests", "admitted", "refused", "peak", "throttled")
+_COUNTS = ("requests", "admitted", "rejected", "peak", "throttled")
 _UNKNOWN = ("tokens", "share", "p50", "p99")
 """The columns that are 0, and those that are None, in an interval without decisions."""
 
@@ -108,21 +108,16 @@ def _period(db: duckdb.DuckDBPyConnection, scope: ReportScope) -> Period:
     return Period.over(first, max(bounds) if scope.last is None else min(scope.last, max(recorded)))
 
 
-def _empty_error(db: duckdb.DuckDBPyConnection, scope: ReportScope) -> MutationQuotaError:
+def _empty_error(db: duckdb.DuckDBPyConnection, scope: ReportScope) -> NotFound:
     first, last = _recorded_bounds(db)
     if first is None or last is None:
-        return BadInput("the audit's tables are empty")
+        return NotFound("the audit's tables are empty")
     whose = f" of user {quoted(scope.user)}" if scope.user is not None else ""
     since = f" from {format_time(scope.first)} on" if scope.first is not None else ""
     until = f" until {format_time(scope.last + 1)}" if scope.last is not None else ""
-    error = BadInput if scope.user is None or _has_user(db, scope.user) else NotFound
-    return error(
+    return NotFound(
         f"no decisions{whose}{since}{until}; there are decisions from {format_time(first)} to {format_time(last)}"
     )
-
-
-def _has_user(db: duckdb.DuckDBPyConnection, user: str) -> bool:
-    return bool(db.execute('SELECT 1 FROM decisions WHERE "user" = $user LIMIT 1', {"user": user}).fetchall())
 
 
 def _recorded_bounds(db: duckdb.DuckDBPyConnection) -> tuple[int | None, int | None]:

@@ -75,7 +75,7 @@ class Series(msgspec.Struct, frozen=True):
     requests: list[int]
     admitted: list[int]
     """Effective mutations admitted."""
-    refused: list[int]
+    rejected: list[int]
     peak: list[int]
     """Effective mutations admitted in the busiest second."""
     throttled: list[int]

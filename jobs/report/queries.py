@@ -24,7 +24,7 @@ CREATE TEMP TABLE decided AS
 SELECT tenant_of(user_tag, client_tag, more_tags) AS tenant,
        epoch_ms(timestamp) AS moment,
        {sum_mutations("topic.error_code = 0")} AS admitted,
-       {sum_mutations("topic.error_code <> 0")} AS refused,
+       {sum_mutations("topic.error_code <> 0")} AS rejected,
        tokens,
        tokens / burst AS share,
        greatest(epoch_ms(decided_at) - epoch_ms(timestamp), 0) AS latency
@@ -48,7 +48,7 @@ WHERE throttle_time_ms > 0 AND retry_at > $first AND timestamp <= $last
 RANKS = """
 CREATE TEMP TABLE ranks AS
 WITH requested AS (
-  SELECT tenant, sum(admitted + refused) AS mutations, count(*) AS requests FROM decided GROUP BY tenant
+  SELECT tenant, sum(admitted + rejected) AS mutations, count(*) AS requests FROM decided GROUP BY tenant
 ),
 known AS (SELECT tenant FROM requested UNION SELECT tenant FROM waits)
 SELECT tenant, least($tenants, row_number() OVER (
@@ -80,7 +80,7 @@ SELECT count(*) FROM ranks WHERE rank = $tenants
 """
 
 SUMS = """
-SELECT rank, bin, count(*), sum(admitted), sum(refused), min(tokens), min(share),
+SELECT rank, bin, count(*), sum(admitted), sum(rejected), min(tokens), min(share),
        quantile_disc(latency, 0.5), quantile_disc(latency, 0.99)
 FROM ranked GROUP BY GROUPING SETS ((rank, bin), (bin))
 """

@@ -116,7 +116,7 @@ class _Example:
             decisions["waited"] = waited
             refilled = (waited.timestamp - decisions["next"].retry_at) / 1000 * _RATE  # K was zero at retry_at
             self._check(
-                waited, "the refused topic after its throttle time", Outcome.ADMITTED, refilled - _PARTITIONS, 0
+                waited, "the rejected topic after its throttle time", Outcome.ADMITTED, refilled - _PARTITIONS, 0
             )
         self._expect("decisions received", len(decisions), 5)
         return decisions

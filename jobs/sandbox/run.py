@@ -163,7 +163,7 @@ def _follow(
 
 def totals_line(totals: DecisionTotals) -> str:
     """Return the totals of all answers in one line."""
-    mutations = f"{totals.counts.mutations_admitted:,} admitted, {totals.counts.mutations_refused:,} refused"
+    mutations = f"{totals.counts.mutations_admitted:,} admitted, {totals.counts.mutations_rejected:,} rejected"
     decisions = plural(totals.decisions.total(), "decision")
     return f"{decisions}; mutations: {mutations}; dead letters: {totals.dead_letters:,}"
 

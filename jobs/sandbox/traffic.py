@@ -87,7 +87,7 @@ class KafkaTopics:
 
 
 class Librdkafka:
-    """librdkafka's AdminClient, whose old version of the protocol is never refused: its connection is muted instead."""
+    """librdkafka's AdminClient, whose old version of the protocol is never rejected: it is muted instead."""
 
     name = LIBRDKAFKA
     _TOPIC = "made-by-librdkafka"

@@ -26,7 +26,7 @@ _DAMAGE = (
 """Spark's errors for a damaged checkpoint, and for any other error while it loads one."""
 
 _NO_ACCESS = (
-    r"Access Denied|Permission denied|not permitted|Status Code: 40[13]|Connection (refused|reset|closed)|timed out"
+    r"Access Denied|Permission denied|not permitted|Status Code: 40[13]|Connection (rejected|reset|closed)|timed out"
     r"|Input/output error|Stale file handle|Too many open files|not connected|Filesystem closed|SERVICE_UNAVAILABLE"
     r"|(Access|Auth|Connect|Connection|Credential|Timeout|Socket|SSL|Standby|SafeMode|UnknownHost|NoRouteToHost"
     r"|InterruptedIO|BlockMissing)\w*Exception"

@@ -51,8 +51,8 @@ def read_cluster_facts(settings: Settings) -> ClusterFacts:
     layout = reader.layout()
     names = [name for name in deployment_topics(settings, layout.topics) if name in layout.topics]
     errors: list[str] = []
-    configs, refused = reader.configs(names)
-    errors += [f"the configs of topic {name} cannot be read: {why}" for name, why in refused.items()]
+    configs, rejected = reader.configs(names)
+    errors += [f"the configs of topic {name} cannot be read: {why}" for name, why in rejected.items()]
     partitions = [
         (name, partition.partition)
         for name in names

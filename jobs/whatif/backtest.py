@@ -48,13 +48,13 @@ def evaluate_candidates(
 
 
 _COUNTS = """
-SELECT candidate, sent_by, sent_as, sum(requests), sum(refused_requests), sum(admitted), sum(refused),
-       sum(newly_admitted), sum(newly_refused), max(admitted)
+SELECT candidate, sent_by, sent_as, sum(requests), sum(rejected_requests), sum(admitted), sum(rejected),
+       sum(newly_admitted), sum(newly_rejected), max(admitted)
 FROM (
   SELECT rows.candidate AS candidate, rows.user AS sent_by, rows.client_id AS sent_as,
-         sum(rows.requests) AS requests, sum(rows.refused_requests) AS refused_requests,
-         sum(rows.admitted) AS admitted, sum(rows.refused) AS refused,
-         sum(rows.newly_admitted) AS newly_admitted, sum(rows.newly_refused) AS newly_refused
+         sum(rows.requests) AS requests, sum(rows.rejected_requests) AS rejected_requests,
+         sum(rows.admitted) AS admitted, sum(rows.rejected) AS rejected,
+         sum(rows.newly_admitted) AS newly_admitted, sum(rows.newly_rejected) AS newly_rejected
   FROM effects AS rows
   GROUP BY GROUPING SETS (
     (rows.candidate, rows.user, rows.client_id, floor(rows.timestamp / 1000)),
@@ -102,9 +102,9 @@ def count_effects(
     throttled_ms = {tuple(sender): ms for *sender, ms in engine.query(_THROTTLED.format(until=last))}
     loads: dict[int, dict[tuple[str, str], Totals]] = {number: {} for number in (AS_RECORDED, *range(len(names)))}
     totals: dict[int, Totals] = {}
-    for number, user, client_id, *counts, newly_admitted, newly_refused, peak in engine.query(_COUNTS):
+    for number, user, client_id, *counts, newly_admitted, newly_rejected, peak in engine.query(_COUNTS):
         seconds = throttled_ms.get((number, user, client_id), 0) / 1000
-        load = Totals(*(*counts, seconds, newly_admitted, newly_refused, peak))
+        load = Totals(*(*counts, seconds, newly_admitted, newly_rejected, peak))
         if user is None:
             totals[number] = load
         else:
@@ -118,7 +118,7 @@ def count_effects(
 
 def _senders(loads: Mapping[tuple[str, str], Totals]) -> list[Sender]:
     senders = [Sender(user, client_id, load) for (user, client_id), load in loads.items()]
-    return sorted(senders, key=lambda each: (-each.load.admitted - each.load.refused, each.user, each.client_id))
+    return sorted(senders, key=lambda each: (-each.load.admitted - each.load.rejected, each.user, each.client_id))
 
 
 def _replay(engine: Engine, candidate: int, decisions: int) -> Replay:

@@ -100,4 +100,4 @@ def _compute_demands(window: Window, batches: Iterator[pa.RecordBatch]) -> Itera
 
 
 def _to_row(tenant: str, required: RequiredQuota) -> tuple[str, int, int, float, float]:
-    return tenant, required.charged, required.largest, required.no_refusal, required.no_debt
+    return tenant, required.charged, required.largest, required.no_rejection, required.no_debt

@@ -5,7 +5,7 @@ from jobs.whatif.demands import measure_demands
 from jobs.whatif.recorded import RecordedRequests, open_requests
 from jobs.whatif.sizing import make_advice_from
 from quota.callbacks.loading import check_callbacks
-from quota.errors import MutationQuotaError
+from quota.errors import NotFound
 from quota.settings import Settings
 from quota.whatif.advice import Advice
 from quota.whatif.evaluation import Candidate
@@ -32,7 +32,7 @@ def advise(
     measured = measure_demands(requests.engine, tenancy, settings.policy.exempt_users, sizing.window)
     if not measured[0]:
         in_period = " in that period" if requests.in_period else ""
-        raise MutationQuotaError(f"no requests to size quotas: {requests.origin} has no charged requests{in_period}")
+        raise NotFound(f"no requests to size quotas: {requests.origin} has no charged requests{in_period}")
 
     def backtest(candidate: Candidate) -> Result:
         return evaluate_candidates(requests, [candidate], until=until)

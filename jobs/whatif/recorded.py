@@ -15,7 +15,7 @@ from jobs.progress import progress
 from jobs.whatif.engine import Engine
 from jobs.whatif.local_engine import LocalEngine
 from quota.callbacks.timeline import CallbackTimeline
-from quota.errors import MutationQuotaError
+from quota.errors import NotFound
 from quota.records.fields import MAX_EPOCH_MS
 from quota.settings import Settings
 from quota.text import plural
@@ -69,9 +69,9 @@ def _within(table: AuditTable, period: tuple[int | None, int | None]) -> ds.Data
     return table.dataset(first, last).filter(Selection(start=start, end=end).condition())
 
 
-def no_decisions_error(origin: str, *, in_period: bool) -> MutationQuotaError:
+def no_decisions_error(origin: str, *, in_period: bool) -> NotFound:
     """Return the error for a table or file without decisions, or with none in a period."""
-    return MutationQuotaError(
+    return NotFound(
         f"there are no decisions to replay: {origin} has none"
         + (" in that period" if in_period else ", run mutation-quota audit first")
     )

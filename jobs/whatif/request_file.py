@@ -13,7 +13,7 @@ from jobs.whatif.simulate import open_lines
 from jobs.whatif.sizing import make_advice_from
 from quota.callbacks.loading import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
-from quota.errors import BadInput, MutationQuotaError
+from quota.errors import BadInput, NotFound
 from quota.records.dead_letter import DeadLetter
 from quota.records.decision import Decision
 from quota.settings import Settings
@@ -69,7 +69,7 @@ class FileRequests:
                 first_error,
             )
         if not found:
-            raise MutationQuotaError(f"{self._file}: it has {plural(valid, 'request')}, and none in that period")
+            raise NotFound(f"{self._file}: it has {plural(valid, 'request')}, and none in that period")
 
 
 @contextmanager
@@ -97,7 +97,7 @@ def recommend_from_file(
         measured = measure_demands(requests, tenancy, settings.policy.exempt_users, sizing.window)
         if not measured[0]:
             in_period = " in that period" if period != (None, None) else ""
-            raise MutationQuotaError(f"no requests to size quotas: {file} has no charged requests{in_period}")
+            raise NotFound(f"no requests to size quotas: {file} has no charged requests{in_period}")
 
         def backtest(candidate: Candidate) -> Result:
             return Result(None, evaluate(requests, [candidate], _NO_QUOTAS, until=period[1]))
@@ -114,5 +114,5 @@ def backtest_file(
     with open_requests(settings, file, None, until) as requests:
         outcomes = evaluate(requests, parsed, _NO_QUOTAS, since, until)
     if not outcomes:
-        raise MutationQuotaError(f"there are no decisions to replay: {file} has none in that period")
+        raise NotFound(f"there are no decisions to replay: {file} has none in that period")
     return Result(None, outcomes)

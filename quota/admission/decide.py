@@ -14,12 +14,12 @@ from quota.timeline.resolution import ResolvedRequest
 T = TypeVar("T")
 
 _ADMITTED = (ErrorCode.NONE.value, ErrorCode.NONE.name, None)
-_REFUSED = (
+_REJECTED = (
     ErrorCode.THROTTLING_QUOTA_EXCEEDED.value,
     ErrorCode.THROTTLING_QUOTA_EXCEEDED.name,
     "The throttling quota has been exceeded.",
 )
-"""`_ADMITTED`, `_REFUSED`: Kafka's error code, error name and message of a topic."""
+"""`_ADMITTED`, `_REJECTED`: Kafka's error code, error name and message of a topic."""
 
 
 class Admitting(Protocol):
@@ -135,7 +135,7 @@ class _Answer(msgspec.Struct, frozen=True):
         return cls(_outcome(admitted), admitted, controller_throttle_ms, throttle)
 
     def as_shadow(self) -> Shadow:
-        codes = [(_ADMITTED if each else _REFUSED)[0] for each in self.admitted]
+        codes = [(_ADMITTED if each else _REJECTED)[0] for each in self.admitted]
         return Shadow(self.outcome, codes, self.controller_throttle_ms, self.throttle_time_ms)
 
 
@@ -149,7 +149,7 @@ def _topic(topic: TopicMutation, *, admitted: bool) -> TopicDecision:
     return TopicDecision(
         topic.name,
         topic.partitions,
-        *(_ADMITTED if admitted else _REFUSED),
+        *(_ADMITTED if admitted else _REJECTED),
         count=topic.count,
         replication_factor=topic.replication_factor,
         assignments=topic.assignments,

@@ -36,7 +36,7 @@ class PrincipalRules:
         self.user = lru_cache(_CACHED)(self._user)
 
     def name(self, principal: str) -> str | None:
-        """Return the user of a principal; None if no rule matches, so that a broker refuses the client.
+        """Return the user of a principal; None if no rule matches, so that a broker rejects the client.
 
         A name with a line break has none either, unless the first rule is `DEFAULT`: Java and Python differ on it.
         """

@@ -36,5 +36,5 @@ def resolve_quota(user: str, client_id: str, at: int, quotas: CallbackTimeline, 
 
 
 def in_shadow(resolution: Resolution) -> Resolution:
-    """Return the resolution in shadow: every topic is admitted, and refusals are only reported."""
+    """Return the resolution in shadow: every topic is admitted, and rejections are only reported."""
     return resolution if resolution.limit is None else resolution._replace(shadow=True)

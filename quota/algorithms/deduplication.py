@@ -24,7 +24,7 @@ class AdmittedRequest(msgspec.Struct, frozen=True):
     timestamp: int
     """The latest timestamp of the request and its repeats [epoch ms]."""
     topics: int
-    """The number of topics that were admitted: the first ones, since none is admitted after a refused one."""
+    """The number of topics that were admitted: the first ones, since none is admitted after a rejected one."""
 
 
 AdmittedRequests = dict[bytes, AdmittedRequest]

@@ -61,7 +61,7 @@ NO_SAMPLES = Samples()
 class RateMetric:
     """Kafka's metric `rate` of the group ControllerMutation: charges per second (KIP-599).
 
-    It refuses nothing. Measuring changes nothing, whereas in Kafka a read restarts expired samples.
+    It rejects nothing. Measuring changes nothing, whereas in Kafka a read restarts expired samples.
     """
 
     window: Window

@@ -151,7 +151,7 @@ class TokenBucket:
             remembered = {}
         throttled = not all(admitted) if strict else in_debt(tokens, stored)
 
-        # A refused request leaves the bucket unchanged, so that rounding errors do not accumulate over many of them.
+        # A rejected request leaves the bucket unchanged, so that rounding errors do not accumulate over many of them.
         if bucket is None:
             bucket = Bucket(tokens, now, quota, resolution.reset_at, remembered, clock)
         elif now < bucket.updated_at:  # a late request may know an older quota, which is no longer the bucket's
@@ -239,7 +239,7 @@ def throttle_ms(tokens: float, stored: float, rate: float, late_ms: int = 0) -> 
 
     A late request also waits `late_ms`, until the time of the bucket.
 
-    Kafka rounds half up; this rounds up, because a client that waits for the throttle time must not be refused again.
+    Kafka rounds half up; this rounds up, because a client that waits for the throttle time must not be rejected again.
     The rounding error of the stored K is subtracted first, or its last bit would cost a millisecond.
     """
     wait = (-tokens - _rounding(stored) / 2) / rate * 1000

@@ -33,7 +33,7 @@ class Charge(msgspec.Struct, frozen=True):
     admitted: bool
     """Whether the quota admitted it, also where the quota is in shadow."""
     charged: bool
-    """Whether it was charged: not if it was refused, only validated, or charged before."""
+    """Whether it was charged: not if it was rejected, only validated, or charged before."""
 
 
 class Recomputed(msgspec.Struct, frozen=True):

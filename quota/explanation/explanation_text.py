@@ -6,10 +6,11 @@ from typing import NamedTuple
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
 from quota.explanation.explanation import Charge, Explanation, Neighbour, Recomputed
 from quota.explanation.refill import Gain, Origin, Refill
+from quota.explanation.summary import summarize
 from quota.records.decision import Decision
 from quota.records.entity import Tags
 from quota.records.request import Mode
-from quota.text import describe_sharing, format_seconds, format_time, plural, printable, quoted
+from quota.text import describe_sharing, format_duration, format_rate, format_time, plural, printable, quoted
 
 _TOPICS_AT_EACH_END = 20
 """The number of topics printed from either end of a request, which may have thousands."""
@@ -18,7 +19,7 @@ _TEXT_INDENT, _NEIGHBOUR_INDENT = 14, 6
 
 _MODES = {
     Mode.STRICT: "since the client knows the error: each topic is admitted if K >= 0 when its turn comes, "
-    "otherwise refused",
+    "otherwise rejected",
     Mode.PERMISSIVE: "since the client does not know the error: every topic is admitted and charged, then the client "
     "is throttled if K < 0",
 }
@@ -38,9 +39,10 @@ class ExplanationRow(NamedTuple):
     text: str
 
 
-def explanation_lines(explanation: Explanation) -> Iterator[ExplanationLine]:
-    """Yield the lines of an explanation, in the order in which the decision was made."""
+def explanation_lines(explanation: Explanation, now: int) -> Iterator[ExplanationLine]:
+    """Yield the lines of an explanation at `now` (epoch ms): a sentence for the client, and the decision's steps."""
     decision = explanation.decision
+    yield ExplanationLine(summarize(decision, now), 0)
     yield ExplanationLine(f"{decision.decision_id}: {explanation_title(decision)}", 2)
     for row in explanation_rows(explanation):
         yield ExplanationLine(f"  {row.part:11} {row.text}", _TEXT_INDENT)
@@ -72,7 +74,7 @@ def explanation_rows(explanation: Explanation) -> Iterator[ExplanationRow]:
     yield from _quota_lines(explanation)
     yield _line("mode", f"{decision.mode.value}, {_MODES[decision.mode]}")
     if decision.validate_only:
-        yield _line("", "validate_only: never charged, never refused")
+        yield _line("", "validate_only: never charged, never rejected")
     if decision.repeats:
         yield _line(
             "repeat",
@@ -92,6 +94,11 @@ def _number(value: float) -> str:
     return f"{value + 0.0:.10g}"
 
 
+def _seconds(milliseconds: int) -> str:
+    """Format a term of a formula, to the millisecond."""
+    return f"{_number(milliseconds / 1000)} s"
+
+
 def _line(part: str, text: str) -> ExplanationRow:
     return ExplanationRow(part, text)
 
@@ -99,7 +106,7 @@ def _line(part: str, text: str) -> ExplanationRow:
 def _throttling(decision: Decision) -> str:
     if not decision.throttle_time_ms:
         return "no wait"
-    return f"wait {format_seconds(decision.throttle_time_ms)}, until {format_time(decision.retry_at)}"
+    return f"wait {format_duration(decision.throttle_time_ms)}, until {format_time(decision.retry_at)}"
 
 
 def _why_unlimited(decision: Decision) -> str:
@@ -113,8 +120,8 @@ def _quota_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
     decision, change = explanation.decision, explanation.set_quota
     whose = f", set for {decision.quota_entity}" if decision.quota_entity else ""
     callback = f", by {decision.callback}" if decision.callback else ""
-    debt = "" if decision.max_debt_ms is None else f", no debt longer than {format_seconds(decision.max_debt_ms)}"
-    yield _line("quota", f"Q = {_number(decision.quota or 0)} mutations/s{whose}{callback}")
+    debt = "" if decision.max_debt_ms is None else f", no debt longer than {format_duration(decision.max_debt_ms)}"
+    yield _line("quota", f"Q = {format_rate(decision.quota or 0)}{whose}{callback}")
     yield _line("", f"B = {_number(decision.burst or 0)} mutations at once{debt}")
     if change:
         who = f" by {printable(change.altered_by)}" if change.altered_by else ""
@@ -145,7 +152,7 @@ def _refill_lines(decision: Decision, refill: Refill) -> Iterator[ExplanationRow
 
 def _refill_formula(gain: Gain) -> str:
     if gain.late_ms:
-        late = f"{format_seconds(gain.late_ms)} before the time of the bucket, {format_time(gain.since)}"
+        late = f"{_seconds(gain.late_ms)} before the time of the bucket, {format_time(gain.since)}"
         return f"K = {_number(gain.tokens)}: the request is late, {late}, and gains nothing"
     seconds = _number((gain.until - gain.since) / 1000)
     return (
@@ -171,7 +178,7 @@ def _charge_text(charge: Charge) -> str:
     before, after, cost = _number(charge.tokens_before), _number(charge.tokens), charge.partitions
     topic = f"{quoted(charge.name)} of {cost}:"
     if not charge.admitted:
-        return f"{topic} refused, since K = {before} < 0; K stays"
+        return f"{topic} rejected, since K = {before} < 0; K stays"
     if not charge.charged:
         return f"{topic} admitted, and not charged; K = {before} stays"
     if charge.tokens > charge.tokens_before - cost:
@@ -188,16 +195,14 @@ def _answer_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
         yield _line("throttle", _throttle_formula(decision, bucket_ms, gains[-1].late_ms if gains else 0))
     if explanation.purgatory_ms:
         at_least = "at least " if verdict.throttle_time_ms <= request_ms else ""
-        yield _line(
-            "", f"less {at_least}{format_seconds(explanation.purgatory_ms)} that the request spent in purgatory"
-        )
+        yield _line("", f"less {at_least}{_seconds(explanation.purgatory_ms)} that the request spent in purgatory")
     if request_ms:
         longer = "which is longer" if request_ms > bucket_ms - explanation.purgatory_ms else "which is not longer"
-        yield _line("", f"the request quota's own throttle: {format_seconds(request_ms)}, {longer}")
+        yield _line("", f"the request quota's own throttle: {_seconds(request_ms)}, {longer}")
     if shadow := decision.shadow:
-        wait = f"wait {format_seconds(shadow.throttle_time_ms)}"
-        refused = f"topics refused: {_count_refused(shadow.error_codes)}"
-        yield _line("shadow", f"would have been {shadow.outcome.value}, {refused}, {wait}")
+        wait = f"wait {format_duration(shadow.throttle_time_ms)}"
+        rejected = f"topics rejected: {_count_rejected(shadow.error_codes)}"
+        yield _line("shadow", f"would have been {shadow.outcome.value}, {rejected}, {wait}")
     yield _line("answer", f"{decision.outcome.value}, {_throttling(decision)}")
 
 
@@ -205,13 +210,13 @@ def _throttle_formula(decision: Decision, bucket_ms: int, late_ms: int) -> str:
     tokens, rate = decision.tokens or 0, decision.quota or 0
     if bucket_ms:
         bound = ", the maximum" if bucket_ms == MAX_THROTTLE_MS else ""
-        debt, late = f"{_number(-tokens)} / {_number(rate)} s", f" + {format_seconds(late_ms)}" if late_ms else ""
+        debt, late = f"{_number(-tokens)} / {_number(rate)} s", f" + {_seconds(late_ms)}" if late_ms else ""
         until = ", until the time of the bucket" if late_ms else ""
-        return f"-K / Q = {debt}{late} = {format_seconds(bucket_ms)}, rounded up{until}{bound}"
+        return f"-K / Q = {debt}{late} = {_seconds(bucket_ms)}, rounded up{until}{bound}"
     if decision.validate_only:
         return "none: nothing was charged"
     if decision.mode is Mode.STRICT:
-        return "none: no topic was refused" + (", though the next one will be" if tokens < 0 else "")
+        return "none: no topic was rejected" + (", though the next one will be" if tokens < 0 else "")
     return "none: K is not below 0"
 
 
@@ -221,12 +226,12 @@ def _comparison(decision: Decision, again: Recomputed, refill: Refill | None) ->
     differences = []
     if "tokens_before" in again.differs:
         differences.append(_tokens_before_difference(decision, refill))
-    refused, recorded_refused = _count_refused(again.error_codes), _count_refused(decision.error_codes)
+    rejected, recorded_rejected = _count_rejected(again.error_codes), _count_rejected(decision.error_codes)
     texts = {
-        "topics": f"topics refused: {refused}, recorded {recorded_refused}",
+        "topics": f"topics rejected: {rejected}, recorded {recorded_rejected}",
         "tokens": f"K after {_number(again.tokens)}, recorded {_number(decision.tokens or 0)}",
-        "controller_throttle_ms": f"throttle {format_seconds(again.controller_throttle_ms)}, "
-        f"recorded {format_seconds(decision.verdict.controller_throttle_ms)}",
+        "controller_throttle_ms": f"throttle {_seconds(again.controller_throttle_ms)}, "
+        f"recorded {_seconds(decision.verdict.controller_throttle_ms)}",
     }
     others = [text for name, text in texts.items() if name in again.differs]
     rest = f"from the recorded K before: {'; '.join(others)}" if others else "everything else is the same"
@@ -249,13 +254,13 @@ def _tokens_before_difference(decision: Decision, refill: Refill | None) -> str:
     )
 
 
-def _count_refused(codes: Iterable[int]) -> int:
+def _count_rejected(codes: Iterable[int]) -> int:
     return sum(1 for code in codes if code)
 
 
 def _neighbour_text(sign: str, each: Neighbour, date: str) -> str:
     """Return a row of the decisions around the explained one, whose date is left out of their times."""
-    wait = f", wait {format_seconds(each.throttle_time_ms)}" if each.throttle_time_ms else ""
+    wait = f", wait {format_duration(each.throttle_time_ms)}" if each.throttle_time_ms else ""
     mutations = plural(each.mutations, "mutation") + (", validate_only" if each.validate_only else "")
     time = format_time(each.timestamp).removeprefix(f"{date}T")
     return (

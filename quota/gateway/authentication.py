@@ -1,7 +1,7 @@
 """A client's authentication, in the messages of SaslHandshake and SaslAuthenticate that pass through the gateway."""
 
 from quota.errors import ErrorCode
-from quota.gateway.sasl import MECHANISMS, AuthenticationRefused, SaslExchange
+from quota.gateway.sasl import MECHANISMS, AuthenticationRejected, SaslExchange
 from quota.wire.codec import Message
 
 
@@ -35,7 +35,7 @@ class Authentication:
     def on_handshake_response(self, response: Message) -> Message:
         """Process the broker's SaslHandshake response; return the response for the client.
 
-        A mechanism whose exchange does not name the user is refused, even if the broker enables it.
+        A mechanism whose exchange does not name the user is rejected, even if the broker enables it.
         """
         mechanisms = [mechanism for mechanism in response["mechanisms"] if mechanism in MECHANISMS]
         if response["errorCode"]:
@@ -59,7 +59,7 @@ class Authentication:
         if user is None:
             return response
         if self.user is not None and user != self.user:
-            raise AuthenticationRefused("the user of a connection cannot change")
+            raise AuthenticationRejected("the user of a connection cannot change")
         self.user, self._exchange = user, None
         lifetime_ms = response.get("sessionLifetimeMs", 0)
         if lifetime_ms <= 0:
@@ -69,6 +69,6 @@ class Authentication:
         return {**response, "sessionLifetimeMs": max(lifetime_ms - self._margin_ms, lifetime_ms // 2, 1)}
 
 
-def refusal(error: AuthenticationRefused) -> Message:
-    """Return the response to a refused SaslAuthenticate request."""
+def rejection(error: AuthenticationRejected) -> Message:
+    """Return the response to a rejected SaslAuthenticate request."""
     return {"errorCode": int(ErrorCode.SASL_AUTHENTICATION_FAILED), "errorMessage": str(error)}

@@ -187,13 +187,13 @@ class Channel:
         if not self._begin():
             return False
         if is_too_large:
-            self._refuse(header, self._requests.discard())
+            self._reject(header, self._requests.discard())
         else:
             frame = self._requests.take()
             try:
                 self._process(header, frame)
             except TooManyElements:
-                self._refuse(header, frame)
+                self._reject(header, frame)
         return True
 
     def _process(self, header: RequestHeader, frame: bytes) -> None:
@@ -212,7 +212,7 @@ class Channel:
             case _:
                 self._on_mutation(header, frame)
 
-    def _refuse(self, header: RequestHeader, frame: bytes) -> None:
+    def _reject(self, header: RequestHeader, frame: bytes) -> None:
         """Respond to a request above the limits."""
         self._pipeline.respond(header, above_limit(self._context.protocol, header, frame))
         self._end()

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from functools import partial
 
 from quota.errors import ErrorCode
-from quota.gateway.authentication import Authentication, refusal
+from quota.gateway.authentication import Authentication, rejection
 from quota.gateway.context import ChannelError, GatewayContext
 from quota.gateway.pipeline import Pipeline
-from quota.gateway.sasl import AuthenticationRefused
+from quota.gateway.sasl import AuthenticationRejected
 from quota.records.request import ANONYMOUS
 from quota.wire.api_keys import ApiKey
 from quota.wire.codec import Message
@@ -67,8 +67,8 @@ class Login:
         """Process a SaslAuthenticate request."""
         try:
             self._authentication.authenticate(request)
-        except AuthenticationRefused as error:
-            self._pipeline.respond(header, refusal(error))
+        except AuthenticationRejected as error:
+            self._pipeline.respond(header, rejection(error))
             raise ChannelError("authentication", str(error)) from None
         sent = header._replace(api_version=max(header.api_version, _AUTHENTICATE_VERSION))
         self._pipeline.call(sent, request, partial(self._on_authenticate_response, header))
@@ -80,7 +80,7 @@ class Login:
         request = {"authBytes": token}
         try:
             self._authentication.authenticate(request)
-        except AuthenticationRefused as error:
+        except AuthenticationRejected as error:
             raise ChannelError("authentication", str(error)) from None
         header = self._bare._replace(api_key=ApiKey.SASL_AUTHENTICATE, api_version=_AUTHENTICATE_VERSION)
         self._pipeline.call(header, request, self._on_token_response)
@@ -89,7 +89,7 @@ class Login:
         response = self._authentication.on_handshake_response(self._pipeline.read_response(request, frame))
         self._pipeline.send(request, response)
         if self.takes_tokens and response["errorCode"]:  # as a broker, which closes the connection
-            raise ChannelError("authentication", f"SaslHandshake v0 is refused with error {response['errorCode']}")
+            raise ChannelError("authentication", f"SaslHandshake v0 is rejected with error {response['errorCode']}")
         self._end()
 
     def _on_authenticate_response(self, client: RequestHeader, request: RequestHeader, frame: bytes) -> None:
@@ -98,8 +98,8 @@ class Login:
             response = self._authentication.on_authenticate_response(
                 self._pipeline.read_response(request, frame), self._now()
             )
-        except AuthenticationRefused as error:
-            self._pipeline.send(client, refusal(error))
+        except AuthenticationRejected as error:
+            self._pipeline.send(client, rejection(error))
             raise ChannelError("authentication", str(error)) from None
         self._pipeline.send(client, response)
         self._end()
@@ -110,7 +110,7 @@ class Login:
             response = self._authentication.on_authenticate_response(
                 self._pipeline.read_response(request, frame), self._now()
             )
-        except AuthenticationRefused as error:
+        except AuthenticationRejected as error:
             raise ChannelError("authentication", str(error)) from None
         if response["errorCode"]:
             raise ChannelError("authentication", response["errorMessage"] or ErrorCode.SASL_AUTHENTICATION_FAILED.name)

@@ -29,7 +29,7 @@ _PLAIN_PARTS = 3
 _JWT_PARTS = 3
 
 
-class AuthenticationRefused(MutationQuotaError):
+class AuthenticationRejected(MutationQuotaError):
     """An exchange that is not forwarded, or whose user is unknown; the message is for the client."""
 
 
@@ -59,7 +59,7 @@ class SaslExchange:
         if self._mechanism == "OAUTHBEARER" and auth_bytes:  # the reason why the token is not accepted
             return None
         if not self._user:
-            raise AuthenticationRefused(
+            raise AuthenticationRejected(
                 f"the broker accepts this client, but the gateway cannot read its name from {self._mechanism}"
             )
         return self._user
@@ -84,7 +84,7 @@ def _scram_user(message: bytes) -> str | None:
     for extension in found["extensions"].split(b","):
         name, _, value = extension.partition(b"=")
         if name.lower() == b"tokenauth" and value.lower() != b"false":
-            raise AuthenticationRefused(
+            raise AuthenticationRejected(
                 "the mutation quota gateway does not accept delegation tokens, because it cannot see their owner; "
                 "use the user's own credentials"
             )

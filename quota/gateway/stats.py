@@ -146,6 +146,6 @@ class GatewayStats:
             outcomes[outcome] += count
         return (
             f"connections: {self.connections} open, {self.accepted} accepted; requests relayed: {self.relayed}; "
-            f"topics: {outcomes['admitted']} admitted, {outcomes['refused']} refused, {outcomes['failed']} failed; "
+            f"topics: {outcomes['admitted']} admitted, {outcomes['rejected']} rejected, {outcomes['failed']} failed; "
             f"without a decision in time: {plural(self.undecided, 'request')}"
         )

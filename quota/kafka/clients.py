@@ -60,7 +60,7 @@ def _check_properties(connection: Connection) -> None:
         AdminClient(config)
     except (KafkaException, TypeError) as error:  # a TypeError for a property that is a function
         text = reason(error) if isinstance(error, KafkaException) else str(error)
-        raise BadInput(f"librdkafka refuses a property: {mask_values(text, more.values())}") from None
+        raise BadInput(f"librdkafka rejects a property: {mask_values(text, more.values())}") from None
 
 
 def reason(error: KafkaException | KafkaError) -> str:

@@ -90,10 +90,10 @@ class Counts:
     """The counts of a log's requests."""
 
     requests: Counter[Operation] = field(default_factory=Counter)
-    """Requests with a mutation that the cluster has carried out or refused by a quota."""
+    """Requests with a mutation that the cluster has carried out or rejected by a quota."""
     mutations: Counter[Operation] = field(default_factory=Counter)
-    """The mutations of these requests, including refused ones."""
-    refused_topics: int = 0
+    """The mutations of these requests, including rejected ones."""
+    rejected_topics: int = 0
     throttled_requests: int = 0
     validate_only: int = 0
     failed_topics: Counter[int] = field(default_factory=Counter)
@@ -156,7 +156,7 @@ class Observer:
         if not request.validate_only:
             counts.mutations[operation] += sum(topic.partitions for topic in request.topics)
         counts.assumed_topics[operation] += len(observed.assumed)
-        counts.refused_topics += sum(map(bool, observed.error_codes))
+        counts.rejected_topics += sum(map(bool, observed.error_codes))
         counts.throttled_requests += observed.throttle_time_ms > 0
         counts.first_at = min(observed.at, observed.at if counts.first_at is None else counts.first_at)
         counts.last_at = max(observed.at, observed.at if counts.last_at is None else counts.last_at)

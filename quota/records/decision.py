@@ -75,9 +75,9 @@ class Decision(msgspec.Struct, frozen=True):
     operation: Operation
     """CREATE_TOPICS, CREATE_PARTITIONS or DELETE_TOPICS"""
     validate_only: bool
-    """whether the request is only validated: never charged, never refused"""
+    """whether the request is only validated: never charged, never rejected"""
     mode: Mode
-    """STRICT: refused while the bucket is in debt; PERMISSIVE: only throttled"""
+    """STRICT: rejected while the bucket is in debt; PERMISSIVE: only throttled"""
     user_tag: str
     """user tag of the bucket; empty if it has none"""
     client_tag: str

@@ -26,7 +26,7 @@ class Operation(enum.Enum):
 
 
 class Mode(enum.Enum):
-    """How a bucket in debt answers: it refuses (strict), or it admits and throttles (permissive)."""
+    """How a bucket in debt answers: it rejects (strict), or it admits and throttles (permissive)."""
 
     STRICT = "STRICT"
     PERMISSIVE = "PERMISSIVE"
@@ -87,7 +87,7 @@ class MutationRequest(msgspec.Struct, frozen=True):
     operation: Operation
     """The kind of mutation."""
     api_version: Int32
-    """The version of the client's request in Kafka's protocol; old versions are permissive: never refused."""
+    """The version of the client's request in Kafka's protocol; old versions are permissive: never rejected."""
     topics: Annotated[list[TopicMutation], msgspec.Meta(min_length=1)]
     """The topics, each of which is charged and answered on its own, in this order."""
     user: str = ANONYMOUS
@@ -95,7 +95,7 @@ class MutationRequest(msgspec.Struct, frozen=True):
     client_id: str = NO_CLIENT_ID
     """The client-id."""
     validate_only: bool = False
-    """Whether the mutation is only validated: it is never charged and never refused."""
+    """Whether the mutation is only validated: it is never charged and never rejected."""
     request_throttle_ms: Int32 = 0
     """The throttle time of the request quota [ms]; the client gets the longer one of the two."""
     purgatory_ms: Int32 = 0

@@ -62,7 +62,7 @@ class GatewaySettings(Section):
     shorter."""
 
     permissive: bool = True
-    """Whether clients of old API versions may change topics. They are never refused, only muted (KIP-599)."""
+    """Whether clients of old API versions may change topics. They are never rejected, only muted (KIP-599)."""
 
     default_partitions: Count = 1
     """Cost of a topic with the default number of partitions, for clients that may not describe its configs."""

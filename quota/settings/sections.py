@@ -139,7 +139,7 @@ class QuotaSettings(Section):
     """Principals that are never throttled, such as super users and operators' tools. Separated by commas."""
 
     shadow: bool = False
-    """Whether all requests are admitted, and those that would have been refused are only reported."""
+    """Whether all requests are admitted, and those that would have been rejected are only reported."""
 
     callback_class: Name = DEFAULT_CLASS
     """KIP-257 callback: the class that decides which requests share a quota, and how large the quota is."""

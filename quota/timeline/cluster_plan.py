@@ -69,7 +69,7 @@ def fits_protocol(entity: QuotaEntity) -> bool:
 
 
 def has_names(entity: QuotaEntity) -> bool:
-    """Return whether no name is empty; brokers may have such names from ZooKeeper, and refuse to set or remove them."""
+    """Return whether no name is empty; brokers may have such names from ZooKeeper, and do not set or remove them."""
     return "" not in entity.names.values()
 
 

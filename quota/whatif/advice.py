@@ -14,11 +14,11 @@ from quota.whatif.result import CandidateOutcome, Result, Totals
 class Outlook(msgspec.Struct, frozen=True):
     """The outcome of a tenant's requests under the recommended quotas."""
 
-    refused: int
+    rejected: int
     throttled_seconds: float
     """The time for which its senders are throttled; overlapping throttle times of one sender count once."""
-    refused_before: int
-    """The mutations that were refused when they were recorded; 0 without quotas."""
+    rejected_before: int
+    """The mutations that were rejected when they were recorded; 0 without quotas."""
 
 
 class TenantAdvice(msgspec.Struct, frozen=True):
@@ -41,8 +41,8 @@ class Advice(msgspec.Struct, frozen=True):
     before: Totals
     """The totals before, of all requests including those of exempt users."""
     after: Totals
-    refused_share: float
-    """The share of the requested mutations that is refused."""
+    rejected_share: float
+    """The share of the requested mutations that is rejected."""
     quotas_sum: float
     """The sum of all tenants' quotas and the default [mutations/s]."""
     largest_burst: float
@@ -61,7 +61,7 @@ def make_advice(
         TenantAdvice(share, Outlook(*sums_after[share.demand.entity], sums_before[share.demand.entity][0]))
         for share in recommendation.shares
     ]
-    requested = after.load.admitted + after.load.refused
+    requested = after.load.admitted + after.load.rejected
     rates = [recommendation.default, *(share.quota for share in recommendation.shares)]
     return Advice(
         recommendation.rules,
@@ -70,7 +70,7 @@ def make_advice(
         before.name,
         before.load,
         after.load,
-        after.load.refused / requested if requested else 0.0,
+        after.load.rejected / requested if requested else 0.0,
         sum(rates),
         window.burst(max(rates)),
         list(_commented_records(recommendation, tenants, tenancy)),
@@ -90,9 +90,9 @@ def _commented_records(
     comments = {tenancy.default: f"for all others: median need {rules.median_need:.3g}/s"}
     for tenant in tenants:
         demand = tenant.share.demand
-        refused = tenant.outlook.refused
+        rejected = tenant.outlook.rejected
         comments[demand.entity] = (
-            f"need {demand.need:.3g}/s; {refused} of {demand.mutations} mutations refused in the backtest"
+            f"need {demand.need:.3g}/s; {rejected} of {demand.mutations} mutations rejected in the backtest"
         )
     for record in quota_records(recommendation, tenancy):
         yield msgspec.structs.replace(record, comment=comments[record.entity])
@@ -101,11 +101,11 @@ def _commented_records(
 def _sums_by_tenant(
     outcome: CandidateOutcome, tenancy: Tenancy, exempt_users: frozenset[str]
 ) -> dict[QuotaEntity, tuple[int, float]]:
-    """Return the refused mutations and the throttled seconds of each tenant."""
+    """Return the rejected mutations and the throttled seconds of each tenant."""
     sums: dict[QuotaEntity, tuple[int, float]] = {}
     for sender in outcome.senders:
         if sender.user not in exempt_users:
             entity = tenancy.entity(sender.user, sender.client_id)
-            refused, seconds = sums.get(entity, (0, 0.0))
-            sums[entity] = (refused + sender.load.refused, seconds + sender.load.throttled_seconds)
+            rejected, seconds = sums.get(entity, (0, 0.0))
+            sums[entity] = (rejected + sender.load.rejected, seconds + sender.load.throttled_seconds)
     return sums

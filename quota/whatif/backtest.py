@@ -22,15 +22,15 @@ class Effect(NamedTuple):
     retry_at: int
     """The time until which the sender is throttled [epoch ms]."""
     requests: int = 0
-    refused_requests: int = 0
+    rejected_requests: int = 0
     admitted: int = 0
     """The mutations that reach the controller."""
-    refused: int = 0
+    rejected: int = 0
     """The mutations that do not."""
     newly_admitted: int = 0
-    """The admitted mutations that were refused when they were recorded."""
-    newly_refused: int = 0
-    """The refused mutations that were admitted when they were recorded."""
+    """The admitted mutations that were rejected when they were recorded."""
+    newly_rejected: int = 0
+    """The rejected mutations that were admitted when they were recorded."""
 
     @classmethod
     def of(cls, decision: Decision, recorded: Decision) -> "Effect":

@@ -26,7 +26,7 @@ def measure_demands(
             for required in (tenants[entity], together):
                 required.add(decision.timestamp, costs)
     demands = [
-        Demand(entity, required.charged, required.largest, required.no_refusal, required.no_debt)
+        Demand(entity, required.charged, required.largest, required.no_rejection, required.no_debt)
         for entity, required in tenants.items()
         if required.charged
     ]

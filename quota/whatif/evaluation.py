@@ -34,7 +34,7 @@ class Candidate:
 
 
 _Sender: TypeAlias = tuple[str, str]
-_COUNTS = ("requests", "refused_requests", "admitted", "refused", "newly_admitted", "newly_refused")
+_COUNTS = ("requests", "rejected_requests", "admitted", "rejected", "newly_admitted", "newly_rejected")
 
 
 def evaluate(
@@ -134,7 +134,7 @@ class _Outcome:
         return CandidateOutcome(
             name,
             self.all.totals(sum(throttled.values())),
-            sorted(self._results(throttled), key=lambda each: (-each.load.admitted - each.load.refused, each.user)),
+            sorted(self._results(throttled), key=lambda each: (-each.load.admitted - each.load.rejected, each.user)),
         )
 
     def _results(self, throttled: dict[_Sender, int]) -> Iterator[Sender]:

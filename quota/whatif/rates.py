@@ -61,8 +61,8 @@ class RateQuota:
     The following is stated neither in the KIP nor in Kafka's code:
 
     - Topics are charged one by one as in the token bucket: each is admitted by what was charged before it, so that some
-      topics of a request may be admitted and others refused. Refused ones are not charged; a permissive request is
-      admitted, charged, and throttled while R > Q. A validate-only request is never charged and never refused.
+      topics of a request may be admitted and others rejected. Rejected ones are not charged; a permissive request is
+      admitted, charged, and throttled while R > Q. A validate-only request is never charged and never rejected.
     - A changed quota applies its current Q to all charges that count, as soon as it takes effect: a Rate knows
       what was charged, not what was allowed. So raising it grants mutations for the past, too.
     - A Rate has no tokens, no burst other than Q * S * W, and no bound on debt: the decisions' `tokens` are null, and a

@@ -60,7 +60,7 @@ class Demand(msgspec.Struct, frozen=True):
     mutations: int
     largest: int
     need: float
-    """The smallest quota under which none of them is refused."""
+    """The smallest quota under which none of them is rejected."""
     load: float
     """The smallest quota under which the bucket is never in debt."""
 

@@ -45,8 +45,8 @@ class RequiredQuota:
         self.largest = max(self.largest, total)
 
     @property
-    def no_refusal(self) -> float:
-        """The smallest quota that refuses no topic: K >= 0 before each topic [mutations/s].
+    def no_rejection(self) -> float:
+        """The smallest quota that rejects no topic: K >= 0 before each topic [mutations/s].
 
         A single topic may overdraw the bucket without limit, so a single topic requires 0.
         """

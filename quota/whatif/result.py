@@ -7,15 +7,15 @@ class Totals(msgspec.Struct, frozen=True):
     """The totals of requests; in partition mutations, unless another unit is given."""
 
     requests: int
-    refused_requests: int
+    rejected_requests: int
     admitted: int
-    refused: int
+    rejected: int
     throttled_seconds: float
     """The time for which senders were throttled; overlapping throttle times of one sender count once."""
     newly_admitted: int
-    """The admitted ones that were refused when they were recorded."""
-    newly_refused: int
-    """The refused ones that were admitted when they were recorded."""
+    """The admitted ones that were rejected when they were recorded."""
+    newly_rejected: int
+    """The rejected ones that were admitted when they were recorded."""
     peak: int
     """The maximum admitted within one second."""
 

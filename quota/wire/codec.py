@@ -42,7 +42,7 @@ class MessageCodec:
         if first is not None:
             names = [*(field.name for field in self._struct.fields), first]  # a tagged field comes after all others
             fields = self._struct.fields[names.index(first) :]
-            self._struct = replace(self._struct, fields=fields, refused=())
+            self._struct = replace(self._struct, fields=fields, rejected=())
         self._readers: dict[str | None, Read] = {}
         self._writers: dict[str | None, Write] = {}
 

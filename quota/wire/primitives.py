@@ -32,7 +32,7 @@ def read_uvarint(data: bytes, at: int) -> tuple[int, int]:
     """Return the unsigned varint at an offset, and the offset after it.
 
     Kafka's reader drops the bits above 32 and reads a value of 2^31 or more as a negative number. Here both are
-    refused, so that no two readers of the same bytes see different messages.
+    rejected, so that no two readers of the same bytes see different messages.
     """
     value = shift = 0
     while True:

@@ -98,9 +98,9 @@ class Struct:
     tagged: tuple[Field, ...]
     """In the order of their tags."""
     barred: tuple[int, ...]
-    """The tags of other versions, which Kafka refuses in this one."""
+    """The tags of other versions, which Kafka rejects in this one."""
     flexible: bool
-    refused: tuple[Field, ...]
+    rejected: tuple[Field, ...]
     """The fields that this version does not have, and that a message must not set."""
 
     @property
@@ -117,20 +117,20 @@ def struct_of(schema: Schema, version: int) -> Struct:
 
 
 def _struct(fields: list[Schema], shared: Mapping[str, list[Schema]], version: int, *, flexible: bool) -> Struct:
-    present, refused = [], []
+    present, rejected = [], []
     for schema in fields:
         field = _field(schema, shared, version, flexible=flexible)
         if version in Versions.parse(schema["versions"]):
             present.append(field)
         elif str(schema.get("ignorable", "false")).lower() != "true":
-            refused.append(field)
+            rejected.append(field)
     tagged = {field.tag: field for field in present if field.tag is not None}
     return Struct(
         fields=tuple(field for field in present if field.tag is None),
         tagged=tuple(tagged[tag] for tag in sorted(tagged)),
         barred=tuple(schema["tag"] for schema in fields if "tag" in schema and schema["tag"] not in tagged),
         flexible=flexible,
-        refused=tuple(refused),
+        rejected=tuple(rejected),
     )
 
 

@@ -42,7 +42,7 @@ def make_writer(message: Struct, title: str, last: str | None = None) -> Write:
 def _write_struct(source: FunctionSource, message: Struct, value: str, path: str) -> None:
     get = source.name()
     source.add(f"{get} = {value}.get")
-    for field in message.refused:
+    for field in message.rejected:
         with source.block(f"if {_is_set(source, field, f'{get}({field.name!r}, {_default(source, field)})')}:"):
             source.add(f"raise Unwritable({path + field.name + ' is set, but this version does not have it'!r})")
     _write_fields(source, message.fields, get, path)

@@ -11,7 +11,7 @@ class ListedBucket(msgspec.Struct, frozen=True):
     tokens: float
     """K as stored at `updated_at`."""
     updated_at: int
-    """T, epoch ms: when K was stored. A request that is refused or costs nothing changes neither."""
+    """T, epoch ms: when K was stored. A request that is rejected or costs nothing changes neither."""
     tokens_now: float
     """K now, at the rate that the bucket was last used at."""
     rate: float
@@ -21,7 +21,7 @@ class ListedBucket(msgspec.Struct, frozen=True):
     max_debt_ms: int | None
     """Its maximum debt, ms; null for none."""
     in_debt: bool
-    """Whether a strict request would be refused now."""
+    """Whether a strict request would be rejected now."""
     debt_ends_in_ms: int
     """The time until the debt is paid; 0 without debt."""
     full_in_ms: int

@@ -30,14 +30,18 @@ class ListedDeadLetter(msgspec.Struct, frozen=True):
     """The position of the invalid record: topic-partition-offset."""
     timestamp: int | None
     """The time of the invalid record, epoch ms; null if its producer wrote the time."""
-    error: str
-    """The reason, which names the field and the value."""
+    user: str | None
+    """The sender that the record names, or its topic identifies; null if neither does."""
+    client_id: str | None
+    """The client-id that the record names; null if it names none."""
+    errors: list[str]
+    """The reason, which names the field and the value, and then the errors that the record would have without it."""
     value: str | None
     """The invalid record, in base64 if it is not UTF-8; null if it has no value."""
 
 
 class DeadLetters(msgspec.Struct, frozen=True):
-    """The output of `dead-letters list` and `dead-letters show`."""
+    """The output of `dead-letters list` and `dead-letters describe`."""
 
     dead_letters: list[ListedDeadLetter]
     """The latest dead letters, in the order in which they were received."""

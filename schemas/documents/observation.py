@@ -39,8 +39,8 @@ class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
     mutations_by_operation: dict[str, int]
     assumed_topics_by_operation: dict[str, int]
     validate_only: int
-    refused_topics: int
-    """The number of topics that the cluster's own quotas refused."""
+    rejected_topics: int
+    """The number of topics that the cluster's own quotas rejected."""
     throttled_requests: int
     failed_topics_by_error: dict[str, int]
     """The number of topics that failed for other reasons, by error code."""

@@ -8,13 +8,13 @@ class TopicChange(msgspec.Struct, frozen=True):
 
     topic: str
     outcome: str
-    """`created`, `altered`, `deleted`, `valid`, `refused` by the quota, `failed`, or `would be deleted`."""
+    """`created`, `altered`, `deleted`, `valid`, `rejected` by the quota, `failed`, or `would be deleted`."""
     error: str | None = None
-    """The reason why the change was refused or failed; null if it succeeded."""
+    """The reason why the change was rejected or failed; null if it succeeded."""
     throttle_time_ms: int = 0
-    """The throttle time until another attempt, in ms, if the quota refused the change."""
+    """The throttle time until another attempt, in ms, if the quota rejected the change."""
     retry_at: int | None = None
-    """The end of that time, epoch ms; null if the quota did not refuse the change."""
+    """The end of that time, epoch ms; null if the quota did not reject the change."""
     decision_id: str | None = None
     """The id of the last decision on the change, as `explain` takes it; null if there was none."""
 

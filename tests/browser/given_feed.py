@@ -38,7 +38,7 @@ class GivenFeed(Feed):
         self.state.refresh(now_ms(), self.quotas, changed=True)
 
     def storm(self, **names):
-        """Decide three requests of 60 mutations at the same time: one is admitted, two are refused."""
+        """Decide three requests of 60 mutations at the same time: one is admitted, two are rejected."""
         at = now_ms()
         requests = [resolved(60, at=at + each, offset=self.count + each) for each in range(3)]
         self.count += 3

@@ -66,7 +66,7 @@ def send(settings, *partitions, user="alice"):
 
 
 def test_from_a_request_to_a_quota_that_was_tried_out(browser, deployment, dashboard):
-    """At Q = 1, so B = 11: 60 mutations are admitted, and the next 60 refused. With a burst of 200 they are not."""
+    """At Q = 1, so B = 11: 60 mutations are admitted, and the next 60 rejected. With a burst of 200 they are not."""
     prepare_topics(deployment)
     write_record(deployment, QuotaRecord(ALICE, 1.0, altered_by="ann", comment="as agreed"))
     _, url = dashboard()
@@ -84,16 +84,16 @@ def test_from_a_request_to_a_quota_that_was_tried_out(browser, deployment, dashb
         browser.find_element(By.CSS_SELECTOR, "#decisions-table button").click()
         until(lambda: "recomputed" in text(browser, "#dialog-body"))
         explained = text(browser, "#dialog-body")
-        assert "Q = 1 mutations/s, set for user-principal 'alice'" in explained
+        assert "Q = 1 mutation/s, set for user-principal 'alice'" in explained
         assert "by ann  # as agreed" in explained or "by ann # as agreed" in explained
-        assert "'t1' of 60: refused" in explained
+        assert "'t1' of 60: rejected" in explained
         assert "the same, computed from the previous decision of the bucket" in explained
         browser.switch_to.active_element.send_keys(Keys.ESCAPE)
 
         browser.find_element(By.CSS_SELECTOR, "#tenants-table td:last-child button").click()
         browser.find_element(By.ID, "burst").send_keys("200", Keys.ENTER)
         until(lambda: browser.find_elements(By.ID, "command"))
-        assert "60 refused mutations would have been admitted" in text(browser, "#trial-result")
+        assert "60 rejected mutations would have been admitted" in text(browser, "#trial-result")
         assert text(browser, "#command") == (
             "mutation-quota quotas alter --user=alice "
             "--add-config controller_mutation_rate=1.0,controller_mutation_burst=200.0"

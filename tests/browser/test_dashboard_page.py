@@ -67,9 +67,9 @@ def test_new_decisions_appear_without_a_reload_and_from_nowhere_else(page, feed)
     feed.storm()
     until(lambda: len(rows(page, "decisions-table")) == 3)
     assert not page.find_element(By.ID, "empty").is_displayed()
-    until(lambda: tiles(page)["Mutations refused"] == "120")
+    until(lambda: tiles(page)["Mutations rejected"] == "120")
     assert tiles(page)["Mutations admitted"] == "60"
-    assert "refused" in rows(page, "decisions-table")[0]
+    assert "rejected" in rows(page, "decisions-table")[0]
     (tenant,) = until(lambda: rows(page, "tenants-table"))
     assert "user 'alice'" in tenant
     assert "of 55" in tenant
@@ -119,11 +119,11 @@ def test_a_decision_is_explained_by_keyboard_and_the_one_before_it_is_a_click_aw
     first, *_, last = feed.storm()
     until(lambda: len(rows(page, "decisions-table")) == 3)
     button = tab_to(page, "#decisions-table tbody tr button")
-    assert button.accessible_name.endswith(", alice, <none>, refused: explain")
+    assert button.accessible_name.endswith(", alice, <none>, rejected: explain")
     button.send_keys(Keys.ENTER)
     until(lambda: "recomputed" in text(page, "#dialog-body"))
     assert text(page, "#dialog-title") == f"Decision {last.decision_id}"
-    assert "refused, since K = -4.99 < 0; K stays" in text(page, "#dialog-body")
+    assert "rejected, since K = -4.99 < 0; K stays" in text(page, "#dialog-body")
     assert "by ann" in text(page, "#dialog-body")
     page.switch_to.active_element.send_keys(Keys.ESCAPE)
     assert not is_open(page)
@@ -172,7 +172,7 @@ def test_tenants_and_decisions_are_narrowed_down_by_name(page, feed):
     until(lambda: len(rows(page, "decisions-table")) == 3)
     (tenant,) = rows(page, "tenants-table")
     assert "user 'bob'" in tenant
-    page.find_element(By.ID, "refused-only").click()
+    page.find_element(By.ID, "rejected-only").click()
     until(lambda: len(rows(page, "decisions-table")) == 2)
 
 

@@ -22,9 +22,9 @@ NASTY = "</script><script>document.title = 'mine'</script><img src=x onerror=\"d
 ROWS = {
     "decisions": [
         decision(DAY, admitted=[30], latency_ms=200),
-        decision(DAY + HOUR, admitted=[10], refused=[40], throttled_ms=90_000, tokens=-11.0),
+        decision(DAY + HOUR, admitted=[10], rejected=[40], throttled_ms=90_000, tokens=-11.0),
         decision(DAY + HOUR, user="bob", client="app", admitted=[7], tokens=48.0),
-        decision(DAY + 2 * HOUR, user=NASTY, refused=[2], tokens=-1.0, throttled_ms=1000),
+        decision(DAY + 2 * HOUR, user=NASTY, rejected=[2], tokens=-1.0, throttled_ms=1000),
         decision(DAY + 3 * HOUR, user="עלי\u202e", admitted=[1]),
     ],
     "letters": [letter(DAY + HOUR, "topics: expected `array`"), letter(DAY + HOUR, "<b>value</b>: not JSON")],
@@ -68,7 +68,7 @@ def test_it_draws_its_charts_without_errors_and_requests_nothing_but_itself(page
     assert tiles(driver) == {
         "Requests": "5",
         "Mutations admitted": "48",
-        "Mutations refused": "42",
+        "Mutations rejected": "42",
         "Busiest second": "30",
         "Throttled": "1 min 31 s",
         "Worst p99": "200 ms",
@@ -103,7 +103,7 @@ def test_a_tenant_is_chosen_by_keyboard(page):
     assert tiles(driver)["Mutations admitted"] == "7"
     assert text(driver, "#tokens .unit") == "mutations"
     status = driver.find_element(By.ID, "status").get_attribute("textContent")
-    assert status == "user 'bob', client-id 'app': 1 request, 7 mutations admitted, 0 refused."
+    assert status == "user 'bob', client-id 'app': 1 request, 7 mutations admitted, 0 rejected."
     press(driver, Keys.HOME)
     assert tiles(driver)["Mutations admitted"] == "48"
 
@@ -260,7 +260,7 @@ def test_the_lowest_tokens_are_those_of_all_tenants_though_only_three_are_drawn(
 
 
 def test_effects_of_other_quotas_are_a_table(page):
-    load = Totals(9, 1, admitted=80, refused=3, throttled_seconds=61.5, newly_admitted=0, newly_refused=3, peak=40)
+    load = Totals(9, 1, admitted=80, rejected=3, throttled_seconds=61.5, newly_admitted=0, newly_rejected=3, peak=40)
     driver = page(candidates=Candidates([CandidateTotals("twice as much", "user 'alice'", load)], left_out=7))
     assert "The busiest senders are shown; 7 are not shown." in text(driver, "[aria-labelledby=candidates-head]")
     assert text(driver, "#candidates-table tbody").split("\t") == [

@@ -46,7 +46,7 @@ def requested_urls(driver):
 
 def breakable_units(shown):
     """Return each number of a text that a line break may separate from its unit, with the unit."""
-    return re.findall(r"\d (?:ms|s|min|h|d|%|mutations/s)(?!\w)", shown)
+    return re.findall(r"\d (?:ms|s|min|h|d|%|mutations?/s)(?!\w)", shown)
 
 
 def text(driver, selector):

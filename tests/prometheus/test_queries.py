@@ -74,7 +74,7 @@ class Job:
             self._scrapes
         )
         self._gateway.add_decision(0.3)
-        self._observed.requests = self._observed.mutations = self._observed.refused_topics = self._scrapes
+        self._observed.requests = self._observed.mutations = self._observed.rejected_topics = self._scrapes
         self._observed.assumed_topics = self._observed.invalid_lines = self._observed.invalid_bytes = self._scrapes
 
 

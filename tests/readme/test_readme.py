@@ -47,7 +47,7 @@ def test_the_first_commands_run_as_printed(tmp_path):
 
 
 def test_the_example_from_files_runs_as_printed(tmp_path):
-    """In the worked timeline a request is admitted, refused for 12,000 ms, and then admitted."""
+    """In the worked timeline a request is admitted, rejected for 12,000 ms, and then admitted."""
     ((script, printed),) = re.findall(r"```sh\n([^`]*simulate[^`]*)```\n\n```\n(.*?)```", README, re.DOTALL)
     assert run_script(script, tmp_path) == printed
     assert [line.split()[5:] for line in printed.splitlines()[1:]] == [
@@ -89,7 +89,7 @@ def test_the_example_of_a_client_runs_as_printed(job, capsys):
     assert capsys.readouterr().out == "orders is there\npayments is there\n"
 
 
-def test_the_example_of_a_service_answers_what_the_quota_refuses_with_429(job):
+def test_the_example_of_a_service_answers_what_the_quota_rejects_with_429(job):
     """60 of a burst of 10 are admitted; of a rate of 1 a second, 50 and the next second are to be waited for."""
     quota = QuotaRecord(QuotaEntity(client_id="topic-service"), 1.0, controller_mutation_burst=10.0)
     write_record(job, quota)
@@ -111,8 +111,8 @@ def test_the_example_of_a_service_answers_what_the_quota_refuses_with_429(job):
     assert 40 <= seconds <= 51
 
 
-def test_the_examples_of_refused_clients_run_as_printed(job):
-    """Kafka's own tool and a separate request go through the gateway: a topic is created, the next one refused."""
+def test_the_examples_of_rejected_clients_run_as_printed(job):
+    """Kafka's own tool and a separate request go through the gateway: a topic is created, the next one rejected."""
     commands, said = re.search(r"```sh\n([^`]*TopicCommand[^`]*)```\s+```text\n(.*?)```", README, re.DOTALL).groups()
     with embedded_gateway(job) as (gateway, _):
         done, own = (
@@ -134,7 +134,7 @@ def test_the_examples_of_refused_clients_run_as_printed(job):
     assert done.returncode == 1
     assert "Created topic invoices" in own.stdout
     assert re.search(
-        r"Topic receipts refused: .*\nExplained by:\n  mutation-quota explain mutation-requests-\d+-\d+\n", own.stdout
+        r"Topic receipts rejected: .*\nExplained by:\n  mutation-quota explain mutation-requests-\d+-\d+\n", own.stdout
     )
     assert own.returncode == 3
 

@@ -39,11 +39,11 @@ def test_dead_letters_and_unlimited_requests_leave_no_state():
     assert not state.exists
 
 
-def test_a_refused_request_writes_no_state():
+def test_a_rejected_request_writes_no_state():
     state = State((-60.0, 0, 5.0, None, None, None, None))
     state.update = None  # calling it would fail
-    ((_, _, refused),) = decide(resolved(kafka_rows([request_json(1)], timestamps=[1000])), state)
-    assert (refused["outcome"], refused["tokens"]) == ("REJECTED", -55.0)
+    ((_, _, rejected),) = decide(resolved(kafka_rows([request_json(1)], timestamps=[1000])), state)
+    assert (rejected["outcome"], rejected["tokens"]) == ("REJECTED", -55.0)
 
 
 def test_further_state_of_another_version_is_ignored():

@@ -105,7 +105,7 @@ def test_a_backtest_of_one_decision_is_the_same(both, base_settings, tmp_path):
     settings = audited(base_settings, tmp_path, [], [], changes=CHANGES, start=START, more=[only])
     local, in_spark = both(lambda: backtest(settings, CANDIDATES[:1], None, None))
     assert local == in_spark
-    assert (local.replay.decisions, local.replay.differing, local.outcomes[0].load.refused) == (1, 0, 1)
+    assert (local.replay.decisions, local.replay.differing, local.outcomes[0].load.rejected) == (1, 0, 1)
 
 
 @pytest.mark.parametrize("tenancy", Tenancy)

@@ -134,7 +134,7 @@ def _plain(value):
 QUESTIONS = dict(enumerate(statements(SQL), start=1))
 
 
-def test_which_tenant_was_refused_the_most(ask):
+def test_which_tenant_was_rejected_the_most(ask):
     assert ask(QUESTIONS[1]) == [(ALICE, 3, 4, 70)]
 
 
@@ -188,7 +188,7 @@ def test_each_tenant_by_the_minute(ask):
 def test_the_report_has_the_same_sums(root):
     settings = load_settings([f"storage.root={root}"], environment={})
     found = compute_figures({table.name: open_table(settings, table).dataset() for table in TABLES}, ReportScope())
-    assert (sum(found.total.admitted), sum(found.total.refused)) == (60 + 2 + 7 + 3 + 100 + 20, 10 + 10 + 20 + 30)
+    assert (sum(found.total.admitted), sum(found.total.rejected)) == (60 + 2 + 7 + 3 + 100 + 20, 10 + 10 + 20 + 30)
     assert sum(found.total.throttled) == 9000 + 8500
     assert {each.name for each in found.tenants} == {
         "user 'alice'",

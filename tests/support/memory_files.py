@@ -19,7 +19,7 @@ class StoreError(Py4JJavaError):
         )
 
 
-def refuse(*_):
+def reject(*_):
     """Replace open_files, or one of its calls, while the store does not respond."""
     raise StoreError
 

@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from quota.settings import load_settings
 
 
-class _Refusing(BaseHTTPRequestHandler):
+class _Rejecting(BaseHTTPRequestHandler):
     def do_GET(self):
         status, code = self.server.answer
         body = f"<Error><Code>{code}</Code><Message>No.</Message></Error>".encode()
@@ -26,12 +26,12 @@ class _Refusing(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def refusing_store():
+def rejecting_store():
     """Run a server inside the block, in a thread, which answers by the status and code of its attribute `answer`.
 
     With the code NoSuchKey, it is an empty bucket.
     """
-    with ThreadingHTTPServer(("127.0.0.1", 0), _Refusing) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Rejecting) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         yield server

@@ -32,10 +32,10 @@ def moment(ms):
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
 
 
-def decision(at, *, user="alice", client="", admitted=(), refused=(), throttled_ms=0, latency_ms=100, **fields):  # noqa: PLR0913
-    """Return a row of `decisions`; `admitted` and `refused` are the partitions of its topics."""
+def decision(at, *, user="alice", client="", admitted=(), rejected=(), throttled_ms=0, latency_ms=100, **fields):  # noqa: PLR0913
+    """Return a row of `decisions`; `admitted` and `rejected` are the partitions of its topics."""
     topics = [{"name": "t", "partitions": each, "error_code": 0} for each in admitted]
-    topics += [{"name": "t", "partitions": each, "error_code": 89} for each in refused]
+    topics += [{"name": "t", "partitions": each, "error_code": 89} for each in rejected]
     row = {
         "date": moment(at).date(),
         "decision_id": f"requests-0-{at}",

@@ -114,7 +114,7 @@ class TokenServer:
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
     def stop(self) -> None:
-        """Refuse connections until it is started again."""
+        """Reject connections until it is started again."""
         server, self._server = self._server, None
         if server is not None:
             server.shutdown()

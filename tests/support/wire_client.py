@@ -54,7 +54,7 @@ class WireClient:
         self.call(ApiKey.SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
         answer = self.call(ApiKey.SASL_AUTHENTICATE, 2, {"authBytes": f"\0{user}\0{password}".encode()})
         if answer["errorCode"]:
-            raise MutationQuotaError(f"{user} is refused: {answer['errorMessage']}")
+            raise MutationQuotaError(f"{user} is rejected: {answer['errorMessage']}")
 
     def request(self, key: int, version: int, message: Mapping[str, Any]) -> bytes:
         """Return the frame of a request whose response only `receive` can read."""

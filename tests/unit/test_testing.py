@@ -52,14 +52,14 @@ def test_it_decides_by_the_token_bucket():
     """5 mutations/s: a burst of 55, of which 60 leave a debt of 5, over after a second; a reset forgives it at once."""
     harness = CallbackHarness(DefaultQuotaCallback)
     harness.set_quota(ALICE, Quota(5.0))
-    admitted, refused = harness.decide("alice", "app", 60), harness.decide("alice", "app", 1, 1)
-    assert (admitted.outcome, admitted.tokens, refused.outcome, refused.throttle_time_ms) == (
+    admitted, rejected = harness.decide("alice", "app", 60), harness.decide("alice", "app", 1, 1)
+    assert (admitted.outcome, admitted.tokens, rejected.outcome, rejected.throttle_time_ms) == (
         Outcome.ADMITTED,
         -5.0,
         Outcome.REJECTED,
         1000,
     )
-    assert (admitted.decision_id, refused.decision_id) == ("mutation-requests-0-0", "mutation-requests-0-1")
+    assert (admitted.decision_id, rejected.decision_id) == ("mutation-requests-0-0", "mutation-requests-0-1")
     assert harness.decide("alice", "app", 1, at=999).outcome is Outcome.REJECTED
     assert harness.decide("bob", "app", 1_000).outcome is Outcome.ADMITTED
     harness.write(ResetRecord({"user": "alice"}))

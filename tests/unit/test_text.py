@@ -2,7 +2,7 @@
 
 import pytest
 
-from quota.text import format_seconds, format_time, format_tokens, plural
+from quota.text import format_duration, format_rate, format_time, format_tokens, plural
 
 
 def test_a_count_has_its_noun():
@@ -26,14 +26,30 @@ def test_thousands_of_tokens_are_separated():
     assert format_tokens(-12345.6) == "-12,346"
 
 
-def test_a_throttle_time_is_shown_in_seconds_to_the_millisecond():
-    assert [format_seconds(each) for each in (0, 1, 12_000, 27_862, 2**31 - 1)] == [
-        "0 s",
-        "0.001 s",
-        "12 s",
-        "27.862 s",
-        "2147483.647 s",
-    ]
+@pytest.mark.parametrize(
+    ("milliseconds", "shown"),
+    [
+        (0, "0 s"),
+        (1, "1 ms"),
+        (999, "999 ms"),
+        (12_000, "12 s"),
+        (27_862, "27.9 s"),
+        (59_901, "1 min"),
+        (61_000, "1 min 1 s"),
+        (3_599_999, "1 h"),
+        (4_985_812, "1 h 24 min"),
+        (86_399_999, "1 d"),
+        (2**31 - 1, "24 d 21 h"),
+        (2_592_000_000, "30 d"),
+        (1e9 * 86_400_000, "1,000,000,000 d"),
+    ],
+)
+def test_a_duration_is_shown_in_its_two_largest_units_and_is_never_too_short(milliseconds, shown):
+    assert format_duration(milliseconds) == shown
+
+
+def test_a_rate_of_one_is_singular():
+    assert [format_rate(each) for each in (1.0, 0.5, 10.0)] == ["1 mutation/s", "0.5 mutations/s", "10 mutations/s"]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
     python topic_service.py kafka-1:9092 8080
     curl -i -X PUT 'http://127.0.0.1:8080/orders?partitions=6'
 
-A topic that the quota refuses is answered with 429 and the header Retry-After, as HTTP clients know it.
+A topic that the quota rejects is answered with 429 and the header Retry-After, as HTTP clients know it.
 """
 
 import math

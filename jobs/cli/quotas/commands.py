@@ -143,7 +143,13 @@ def describe(whose: EntityFilterOptions, *, output: OutputOptions, kafka: KafkaO
 
     def table() -> None:
         if not configured:
-            print("No quotas are set." if matches is None else "No matching quota is in force.")
+            print("No quota is in force." if matches is None else "No matching quota is in force.")
         print_quotas(configured, scheduled, settings.quota.window)
 
-    output.print(quota_file(configured, scheduled), table, items="quotas")
+    output.print_found(
+        quota_file(configured, scheduled),
+        table,
+        items="quotas",
+        none="no quotas are set" if matches is None else "no quota matches",
+        selected=matches is not None,
+    )

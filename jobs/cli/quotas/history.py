@@ -7,13 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from jobs.cli.options import KafkaOptions, PeriodOptions
-from jobs.cli.output import OutputOptions, print_table
+from jobs.cli.output import OutputOptions, print_table, table_time
 from jobs.cli.quotas.entities import EntityOptions
 from jobs.cli.quotas.text import entity_cells, format_callback
 from quota.records.entity import QuotaEntity
 from quota.records.quota import QUOTA_CONFIGS, Quota
 from quota.records.quota_log import QuotaLogEntry, QuotaLogRecord, QuotaRecord, ResetRecord
-from quota.text import format_tags, format_time, plural
+from quota.text import format_duration, format_tags, format_time, plural
 from quota.timeline.change import (
     BucketReset,
     CallbackCancellation,
@@ -28,7 +28,7 @@ from quota.timeline.timeline import QuotaTimeline
 from schemas.documents.quotas import HistoryEntry, QuotaHistory
 
 _COLUMNS = ("TIME", "BY", "USER / CLIENT-ID", "CHANGE", "COMMENT")
-_LABELS = dict(zip(QUOTA_CONFIGS.values(), ("rate", "burst", "debt ms", "shadow"), strict=True))
+_LABELS = dict(zip(QUOTA_CONFIGS.values(), ("rate", "burst", "max debt", "shadow"), strict=True))
 
 
 def history(
@@ -61,7 +61,10 @@ def history(
     ]
     changes = found[-limit:]
     left_out = len(found) - len(changes)
-    output.print(QuotaHistory(changes, left_out), lambda: print_history(changes), items="changes")
+    selected = entity is not None or period != PeriodOptions()
+    none = "no such changes" if selected else "no changes"
+    document = QuotaHistory(changes, left_out)
+    output.print_found(document, lambda: print_history(changes), items="changes", none=none, selected=selected)
     if left_out:
         print(f"and {plural(left_out, 'earlier change')} (--limit)", file=sys.stderr)
 
@@ -85,16 +88,13 @@ def history_entries(entries: Iterable[QuotaLogEntry], entity: QuotaEntity | None
 
 def print_history(changes: Sequence[HistoryEntry]) -> None:
     """Print a table of changes."""
-    if changes:
-        print_table(_COLUMNS, map(_row, changes), whole=_COLUMNS[:1])
-    else:
-        print("No changes.")
+    print_table(_COLUMNS, map(_row, changes), sentences=_COLUMNS[1:], optional=("COMMENT", "BY"))
 
 
 def _row(entry: HistoryEntry) -> list[str]:
     entity = " / ".join(entity_cells(entry.entity)) if entry.entity else "-"
     author = entry.altered_by or "-"
-    return [format_time(entry.timestamp), author, entity, _change_text(entry), entry.comment or ""]
+    return [table_time(entry.timestamp), author, entity, _change_text(entry), entry.comment or ""]
 
 
 def _change_text(entry: HistoryEntry) -> str:
@@ -124,16 +124,18 @@ def _differences(before: Quota | None, after: Quota | None) -> Iterator[str]:
     for name, label in _LABELS.items():
         old, new = getattr(before, name, None), getattr(after, name)
         if before is None and new not in (None, False):
-            yield f"{label} {_value(new)}"
+            yield f"{label} {_value(name, new)}"
         elif before is not None and old != new:
-            yield f"{label} {_value(old)} -> {_value(new)}"
+            yield f"{label} {_value(name, old)} -> {_value(name, new)}"
     if before == after:
         yield "the same quota again"
 
 
-def _value(value: float | None) -> str:
+def _value(name: str, value: float | None) -> str:
     if value is None:
         return "none"
+    if name == "max_debt_ms":
+        return format_duration(int(value))
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.10g}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from jobs.cli.options import At, Client, KafkaOptions, User
-from jobs.cli.output import OutputOptions, print_table, print_warnings
+from jobs.cli.output import OutputOptions, print_table, print_warnings, table_time
 from jobs.cli.quotas.text import entity_cells, format_default_burst, limit_cells
 from jobs.cli.times import parse_time
 from jobs.cli.wording import labelled
@@ -12,14 +12,14 @@ from quota.errors import BadRecord, MutationQuotaError
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Window
 from quota.records.request import ANONYMOUS, NO_CLIENT_ID
-from quota.text import describe_sharing, format_seconds, format_time, quoted
+from quota.text import describe_sharing, format_duration, format_rate, format_time, quoted
 from quota.timeline.resolution import Resolution
 from quota.timeline.timeline import Level
 from quota.timeline.warnings import meant_for, name_warning, quota_warnings
 from schemas.documents.quotas import ResolvedQuota
 
-_COLUMNS = ("LEVEL", "USER", "CLIENT-ID", "RATE/S", "BURST", "DEBT MS", "SINCE")
-_NUMBERS = ("LEVEL", "RATE/S", "BURST", "DEBT MS")
+_COLUMNS = ("LEVEL", "USER", "CLIENT-ID", "RATE/S", "BURST", "MAX DEBT", "SINCE")
+_NUMBERS = ("LEVEL", "RATE/S", "BURST", "MAX DEBT")
 
 
 def resolve(
@@ -78,7 +78,13 @@ def print_resolution(resolution: Resolution, levels: Sequence[Level], window: Wi
         print(labelled(label, text))
     if levels and not resolution.exempt:
         print()
-        print_table(_COLUMNS, map(_row, levels), numbers=_NUMBERS, whole=_COLUMNS[3:])
+        print_table(
+            _COLUMNS,
+            map(_row, levels),
+            numbers=_NUMBERS,
+            sentences=_COLUMNS[1:3],
+            optional=("SINCE", "MAX DEBT", "BURST"),
+        )
 
 
 def _facts(resolution: Resolution, winner: Level | None, window: Window) -> Iterator[tuple[str, str]]:
@@ -93,11 +99,11 @@ def _facts(resolution: Resolution, winner: Level | None, window: Window) -> Iter
         return
     whose = f", set for {resolution.entity}" if resolution.entity else ""
     since = f" since {format_time(winner.since)}" if winner and winner.since is not None and not by else ""
-    yield "Quota", f"{quota.rate:.10g} mutations/s{whose}{by}{since}"
+    yield "Quota", f"{format_rate(quota.rate)}{whose}{by}{since}"
     own = "its own" if quota.burst is not None else format_default_burst(window)
     yield "Burst", f"{window.burst(quota.rate, quota.burst):.10g} mutations at once ({own})"
     if quota.max_debt_ms is not None:
-        yield "Longest debt", f"{format_seconds(quota.max_debt_ms)} (max_debt_ms)"
+        yield "Longest debt", f"{format_duration(quota.max_debt_ms)} (max_debt_ms)"
     yield "Bucket", describe_sharing(dict(resolution.tags.items()))
     if resolution.reset_at is not None:
         yield "Reset", format_time(resolution.reset_at)
@@ -112,7 +118,7 @@ def _winner(levels: Sequence[Level]) -> Level | None:
 
 def _row(level: Level) -> list[str]:
     limits = limit_cells(level.quota) if level.quota else ["-", "-", "-"]
-    since = "-" if level.since is None else format_time(level.since)
+    since = "-" if level.since is None else table_time(level.since)
     return [str(level.level), *entity_cells(level.entity), *limits, since]
 
 

@@ -2,19 +2,19 @@
 
 from collections.abc import Iterable, Sequence
 
-from jobs.cli.output import print_table
+from jobs.cli.output import print_table, table_time
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
 from quota.records.quota import RATE_CONFIG, Quota, Window
 from quota.settings.secrets import mask_secrets
-from quota.text import display_name, format_time, printable
+from quota.text import display_name, format_duration, printable
 from quota.timeline.change import QuotaChange
 from quota.timeline.plan import Step
 from quota.timeline.quota_file import QuotaEntry, QuotaFile
 from schemas.documents.quotas import PlannedChange
 
-_COLUMNS = ("USER", "CLIENT-ID", "RATE/S", "BURST", "DEBT MS", "SHADOW")
-_NUMBERS = ("RATE/S", "BURST", "DEBT MS")
+_COLUMNS = ("USER", "CLIENT-ID", "RATE/S", "BURST", "MAX DEBT", "SHADOW")
+_NUMBERS = ("RATE/S", "BURST", "MAX DEBT")
 
 
 def quota_file(configured: Iterable[QuotaChange], scheduled: Iterable[QuotaChange]) -> QuotaFile:
@@ -35,12 +35,18 @@ def print_quotas(configured: Sequence[QuotaChange], scheduled: Sequence[QuotaCha
         print("Scheduled changes:")
         _print_table("FROM", scheduled)
     if any(each.quota and each.quota.burst is None for each in (*configured, *scheduled)):
-        print(f"BURST -: the default, {format_default_burst(window)}; DEBT MS -: no bound")
+        print(f"BURST -: the default, {format_default_burst(window)}; MAX DEBT -: no bound")
 
 
 def _print_table(time: str, changes: Iterable[QuotaChange]) -> None:
     columns = (*_COLUMNS, time)
-    print_table(columns, map(_row, changes), numbers=_NUMBERS, whole=columns[2:])
+    print_table(
+        columns,
+        map(_row, changes),
+        numbers=_NUMBERS,
+        sentences=columns[:2],
+        optional=(time, "SHADOW", "MAX DEBT", "BURST"),
+    )
 
 
 def _entry(change: QuotaChange, *, since: int | None = None, effective_at: int | None = None) -> QuotaEntry:
@@ -55,14 +61,15 @@ def entity_cells(entity: QuotaEntity) -> list[str]:
 
 def limit_cells(quota: Quota) -> list[str]:
     """Return the rate, the burst and the longest debt of a quota as cells of a table."""
-    limits = (quota.rate, quota.burst, quota.max_debt_ms)
-    return ["-" if limit is None else f"{limit:.10g}" for limit in limits]
+    debt_ms = quota.max_debt_ms
+    limits = ("-" if limit is None else f"{limit:.10g}" for limit in (quota.rate, quota.burst))
+    return [*limits, "-" if debt_ms is None else format_duration(debt_ms)]
 
 
 def _row(change: QuotaChange) -> list[str]:
     quota = change.quota
     limits = ["removed", "-", "-", "-"] if quota is None else [*limit_cells(quota), "yes" if quota.shadow else "no"]
-    return [*entity_cells(change.entity), *limits, format_time(change.moment)]
+    return [*entity_cells(change.entity), *limits, table_time(change.moment)]
 
 
 def format_default_burst(window: Window) -> str:

@@ -19,12 +19,12 @@ from quota.kafka.clients import cluster_errors, reason
 from quota.kafka.timing import now_ms
 from quota.kafka.topics.specs import user_topic_names
 from quota.settings import Settings
-from quota.text import format_seconds, format_time, plural
+from quota.text import format_duration, format_time, plural
 from schemas.documents import topics as documents
 from schemas.documents.topics import TopicChange
 
-FAILED, REFUSED = 1, 3
-"""Exit codes: a change failed; no change failed, but the quota refused one."""
+FAILED, REJECTED = 1, 3
+"""Exit codes: a change failed; no change failed, but the quota rejected one."""
 
 _INTERNAL = "__"
 """The beginning of the names of Kafka's internal topics."""
@@ -84,8 +84,8 @@ class TopicChanges:
         def table() -> None:
             for result in results:
                 print_text(_line(result))
-            refusals = dict.fromkeys(result.decision_id for result in results if result.outcome == "refused")
-            commands = [f"  mutation-quota explain {decision_id}" for decision_id in refusals if decision_id]
+            rejections = dict.fromkeys(result.decision_id for result in results if result.outcome == "rejected")
+            commands = [f"  mutation-quota explain {decision_id}" for decision_id in rejections if decision_id]
             if commands:  # each on its own line, which is not wrapped, so that it can be copied
                 print("Explained by:", *commands, sep="\n")
 
@@ -103,8 +103,8 @@ class TopicChanges:
         outcomes = {result.outcome for result in results}
         if "failed" in outcomes:
             raise typer.Exit(FAILED)
-        if "refused" in outcomes:
-            raise typer.Exit(REFUSED)
+        if "rejected" in outcomes:
+            raise typer.Exit(REJECTED)
 
 
 def waiting_line(names: Sequence[str], settings: Settings) -> str:
@@ -125,7 +125,7 @@ def _result(topic: str, future: TopicFuture, done: str) -> TopicChange:
             return TopicChange(topic, done, decision_id=future.decision_id)
         case ThrottlingQuotaExceededError(throttle_time_ms=wait, retry_at=retry_at):
             at = now_ms() + wait if retry_at is None else retry_at
-            return TopicChange(topic, "refused", "THROTTLING_QUOTA_EXCEEDED", wait, at, future.decision_id)
+            return TopicChange(topic, "rejected", "THROTTLING_QUOTA_EXCEEDED", wait, at, future.decision_id)
         case KafkaException():
             return TopicChange(topic, "failed", reason(error), decision_id=future.decision_id)
         case _:
@@ -140,9 +140,9 @@ def _interrupted(done: str, futures: Futures) -> str:
 
 
 def _line(result: TopicChange) -> str:
-    if result.outcome == "refused":
-        when = f"try again in {format_seconds(result.throttle_time_ms)}, at {format_time(result.retry_at or 0)}"
-        return f"Topic {result.topic} refused: the mutation quota is exhausted; {when}."
+    if result.outcome == "rejected":
+        when = f"try again in {format_duration(result.throttle_time_ms)}, at {format_time(result.retry_at or 0)}"
+        return f"Topic {result.topic} rejected: the mutation quota is exhausted; {when}."
     if result.outcome == "failed":
         return f"Topic {result.topic} failed: {result.error}"
     if result.outcome == "valid":

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from jobs.cli.options import Client, ConfirmOptions, TargetOptions, TopicPattern, User, parse_pair
+from jobs.cli.options import ChargedUser, Client, ConfirmOptions, TargetOptions, TopicPattern, parse_pair
 from jobs.cli.output import OutputOptions, print_table
 from jobs.cli.wording import format_number
-from quota.errors import BadInput, NotFound
+from quota.errors import BadInput
 from quota.settings import Settings
 from quota.text import plural
 from schemas.documents.topics import ListedTopic, Topics
@@ -29,6 +29,7 @@ Assignment = Annotated[
 ]
 IfExists = Annotated[bool, typer.Option("--if-exists", help="Do nothing if no topic matches.")]
 ValidateOnly = Annotated[bool, typer.Option("--validate-only", help="Only validate the request; it is not charged.")]
+_COLUMNS = ("TOPIC", "PARTITIONS", "REPLICAS", "STATE")
 _MAX_PARTITIONS, _MAX_REPLICAS = 2**31 - 1, 2**15 - 1
 """The largest numbers that Kafka's protocol can represent."""
 
@@ -74,20 +75,15 @@ def list_topics(topic: OptionalPattern = None, *, output: OutputOptions, kafka: 
         for each in found
         if pattern.matches(each.name)
     ]
-    if topic is not None and not topics:
-        raise NotFound(f"no topic matches {topic} on {settings.target_connection}")
 
     def table() -> None:
-        if topics:
-            cells = [
-                [topic.name, f"{topic.partition_count:,}", str(topic.replication_factor), _state(topic)]
-                for topic in topics
-            ]
-            print_table(("TOPIC", "PARTITIONS", "REPLICAS", "STATE"), cells, numbers=("PARTITIONS", "REPLICAS"))
-        else:
-            print("No topics.")
+        cells = [
+            [topic.name, f"{topic.partition_count:,}", str(topic.replication_factor), _state(topic)] for topic in topics
+        ]
+        print_table(_COLUMNS, cells, numbers=_COLUMNS[1:3], sentences=_COLUMNS[3:])
 
-    output.print(Topics(topics), table, items="topics")
+    none = f"no topic matches {topic} on {settings.target_connection}" if topic is not None else "no topics"
+    output.print_found(Topics(topics), table, items="topics", none=none, selected=topic is not None)
 
 
 def create(
@@ -117,7 +113,7 @@ def create(
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="Skip topics that exist.")] = False,
     validate_only: ValidateOnly = False,
     timeout: Timeout = None,
-    user: User = None,
+    user: ChargedUser = None,
     client: Client = None,
     *,
     output: OutputOptions,
@@ -125,7 +121,7 @@ def create(
 ) -> None:
     """Create topics.
 
-    Takes the options of kafka-topics.sh. A topic that the quota refuses is not retried (exit code 3).
+    Takes the options of kafka-topics.sh. A topic that the quota rejects is not retried (exit code 3).
 
     Examples:
       mutation-quota topics create --topic orders --partitions 12
@@ -164,7 +160,7 @@ def alter(
     if_exists: IfExists = False,
     validate_only: ValidateOnly = False,
     timeout: Timeout = None,
-    user: User = None,
+    user: ChargedUser = None,
     client: Client = None,
     *,
     output: OutputOptions,
@@ -173,7 +169,7 @@ def alter(
     """Add partitions to topics.
 
     `--replica-assignment` must list existing partitions, too. Internal topics, and those of this program, are altered
-    only by their exact names. A topic that the quota refuses is not retried (exit code 3).
+    only by their exact names. A topic that the quota rejects is not retried (exit code 3).
 
     Examples:
       mutation-quota topics alter --topic orders --partitions 24
@@ -201,7 +197,7 @@ def delete(
     topic: Pattern,
     if_exists: IfExists = False,
     timeout: Timeout = None,
-    user: User = None,
+    user: ChargedUser = None,
     client: Client = None,
     *,
     confirmation: ConfirmOptions,
@@ -211,7 +207,7 @@ def delete(
     """Delete topics.
 
     Asks for confirmation, with the names of the topics. Internal topics, and those of this program, are deleted only by
-    their exact names. A topic that the quota refuses is not retried (exit code 3).
+    their exact names. A topic that the quota rejects is not retried (exit code 3).
 
     Examples:
       mutation-quota topics delete --topic 'orders-.*' --dry-run

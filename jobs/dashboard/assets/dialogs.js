@@ -73,7 +73,7 @@ function openTenant(tenant) {
     made.show(found, (each) => each.id, "Its decisions are no longer stored.");
     return [
       sentence(tenant.level
-        ? `Quota: ${fine.format(tenant.level.rate)} mutations/s, at most ${rounded(tenant.level.burst)} at once` +
+        ? `Quota: ${rate(tenant.level.rate)}, at most ${rounded(tenant.level.burst)} at once` +
           `${tenant.entity ? `, set for ${tenant.entity}` : ""}.`
         : "No quota applies now."),
       place,

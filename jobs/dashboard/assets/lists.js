@@ -10,7 +10,7 @@ function tokensNow(level, now) {
   return Math.min(level.tokens + (Math.max(0, now - level.at) / 1000) * level.rate, level.burst);
 }
 
-const isDebt = (tokens) => tokens < -1e-9;  // a smaller debt is a rounding error, for which no request is refused
+const isDebt = (tokens) => tokens < -1e-9;  // a smaller debt is a rounding error, for which no request is rejected
 
 // Formats tokens with one decimal if their absolute value is below 10. A debt is never shown as zero, because its sign
 // matters.
@@ -21,7 +21,7 @@ function rounded(tokens) {
 
 function makeTenants() {
   return new LiveTable("tenants-table", "Tenants and their buckets",
-    ["Tenant", "Bucket", "#Rate", "#Throttled for", "#Mutations admitted", "#Mutations refused", "Quota"],
+    ["Tenant", "Bucket", "#Rate", "#Throttled for", "#Mutations admitted", "#Mutations rejected", "Quota"],
     (item) => {
       const button = element("button", { type: "button", class: "link" }, name(item.name));
       button.addEventListener("click", () => openTenant(parts.item));
@@ -35,11 +35,11 @@ function makeTenants() {
         rate: liveCell("rate", { class: "number" }),
         wait: liveCell("throttled for", { class: "number" }),
         admitted: liveCell("mutations admitted", { class: "number" }),
-        refused: liveCell("mutations refused", { class: "number" }),
+        rejected: liveCell("mutations rejected", { class: "number" }),
       };
       parts.bucket.append(parts.level, parts.amount);
       parts.row = element("tr", {}, element("th", { scope: "row", role: "rowheader" }, button),
-        parts.bucket, parts.rate, parts.wait, parts.admitted, parts.refused);
+        parts.bucket, parts.rate, parts.wait, parts.admitted, parts.rejected);
       const tryIt = element("button", { type: "button", "aria-label": `Try a different quota for ${item.name}` }, "Try…");
       tryIt.addEventListener("click", () => beginTrial(parts.item));
       const cell = liveCell("");
@@ -50,7 +50,7 @@ function makeTenants() {
     (parts, item) => {
       parts.item = item;
       setText(parts.admitted, whole.format(item.admitted));
-      setText(parts.refused, whole.format(item.refused));
+      setText(parts.rejected, whole.format(item.rejected));
       setText(parts.rate, item.level ? `${fine.format(item.level.rate)}/s` : "");
       updateLevel(parts, now());
     });
@@ -76,7 +76,7 @@ function updateLevel(parts, present) {
   setText(parts.wait, left > 0 ? seconds(left) : "");
 }
 
-const ANSWERS = { ADMITTED: "admitted", PARTIAL: "partly refused", REJECTED: "refused" };
+const ANSWERS = { ADMITTED: "admitted", PARTIAL: "partial", REJECTED: "rejected" };
 
 function makeDecisions(id) {
   return new LiveTable(id, "Decisions, newest first",
@@ -86,10 +86,10 @@ function makeDecisions(id) {
         type: "button", class: "link time",
         "aria-label": `${timeOfDay(item.at)}, ${item.user}, ${item.client}, ${ANSWERS[item.outcome]}: explain`,
       }, timeOfDay(item.at));
-      const refused = item.outcome !== "ADMITTED";
-      const answer = element("span", { class: refused ? "answer refused" : "answer" },
+      const rejected = item.outcome !== "ADMITTED";
+      const answer = element("span", { class: rejected ? "answer rejected" : "answer" },
         (item.shadow ? "shadow: " : "") + ANSWERS[item.outcome] + (item.validate_only ? ", validate-only" : ""));
-      const mutations = item.admitted + item.refused;
+      const mutations = item.admitted + item.rejected;
       const request = liveCell("", { class: "wide" });
       request.append(`${item.operation.toLowerCase().replace("_", " ")}: `, name(item.topic),
         item.topics > 1 ? ` and ${whole.format(item.topics - 1)} more` : "", `, ${counted(mutations, "mutation")}`);

@@ -7,7 +7,7 @@ const plots = Object.entries(PLOTS).map(([id, plan]) => new Plot(id, plan));
 const tenants = makeTenants();
 const decisions = makeDecisions("decisions-table");
 const changes = makeChanges();
-const [filter, span, refusedOnly, pause] = ["filter", "span", "refused-only", "pause"].map((id) => document.getElementById(id));
+const [filter, span, rejectedOnly, pause] = ["filter", "span", "rejected-only", "pause"].map((id) => document.getElementById(id));
 let order = [];
 let orderedAt = 0;
 
@@ -88,7 +88,7 @@ function showTiles() {
   const last = recent(2 * WIDTH).slice(0, 3);
   const known = recent(60000).filter((each) => each.p50 !== null);
   const total = (key) => sum(hour.map((each) => each[key]));
-  const [admitted, refused, letters] = ["admitted", "refused", "letters"].map(total);
+  const [admitted, rejected, letters] = ["admitted", "rejected", "letters"].map(total);
   const throttled = [...held.tenants.values()].filter((each) => each.retry_at > now()).length;
   const slow = Math.max(...known.map((each) => each.p99));
   const middle = known.map((each) => each.p50).sort((left, right) => left - right)[Math.floor(known.length / 2)];
@@ -96,7 +96,7 @@ function showTiles() {
   const tiles = [
     ["Decisions", last.length ? `${fine.format(sum(last.map((each) => each.decisions)) / passed)}/s` : "0/s", "now"],
     ["Mutations admitted", whole.format(admitted), "in the last hour"],
-    ["Mutations refused", whole.format(refused), "in the last hour", refused > 0],
+    ["Mutations rejected", whole.format(rejected), "in the last hour", rejected > 0],
     ["Throttled now", whole.format(Math.max(throttled, held.news.throttled)), `of ${counted(held.news.buckets, "tenant")}`, throttled > 0],
     ["Decided in", known.length ? seconds(middle) : "–", known.length ? `median; p99 ${seconds(slow)}, last minute` : "no requests in the last minute"],
     ["Invalid records", whole.format(letters), letters ? held.news.letter : "in the last hour", letters > 0],
@@ -122,12 +122,12 @@ function showPlots() {
   for (const plot of plots) plot.show(times, intervals);
 }
 
-// Throttled tenants come first, then those with the most refused mutations; the order changes rarely, so that it can be
+// Throttled tenants come first, then those with the most rejected mutations; the order changes rarely, so that it can be
 // read.
 function showTenants(again = false) {
   const found = [...held.tenants.values()].filter((each) => contains(each.name, each.user, each.client));
   if (again || (Date.now() - orderedAt > 5000 && !tenants.isHeld)) {
-    const rank = (each) => [each.retry_at > now() ? 1 : 0, each.refused, each.admitted];
+    const rank = (each) => [each.retry_at > now() ? 1 : 0, each.rejected, each.admitted];
     order = [...held.tenants.values()]
       .map((each) => ({ key: each.key, rank: rank(each) }))
       .sort((left, right) => right.rank[0] - left.rank[0] || right.rank[1] - left.rank[1] || right.rank[2] - left.rank[2])
@@ -147,11 +147,11 @@ function showTenants(again = false) {
 
 function showDecisions(again) {
   const found = held.decisions.filter((each) => contains(each.user, each.client) &&
-    (!refusedOnly.checked || each.outcome !== "ADMITTED" || each.wait > 0)).slice(0, 100);
+    (!rejectedOnly.checked || each.outcome !== "ADMITTED" || each.wait > 0)).slice(0, 100);
   const isHeld = !again && (decisions.isHeld || dialog.open);
   const fresh = found.filter((each) => !decisions.parts.has(each.id)).length;
   setText(document.getElementById("decisions-note"), isHeld && fresh ? "The list is not updated while you use it; there are newer decisions." : "");
-  if (!isHeld) decisions.show(found, (each) => each.id, filter.value || refusedOnly.checked ? "No such decisions." : "No decisions yet.");
+  if (!isHeld) decisions.show(found, (each) => each.id, filter.value || rejectedOnly.checked ? "No such decisions." : "No decisions yet.");
 }
 
 function showContact() {
@@ -193,7 +193,7 @@ function begin() {
   const choose = () => { if (held.news) { showPlots(); showTenants(true); showDecisions(true); } };
   filter.addEventListener("input", choose);
   span.addEventListener("change", choose);
-  refusedOnly.addEventListener("change", choose);
+  rejectedOnly.addEventListener("change", choose);
   filter.form.addEventListener("submit", (event) => event.preventDefault());
   pause.addEventListener("click", () => {
     pause.setAttribute("aria-pressed", String(!isPaused()));

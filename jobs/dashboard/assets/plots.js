@@ -1,7 +1,7 @@
 // Charts that follow the current time.
 
 const WIDTH = 5000;
-const ZERO = { decisions: 0, admitted: 0, refused: 0, throttled: 0, wait: 0, p50: null, p99: null, letters: 0 };
+const ZERO = { decisions: 0, admitted: 0, rejected: 0, throttled: 0, wait: 0, p50: null, p99: null, letters: 0 };
 const SECONDS = WIDTH / 1000;
 const HEIGHT = 160;
 
@@ -11,15 +11,15 @@ const PLOTS = {
     unit: "mutations/s",
     steps: true,
     lines: [
-      { label: "refused", color: "--refused", value: (at) => at.refused / SECONDS, drawn: (at) => (at.admitted + at.refused) / SECONDS },
+      { label: "rejected", color: "--rejected", value: (at) => at.rejected / SECONDS, drawn: (at) => (at.admitted + at.rejected) / SECONDS },
       { label: "admitted", color: "--admitted", value: (at) => at.admitted / SECONDS },
     ],
-    text: ([refused, admitted], time) => {
-      const both = refused.map((value, bin) => value + admitted[bin]);
+    text: ([rejected, admitted], time) => {
+      const both = rejected.map((value, bin) => value + admitted[bin]);
       const top = highest(both);
       return top.value > 0
-        ? `Peak at ${time(top.bin)}: ${measured(fine.format(admitted[top.bin]), "mutations/s")} admitted and ` +
-          `${fine.format(refused[top.bin])} refused.`
+        ? `Peak at ${time(top.bin)}: ${rate(admitted[top.bin])} admitted and ` +
+          `${fine.format(rejected[top.bin])} rejected.`
         : "No requests in this period.";
     },
   },
@@ -28,7 +28,7 @@ const PLOTS = {
     unit: "tenants",
     steps: true,
     whole: true,
-    lines: [{ label: "throttled", color: "--refused", value: (at) => at.throttled }],
+    lines: [{ label: "throttled", color: "--rejected", value: (at) => at.throttled }],
     text: ([throttled], time) => {
       const top = highest(throttled);
       return top.value > 0 ? `At most ${counted(top.value, "tenant")} at once, at ${time(top.bin)}.` : "No tenant was throttled in this period.";

@@ -81,7 +81,7 @@ async function runTrial() {
 function describeQuota(wanted) {
   if (wanted.controller_mutation_rate === null) return "no quota";
   const burst = wanted.controller_mutation_burst;
-  return `${fine.format(wanted.controller_mutation_rate)} mutations/s${burst === undefined ? "" : `, burst ${rounded(burst)}`}`;
+  return `${rate(wanted.controller_mutation_rate)}${burst === undefined ? "" : `, burst ${rounded(burst)}`}`;
 }
 
 function trialResult({ entity, trial, command }, wanted) {
@@ -93,24 +93,24 @@ function trialResult({ entity, trial, command }, wanted) {
   } else {
     const rows = [
       ["Requests", whole.format(recorded.requests), whole.format(tried.requests)],
-      ["Requests refused, wholly or in part", whole.format(recorded.refused_requests), whole.format(tried.refused_requests)],
+      ["Requests rejected, wholly or in part", whole.format(recorded.rejected_requests), whole.format(tried.rejected_requests)],
       ["Mutations admitted", whole.format(recorded.admitted), whole.format(tried.admitted)],
-      ["Mutations refused", whole.format(recorded.refused), whole.format(tried.refused)],
+      ["Mutations rejected", whole.format(recorded.rejected), whole.format(tried.rejected)],
       ["Total throttle time of senders", duration(recorded.throttled_seconds * 1000), duration(tried.throttled_seconds * 1000)],
       ["Most mutations admitted in a second", whole.format(recorded.peak), whole.format(tried.peak)],
     ].map(([label, before, after]) => [element("th", { scope: "row" }, label), number(before), number(after)]);
     parts.push(
       sentence(`It would have applied to ${counted(recorded.requests, "request")}${since}: ` +
-        `${counted(tried.newly_admitted, "refused mutation")} would have been admitted, and ` +
-        `${counted(tried.newly_refused, "admitted mutation")} would have been refused. Clients that are refused more or less ` +
+        `${counted(tried.newly_admitted, "rejected mutation")} would have been admitted, and ` +
+        `${counted(tried.newly_rejected, "admitted mutation")} would have been rejected. Clients that are rejected more or less ` +
         "often might have sent different requests."),
       table("The last hour", ["", "#As decided", "#With this quota"], rows),
       element("h3", {}, "By sender, with this quota"),
-      table("Senders", ["User", "Client-id", "#Mutations admitted", "#Mutations refused", "#Throttled"], trial.senders.map((each) => [
+      table("Senders", ["User", "Client-id", "#Mutations admitted", "#Mutations rejected", "#Throttled"], trial.senders.map((each) => [
         element("th", { scope: "row" }, name(each.user)),
         element("td", {}, name(each.client_id)),
         number(whole.format(each.load.admitted)),
-        number(whole.format(each.load.refused)),
+        number(whole.format(each.load.rejected)),
         number(duration(each.load.throttled_seconds * 1000)),
       ])),
     );

@@ -13,6 +13,7 @@ function moment(ms) {
 
 // A number and its unit, between which no line breaks.
 const measured = (text, unit) => `${text}\u00a0${unit}`;
+const rate = (count) => measured(fine.format(count), count === 1 ? "mutation/s" : "mutations/s");
 
 function duration(ms) {
   if (ms < 1000) return measured(whole.format(ms), "ms");
@@ -105,20 +106,20 @@ const isOthers = (each) => each.name === DATA.others?.name;
 const CHARTS = {
   load: (chosen) => {
     const seconds = DATA.width / 1000;
-    const both = chosen.admitted.map((count, bin) => (count + chosen.refused[bin]) / seconds);
+    const both = chosen.admitted.map((count, bin) => (count + chosen.rejected[bin]) / seconds);
     const admitted = chosen.admitted.map((count) => count / seconds);
-    const refused = chosen.refused.map((count) => count / seconds);
+    const rejected = chosen.rejected.map((count) => count / seconds);
     const top = highest(both);
     return {
       unit: "mutations/s",
       steps: true,
       lines: [
-        { label: "refused", values: refused, drawn: both, color: "--refused" },
+        { label: "rejected", values: rejected, drawn: both, color: "--rejected" },
         { label: "admitted", values: admitted, color: "--admitted" },
       ],
       text: top.value > 0
-        ? `Peak at ${chosen.time(top.bin)}: ${measured(fine.format(admitted[top.bin]), "mutations/s")} admitted ` +
-          `and ${fine.format(refused[top.bin])} refused, averaged over ${duration(DATA.width)}.`
+        ? `Peak at ${chosen.time(top.bin)}: ${rate(admitted[top.bin])} admitted ` +
+          `and ${fine.format(rejected[top.bin])} rejected, averaged over ${duration(DATA.width)}.`
         : "No requests.",
     };
   },
@@ -130,7 +131,7 @@ const CHARTS = {
       unit: "tenants throttled at once, on average",
       counts: true,
       steps: true,
-      lines: [{ label: "throttled", values: shares, color: "--refused" }],
+      lines: [{ label: "throttled", values: shares, color: "--rejected" }],
       text: top.value > 0
         ? `Throttled for ${duration(sum(chosen.throttled))} in total${one ? "" : ", summed over tenants"}; most at ` +
           `${chosen.time(top.bin)}: ` + (one
@@ -155,7 +156,7 @@ const CHARTS = {
       lines,
       text: worst
         ? `The lowest was ${measured(fine.format(worst.low.value), unit)}, of ${worst.name}${isDrawn ? "" : " (not drawn)"}, ` +
-          `at ${chosen.time(worst.low.bin)}. Below zero, strict requests are refused.`
+          `at ${chosen.time(worst.low.bin)}. Below zero, strict requests are rejected.`
         : "No bucket was charged.",
     };
   },

@@ -1,7 +1,7 @@
 // The page of a report: selects a part of its figures, and shows it.
 
 const DATA = JSON.parse(document.getElementById("figures").textContent);
-const COLUMNS = ["requests", "admitted", "refused", "peak", "throttled", "tokens", "share", "p50", "p99"];
+const COLUMNS = ["requests", "admitted", "rejected", "peak", "throttled", "tokens", "share", "p50", "p99"];
 const choice = { tenant: null, first: 0, last: DATA.count };
 const [tenant, from, to] = ["tenant", "from", "to"].map((id) => document.getElementById(id));
 const groups = [...DATA.tenants, ...(DATA.others ? [DATA.others] : [])];
@@ -17,7 +17,7 @@ function totals(series) {
   return {
     requests: sum(series.requests),
     admitted: sum(series.admitted),
-    refused: sum(series.refused),
+    rejected: sum(series.rejected),
     throttled: sum(series.throttled),
     lowest: known.length ? Math.min(...known) : null,
   };
@@ -69,12 +69,12 @@ function showTimes(start, end) {
 }
 
 function showTiles(chosen, all) {
-  const requested = all.admitted + all.refused;
+  const requested = all.admitted + all.rejected;
   const slowest = highest(chosen.p99).value;
   const tiles = [
     ["Requests", whole.format(all.requests)],
     ["Mutations admitted", whole.format(all.admitted)],
-    ["Mutations refused", whole.format(all.refused), requested ? `${percent(all.refused / requested)} of all requested` : ""],
+    ["Mutations rejected", whole.format(all.rejected), requested ? `${percent(all.rejected / requested)} of all requested` : ""],
     ["Busiest second", whole.format(highest(chosen.peak).value ?? 0), "mutations admitted"],
     ["Throttled", all.throttled ? duration(all.throttled) : "never", "total over all tenants"],
     ["Worst p99", slowest === null ? "–" : duration(slowest), `over ${duration(DATA.width)}, request to decision`],
@@ -83,7 +83,7 @@ function showTiles(chosen, all) {
     element("dt", {}, label), element("dd", {}, element("strong", {}, value), element("span", {}, more)))));
   document.getElementById("status").textContent =
     `${chosen.tenant === null ? "All tenants" : chosen.name}: ${counted(all.requests, "request")}, ` +
-    `${counted(all.admitted, "mutation")} admitted, ${whole.format(all.refused)} refused.`;
+    `${counted(all.admitted, "mutation")} admitted, ${whole.format(all.rejected)} rejected.`;
 }
 
 function choose(number) {

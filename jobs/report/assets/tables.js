@@ -61,11 +61,11 @@ function tenantTable(chosen, choose) {
   const rows = all.map((each, number) => ({ number, ...totals(slice(each)), name: each.name }))
     .filter((each) => each.requests > 0);
   if (!rows.length) return sentence("No requests in this period.");
-  rows.sort((left, right) => right.refused - left.refused || right.admitted - left.admitted);
+  rows.sort((left, right) => right.rejected - left.rejected || right.admitted - left.admitted);
   const most = (key) => Math.max(1, ...rows.map((each) => each[key]));
-  const [refused, throttled] = [most("refused"), most("throttled")];
-  return table("Tenants, with the most refused mutations first",
-    ["Tenant", "#Requests", "#Mutations admitted", "#Mutations refused", "#Throttled", "#Lowest tokens (% of burst)"],
+  const [rejected, throttled] = [most("rejected"), most("throttled")];
+  return table("Tenants, with the most rejected mutations first",
+    ["Tenant", "#Requests", "#Mutations admitted", "#Mutations rejected", "#Throttled", "#Lowest tokens (% of burst)"],
     rows.map((each) => {
       const button = element("button", { type: "button", class: "link", title: "Show only this tenant" }, name(each.name));
       button.addEventListener("click", () => choose(each.number));
@@ -74,8 +74,8 @@ function tenantTable(chosen, choose) {
         element("th", { scope: "row" }, button),
         number(whole.format(each.requests)),
         number(whole.format(each.admitted)),
-        barred(whole.format(each.refused), each.refused / refused, "--refused"),
-        barred(each.throttled ? duration(each.throttled) : "–", each.throttled / throttled, "--refused"),
+        barred(whole.format(each.rejected), each.rejected / rejected, "--rejected"),
+        barred(each.throttled ? duration(each.throttled) : "–", each.throttled / throttled, "--rejected"),
         number(percent(each.lowest)),
       ];
     }));
@@ -110,14 +110,14 @@ function letterTable(first, last) {
 function candidateTable() {
   const rows = DATA.candidates.tried;
   if (!rows.length) return sentence("The comparison has no results.");
-  const most = Math.max(1, ...rows.map((each) => each.load.refused));
+  const most = Math.max(1, ...rows.map((each) => each.load.rejected));
   return table("The effect of different quotas",
-    ["Quotas", "Sender", "#Mutations admitted", "#Mutations refused", "#Throttled", "#Busiest second"],
+    ["Quotas", "Sender", "#Mutations admitted", "#Mutations rejected", "#Throttled", "#Busiest second"],
     rows.map(({ candidate, sender, load }) => [
       element("th", { scope: "row" }, name(candidate)),
       element("td", {}, name(sender)),
       number(whole.format(load.admitted)),
-      barred(whole.format(load.refused), load.refused / most, "--refused"),
+      barred(whole.format(load.rejected), load.rejected / most, "--rejected"),
       number(load.throttled_seconds ? duration(load.throttled_seconds * 1000) : "–"),
       number(whole.format(load.peak)),
     ]));

@@ -1,8 +1,8 @@
 """DeleteTopics, by names or by ids: a topic costs the partitions that it has.
 
-The cluster cannot validate a deletion. What it would refuse is answered, or forwarded if it is refused whatever happens
-meanwhile: a topic may be created, grow or be made again at any moment. Topics to be deleted are forwarded by their ids,
-so that the topic that was charged is deleted, and no later one of its name.
+The cluster cannot validate a deletion. What it would reject is answered, or forwarded if it is rejected whatever
+happens meanwhile: a topic may be created, grow or be made again at any moment. Topics to be deleted are forwarded by
+their ids, so that the topic that was charged is deleted, and no later one of its name.
 """
 
 from collections import Counter
@@ -64,13 +64,13 @@ def check_deletion(request: ClientRequest, memory: Memory, now: int) -> Check:
         return Checked([], [_result(each, error, None) for each in times])
     may_delete_all = right is not None and right != ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
-    failed, refused, charged = [], [], []
+    failed, rejected, charged = [], [], []
     both_ways = Counter(known[each].topic_id for each in valid if each in known)
     ids_twice = {topic_id for (name, topic_id), count in times.items() if name is None and count > 1}
     for identity, requested in {_identity(requested): requested for requested in request.topics}.items():
         topic = known.get(identity)
         if identity not in valid or (identity in described.hidden and not may_delete_all):
-            refused += [requested] * times[identity]
+            rejected += [requested] * times[identity]
         elif identity in described.hidden:
             failed.append(_result(identity, ErrorCode.TOPIC_AUTHORIZATION_FAILED, _HIDDEN_TEXT))
         elif topic is None:
@@ -81,10 +81,10 @@ def check_deletion(request: ClientRequest, memory: Memory, now: int) -> Check:
             forwarded = {"name": topic.name if topic.topic_id == NO_ID else None, "topicId": topic.topic_id}
             charged.append(Charged(forwarded, TopicMutation(topic.name, topic.partitions), topic))
         else:
-            refused.append(requested)
+            rejected.append(requested)
     throttle_ms = 0
-    if refused:
-        response = yield BrokerCall(request.key, request.version, request.reduced(refused, 0))
+    if rejected:
+        response = yield BrokerCall(request.key, request.version, request.reduced(rejected, 0))
         failed, throttle_ms = [*failed, *response[RESULTS[request.key]]], response["throttleTimeMs"]
     once = all(each.topic.topic_id != NO_ID for each in charged)
     steps = [(each.topic.topic_id if once else each.topic.name, each.topic.partitions) for each in charged]
@@ -104,7 +104,7 @@ def delete(
     for each in admitted:
         topic = present.get(each.topic.topic_id, each.topic)
         if topic.partitions > each.topic.partitions:
-            results.append(each.refusal(ErrorCode.REQUEST_TIMED_OUT, _grown_text(topic)))
+            results.append(each.rejection(ErrorCode.REQUEST_TIMED_OUT, _grown_text(topic)))
         else:
             left.append(each)
     response: dict[str, Any] = {"throttleTimeMs": 0, RESULTS[request.key]: []}

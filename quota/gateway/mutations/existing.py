@@ -20,7 +20,7 @@ _UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TO
 _TOPICS_A_CALL = 50
 """The maximum number of topics in a call: reading a response with many partitions blocks all other clients."""
 _NAMES_A_CALL = 1000
-"""The maximum number of names in a call to the controller, which refuses more than 10,000 topics."""
+"""The maximum number of names in a call to the controller, which rejects more than 10,000 topics."""
 _PAUSES_MS = (10, 640)
 """The first pause before a broker is polled again, and the longest one; each is twice as long as the previous one."""
 

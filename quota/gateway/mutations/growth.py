@@ -1,8 +1,8 @@
 """CreatePartitions: a topic costs the partitions that are added to those that the cluster has.
 
 A KRaft controller applies its own quota before it places partitions. Without a quota it places all partitions of each
-request, also of one that is only validated, and handles nothing else meanwhile. What cannot succeed or would be refused
-is therefore not validated, and each user's growths are validated one at a time.
+request, also of one that is only validated, and handles nothing else meanwhile. What cannot succeed or would be
+rejected is therefore not validated, and each user's growths are validated one at a time.
 """
 
 from collections.abc import Callable, Generator
@@ -39,7 +39,7 @@ _MADE_AGAIN = "the topic was made again since its growth was charged, so it was 
 def check_growth(request: ClientRequest, memory: Memory, clock: Callable[[], int]) -> Check:
     """Look up the present numbers of partitions, and have the cluster validate the topics that can grow.
 
-    A client in debt is refused whatever the placement of its partitions, so they are not placed.
+    A client in debt is rejected whatever the placement of its partitions, so they are not placed.
     """
     now = clock()
     ends_at = now + request.time_limit_ms
@@ -84,7 +84,7 @@ def grow(
         if NO_ID in {topic_id, each.topic.topic_id} or topic_id == each.topic.topic_id:
             left.append(each)
         else:
-            results.append(each.refusal(ErrorCode.REQUEST_TIMED_OUT, _MADE_AGAIN))
+            results.append(each.rejection(ErrorCode.REQUEST_TIMED_OUT, _MADE_AGAIN))
     response: dict[str, Any] = {"throttleTimeMs": 0, RESULTS[request.key]: []}
     if left:
         message = request.reduced([each.requested for each in left], waited_ms)

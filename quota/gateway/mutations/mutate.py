@@ -69,7 +69,7 @@ class _Outcome:
     error: int = 0
     """The error of the others."""
     message: str | None = None
-    counted: tuple[str, str] = ("admitted", "refused")
+    counted: tuple[str, str] = ("admitted", "rejected")
     """The outcomes by which the admitted topics and the others are counted."""
 
 
@@ -78,7 +78,7 @@ def mutate(request: ClientRequest, rules: Rules, memory: Memory, clock: Callable
     arrived_at = clock()
     checked = yield from _check(request, rules, memory, clock)
     if request.only_validates:
-        valid = [each.refusal(ErrorCode.NONE, None) for each in checked.charged]
+        valid = [each.rejection(ErrorCode.NONE, None) for each in checked.charged]
         message = {"throttleTimeMs": checked.throttle_ms, RESULTS[request.key]: [*valid, *checked.failed]}
         return MutationResponse(message, mute_ms=0, topics={})
 
@@ -108,13 +108,13 @@ def _carry_out(  # noqa: PLR0913, PLR0917
     if admitted:
         response = yield from _forward(request, admitted, clock() - arrived_at, rules, memory, clock())
         results, throttle_ms = response[RESULTS[request.key]], max(throttle_ms, response["throttleTimeMs"])
-    refused = [other.refusal(outcome.error, outcome.message) for other in others]
+    rejected = [other.rejection(outcome.error, outcome.message) for other in others]
     return MutationResponse(
-        {"throttleTimeMs": throttle_ms, RESULTS[request.key]: [*results, *checked.failed, *refused]},
+        {"throttleTimeMs": throttle_ms, RESULTS[request.key]: [*results, *checked.failed, *rejected]},
         mute_ms=outcome.throttle_ms,
         topics={
             outcome.counted[0]: len(admitted),
-            outcome.counted[1]: len(refused),
+            outcome.counted[1]: len(rejected),
             "failed": len(checked.failed),
         },
     )
@@ -149,12 +149,12 @@ def _decide(  # noqa: PLR0913, PLR0917
 ) -> Generator[DecisionRequest, DecisionReply, _Outcome]:
     """Return the outcome.
 
-    A strict client in debt that was decided just now is refused without another decision.
+    A strict client in debt that was decided just now is rejected without another decision.
     """
     now = clock()
     debt = memory.debts.find(request.client, now) if request.is_strict else None
     if debt is not None and debt.is_fresh(now):
-        return _refused(frozenset(), debt.ends_at - now)
+        return _rejected(frozenset(), debt.ends_at - now)
     wanted = _decision_request(request, checked, _limit_ms(request, rules, now - arrived_at))
     reply = yield wanted
     if reply.decision is not None:
@@ -181,8 +181,8 @@ def _decision_request(request: ClientRequest, checked: Checked, limit_ms: int) -
     return DecisionRequest(requested, max(limit_ms, 0), checked.content, checked.once)
 
 
-def _refused(admitted: frozenset[int], throttle_ms: int) -> _Outcome:
-    """Return the outcome of a decision that refuses topics; Kafka's error has no message."""
+def _rejected(admitted: frozenset[int], throttle_ms: int) -> _Outcome:
+    """Return the outcome of a decision that rejects topics; Kafka's error has no message."""
     return _Outcome(admitted, throttle_ms, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
 
 
@@ -191,7 +191,7 @@ def _outcome(reply: DecisionReply, wanted: DecisionRequest, rules: Rules) -> _Ou
     decision = reply.decision
     if decision is not None:
         admitted = frozenset(index for index, topic in enumerate(decision.topics) if not topic.error_code)
-        return _refused(admitted, reply.throttle_ms)
+        return _rejected(admitted, reply.throttle_ms)
     if reply.is_invalid:
         return _Outcome(frozenset(), 0, ErrorCode.INVALID_REQUEST, reply.error, ("admitted", "invalid"))
     is_silent = reply.silent_ms >= rules.decision_timeout_ms

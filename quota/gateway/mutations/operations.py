@@ -61,7 +61,7 @@ class ClientRequest:
 
     @property
     def is_strict(self) -> bool:
-        """Whether the client knows the error of a refusal; others are only throttled."""
+        """Whether the client knows the error of a rejection; others are only throttled."""
         return self.version >= STRICT_SINCE[OPERATIONS[self.key]]
 
     @property
@@ -101,7 +101,7 @@ class MutationResponse:
     mute_ms: int = 0
     """The time for which the channel is to be muted [ms]."""
     topics: Mapping[str, int] = field(default_factory=dict)
-    """The number of topics by outcome: `admitted` or `refused` by a decision, `failed` by the cluster's
+    """The number of topics by outcome: `admitted` or `rejected` by a decision, `failed` by the cluster's
     validation, `invalid` by a dead letter, and without a decision `undecided` or, where the gateway fails open,
     `proceeded`."""
 
@@ -118,7 +118,7 @@ class Charged:
     is_estimated: bool = False
     """Whether the cost is an estimate, because the client is not told the default number of partitions."""
 
-    def refusal(self, error: int, message: str | None) -> TopicResponse:
+    def rejection(self, error: int, message: str | None) -> TopicResponse:
         """Return the result of this topic if it is not forwarded.
 
         It has both name and id, as from a broker; a version without ids leaves them out.

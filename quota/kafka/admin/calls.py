@@ -1,7 +1,7 @@
 """The calls of a client: their topics are requested until they are admitted, and carried out.
 
-KIP-599: only refused topics are requested again, after the throttle time; the others complete at once; at the time
-limit, refused topics fail with the remaining throttle time. KIP-219: after a throttle, nothing is requested until it
+KIP-599: only rejected topics are requested again, after the throttle time; the others complete at once; at the time
+limit, rejected topics fail with the remaining throttle time. KIP-219: after a throttle, nothing is requested until it
 has passed.
 """
 
@@ -73,8 +73,8 @@ class Call:
     """The futures of topics without an outcome."""
     deadline: float
     """The time limit, in seconds of the event loop's clock."""
-    refused: dict[str, Decision] = field(default_factory=dict)
-    """The last decisions on topics that are refused."""
+    rejected: dict[str, Decision] = field(default_factory=dict)
+    """The last decisions on topics that are rejected."""
     admitted: set[str] = field(default_factory=set)
     """Topics that were admitted, and wait for their results."""
     request_ids: list[str] = field(default_factory=list)
@@ -166,7 +166,7 @@ class Calls:
                 for name in list(call.pending):
                     call.complete(name, self._no_decision(name))
             async with asyncio.timeout_at(call.deadline):
-                await self._request(call, topics, decisions)
+                await self._request(call, await self._valid(call, topics), decisions)
                 await call.completed.wait()
         except TimeoutError:
             self._expire(call)
@@ -180,8 +180,22 @@ class Calls:
             for task in call.carrying:
                 task.cancel()
 
+    async def _valid(self, call: Call, topics: list[TopicMutation]) -> list[TopicMutation]:
+        """Return the topics that the cluster would create; the others fail, and are not charged, as by the gateway.
+
+        An applier may be allowed more than this client. A deletion cannot be validated, and a growth costs the
+        controller as much as to carry it out.
+        """
+        operation, topics = call.options.operation, [topic for topic in topics if topic.name in call.pending]
+        if self._apply or call.options.validate_only or operation is not Operation.CREATE_TOPICS or not topics:
+            return topics
+        tasks = [Task(operation, topic, validate_only=True) for topic in topics]
+        results = await self._carry_out_tasks(tasks, call.deadline)
+        _complete(call, [result for result in results if result.error_code])
+        return [topic for topic in topics if topic.name in call.pending]
+
     async def _request(self, call: Call, topics: Iterable[TopicMutation], decisions: Decisions) -> None:
-        """Request topics until none of them is refused; those that are not pending are left out."""
+        """Request topics until none of them is rejected; those that are not pending are left out."""
         now = asyncio.get_running_loop().time
         while topics := [topic for topic in topics if topic.name in call.pending]:
             call.is_held_back = not call.request_ids
@@ -215,21 +229,21 @@ class Calls:
         )
 
     def _decide(self, call: Call, topics: list[TopicMutation], decision: Decision) -> list[TopicMutation]:
-        """Have admitted topics carried out, and return the refused ones."""
+        """Have admitted topics carried out, and return the rejected ones."""
         names = {topic.name for topic in decision.topics if topic.error_code}
-        refused = [topic for topic in topics if topic.name in names]
+        rejected = [topic for topic in topics if topic.name in names]
         admitted = [topic for topic in topics if topic.name not in names]
         call.set_decision((topic.name for topic in topics), decision.decision_id)
         for topic in admitted:
-            call.refused.pop(topic.name, None)
+            call.rejected.pop(topic.name, None)
             call.admitted.add(topic.name)
         if admitted and not self._apply:
             call.carrying.add(asyncio.create_task(self._carry_out(call, admitted)))
-        for topic in refused:
-            call.refused[topic.name] = decision
+        for topic in rejected:
+            call.rejected[topic.name] = decision
             if not call.options.retry_on_quota_violation and topic.name in call.pending:
                 call.complete(topic.name, self._throttled(call, topic.name, decision.throttle_time_ms))
-        return refused
+        return rejected
 
     async def _carry_out(self, call: Call, topics: list[TopicMutation]) -> None:
         try:
@@ -244,7 +258,7 @@ class Calls:
     def _expire(self, call: Call, *, is_closed: bool = False) -> None:
         """Fail all topics without an outcome, each for its own reason."""
         for name in list(call.pending):
-            if name in call.refused or call.is_held_back:
+            if name in call.rejected or call.is_held_back:
                 error: KafkaException = self._throttled(call, name)
             elif is_closed:
                 error = kafka_error(KafkaError._DESTROY, f"the client was closed before {name} was changed")  # noqa: SLF001
@@ -263,7 +277,7 @@ class Calls:
     def _throttled(self, call: Call, name: str, at_least_ms: int = 0) -> ThrottlingQuotaExceededError:
         seconds = self._muted_until - asyncio.get_running_loop().time()
         remaining_ms = math.ceil(round(seconds * 1000, 3))  # a float's error must not add a millisecond
-        return ThrottlingQuotaExceededError(name, max(at_least_ms, remaining_ms), call.refused.get(name))
+        return ThrottlingQuotaExceededError(name, max(at_least_ms, remaining_ms), call.rejected.get(name))
 
 
 def kafka_error(code: int, message: str) -> KafkaException:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from quota.kafka.admin.calls import CallOptions, FoundTopics, Futures, UnknownCost, kafka_error
@@ -15,17 +15,18 @@ from quota.kafka.reading import read_broker_configs
 from quota.records.request import Operation, TopicMutation
 
 _CLUSTER_DEFAULT = -1
+_UNKNOWN_TOPIC = KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 
 class QuotaAdminClient(AdminClient):
     """An AdminClient whose `create_topics`, `create_partitions` and `delete_topics` obey the quotas.
 
     Each sends one request to the request topic, waits for its decision, and returns a dict of futures by topic. A
-    future completes with None once the topic is changed, with `ThrottlingQuotaExceededError` if the quota refused it,
+    future completes with None once the topic is changed, with `ThrottlingQuotaExceededError` if the quota rejected it,
     or with a `KafkaException` that has the cluster's own message; its `decision_id` is the id of the decision. All
     other methods are those of AdminClient.
 
-    With `retry_on_quota_violation`, the default as in Kafka's own client, refused topics are requested again after
+    With `retry_on_quota_violation`, the default as in Kafka's own client, rejected topics are requested again after
     the throttle time, until the time limit. While the client is throttled, no thread sends a request. Share one
     client among threads: two clients do not know each other's throttle times.
 
@@ -65,7 +66,7 @@ class QuotaAdminClient(AdminClient):
             new_topics: the topics to create.
             request_timeout: the time limit [s], at most 3,600; `default.api.timeout.ms` by default.
             validate_only: whether the request is only validated, which costs nothing.
-            retry_on_quota_violation: whether refused topics are requested again, within the time limit.
+            retry_on_quota_violation: whether rejected topics are requested again, within the time limit.
             operation_timeout: accepted for compatibility; a future completes when the topic exists.
 
         Returns:
@@ -112,7 +113,7 @@ class QuotaAdminClient(AdminClient):
             new_partitions: the topics, each with its new total number of partitions.
             request_timeout: the time limit [s], at most 3,600; `default.api.timeout.ms` by default.
             validate_only: whether the request is only validated, which costs nothing.
-            retry_on_quota_violation: whether refused topics are requested again, within the time limit.
+            retry_on_quota_violation: whether rejected topics are requested again, within the time limit.
             operation_timeout: accepted for compatibility; a future completes when the partitions exist.
 
         Returns:
@@ -142,7 +143,7 @@ class QuotaAdminClient(AdminClient):
         Args:
             topics: the names of the topics.
             request_timeout: the time limit [s], at most 3,600; `default.api.timeout.ms` by default.
-            retry_on_quota_violation: whether refused topics are requested again, within the time limit.
+            retry_on_quota_violation: whether rejected topics are requested again, within the time limit.
             operation_timeout: accepted for compatibility; a future completes when the topic is deleted.
 
         Returns:
@@ -186,6 +187,8 @@ class QuotaAdminClient(AdminClient):
 
         def find(limit: float) -> FoundTopics:
             current, errors = self._dispatcher.target.partitions(names, limit)
+            if options.operation is Operation.CREATE_PARTITIONS:  # its cost is the difference to what there is
+                errors |= {name: _UNKNOWN_TOPIC for name in names if name not in current and name not in errors}
             return [
                 UnknownCost(topic.name, KafkaException(errors[topic.name])) if topic.name in errors else topic
                 for topic in mutations(current)

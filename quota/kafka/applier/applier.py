@@ -265,7 +265,7 @@ class Applier:
             return failure(
                 topic.name,
                 KafkaError.POLICY_VIOLATION,
-                "the request has an old API version, which quotas never refuse; "
+                "the request has an old API version, which quotas never reject; "
                 "not carried out, since applier.permissive is false",
             )
         denial = self._permissions.denial(topic.name, decision.user, decision.client_id)

@@ -17,7 +17,7 @@ class ApplierStats(LoopStats):
     found_done: int = 0
     """Topics that a previous applier had carried out already."""
     failed: int = 0
-    """Topics that the cluster refused to change, or the settings do not allow."""
+    """Topics that the cluster did not change, or the settings do not allow."""
     repeated: int = 0
     """Decisions that were read a second time."""
     batches: int = 0

@@ -26,7 +26,7 @@ _CLIENT_ID = "mutation-quota"
 
 _MAX_ELEMENTS = 20_000_000
 _MAX_CHANGES = 1_000
-"""The maximum number of entities in a request: a controller refuses a request that results in more than 10,000
+"""The maximum number of entities in a request: a controller rejects a request that results in more than 10,000
 records."""
 
 _POLL_SECONDS = 0.1
@@ -65,18 +65,18 @@ class ClusterQuotas:
     def alter(self, rates: Mapping[QuotaEntity, float | None]) -> dict[QuotaEntity, str]:
         """Set rates, or remove those that are None, and leave other quotas of the same entities alone.
 
-        Returns the entities whose change was refused, and the broker's reason.
+        Returns the entities whose change was rejected, and the broker's reason.
         """
-        refused: dict[QuotaEntity, str] = {}
+        rejected: dict[QuotaEntity, str] = {}
         changes = iter(rates.items())
         while batch := dict(islice(changes, _MAX_CHANGES)):
-            refused |= self._alter(batch)
-        return refused
+            rejected |= self._alter(batch)
+        return rejected
 
     def push(self, rates: Mapping[QuotaEntity, float | None]) -> None:
         """Set or remove rates, and wait until the cluster shows them."""
-        refused = self.alter(rates)
-        missing = {entity: rate for entity, rate in rates.items() if entity not in refused}
+        rejected = self.alter(rates)
+        missing = {entity: rate for entity, rate in rates.items() if entity not in rejected}
         deadline = Deadline(self._timeout)
         while missing:  # brokers learn of a change from the controller with a delay
             present = self.read()
@@ -85,10 +85,10 @@ class ClusterQuotas:
                 break
             if missing:
                 time.sleep(_POLL_SECONDS)
-        if refused:
-            entity, why = next(iter(refused.items()))
+        if rejected:
+            entity, why = next(iter(rejected.items()))
             raise ClusterError(
-                f"Kafka at {self.connection} refuses {len(refused)} of {len(rates)} quotas, such as {entity}: {why}"
+                f"Kafka at {self.connection} rejects {len(rejected)} of {len(rates)} quotas, such as {entity}: {why}"
             )
         if missing:
             raise ClusterError(
@@ -129,14 +129,14 @@ class ClusterQuotas:
             response = await calls.call(
                 ApiKey.ALTER_CLIENT_QUOTAS, version, {"entries": entries, "validateOnly": False}, _MAX_ELEMENTS
             )
-            refused = {}
+            rejected = {}
             for entry in response["entries"]:
                 if entry["errorCode"] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
                     _check_response(entry, "AlterConfigs")
                 entity = QuotaEntity.from_parts(entry["entity"])
                 if entry["errorCode"] and entity is not None:
-                    refused[entity] = _reason(entry)
-            return refused
+                    rejected[entity] = _reason(entry)
+            return rejected
 
         return self._query("set the quotas of", alter)
 

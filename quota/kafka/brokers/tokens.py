@@ -48,7 +48,7 @@ class _TokenResponse(msgspec.Struct):
     access_token: str
 
 
-class _Refusal(msgspec.Struct):
+class _Rejection(msgspec.Struct):
     error: str
     error_description: str = ""
 
@@ -89,14 +89,14 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 def fetch_token(credentials: ClientCredentials, timeout_seconds: float) -> Token:
-    """Ask the token server for a token; a redirect is refused."""
+    """Ask the token server for a token; a redirect is rejected."""
     url = credentials.token_endpoint_url
     try:
         token = _request_token(credentials, timeout_seconds).access_token
         return Token(token, extensions=extension_pairs(credentials.extensions))
     except HTTPError as error:
         with error:
-            problem = f"{error.code} {_redirect(error) or _refusal(error) or _shown(error.reason)}"
+            problem = f"{error.code} {_redirect(error) or _rejection(error) or _shown(error.reason)}"
     except (OSError, ValueError, HTTPException, msgspec.MsgspecError) as error:
         problem = _reason(error)
     raise ClusterError(f"cannot get a token for client {credentials.client_id} from {url}: {problem}")
@@ -141,13 +141,15 @@ def _redirect(response: HTTPError) -> str:
     return f"redirects to {target}; sasl_oauthbearer_token_endpoint_url must name the endpoint itself"
 
 
-def _refusal(response: HTTPError) -> str:
+def _rejection(response: HTTPError) -> str:
     """Return the OAuth error in a token server's response; empty if there is none."""
     try:
-        refusal = msgspec.json.decode(response.read(_MAX_RESPONSE_BYTES), type=_Refusal)
+        rejection = msgspec.json.decode(response.read(_MAX_RESPONSE_BYTES), type=_Rejection)
     except (OSError, HTTPException, msgspec.MsgspecError):
         return ""
-    return _shown(f"{refusal.error}: {refusal.error_description}" if refusal.error_description else refusal.error)
+    return _shown(
+        f"{rejection.error}: {rejection.error_description}" if rejection.error_description else rejection.error
+    )
 
 
 def _shown(text: str) -> str:

@@ -9,7 +9,7 @@ from quota.settings import Settings
 GROWTH = 6
 """The maximum growth from a request to its answer: each byte becomes at most this many, plus `ENVELOPE` bytes in all.
 
-JSON writes a control character in six bytes; a topic that is refused grows fivefold.
+JSON writes a control character in six bytes; a topic that is rejected grows fivefold.
 """
 
 ENVELOPE = 8192

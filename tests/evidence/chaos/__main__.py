@@ -114,7 +114,7 @@ def _checked(verdict, checks):
     return {
         "requests": verdict.requests,
         "decisions": verdict.decisions,
-        "refused": verdict.refused,
+        "rejected": verdict.rejected,
         "dead_letters": verdict.dead_letters,
         "quota_changes": verdict.quota_changes,
         "copies": verdict.copies,

@@ -23,7 +23,7 @@ class Verdict:
     requests: int = 0
     decisions: int = 0
     dead_letters: int = 0
-    refused: int = 0
+    rejected: int = 0
     quota_changes: int = 0
     copies: int = 0
     """Answers written more than once: the sink is at-least-once."""
@@ -105,7 +105,7 @@ def _answers(verdict, records):
 def _check_logs(verdict, evidence, acknowledged):
     """Check that the logs hold each acknowledged record where it was written, and no request twice.
 
-    librdkafka does not know the offset of a record whose retry the broker refused as a duplicate. Such a record may be
+    librdkafka does not know the offset of a record whose retry the broker rejected as a duplicate. Such a record may be
     anywhere in its partition.
     """
     logs = evidence.requests + evidence.quotas
@@ -147,7 +147,7 @@ def _check_tokens(verdict, evidence, decisions):
     for position, (answer, *_) in decisions.items():
         decision, must = json.loads(answer.value), expected.get(position)
         admitted = tuple(topic["error_code"] == 0 for topic in decision["topics"])
-        verdict.refused += admitted.count(False)
+        verdict.rejected += admitted.count(False)
         if must is None:
             verdict.note(TOKENS_WRONG, (position, "is not a request"))
         elif decision["tokens"] is not None and must.after is not None and decision["tokens"] > must.after + _ROUNDING:

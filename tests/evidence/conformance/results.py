@@ -12,7 +12,7 @@ from tests.evidence.conformance.wire.comparison import STRICTER
 from tests.evidence.conformance.wire.comparison import Tally as WireTally
 from tests.support.wire.fuzz import Fuzzed
 
-_WORDS = {"A": "admitted", "R": "refused"}
+_WORDS = {"A": "admitted", "R": "rejected"}
 
 
 def bucket_results(tally: Tally, cases: Sequence[Case]) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def _request(ask: Ask) -> str:
 
 
 def _fates(verdicts: str) -> str:
-    """Return a text such as `2 admitted, 2 refused`; without numbers for a single topic."""
+    """Return a text such as `2 admitted, 2 rejected`; without numbers for a single topic."""
     if len(verdicts) == 1:
         return _WORDS[verdicts]
     return ", ".join(f"{verdicts.count(fate)} {word}" for fate, word in _WORDS.items() if fate in verdicts)

@@ -171,14 +171,14 @@ def _check_waits(decisions):
 
 
 def _check_retries(client, received):
-    refused = {}
+    rejected = {}
     for decision, _ in sorted(received, key=lambda pair: (pair[0].timestamp, pair[0].source.offset)):
         for topic in decision.topics:
-            before = refused.pop((decision.operation, topic.name), None)
+            before = rejected.pop((decision.operation, topic.name), None)
             if before is not None and decision.timestamp - before.timestamp < before.throttle_time_ms:
                 yield f"{client} retried {topic.name} before its throttle time was over"
             if topic.error_code:
-                refused[decision.operation, topic.name] = decision
+                rejected[decision.operation, topic.name] = decision
 
 
 def _admitted(decisions):
@@ -201,6 +201,6 @@ def _outcome(future):
         case None:
             return "done"
         case ThrottlingQuotaExceededError():
-            return "refused"
+            return "rejected"
         case KafkaException() as error:
             return error.args[0].name()

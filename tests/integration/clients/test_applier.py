@@ -223,7 +223,7 @@ def test_old_api_versions_can_be_excluded(bench):
     assert bench.results() == [[("old-version", "POLICY_VIOLATION", False)], [("new-version", "NONE", False)]]
 
 
-def test_mutations_that_are_the_clients_own_or_late_or_refused_are_not_carried_out(bench):
+def test_mutations_that_are_the_clients_own_or_late_or_rejected_are_not_carried_out(bench):
     bench.admit("CREATE_TOPICS", topic("left-own", 1), apply=False)
     bench.admit("CREATE_TOPICS", topic("left-late", 1), expires_at=1)
     bench.admit("CREATE_TOPICS", topic("left-old", 1), seconds_ago=3601)

@@ -145,7 +145,7 @@ def test_an_invalid_request_fails_with_the_reason_of_its_dead_letter(job):
         assert error_of(future) == ("INVALID_REQUEST", "topics[0].partitions: expected int >= 0 (value: -5)")
 
 
-def test_without_retries_refused_topics_fail_at_once_and_the_others_are_created(job):
+def test_without_retries_rejected_topics_fail_at_once_and_the_others_are_created(job):
     job.limit("hasty")
     with QuotaAdminClient(job.config("hasty")) as admin:
         topics = [NewTopic("hasty-first", BURST + 40), NewTopic("hasty-second", 1)]
@@ -159,7 +159,7 @@ def test_without_retries_refused_topics_fail_at_once_and_the_others_are_created(
         assert (job.partitions("hasty-first"), job.partitions("hasty-second")) == (BURST + 40, None)
 
 
-def test_with_retries_refused_topics_are_created_after_the_throttle_time(job):
+def test_with_retries_rejected_topics_are_created_after_the_throttle_time(job):
     job.limit("patient")
     with QuotaAdminClient(job.config("patient")) as admin:
         began = time.monotonic()
@@ -264,7 +264,7 @@ def test_a_cluster_without_the_topics_is_reported(job):
 
 
 def test_the_commands_of_topics(job, tmp_path):
-    """The exit code is 0 for success, 3 for a refusal, 1 for an error of the cluster, 2 for invalid input."""
+    """The exit code is 0 for success, 3 for a rejection, 1 for an error of the cluster, 2 for invalid input."""
     job.limit("operator")
 
     def topics_command(*args):
@@ -288,7 +288,7 @@ def test_the_commands_of_topics(job, tmp_path):
     assert (job.partitions("cli-one"), job.partitions("cli-two")) == (3, 3)
     code, out, _ = topics_command("create", "--topic", "cli-big", "--topic", "cli-more", "--partitions", str(2 * BURST))
     assert (code, out.splitlines()[0]) == (3, "Created topic cli-big.")
-    assert "Topic cli-more refused: the mutation quota is exhausted; try again in " in out
+    assert "Topic cli-more rejected: the mutation quota is exhausted; try again in " in out
     assert topics_command("delete", "--yes", "--topic", "cli-none")[0::2] == (
         4,
         f"mutation-quota: no topic matches cli-none on {job.settings.kafka.bootstrap_servers}\n",

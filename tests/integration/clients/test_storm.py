@@ -34,4 +34,4 @@ def test_a_storm_with_an_applier_that_is_killed(enforcing, seconds, applications
         outcomes, wrong = Storm(enforcing, applications, threads).rage(seconds)
     assert wrong == []
     assert outcomes["done"]
-    assert outcomes["refused"]
+    assert outcomes["rejected"]

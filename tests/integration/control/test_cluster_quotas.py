@@ -361,7 +361,7 @@ def test_a_service_waits_for_an_unavailable_cluster(wrote, deployment, another_b
         target.start()
         until(lambda: rates(target.address) == {"user-principal 'alice'": 9.0})
     retries = [each for each in lines if each.endswith(": retrying")]
-    assert retries[0].startswith(f"cannot read the quotas of Kafka at {target.address}: ")  # refused, or reset
+    assert retries[0].startswith(f"cannot read the quotas of Kafka at {target.address}: ")  # rejected, or reset
     assert all(one != next_one for one, next_one in pairwise(retries))  # a broker that starts may give other reasons
     assert "continuing" in lines  # and has ended, by Ctrl-C, with 0
 

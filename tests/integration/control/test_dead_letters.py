@@ -57,7 +57,7 @@ def test_dead_letters_are_listed_shown_corrected_and_sent_again(deployment, enfo
     enforce()
     ids = [f"{deployment.topics.requests}-0-{offset}" for offset in range(3)]
     listed = command("dead-letters", "list", "--output", "json")["dead_letters"]
-    assert [(each["id"], each["error"][:30]) for each in listed] == [
+    assert [(each["id"], each["errors"][0][:30]) for each in listed] == [
         (ids[0], "operation: invalid enum value "),
         (ids[1], "value: not UTF-8 (byte 0xff at"),
         (ids[2], "topics[0].partitions: expected"),
@@ -65,7 +65,7 @@ def test_dead_letters_are_listed_shown_corrected_and_sent_again(deployment, enfo
     assert ids[2] in command("dead-letters", "list", "--error", "partitions", "--limit", "1")
     assert ids[0] not in command("dead-letters", "list", "--error", "partitions")
 
-    shown = command("dead-letters", "show", ids[0])
+    shown = command("dead-letters", "describe", ids[0])
     assert shown.startswith(MISTAKES[0].decode())
     assert "operation: invalid enum value 'TRUNCATE'" in shown
 
@@ -78,7 +78,7 @@ def test_dead_letters_are_listed_shown_corrected_and_sent_again(deployment, enfo
     assert request_ids(deployment) == ["fine", "typo"]
 
 
-def test_a_request_that_the_broker_refuses_is_not_reported_as_resent(deployment, command):
+def test_a_request_that_the_broker_rejects_is_not_reported_as_resent(deployment, command):
     prepare_topics(deployment)
     topic = deployment.topics.requests
     letter = DeadLetter(

@@ -38,7 +38,7 @@ def test_each_kind_of_failure_happened_once(results):
 @pytest.mark.parametrize("section", ["job", "brokers", "store"])
 def test_requests_were_decided_meanwhile(results, section):
     verdict = results[section]
-    assert min(verdict["decisions"], verdict["refused"], verdict["quota_changes"]) > 0
+    assert min(verdict["decisions"], verdict["rejected"], verdict["quota_changes"]) > 0
     assert set(verdict["wrong"].values()) == {0}
 
 

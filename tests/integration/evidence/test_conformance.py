@@ -118,20 +118,20 @@ def test_each_section_of_the_program_is_on_its_page(spark, broker, deployment):
 
     bucket, wire, frames = results["bucket"], results["wire"], results["wire"]["frames"]
     assert bucket["ended_early"] <= 1
-    assert min(bucket[name] for name in ("refused", "equal_to_the_ms", "rounded_up", "capped")) > 1000
+    assert min(bucket[name] for name in ("rejected", "equal_to_the_ms", "rounded_up", "capped")) > 1000
     assert min(bucket[name] for name in ("steps_back", "changes", "within_rounding")) > 10
     assert len(results["differences"]) == len(CASES) + 3
     assert (wire["kinds"], wire["written"], wire["made"]) == (620, SMOKE.messages, SMOKE.messages)
     assert wire["rewritten"] + wire["not_carried"] == 620 + SMOKE.messages  # those without values, too
     stricter = sum(reason["messages"] for reason in wire["stricter"])
-    assert wire["both_read"] + wire["both_refused"] + stricter == SMOKE.messages
-    assert min(wire["both_read"], wire["both_refused"], wire["not_carried"]) > 50
+    assert wire["both_read"] + wire["both_rejected"] + stricter == SMOKE.messages
+    assert min(wire["both_read"], wire["both_rejected"], wire["not_carried"]) > 50
     assert stricter < 200
-    assert min(frames["read"], frames["refused"], frames["header_alone"]) > 100
+    assert min(frames["read"], frames["rejected"], frames["header_alone"]) > 100
     rows = results["broker"]
     assert [row["broker"] for row in rows] == [row["here"] for row in rows]
-    assert [row["here"] for row in rows] == ["2 admitted, 2 refused", "admitted", "3 admitted", *["admitted"] * 3]
+    assert [row["here"] for row in rows] == ["2 admitted, 2 rejected", "admitted", "3 admitted", *["admitted"] * 3]
     page = render(PAGE.read_text(), json.loads(as_json(results)))
     assert "| sequences | 120 |" in page
     assert "| damaged frames | 2,000 |" in page
-    assert page.count("2 admitted, 2 refused") == 2
+    assert page.count("2 admitted, 2 rejected") == 2

@@ -27,7 +27,7 @@ public class SaslOracle {
             String told = "0 ";
             try {
                 told = told(words);
-            } catch (Exception refused) {
+            } catch (Exception rejected) {
                 // nobody
             }
             System.out.println(told);

@@ -19,7 +19,7 @@ public class SslPrincipalOracle {
             String user = "";
             try {
                 user = " " + encoded(new SslPrincipalMapper(rules).getName(name));
-            } catch (Exception refused) {
+            } catch (Exception rejected) {
                 // nobody
             }
             System.out.println(encoded(name) + user);

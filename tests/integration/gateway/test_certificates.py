@@ -58,7 +58,7 @@ def certificate(mutual, name):
 
 
 def alert(mutual, certificate, port):
-    """Return whether a handshake, or the first request after it, is refused by an alert of TLS."""
+    """Return whether a handshake, or the first request after it, is rejected by an alert of TLS."""
     with pytest.raises(ssl.SSLError) as raised, connected(mutual, certificate, port) as client:
         client.call(18, 0, {})
     return "_ALERT_" in raised.value.reason
@@ -94,7 +94,7 @@ def test_each_client_has_its_own_permissions_and_its_own_quota(mutual):
 
 
 @pytest.mark.parametrize("kind", ["foreign", "expired", "none"])
-def test_a_client_without_a_valid_certificate_is_refused_as_by_a_broker(mutual, tmp_path, kind):
+def test_a_client_without_a_valid_certificate_is_rejected_as_by_a_broker(mutual, tmp_path, kind):
     """In the handshake: by an alert, after which clients do not retry."""
     valid = certificate(mutual, "Trent")
     if kind == "foreign":

@@ -208,7 +208,7 @@ def test_bad_filters_get_kafkas_own_errors(front):
     assert [each["errorCode"] for each in gateway] == [42, 42, 42, 35, 42, 42, 42]
 
 
-def test_an_infinite_rate_and_nan_are_refused_as_by_new_brokers(front):
+def test_an_infinite_rate_and_nan_are_rejected_as_by_new_brokers(front):
     """A broker before Kafka 4.4 accepts them, and then admits everything."""
     for value in (math.nan, math.inf):
         for validate_only in (True, False):
@@ -373,9 +373,9 @@ def test_the_commands_of_kip_599_with_kafkas_own_tool(front, tmp_path):
     until(lambda: front.job.decisions)  # of a burst of 10, and owes the mutations of 100 s
     with WireClient(("127.0.0.1", front.gateway.port), protocol(), "clientA") as client:
         client.authenticate("user1", "user1-secret")
-        refused = client.call(19, 7, creation("user1-topic"))
-    assert refused["topics"][0]["errorCode"] == 89
-    assert 40_000 < refused["throttleTimeMs"] <= 100_000
+        rejected = client.call(19, 7, creation("user1-topic"))
+    assert rejected["topics"][0]["errorCode"] == 89
+    assert 40_000 < rejected["throttleTimeMs"] <= 100_000
 
     named = ("--user", "user1", "--client", "clientA")
     done = run(*as_options(front.settings), "quotas", "history", *named, "--output", "json", cwd=tmp_path)

@@ -71,7 +71,7 @@ def test_a_request_decided_while_the_gateway_stops_is_carried_out(prepared, tmp_
             client.write(client.frame(19, 7, creation("drained", partitions=1)))
             until(lambda: job.taken == 1)
             gateway.process.send_signal(signal.SIGTERM)
-            until(lambda: is_refused(gateway.port))
+            until(lambda: is_rejected(gateway.port))
             job.silent = False
             answer, _ = client.read()
             assert answer["topics"][0]["errorCode"] == 0
@@ -79,7 +79,7 @@ def test_a_request_decided_while_the_gateway_stops_is_carried_out(prepared, tmp_
             gateway.process.poll = lambda: None  # it has ended as it should
 
 
-def is_refused(port):
+def is_rejected(port):
     try:
         socket.create_connection(("127.0.0.1", port), 5).close()
     except ConnectionRefusedError:

@@ -219,9 +219,9 @@ def test_a_delegation_token_that_the_broker_accepts_is_rejected_with_a_message(s
             return client.call(36, 2, {"authBytes": first})
 
     until(lambda: begin(sasl.broker_port)["errorCode"] == 0)  # the broker learns of the token a moment later
-    refused = begin(sasl.gateway.port)
-    assert refused["errorCode"] == 58
-    assert "does not accept delegation tokens" in refused["errorMessage"]
+    rejected = begin(sasl.gateway.port)
+    assert rejected["errorCode"] == 58
+    assert "does not accept delegation tokens" in rejected["errorMessage"]
 
 
 def test_clients_that_do_not_authenticate_in_time_are_disconnected(sasl):

@@ -97,7 +97,7 @@ def test_metadata_of_all_topics_is_that_of_the_broker(sasl, version):
     assert "old-clients" in [each["name"] for each in found[0]["topics"]]
 
 
-def test_requests_before_a_refused_one_are_answered(sasl):
+def test_requests_before_a_rejected_one_are_answered(sasl):
     """ApiVersions and Metadata, and behind them an API that no broker knows."""
     unknown = struct.pack(">ihhih", 12, 999, 0, 99, -1) + bytes(2)
     for port in (sasl.broker_port, sasl.gateway.port):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jobs.spark.installation import jars_folder
-from quota.gateway.sasl import AuthenticationRefused, SaslExchange
+from quota.gateway.sasl import AuthenticationRejected, SaslExchange
 from tests.support.java_source import java_command
 
 _EXCHANGES = 6000
@@ -84,7 +84,7 @@ def user_read(mechanism, messages):
             exchange.on_broker_message(b"r=x")
             exchange.on_client_message(b"c=biws,r=x,p=x")
         return exchange.on_broker_message(b"")
-    except AuthenticationRefused:
+    except AuthenticationRejected:
         return None
 
 

@@ -34,7 +34,7 @@ def remove(folder, *patterns):
                 path.unlink()
 
 
-def refusal(action, *args, **kwargs):
+def rejection(action, *args, **kwargs):
     """Return the one line of the error."""
     with pytest.raises(MutationQuotaError) as raised:
         action(*args, **kwargs)
@@ -59,7 +59,7 @@ def test_an_incomplete_checkpoint_is_rejected_and_the_job_continues_after_a_rest
     operator.request("c")
     for part, (damage, expected) in DAMAGES.items():
         damage(operator.checkpoint)
-        line = refusal(operator.enforce)
+        line = rejection(operator.enforce)
         assert expected in line, part
         assert str(operator.root) in line, part
         assert "restore it from a backup" in line, part
@@ -77,7 +77,9 @@ def test_removed_batches_are_replayed_with_the_same_decisions(operator):
         operator.enforce()
     remove(operator.checkpoint, "offsets/1")
     operator.request("c")
-    assert "or remove the files in offsets and commits that are newer than 0 or truncated" in refusal(operator.enforce)
+    assert "or remove the files in offsets and commits that are newer than 0 or truncated" in rejection(
+        operator.enforce
+    )
     remove(operator.checkpoint, "commits/1")
     operator.enforce()
     assert operator.decided == {"a": 40.0, "b": -20.0, "c": -20.0}
@@ -95,13 +97,13 @@ def test_the_audit_loses_nothing_after_its_checkpoint_was_damaged_or_is_old(oper
     operator.audit()
     assert operator.audited == ["a", "b", "c"]
     remove(checkpoint, "offsets")
-    assert "its offsets are missing; remove that folder" in refusal(operator.audit)
+    assert "its offsets are missing; remove that folder" in rejection(operator.audit)
     shutil.rmtree(checkpoint)
     operator.audit()
     assert operator.audited == ["a", "b", "c"]
     shutil.rmtree(operator.root / "tables" / "decisions")
-    for _ in range(2):  # it is not made by a start that is refused
-        assert "ahead of the tables, because decisions is missing; remove that folder" in refusal(operator.audit)
+    for _ in range(2):  # it is not made by a start that is rejected
+        assert "ahead of the tables, because decisions is missing; remove that folder" in rejection(operator.audit)
     shutil.rmtree(checkpoint)
     operator.audit()
     assert operator.audited == ["a", "b", "c"]
@@ -115,7 +117,7 @@ def test_requests_removed_by_retention_are_reported_and_skipped_only_if_configur
     operator.delete_before(4)
     topic = operator.settings.topics.requests
     lost = f"3 records were removed before enforce read them: {topic}-0 from offset 1 to 3"
-    line = refusal(operator.enforce)
+    line = rejection(operator.enforce)
     assert line.startswith(lost)
     assert "--set spark.fail_on_data_loss=false" in line
     assert operator.decided == {"a": 40.0}
@@ -133,7 +135,7 @@ def test_without_the_quotas_nothing_is_decided(operator, monkeypatch):
     quotas = operator.settings.topics.quotas
     operator.delete_topic(quotas)
     monkeypatch.setattr("jobs.enforce.query._QUOTA_TIMEOUT_SECONDS", 1.0)
-    line = refusal(operator.enforce)
+    line = rejection(operator.enforce)
     assert f"cannot read the quotas in topic {quotas}" in line
     assert "make all brokers of the quota topic available, then start it again" in line
     assert operator.decided == {"a": 40.0}
@@ -153,14 +155,14 @@ def test_a_full_disk_is_reported_and_the_job_continues_once_there_is_space(spark
     operator.request("a")
     rest = disk / "rest"
     rest.write_bytes(b"x" * shutil.disk_usage(disk).free)
-    assert f"no space is left in {disk}" in refusal(operator.enforce)
+    assert f"no space is left in {disk}" in rejection(operator.enforce)
     rest.unlink()
     operator.enforce()
     operator.audit()
 
     operator.request("b")
     rest.write_bytes(b"x" * (shutil.disk_usage(disk).free - 8192))
-    line = refusal(operator.enforce)
+    line = rejection(operator.enforce)
     assert "No space left on device" in line
     assert f"no space is left in {disk}" in line
     assert "free some, then start it again: it continues from its checkpoint, and nothing is lost" in line
@@ -168,7 +170,7 @@ def test_a_full_disk_is_reported_and_the_job_continues_once_there_is_space(spark
     operator.enforce()
 
     rest.write_bytes(b"x" * (shutil.disk_usage(disk).free - 20_480))
-    assert f"no space is left in {disk}" in refusal(operator.audit)
+    assert f"no space is left in {disk}" in rejection(operator.audit)
     rest.unlink()
     operator.audit()
     assert operator.decided == {"a": 40.0, "b": -20.0}
@@ -209,4 +211,4 @@ def test_the_programs_last_line_names_the_error_and_the_option_to_start_over_wit
     assert operator.decided == {"a": 40.0, "b": 40.0}
     assert Deployment.read(LocalFiles(str(operator.root))).checkpoints == {"enforce": STATE_VERSION}
     shutil.rmtree(operator.checkpoint)
-    assert "is missing" in refusal(operator.enforce)
+    assert "is missing" in rejection(operator.enforce)

@@ -46,7 +46,7 @@ def test_debts_and_remembered_requests_are_moved_and_nothing_is_decided_twice(sp
 
     operator.request("third", "first")
     operator.enforce()
-    # Refused for the debt, and a repeat of what was paid for is free: as without the move.
+    # Rejected for the debt, and a repeat of what was paid for is free: as without the move.
     answers = [(each["request_id"], each["outcome"], round(each["tokens"])) for each in operator.all_decided]
     assert answers == [
         ("first", "ADMITTED", 40),

@@ -118,7 +118,7 @@ def jvm_of(process):
 
 @pytest.fixture(scope="module")
 def ended(base_settings, broker, tmp_path_factory):
-    """A job that has charged 60 of alice's 100 mutations twice, has then refused her, and was stopped.
+    """A job that has charged 60 of alice's 100 mutations twice, has then rejected her, and was stopped.
 
     Before that it had served `samples` by name and labels, and the status `readiness` at `/readyz`.
     """
@@ -163,7 +163,7 @@ def test_a_job_serves_metrics_until_it_is_stopped(ended):
     assert found["kafka_server_controllermutation_throttle_time", *alice] == 2**31 - 1
     assert found["mutation_quota_tenant_burst", *alice] == 100
     assert found["mutation_quota_mutations_total", ("outcome", "admitted")] == 120
-    assert found["mutation_quota_mutations_total", ("outcome", "refused")] == 60
+    assert found["mutation_quota_mutations_total", ("outcome", "rejected")] == 60
     assert found["mutation_quota_quota_records_total",] == 1
     assert found["mutation_quota_state_rows", ("query", "enforce")] == 1
     assert found["mutation_quota_query_batch_seconds", ("phase", "triggerExecution"), ("query", "audit")] > 0

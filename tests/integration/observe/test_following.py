@@ -118,7 +118,7 @@ def test_the_command_follows_until_it_is_stopped(observed, log):
     finally:
         process.kill()
     assert process.returncode == 0
-    assert output.splitlines()[-1].startswith("observed: 1 request for 3 mutations; refused by the cluster: 0 topics")
+    assert output.splitlines()[-1].startswith("observed: 1 request for 3 mutations; rejected by the cluster: 0 topics")
 
 
 def test_users_with_their_own_topics_are_rejected_with_a_reason(observed, log):

@@ -141,12 +141,12 @@ def test_a_topic_changed_to_producers_time_while_the_job_runs_adds_no_tokens(spa
         (_, letter), *_ = consume(deployment, topics.dead_letters, 1)
         stamp(deployment, topics.requests, "LogAppendTime")
         produce(deployment, topics.requests, request_json(1))
-        _, refused = consume(deployment, topics.decisions, 2)[1]
+        _, rejected = consume(deployment, topics.decisions, 2)[1]
     finally:
         query.stop()
     assert letter["error"].startswith("timestamp: set by the producer")
     assert letter["timestamp"] is None
-    assert (refused["outcome"], round(refused["tokens"])) == ("REJECTED", -1)
+    assert (rejected["outcome"], round(rejected["tokens"])) == ("REJECTED", -1)
     (listed,) = read_dead_letters(deployment)
     assert now <= listed.at < now + HALF_AN_HOUR_MS
     finish(start_audit(Run.on(spark, deployment), once=True))
@@ -189,7 +189,7 @@ def test_a_recreated_topic_of_a_user_stops_the_job(spark, by_topic):
     UserTopicsMonitor(open_files(spark, by_topic), by_topic).poll()
     UserTopics(by_topic).prepare(["alice"])
 
-    def refusal():
+    def rejection():
         """A broker may need some time to know the new topic."""
         try:
             UserTopicsMonitor(open_files(spark, by_topic), by_topic).poll()
@@ -197,7 +197,7 @@ def test_a_recreated_topic_of_a_user_stops_the_job(spark, by_topic):
             return str(error)
         return None
 
-    assert "alice is not the topic that" in until(refusal)
+    assert "alice is not the topic that" in until(rejection)
 
 
 @pytest.mark.parametrize("batches", [1, 2])

@@ -36,7 +36,7 @@ class Fuzzed:
 
     frames: int = 0
     read: int = 0
-    refused: int = 0
+    rejected: int = 0
     header_alone: int = 0
     """Frames that end within their header, or became those of another API."""
     slowest_us: float = 0.0
@@ -111,6 +111,6 @@ def _read(protocol: Protocol, frame: bytes, request: RequestHeader | None, found
                 protocol.request(header.api_key, header.api_version).read(frame, header.body)
                 found.read += 1
     except Malformed:
-        found.refused += 1
+        found.rejected += 1
     taken = (time.process_time_ns() - start) / 1000
     found.slowest_us = max(found.slowest_us, taken)

@@ -22,8 +22,8 @@ def position(record):
 
 
 def test_the_worked_example_of_kip_599():
-    """Q=5, S=100: seven topics of 80 are admitted, K = -60, the next is refused with 12 s, and then admitted."""
-    bucket, (seven, refused, early, waited) = decide_all(
+    """Q=5, S=100: seven topics of 80 are admitted, K = -60, the next is rejected with 12 s, and then admitted."""
+    bucket, (seven, rejected, early, waited) = decide_all(
         resolved(*[80] * 7, at=0), resolved(80, at=0), resolved(80, at=11_999), resolved(80, at=12_000)
     )
     assert (seven.outcome, seven.tokens_before, seven.tokens, seven.throttle_time_ms) == (
@@ -32,8 +32,8 @@ def test_the_worked_example_of_kip_599():
         -60,
         0,
     )
-    assert (refused.outcome, refused.tokens, refused.throttle_time_ms) == (Outcome.REJECTED, -60, 12_000)
-    assert refused.retry_at == 12_000
+    assert (rejected.outcome, rejected.tokens, rejected.throttle_time_ms) == (Outcome.REJECTED, -60, 12_000)
+    assert rejected.retry_at == 12_000
     assert (early.outcome, early.throttle_time_ms) == (Outcome.REJECTED, 1)
     assert (waited.outcome, waited.tokens_before, waited.tokens) == (Outcome.ADMITTED, 0, -80)
     assert bucket == written(-80, 12_000, Quota(5))
@@ -48,7 +48,7 @@ def test_the_worked_example_of_kip_599():
             [resolved(60, at=0), resolved(5, at=2000), resolved(60, at=4000)],
             [("ADMITTED", 100 - 60, 0), ("ADMITTED", 50 - 5, 0), ("ADMITTED", 55 - 60, 0)],
         ),
-        # StrictControllerMutationQuotaTest: Q=10, S=10; 90 twice, then refused for 8 s, 5 s later for 3 s.
+        # StrictControllerMutationQuotaTest: Q=10, S=10; 90 twice, then rejected for 8 s, 5 s later for 3 s.
         (
             Window(num=10),
             [resolved(90, rate=10.0, at=at) for at in (0, 0, 0, 5000)],
@@ -79,13 +79,13 @@ STEPS = {
         ("ADMITTED", -70, 14_000),
         written(-70, 0, FIVE),
     ),
-    # Neither charged nor refused nor throttled: K is -50 after 2 s.
+    # Neither charged nor rejected nor throttled: K is -50 after 2 s.
     "validate-only": (DEBT, resolved(80, **CHECK), ("ADMITTED", -50, 0), DEBT),
     "validate-only by an old client": (DEBT, resolved(80, **CHECK, **OLD), ("ADMITTED", -50, 0), DEBT),
     "validate-only leaves a bucket unseen": (None, resolved(80, **CHECK), ("ADMITTED", 500, 0), None),
-    "a refused request leaves the bucket": (DEBT, resolved(1, at=3000), ("REJECTED", -45, 9000), DEBT),
+    "a rejected request leaves the bucket": (DEBT, resolved(1, at=3000), ("REJECTED", -45, 9000), DEBT),
     # Or the next change would take the time at this rate for time at the one before it.
-    "a refused request at a new rate is stored": (
+    "a rejected request at a new rate is stored": (
         DEBT,
         resolved(1, at=3000, rate=10.0, since=2000),
         ("REJECTED", -40, 4000),
@@ -138,7 +138,7 @@ def test_topics_are_admitted_one_by_one_in_the_requests_order():
     assert decision.throttle_time_ms == 20_000
 
 
-def test_a_refused_topic_says_so():
+def test_a_rejected_topic_says_so():
     _, (decision,) = decide_all(resolved(1), bucket=Bucket(-5, 0, Quota(5)))
     (topic,) = decision.topics
     assert (topic.error_code, topic.error) == (89, "THROTTLING_QUOTA_EXCEEDED")
@@ -158,8 +158,8 @@ def test_without_a_quota_everything_is_admitted_and_nothing_touched():
     [(0, 0, 12_000), (0, 2_000, 10_000), (0, 20_000, 0), (15_000, 0, 15_000), (11_000, 5_000, 11_000)],
 )
 def test_the_throttle_time_is_the_longest_one_less_the_time_in_purgatory(request_throttle, purgatory, throttle):
-    refused = resolved(1, at=100, request_throttle_ms=request_throttle, purgatory_ms=purgatory)
-    _, (decision,) = decide_all(refused, bucket=Bucket(-60, 100, Quota(5)))
+    rejected = resolved(1, at=100, request_throttle_ms=request_throttle, purgatory_ms=purgatory)
+    _, (decision,) = decide_all(rejected, bucket=Bucket(-60, 100, Quota(5)))
     assert decision.controller_throttle_ms == 12_000
     assert (decision.throttle_time_ms, decision.retry_at) == (throttle, 100 + throttle)
 
@@ -213,12 +213,12 @@ def test_one_partitions_requests_are_decided_equally_in_any_batches(unnumbered, 
     st.lists(st.integers(0, 10**6), max_size=5),
 )
 def test_after_the_throttle_time_a_request_is_always_admitted(rate, debt, now, tries):
-    """Refusals in between, at any rate and any time, do not change that."""
+    """Rejections in between, at any rate and any time, do not change that."""
     bucket = Bucket(-float(debt), now, Quota(rate))
     for later in itertools.accumulate(tries, initial=now):
-        bucket, (refused,) = decide(bucket, [resolved(1, at=later, rate=rate)], KIP)
-        if refused.outcome is Outcome.ADMITTED:
+        bucket, (rejected,) = decide(bucket, [resolved(1, at=later, rate=rate)], KIP)
+        if rejected.outcome is Outcome.ADMITTED:
             return
-    if refused.throttle_time_ms < MAX_THROTTLE_MS:
-        _, (waited,) = decide(bucket, [resolved(1, at=refused.retry_at, rate=rate)], KIP)
+    if rejected.throttle_time_ms < MAX_THROTTLE_MS:
+        _, (waited,) = decide(bucket, [resolved(1, at=rejected.retry_at, rate=rate)], KIP)
         assert waited.outcome is Outcome.ADMITTED

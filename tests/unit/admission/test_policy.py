@@ -56,7 +56,7 @@ STEPS = {
             (60_000, [1], "ADMITTED", -1, 0),
         ],
     ),
-    # The bound of 300 from 10 s on: zero again at 70 s, with any refusals in between.
+    # The bound of 300 from 10 s on: zero again at 70 s, with any rejections in between.
     "a bound on debt set later forgives the excess at its timestamp": (
         [alice(), alice(max_debt_ms=60_000, effective_at=10_000)],
         [
@@ -135,7 +135,7 @@ def test_validate_only_resets_nothing_but_reports_the_reset():
 
 @pytest.mark.parametrize("where", ["quota", "settings"])
 def test_a_quota_in_shadow_admits_and_reports_what_it_would_have_done(where):
-    """Seven of 80 overdraw 500 to -60; the eighth would be refused, and would leave the bucket unchanged."""
+    """Seven of 80 overdraw 500 to -60; the eighth would be rejected, and would leave the bucket unchanged."""
     quota = alice(shadow=True) if where == "quota" else alice()
     requests = [(0, [80] * 7, {}), (0, [80, 80], {"request_throttle_ms": 3, "purgatory_ms": 2000})]
     _, found = answers(requests, quota, policy=Policy(shadow=where == "settings"))

@@ -96,7 +96,7 @@ def test_no_dead_letter_exceeds_the_limit_of_its_topic(value, key):
     ],
 )
 def test_no_decision_exceeds_the_limit_of_its_topic(request_bytes):
-    """In the worst case all topics are refused, and the tags and the entity contain the names once more."""
+    """In the worst case all topics are rejected, and the tags and the entity contain the names once more."""
     quotas = timeline((QuotaEntity(None, None), 5.0, 0))
     resolved = resolve(record(request_bytes), quotas, Policy(100_000, max_name_chars=100_000))
     _, (decision,) = decide(Bucket(-1, 0, Quota(5)), [resolved], TokenBucket(Window()))
@@ -147,7 +147,7 @@ def test_an_observed_mutation_is_not_carried_out_again():
     found = resolve(record(request_json(1, observed=observed(1), apply=True)), timeline(), Policy())
     _, (decision,) = decide(None, [found], TokenBucket(Window()))
     assert not decision.apply
-    assert decision.shadow is None  # without a quota nothing would have been refused
+    assert decision.shadow is None  # without a quota nothing would have been rejected
 
 
 @pytest.mark.parametrize(

@@ -47,8 +47,8 @@ def test_whoever_waits_the_told_time_is_admitted_after_a_clock_was_wrong(before,
             requests.append(resolved(partitions, at=now + wrong_by, api_version=version))
     bucket, decisions = play(requests)
 
-    refused = resolved(1, at=now)
-    bucket, (told,) = decide(bucket, [refused], BUCKET)
+    rejected = resolved(1, at=now)
+    bucket, (told,) = decide(bucket, [rejected], BUCKET)
     assert told.throttle_time_ms <= -min(decisions[-1].tokens, 0) / 5 * 1000 + 1
     _, (waited,) = decide(bucket, [resolved(1, at=now + told.throttle_time_ms)], BUCKET)
     assert waited.outcome is Outcome.ADMITTED

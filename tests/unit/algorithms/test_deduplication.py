@@ -91,8 +91,8 @@ def test_a_repeat_is_recognized_by_its_bucket_alone(requests, steps):
     assert {each.outcome for each in decisions} == {Outcome.ADMITTED}
 
 
-def test_a_refused_request_cost_nothing_and_is_decided_again():
-    """400 of 500, then 200 to -100: the third topic is refused for 20 s; a repeat after them pays for it."""
+def test_a_rejected_request_cost_nothing_and_is_decided_again():
+    """400 of 500, then 200 to -100: the third topic is rejected for 20 s; a repeat after them pays for it."""
     three = [400, 200, 50]
     bucket, (first, soon, waited, last) = decide_all(
         *[resolved(*three, at=at, offset=at) for at in (0, 10_000, 20_000, 20_000)]

@@ -53,8 +53,8 @@ def quota_row(offset, at, rate):
 def honest():
     """Q = 5, so B = 55; from 4 s on Q = 10.
 
-    60 are admitted at 55: -5. A topic is refused 0.5 s later at -2.5; at 1 s one of 10 is admitted at 0, and one of 1
-    refused. At 6 s: 3 s at 5 and 2 s at 10 make 25 of -10 + 15 + 20, and an old client's 30 leave -5.
+    60 are admitted at 55: -5. A topic is rejected 0.5 s later at -2.5; at 1 s one of 10 is admitted at 0, and one of 1
+    rejected. At 6 s: 3 s at 5 and 2 s at 10 make 25 of -10 + 15 + 20, and an old client's 30 leave -5.
     """
     records = [
         request(0, 0, 60, api_version=STRICT),
@@ -88,10 +88,10 @@ def honest():
 
 
 def test_a_correct_run_passes():
-    """There are one copy, one dead letter, two refused topics, and no errors."""
+    """There are one copy, one dead letter, two rejected topics, and no errors."""
     found = verdict.verdict_on(honest())
     assert (found.wrong, found.requests, found.decisions, found.dead_letters) == ({}, 6, 5, 1)
-    assert (found.copies, found.refused, found.quota_changes) == (1, 2, 2)
+    assert (found.copies, found.rejected, found.quota_changes) == (1, 2, 2)
 
 
 def changed(stored, **fields):

@@ -9,13 +9,13 @@ from tests.evidence.gateway.conformance.program import Difference, Observation, 
 
 PROGRAM = Program("a program", users=1)
 FIRST = Observation("case", "first", "ok", 1000, 1010, 0)
-REFUSED = Observation("case", "second", "89", 1020, 1030, 7985)
+REJECTED = Observation("case", "second", "89", 1020, 1030, 7985)
 MUTED = Observation("case", "third", "ok", 1030, 9020, 0)
-DIRECT = [FIRST, REFUSED, MUTED]
+DIRECT = [FIRST, REJECTED, MUTED]
 # The same debt of 8 s, paid off at 9000; each request takes 400 ms more, and another clock begins at 0.
 GATEWAY = [
     replace(FIRST, sent=0, received=410),
-    replace(REFUSED, sent=420, received=830, throttle_ms=7500),
+    replace(REJECTED, sent=420, received=830, throttle_ms=7500),
     replace(MUTED, sent=830, received=8340),
 ]
 
@@ -54,7 +54,7 @@ def test_a_difference_is_detected(number, change, why):
 def test_a_throttle_time_that_is_rounded_up_is_the_same():
     """Kafka rounds half up: 1 ms less at most."""
     quick = [replace(GATEWAY[0], received=0), replace(GATEWAY[1], sent=20, received=20, throttle_ms=7996)]
-    exact = [replace(FIRST, received=1000), replace(REFUSED, sent=1020, received=1020, throttle_ms=7995)]
+    exact = [replace(FIRST, received=1000), replace(REJECTED, sent=1020, received=1020, throttle_ms=7995)]
     assert mismatches(quick, exact) == []
 
 

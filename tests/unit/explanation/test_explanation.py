@@ -36,7 +36,7 @@ def test_the_first_request_of_a_bucket_finds_it_full_and_is_charged_topic_by_top
     assert differs(found) == []
 
 
-def test_a_refused_request_is_explained_from_the_last_decision_that_charged_the_bucket():
+def test_a_rejected_request_is_explained_from_the_last_decision_that_charged_the_bucket():
     found = explained(WORKED, 1)
     assert (found.refill.origin, found.refill.written_by) == (Origin.LAST_WRITE, "mutation-requests-0-0")
     assert found.refill.gains == [Gain(0, 0, 5, 500, -60, -60)]
@@ -45,7 +45,7 @@ def test_a_refused_request_is_explained_from_the_last_decision_that_charged_the_
     assert differs(found) == []
 
 
-def test_refused_requests_in_between_have_not_written_the_bucket():
+def test_rejected_requests_in_between_have_not_written_the_bucket():
     found = explained(WORKED, 2)
     assert found.refill.written_by == "mutation-requests-0-0"
     assert found.refill.gains == [Gain(0, 12_000, 5, 500, -60, 0)]
@@ -87,7 +87,7 @@ def test_an_unknown_time_of_a_quota_change_is_reported():
     assert differs(found) == ["tokens_before"]
 
 
-def test_a_refused_request_at_a_new_quota_has_written_the_bucket():
+def test_a_rejected_request_at_a_new_quota_has_written_the_bucket():
     """At 3 s it was written with -40, and is decided by 5/s again from 4 s: -30, and two seconds later -20."""
     back = QuotaLogEntry(2, 4000, QuotaRecord(ALICE, 5.0))
     decisions = decided(

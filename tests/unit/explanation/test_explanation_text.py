@@ -7,16 +7,18 @@ from quota.explanation.explanation_text import explanation_lines
 from tests.support.explanations import CHANGED, FIVE, RESET, TEN, WORKED, decided, decided_one_by_one, explained
 from tests.support.factories import PERMISSIVE
 
-STRICT = "since the client knows the error: each topic is admitted if K >= 0 when its turn comes, otherwise refused"
+STRICT = "since the client knows the error: each topic is admitted if K >= 0 when its turn comes, otherwise rejected"
 
 
 def explain_as_text(decisions, number=-1, **more):
-    return "\n".join(each.text for each in explanation_lines(explained(decisions, number, **more)))
+    return "\n".join(each.text for each in explanation_lines(explained(decisions, number, **more), 0))
 
 
-def test_a_refusal_is_explained_in_the_order_of_its_causes():
+def test_a_rejection_is_explained_in_the_order_of_its_causes():
     """KIP-599's own: K = -60 is paid back in 12 s."""
-    assert explain_as_text(WORKED, 1, neighbours=1).splitlines() == [
+    sentence, *lines = explain_as_text(WORKED, 1, neighbours=1).splitlines()
+    assert sentence.startswith("Creating topic 'topic-0' (80 mutations) was rejected because the quota of 5 ")
+    assert lines == [
         "mutation-requests-0-1: REJECTED, wait 12 s, until 1970-01-01T00:00:12.000Z",
         "  operation   CREATE_TOPICS, topics: 1, mutations: 80",
         "  by          user 'alice', client-id '<none>'",
@@ -28,7 +30,7 @@ def test_a_refusal_is_explained_in_the_order_of_its_causes():
         f"  mode        STRICT, {STRICT}",
         "  K before    -60: the bucket was written last by mutation-requests-0-0",
         "              K = min(K + t * Q, B) = min(-60 + 0 s * 5/s, 500) = -60 at 1970-01-01T00:00:00.000Z",
-        "  charges     'topic-0' of 80: refused, since K = -60 < 0; K stays",
+        "  charges     'topic-0' of 80: rejected, since K = -60 < 0; K stays",
         "  K after     -60",
         "  throttle    -K / Q = 60 / 5 s = 12 s, rounded up",
         "  answer      REJECTED, wait 12 s, until 1970-01-01T00:00:12.000Z",
@@ -47,7 +49,7 @@ DEBT = (0, [560], {})
     ("decisions", "log", "expected"),
     [
         (WORKED, [FIVE], "'topic-0' of 80: admitted, K = 0 - 80 = -80"),
-        (WORKED, [FIVE], "none: no topic was refused, though the next one will be"),
+        (WORKED, [FIVE], "none: no topic was rejected, though the next one will be"),
         (WORKED, [], "unknown since when and by whom"),
         (WORKED[:1], [FIVE], "500: no earlier decision charged the bucket, so it was full"),
         (WORKED[1:2], [FIVE], "K before is computed as 500, recorded -60: the table does not reach back"),
@@ -60,9 +62,9 @@ DEBT = (0, [560], {})
         ),
         (decided(DEBT, (0, [5], {"api_version": PERMISSIVE})), [FIVE], "PERMISSIVE, since the client does not know"),
         (decided((0, [5], {"api_version": PERMISSIVE})), [FIVE], "none: K is not below 0"),
-        (decided(DEBT, (2000, [80], {"validate_only": True})), [FIVE], "never charged, never refused"),
+        (decided(DEBT, (2000, [80], {"validate_only": True})), [FIVE], "never charged, never rejected"),
         (decided(DEBT, (2000, [80], {"validate_only": True})), [FIVE], "admitted, and not charged; K = -50 stays"),
-        (decided(DEBT, (2000, [80], {"shadow": True})), [FIVE], "would have been REJECTED, topics refused: 1, wait"),
+        (decided(DEBT, (2000, [80], {"shadow": True})), [FIVE], "would have been REJECTED, topics rejected: 1, wait"),
         (
             decided(DEBT, (1000, [560], {}), repeats_ms=5000),
             [FIVE],
@@ -91,9 +93,9 @@ def test_a_late_request_gains_nothing_and_waits_until_the_time_of_the_bucket_too
     lines = explain_as_text(decided_one_by_one((10_000, [560], {}), (9000, [1], {"partition": 1}))).splitlines()
     assert (
         "K = -60: the request is late, 1 s before the time of the bucket, 1970-01-01T00:00:10.000Z, and gains"
-        in lines[10]
+        in lines[11]
     )
-    assert lines[13] == "  throttle    -K / Q = 60 / 5 s + 1 s = 13 s, rounded up, until the time of the bucket"
+    assert lines[14] == "  throttle    -K / Q = 60 / 5 s + 1 s = 13 s, rounded up, until the time of the bucket"
 
 
 def test_decisions_of_another_day_have_their_date():

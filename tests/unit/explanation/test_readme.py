@@ -1,4 +1,4 @@
-"""The README's explanation is what `explain` prints at 80 columns for such a refusal; `…` stands for other lines."""
+"""The README's explanation is what `explain` prints at 80 columns for such a rejection; `…` stands for other lines."""
 
 import re
 
@@ -29,11 +29,11 @@ def resolved(partitions, name, at, offset):
 
 def test_the_readme_shows_what_explain_prints():
     requests = [resolved(60, "invoices", FIRST, 1119), resolved(6, "receipts", SECOND, 1157)]
-    _, (admitted, refused) = decide(None, requests, TokenBucket(Window()))
+    _, (admitted, rejected) = decide(None, requests, TokenBucket(Window()))
     log = [QuotaLogEntry(0, SET, QuotaRecord(FRIEDA, 1.0, altered_by="ann"))]
-    explanation = explain(refused, Neighbours([admitted], [], 3), QuotaHistory(log), Window())
-    printed = "".join(f"{fill(each.text, '', ' ' * each.indent)}\n" for each in explanation_lines(explanation))
+    explanation = explain(rejected, Neighbours([admitted], [], 3), QuotaHistory(log), Window())
+    printed = "".join(f"{fill(each.text, '', ' ' * each.indent)}\n" for each in explanation_lines(explanation, SECOND))
 
-    (shown,) = re.findall(r"```text\n(mutation-requests-.*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL)
+    (shown,) = re.findall(r"```text\n(Creating topic .*?)```", (CHECKOUT / "README.md").read_text(), re.DOTALL)
     parts = [re.escape(each) for each in shown.split("  …\n")]
     assert re.fullmatch("(?:.+\n)+".join(parts), printed), printed

@@ -151,11 +151,11 @@ class Play:
 
     # Decisions and time
 
-    def decide(self, refused=(), throttle_ms=0, waited_ms=0, age_ms=0):
+    def decide(self, rejected=(), throttle_ms=0, waited_ms=0, age_ms=0):
         """Answer the one question: all topics are admitted but those named. Return the question's request."""
         (ask,) = self.ports.requested
         self.ports.requested.clear()
-        decision = decision_on(ask.request, refused, throttle_ms)
+        decision = decision_on(ask.request, rejected, throttle_ms)
         self.ports.time += waited_ms
         self.channel.go_on(DecisionReply(decision, waited_ms, age_ms=age_ms))
         self.serve()
@@ -202,15 +202,15 @@ class Play:
         self.serve()
 
 
-def decision_on(request, refused=(), throttle_ms=0):
-    """Return a decision on a request that refuses the topics named."""
+def decision_on(request, rejected=(), throttle_ms=0):
+    """Return a decision on a request that rejects the topics named."""
     topics = [
         {
             "name": each.name,
             "partitions": each.partitions,
-            "error_code": 89 if each.name in refused else 0,
-            "error": "THROTTLING_QUOTA_EXCEEDED" if each.name in refused else "NONE",
-            "error_message": "The throttling quota has been exceeded." if each.name in refused else None,
+            "error_code": 89 if each.name in rejected else 0,
+            "error": "THROTTLING_QUOTA_EXCEEDED" if each.name in rejected else "NONE",
+            "error_message": "The throttling quota has been exceeded." if each.name in rejected else None,
         }
         for each in request.topics
     ]

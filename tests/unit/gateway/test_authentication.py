@@ -65,8 +65,8 @@ def test_scram_makes_the_user_known_in_the_second_round(sasl):
 def test_a_wrong_password_is_answered_with_the_brokers_own_message(sasl):
     """No request is forwarded after it."""
     on = sasl()
-    refused = authenticate(on, "PLAIN", WRONG)[1]
-    assert (refused["errorCode"], refused["errorMessage"]) == (
+    rejected = authenticate(on, "PLAIN", WRONG)[1]
+    assert (rejected["errorCode"], rejected["errorMessage"]) == (
         58,
         "Authentication failed: Invalid username or password",
     )
@@ -109,11 +109,11 @@ def test_a_client_with_an_unreadable_name_is_disconnected_although_the_broker_ac
     assert (answer["errorCode"], on.channel.user) == (58, None)
 
 
-@pytest.mark.parametrize("refused", [False, True])
-def test_an_exchange_without_an_accepted_handshake_authenticates_no_user(sasl, refused):
+@pytest.mark.parametrize("rejected", [False, True])
+def test_an_exchange_without_an_accepted_handshake_authenticates_no_user(sasl, rejected):
     """A broker would close the connection; if it did not, the client would still have no user."""
     on = sasl()
-    if refused:
+    if rejected:
         answer = on.cluster.answer
         on.cluster.answer = lambda key, *rest: {**answer(key, *rest), **({"errorCode": 33} if key == 17 else {})}
         on.call(17, 1, {"mechanism": "PLAIN"})
@@ -267,7 +267,7 @@ class TestBareTokens:
         assert on.channel.user is None
 
     @pytest.mark.parametrize("mechanism", ["GSSAPI", "NONE"])
-    def test_a_refused_mechanism_is_answered_and_the_connection_closed(self, sasl, mechanism):
+    def test_a_rejected_mechanism_is_answered_and_the_connection_closed(self, sasl, mechanism):
         on = sasl()
         on.send(17, 0, {"mechanism": mechanism})
         with pytest.raises(ChannelError, match="error 33"):

@@ -28,7 +28,7 @@ class TestOrder:
     """Requests written at once."""
 
     def test_all_responses_come_in_order(self, play):
-        """There are relayed responses, those to admitted, refused and validated mutations, and the gateway's own."""
+        """There are relayed responses, those to admitted, rejected and validated mutations, and the gateway's own."""
         on = play(Cluster(old=2))
         frames = [
             on.frame(3, 12, metadata("old")),
@@ -43,7 +43,7 @@ class TestOrder:
         on.serve()
         on.decide()
         on.pass_time(0)
-        on.decide(refused={"b"})
+        on.decide(rejected={"b"})
         on.pass_time(0)
         on.decide()
         on.pass_time(0)
@@ -75,7 +75,7 @@ class TestOrder:
         assert (on.answers(), on.ports.requested) == ([], [])
         on.channel.from_broker(slow)
         on.channel.from_broker(validated)
-        on.decide(refused={"a"})
+        on.decide(rejected={"a"})
         assert [("sessionId" in each, each.get("topics") and True) for each in on.answers()] == [
             (True, None),
             (False, True),
@@ -208,7 +208,7 @@ UNKNOWN = struct.pack(">ihhih", 12, 999, 0, 1, -1) + bytes(2)
 class TestEnds:
     """Connections that end."""
 
-    def test_requests_before_a_refused_one_are_answered(self, play):
+    def test_requests_before_a_rejected_one_are_answered(self, play):
         """They are written at once: twenty are relayed, one is a mutation, whose decision takes a while."""
         on = play()
         frames = [on.frame(3, 12, metadata()) for _ in range(20)]
@@ -226,7 +226,7 @@ class TestEnds:
         with pytest.raises(ChannelError, match="API 999"):
             on.send_bytes(UNKNOWN)
 
-    def test_bytes_after_a_refused_request_are_discarded(self, play):
+    def test_bytes_after_a_rejected_request_are_discarded(self, play):
         """The connection is about to be closed; they take no memory, and reach no broker."""
         on = play()
         on.send_bytes(on.frame(3, 12, metadata()) + UNKNOWN)

@@ -17,7 +17,7 @@ def session(on):
     """A session with everything: SASL, relayed requests, mutations of each kind, and one without an answer."""
     topics = [
         {"name": name, "numPartitions": -1, "replicationFactor": 1, "assignments": [], "configs": []}
-        for name in ("new", "refused", "there")
+        for name in ("new", "rejected", "there")
     ]
     one = {"topics": [{"name": "there", "topicId": NO_ID}], "allowAutoTopicCreation": True}
     data = {"transactionalId": "t", "acks": 0, "timeoutMs": 1}
@@ -74,7 +74,7 @@ class Session:
             return False
         ask = self._on.ports.requested.pop()
         self._requested.append((ask.request, ask.content))
-        self._on.channel.go_on(DecisionReply(decision_on(ask.request, {"refused"}, 40), 5))
+        self._on.channel.go_on(DecisionReply(decision_on(ask.request, {"rejected"}, 40), 5))
         return True
 
     def _pass_time(self):
@@ -102,7 +102,7 @@ def uncut(protocol):
     to_client, seen, requested = found
     assert [key for key, _, _ in seen] == [18, 17, 36, 3, 3, 19, 19, 0, 0, 3, 37, 3, 37, 3, 37, 20, 3, 20, 10]
     assert [[each.name for each in request.topics] for request, _ in requested] == [
-        ["new", "refused"],
+        ["new", "rejected"],
         ["there"],
         ["there", "new"],
     ]

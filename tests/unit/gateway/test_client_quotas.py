@@ -109,34 +109,34 @@ def test_a_request_is_split_once_the_brokers_have_validated_it():
     assert flow.response == response(results(*named), 3)
 
 
-def test_an_entity_that_the_brokers_refuse_is_not_altered_at_all():
-    """A client without permission alters nothing, since the brokers refuse all of its entities."""
+def test_an_entity_that_the_brokers_reject_is_not_altered_at_all():
+    """A client without permission alters nothing, since the brokers reject all of its entities."""
     entries = [(parts(user="alice"), [sets(RATE, 5.0)]), (parts(user="bob"), [sets(RATE, 6.0)])]
     flow = altering(*entries)
-    refused = results(parts(user="alice"), code=42, message="no")
-    assert flow.reply(response(refused + results(parts(user="bob")))) == RatesCall({BOB: 6.0}, "ann")
+    rejected = results(parts(user="alice"), code=42, message="no")
+    assert flow.reply(response(rejected + results(parts(user="bob")))) == RatesCall({BOB: 6.0}, "ann")
     assert flow.reply(RatesReply()).message == altered((parts(user="bob"), [removes(RATE)]))
     flow.reply(response(results(parts(user="bob"))))
-    assert flow.response == response(refused + results(parts(user="bob")))
+    assert flow.response == response(rejected + results(parts(user="bob")))
 
     flow = altering(*entries)
-    refused = results(parts(user="alice"), parts(user="bob"), code=31, message="Cluster authorization failed.")
-    assert flow.reply(response(refused)) is None
-    assert flow.response == response(refused)
+    rejected = results(parts(user="alice"), parts(user="bob"), code=31, message="Cluster authorization failed.")
+    assert flow.reply(response(rejected)) is None
+    assert flow.response == response(rejected)
 
 
-def test_an_entity_named_twice_is_refused_by_its_parts_in_any_order():
+def test_an_entity_named_twice_is_rejected_by_its_parts_in_any_order():
     flow = altering(
         (parts(user="a", client_id="c"), [sets(RATE, 5.0)]), (parts(client_id="c", user="a"), [sets(BYTES, 1.0)])
     )
-    refused = results(parts(client_id="c", user="a"), code=42, message="Ignoring duplicate entity")
-    assert flow.reply(response(refused)) is None
-    assert flow.response == response(refused)
+    rejected = results(parts(client_id="c", user="a"), code=42, message="Ignoring duplicate entity")
+    assert flow.reply(response(rejected)) is None
+    assert flow.response == response(rejected)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 @pytest.mark.parametrize("validate_only", [True, False])
-def test_a_value_that_only_brokers_accept_is_refused(value, validate_only):
+def test_a_value_that_only_brokers_accept_is_rejected(value, validate_only):
     flow = altering((parts(user="alice"), [sets(BYTES, 1.0), sets(RATE, value)]), validate_only=validate_only)
     assert flow.reply(response(results(parts(user="alice")))) is None
     message = "Quota controller_mutation_rate must be a finite number"
@@ -199,16 +199,16 @@ def test_a_rate_of_the_brokers_is_described_unless_the_log_has_one_and_logged_on
     assert warned == ["user-principal 'alice'", "user-principal 'bob'"]
 
 
-def test_a_request_that_the_brokers_refuse_does_not_reach_the_log():
-    refused = {
+def test_a_request_that_the_brokers_reject_does_not_reach_the_log():
+    rejected = {
         "throttleTimeMs": 0,
         "errorCode": 31,
         "errorMessage": "Cluster authorization failed.",
         "entries": None,
     }
     flow = describing(filtered())
-    assert flow.reply(refused) is None
-    assert flow.response == refused
+    assert flow.reply(rejected) is None
+    assert flow.response == rejected
 
 
 def test_without_the_log_the_response_is_an_error_and_not_half_of_the_quotas():

@@ -265,7 +265,7 @@ def test_kip_219_a_client_that_ignores_its_throttle_time_is_decided_no_earlier()
     assert client.timeouts == 0
 
 
-def test_a_strict_client_that_retries_at_once_is_refused_once_only():
+def test_a_strict_client_that_retries_at_once_is_rejected_once_only():
     """KIP-599's example: 560 leave -60; at 20 ms K is -59.9, so 11,980 ms; reported at 40, it is over at 12,020."""
     client = Client(560, patient=False, api_version=STRICT)
     Simulation([client], rate=5.0, window=Window(num=100), takes_ms=20).run(until=12_041)

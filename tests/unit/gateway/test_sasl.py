@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from quota.gateway.sasl import AuthenticationRefused, SaslExchange
+from quota.gateway.sasl import AuthenticationRejected, SaslExchange
 
 
 def user_of(mechanism, *rounds, claim="sub"):
@@ -68,7 +68,7 @@ def test_scram_names_the_user_in_the_first_message(message, user):
 )
 def test_a_delegation_token_is_rejected_with_a_message_before_the_broker_gets_it(extensions):
     """Its name is the token's, and whose it is cannot be seen."""
-    with pytest.raises(AuthenticationRefused, match=r"delegation tokens.* use the user's own credentials"):
+    with pytest.raises(AuthenticationRejected, match=r"delegation tokens.* use the user's own credentials"):
         SaslExchange("SCRAM-SHA-256").on_client_message(b"n,,n=bXktdG9rZW4,r=abc," + extensions)
 
 
@@ -102,9 +102,9 @@ def test_the_claim_of_the_subject_can_be_configured():
 
 def test_the_accepted_token_names_the_user_and_not_a_rejected_one():
     """Kafka accepts a second token after an error on the first, which may name another user."""
-    refused = (bearer(jwt({"sub": "victim"})), b'{"status":"invalid_token"}')
-    assert user_of("OAUTHBEARER", refused) is None
-    assert user_of("OAUTHBEARER", refused, (bearer(jwt({"sub": "alice"})), b"")) == "alice"
+    rejected = (bearer(jwt({"sub": "victim"})), b'{"status":"invalid_token"}')
+    assert user_of("OAUTHBEARER", rejected) is None
+    assert user_of("OAUTHBEARER", rejected, (bearer(jwt({"sub": "alice"})), b"")) == "alice"
 
 
 UNNAMED = {
@@ -148,5 +148,5 @@ UNNAMED = {
 @pytest.mark.parametrize(("mechanism", "message"), [(name, each) for name, some in UNNAMED.items() for each in some])
 def test_a_message_without_an_unambiguous_name_is_rejected_even_if_the_broker_accepts_it(mechanism, message):
     rounds = [(message, b"r=x"), (b"c=biws,r=x,p=x", b"v=x")] if mechanism.startswith("SCRAM") else [(message, b"")]
-    with pytest.raises(AuthenticationRefused, match=f"cannot read its name from {mechanism}"):
+    with pytest.raises(AuthenticationRejected, match=f"cannot read its name from {mechanism}"):
         user_of(mechanism, *rounds)

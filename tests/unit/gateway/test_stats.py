@@ -23,7 +23,7 @@ def test_the_line_of_the_log_has_the_sums():
     for key in (19, 20, 37):
         stats.add_mutation(RequestHeader(key, 0, 1, None), MutationResponse({}, 0, {"admitted": 1, "failed": 2}))
     assert str(stats) == (
-        "connections: 2 open, 5 accepted; requests relayed: 9; topics: 3 admitted, 0 refused, 6 failed; "
+        "connections: 2 open, 5 accepted; requests relayed: 9; topics: 3 admitted, 0 rejected, 6 failed; "
         "without a decision in time: 1 request"
     )
 

@@ -5,17 +5,17 @@ import pytest
 from jobs.storage.stored_files import check_store
 from jobs.store_errors import store_problem, store_problem_among
 from quota.errors import MutationQuotaError
-from tests.support.object_store import refusing_store, store_settings
+from tests.support.object_store import rejecting_store, store_settings
 
 
 @pytest.fixture
 def store():
     """A server that answers everything by the status and code of its attribute `answer`."""
-    with refusing_store() as server:
+    with rejecting_store() as server:
         yield server
 
 
-def refusal(port):
+def rejection(port):
     with pytest.raises(MutationQuotaError) as raised:
         check_store(store_settings(port))
     message = str(raised.value)
@@ -37,11 +37,11 @@ def refusal(port):
 )
 def test_a_rejection_by_the_store_says_what_to_do(store, status, code, expected):
     store.answer = (status, code)
-    assert refusal(store.server_port).startswith(expected)
+    assert rejection(store.server_port).startswith(expected)
 
 
 def test_an_unavailable_store_is_named():
-    assert refusal(1).startswith("http://127.0.0.1:1 does not answer; check storage.options fs.s3a.endpoint")
+    assert rejection(1).startswith("http://127.0.0.1:1 does not answer; check storage.options fs.s3a.endpoint")
 
 
 @pytest.mark.parametrize(

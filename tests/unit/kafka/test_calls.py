@@ -32,10 +32,10 @@ LOST = KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 """The error of a request that may have been written after all."""
 
 
-def decision(request, refused="", throttle_ms=0, **fields):
-    """Return the decision on a request, which refuses some of its topics."""
+def decision(request, rejected="", throttle_ms=0, **fields):
+    """Return the decision on a request, which rejects some of its topics."""
     return msgspec.structs.replace(
-        decision_on(request, refused, throttle_ms), request_id=request.request_id, **{"retry_at": throttle_ms} | fields
+        decision_on(request, rejected, throttle_ms), request_id=request.request_id, **{"retry_at": throttle_ms} | fields
     )
 
 
@@ -71,6 +71,7 @@ class Client:
         self.loop, self.apply = loop, apply
         self.sent, self.tasks, self.begun, self.recorded, self.delivered, self.running = [], [], [], [], {}, []
         self.requests, self.outcomes = [], []
+        self.invalid, self.validated = "", []
         self.calls = Calls(
             "alice", "app", apply=apply, carry_out=self.carry_out, record=self.recorded.append, servers=""
         )
@@ -82,6 +83,9 @@ class Client:
         self.requests.append(f"{self.loop.now:g} {''.join(topic.name for topic in request.topics)}")
 
     async def carry_out(self, tasks, until):
+        if all(task.validate_only for task in tasks) and not self.only_validates:
+            self.validated.append("".join(task.name for task in tasks))
+            return topic_results([task.name for task in tasks], self.invalid)
         self.tasks += tasks
         self.begun.append(([task.name for task in tasks], until, self.loop.create_future()))
         return await self.begun[-1][2]
@@ -92,6 +96,7 @@ class Client:
     def start(self, topics, limit=60.0, operation=Operation.CREATE_TOPICS, **options):
         """Start a call, and return its futures."""
         futures = {topic.name: TopicFuture() for topic in topics}
+        self.only_validates = options.get("validate_only", False)
         call = Call(CallOptions(operation, **options), dict(futures), self.loop.now + limit)
         for name, future in futures.items():
             future.add_done_callback(lambda done, name=name: self.settled(call, name, done))
@@ -137,9 +142,9 @@ class Client:
         topics = [TopicMutation(name, 1) for name in names]
         return self.start(topics, float(limit), retry_on_quota_violation=retry == "yes")
 
-    def decide(self, refused="", seconds="0", of="-1", **fields):
-        """Receive the decision on the last request, or another one, with the refused topics and a throttle time."""
-        self.get(decision(self.sent[int(of)], refused, round(float(seconds) * 1000), **fields))
+    def decide(self, rejected="", seconds="0", of="-1", **fields):
+        """Receive the decision on the last request, or another one, with the rejected topics and a throttle time."""
+        self.get(decision(self.sent[int(of)], rejected, round(float(seconds) * 1000), **fields))
 
     def done(self, names, of=None, **fields):
         """Have topics carried out by the applier, or those of which the client has begun one; upper case fails."""
@@ -202,12 +207,12 @@ BEHAVIOURS = {
     "a call is one request, and its topics are complete when they are carried out": (
         ("ask cab, decide, at 1, done cAb", "0 cab", "1 c done, 1 a exists, 1 b done"),
     ),
-    "admitted topics wait neither for refused ones nor for the throttle time": (
+    "admitted topics wait neither for rejected ones nor for the throttle time": (
         ("ask abc, decide b 5, done ac", "0 abc", "0 a done, 0 c done"),
         ("ask ab, decide seconds=5, done ab", "0 ab", "0 a done, 0 b done"),  # a permissive decision
     ),
-    # What is refused
-    "only refused topics are requested again, when the throttle time since the decision is over": (
+    # What is rejected
+    "only rejected topics are requested again, when the throttle time since the decision is over": (
         ("ask abc, at 2, decide ac 5, done b, at 20", "0 abc, 7 ac", "2 b done"),
         ("ask abc, decide bc 5, at 5, decide c 10, at 20", "0 abc, 5 bc, 15 c", ""),
         ("ask ab, decide b 0", "0 ab, 0 b", ""),
@@ -220,7 +225,7 @@ BEHAVIOURS = {
         ("ask ab, at 60", "0 ab", "60 a undecided, 60 b undecided"),
         ("ask ab, decide, at 60", "0 ab", "60 a unknown, 60 b unknown"),
     ),
-    "at the time limit refused topics fail with the remaining throttle time": (
+    "at the time limit rejected topics fail with the remaining throttle time": (
         ("ask ab, at 10, decide ab 90, at 200", "0 ab", "60 a 40000ms, 60 b 40000ms"),
         ("ask ab, decide b 70, at 200", "0 ab", "60 a unknown, 60 b 10000ms"),
         ("ask a, decide a 5, at 60", "0 a, 5 a", "60 a 0ms"),  # and not decided again
@@ -321,6 +326,31 @@ def test_a_client_waits_for_the_results_of_an_applier(applied, script, requests,
     assert applied.tasks == []
 
 
+def test_what_the_cluster_would_not_create_is_not_requested_and_costs_nothing(client):
+    client.invalid = "b"
+    client.start([TopicMutation(name, 6) for name in "abc"])
+    assert (client.validated, client.requests) == (["abc"], ["0 ac"])
+    assert client.outcomes == ["0 b exists"]
+    client.decide("a", "5")
+    client.loop.wait_until(6)
+    assert (client.validated, client.requests) == (["abc"], ["0 ac", "5 a"])  # it is validated once
+
+
+@pytest.mark.parametrize(
+    ("apply", "options"),
+    [
+        (True, {}),
+        (False, {"validate_only": True}),
+        (False, {"operation": Operation.DELETE_TOPICS}),
+        (False, {"operation": Operation.CREATE_PARTITIONS}),
+    ],
+)
+def test_what_an_applier_may_be_allowed_and_what_costs_nothing_is_not_validated_before(loop, apply, options):
+    client = Client(loop, apply=apply)
+    client.start([TopicMutation("a", 6)], **options)
+    assert (client.validated, client.requests) == ([], ["0 a"])
+
+
 @pytest.mark.parametrize("validate_only", [True, False])
 @pytest.mark.parametrize("operation", Operation)
 @pytest.mark.parametrize("apply", [True, False])
@@ -357,15 +387,15 @@ def test_a_result_has_its_decision_and_is_recorded_as_brokers_may_lag_behind(app
     assert [task.name for task in applied.recorded] == ["a"]
 
 
-def test_a_refused_topic_fails_with_the_decision_that_refused_it_last(client):
+def test_a_rejected_topic_fails_with_the_decision_that_rejected_it_last(client):
     """One that was never requested, because of an earlier throttle, has none."""
-    refused = client.ask("a")["a"]
+    rejected = client.ask("a")["a"]
     client.decide("a", "5", decision_id="mutation-requests-0-7", retry_at=5000)
     client.at(5)
     client.decide("a", "70", decision_id="mutation-requests-0-8", retry_at=75_000)
     held_back = client.ask("b", 55)["b"]
     client.at(60)
-    errors = [future.exception(0) for future in (refused, held_back)]
+    errors = [future.exception(0) for future in (rejected, held_back)]
     assert [error.decision_id for error in errors] == ["mutation-requests-0-8", None]
     assert [(error.retry_at, error.retryable) for error in errors] == [(75_000, True), (None, True)]
 
@@ -426,7 +456,7 @@ class Witness(Client):
     def __init__(self, loop, *, apply):
         super().__init__(loop, apply=apply)
         self.call_of, self.settled_names, self.decided, self.answered = {}, set(), {}, set()
-        self.state, self.refused, self.expected = {}, {}, defaultdict(set)
+        self.state, self.rejected, self.expected = {}, {}, defaultdict(set)
         self.muted_until = float("-inf")  # by the decisions received
         self.is_closed = False
 
@@ -451,6 +481,9 @@ class Witness(Client):
     async def carry_out(self, tasks, until):
         assert (self.is_closed, self.apply) == (False, False)
         for task in tasks:
+            if task.validate_only:
+                assert self.state[task.name] == "waiting"
+                continue
             assert self.state[task.name] == "admitted"
             self.state[task.name] = "begun"
         return await super().carry_out(tasks, until)
@@ -463,7 +496,7 @@ class Witness(Client):
             return
         throttled = outcome.endswith("ms")
         if throttled:
-            shortest = self.refused.get(name, 0)
+            shortest = self.rejected.get(name, 0)
             longest = max(self.muted_until, shortest)
             assert max(0, shortest - self.loop.now) <= float(outcome[:-2]) / 1000 <= max(0, longest - self.loop.now)
             assert state in {"waiting", "requested"}
@@ -471,7 +504,7 @@ class Witness(Client):
             assert self.is_closed
         else:
             assert (outcome, state in {"admitted", "begun"}) in {("undecided", False), ("unknown", True)}
-            assert state != "requested" or name not in self.refused
+            assert state != "requested" or name not in self.rejected
         is_final = throttled and not call.options.retry_on_quota_violation
         assert is_final or self.is_closed or self.loop.now >= call.deadline
 
@@ -483,11 +516,11 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
     def begin(self, apply, closes):
         self.client, self.closes = Witness(VirtualLoop(), apply=apply), closes
 
-    def decision_on(self, index, refusals, seconds):
+    def decision_on(self, index, rejections, seconds):
         """Return the decision on a request, which is always the same; None if it was rejected."""
         request = self.client.sent[index % len(self.client.sent)]
-        refused = [topic.name for number, topic in enumerate(request.topics) if refusals >> number & 1]
-        return self.client.decided.setdefault(request.request_id, decision(request, refused, round(seconds * 1000)))
+        rejected = [topic.name for number, topic in enumerate(request.topics) if rejections >> number & 1]
+        return self.client.decided.setdefault(request.request_id, decision(request, rejected, round(seconds * 1000)))
 
     @rule(count=st.integers(1, 3), limit=quarters, retry=st.booleans())
     def ask(self, count, limit, retry):
@@ -497,10 +530,10 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
         assert client.loop.now < client.muted_until or client.sent[-1].topics == topics
 
     @precondition(lambda self: self.client.sent)
-    @rule(index=indices, refusals=st.integers(0, 7), seconds=quarters)
-    def decide(self, index, refusals, seconds):
+    @rule(index=indices, rejections=st.integers(0, 7), seconds=quarters)
+    def decide(self, index, rejections, seconds):
         """Deliver the first copy of a decision or another one, also of ended calls."""
-        client, decided = self.client, self.decision_on(index, refusals, seconds)
+        client, decided = self.client, self.decision_on(index, rejections, seconds)
         if decided is None:
             return
         until = client.loop.now + decided.throttle_time_ms / 1000
@@ -509,17 +542,17 @@ class AnyOrderOfEvents(RuleBasedStateMachine):
             client.muted_until = max(client.muted_until, until)
             for topic in decided.topics:
                 if topic.name in client.open and topic.error_code:
-                    client.state[topic.name], client.refused[topic.name] = "waiting", until
+                    client.state[topic.name], client.rejected[topic.name] = "waiting", until
                 elif topic.name in client.open:
                     client.state[topic.name] = "admitted"
-                    client.refused.pop(topic.name, None)
+                    client.rejected.pop(topic.name, None)
         client.get(decided)
 
     @precondition(lambda self: self.client.sent and self.client.apply)
-    @rule(index=indices, refusals=st.integers(0, 7), seconds=quarters)
-    def apply(self, index, refusals, seconds):
+    @rule(index=indices, rejections=st.integers(0, 7), seconds=quarters)
+    def apply(self, index, rejections, seconds):
         """Deliver the result of a decision that the client may have received or not, or of an earlier one."""
-        client, decided = self.client, self.decision_on(index, refusals, seconds)
+        client, decided = self.client, self.decision_on(index, rejections, seconds)
         names = [topic.name for topic in decided.topics if not topic.error_code] if decided else []
         for name in names:
             client.expected[name].add("done")

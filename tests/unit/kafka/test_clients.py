@@ -75,12 +75,12 @@ def test_a_transport_error_without_a_known_cause_is_unchanged(reporting):
     assert failing(UNREACHABLE) == "cannot read the topic: Local: Broker transport failure"
 
 
-REFUSED = "Connect to ipv4#127.0.0.1:9092 failed: Connection refused"
+REJECTED = "Connect to ipv4#127.0.0.1:9092 failed: Connection refused"
 
 
-@pytest.mark.parametrize(("servers", "expected"), [("b:1", REFUSED), ("b:1,c:1", f"b:1/bootstrap: {REFUSED}")])
+@pytest.mark.parametrize(("servers", "expected"), [("b:1", REJECTED), ("b:1,c:1", f"b:1/bootstrap: {REJECTED}")])
 def test_a_cause_omits_timing_and_a_server_that_the_error_names(reporting, servers, expected):
-    reporting(KafkaError(WRONG_PASSWORD, f"b:1/bootstrap: {REFUSED} (after 0ms in state CONNECT)"))
+    reporting(KafkaError(WRONG_PASSWORD, f"b:1/bootstrap: {REJECTED} (after 0ms in state CONNECT)"))
     assert failing(UNREACHABLE, Connection(servers, TLS)) == f"cannot read the topic: {expected}"
 
 
@@ -91,17 +91,17 @@ def test_other_errors_pass_unchanged():
 
 @pytest.mark.parametrize(("protocol", "advised"), [("PLAINTEXT", True), ("SASL_SSL", False)])
 def test_an_error_of_an_unresponsive_cluster_has_advice_if_its_reason_is_unspecific(monkeypatch, protocol, advised):
-    monkeypatch.setattr(clients, "_cause", lambda _error, _config: "refused")
+    monkeypatch.setattr(clients, "_cause", lambda _error, _config: "rejected")
     connection = Connection("b:1", Security(protocol))
     hint = "; check the address (kafka.bootstrap_servers), the network and the listener; "
-    assert (f"cannot read the topic: refused{hint}" in failing(UNREACHABLE, connection)) == advised
+    assert (f"cannot read the topic: rejected{hint}" in failing(UNREACHABLE, connection)) == advised
     assert "check the address" not in failing(DENIED, connection)
 
 
 def test_advice_names_the_settings_of_the_connection(monkeypatch):
-    monkeypatch.setattr(clients, "_cause", lambda _error, _config: "refused")
+    monkeypatch.setattr(clients, "_cause", lambda _error, _config: "rejected")
     assert failing(UNREACHABLE, Connection("b:1", servers_from="--source-server")) == (
-        "cannot read the topic: refused; check the address (--source-server), the network and the listener; "
+        "cannot read the topic: rejected; check the address (--source-server), the network and the listener; "
         "for TLS or SASL also kafka.security_protocol"
     )
 

@@ -51,11 +51,11 @@ def described(*entries):
     return {"throttleTimeMs": 0, "errorCode": 0, "errorMessage": None, "entries": list(entries)}
 
 
-def altered(request, refused=None):
+def altered(request, rejected=None):
     """Return the response to a change, which rejects entities by their first name."""
     results = []
     for each in request["entries"]:
-        code, message = (refused or {}).get(each["entity"][0]["entityName"], (0, None))
+        code, message = (rejected or {}).get(each["entity"][0]["entityName"], (0, None))
         results.append({"errorCode": code, "errorMessage": message, "entity": each["entity"]})
     return {"throttleTimeMs": 0, "entries": results}
 
@@ -116,7 +116,7 @@ def test_a_rejected_change_is_reported_with_the_brokers_reason(protocol, broker)
         }
     )
     expected = (
-        f"Kafka at {running.address} refuses 1 of 2 quotas, such as user-principal 'bob': Broker: Invalid request"
+        f"Kafka at {running.address} rejects 1 of 2 quotas, such as user-principal 'bob': Broker: Invalid request"
     )
     with pytest.raises(ClusterError, match=re.escape(expected)):
         cluster(protocol, running.address).push(rates)

@@ -191,7 +191,7 @@ def test_a_request_with_less_time_than_decisions_take_is_not_written(limited, ta
 
 
 def test_the_quickest_of_the_last_ten_decisions_counts(limited):
-    """One that takes long by chance refuses nobody."""
+    """One that takes long by chance rejects nobody."""
     for takes in (0.3, *[0.9] * 9):
         limited.ask()
         limited.loop.wait_until(limited.loop.now + takes)

@@ -52,11 +52,11 @@ class Job:
         pass
 
     def carry_out(self, tasks, _seconds):
-        self.carried += [task.name for task in tasks]
+        self.carried += [task.name for task in tasks if not task.validate_only]
         return [TopicResult(task.name) for task in tasks]
 
     def partitions(self, names, _seconds):
-        return dict.fromkeys(names, 1), {
+        return {name: 1 for name in names if name != "unknown"}, {
             name: KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED) for name in names if name == "secret"
         }
 
@@ -143,6 +143,12 @@ def test_a_topic_whose_cost_is_unknown_fails_with_the_reason_and_the_others_are_
     for future in (created["two"], grown["grown"], deleted["deleted"]):
         assert future.result(10) is None
     assert sorted(job.carried) == ["a", "deleted", "grown", "two"]
+
+
+def test_the_growth_of_a_topic_that_does_not_exist_is_not_requested(admin, job):
+    grown = admin.create_partitions([NewPartitions("unknown", 5)])
+    assert error_of(grown["unknown"]) == "UNKNOWN_TOPIC_OR_PART"
+    assert (job.requested.qsize(), grown["unknown"].decision_id) == (0, None)
 
 
 def test_a_time_limit_without_a_decision(client):

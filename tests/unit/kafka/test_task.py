@@ -100,7 +100,7 @@ def test_a_task_is_done_if_the_topic_has_the_intended_state(mutation, current, d
 
 
 def test_the_topics_of_a_decision_without_an_error_may_be_carried_out():
-    """Rate 1, burst 11: the second topic goes into debt, the third is refused, and so is all of the next decision."""
+    """Rate 1, burst 11: the second topic goes into debt, the third is rejected, and so is all of the next decision."""
     _, decisions = decide(None, [resolved(5, 20, 1, rate=1.0), resolved(1, 2, rate=1.0)], TokenBucket(Window()))
     assert [[topic.name for topic in admitted_topics(each.topics)] for each in decisions] == [
         ["topic-0", "topic-1"],

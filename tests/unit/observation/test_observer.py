@@ -81,7 +81,7 @@ def test_a_snapshot_from_after_a_growth_does_not_make_it_free():
     assert costs(TopicSizes({"a": 10}), grown(AT, "a", 10)) == [[None]]
 
 
-def test_refused_and_validated_mutations_change_nothing():
+def test_rejected_and_validated_mutations_change_nothing():
     log = [
         created(AT, ("a", 3)),
         grown(AT, "a", 10, error=89),

@@ -76,7 +76,7 @@ def test_the_example_of_the_readme_is_a_request():
 
 
 def test_the_results_of_deciding_match_the_schemas_of_decisions_and_dead_letters():
-    """Decisions are strict, permissive, unlimited, in shadow, refused and repeated, with all fields of a request."""
+    """Decisions are strict, permissive, unlimited, in shadow, rejected and repeated, with all fields of a request."""
     details = [
         {
             "name": "t",

@@ -155,7 +155,7 @@ NAMES = [*LOOKALIKES, *ACCENTS, *SEPARATORS]
 
 
 def test_each_name_is_a_separate_user_with_its_own_bucket():
-    """Each spends the same burst of 11 down to -1; a shared bucket would refuse the second."""
+    """Each spends the same burst of 11 down to -1; a shared bucket would reject the second."""
     requests = [request_json(12, user=user, timestamp=0) for user in NAMES]
     found = list(simulate(requests, timeline((QuotaEntity(None), 1.0, BEGINNING)), TokenBucket(Window())))
     assert [(each.user, each.user_tag, each.tokens) for each in found] == [(user, user, -1.0) for user in NAMES]

@@ -191,7 +191,7 @@ def test_the_target_has_the_security_of_kafka_or_its_own(with_files, kafka, targ
 
 
 @pytest.mark.parametrize("own", ["sasl_password=hunter2", "librdkafka.client.id=a", "librdkafka.security.protocol=SSL"])
-def test_a_target_without_its_protocol_is_refused_where_kafka_has_one(own):
+def test_a_target_without_its_protocol_is_rejected_where_kafka_has_one(own):
     """A login of `[kafka]` is never sent by other means than it says, and a target never silently in plain text."""
     with pytest.raises(BadInput) as raised:
         load(*SASL, "kafka.sasl_password=hunter2", f"target.{own}")
@@ -278,7 +278,7 @@ def test_a_file_is_checked_where_it_is_used_and_not_before(overrides, error, wit
 
 
 def test_a_command_that_connects_to_nothing_needs_no_files(tmp_path):
-    """`config show` checks the files, as the programs that use them."""
+    """`config describe` checks the files, as the programs that use them."""
     (tmp_path / "settings.toml").write_text(
         '[kafka]\nsecurity_protocol = "SASL_SSL"\nsasl_mechanism = "PLAIN"\nsasl_username = "a"\n'
         'sasl_password = "file:/nowhere/p"\n[target]\nsecurity_protocol = "SSL"\nssl_ca_location = "/nowhere/t.pem"\n'
@@ -290,7 +290,7 @@ def test_a_command_that_connects_to_nothing_needs_no_files(tmp_path):
     given = ("--settings", "settings.toml")
     done = run("simulate", "requests.jsonl", "--quotas", "quotas.jsonl", *given, cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    done = run("config", "show", *given, cwd=tmp_path)
+    done = run("config", "describe", *given, cwd=tmp_path)
     expected = "mutation-quota: SASL_SSL: /nowhere/p: No such file or directory (kafka.sasl_password)\n"
     assert (done.returncode, done.stderr) == (2, expected)
 
@@ -520,8 +520,8 @@ def test_the_target_has_the_properties_of_kafka_or_its_own():
 @pytest.mark.parametrize(
     ("given", "error"),
     [
-        ("no.such.property=xyzzy", 'librdkafka refuses a property: No such configuration property: "no.such.property"'),
-        ("socket.timeout.ms=xyzzy-", "librdkafka refuses a property: Invalid value for configuration property"),
+        ("no.such.property=xyzzy", 'librdkafka rejects a property: No such configuration property: "no.such.property"'),
+        ("socket.timeout.ms=xyzzy-", "librdkafka rejects a property: Invalid value for configuration property"),
     ],
 )
 def test_a_property_rejected_by_librdkafka_is_one_line_without_its_value(given, error):

@@ -213,7 +213,7 @@ def load(*overrides):
 
 @pytest.mark.parametrize(
     ("address", "local"),
-    [("127.0.0.1", True), ("127.0.0.2", True), ("::1", True), ("0.0.0.0", False), ("::", False), ("10.1.2.3", False)],  # noqa: S104 it is refused
+    [("127.0.0.1", True), ("127.0.0.2", True), ("::1", True), ("0.0.0.0", False), ("::", False), ("10.1.2.3", False)],  # noqa: S104 it is rejected
 )
 def test_other_machines_need_a_token(address, local):
     given = [f"dashboard.address={address}"]
@@ -426,7 +426,7 @@ def test_an_ambiguous_root_is_rejected(root):
         "hdfs://me:hunter2@nn/x",
     ],
 )
-def test_a_root_with_a_password_is_refused_and_not_repeated(root):
+def test_a_root_with_a_password_is_rejected_and_not_repeated(root):
     """No file system needs it, and the root is printed and recorded in many places."""
     for overrides, environment in [([f"storage.root={root}"], {}), ([], {"MUTATION_QUOTA__STORAGE__ROOT": root})]:
         with pytest.raises(BadInput, match="a URL with a password; set credentials in") as raised:
@@ -448,7 +448,7 @@ def test_a_root_with_an_at_sign_that_is_no_login_is_accepted(root):
         ("file:quotas", "a folder has no scheme; write quotas, got"),
     ],
 )
-def test_a_root_whose_scheme_is_not_the_jobs_is_refused_with_what_to_write(root, advice):
+def test_a_root_whose_scheme_is_not_the_jobs_is_rejected_with_what_to_write(root, advice):
     """In a folder leases are written without Hadoop, whose local file system looks for a file, and then writes it."""
     with pytest.raises(BadInput) as raised:
         storage_of([f"storage.root={root}"])

@@ -85,7 +85,7 @@ def written(steps):
             record = pending[0].record(pending[0].moment, cancelled=True)
             model.cancel(pending[0].moment)
         elif kind == "part" and at is None and "rate" not in configs:
-            continue  # the command refuses an option without a quota
+            continue  # the command rejects an option without a quota
         else:
             # A rate for the time of a scheduled option that then has no quota is set as a whole.
             is_whole = kind != "part" or (at is None and (moment, True) in [each[:2] for each in model.changes])

@@ -78,7 +78,7 @@ def test_users_in_the_settings_are_checked_like_those_of_quotas():
     ]
 
 
-def test_validate_and_config_show_warn_of_names(tmp_path):
+def test_validate_and_config_describe_warn_of_names(tmp_path):
     """A default of users, which hides the loopholes, does not hide that nobody has the name."""
     file = tmp_path / "quotas.yaml"
     file.write_text(
@@ -88,7 +88,7 @@ def test_validate_and_config_show_warn_of_names(tmp_path):
     done = run("quotas", "validate", str(file), "--fail-on-warning", cwd=tmp_path)
     warning = "warning: user-principal 'User:alice': principals are named without 'User:'; did you mean 'alice'?\n"
     assert (done.returncode, done.stderr) == (2, warning)
-    done = run("config", "show", "quota", "--set", 'quota.exempt_users=["User:ops"]', cwd=tmp_path)
+    done = run("config", "describe", "quota", "--set", 'quota.exempt_users=["User:ops"]', cwd=tmp_path)
     warning = "warning: quota.exempt_users: 'User:ops': principals are named without 'User:'; did you mean 'ops'?\n"
     assert (done.returncode, done.stderr) == (0, warning)
 
@@ -178,7 +178,7 @@ def test_a_rate_that_no_controller_reaches_is_asked_back(rate, is_a_slip, tmp_pa
     warned = run("quotas", "validate", str(tmp_path / "q.yaml")).stderr
     assert (f"warning: user-principal 'alice': {expected}\n" in warned) is is_a_slip
     alter = ["quotas", "alter", "--user", "alice", "--add-config", f"controller_mutation_rate={rate}"]
-    refused = "controller_mutation_rate: " + expected + "; add --yes if it is meant"
+    rejected = "controller_mutation_rate: " + expected + "; add --yes if it is meant"
     nowhere = ["--bootstrap-server", "127.0.0.1:1", "--set", "kafka.timeout_seconds=0.1"]
-    assert (refused in run(*alter, *nowhere).stderr) is is_a_slip
-    assert refused not in run(*alter, "--yes", *nowhere).stderr
+    assert (rejected in run(*alter, *nowhere).stderr) is is_a_slip
+    assert rejected not in run(*alter, "--yes", *nowhere).stderr

@@ -25,7 +25,7 @@ def outcomes(algorithm, *requests):
     return [(each.outcome.value, each.controller_throttle_ms) for each in decisions]
 
 
-def test_only_the_sampled_rate_may_refuse_a_client_that_waited():
+def test_only_the_sampled_rate_may_reject_a_client_that_waited():
     """All three admit 500 at once; of what comes 20 s later the bucket and the spread rate admit 100 without debt."""
     requests = [resolved(500), resolved(100, at=20_000), resolved(1, at=20_000)]
     assert [outcome for outcome, _ in outcomes(BUCKET, *requests)] == ["ADMITTED"] * 3
@@ -44,7 +44,7 @@ def test_all_algorithms_admit_a_rate_equal_to_the_quota(algorithm):
 
 
 @ALL
-def test_topics_are_admitted_one_by_one_and_refused_ones_are_not_charged(algorithm):
+def test_topics_are_admitted_one_by_one_and_rejected_ones_are_not_charged(algorithm):
     """The first two of 300, 300, 1 and 0 are admitted; 600 of 500 take 20 s."""
     state, (decision,) = decide(None, [resolved(300, 300, 1, 0)], algorithm)
     assert [topic.error_code for topic in decision.topics] == [0, 0, 89, 89]

@@ -118,8 +118,8 @@ def test_a_tenant_is_the_owner_of_a_bucket(tenancy, entity, default):
     assert (tenancy.entity("u", "c"), tenancy.default) == (entity, default)
 
 
-def load(admitted, refused=0, seconds=0.0, peak=0):
-    return Totals(1, 0, admitted, refused, seconds, 0, 0, peak)
+def load(admitted, rejected=0, seconds=0.0, peak=0):
+    return Totals(1, 0, admitted, rejected, seconds, 0, 0, peak)
 
 
 def outcome(name, together, *senders):
@@ -155,8 +155,8 @@ def advice():
 def test_the_senders_of_a_tenant_are_reported_together(advice):
     etl, app = advice.tenants
     assert etl.share.demand.entity == QuotaEntity("etl")
-    assert (etl.outlook.refused, etl.outlook.refused_before, etl.outlook.throttled_seconds) == (10, 40, 1.25)
-    assert (app.outlook.refused, app.outlook.refused_before) == (0, 0)
+    assert (etl.outlook.rejected, etl.outlook.rejected_before, etl.outlook.throttled_seconds) == (10, 40, 1.25)
+    assert (app.outlook.rejected, app.outlook.rejected_before) == (0, 0)
 
 
 def test_exempt_users_do_not_belong_to_a_tenant():
@@ -164,12 +164,12 @@ def test_exempt_users_do_not_belong_to_a_tenant():
     found = divide_capacity([demand], 1.0, SizingInput(100.0, 0.2, 1.0, Window()))
     result = Result(None, [BEFORE, AFTER])
     (client,) = make_advice(found, result, Tenancy.CLIENT, frozenset({"admin"}), Window()).tenants
-    assert (client.outlook.refused, client.outlook.refused_before) == (5, 10)
+    assert (client.outlook.rejected, client.outlook.rejected_before) == (5, 10)
 
 
 def test_consequences_include_all_requests_also_exempt_ones(advice):
     assert (advice.before.peak, advice.after.peak) == (120, 90)
-    assert advice.refused_share == 10 / 250
+    assert advice.rejected_share == 10 / 250
 
 
 def test_quotas_are_summed_up_with_all_tenants_of_the_default(advice):
@@ -186,7 +186,7 @@ def test_the_file_has_the_default_and_larger_quotas_with_their_numbers(advice):
     assert (default.entity, default.controller_mutation_rate) == (QuotaEntity(None), 20.6)
     assert default.comment == "for all others: median need 9/s"
     assert (etl.entity, etl.controller_mutation_rate) == (QuotaEntity("etl"), 38.9)
-    assert etl.comment == "need 17/s; 10 of 200 mutations refused in the backtest"
+    assert etl.comment == "need 17/s; 10 of 200 mutations rejected in the backtest"
 
 
 WINDOW = Window()
@@ -211,14 +211,14 @@ def need(*requests, window=WINDOW):
         ([(0, 1), (100_000, 44), (101_000, 16)], 44 / 12, 5),  # the stretch that counts begins with the second
         ([(0, 44), (0, 33), (0, 22)], 7, 9),  # at one moment: before the last there are 77
         ([(5000, 24), (4000, 24), (6000, 1)], 4, 48 / 11),  # time never runs backwards: 5,000, 5,000, 6,000
-        ([(0, 66), (0, 0)], 6, 6),  # what costs nothing is refused in debt, too
+        ([(0, 66), (0, 0)], 6, 6),  # what costs nothing is rejected in debt, too
         ([(0,)], 0, 0),
         ([(0, 0), (1000, 0)], 0, 0),
     ],
 )
 def test_the_required_quota_matches_examples_by_hand(requests, rate, load):
     found = need(*requests)
-    assert (found.no_refusal, found.no_debt) == (pytest.approx(rate), pytest.approx(load))
+    assert (found.no_rejection, found.no_debt) == (pytest.approx(rate), pytest.approx(load))
 
 
 def test_requested_mutations_are_counted():
@@ -246,8 +246,8 @@ def outcomes(course, rate):
 
 
 @given(courses)
-def test_with_it_the_bucket_refuses_nothing_and_with_less_it_refuses(course):
-    rate = need(*((at, *charges) for at, charges in course)).no_refusal
+def test_with_it_the_bucket_rejects_nothing_and_with_less_it_rejects(course):
+    rate = need(*((at, *charges) for at, charges in course)).no_rejection
     assume(rate > 0)
     assert outcomes(course, rate * (1 + 1e-6)) == {Outcome.ADMITTED}
     assert outcomes(course, rate * (1 - 1e-3)) != {Outcome.ADMITTED}

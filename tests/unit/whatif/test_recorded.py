@@ -99,7 +99,7 @@ def test_a_request_that_was_not_observed_stays_admitted():
     assert (found.outcome.value, [topic.error_code for topic in found.topics]) == ("ADMITTED", [0, 0])
 
 
-def test_a_topic_refused_in_shadow_is_refused():
+def test_a_topic_rejected_in_shadow_is_rejected():
     found = as_enforced(decision((QuotaEntity("alice"), 5.0, 0), observed=OBSERVED))
     assert (found.outcome.value, [topic.error_code for topic in found.topics]) == ("REJECTED", [89, 89])
     assert (found.throttle_time_ms, found.shadow) == (12_000, None)
@@ -147,7 +147,7 @@ def test_an_effect_has_the_controllers_load_and_the_changes():
     assert narrow == Effect("alice", "<none>", 1500, 2500, 1, 1, 60, 7, 0, 0)
     assert wide == Effect("alice", "<none>", 1500, 1500, 1, 0, 67, 0, 7, 0)
     (back,) = effects([resolved(60, 7, at=1500)], NARROW, recorded_by=WIDE)
-    assert (back.newly_admitted, back.newly_refused) == (0, 7)
+    assert (back.newly_admitted, back.newly_rejected) == (0, 7)
 
 
 def test_only_the_remaining_throttle_time_of_earlier_requests_counts():
@@ -176,4 +176,4 @@ def test_a_repeat_costs_if_a_candidate_charges_it(recorded_by, by, sums):
     requests = [resolved(6, at=0, request_id="before", offset=0)]
     requests += [resolved(100, at=at, request_id="twice", offset=at) for at in (1, 2001)]
     found = effects(requests, by, recorded_by)[1:]
-    assert [(each.admitted, each.refused, each.newly_admitted, each.newly_refused) for each in found] == sums
+    assert [(each.admitted, each.rejected, each.newly_admitted, each.newly_rejected) for each in found] == sums

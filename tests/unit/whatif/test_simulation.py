@@ -35,9 +35,9 @@ def simulate(tmp_path):
 )
 def test_the_worked_example_by_each_algorithm(simulate, algorithm, after_12_s, after_100_s):
     requests = [at(0, *[80] * 7), at(0, 80), at(12_000, 80), at(100_000, 80)]
-    first, refused, *later = simulate(requests, [ALICE], "--window-num", "100", "--algorithm", algorithm)
+    first, rejected, *later = simulate(requests, [ALICE], "--window-num", "100", "--algorithm", algorithm)
     assert first["outcome"] == "ADMITTED"
-    assert (refused["outcome"], refused["throttle_time_ms"]) == ("REJECTED", 12_000)
+    assert (rejected["outcome"], rejected["throttle_time_ms"]) == ("REJECTED", 12_000)
     assert [(each["outcome"], each["throttle_time_ms"]) for each in later] == [after_12_s, after_100_s]
 
 

@@ -1,4 +1,4 @@
-"""Messages and their bytes, written by hand by the protocol guide: what is read, written and refused."""
+"""Messages and their bytes, written by hand by the protocol guide: what is read, written and rejected."""
 
 import pytest
 

@@ -62,12 +62,12 @@ class JavaAdmin:
     def ask(
         self, client_id: str, operation: Operation, topics: Sequence[Topic], *, validate_only: bool = False
     ) -> BrokerAnswer:
-        """Send one request, which is not retried when it is refused."""
+        """Send one request, which is not retried when it is rejected."""
         admin = self._admin(client_id)
         try:
             sent = time.time() * 1000
             futures = self._send(admin, operation, topics, validate_only=validate_only)
-            throttles = [_refused_ms(futures[topic.name]) for topic in topics]
+            throttles = [_rejected_ms(futures[topic.name]) for topic in topics]
             received = time.time() * 1000
         finally:
             admin.close()
@@ -92,8 +92,8 @@ class JavaAdmin:
         return self._kafka.clients.admin.Admin.create({"bootstrap.servers": self._address, "client.id": client_id})
 
 
-def _refused_ms(future) -> int | None:
-    """Return the throttle time of a refused topic; None if it was admitted."""
+def _rejected_ms(future) -> int | None:
+    """Return the throttle time of a rejected topic; None if it was admitted."""
     try:
         future.get()
     except Py4JJavaError as failed:

@@ -1,7 +1,7 @@
 """Requests to a real broker and to the project's job, with the answers that both must give, calculated by hand.
 
 Kafka's window is the default, S * W = 11 s: a bucket of Q mutations a second holds 11 Q. Outcomes do not depend on
-milliseconds: a request to be refused comes seconds before the debt is paid off, one to be admitted some time after.
+milliseconds: a request to be rejected comes seconds before the debt is paid off, one to be admitted some time after.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ CREATE, GROW, DELETE = Operation.CREATE_TOPICS, Operation.CREATE_PARTITIONS, Ope
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """A letter for each topic (A admitted, R refused), and the time when the debt is paid off.
+    """A letter for each topic (A admitted, R rejected), and the time when the debt is paid off.
 
     That time is in ms after the first request, and the throttle time ends then; None is no throttle time. If the quota
     was changed, it depends on the time of the change, ms after the first request.
@@ -72,7 +72,7 @@ AT_ONCE = Scenario(
 
 WAITING = Scenario(
     "conformance-waiting",
-    "strict, create, refused twice, and after the wait",
+    "strict, create, rejected twice, and after the wait",
     1.0,  # 11 - 16 = -5
     (
         Ask(CREATE, (_topic("waiting-0", 16),), Expected("A")),

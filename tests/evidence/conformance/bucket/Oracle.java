@@ -32,14 +32,14 @@ import org.apache.kafka.server.quota.ControllerMutationQuotaManager;
  *
  * <ul>
  *   <li>{@code try WAIT strict|permissive COST...} is answered by the time, the tokens before and after, the throttle
- *       time in ms and a letter a topic: A admitted, R refused, F refused for a debt within rounding.
+ *       time in ms and a letter a topic: A admitted, R rejected, F rejected for a debt within rounding.
  *   <li>{@code quota WAIT RATE|none} and {@code expire WAIT} are answered by the time.
  * </ul>
  *
  * <p>{@code plain} is Kafka as it is. {@code modelled} is Kafka without the differences that change the outcome of
  * later steps: where its clock would step back before the last write of the bucket, it stands still and goes on from
  * there; its metric is read (which fills the bucket) just before a quota changes; and a debt within rounding for which
- * it has just refused is paid off, and the topic tried again.
+ * it has just rejected is paid off, and the topic tried again.
  */
 public final class Oracle {
     private static final double ROUNDING_ABSOLUTE = 1e-9; // differences-from-kafka.md and the rules of the bucket
@@ -130,7 +130,7 @@ public final class Oracle {
         private long setBack; // how far the clock is behind that of the modelled controller
         private double written;
         private String rate = "none";
-        private boolean changed; // so that the next try writes the bucket, refused or not
+        private boolean changed; // so that the next try writes the bucket, rejected or not
         private int throttleTime;
 
         Bucket(Controller controller, String user, long start, boolean modelled) throws Exception {
@@ -201,7 +201,7 @@ public final class Oracle {
             try {
                 quota.record(cost);
                 return 'A';
-            } catch (ThrottlingQuotaExceededException refused) {
+            } catch (ThrottlingQuotaExceededException rejected) {
                 double debt = -tokens();
                 if (!modelled || debt > ROUNDING_ABSOLUTE + ROUNDING_RELATIVE * Math.abs(written)) {
                     return 'R';

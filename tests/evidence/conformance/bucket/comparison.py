@@ -21,7 +21,7 @@ EPSILON = 2.0**-52
 ROUNDINGS_A_STEP = 4
 """A division, a product and a sum to fill a bucket, and a sum to charge it, each wrong by at most half an epsilon.
 
-The two buckets are filled at different times, because a refused try rewrites Kafka's bucket but not the project's. So
+The two buckets are filled at different times, because a rejected try rewrites Kafka's bucket but not the project's. So
 both may be wrong, and in each step they may move apart by `ROUNDINGS_A_STEP` epsilons of the most that they have held.
 A full bucket has no rounding error.
 """
@@ -38,7 +38,7 @@ class Tally:
     sequences: int = 0
     tries: int = 0
     topics: int = 0
-    refused: int = 0
+    rejected: int = 0
     changes: int = 0
     steps_back: int = 0
     equal_to_the_ms: int = 0
@@ -111,7 +111,7 @@ class _Comparison:
             self.written = kafka.after
         self.tally.tries += 1
         self.tally.topics += len(admitted)
-        self.tally.refused += admitted.count(False)
+        self.tally.rejected += admitted.count(False)
         self.tally.exact += kafka.after == project.tokens
         self.tally.within_rounding += kafka.verdicts.count("F")
 

@@ -21,7 +21,7 @@ from tests.evidence.conformance.bucket.project import play
 from tests.evidence.conformance.bucket.sequences import Change, Expire, Sequence, Step, Throttle, Try
 
 KIP, DEFAULT = Window(100, 1), Window()
-_REFUSED_TRIES = 50_000
+_REJECTED_TRIES = 50_000
 _ONE_ROUNDING = 2.0**-34
 """Half the last bit of a K between half a million and a million, tokens."""
 
@@ -51,7 +51,7 @@ CASES = (
     Case(
         "a clock that steps back",
         "Q = 5, B = 500: 100 mutations, 350 at a time 20 s earlier, and 1 at that time",
-        "refused, K = -50, 10000 ms",
+        "rejected, K = -50, 10000 ms",
         "admitted, K = 50",
         KIP,
         (Change(0, 5.0), strict(0, 100), strict(-20_000, 350), strict(0, 1)),
@@ -60,64 +60,64 @@ CASES = (
         "a quota that is changed (raised)",
         "Q = 1, B = 11: 31 mutations, 10 s later Q = 10, and 1 mutation",
         "admitted, K = 80",
-        "refused, K = -10, 1000 ms",
+        "rejected, K = -10, 1000 ms",
         steps=(Change(0, 1.0), strict(0, 31), Change(10_000, 10.0), strict(0, 1)),
     ),
     Case(
         "a quota that is changed (lowered)",
         "Q = 10, B = 110: 130 mutations, 1 s later Q = 1, and 1 mutation",
-        "refused, K = -19, 19000 ms",
-        "refused, K = -10, 10000 ms",
+        "rejected, K = -19, 19000 ms",
+        "rejected, K = -10, 10000 ms",
         steps=(Change(0, 10.0), strict(0, 130), Change(1000, 1.0), strict(0, 1)),
     ),
     Case(
         "a quota that is changed (twice between two uses)",
         "Q = 1, B = 11: 31 mutations, 5 s later Q = 100, 1 s later Q = 2, and 1 mutation",
-        "refused, K = -8, 4000 ms",
-        "refused, K = -14, 7000 ms",
+        "rejected, K = -8, 4000 ms",
+        "rejected, K = -14, 7000 ms",
         steps=(Change(0, 1.0), strict(0, 31), Change(5000, 100.0), Change(1000, 2.0), strict(0, 1)),
     ),
     Case(
         "a quota that is removed and set again",
         "Q = 5, B = 500: 560 mutations, removed, 1 mutation 1 ms later, Q = 5 again, and 1 mutation",
         "admitted, K = 500",
-        "refused, K = -59.995, 11999 ms",
+        "rejected, K = -59.995, 11999 ms",
         KIP,
         (Change(0, 5.0), strict(0, 560), Change(0, None), strict(1, 1), Change(0, 5.0), strict(0, 1)),
     ),
     Case(
         "throttle time: rounded",
-        "Q = 3, B = 33: 34 mutations, and 1 that is refused",
-        "refused, K = -1, 333 ms",
-        "refused, K = -1, 334 ms",
+        "Q = 3, B = 33: 34 mutations, and 1 that is rejected",
+        "rejected, K = -1, 333 ms",
+        "rejected, K = -1, 334 ms",
         steps=(Change(0, 3.0), strict(0, 34), strict(0, 1)),
     ),
     Case(
         "throttle time: a client that waits for it is admitted",
         "the same, and 1 mutation after the throttle time, 333 ms and 334 ms",
-        "refused, K = -0.001, 0 ms",
+        "rejected, K = -0.001, 0 ms",
         "admitted, K = 0.002",
         steps=(Change(0, 3.0), strict(0, 34), strict(0, 1), strict(Throttle(), 1)),
         here=334,
     ),
     Case(
         "throttle time: at most 2147483647 ms",
-        "Q = 1, B = 11: 4294979 mutations, and 1 that is refused for 4294968000 ms",
-        "refused, K = -4294968, 704 ms",
-        f"refused, K = -4294968, {MAX_INT} ms",
+        "Q = 1, B = 11: 4294979 mutations, and 1 that is rejected for 4294968000 ms",
+        "rejected, K = -4294968, 704 ms",
+        f"rejected, K = -4294968, {MAX_INT} ms",
         steps=(Change(0, 1.0), strict(0, 4_294_979), strict(0, 1)),
     ),
     Case(
         "a debt within rounding counts as none",
         "Q = 0.7, B = 7.7: 14 mutations, and 1 mutation 9 s later, when the debt of 6.3 is paid off",
-        "refused, K = -8.9e-16, 0 ms",
+        "rejected, K = -8.9e-16, 0 ms",
         "admitted, K = -8.9e-16",
         steps=(Change(0, 0.7), strict(0, 14), strict(9000, 1)),
     ),
     Case(
         "burst: a quota's own",
         "Q = 5, B = 500, here an own burst of 1000: 600 mutations, and 1",
-        "refused, K = -100, 20000 ms",
+        "rejected, K = -100, 20000 ms",
         "admitted, K = 400",
         KIP,
         (Change(0, 5.0), strict(0, 600), strict(0, 1)),
@@ -126,16 +126,16 @@ CASES = (
     Case(
         "debt: `max_debt_ms`",
         "Q = 5, B = 55, here `max_debt_ms` of 60000: a million mutations, and 1",
-        "refused, K = -999945, 199989000 ms",
-        "refused, K = -300, 60000 ms",
+        "rejected, K = -999945, 199989000 ms",
+        "rejected, K = -300, 60000 ms",
         steps=(Change(0, 5.0), strict(0, 1_000_000), strict(0, 1)),
         options=(("max_debt_ms", 60_000),),
     ),
     Case(
         "state of the buckets: an hour without a charge",
-        "Q = 5, B = 500: 36500 mutations, 1 refused half an hour later, and 1 after 3601 s",
+        "Q = 5, B = 500: 36500 mutations, 1 rejected half an hour later, and 1 after 3601 s",
         "admitted, K = 500",
-        "refused, K = -17995, 3599000 ms",
+        "rejected, K = -17995, 3599000 ms",
         KIP,
         (Change(0, 5.0), strict(0, 36_500), strict(1_800_000, 1), Expire(1_801_000), strict(0, 1)),
     ),
@@ -157,23 +157,23 @@ def differences(oracle: Oracle) -> list[Case]:
         ):
             if expected != answer:
                 raise MismatchError(f"{case.difference} ({case.happens}): {side} answers {answer}, and not {expected}")
-    return [*CASES, refused_tries(oracle), no_number(oracle, "nan", "NaN"), no_number(oracle, "inf", "1e999")]
+    return [*CASES, rejected_tries(oracle), no_number(oracle, "nan", "NaN"), no_number(oracle, "inf", "1e999")]
 
 
-def refused_tries(oracle: Oracle) -> Case:
-    """Return the case of many refused tries: Kafka's tokens are rounded at each of them."""
+def rejected_tries(oracle: Oracle) -> Case:
+    """Return the case of many rejected tries: Kafka's tokens are rounded at each of them."""
     rate, wait = 0.7, 7
-    tries: Steps[Step] = [strict(wait, 1)] * _REFUSED_TRIES
+    tries: Steps[Step] = [strict(wait, 1)] * _REJECTED_TRIES
     sequence = Sequence(DEFAULT, (Change(0, rate), strict(0, 1_000_000), *tries))
     answers = oracle.plain(sequence)
     last = play(sequence, [answer.at for answer in answers])[-1]
-    exact = 11 * Fraction(rate) - 1_000_000 + Fraction(_REFUSED_TRIES * wait, 1000) * Fraction(rate)
+    exact = 11 * Fraction(rate) - 1_000_000 + Fraction(_REJECTED_TRIES * wait, 1000) * Fraction(rate)
     theirs, ours = (float(abs(Fraction(tokens) - exact)) for tokens in (answers[-1].after, last.tokens))
     if not (ours < _ONE_ROUNDING < theirs / 1000 and {answers[-1].verdicts, *_verdicts(last)} == {"R"}):
-        raise MismatchError(f"{_REFUSED_TRIES} refused tries: Kafka is off by {theirs} tokens, the project by {ours}")
+        raise MismatchError(f"{_REJECTED_TRIES} rejected tries: Kafka is off by {theirs} tokens, the project by {ours}")
     return Case(
-        "a refused request",
-        f"Q = 0.7: a million mutations, and {_REFUSED_TRIES} refused attempts, one every {wait} ms",
+        "a rejected request",
+        f"Q = 0.7: a million mutations, and {_REJECTED_TRIES} rejected attempts, one every {wait} ms",
         f"K is off by {theirs:.1e}",
         f"K is off by {ours:.1e}",
     )
@@ -188,11 +188,11 @@ def no_number(oracle: Oracle, rate: str, written: str) -> Case:
     try:
         codec.decode(value.encode(), msgspec.json.Decoder(QuotaRecord))
     except BadRecord:
-        refused = True
+        rejected = True
     else:
-        refused = False
-    if not (admitted and refused):
-        raise MismatchError(f"a rate of {rate}: Kafka admits {admitted}, the project refuses the quota {refused}")
+        rejected = False
+    if not (admitted and rejected):
+        raise MismatchError(f"a rate of {rate}: Kafka admits {admitted}, the project rejects the quota {rejected}")
     return Case(
         "a rate of NaN or infinity", f"Q = {written}: 1000000000 mutations, three times", "admitted", "no such quota"
     )
@@ -211,6 +211,6 @@ def _verdicts(decision: Decision) -> str:
 
 
 def _outcome(verdicts: str, before: float, throttle_ms: int) -> str:
-    """Return the verdict on the last topic, K before the request, and the throttle time if it was refused."""
+    """Return the verdict on the last topic, K before the request, and the throttle time if it was rejected."""
     digits = f"{before:.1e}" if abs(before) < 1e-9 else f"{round(before, 6):.12g}"
-    return f"admitted, K = {digits}" if verdicts[-1] == "A" else f"refused, K = {digits}, {throttle_ms} ms"
+    return f"admitted, K = {digits}" if verdicts[-1] == "A" else f"rejected, K = {digits}, {throttle_ms} ms"

@@ -28,7 +28,7 @@ class Answer:
     after: float = 0.0
     throttle_ms: int = 0
     verdicts: str = ""
-    """A letter a topic: A admitted, R refused, F refused for a debt within rounding, and admitted without it."""
+    """A letter a topic: A admitted, R rejected, F rejected for a debt within rounding, and admitted without it."""
 
     @property
     def admitted(self) -> list[bool]:

@@ -27,7 +27,7 @@ import org.apache.kafka.common.record.MemoryRecords;
  *
  * <ul>
  *   <li>{@code parse CLASS VERSION HEX} is answered by what the bytes are written back as, how many were read, and the
- *       message as JSON; by {@code !} and the error if Kafka refuses them.
+ *       message as JSON; by {@code !} and the error if Kafka rejects them.
  *   <li>{@code random CLASS VERSION SEED} is answered by the bytes of a random message.
  *   <li>{@code rewrite CLASS VERSION HEX OTHER} is answered by the message in another version, or by {@code !} and the
  *       error if that version cannot carry it.
@@ -159,7 +159,7 @@ public final class Oracle {
             }
         }
 
-        /** Returns whether the field took the value: an unsigned one refuses negative numbers. */
+        /** Returns whether the field took the value: an unsigned one rejects negative numbers. */
         private boolean set(Message message, Method setter, boolean orNull) throws Exception {
             try {
                 setter.invoke(message, value(setter.getParameterTypes()[0], setter.getGenericParameterTypes()[0], orNull));

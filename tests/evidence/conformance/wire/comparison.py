@@ -2,10 +2,10 @@
 
 - Messages that the codec writes must be read by Kafka to the last byte, and written back as the same bytes.
 - Random messages that Kafka writes must be written back by the codec as the same bytes.
-- A message read in one version must be written in another as the same bytes, or refused by both. The same holds for a
+- A message read in one version must be written in another as the same bytes, or rejected by both. The same holds for a
   message without values, whose fields all have their defaults.
-- Broken bytes that Kafka refuses must be refused by the codec. What Kafka reads, the codec must read as the same
-  message, or refuse for a reason in `STRICTER`.
+- Broken bytes that Kafka rejects must be rejected by the codec. What Kafka reads, the codec must read as the same
+  message, or reject for a reason in `STRICTER`.
 
 The content of a message is compared in the form of Kafka's JSON.
 """
@@ -23,7 +23,7 @@ from quota.wire.primitives import Malformed, Unwritable
 from quota.wire.schemas import Schema
 from quota.wire.structs import Struct, Versions, struct_of
 from tests.evidence.conformance.bucket.comparison import MismatchError
-from tests.evidence.conformance.wire.oracle import Oracle, Parsed, Refused
+from tests.evidence.conformance.wire.oracle import Oracle, Parsed, Rejected
 from tests.support.wire.messages import as_json, random_message
 from tests.support.wire.mutations import mutated
 
@@ -33,7 +33,7 @@ STRICTER = {
     "comes after tag": "Kafka takes tags in any order, and the last of two that are the same",
     "not as long as it claims": "Kafka does not look at the size of a tagged field that it knows",
 }
-"""Reasons to refuse what Kafka reads, by words of the error: another reader might see another message."""
+"""Reasons to reject what Kafka reads, by words of the error: another reader might see another message."""
 
 
 @dataclass(slots=True)
@@ -47,12 +47,12 @@ class Tally:
     rewritten: int = 0
     """Read in one version and written in another, and equal."""
     not_carried: int = 0
-    """Read in one version, and in another refused by both."""
+    """Read in one version, and in another rejected by both."""
     both_read: int = 0
     """Broken, and read by both as the same message."""
-    both_refused: int = 0
+    both_rejected: int = 0
     stricter: Counter[str] = field(default_factory=Counter)
-    """Broken, and refused by the codec alone, by the key in `STRICTER`."""
+    """Broken, and rejected by the codec alone, by the key in `STRICTER`."""
     kinds: set[tuple[str, int]] = field(default_factory=set)
     """The messages and versions that were compared."""
 
@@ -132,10 +132,10 @@ class Comparison:
             try:
                 kind.codec.read(data)
             except Malformed as error:
-                self._refused(kind, data, answer, str(error))
+                self._rejected(kind, data, answer, str(error))
                 continue
-            if isinstance(answer, Refused):
-                raise _mismatch(kind, data, f"is read, and Kafka refuses it: {answer.error}")
+            if isinstance(answer, Rejected):
+                raise _mismatch(kind, data, f"is read, and Kafka rejects it: {answer.error}")
             self._compare(kind, data[: answer.length], answer, canonical=False)
             self.tally.both_read += 1
 
@@ -146,8 +146,8 @@ class Comparison:
 
     def _parse(self, kind: Kind, data: bytes) -> Parsed:
         answer = self._oracle.parse(kind.name, kind.version, data)
-        if isinstance(answer, Refused):
-            raise _mismatch(kind, data, f"is refused by Kafka: {answer.error}")
+        if isinstance(answer, Rejected):
+            raise _mismatch(kind, data, f"is rejected by Kafka: {answer.error}")
         return answer
 
     def _compare(self, kind: Kind, data: bytes, kafka: Parsed, *, canonical: bool = True) -> None:
@@ -155,7 +155,7 @@ class Comparison:
         try:
             message = kind.codec.read(data)
         except Malformed as error:
-            raise _mismatch(kind, data, f"is refused: {error}") from None
+            raise _mismatch(kind, data, f"is rejected: {error}") from None
         if kafka.length != len(data):
             raise _mismatch(kind, data, f"is read by Kafka to {kafka.length}")
         if _text(kafka.json) != _text(as_json(kind.struct, message)):
@@ -166,25 +166,25 @@ class Comparison:
         if data and _is_read(kind, data[:-1]):
             raise _mismatch(kind, data, "is read without its last byte")
 
-    def _compare_written(self, kind: Kind, data: bytes, message: Message, kafka: bytes | Refused) -> None:
+    def _compare_written(self, kind: Kind, data: bytes, message: Message, kafka: bytes | Rejected) -> None:
         try:
-            written: bytes | Refused = kind.codec.write(message)
+            written: bytes | Rejected = kind.codec.write(message)
         except Unwritable as error:
-            written = Refused(str(error))
-        if isinstance(written, Refused) and isinstance(kafka, Refused):
+            written = Rejected(str(error))
+        if isinstance(written, Rejected) and isinstance(kafka, Rejected):
             self.tally.not_carried += 1
         elif written == kafka:
             self.tally.rewritten += 1
         else:
             raise _mismatch(kind, data, f"is written as {written!r}, and by Kafka as {kafka!r}")
 
-    def _refused(self, kind: Kind, data: bytes, answer: Parsed | Refused, error: str) -> None:
-        if isinstance(answer, Refused):
-            self.tally.both_refused += 1
+    def _rejected(self, kind: Kind, data: bytes, answer: Parsed | Rejected, error: str) -> None:
+        if isinstance(answer, Rejected):
+            self.tally.both_rejected += 1
             return
         reason = next((reason for reason in STRICTER if reason in error), None)
         if reason is None:
-            raise _mismatch(kind, data, f"is refused ({error}), and Kafka reads {answer.json}")
+            raise _mismatch(kind, data, f"is rejected ({error}), and Kafka reads {answer.json}")
         self.tally.stricter[reason] += 1
 
 

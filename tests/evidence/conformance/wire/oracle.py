@@ -20,7 +20,7 @@ class Parsed:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Rejected:
     """Kafka's error for bytes that it cannot read, or for a message that it cannot write."""
 
     error: str
@@ -29,11 +29,11 @@ class Refused:
 class Oracle(JavaProgram):
     """Sends Kafka's classes one message at a time."""
 
-    def parse(self, message: str, version: int, data: bytes) -> Parsed | Refused:
+    def parse(self, message: str, version: int, data: bytes) -> Parsed | Rejected:
         """Read bytes by the class of a message such as `CreateTopicsRequest`, and write them back."""
         answer = self._ask("parse", message, version, data.hex())
         if answer.startswith("!"):
-            return Refused(answer.removeprefix("! "))
+            return Rejected(answer.removeprefix("! "))
         written, length, text = answer.split(" ", 2)
         return Parsed(bytes.fromhex(written), int(length), json.loads(text))
 
@@ -41,11 +41,11 @@ class Oracle(JavaProgram):
         """Return the bytes of a random message."""
         return bytes.fromhex(self._ask("random", message, version, seed))
 
-    def rewrite(self, message: str, version: int, data: bytes, other: int) -> bytes | Refused:
+    def rewrite(self, message: str, version: int, data: bytes, other: int) -> bytes | Rejected:
         """Read bytes, and write the message in another version."""
         return _written(self._ask("rewrite", message, version, data.hex(), other))
 
-    def empty(self, message: str, version: int) -> bytes | Refused:
+    def empty(self, message: str, version: int) -> bytes | Rejected:
         """Write a message without values: each field has its default."""
         return _written(self._ask("empty", message, version))
 
@@ -55,8 +55,8 @@ class Oracle(JavaProgram):
         return self.read()
 
 
-def _written(answer: str) -> bytes | Refused:
-    return Refused(answer.removeprefix("! ")) if answer.startswith("!") else bytes.fromhex(answer)
+def _written(answer: str) -> bytes | Rejected:
+    return Rejected(answer.removeprefix("! ")) if answer.startswith("!") else bytes.fromhex(answer)
 
 
 def kafka_oracle(jars: Path) -> AbstractContextManager[Oracle]:

@@ -32,7 +32,7 @@ rootLogger.appenderRef.console.ref=console
 """
 
 _SECONDS = 300
-_REFUSED = "ThrottlingQuotaExceededException: The throttling quota has been exceeded."
+_REJECTED = "ThrottlingQuotaExceededException: The throttling quota has been exceeded."
 
 
 def compiled(where: Ground) -> list[str]:
@@ -159,8 +159,8 @@ ADMIN_CLIENT = Program(
     main="AdminCases",
     topics={"grow-a": 1, "grow-b": 1, "delete-a": 11, "delete-b": 1, "by-id-a": 11, "by-id-b": 1, "denied-grow": 1},
     differences={
-        ("validateOnly, in debt", "validate"): Difference(_VALIDATED, f"validate-b: {_REFUSED}", "validate-b: ok"),
-        ("validateOnly, with a full bucket", "create"): Difference(_VALIDATED, f"free-b: {_REFUSED}", "free-b: ok"),
+        ("validateOnly, in debt", "validate"): Difference(_VALIDATED, f"validate-b: {_REJECTED}", "validate-b: ok"),
+        ("validateOnly, with a full bucket", "create"): Difference(_VALIDATED, f"free-b: {_REJECTED}", "free-b: ok"),
     },
     differing_topics=("free-b",),
 )
@@ -170,7 +170,7 @@ TOPIC_COMMAND = Program(
     users=4,
     main="TopicCommandCases",
     topics={"sh-grown-a": 1, "sh-grown-b": 1, "sh-deleted-a": 11, "sh-deleted-b": 1},
-    early_ms=10_000,  # a refused --alter waits for the mute or not: it makes two calls at once
+    early_ms=10_000,  # a rejected --alter waits for the mute or not: it makes two calls at once
 )
 
 STREAMS = Program(

@@ -27,10 +27,10 @@ ROWS = [
 
 def said(decision):
     codes = [topic.error_code for topic in decision.topics]
-    admitted, refused = codes.count(0), codes.count(89)
+    admitted, rejected = codes.count(0), codes.count(89)
     parts = [f"{admitted} admitted"] if admitted else []
-    if refused:
-        parts += [f"{refused} refused" if admitted else "refused", f"{decision.controller_throttle_ms:,} ms"]
+    if rejected:
+        parts += [f"{rejected} rejected" if admitted else "rejected", f"{decision.controller_throttle_ms:,} ms"]
     return ", ".join(parts)
 
 

@@ -54,10 +54,10 @@ def test_topics_that_the_cluster_would_reject_are_answered_without_a_decision(pl
     assert [each["name"] for each in went_on["topics"]] == ["new"]
 
 
-def test_refused_topics_get_error_89_without_a_text_and_the_others_are_created(play):
+def test_rejected_topics_get_error_89_without_a_text_and_the_others_are_created(play):
     """The message is null as in Kafka; the throttle time is the decision's."""
     on = play()
-    on.mutate(19, 6, creation("a", "b", "c"), refused={"b", "c"}, throttle_ms=2500)
+    on.mutate(19, 6, creation("a", "b", "c"), rejected={"b", "c"}, throttle_ms=2500)
 
     (answer,) = on.answers()
     assert answer["throttleTimeMs"] == 2500
@@ -187,7 +187,7 @@ def test_of_ten_that_create_a_topic_at_once_one_is_charged(play, version):
     assert all(not each.ports.requested for each in ten)
 
 
-@pytest.mark.parametrize("end", ["refused", "undecided", "gone"])
+@pytest.mark.parametrize("end", ["rejected", "undecided", "gone"])
 def test_the_next_one_tries_to_create_a_topic_if_the_first_one_fails(play, end):
     first = play()
     second, third = others(first, 2)
@@ -195,8 +195,8 @@ def test_the_next_one_tries_to_create_a_topic_if_the_first_one_fails(play, end):
         each.send(19, 7, creation("a", "b"))
         each.serve()
     match end:
-        case "refused":
-            first.decide(refused={"a", "b"}, throttle_ms=5)
+        case "rejected":
+            first.decide(rejected={"a", "b"}, throttle_ms=5)
         case "undecided":
             first.no_decision()
         case _:

@@ -50,10 +50,10 @@ def test_versions_without_ids_name_their_topics(play, version):
     assert on.cluster.topics == {}
 
 
-def test_refused_topics_are_answered_with_name_and_id_however_they_were_requested(play):
+def test_rejected_topics_are_answered_with_name_and_id_however_they_were_requested(play):
     """The responses are those of a broker; the topics stay."""
     on = play(Cluster(a=3, b=5))
-    on.mutate(20, 6, deletion("a", topic_id(2)), refused={"a", "b"}, throttle_ms=600)
+    on.mutate(20, 6, deletion("a", topic_id(2)), rejected={"a", "b"}, throttle_ms=600)
 
     (answer,) = on.answers()
     assert answer["throttleTimeMs"] == 600
@@ -97,9 +97,9 @@ WAYS = ["".join(ways) for count in range(1, 6) for ways in product("nib0", repea
 """All requests that name one topic up to five times: by name, by id, by both, and by nothing."""
 
 
-@pytest.mark.parametrize("refused", [True, False])
-def test_no_combination_of_names_and_ids_deletes_a_topic_without_admission(play, refused):
-    """However it is named: refused, the topic stays; admitted, the result is that of the broker alone."""
+@pytest.mark.parametrize("rejected", [True, False])
+def test_no_combination_of_names_and_ids_deletes_a_topic_without_admission(play, rejected):
+    """However it is named: rejected, the topic stays; admitted, the result is that of the broker alone."""
     for ways in WAYS:
         message = {"topics": [NAMED[way] for way in ways], "timeoutMs": 1000}
         alone, cluster = Cluster(a=1), Cluster(a=1)
@@ -110,8 +110,8 @@ def test_no_combination_of_names_and_ids_deletes_a_topic_without_admission(play,
         assert set(cluster.topics) == {"a"}, ways
         assert bool(on.ports.requested) == (not alone.topics), ways
         if on.ports.requested:
-            on.decide(refused={"a"} if refused else ())
-        assert set(cluster.topics) == ({"a"} if refused else set(alone.topics)), ways
+            on.decide(rejected={"a"} if rejected else ())
+        assert set(cluster.topics) == ({"a"} if rejected else set(alone.topics)), ways
         assert len(on.answers()) == 1
 
 
@@ -201,11 +201,11 @@ def test_an_id_that_brokers_do_not_know_yet_is_polled(play):
     [(5, {"topicNames": ["a"], "timeoutMs": 30_000}), (6, deletion("a")), (6, deletion(topic_id(1)))],
     ids=["version without ids", "name", "id"],
 )
-def test_a_deleted_topic_is_forgotten_and_a_refused_one_is_not(play, version, message):
+def test_a_deleted_topic_is_forgotten_and_a_rejected_one_is_not(play, version, message):
     on = play(Cluster(a=3))
     created = ExistingTopic("a", topic_id(1), 3)
     on.context.memory.recent.record(created, on.ports.time)
-    on.mutate(20, version, message, refused=["a"])
+    on.mutate(20, version, message, rejected=["a"])
     assert on.context.memory.recent.find("a", NO_ID, on.ports.time) == created
 
     on.mutate(20, version, message)
@@ -296,7 +296,7 @@ def test_a_permission_on_the_cluster_is_a_right_to_delete(play, message):
     ("may_delete_all", "text"), [(False, "Topic authorization failed."), (True, "the number of its partitions")]
 )
 def test_a_topic_whose_partitions_the_client_may_not_see_is_not_deleted_for_free(play, message, may_delete_all, text):
-    """With a permission on the cluster it would be deleted, so it is refused; otherwise the cluster refuses it."""
+    """With a permission on the cluster it would be deleted, so it is rejected; otherwise the cluster rejects it."""
     on = play(Cluster(a=50))
     on.cluster.hidden.add("a")
     on.cluster.may_delete_all = may_delete_all

@@ -130,7 +130,7 @@ def test_ten_thousand_additions_are_validated_and_those_of_missing_topics_do_not
     assert [errors(answer) for answer in on.answers()] == [{"a": 0, "nowhere": 3}]
 
 
-def test_a_request_that_only_validates_is_neither_decided_nor_refused(play):
+def test_a_request_that_only_validates_is_neither_decided_nor_rejected(play):
     on = play(Cluster(a=1, b=5))
     on.context.memory.debts.record(("ANONYMOUS", "app"), 60_000, on.ports.time)
     grow(on, validate_only=True, a=3, b=2, nowhere=2)
@@ -139,7 +139,7 @@ def test_a_request_that_only_validates_is_neither_decided_nor_refused(play):
     assert (on.ports.requested, on.changes_seen()) == ([], [])
 
 
-def test_a_strict_client_in_debt_is_refused_without_placing_partitions(play):
+def test_a_strict_client_in_debt_is_rejected_without_placing_partitions(play):
     """A topic gets the cluster's own error if the cluster returns it before it applies its quota."""
     on = play(Cluster(a=1, b=5, c=1))
     on.context.memory.debts.record(("ANONYMOUS", "app"), 5000, on.ports.time)

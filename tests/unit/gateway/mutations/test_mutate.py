@@ -101,12 +101,12 @@ def test_a_client_without_an_id_is_a_separate_client(play, client_id, expected):
 
 def test_topics_are_counted_by_outcome(play):
     on = play(Cluster(there=1))
-    on.mutate(19, 7, creation("a", "b", "there"), refused={"b"}, throttle_ms=1)
+    on.mutate(19, 7, creation("a", "b", "there"), rejected={"b"}, throttle_ms=1)
     stats = on.context.stats
     counted = {key: count for key, count in stats.mutations.items() if count}
     assert counted == {
         ("create_topics", "strict", "admitted"): 1,
-        ("create_topics", "strict", "refused"): 1,
+        ("create_topics", "strict", "rejected"): 1,
         ("create_topics", "strict", "failed"): 1,
     }
     assert (stats.muted, stats.muted_ms) == (1, 1)
@@ -133,7 +133,7 @@ def test_undecided_topics_with_fail_open_are_counted_separately(play):
 def test_the_time_until_the_response_is_part_of_the_throttle_time(play, throttle_ms, age_ms, waited_ms, left):
     """A request that a broker held back is treated the same: the debt is paid off since the request's own time."""
     on = play()
-    on.mutate(19, 7, CREATION, refused={"a"}, throttle_ms=throttle_ms, waited_ms=waited_ms, age_ms=age_ms)
+    on.mutate(19, 7, CREATION, rejected={"a"}, throttle_ms=throttle_ms, waited_ms=waited_ms, age_ms=age_ms)
     (answer,) = on.answers()
     assert answer["throttleTimeMs"] == left
     assert (on.context.mutes.next_at() or on.ports.time) == on.ports.time + left
@@ -172,10 +172,10 @@ def test_a_request_whose_validation_took_all_of_its_time_is_not_decided(play, ke
         assert on.changes_seen() == []
 
 
-def test_a_strict_client_in_debt_is_refused_without_another_decision_for_a_second(play):
+def test_a_strict_client_in_debt_is_rejected_without_another_decision_for_a_second(play):
     """After it, a decision tells whether the quota was changed or the bucket was reset."""
     on = play()
-    on.mutate(19, 7, CREATION, refused={"a"}, throttle_ms=60_000)
+    on.mutate(19, 7, CREATION, rejected={"a"}, throttle_ms=60_000)
 
     def again(after_ms, version=7, client_id="app"):
         """Create a topic on another connection; return the throttle time, or None if a decision is requested."""

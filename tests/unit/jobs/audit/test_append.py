@@ -212,11 +212,11 @@ def test_a_concurrent_change_by_an_operator_does_not_fail_a_batch(settings, mean
 def test_a_table_that_changes_all_the_time_is_reported(settings, monkeypatch):
     audit(settings, [decision(1)])
 
-    def refuse(*_, **__):
+    def reject(*_, **__):
         raise CommitFailedError("Concurrent transaction failed.\nand more")
 
     pauses = []
-    monkeypatch.setattr(jobs.audit.append, "write_deltalake", refuse)
+    monkeypatch.setattr(jobs.audit.append, "write_deltalake", reject)
     monkeypatch.setattr(jobs.audit.append, "time", SimpleNamespace(sleep=pauses.append))
     with pytest.raises(
         MutationQuotaError,

@@ -157,7 +157,7 @@ def test_a_decision_that_only_the_topic_has_is_reported_with_the_time_of_the_nex
 
 @pytest.fixture
 def listed(tmp_path):
-    """Requests of alice and bob on three days; the second of alice's first day is refused."""
+    """Requests of alice and bob on three days; the second of alice's first day is rejected."""
     settings = load_settings([f"storage.root={tmp_path}"], environment={}, with_default_file=False)
     offset = 0
     for user, times in (("alice", (NOON, NOON, NOON + 2 * DAY)), ("bob", (NOON + DAY, NOON + 2 * DAY - 1))):
@@ -171,13 +171,53 @@ def listed(tmp_path):
     return AuditedDecisions(settings)
 
 
-def test_requests_refused_in_shadow_are_selected(tmp_path):
+def test_requests_rejected_in_shadow_are_selected(tmp_path):
     settings = load_settings([f"storage.root={tmp_path}"], environment={}, with_default_file=False)
     for offset, tokens in enumerate((-1.0, 5.0)):
         decision = decided(3, at=NOON, state=tokens, shadow=True, offset=offset)
         assert decision.outcome is Outcome.ADMITTED
         append_rows(settings, "decisions", decision_row(decision))
-    assert found(AuditedDecisions(settings), refused=True) == [("alice", 0)]
+    assert found(AuditedDecisions(settings), rejected=True) == [("alice", 0)]
+
+
+def test_a_topic_selects_what_names_it_or_with_rejected_what_rejects_it_also_in_shadow(tmp_path):
+    settings = load_settings([f"storage.root={tmp_path}"], environment={}, with_default_file=False)
+    decisions = [
+        decided(20, 1, 1, at=NOON, state=15.0, offset=0),  # topic-0 is admitted, and the others are not
+        decided(3, at=NOON, state=5.0, offset=1),
+        decided(3, at=NOON, state=-1.0, offset=2, shadow=True),
+    ]
+    append_rows(settings, "decisions", *map(decision_row, decisions))
+    listed = AuditedDecisions(settings)
+    assert [offset for _, offset in found(listed, topic="topic-0")] == [0, 1, 2]
+    assert [offset for _, offset in found(listed, topic="topic-0", rejected=True)] == [2]
+    assert [offset for _, offset in found(listed, topic="topic-2", rejected=True)] == [0]
+    assert found(listed, topic="' OR true OR '") == []
+
+
+def test_the_last_rejection_of_a_sender_is_explained(listed, tmp_path):
+    del listed
+    root = ("--set", f"storage.root={tmp_path}")
+    settings = load_settings([root[1]], environment={}, with_default_file=False)
+    append_rows(settings, "quota_changes", quota_change_row(0, NOON - DAY))
+    said = run("explain", *root, "--last", "--user", "alice", "--client", "alice-app")
+    sentence, heading, *_ = said.stdout.splitlines()
+    assert sentence.startswith("Creating topic 'topic-0' (80 mutations) was rejected because the quota of")
+    assert heading.startswith("mutation-requests-0-1: REJECTED")
+    assert said.stderr.startswith("The audit has decisions up to ")
+    none = run("explain", *root, "--last", "--user", "bob", "--topic", "t")
+    assert (none.returncode, none.stdout) == (4, "")
+    assert none.stderr.startswith(
+        "mutation-quota: no decision of user 'bob', topic 't' rejected a topic; the audit has "
+    )
+
+
+@pytest.mark.parametrize(
+    "given", [[], ["--user", "alice"], ["mutation-requests-0-1", "--last"], ["x-0-1", "--topic", "t"]]
+)
+def test_either_an_id_or_last_says_which_decision_to_explain(given):
+    done = run("explain", *given)
+    assert (done.returncode, "which decision? give its ID, or --last" in done.stderr) == (2, True)
 
 
 def found(listed, limit=100, **selection):
@@ -195,7 +235,7 @@ def test_the_newest_are_last_and_a_limit_leaves_them(listed):
         ({"user": "bob"}, [3, 4]),
         ({"client_id": "bob-app"}, [3, 4]),
         ({"user": "alice", "client_id": "bob-app"}, []),
-        ({"refused": True}, [1]),
+        ({"rejected": True}, [1]),
         ({"start": NOON + 1}, [3, 4, 2]),
         ({"end": NOON + DAY}, [0, 1]),
         ({"start": NOON + DAY, "end": NOON + 2 * DAY}, [3, 4]),

@@ -21,7 +21,7 @@ from quota.errors import MutationQuotaError
 from quota.settings import load_settings
 from schemas import decisions
 from tests.support.factories import DECISION_RECORD as DECISION
-from tests.support.object_store import refusing_store, store_overrides, store_settings
+from tests.support.object_store import rejecting_store, store_overrides, store_settings
 from tests.support.rows import kafka_rows
 from tests.support.tables import audit_records, names_in, read_table
 
@@ -199,7 +199,7 @@ def quick_store(port):
 
 def test_other_threads_run_while_a_table_is_opened():
     """The store is one of these threads, so it could not respond otherwise. Another one renews a lease."""
-    with refusing_store() as store:
+    with rejecting_store() as store:
         store.answer = (404, "NoSuchKey")
         assert not quick_store(store.server_port).has(DECISIONS)
 

@@ -48,7 +48,7 @@ def test_a_clock_behind_that_of_the_broker_neither_adds_nor_removes_tokens():
 def test_infinite_times_are_bounded():
     row = to_listed(msgspec.structs.replace(DEBT, rate=1e-300), NOW, WINDOW)
     assert (row.debt_ends_in_ms, row.full_in_ms) == (MAX_THROTTLE_MS, MAX_THROTTLE_MS)
-    assert bucket_row(row, NOW)[5] == "over 24 days"
+    assert bucket_row(row)[5] == "over 24 d"
 
 
 @pytest.mark.parametrize(
@@ -81,16 +81,16 @@ def test_filtered_buckets_are_omitted(wanted, expected):
 
 
 def test_a_row_has_the_values_that_operators_need():
-    assert bucket_row(to_listed(DEBT, NOW, WINDOW), NOW) == [
+    assert bucket_row(to_listed(DEBT, NOW, WINDOW)) == [
         "user 'alice'",
         "-25",
         "55",
         "5",
         "5 s",
         "16 s",
-        "12:59:53Z",
+        "2026-11-21T12:59:53.000Z",
     ]
-    assert bucket_row(to_listed(FULL, NOW, WINDOW), NOW)[5] == "full"
+    assert bucket_row(to_listed(FULL, NOW, WINDOW))[5] == "full"
 
 
 def test_a_bucket_without_debt_gains_up_to_its_own_burst():

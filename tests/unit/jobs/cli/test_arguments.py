@@ -20,14 +20,14 @@ from tests.support.programs import run
 ALTER = ["quotas", "alter"]
 RATE = ["--add-config", "controller_mutation_rate=5"]
 SCHEDULE = [*ALTER, "--user", "alice", *RATE, "--effective-at"]
-SHOW = ["config", "show", "--set"]
+SHOW = ["config", "describe", "--set"]
 RECOMMEND = ["recommend", "--capacity", "9"]
 
 
 @pytest.mark.parametrize(
     ("args", "error"),
     [
-        (["dead-letters", "show", "foo"], "'foo' is not the id of a dead letter: expected topic-partition-offset"),
+        (["dead-letters", "describe", "foo"], "'foo' is not the id of a dead letter: expected topic-partition-offset"),
         (["topics", "create", "--topic", "a", "--partitions", "0"], "--partitions 0: expected -1, or 1 to 2147483647"),
         (["status", "--metrics", "foo:65536"], "--metrics foo:65536: expected HOST:PORT"),
         (["status", "--timeout", "inf"], "--timeout inf: expected a number, 0.1 to 86400"),
@@ -100,7 +100,7 @@ RECOMMEND = ["recommend", "--capacity", "9"]
         ([*SHOW, "quota.callback_class=nope.Nope"], "callback nope.Nope: ModuleNotFoundError: No module named 'nope'"),
         ([*SHOW, "quota.callback_class=os.system"], "callback os.system: TypeError: not a ClientQuotaCallback"),
         ([*SHOW, "quota.callback_configs.typo=1"], "callback quota.callbacks.default.DefaultQuotaCallback: takes no "),
-        ([*SHOW, "kafka.librdkafka.nope=1"], 'librdkafka refuses a property: No such configuration property: "nope"'),
+        ([*SHOW, "kafka.librdkafka.nope=1"], 'librdkafka rejects a property: No such configuration property: "nope"'),
         ([*SHOW, "spark.jars=/nope"], "no jars in /nope; set spark.jars to a folder with jars"),
         ([*SHOW, "broker.jars=/nope"], "no jars in /nope; set broker.jars to a folder with jars"),
         *[

@@ -22,7 +22,7 @@ def config(tmp_path, monkeypatch):
 
 
 def test_changed_settings_are_listed_with_their_defaults(config):
-    shown = config("show", "--changed", "--set", "quota.shadow=true", "--set", "storage.options.a=b")
+    shown = config("describe", "--changed", "--set", "quota.shadow=true", "--set", "storage.options.a=b")
 
     assert [line.split() for line in shown.splitlines()] == [
         ["No", "settings", "file."],
@@ -33,7 +33,7 @@ def test_changed_settings_are_listed_with_their_defaults(config):
 
 
 def test_sections_and_single_settings_can_be_chosen(config):
-    shown = config("show", "limits", "quota.shadow")
+    shown = config("describe", "limits", "quota.shadow")
 
     assert [line.split() for line in shown.splitlines()] == [
         ["No", "settings", "file."],
@@ -45,15 +45,17 @@ def test_sections_and_single_settings_can_be_chosen(config):
 
 def test_settings_of_other_options_name_them(config, tmp_path):
     (tmp_path / "client.properties").write_text("security.protocol=SSL\nclient.id=me\n")
-    shown = config("show", "--changed", "--bootstrap-server", "k:1", "--command-config", "client.properties", "client")
+    shown = config(
+        "describe", "--changed", "--bootstrap-server", "k:1", "--command-config", "client.properties", "client"
+    )
     assert shown.splitlines()[-1].split()[-3:] == ["-", "--command-config", "client.properties"]
 
-    shown = config("show", "--bootstrap-server", "k:1", "kafka.bootstrap_servers")
+    shown = config("describe", "--bootstrap-server", "k:1", "kafka.bootstrap_servers")
     assert shown.splitlines()[-1].split() == ["kafka.bootstrap_servers", "k:1", "--bootstrap-server"]
 
 
 def test_programs_get_the_values_with_their_types(config):
-    document = json.loads(config("show", "topics.partitions", "topics.create", "--output", "json"))
+    document = json.loads(config("describe", "topics.partitions", "topics.create", "--output", "json"))
     as_default = {"changed": False, "origin": "default", "source": None}
     assert document == {
         "file": None,
@@ -68,17 +70,17 @@ def test_the_file_that_was_read_is_named(config, tmp_path):
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "mutation-quota.toml").write_text("[topics]\npartitions = 8\n")
 
-    document = yaml.safe_load(config("show", "--changed", "--output", "yaml"))
+    document = yaml.safe_load(config("describe", "--changed", "--output", "yaml"))
 
     assert document["file"] == str(tmp_path / "conf" / "mutation-quota.toml")
     assert [(each["name"], each["source"]) for each in document["settings"]] == [
         ("topics.partitions", "conf/mutation-quota.toml")
     ]
-    assert config("show", "--changed").startswith(f"Settings file: {document['file']}\nSETTING ")
+    assert config("describe", "--changed").startswith(f"Settings file: {document['file']}\nSETTING ")
 
 
 def test_an_unknown_setting_is_not_found(config):
-    assert config("show", "topics.partition", exit_code=4).startswith("mutation-quota: topics.partition: no such")
+    assert config("describe", "topics.partition", exit_code=4).startswith("mutation-quota: topics.partition: no such")
 
 
 def test_a_table_without_entries_is_not_an_error(config):
@@ -86,13 +88,13 @@ def test_a_table_without_entries_is_not_an_error(config):
         (["storage.options"], "This table has no entries."),
         (["quota", "--changed"], "None of these settings differs from its default."),
     ):
-        assert config("show", *args) == f"No settings file.\n{line}\n"
+        assert config("describe", *args) == f"No settings file.\n{line}\n"
 
 
 def test_properties_of_librdkafka_are_checked_without_a_connection(config):
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
-        config("show", "--bootstrap-server", address, "--set", "kafka.librdkafka.socket.timeout.ms=6000")
+        config("describe", "--bootstrap-server", address, "--set", "kafka.librdkafka.socket.timeout.ms=6000")
         server.settimeout(0)
         with pytest.raises(BlockingIOError):
             server.accept()

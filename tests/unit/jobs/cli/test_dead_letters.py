@@ -75,9 +75,15 @@ def test_they_are_selected_by_their_period_whose_end_is_not_included():
 @pytest.mark.usefixtures("sent")
 def test_an_id_without_a_dead_letter_is_not_found():
     with pytest.raises(NotFound, match="x-0-0: no such dead letter in mutation-dead-letters"):
-        command("show", "x-0-0")
+        command("describe", "x-0-0")
 
 
 @pytest.mark.usefixtures("sent")
-def test_an_empty_list_says_so():
-    assert command("list", "--error", "nothing like this").output == "No dead letters.\n"
+def test_a_selection_without_dead_letters_is_not_found():
+    with pytest.raises(NotFound, match="no such dead letters"):
+        command("list", "--error", "nothing like this")
+
+
+def test_a_list_without_dead_letters_says_so(monkeypatch):
+    monkeypatch.setattr(dead_letters, "read_dead_letters", lambda _: iter([]))
+    assert command("list").output == "no dead letters\n"

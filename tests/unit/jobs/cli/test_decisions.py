@@ -15,7 +15,7 @@ NOON = 1_728_043_200_000
 
 @pytest.fixture
 def listed(tmp_path, monkeypatch):
-    """Run `decisions list` on one decision that admits and one that refuses."""
+    """Run `decisions list` on one decision that admits and one that rejects."""
     monkeypatch.chdir(tmp_path)
     root = f"storage.root={tmp_path}"
     settings = load_settings([root], environment={}, with_default_file=False)
@@ -30,21 +30,32 @@ def listed(tmp_path, monkeypatch):
 
 def test_a_decision_is_a_line(listed):
     heading, *lines = listed().stdout.splitlines()
-    assert heading.split() == ["DECISION", "REQUESTED", "USER", "/", "CLIENT-ID", "OUTCOME", "THROTTLED"]
-    assert [each.split() for each in lines] == [
-        ["mutation-requests-0-1", "2024-10-04T12:00:00Z", "alice", "/", "app", "ADMITTED", "0", "s"],
-        ["mutation-requests-0-2", "2024-10-04T12:00:00Z", "bob", "/", "<none>", "REJECTED", "2", "s"],
+    assert " ".join(heading.split()) == (
+        "DECISION REQUESTED USER / CLIENT-ID OPERATION TOPICS MUTATIONS TOKENS OUTCOME THROTTLED"
+    )
+    assert [" ".join(each.split()) for each in lines] == [
+        "mutation-requests-0-1 2024-10-04T12:00:00.000Z alice / app CREATE_TOPICS topic-0 3 52 ADMITTED 0 s",
+        "mutation-requests-0-2 2024-10-04T12:00:00.001Z bob / <none> CREATE_TOPICS topic-0 4 -10 REJECTED 2 s",
     ]
 
 
 def test_json_has_the_fields_of_the_decisions_topic(listed):
-    (decision,) = json.loads(listed("--refused", "--output", "json").output)["decisions"]
+    (decision,) = json.loads(listed("--rejected", "--output", "json").output)["decisions"]
     assert (decision["user"], decision["outcome"], decision["throttle_time_ms"]) == ("bob", "REJECTED", 2000)
     assert decision["topics"][0]["error"] == "THROTTLING_QUOTA_EXCEEDED"
 
 
-def test_an_empty_result_is_reported(listed):
-    assert listed("--user", "carol").stdout == "No such decisions.\n"
+@pytest.mark.parametrize("option", [("--user", "carol"), ("--topic", "none"), ("--from", "2024-10-05")])
+def test_a_selection_without_decisions_is_not_found_but_an_empty_list_for_programs(option, listed):
+    done = listed(*option)
+    assert (done.stdout, str(done.exception), done.exception.exit_code) == ("", "no such decisions", 4)
+    assert json.loads(listed(*option, "--output", "json").stdout)["decisions"] == []
+
+
+def test_decisions_are_selected_by_their_topics(listed):
+    assert len(listed("--topic", "topic-0", "--output", "jsonl").stdout.splitlines()) == 2
+    (rejected,) = listed("--topic", "topic-0", "--rejected", "--output", "jsonl").stdout.splitlines()
+    assert json.loads(rejected)["user"] == "bob"
 
 
 @pytest.mark.parametrize("option", [(), ("--user", "carol"), ("--to", "2024-10-05")])

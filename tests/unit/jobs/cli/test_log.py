@@ -69,11 +69,11 @@ def test_as_json_a_question_on_a_terminal_is_an_event_before_its_answer(tmp_path
     done = subprocess.run(asking, stdin=terminal, stdout=subprocess.DEVNULL, stderr=terminal, timeout=60, check=False)
     os.close(terminal)
     lines = read_to_end(ours).splitlines()
-    question, refusal = [json.loads(line)["message"] for line in lines if line.startswith("{")]
+    question, rejection = [json.loads(line)["message"] for line in lines if line.startswith("{")]
     assert done.returncode == 1
     assert question.startswith(f"Discard the state in {tmp_path}, ")
     assert question.endswith("? [y/N]:")
-    assert refusal == "nothing was changed"
+    assert rejection == "nothing was changed"
 
 
 LOGS_DURING_A_LIVE_DISPLAY = """

@@ -28,7 +28,7 @@ def test_the_help_of_the_program_has_every_command_and_the_exit_codes():
     lines = run("--help").stdout.splitlines()
     listed = {line.split()[1] for line in lines if line.startswith("│ ")}
     assert listed >= set(get_command(app).commands)
-    assert "4: not found: what the command names does not exist" in [line.strip() for line in lines]
+    assert "4: nothing found: what the command names or selects does not exist" in [line.strip() for line in lines]
 
 
 def test_parsing_needs_neither_spark_nor_kafka_nor_arrow():
@@ -42,7 +42,7 @@ def test_parsing_needs_neither_spark_nor_kafka_nor_arrow():
 def test_the_installed_program_exits_with_the_code_of_its_error_and_names_it_in_a_line():
     """As `run` says of the same command in this process."""
     program = Path(sys.executable).with_name("mutation-quota")
-    args = ("config", "show", "nothing.here")
+    args = ("config", "describe", "nothing.here")
     done = subprocess.run([program, *args], capture_output=True, text=True, check=False)
     same = run(*args)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (4, "", 1)
@@ -50,14 +50,14 @@ def test_the_installed_program_exits_with_the_code_of_its_error_and_names_it_in_
 
 
 def test_control_characters_of_an_argument_are_escaped_in_its_error():
-    done = run("config", "show", "caf\u00e9\x1b[31m\u202e")
-    expected = "caf\u00e9\\x1b[31m\\u202e: no such setting or section is in force; `config show` lists all"
+    done = run("config", "describe", "caf\u00e9\x1b[31m\u202e")
+    expected = "caf\u00e9\\x1b[31m\\u202e: no such setting or section is in force; `config describe` lists all"
     assert (done.returncode, done.stderr) == (4, f"mutation-quota: {expected}\n")
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&- 2>&-"])
 def test_a_command_runs_although_a_standard_stream_is_closed(closed):
-    line = f"{shlex.join(command_line('config', 'show', 'topics'))} {closed}"
+    line = f"{shlex.join(command_line('config', 'describe', 'topics'))} {closed}"
     done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -133,7 +133,7 @@ def completed(shell, line, word):
         ("mutation-quota quotas describe --out", "--output", "--user"),
         ("mutation-quota quotas describe --output js", "jsonl", "yaml"),
         ("mutation-quota maintain d", "dead_letters", "quota_changes"),
-        ("mutation-quota config show quota.w", "quota.window_num", "kafka"),
+        ("mutation-quota config describe quota.w", "quota.window_num", "kafka"),
         ("mutation-quota quotas alter --add-config shadow=true,max", "shadow=true,max_debt_ms=", "controller"),
         ("mutation-quota quotas alter --delete-config controller_mutation_b", "controller_mutation_burst", "="),
         ("mutation-quota status --set topics.part", "topics.partitions=", "topics.quotas="),
@@ -222,7 +222,7 @@ def test_the_examples_are_understood_by_the_parser(words):
 
 @EACH_COMMAND
 def test_a_command_that_connects_to_kafka_has_the_options_to_connect_and_no_other_has(words):
-    """`config show` has them, too: it checks how another command would connect."""
+    """`config describe` has them, too: it checks how another command would connect."""
     options = {option for each in COMMANDS[words].params for option in each.opts}
     expected = set() if words in WITHOUT_KAFKA else {"--bootstrap-server", "--command-config"}
     assert options & {"--bootstrap-server", "--command-config"} == expected

@@ -44,7 +44,7 @@ def test_the_summary_reports_what_was_found_and_what_was_missing(log):
         "2 requests to create topics: 61 mutations",
         "1 request to delete topics: 1 mutation",
         "from 2026-11-22T16:39:50.000Z to 2026-11-22T16:39:52.000Z (times without a zone were read as Europe/Berlin)",
-        "refused by the cluster's own quotas: 1 topic; throttled: 1 request",
+        "rejected by the cluster's own quotas: 1 topic; throttled: 1 request",
         ASSUMED,
     ]
     assert broken.startswith(BROKEN)

@@ -98,7 +98,7 @@ def test_a_declined_confirmation_changes_nothing(monkeypatch):
 
 def test_repeatable_options_and_switches_may_be_given_again():
     twice = ["--set", "topics.partitions=3", "-v", "--changed"] * 2
-    done = run("config", "show", "topics.partitions", *twice)
+    done = run("config", "describe", "topics.partitions", *twice)
     assert (done.returncode, done.stderr) == (0, "")
 
 

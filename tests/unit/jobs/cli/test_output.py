@@ -1,6 +1,7 @@
 """The formats of printed data, how options choose them, and ages, durations and sizes in a table."""
 
 import json
+import re
 import sys
 
 import msgspec
@@ -8,7 +9,8 @@ import pytest
 import yaml
 
 from jobs.cli.output import OutputOptions, print_table
-from jobs.cli.wording import fill, format_age, format_duration, format_moment, format_size
+from jobs.cli.wording import fill, format_age, format_moment, format_size
+from quota.errors import NotFound
 
 
 class Fruit(msgspec.Struct):
@@ -74,23 +76,8 @@ def test_a_cell_cannot_control_the_terminal_or_be_mistaken_for_markup(capsys):
     assert capsys.readouterr().out.splitlines() == ["NAME", "[bold]x[/bold]", "'\\x1b[2J'", "'two\\nlines'"]
 
 
-@pytest.mark.parametrize(
-    ("milliseconds", "text"),
-    [
-        (0, "0s"),
-        (1000, "1s"),
-        (61_000, "1m 1s"),
-        (3_600_000, "1h"),
-        (7_500_000, "2h 5m"),
-        (2_592_000_000, "30d"),
-    ],
-)
-def test_a_duration_is_shown_in_its_largest_units(milliseconds, text):
-    assert format_duration(milliseconds) == text
-
-
 def test_an_age_is_relative_to_the_current_time_and_is_never_negative():
-    assert [format_age(100_000, each) for each in (40_000, 99_500, 200_000, None)] == ["1m ago", "now", "now", "-"]
+    assert [format_age(100_000, each) for each in (40_000, 99_500, 200_000, None)] == ["1 min ago", "now", "now", "-"]
 
 
 @pytest.mark.parametrize(
@@ -116,3 +103,80 @@ def test_a_size_is_shown_in_its_largest_unit(size, text):
 def test_a_line_is_not_broken_within_a_name():
     name = "a-name-with-hyphens-" * 5
     assert fill(f"see {name} there", "- ", "  ") == f"- see\n  {name}\n  there"
+
+
+COLUMNS = ("NAME", "RATE", "WHY")
+ROWS = [("payments", "12,345", "as agreed with the team"), ("x", "1", "")]
+
+
+@pytest.fixture
+def on_terminal(monkeypatch, capsys):
+    """Print a table on a terminal of some columns; its lines without the styles."""
+
+    def lines(width, rows=ROWS, **options):
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        monkeypatch.setenv("COLUMNS", str(width))
+        print_table(COLUMNS, rows, numbers=("RATE",), **options)
+        return [re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip() for line in capsys.readouterr().out.splitlines()]
+
+    return lines
+
+
+def test_a_table_that_fits_is_whole(on_terminal):
+    assert on_terminal(41, sentences=("WHY",), optional=("WHY",)) == [
+        "NAME        RATE  WHY",
+        "payments  12,345  as agreed with the team",
+        "x              1",
+    ]
+
+
+def test_a_narrow_table_wraps_sentences_between_words(on_terminal):
+    assert on_terminal(38, sentences=("WHY",), optional=("WHY",))[1:3] == [
+        "payments  12,345  as agreed with the",
+        "                  team",
+    ]
+
+
+def test_a_narrower_table_lacks_columns_in_a_fixed_order_and_says_which_and_how_to_see_them(on_terminal):
+    assert on_terminal(30, sentences=("WHY",), optional=("WHY", "RATE")) == [
+        "NAME        RATE",
+        "payments  12,345",
+        "x              1",
+        "Not shown: WHY (wider",
+        "  terminal, or --output json)",
+    ]
+    assert on_terminal(30, sentences=("WHY",), optional=("RATE", "WHY"))[:2] == [
+        "NAME      WHY",
+        "payments  as agreed with the",
+    ]
+
+
+def test_a_table_too_narrow_for_its_needed_columns_is_a_list_of_all_values(on_terminal):
+    name = "a-name-that-is-longer-than-the-terminal"
+    assert on_terminal(24, [(name, "1", "as agreed with the team"), ("x", "2", "")], optional=("WHY",)) == [
+        f"NAME: {name}",
+        "RATE: 1",
+        "WHY:  as agreed with the",
+        "      team",
+        "",
+        "NAME: x",
+        "RATE: 2",
+        "WHY:",
+    ]
+
+
+@pytest.mark.parametrize("command", [[], ["--any", "x"]])
+def test_nothing_found_is_an_error_only_of_a_selection_and_an_empty_list_for_programs(command, capsys):
+    def show(output):
+        none = "no such fruit" if command else "no fruit"
+        OutputOptions(output).print_found(
+            Basket([], 0), lambda: None, items="fruits", none=none, selected=bool(command)
+        )
+
+    for output, printed in (("table", "" if command else "no fruit\n"), ("json", '{"fruits":[],"left_out":0}\n')):
+        if command:
+            with pytest.raises(NotFound, match="no such fruit"):
+                show(output)
+        else:
+            show(output)
+        assert capsys.readouterr().out == printed

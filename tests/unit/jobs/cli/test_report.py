@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from jobs.__main__ import app
 from jobs.report import uplot
-from quota.errors import BadInput, MutationQuotaError
+from quota.errors import BadInput, MutationQuotaError, NotFound
 from quota.records import codec
 from quota.settings import load_settings
 from quota.whatif.result import CandidateOutcome, Replay, Result, Sender, Totals
@@ -75,7 +75,7 @@ def test_programs_get_the_period_as_epoch_ms(settings, tmp_path):
     assert DAY + HOUR < end <= DAY + 2 * HOUR
 
 
-LOAD = Totals(4, 1, admitted=9, refused=1, throttled_seconds=2.5, newly_admitted=3, newly_refused=0, peak=7)
+LOAD = Totals(4, 1, admitted=9, rejected=1, throttled_seconds=2.5, newly_admitted=3, newly_rejected=0, peak=7)
 BACKTEST = Result(Replay(4, 0, []), [CandidateOutcome("twice as much", LOAD, [Sender("a", "app", LOAD)])])
 
 
@@ -139,7 +139,7 @@ def test_an_empty_audit_is_reported(report, settings):
     with pytest.raises(MutationQuotaError, match=r"there is no table .*/decisions: run mutation-quota audit first"):
         report()
     write_tables(settings)
-    with pytest.raises(BadInput, match=r"^the audit's tables are empty$"):
+    with pytest.raises(NotFound, match=r"^the audit's tables are empty$"):
         report()
 
 

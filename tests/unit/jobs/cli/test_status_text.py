@@ -66,21 +66,21 @@ Metrics  h:1: enforce: not ready
 Metrics  h:2: no response
 
 TOPIC                  PART  RF  CLEANUP  RETENTION  STAMPED  STATE
-mutation-requests         6   3  delete   7d         broker   differs
+mutation-requests         6   3  delete   7 d        broker   differs
 mutation-decisions        2   3  delete   forever    broker   UNDER-REPLICATED
 mutation-quotas           1   3  compact  -          broker   ok
 mutation-dead-letters     -   -  -        -          -        MISSING
 mutation-positions        -   -  -        -          -        not used yet
   mutation-requests: partitions=6 (created with 2)
 
-QUERY      LAG  LAST BATCH           RUNNING  POSITION STORED IN
-enforce  1,234  3m ago; one open 2m  yes      checkpoints/enforce/v3
-audit        -  has not run          ?        checkpoints/audit/v1
+QUERY      LAG  LAST BATCH                 RUNNING  POSITION STORED IN
+enforce  1,234  3 min ago; one open 2 min  yes      checkpoints/enforce/v3
+audit        -  has not run                ?        checkpoints/audit/v1
   enforce is behind in mutation-requests-1 by 1,200, mutation-requests-2 by 34
   RUNNING is ? if no metrics endpoint reports the query: --metrics HOST:PORT.
 
 TABLE         COMMIT  SCHEMA       ROWS  FILES    SIZE  COMMITTED
-decisions         12       5  1,234,567  1,234  43 MiB  1h 1m ago
+decisions         12       5  1,234,567  1,234  43 MiB  1 h 1 min ago
 dead_letters       -       -          -      -       -  none yet (audit)
 
 2 problems:

@@ -13,7 +13,7 @@ from tests.support.factories import START, decided
 from tests.unit.jobs.dashboard.conftest import FIVE, received
 
 DEBT = decided(60, at=START, offset=0)
-REFUSED = decided(30, at=START + 500, state=-2.5, offset=1)
+REJECTED = decided(30, at=START + 500, state=-2.5, offset=1)
 
 
 def fill(page, *decisions):
@@ -35,22 +35,22 @@ def first_event(page):
 
 def test_the_stream_sends_the_whole_state(page):
     shown = page()
-    fill(shown, DEBT, REFUSED)
+    fill(shown, DEBT, REJECTED)
     event = first_event(shown)
     assert event["contact"] == {"state": "live", "message": "", "at": 0}
     assert event["first"]
     assert event["start"] == shown.session.start
-    assert [each["id"] for each in event["decisions"]] == [REFUSED.decision_id, DEBT.decision_id]
+    assert [each["id"] for each in event["decisions"]] == [REJECTED.decision_id, DEBT.decision_id]
 
 
 def test_a_decision_is_explained_by_its_bucket_and_the_quota_log(page):
     shown = page()
-    fill(shown, DEBT, REFUSED)
-    found = shown.client.get(f"/api/decisions/{REFUSED.decision_id}").json()
+    fill(shown, DEBT, REJECTED)
+    found = shown.client.get(f"/api/decisions/{REJECTED.decision_id}").json()
     lines = [tuple(line) for line in found["lines"]]
     assert ("K before", "-2.5: the bucket was written last by mutation-requests-0-0") in lines
     assert ("", "since 2026-11-21T12:59:59.000Z by ann  # as agreed") in lines
-    assert ("charges", "'topic-0' of 30: refused, since K = -2.5 < 0; K stays") in lines
+    assert ("charges", "'topic-0' of 30: rejected, since K = -2.5 < 0; K stays") in lines
     assert ("throttle", "-K / Q = 2.5 / 5 s = 0.5 s, rounded up") in lines
     assert ("recomputed", "the same, computed from the previous decision of the bucket") in lines
     assert [each["decision_id"] for each in found["before"]] == [DEBT.decision_id]
@@ -67,7 +67,7 @@ def test_a_decision_that_is_not_stored_is_not_found(page):
 
 def test_the_decisions_of_a_tenant_are_listed(page):
     shown = page()
-    fill(shown, DEBT, replace(REFUSED, user_tag="bob"))
+    fill(shown, DEBT, replace(REJECTED, user_tag="bob"))
     found = shown.client.get("/api/buckets", params={"key": '["alice",""]'}).json()
     assert [each["id"] for each in found] == [DEBT.decision_id]
 
@@ -98,7 +98,7 @@ def test_the_files_of_the_page_are_served_and_no_others(page, name, status):
 def test_a_quota_is_tried_out_on_what_was_decided(page):
     """60 at once, then 30 at K = -2.5. With a burst of 20 all the 60 are admitted, as they were, and then K = -37.5."""
     shown = page()
-    fill(shown, DEBT, REFUSED)
+    fill(shown, DEBT, REJECTED)
     wanted = {"entity": {"user": "alice"}, "controller_mutation_rate": 5, "controller_mutation_burst": 20}
     found = shown.client.post("/api/trials", json=wanted).json()
     assert found["entity"] == "user-principal 'alice'"
@@ -107,7 +107,7 @@ def test_a_quota_is_tried_out_on_what_was_decided(page):
         "--add-config controller_mutation_rate=5.0,controller_mutation_burst=20.0"
     )
     trial = found["trial"]
-    assert (trial["recorded"]["admitted"], trial["recorded"]["refused"]) == (60, 30)
+    assert (trial["recorded"]["admitted"], trial["recorded"]["rejected"]) == (60, 30)
     assert trial["recorded"]["throttled_seconds"] == 0.5
     assert (trial["tried"]["admitted"], trial["tried"]["throttled_seconds"]) == (60, 7.5)
 

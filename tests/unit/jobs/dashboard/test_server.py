@@ -86,7 +86,7 @@ def test_a_page_for_all_addresses_prints_one_that_opens(token, address):
         (b"\xff" * 20, "not UTF-8"),
     ],
 )
-def test_a_token_that_admits_anyone_or_nobody_is_refused_at_the_start(token, content, error):
+def test_a_token_that_admits_anyone_or_nobody_is_rejected_at_the_start(token, content, error):
     token.unlink() if content is None else token.write_bytes(content)
     guarded = settings("dashboard.address=0.0.0.0", f"dashboard.token_file={token}")
     with pytest.raises(BadInput) as raised, serve_dashboard(guarded):

@@ -49,9 +49,9 @@ def filled(*decisions, now=START, entries=(FIVE,), **settings):
 
 
 DEBT = decided(60, at=START, offset=0)
-"""K = 55 - 60 = -5, and nothing refused."""
-REFUSED = decided(30, at=START + 500, state=-2.5, offset=1)
-"""Refused at K = -2.5, which is zero again after 500 ms."""
+"""K = 55 - 60 = -5, and nothing rejected."""
+REJECTED = decided(30, at=START + 500, state=-2.5, offset=1)
+"""Rejected at K = -2.5, which is zero again after 500 ms."""
 
 
 def test_a_page_first_gets_everything_and_then_new_data():
@@ -62,7 +62,7 @@ def test_a_page_first_gets_everything_and_then_new_data():
     nothing, cursor = state.changes_since(cursor, START)
     assert not nothing["first"]
     assert (nothing["decisions"], nothing["tenants"], nothing["changes"]) == ([], [], [])
-    state.record(received(REFUSED))
+    state.record(received(REJECTED))
     state.refresh(START + 500, quotas_of(FIVE), changed=False)
     second, _ = state.changes_since(cursor, START + 500)
     assert [each.id for each in second["decisions"]] == ["mutation-requests-0-1"]
@@ -81,10 +81,10 @@ def test_a_copy_of_a_decision_counts_once():
 
 def test_load_is_summed_up_per_five_seconds():
     later = decided(4, at=START + 5000, state=10.0, offset=2)
-    (one, two) = page_data(filled(DEBT, REFUSED, later, now=START + 5000), now=START + 5000)["intervals"]
-    assert (one.at, one.decisions, one.admitted, one.refused) == (START, 2, 60, 30)
+    (one, two) = page_data(filled(DEBT, REJECTED, later, now=START + 5000), now=START + 5000)["intervals"]
+    assert (one.at, one.decisions, one.admitted, one.rejected) == (START, 2, 60, 30)
     assert (one.wait, one.p50, one.p99) == (500, 100, 100)
-    assert (two.at, two.decisions, two.admitted, two.refused) == (START + 5000, 1, 4, 0)
+    assert (two.at, two.decisions, two.admitted, two.rejected) == (START + 5000, 1, 4, 0)
 
 
 def test_a_percentile_has_two_digits():
@@ -103,7 +103,7 @@ def test_a_percentile_has_two_digits():
     ],
 )
 def test_a_throttled_tenant_counts_in_each_interval_until_its_throttle_ends(start, looks):
-    """Refused at -50 it waits 10 s: from 0 to 10 s, in two intervals of 5 s, at any time of the query."""
+    """Rejected at -50 it waits 10 s: from 0 to 10 s, in two intervals of 5 s, at any time of the query."""
     state = make_state(now=start)
     state.record(received(decided(1, at=START, state=-50.0)))
     for now in looks:
@@ -113,10 +113,10 @@ def test_a_throttled_tenant_counts_in_each_interval_until_its_throttle_ends(star
 
 
 def test_a_tenant_has_its_counts_and_the_level_from_which_its_tokens_follow():
-    (row,) = page_data(filled(DEBT, REFUSED, now=START + 500), START + 500)["tenants"]
+    (row,) = page_data(filled(DEBT, REJECTED, now=START + 500), START + 500)["tenants"]
     assert (row.user, row.client, row.tags) == ("alice", "*", ("alice", ""))
     assert row.level == BucketLevel(tokens=-2.5, at=START + 500, rate=5.0, burst=55.0)
-    assert (row.admitted, row.refused, row.retry_at) == (60, 30, START + 1000)
+    assert (row.admitted, row.rejected, row.retry_at) == (60, 30, START + 1000)
     assert row.entity == "user-principal 'alice'"
 
 
@@ -188,8 +188,8 @@ def test_names_that_look_alike_are_spelled_out(name, shown):
 def test_the_neighbours_of_a_decision_are_those_of_its_bucket_in_order():
     other = replace(decided(1, at=START + 100, offset=5), user_tag="bob")
     third = decided(1, at=START + 2000, state=5.0, offset=7)
-    decision, neighbours = filled(third, REFUSED, other, DEBT).find(REFUSED.decision_id, 3)
-    assert decision == REFUSED
+    decision, neighbours = filled(third, REJECTED, other, DEBT).find(REJECTED.decision_id, 3)
+    assert decision == REJECTED
     assert list(neighbours.before) == [DEBT]
     assert list(neighbours.after) == [third]
 

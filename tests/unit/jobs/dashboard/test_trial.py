@@ -18,7 +18,7 @@ SETTINGS = load_settings(environment={})
 
 _, DECISIONS = decide_all(
     resolved(60, at=START, offset=0),  # 55 - 60 = -5
-    resolved(10, at=START + 500, offset=1),  # refused at -2.5: 500 ms
+    resolved(10, at=START + 500, offset=1),  # rejected at -2.5: 500 ms
     resolved(10, at=START + 2000, offset=2, request_id="again"),  # 5 - 10 = -5
     algorithm=TokenBucket(Window()),
 )
@@ -32,11 +32,11 @@ def tried(quota, *decisions, entity=ALICE, entries=(FIVE,)):
     ("quota", "decisions", "totals"),
     [
         # 110 - 60 = 50, at most 110; no client is throttled
-        (Quota(10.0), DECISIONS, Totals(3, 0, 80, 0, 0.0, newly_admitted=10, newly_refused=0, peak=70)),
+        (Quota(10.0), DECISIONS, Totals(3, 0, 80, 0, 0.0, newly_admitted=10, newly_rejected=0, peak=70)),
         # 11 - 60 = -49; at 2 s it is -47, which takes 47 s: throttled from 0.5 s to 49 s
-        (Quota(1.0), DECISIONS, Totals(3, 2, 60, 20, 48.5, newly_admitted=0, newly_refused=10, peak=60)),
-        # a bucket begins in the state before its first decision: at K = -2.5, 10 are refused with 2.5 s to wait
-        (Quota(1.0), DECISIONS[1:2], Totals(1, 1, 0, 10, 2.5, newly_admitted=0, newly_refused=0, peak=0)),
+        (Quota(1.0), DECISIONS, Totals(3, 2, 60, 20, 48.5, newly_admitted=0, newly_rejected=10, peak=60)),
+        # a bucket begins in the state before its first decision: at K = -2.5, 10 are rejected with 2.5 s to wait
+        (Quota(1.0), DECISIONS[1:2], Totals(1, 1, 0, 10, 2.5, newly_admitted=0, newly_rejected=0, peak=0)),
     ],
 )
 def test_requests_are_decided_again_as_if_the_quota_had_been_in_force(quota, decisions, totals):

@@ -158,7 +158,7 @@ def test_a_password_that_changes_after_its_key_is_read_again(certificates, tmp_p
 
 @pytest.fixture(scope="module")
 def clients(certificates, tmp_path_factory):
-    """Certificates that a gateway takes, and some that it refuses; and the settings of a gateway that requires them."""
+    """Certificates that a gateway takes, and some that it rejects; and the settings of a gateway that requires them."""
     authority, own = certificates
     folder = tmp_path_factory.mktemp("clients")
     given = {
@@ -183,7 +183,7 @@ SSL = Security("SSL")
 
 
 def connect_twice(address, client, version):
-    """Return whether a client resumes its session; or the alert by which it is refused."""
+    """Return whether a client resumes its session; or the alert by which it is rejected."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode, context.maximum_version = False, ssl.CERT_NONE, version
     if client:
@@ -232,7 +232,7 @@ UNKNOWN, EXPIRED = "TLSV1_ALERT_UNKNOWN_CA", "SSLV3_ALERT_CERTIFICATE_EXPIRED"
         ("requested", "none", ssl.TLSVersion.TLSv1_3, (False, "ANONYMOUS", "ANONYMOUS")),
     ],
 )
-def test_a_client_is_whom_its_certificate_names_or_is_refused_by_an_alert(clients, auth, client, version, seen):
+def test_a_client_is_whom_its_certificate_names_or_is_rejected_by_an_alert(clients, auth, client, version, seen):
     """A session of TLS 1.2 can be resumed, as at a broker; one of TLS 1.3 outlives no certificate."""
     given, known = clients
     rules = "RULE:^CN=(.*?),OU=users.*$/$1/L"
@@ -240,7 +240,7 @@ def test_a_client_is_whom_its_certificate_names_or_is_refused_by_an_alert(client
     assert asyncio.run(user_seen(encryption, known[client], version)) == seen
 
 
-def test_a_name_that_no_rule_applies_to_is_refused_and_without_certificates_there_is_none(clients):
+def test_a_name_that_no_rule_applies_to_is_rejected_and_without_certificates_there_is_none(clients):
     given, known = clients
     der = ssl.PEM_cert_to_DER_cert(known["good"].path.read_text())
     encryption = encryption_of(SSL, **given, ssl_principal_mapping_rules="RULE:^CN=bob.*$/bob/")

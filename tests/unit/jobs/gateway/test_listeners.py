@@ -57,7 +57,7 @@ def test_brokers_that_advertise_the_gateway_are_left_unchanged():
         ),
         ({"first_port": 65_535}, ADVERTISED, "the broker with node id 2 would have port 65536; give its port in"),
         ({"first_port": 1}, {0: ("kafka-0", 9092)}, "the broker with node id 0 would have port 0; give its port in"),
-        ({"address": "0.0.0.0"}, ADVERTISED, "gateway.advertised_host"),  # noqa: S104 it is refused
+        ({"address": "0.0.0.0"}, ADVERTISED, "gateway.advertised_host"),  # noqa: S104 it is rejected
     ],
 )
 def test_settings_with_which_clients_bypass_the_gateway_are_rejected(settings, advertised, expected):

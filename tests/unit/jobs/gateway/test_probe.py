@@ -90,7 +90,7 @@ async def noted(condition):
 
 
 @pytest.mark.anyio
-async def test_a_listener_that_requests_no_certificates_although_they_identify_the_clients_is_refused(monkeypatch):
+async def test_a_listener_that_requests_no_certificates_although_they_identify_the_clients_is_rejected(monkeypatch):
     async def read(*_):
         return {1: ("kafka", 9094)}
 

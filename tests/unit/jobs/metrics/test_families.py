@@ -72,7 +72,7 @@ def test_a_tenants_series_bear_kafkas_names_and_numbers():
             alice("mutation_quota_tenant_quota"): 5,
             alice("mutation_quota_tenant_burst"): 55,
             alice("mutation_quota_tenant_topics_total", ("outcome", "admitted")): 1,
-            alice("mutation_quota_tenant_topics_total", ("outcome", "refused")): 2,
+            alice("mutation_quota_tenant_topics_total", ("outcome", "rejected")): 2,
         }.items()
     )
 
@@ -85,9 +85,9 @@ def test_sums_include_all_tenants():
             ("mutation_quota_decisions_total", ("outcome", "admitted")): 2,
             ("mutation_quota_decisions_total", ("outcome", "partial")): 0,
             ("mutation_quota_decisions_total", ("outcome", "rejected")): 1,
-            ("mutation_quota_topics_total", ("outcome", "refused")): 2,
+            ("mutation_quota_topics_total", ("outcome", "rejected")): 2,
             ("mutation_quota_mutations_total", ("outcome", "admitted")): 67,
-            ("mutation_quota_mutations_total", ("outcome", "refused")): 3,
+            ("mutation_quota_mutations_total", ("outcome", "rejected")): 3,
             ("mutation_quota_tenants_near_limit",): 1,
             ("mutation_quota_decision_latency_seconds_bucket", ("le", "0.2")): 0,
             ("mutation_quota_decision_latency_seconds_bucket", ("le", "0.3")): 3,
@@ -168,7 +168,7 @@ def test_topics_of_a_gateway_are_reported_by_operation_mode_and_outcome(version,
     stats = GatewayStats()
     request = RequestHeader(ApiKey.CREATE_TOPICS, version, 1, "app")
     stats.add_mutation(
-        request, MutationResponse({}, mute_ms=2500, topics={"admitted": 4, "refused": 3, "failed": 2, "proceeded": 1})
+        request, MutationResponse({}, mute_ms=2500, topics={"admitted": 4, "rejected": 3, "failed": 2, "proceeded": 1})
     )
     found = samples(gateway_families(stats, 0))
     topics = {
@@ -178,7 +178,7 @@ def test_topics_of_a_gateway_are_reported_by_operation_mode_and_outcome(version,
     }
     assert topics == {
         ("create_topics", mode, "admitted"): 4,
-        ("create_topics", mode, "refused"): 3,
+        ("create_topics", mode, "rejected"): 3,
         ("create_topics", mode, "failed"): 2,
         ("create_topics", mode, "proceeded"): 1,
     }
@@ -242,7 +242,7 @@ def test_every_family_is_one_of_the_registry_with_its_labels_and_kind():
 
 
 def test_a_long_label_is_cut_and_two_that_begin_equally_stay_apart():
-    """A Prometheus with a limit for labels refuses the whole scrape, not the one label."""
+    """A Prometheus with a limit for labels rejects the whole scrape, not the one label."""
     shown = []
     for client_tag in ("c" * 200, "c" * 1000, "c" * 1001):
         decision = msgspec.structs.replace(decided(1), client_tag=client_tag)
@@ -258,7 +258,7 @@ def test_a_long_label_is_cut_and_two_that_begin_equally_stay_apart():
 @pytest.mark.parametrize(
     ("decision", "counts"),
     [
-        # 55 at first: 60 leave -5, so 7 are refused
+        # 55 at first: 60 leave -5, so 7 are rejected
         (decided(60, 7), MutationCounts(1, 1, 60, 7, charged=60)),
         (decided(60, 7, validate_only=True), MutationCounts()),
         # a repeat does not count again
@@ -266,7 +266,7 @@ def test_a_long_label_is_cut_and_two_that_begin_equally_stay_apart():
         # a quota in shadow admits everything, and charges what it would have admitted
         (
             replace(decided(5, 7, 9), shadow=Shadow(Outcome.PARTIAL, [0, 89, 89], 2400, 2400)),
-            MutationCounts(3, 0, 21, 0, charged=5, shadow_refused=2),
+            MutationCounts(3, 0, 21, 0, charged=5, shadow_rejected=2),
         ),
         # without a quota nothing is charged
         (decided(60, 7, rate=None), MutationCounts(2, 0, 67, 0, charged=0)),
@@ -277,7 +277,7 @@ def test_effective_topics_and_their_partitions_are_counted(decision, counts):
 
 
 def test_all_answers_are_summed_up():
-    """60 of 55 are admitted, 20 of 10 too and then 40 are not; 7 and 8 in debt are refused."""
+    """60 of 55 are admitted, 20 of 10 too and then 40 are not; 7 and 8 in debt are rejected."""
     account = DecisionTotals(Window(), 10)
     for decision in (
         decided(60, at=0),
@@ -291,7 +291,7 @@ def test_all_answers_are_summed_up():
     account.record(letter, at=7001)
 
     assert account.decisions == {Outcome.ADMITTED: 3, Outcome.PARTIAL: 1, Outcome.REJECTED: 1}
-    assert account.counts == MutationCounts(3, 3, 85, 55, charged=80, shadow_refused=1)
+    assert account.counts == MutationCounts(3, 3, 85, 55, charged=80, shadow_rejected=1)
     assert (account.repeats, account.dead_letters) == (1, 1)
     assert account.latencies.total_ms == 5 * 300
 
@@ -345,14 +345,14 @@ def test_tokens_come_back_at_the_quota_up_to_the_burst():
     assert [tenant.tokens(now) for now in (0, 1000, 2000, 12_000, 13_000)] == [-5, 0, 5, 55, 55]
 
 
-def test_a_refused_request_is_not_charged_and_counts_as_activity():
+def test_a_rejected_request_is_not_charged_and_counts_as_activity():
     tenant = tenant_of(BURST, decided(30, at=0, state=-5.0))
     assert (tenant.rate(0), tenant.requested.measure(0)) == (6, 9)
-    assert (tenant.topics_admitted, tenant.topics_refused) == (1, 1)
+    assert (tenant.topics_admitted, tenant.topics_rejected) == (1, 1)
 
 
 def test_the_throttle_time_is_the_mean_of_the_last_minute():
-    """Refused at 0 with K = -5 for a second, and at 0.5 s with -2.5: 750 ms on average."""
+    """Rejected at 0 with K = -5 for a second, and at 0.5 s with -2.5: 750 ms on average."""
     tenant = tenant_of(BURST, decided(1, at=0, state=-5.0), decided(1, at=500, state=-2.5))
     assert tenant.throttle_ms(500) == 750
     assert tenant.throttle_ms(60_499) == 750

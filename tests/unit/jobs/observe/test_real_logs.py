@@ -17,7 +17,7 @@ SET_UPS = sorted(each.name for each in FOLDER.iterdir() if each.name != "2.7.2-z
 BY_THE_CLUSTER = {"AUTOMATIC", "INTERNAL"}
 """Operations that no client asked for."""
 
-TIMED_OUT, REFUSED = 7, 89
+TIMED_OUT, REJECTED = 7, 89
 
 
 def driven(name):
@@ -50,7 +50,7 @@ def requested(noted):
         topics = [
             (topic["name"], cost(noted, request, topic), topic["error"])
             for topic in request["topics"]
-            if topic["error"] in {0, REFUSED}
+            if topic["error"] in {0, REJECTED}
         ]
         if topics:
             user = request["principal"].partition(":")[2]

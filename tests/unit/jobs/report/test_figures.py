@@ -12,7 +12,7 @@ from jobs.report import aggregation
 from jobs.report.aggregation import ReportScope, compute_figures
 from jobs.report.figures import Period
 from jobs.report.queries import sum_mutations
-from quota.errors import BadInput, MutationQuotaError, NotFound
+from quota.errors import MutationQuotaError, NotFound
 from quota.records.decision import Outcome, Repeat, Shadow, TopicDecision
 from quota.records.fields import MAX_EPOCH_MS
 from quota.records.record import Source
@@ -30,14 +30,14 @@ def test_requests_and_mutations_are_summed_up_by_interval():
     found = figures(
         decisions=[
             decision(NOON, admitted=[3, 4]),
-            decision(NOON + 900, admitted=[1], refused=[20]),
-            decision(NOON + 2000, refused=[5]),
+            decision(NOON + 900, admitted=[1], rejected=[20]),
+            decision(NOON + 2000, rejected=[5]),
         ]
     )
     assert (found.start, found.width, found.count) == (NOON, 1000, 3)
     (alice,) = found.tenants
     assert alice.name == "user 'alice'"
-    assert (alice.requests, alice.admitted, alice.refused) == ([2, 0, 1], [8, 0, 0], [20, 0, 5])
+    assert (alice.requests, alice.admitted, alice.rejected) == ([2, 0, 1], [8, 0, 0], [20, 0, 5])
     assert found.total.admitted == [8, 0, 0]
     assert found.others is None
 
@@ -195,7 +195,7 @@ def test_a_report_on_a_period_has_only_its_data(wanted, start, admitted):
     ],
 )
 def test_an_empty_report_gives_the_reason(wanted, rows, error):
-    with pytest.raises(BadInput) as raised:
+    with pytest.raises(NotFound) as raised:
         figures(wanted, decisions=rows)
     assert str(raised.value).startswith(error)
 
@@ -258,8 +258,8 @@ def test_a_period_covers_all_data_and_intervals_begin_at_round_times():
 TOPICS = [
     TopicDecision("a", 3, 0, "NONE", None),
     TopicDecision("b", 50, 0, "NONE", None),
-    TopicDecision("c", 700, 89, "THROTTLING_QUOTA_EXCEEDED", "refused"),
-    TopicDecision("d", 9000, 89, "THROTTLING_QUOTA_EXCEEDED", "refused"),
+    TopicDecision("c", 700, 89, "THROTTLING_QUOTA_EXCEEDED", "rejected"),
+    TopicDecision("d", 9000, 89, "THROTTLING_QUOTA_EXCEEDED", "rejected"),
 ]
 SHADOWS = [None, [0, 0, 89, 89], [89, 89, 0, 0], [0, 89, 0, 89]]
 
@@ -284,10 +284,10 @@ def effective_decisions():
 
 
 def effective_sums(decision):
-    """Return the mutations that were admitted, and those that were refused."""
+    """Return the mutations that were admitted, and those that were rejected."""
     topics = decision.topics[decision.free_topics :]
-    refused = sum(topic.partitions for topic in topics if topic.error_code)
-    return sum(topic.partitions for topic in topics) - refused, refused
+    rejected = sum(topic.partitions for topic in topics if topic.error_code)
+    return sum(topic.partitions for topic in topics) - rejected, rejected
 
 
 def test_duckdb_counts_what_is_effective():

@@ -37,11 +37,11 @@ def totals_of(*requests):
 
 
 def test_a_line_has_the_totals_of_all_decisions():
-    """At Q = 5 and B = 55: 55 - 60 = -5, so the second request is refused."""
+    """At Q = 5 and B = 55: 55 - 60 = -5, so the second request is rejected."""
     totals = totals_of(resolved(60, at=START, offset=0), resolved(1500, at=START + 1, offset=1))
 
-    assert totals_line(totals) == "2 decisions; mutations: 60 admitted, 1,500 refused; dead letters: 0"
-    assert totals_line(totals_of()) == "0 decisions; mutations: 0 admitted, 0 refused; dead letters: 0"
+    assert totals_line(totals) == "2 decisions; mutations: 60 admitted, 1,500 rejected; dead letters: 0"
+    assert totals_line(totals_of()) == "0 decisions; mutations: 0 admitted, 0 rejected; dead letters: 0"
 
 
 def test_clients_start_with_the_first_decision_and_their_output_is_a_line(capsys):
@@ -78,7 +78,7 @@ def test_the_data_of_a_cluster_of_a_different_size_is_rejected(tmp_path):
     assert len(Cluster(tmp_path, Path("jars"), 3).nodes) == 3
 
 
-REFUSED = "Error while executing topic command : The throttling quota has been exceeded."
+REJECTED = "Error while executing topic command : The throttling quota has been exceeded."
 
 # Replaces java: records its calls, and prints the file `said`, or fails with what is in `failed`.
 JAVA = """\
@@ -121,9 +121,9 @@ def test_a_topic_is_created_and_then_deleted(tool, tmp_path):
     assert delete == ["--delete", "--if-exists", "--topic", "made-by-kafka-topics"]
 
 
-def test_a_refusal_is_shown_and_retried(tool, tmp_path):
-    (tmp_path / "failed").write_text(f"{REFUSED}\nat org.apache.kafka\n")
-    assert first_output(tool, now=0) == f"--create: {REFUSED}"
+def test_a_rejection_is_shown_and_retried(tool, tmp_path):
+    (tmp_path / "failed").write_text(f"{REJECTED}\nat org.apache.kafka\n")
+    assert first_output(tool, now=0) == f"--create: {REJECTED}"
     (tmp_path / "failed").unlink()
     assert first_output(tool, now=10) == "--create: Created topic made-by-kafka-topics."
     assert [call[0] for call in calls(tmp_path)] == ["--create", "--create"]

@@ -257,7 +257,7 @@ def test_a_failed_push_is_retried(log, follow):
     cluster = Cluster({ALICE: 5.0})
     log.set((ALICE, 9.0, 0))
     once, stats = follow(cluster, {ALICE: 5.0}, compare_seconds=1000)
-    pushing, cluster.push = cluster.push, lambda _: (_ for _ in ()).throw(ClusterError("refused"))
+    pushing, cluster.push = cluster.push, lambda _: (_ for _ in ()).throw(ClusterError("rejected"))
     once()
     assert (dict(stats.differing), stats.pushed) == ({"changed": 1}, 0)
     cluster.push = pushing

@@ -74,7 +74,7 @@ def test_it_says_that_there_is_no_checkpoint(preview, tmp_path):
     ],
 )
 @pytest.mark.usefixtures("checkpoint")
-def test_buckets_that_would_not_be_restored_are_refused(preview, saved, options, error):
+def test_buckets_that_would_not_be_restored_are_rejected(preview, saved, options, error):
     done = preview("--buckets", saved(**options))
     assert (done.returncode, done.stdout) == (1, "")
     assert error in done.stderr

@@ -20,7 +20,7 @@ from jobs.storage import run
 from jobs.storage.run import Run
 from quota.errors import BadInput, MutationQuotaError
 from quota.settings import load_settings
-from tests.support.memory_files import MemoryFiles, refuse
+from tests.support.memory_files import MemoryFiles, reject
 from tests.support.object_store import store_settings
 
 
@@ -89,7 +89,7 @@ class NoCalls:
     """Files that can be opened, and fail then."""
 
     root = "s3a://bucket/root"
-    read = write = names = remove = staticmethod(refuse)
+    read = write = names = remove = staticmethod(reject)
 
     def __init__(self, *_):
         pass
@@ -117,7 +117,7 @@ def ending(settings):
 
 
 def test_when_it_is_opened(settings, monkeypatch):
-    monkeypatch.setattr(run, "open_files", refuse)
+    monkeypatch.setattr(run, "open_files", reject)
     monkeypatch.setattr(session, "session", lambda *_: nullcontext())
     monkeypatch.setattr(session, "check_root", lambda *_: None)
     monkeypatch.setattr(session, "prepare_topics", lambda *_: {})
@@ -140,7 +140,7 @@ def test_when_the_state_is_discarded(settings, unreachable, monkeypatch):
         run_enforce(settings, once=True, reset=True)
 
 
-@pytest.mark.parametrize("files", [refuse, NoCalls], ids=["opened", "called"])
+@pytest.mark.parametrize("files", [reject, NoCalls], ids=["opened", "called"])
 def test_when_buckets_are_listed(settings, files, monkeypatch):
     monkeypatch.setattr(run, "open_files", files)
     monkeypatch.setattr(store, "check_store", lambda _: None)

@@ -23,7 +23,7 @@ def installed(tmp_path, monkeypatch):
     return install
 
 
-def refusal(function, *args, **options):
+def rejection(function, *args, **options):
     with pytest.raises(BadInput) as raised:
         function(*args, **options)
     return str(raised.value)
@@ -31,33 +31,34 @@ def refusal(function, *args, **options):
 
 def test_a_folder_without_jars_is_named_with_its_setting(tmp_path):
     rest = "to a folder with jars, or remove it for those installed"
-    assert refusal(spark_jars, str(tmp_path)) == f"no jars in {tmp_path}; set spark.jars {rest}"
-    assert refusal(jars_folder, str(tmp_path)) == f"no jars in {tmp_path}; set broker.jars {rest}"
+    assert rejection(spark_jars, str(tmp_path)) == f"no jars in {tmp_path}; set spark.jars {rest}"
+    assert rejection(jars_folder, str(tmp_path)) == f"no jars in {tmp_path}; set broker.jars {rest}"
 
 
 def test_a_checkout_without_jars_names_the_target_of_make(tmp_path, monkeypatch):
     monkeypatch.setattr(installation, "_CHECKOUT", True)
     monkeypatch.setattr(installation, "_ROOT", tmp_path)
-    assert refusal(jars_folder, "") == f"no jars in {tmp_path}/.jars/broker; run make jars"
+    assert rejection(jars_folder, "") == f"no jars in {tmp_path}/.jars/broker; run make jars"
     (tmp_path / ".jars/spark").mkdir(parents=True)
     (tmp_path / ".jars/spark/delta.jar").touch()
-    assert refusal(spark_jars, "", s3=True) == f"no jars in {tmp_path}/.jars/s3; run make jars S3=1"
+    assert rejection(spark_jars, "", s3=True) == f"no jars in {tmp_path}/.jars/s3; run make jars S3=1"
 
 
 def test_jars_are_those_of_installed_packages(installed):
     spark = installed("spark", "b.jar", "a.jar")
     assert spark_jars("") == [spark / "a.jar", spark / "b.jar"]
-    assert refusal(spark_jars, "", s3=True).endswith("pip install 'kafka-mutation-quota[s3]'")
+    assert rejection(spark_jars, "", s3=True).endswith("pip install 'kafka-mutation-quota[s3]'")
     s3 = installed("s3", "c.jar")
     assert spark_jars("") == spark_jars("", s3=True) == [spark / "a.jar", spark / "b.jar", s3 / "c.jar"]
 
 
 def test_a_message_names_the_extras_that_are_missing(installed):
     assert (
-        refusal(jars_folder, "") == "the jars for broker are not installed; pip install 'kafka-mutation-quota[broker]'"
+        rejection(jars_folder, "")
+        == "the jars for broker are not installed; pip install 'kafka-mutation-quota[broker]'"
     )
     wanted = "demo needs more than is installed; pip install 'kafka-mutation-quota[spark,broker]'"
-    assert refusal(check_extras, "demo", "spark", "broker") == wanted
+    assert rejection(check_extras, "demo", "spark", "broker") == wanted
     installed("spark"), installed("broker")
     check_extras("demo", "spark", "broker")
 
@@ -82,9 +83,9 @@ def test_java_that_is_too_old_or_missing_is_named(tmp_path, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     (tmp_path / "release").write_text('JAVA_VERSION="1.8.0_412"\n')
     needed = "and Java 17 or newer is needed; install it, or set JAVA_HOME"
-    assert refusal(java_program) == f"{tmp_path}/bin/java is Java 8, {needed}"
+    assert rejection(java_program) == f"{tmp_path}/bin/java is Java 8, {needed}"
     (tmp_path / "release").write_text('JAVA_VERSION="11.0.25"\n')
-    assert refusal(java_program) == f"{tmp_path}/bin/java is Java 11, {needed}"
+    assert rejection(java_program) == f"{tmp_path}/bin/java is Java 11, {needed}"
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert refusal(java_program) == "no Java found; install Java 17 or newer (a JRE is enough), or set JAVA_HOME"
+    assert rejection(java_program) == "no Java found; install Java 17 or newer (a JRE is enough), or set JAVA_HOME"

@@ -40,9 +40,9 @@ def test_a_deployment_whose_jobs_have_read_everything_has_no_problems(settings):
 
 
 def test_reachable_parts_are_reported_without_kafka(settings):
-    found = assemble(settings, Facts(NOW, None, "cannot reach Kafka at k:9092: refused", storage(), None))
+    found = assemble(settings, Facts(NOW, None, "cannot reach Kafka at k:9092: rejected", storage(), None))
 
-    assert found.problems == ["cannot reach Kafka at k:9092: refused"]
+    assert found.problems == ["cannot reach Kafka at k:9092: rejected"]
     assert {each.exists for each in found.topics} == {None}
     assert query(found, "enforce").last_batch == BatchStatus(7, NOW - 5000)
     assert query(found, "enforce").lag is None

@@ -212,7 +212,7 @@ def check(monkeypatch):
 
 
 @pytest.mark.parametrize("fail_on_data_loss", ["true", "false"])
-def test_a_partition_that_ends_before_what_was_read_is_refused_whatever_the_settings(check, fail_on_data_loss):
+def test_a_partition_that_ends_before_what_was_read_is_rejected_whatever_the_settings(check, fail_on_data_loss):
     """Its next records would get ids that earlier decisions have."""
     with pytest.raises(MutationQuotaError, match="requests-1 ends at offset 5, but enforce has read it up to 50: a br"):
         check(*[(0, 5)] * 1_000_000, fail_on_data_loss=fail_on_data_loss)

@@ -130,10 +130,10 @@ def test_a_full_disk_leaves_no_partial_file(tmp_path, monkeypatch, new):
 
 
 def test_a_file_system_without_hard_links_is_supported(tmp_path, monkeypatch):
-    def refuse(*_):
+    def reject(*_):
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))
 
-    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    monkeypatch.setattr(Path, "hardlink_to", reject)
     write_whole(tmp_path / "a", "first", new=True)
     with pytest.raises(FileExistsError):
         write_whole(tmp_path / "a", "second", new=True)

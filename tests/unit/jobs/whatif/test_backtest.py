@@ -36,9 +36,9 @@ CHANGES = {
 
 
 REQUESTS = [
-    at(0, 60, 1, client_id="a"),  # alice has 55: -5, the second topic is refused until 1,000
+    at(0, 60, 1, client_id="a"),  # alice has 55: -5, the second topic is rejected until 1,000
     at(100, 60, 1, client_id="a"),  # a repeat: the first topic was charged
-    at(500, 4, client_id="b", purgatory_ms=100),  # refused: 500 ms, less 100
+    at(500, 4, client_id="b", purgatory_ms=100),  # rejected: 500 ms, less 100
     at(1000, 7, client_id="b"),  # K = 0 - 7
     at(1500, 2, user="bob", api_version=PERMISSIVE),  # in shadow
     at(1600, 20, 3, user="bob"),
@@ -93,22 +93,22 @@ def test_recorded_quotas_reproduce_decisions_and_others_give_their_own(backteste
         "in earnest",
     ]
     assert again.load == recorded.load
-    assert recorded.load.refused_requests == 5
+    assert recorded.load.rejected_requests == 5
     # alice: 60 + 7 + 99 + 1 (permissive) + 20 + 20; bob in shadow: 2 + 20 + 3; carol: 9; admin: 9
     assert recorded.load.admitted == 60 + 7 + 99 + 1 + 20 + 20 + 2 + 20 + 3 + 9 + 9
     assert recorded.load.peak == 99
-    assert plenty.load.refused == 0
-    assert plenty.load.newly_admitted == recorded.load.refused - 1  # the 1 that was requested twice is admitted once
+    assert plenty.load.rejected == 0
+    assert plenty.load.newly_admitted == recorded.load.rejected - 1  # the 1 that was requested twice is admitted once
     assert plenty.load.throttled_seconds == 0
     assert rate.load.requests == 14
-    assert in_earnest.load.newly_refused == 3  # bob's, who was in shadow
+    assert in_earnest.load.newly_rejected == 3  # bob's, who was in shadow
 
 
 def test_only_decisions_in_the_period_count_and_buckets_have_their_earlier_charges(backtested):
     result = backtested(since=START + 500, until=START + 1500)
     assert (result.replay.decisions, result.replay.differing) == (2, 0)
     by_sender = [
-        (each.client_id, each.load.requests, each.load.admitted, each.load.refused, each.load.throttled_seconds)
+        (each.client_id, each.load.requests, each.load.admitted, each.load.rejected, each.load.throttled_seconds)
         for each in result.outcomes[0].senders
     ]
     assert by_sender == [("b", 2, 7, 4, 0.4), ("a", 0, 0, 0, 0.5)]  # a is throttled until 1,000
@@ -146,12 +146,12 @@ def test_waits_of_a_sender_that_overlap_count_once_also_those_of_several_buckets
 
 
 def test_in_a_partition_the_offset_orders_and_a_bucket_continues_across_batches(monkeypatch):
-    """The clock is set back after the first, which leaves K = -5: the second is refused, and 900 is the time then."""
+    """The clock is set back after the first, which leaves K = -5: the second is rejected, and 900 is the time then."""
     monkeypatch.setattr(local_engine, "_ROWS", 3)
     requests = [at(1000, 60), at(900, 1), *(at(1000 + 100 * number, 1) for number in range(20))]
     result = again(requests, ({"user": "alice"}, {RATE: 5}))
     assert (result.replay.decisions, result.replay.differing) == (22, 0)
-    assert result.outcomes[0].load.refused == 1 + 9 + 5  # the second, those until K = 0 at 1,900, then each other one
+    assert result.outcomes[0].load.rejected == 1 + 9 + 5  # the second, those until K = 0 at 1,900, then each other one
 
 
 def test_quotas_come_in_the_order_of_their_log_even_if_its_clock_stepped_back(settings, tmp_path):

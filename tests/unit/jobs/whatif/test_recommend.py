@@ -34,7 +34,7 @@ def measured(settings, tenancy, since=None, until=None):
 
 
 def test_needs_are_computed_from_charged_requests(settings):
-    """At 1/s only alice's first topic was admitted: her repeat pays for the second, and 11 more are refused."""
+    """At 1/s only alice's first topic was admitted: her repeat pays for the second, and 11 more are rejected."""
     needs, together = measured(settings, Tenancy.USER)
     assert needs == {
         ALICE: (50 + 5 + 5 + 11, 55, pytest.approx(60 / 12), pytest.approx(71 / 12)),
@@ -59,15 +59,15 @@ def test_requests_outside_the_period_do_not_count(settings):
 def test_consequences_are_decided_by_the_quotas_themselves(settings):
     found = recommend(settings, GROUND, Tenancy.USER)
     assert found.before_name == "as recorded"
-    assert (found.before.refused, found.after.refused) == (5 + 5 + 11, 0)
+    assert (found.before.rejected, found.after.rejected) == (5 + 5 + 11, 0)
     assert found.after.admitted == 55 + 11 + 22 + 99  # all of her first, so her repeat pays nothing; and admin's
-    assert [each.outlook.refused_before for each in found.tenants] == [5 + 5 + 11, 0]
+    assert [each.outlook.rejected_before for each in found.tenants] == [5 + 5 + 11, 0]
 
 
 def test_requests_in_shadow_are_decided_as_enforced(settings):
     shadow = settings.model_copy(update={"quota": settings.quota.model_copy(update={"shadow": True})})
     narrow = SizingInput(capacity=1.0, reserve=0.0, over_allocation=None, window=Window())
-    assert recommend(shadow, narrow, Tenancy.USER).after.refused > 0
+    assert recommend(shadow, narrow, Tenancy.USER).after.rejected > 0
 
 
 @pytest.mark.parametrize(
@@ -103,5 +103,5 @@ def test_the_command_recommends_quotas_for_apply_from_a_day_of_the_audit(base_se
     assert rates[QuotaEntity("rogue")] <= 40
     assert records[-1].comment
     assert [each["entity"] for each in advice["quotas"]] == [json.loads(each.entity.key) for each in records]
-    of_others = [each["outlook"]["refused"] for each in advice["tenants"][1:]]
+    of_others = [each["outlook"]["rejected"] for each in advice["tenants"][1:]]
     assert of_others == [0] * 20

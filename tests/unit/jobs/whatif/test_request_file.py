@@ -38,14 +38,14 @@ def settings(base_settings):
 def test_tenants_are_sized_by_their_charged_requests(settings, write):
     found = recommend_from_file(settings, GROUND, Tenancy.USER, EVER, write(*REQUESTS))
     assert found.before_name == "without quotas"
-    assert (found.before.refused, found.before.peak) == (0, 110)
+    assert (found.before.rejected, found.before.peak) == (0, 110)
     demands = [each.share.demand for each in found.tenants]
     assert [each.entity for each in demands] == [ALICE, BOB]
     assert [(each.mutations, each.largest) for each in demands] == [(121, 55), (22, 22)]
     assert [each.need for each in demands] == [pytest.approx(105 / 11), 0]
     assert [each.load for each in demands] == [pytest.approx(121 / 12), pytest.approx(2)]
     assert found.rules.load_together == pytest.approx(143 / 13)
-    assert found.after.refused == 0
+    assert found.after.rejected == 0
 
 
 def test_a_period_without_charges_is_reported(settings, write):
@@ -56,7 +56,7 @@ def test_a_period_without_charges_is_reported(settings, write):
 
 FILE = [
     at(0, 60),  # alice has 55: -5
-    at(500, 4),  # refused for 500 ms
+    at(500, 4),  # rejected for 500 ms
     b"no request",
     at(1000, 7),
     at(1500, 9, user="[/b]\x1b[2J"),  # neither markup nor what a terminal obeys
@@ -80,8 +80,8 @@ def test_requests_of_a_file_are_compared_with_a_cluster_without_quotas(backteste
     assert result.replay is None
     assert [each.name for each in result.outcomes] == ["without quotas", "five"]
     without, five = (each.load for each in result.outcomes)
-    assert (without.requests, without.admitted, without.refused, without.peak) == (3, 4 + 7 + 9, 0, 7 + 9)
-    assert (five.admitted, five.refused, five.newly_refused, five.throttled_seconds) == (7 + 9, 4, 4, 0.5)
+    assert (without.requests, without.admitted, without.rejected, without.peak) == (3, 4 + 7 + 9, 0, 7 + 9)
+    assert (five.admitted, five.rejected, five.newly_rejected, five.throttled_seconds) == (7 + 9, 4, 4, 0.5)
     assert len(caplog.messages) == 1
 
 

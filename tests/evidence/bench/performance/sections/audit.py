@@ -27,10 +27,10 @@ FIRST_DAY = 1_790_000_000
 PER_DAY = 86_400
 
 QUERIES = {
-    "mutations admitted and refused, by hour, on one day": """
+    "mutations admitted and rejected, by hour, on one day": """
         SELECT date_trunc('hour', timestamp) AS hour,
                sum(aggregate(topics, 0, (sum, each) -> sum + IF(each.error_code = 0, each.partitions, 0))) AS admitted,
-               sum(aggregate(topics, 0, (sum, each) -> sum + IF(each.error_code = 0, 0, each.partitions))) AS refused
+               sum(aggregate(topics, 0, (sum, each) -> sum + IF(each.error_code = 0, 0, each.partitions))) AS rejected
         FROM decisions WHERE date = '{day}' GROUP BY hour ORDER BY hour""",
     "the ten most throttled users, on all days": """
         SELECT user, count(*) AS times, sum(throttle_time_ms) / 1000 AS seconds
@@ -100,9 +100,9 @@ def _queried(ground: Ground, rows: int, rounds: int) -> Iterator[Figure]:
 
 
 def _make(ground: Ground, settings: Settings, rows: int) -> None:
-    """Write a table of decisions over ten days, a tenth of them refused."""
+    """Write a table of decisions over ten days, a tenth of them rejected."""
     number = F.col("id")
-    refused = number % 10 == 0
+    rejected = number % 10 == 0
     columns = {field.name: F.lit(None).cast(field.dataType) for field in DECISIONS.schema}
     seconds = F.lit(FIRST_DAY) + (number * (DAYS * PER_DAY) / rows).cast("long")
     columns |= {
@@ -110,21 +110,21 @@ def _make(ground: Ground, settings: Settings, rows: int) -> None:
         "timestamp": F.timestamp_seconds(seconds),
         "date": F.to_date(F.timestamp_seconds(seconds)),
         "user": F.concat(F.lit("user-"), (number % USERS).cast("string")),
-        "outcome": F.when(refused, "REJECTED").otherwise("ADMITTED"),
-        "throttle_time_ms": F.when(refused, (number % 5000).cast("int")).otherwise(0),
-        "topics": F.array(_topic(refused)),
+        "outcome": F.when(rejected, "REJECTED").otherwise("ADMITTED"),
+        "throttle_time_ms": F.when(rejected, (number % 5000).cast("int")).otherwise(0),
+        "topics": F.array(_topic(rejected)),
         "tokens": number.cast("double") % 55,
     }
     frame = ground.spark.range(0, rows, 1, DAYS).select(*[columns[name].alias(name) for name in DECISIONS.schema.names])
     frame.write.format("delta").partitionBy("date").save(settings.storage.table(DECISIONS.name))
 
 
-def _topic(refused: Column) -> Column:
+def _topic(rejected: Column) -> Column:
     known = {
         "name": F.concat(F.lit("topic-"), F.col("id").cast("string")),
         "partitions": (F.col("id") % 12 + 1).cast("int"),
-        "error_code": F.when(refused, 89).otherwise(0),
-        "error": F.when(refused, "THROTTLING_QUOTA_EXCEEDED").otherwise("NONE"),
+        "error_code": F.when(rejected, 89).otherwise(0),
+        "error": F.when(rejected, "THROTTLING_QUOTA_EXCEEDED").otherwise("NONE"),
     }
     fields = DECISIONS.schema["topics"].dataType.elementType
     return F.struct(*[known.get(field.name, F.lit(None).cast(field.dataType)).alias(field.name) for field in fields])

@@ -55,7 +55,7 @@ def share(figures: Sequence[Figure], request: str) -> Iterator[Figure]:
 
 
 def _libraries() -> Iterator[tuple[str, Side]]:
-    """Yield the libraries, which admit everything: a refusal costs them less, and is not comparable."""
+    """Yield the libraries, which admit everything: a rejection costs them less, and is not comparable."""
     users = [f"user-{number % USERS}" for number in range(REQUESTS)]
     for strategy in (FixedWindowRateLimiter, MovingWindowRateLimiter, SlidingWindowCounterRateLimiter):
         yield f"limits, {strategy.__name__}", partial(_hit_all, strategy(MemoryStorage()), users)

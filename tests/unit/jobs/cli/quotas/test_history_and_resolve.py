@@ -64,8 +64,8 @@ def test_each_change_is_a_row_with_what_is_different(lines_of):
     rows = [line.split("  ", maxsplit=1) for line in printed]
     assert [row[0] for row in rows] == ["TIME", *(f"1970-01-01T00:00:01.00{offset}Z" for offset in range(8))]
     assert [" ".join(row[1].split()) for row in rows[1:]] == [
-        "ann alice / - rate 5, burst 1000, debt ms 60000 agreed with the platform team on Monday",
-        "- alice / - rate 5 -> 7.5, debt ms 60000 -> none, shadow no -> yes",
+        "ann alice / - rate 5, burst 1000, max debt 1 min agreed with the platform team on Monday",
+        "- alice / - rate 5 -> 7.5, max debt 1 min -> none, shadow no -> yes",
         "- <default> / <default> rate 2, from 2096-10-02T07:06:40.000Z on",
         "- <default> / <default> change scheduled for 2096-10-02T07:06:40.000Z cancelled",
         "- alice / - removed",
@@ -98,33 +98,31 @@ def test_the_quota_that_applies_precedes_its_level(resolved):
         "Bucket:       of user 'alice', shared by all their client-ids",
         "Shadow:       only reported: requests over the quota are admitted",
         "",
-        "LEVEL  USER       CLIENT-ID  RATE/S  BURST  DEBT MS  SINCE",
-        "    1  alice      app             -      -        -  -",
-        "    2  alice      <default>       -      -        -  -",
-        "    3  alice      -             7.5   1000        -  1970-01-01T00:00:01.001Z",
-        "    4  <default>  app             -      -        -  -",
-        "    5  <default>  <default>       -      -        -  -",
-        "    6  <default>  -               -      -        -  -",
-        "    7  -          app             -      -        -  -",
-        "    8  -          <default>       -      -        -  -",
+        "LEVEL  USER       CLIENT-ID  RATE/S  BURST  MAX DEBT  SINCE",
+        "    1  alice      app             -      -         -  -",
+        "    2  alice      <default>       -      -         -  -",
+        "    3  alice      -             7.5   1000         -  1970-01-01T00:00:01Z",
+        "    4  <default>  app             -      -         -  -",
+        "    5  <default>  <default>       -      -         -  -",
+        "    6  <default>  -               -      -         -  -",
+        "    7  -          app             -      -         -  -",
+        "    8  -          <default>       -      -         -  -",
     ]
 
 
 LONG = QuotaEntity("svc-payments-orchestrator-eu", "payments-orchestrator-admin-7f9c")
 
 
-def test_a_long_name_is_broken_in_the_list_of_quotas_and_not_the_times(lines_of):
+def test_a_list_of_quotas_with_a_long_name_lacks_columns_and_says_which(lines_of):
     default, own = QuotaChange(LONG, Quota(5.0), 1000), QuotaChange(ALICE, Quota(7.5, 1000.0, 60_000), 2000)
     assert lines_of(print_quotas, [default], [own], Window()) == [
-        "USER        CLIENT-ID   RATE/S  BURST  DEBT MS  SHADOW  SINCE",
-        "svc-paymen  payments-o       5      -        -  no      1970-01-01T00:00:01.000Z",
-        "ts-orchest  rchestrato",
-        "rator-eu    r-admin-7f",
-        "            9c",
+        "USER                          CLIENT-ID                         RATE/S  BURST",
+        "svc-payments-orchestrator-eu  payments-orchestrator-admin-7f9c       5      -",
+        "Not shown: MAX DEBT, SHADOW, SINCE (wider terminal, or --output json)",
         "Scheduled changes:",
-        "USER   CLIENT-ID  RATE/S  BURST  DEBT MS  SHADOW  FROM",
-        "alice  -             7.5   1000    60000  no      1970-01-01T00:00:02.000Z",
-        "BURST -: the default, 11 x 1 s of the rate; DEBT MS -: no bound",
+        "USER   CLIENT-ID  RATE/S  BURST  MAX DEBT  SHADOW  FROM",
+        "alice  -             7.5   1000     1 min  no      1970-01-01T00:00:02Z",
+        "BURST -: the default, 11 x 1 s of the rate; MAX DEBT -: no bound",
     ]
 
 

@@ -49,7 +49,7 @@ def test_a_time_within_the_log_is_restored(rollback):
     ]
 
 
-def test_a_time_before_the_log_is_refused_with_the_time_at_which_it_begins(rollback):
+def test_a_time_before_the_log_is_rejected_with_the_time_at_which_it_begins(rollback):
     preview, begins = rollback
     code, printed = preview(HOUR + 1)
     assert code == 2

@@ -61,7 +61,7 @@ def test_a_change_decided_in_time_prints_nothing_else(monkeypatch, caplog, capsy
     assert capsys.readouterr().out == "Created topic orders.\n"
 
 
-def refused(topic, decision_id):
+def rejected(topic, decision_id):
     future = TopicFuture()
     future.decision_id = decision_id
     decision = decision_id and SimpleNamespace(decision_id=decision_id, retry_at=1_728_043_228_572)
@@ -69,27 +69,27 @@ def refused(topic, decision_id):
     return future
 
 
-def test_a_refusal_names_its_time_and_the_command_that_explains_it_on_its_own_line(monkeypatch, capsys):
+def test_a_rejection_names_its_time_and_the_command_that_explains_it_on_its_own_line(monkeypatch, capsys):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "40")
     with pytest.raises(typer.Exit) as exit_code:
-        changes(monkeypatch, 60).report("created", {"orders": refused("orders", "mutation-requests-0-2328")})
+        changes(monkeypatch, 60).report("created", {"orders": rejected("orders", "mutation-requests-0-2328")})
     assert exit_code.value.exit_code == 3
     assert capsys.readouterr().out == (
-        "Topic orders refused: the mutation quota\n"
-        "  is exhausted; try again in 27.862 s,\n"
-        "  at 2024-10-04T12:00:28.572Z.\n"
+        "Topic orders rejected: the mutation\n"
+        "  quota is exhausted; try again in\n"
+        "  27.9 s, at 2024-10-04T12:00:28.572Z.\n"
         "Explained by:\n"
         "  mutation-quota explain mutation-requests-0-2328\n"
     )
 
 
-def test_a_decision_that_refused_several_topics_is_named_once(monkeypatch, capsys):
+def test_a_decision_that_rejected_several_topics_is_named_once(monkeypatch, capsys):
     decisions = {"a": "requests-0-1", "b": "requests-0-1", "c": "requests-0-2"}
     with pytest.raises(typer.Exit):
-        changes(monkeypatch, 60).report("created", {name: refused(name, each) for name, each in decisions.items()})
+        changes(monkeypatch, 60).report("created", {name: rejected(name, each) for name, each in decisions.items()})
     lines = capsys.readouterr().out.splitlines()
-    assert [line.partition(" refused: ")[0] for line in lines[:3]] == ["Topic a", "Topic b", "Topic c"]
+    assert [line.partition(" rejected: ")[0] for line in lines[:3]] == ["Topic a", "Topic b", "Topic c"]
     assert lines[3:] == [
         "Explained by:",
         "  mutation-quota explain requests-0-1",
@@ -97,9 +97,9 @@ def test_a_decision_that_refused_several_topics_is_named_once(monkeypatch, capsy
     ]
 
 
-def test_a_topic_that_no_decision_refused_is_not_explained(monkeypatch, capsys):
+def test_a_topic_that_no_decision_rejected_is_not_explained(monkeypatch, capsys):
     with pytest.raises(typer.Exit):
-        changes(monkeypatch, 60).report("created", {"orders": refused("orders", None)})
+        changes(monkeypatch, 60).report("created", {"orders": rejected("orders", None)})
     assert capsys.readouterr().out.count("\n") == 1
 
 

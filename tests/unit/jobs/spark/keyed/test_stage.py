@@ -148,7 +148,7 @@ def test_the_release_of_pyspark_that_is_pinned_is_the_one_whose_functions_are_re
     assert importlib.metadata.version("pyspark") == stages.RELEASE
 
 
-def test_another_release_of_pyspark_is_refused_in_the_driver_and_in_a_worker(monkeypatch):
+def test_another_release_of_pyspark_is_rejected_in_the_driver_and_in_a_worker(monkeypatch):
     stage = KeyedStage(counting, COLUMNS, 10)
     monkeypatch.setattr(stages.pyspark, "__version__", "9.9.9")
     for use in (lambda: KeyedStage(counting, COLUMNS, 10), lambda: pickle.loads(pickle.dumps(stage))):  # noqa: S301

@@ -1,4 +1,4 @@
-"""`docs/tutorial/first-refusal.md` runs as printed, together with `mutation-quota run`."""
+"""`docs/tutorial/first-rejection.md` runs as printed, together with `mutation-quota run`."""
 
 import re
 import signal
@@ -16,7 +16,7 @@ _LEADS = re.compile(r"gateway: (\S+) forwards to (\S+)")
 
 def test_each_command_prints_what_the_page_says(tmp_path, monkeypatch):
     """The folder has what a checkout has after `make`."""
-    start, *rest = steps("first-refusal")
+    start, *rest = steps("first-rejection")
     assert start.commands == "make run\n"
     monkeypatch.setenv("LOGNAME", "ann")  # the author of quota changes
     (tmp_path / ".jars").symlink_to(CHECKOUT / ".jars")
