@@ -40,7 +40,6 @@ def test_quotas_are_set_changed_described_and_explained(command):
         (["--any-user", "--strict"], [{"user": "alice"}]),
         (["--entity-type", "clients"], [{"user": None, "client-id": "app"}, {"client-id": None}]),
         (["--user-defaults"], [{"user": None, "client-id": "app"}]),
-        (["--user-defaults", "--strict"], []),
         (["--client", "app"], [{"user": None, "client-id": "app"}]),
     ):
         assert [

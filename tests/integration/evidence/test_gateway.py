@@ -43,7 +43,7 @@ def test_clients_see_the_same_at_the_gateway_and_at_a_broker(where, spark):
         results = conformance.play_all(pair, conformance.OFFLINE, settings, print, conformance.SMOKE_SLOW)
         beside_debt = measure_beside_debt(pair, conformance.SMOKE_SECONDS)
 
-    assert results["wrong"] == []
+    assert results["wrong"] == [], "\n".join(results["wrong"])
     assert set(results["missing"]) <= {"Kafka Streams", "kafka-python"}
     assert results["observations"] > 190
     assert results["decisions"] > 90
@@ -89,7 +89,7 @@ def test_a_killed_gateway_forwards_nothing_undecided_and_charges_recognizable_re
     with query_of(Run.on(spark, settings)):
         results = kills.under_kills(where, settings, kills.SMOKE, 599, print)
 
-    assert results["wrong"] == []
+    assert results["wrong"] == [], "\n".join(results["wrong"])
     assert results["broken"] > 0
     assert results["steps"]["created"] > 5
     assert results["decisions"] > 10
