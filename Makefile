@@ -20,11 +20,15 @@ endef
 # Processes that each have a broker and Spark: tests mostly wait for one of them. A file is run by one process, so
 # that what its tests share is started once; in the order of the folders, so that the many quick ones come last.
 PARALLEL := --numprocesses 3 --dist loadfile --no-loadscope-reorder
+# Releases of Kafka that `make compatibility` runs as brokers, and what it runs
+KAFKA_RELEASES ?= 3.9.2 4.2.2
+WITH_OLDER_KAFKA := tests/integration/jobs/test_pipeline.py tests/integration/control/test_cluster_quotas.py \
+	tests/integration/observe tests/integration/clients tests/integration/gateway -m "not newest_kafka and not nightly"
 # More options of pytest: make test OPTIONS="--durations 25"
 OPTIONS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-unit test-spark test-integration test-yarn nightly bench conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos guard references pictures docs docs-serve lint format jars clients package release setup clean
+.PHONY: help run demo test compatibility test-unit test-spark test-integration test-yarn nightly bench conformance gateway-conformance gateway-cost gateway-kills gateway-fuzz chaos guard references pictures docs docs-serve lint format jars clients package release setup clean
 
 help: ## print this help
 	@echo "usage: make TARGET"
@@ -57,9 +61,18 @@ test-integration: setup $(CLASSES) $(S3_JARS) $(S3_SERVER) ## the jobs with a re
 test-yarn: setup $(YARN_JARS) ## the package on YARN, not part of `make test`; 5 min
 	@$(BIN)/pytest -m yarn tests/yarn
 
+compatibility: setup $(CLASSES) ## jobs, push, observe and gateway with older Kafka; 5 min a release
+	@for release in $(KAFKA_RELEASES); do \
+		$(MAVEN) dependency:copy-dependencies@broker -Dkafka.version=$$release \
+			-Djars.dir=$(CURDIR)/.jars/releases/$$release >/dev/null || { tail -n 5 .jars/maven.log; exit 1; }; \
+		echo "Kafka $$release"; \
+		BROKER_JARS=.jars/releases/$$release/broker $(BIN)/pytest $(WITH_OLDER_KAFKA) || exit 1; \
+	done
+
 nightly: setup $(CLASSES) $(S3_JARS) $(S3_SERVER) $(CLIENTS) ## the long forms of tests and evidence; needs Go; hours
 	@$(BIN)/pytest $(PARALLEL) -m nightly --timeout 1800
 	@GATEWAY_FUZZ_FRAMES=100000 $(BIN)/pytest tests/integration/gateway/test_hostile.py -k fuzzed -s --timeout 1800
+	@$(MAKE) compatibility
 	@$(BIN)/python -m tests.evidence.conformance
 	@$(BIN)/python -m tests.evidence.chaos
 	@$(BIN)/python -m tests.evidence.gateway.kills

@@ -216,9 +216,7 @@ class ClientConnection(asyncio.Protocol):
     def close(self, reason: str = "", message: str = "") -> None:
         """Close both connections once sent data is delivered, and count the reason if there is one."""
         if reason:
-            self._host.context.stats.closed[reason] += 1
-        if message:
-            _log.log(_LEVELS.get(reason, logging.INFO), "closing the connection of %s: %s", self.peer, message)
+            self._host.context.stats.add_closed(reason, self.peer, message, self.now())
         if self._transport is not None:
             self._transport.close()
         if self.closing_at is None:
@@ -366,10 +364,6 @@ class BrokerConnection(asyncio.Protocol):
         """Close the connection."""
         if self._transport is not None:
             self._transport.close()
-
-
-_LEVELS = {"broker": logging.WARNING, "answer": logging.WARNING}
-"""The log levels of reasons to close a connection that the client did not cause."""
 
 
 def now_monotonic_ms() -> int:

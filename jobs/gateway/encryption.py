@@ -5,12 +5,12 @@ from asyncio.sslproto import SSLProtocol
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobs.gateway.watched import Watched
 from quota.admission.principals import PrincipalRules
 from quota.errors import BadInput
-from quota.gateway.certificates import name_of, subject_of
+from quota.gateway.certificates import end_of, name_of, subject_of
 from quota.kafka.brokers.connection import tls_context
 from quota.records.request import ANONYMOUS
 from quota.settings.gateway import GatewaySettings
@@ -27,12 +27,19 @@ _MODES = {"requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 """The values of `gateway.ssl_client_auth` that request certificates."""
 
 
+class ServerCertificate(NamedTuple):
+    """What clients' handshakes use: the gateway's certificate, and the CA of theirs."""
+
+    context: ssl.SSLContext
+    ends_at: float | None
+    """The time until which the certificate is valid [epoch s]; None if it is not known."""
+
+
 @dataclass(frozen=True, slots=True)
 class Encryption:
     """TLS on both sides; a side in plain text has no context."""
 
-    certificate: Watched[ssl.SSLContext] | None = None
-    """The context of handshakes with clients: the gateway's certificate, and the CA of theirs."""
+    certificate: Watched[ServerCertificate] | None = None
     clients: ssl.SSLContext | None = None
     """The context of the listeners."""
     brokers: ssl.SSLContext | None = None
@@ -100,8 +107,8 @@ def make_encryption(settings: GatewaySettings, brokers: Security) -> Encryption:
     certificate = _watched_certificate(settings) if settings.ssl_certificate_location else None
     clients = None
     if certificate is not None:
-        clients = certificate.value
-        clients.sni_callback = lambda connection, _name, _context: setattr(connection, "context", certificate.value)
+        clients = certificate.value.context
+        clients.sni_callback = lambda tls, _name, _context: setattr(tls, "context", certificate.value.context)
     if not issues:
         return Encryption(certificate, clients, tls_context(brokers))
     from jobs.gateway.issuer import IssuedContexts, first_certificate  # noqa: PLC0415 its library is an extra
@@ -127,17 +134,17 @@ def _close_after_alert(protocol: SSLProtocol, exc: BaseException, message: str =
     _close(protocol, exc, message)
 
 
-def _watched_certificate(settings: GatewaySettings) -> Watched[ssl.SSLContext]:
+def _watched_certificate(settings: GatewaySettings) -> Watched[ServerCertificate]:
     files = (
         settings.ssl_certificate_location,
         settings.ssl_key_location,
         settings.ssl_ca_location,
         secret_file(settings.ssl_key_password),
     )
-    return Watched("certificate", files, lambda: _clients_context(settings))
+    return Watched("certificate", files, lambda: _server_certificate(settings))
 
 
-def _clients_context(settings: GatewaySettings) -> ssl.SSLContext:
+def _server_certificate(settings: GatewaySettings) -> ServerCertificate:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         password = secret_value(settings.ssl_key_password)
@@ -152,7 +159,15 @@ def _clients_context(settings: GatewaySettings) -> ssl.SSLContext:
         ) from None
     if settings.ssl_client_auth != "none":
         _request_certificates(context, settings)
-    return context
+    return ServerCertificate(context, _end_of_first(settings.ssl_certificate_location))
+
+
+def _end_of_first(file: str) -> float | None:
+    try:
+        first, footer, _ = read_certificates(file).partition(ssl.PEM_FOOTER)
+        return end_of(ssl.PEM_cert_to_DER_cert(first + footer))
+    except (ValueError, KeyError):  # TLS reads more forms of certificates
+        return None
 
 
 def _request_certificates(context: ssl.SSLContext, settings: GatewaySettings) -> None:

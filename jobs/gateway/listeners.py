@@ -7,7 +7,6 @@ from quota.errors import BadInput
 from quota.gateway.addresses import Addresses
 from quota.settings.gateway import GatewaySettings
 from quota.settings.types import MAX_PORT
-from quota.text import plural
 from quota.wire.protocol import Address
 
 _ANY_ADDRESS = frozenset({"0.0.0.0", "::", "*"})  # noqa: S104 these are rejected
@@ -45,10 +44,14 @@ def plan_listeners(settings: GatewaySettings, advertised: Mapping[int, Address])
 
 
 def _listeners_of(first_port: int, advertised: Mapping[int, Address]) -> list[Listener]:
-    """Return a listener for each broker, in the order of their node ids."""
-    if first_port + len(advertised) - 1 > MAX_PORT:
-        raise BadInput(f"gateway.first_port={first_port} leaves too few ports for {plural(len(advertised), 'broker')}")
-    return [Listener(first_port + index, advertised[node]) for index, node in enumerate(sorted(advertised))]
+    """Return a listener for each broker, on a port that follows from its node id, whichever other brokers there are."""
+    ports = {node: first_port + node - 1 for node in sorted(advertised)}
+    if outside := [node for node, port in ports.items() if not 1 <= port <= MAX_PORT]:
+        raise BadInput(
+            f"gateway.first_port={first_port}: the broker with node id {outside[0]} would have port "
+            f"{ports[outside[0]]}; give its port in gateway.listeners"
+        )
+    return [Listener(port, advertised[node]) for node, port in ports.items()]
 
 
 def _join(addresses: Sequence[Address]) -> str:

@@ -3,10 +3,12 @@
 import asyncio
 import errno
 import logging
+import socket
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from typing import Any
 
 from jobs.gateway.connection import BrokerConnection, ClientConnection, now_monotonic_ms
 from jobs.gateway.encryption import Encryption
@@ -26,6 +28,8 @@ _DRAIN_TICK_SECONDS = 0.05
 _CONNECT_SECONDS = 10.0
 _CLOSE_SECONDS = 5.0
 _BACKLOG = 1024
+_ALL_ADDRESSES = "::"
+"""The address of this machine's IPv6 and IPv4 addresses, as for brokers; `asyncio` would take those of IPv6 alone."""
 _AUTHENTICATION_SECONDS = 10.0
 """The time that a client may take for its TLS handshake, and to authenticate [s]."""
 _REQUEST_SECONDS = 60.0
@@ -69,6 +73,8 @@ class GatewayServer:
             if sweep.is_due():
                 self._close_idle()
                 self._encryption.refresh()
+                if self._encryption.certificate is not None:
+                    stats.certificate_ends_at = self._encryption.certificate.value.ends_at
             await asyncio.sleep(_TICK_SECONDS)
         stats.is_serving = False
         for server in servers:
@@ -125,11 +131,14 @@ class GatewayServer:
         clients = self._encryption.clients
         seconds = _AUTHENTICATION_SECONDS if clients else None
         loop = asyncio.get_running_loop()
+        place: dict[str, Any] = {"host": self._settings.address, "port": listener.port}
         try:
+            if self._settings.address == _ALL_ADDRESSES and socket.has_dualstack_ipv6():
+                own = (_ALL_ADDRESSES, listener.port)
+                place = {"sock": socket.create_server(own, family=socket.AF_INET6, dualstack_ipv6=True)}
             return await loop.create_server(
                 partial(ClientConnection, self, listener),
-                self._settings.address,
-                listener.port,
+                **place,
                 ssl=clients,
                 ssl_handshake_timeout=seconds,
                 backlog=_BACKLOG,

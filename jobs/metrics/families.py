@@ -267,6 +267,11 @@ METRICS: Final = (
         "addresses in brokers' responses that would bypass the gateway, and are removed",
     ),
     Metric(
+        "mutation_quota_gateway_certificate_end_timestamp_seconds",
+        "seconds",
+        "the time until which the gateway's certificate for clients is valid; none without TLS",
+    ),
+    Metric(
         "mutation_quota_skipped_records_total",
         "records",
         "records of our topics that this program has skipped, because they are malformed; its log names some",
@@ -383,6 +388,8 @@ def gateway_families(stats: GatewayStats, awaited: int) -> Iterator[Family]:
     yield family("mutation_quota_gateway_mutes_total", stats.muted)
     yield family("mutation_quota_gateway_muted_seconds_total", stats.muted_ms / 1000)
     yield family("mutation_quota_gateway_foreign_addresses_total", stats.foreign_addresses)
+    if stats.certificate_ends_at is not None:
+        yield family("mutation_quota_gateway_certificate_end_timestamp_seconds", stats.certificate_ends_at)
 
 
 def _tenant_families(tenants: Mapping[tuple[str, ...], TenantMetrics], now: int) -> Iterator[Family]:

@@ -54,10 +54,7 @@ def import_logs(
 
 def _summary(names: Sequence[str], logs: Sequence[Found], collection: Collection, counts: Counts) -> LogSummary:
     return LogSummary(
-        logs={
-            name: ReadLog(log.bytes, log.requests, log.broken, log.broken_bytes, log.cut, log.first_broken)
-            for name, log in zip(names, logs, strict=True)
-        },
+        logs={name: _read_log(log) for name, log in zip(names, logs, strict=True)},
         forwarded=collection.forwarded,
         copies=collection.copies,
         clock_differences_ms=collection.clock_differences(names),
@@ -70,6 +67,19 @@ def _summary(names: Sequence[str], logs: Sequence[Found], collection: Collection
         failed_topics_by_error={str(code): count for code, count in sorted(counts.failed_topics.items())},
         first_at=counts.first_at,
         last_at=counts.last_at,
+    )
+
+
+def _read_log(log: Found) -> ReadLog:
+    rests = int(log.rest_bytes > 0)
+    reason = "the beginning of the first line is missing; it may be in the file before" if rests else None
+    return ReadLog(
+        log.bytes,
+        log.requests,
+        log.broken + rests,
+        log.broken_bytes + log.rest_bytes,
+        log.cut + rests,
+        log.first_broken or reason,
     )
 
 

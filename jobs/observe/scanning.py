@@ -8,7 +8,7 @@ from pathlib import Path
 from jobs.observe.segments import Segment, read_blocks
 from quota.errors import BadInput, BadRecord
 from quota.observation.log_time import LogTime
-from quota.observation.request_log import PATTERN, LoggedRequest, mutation_lines, read_line
+from quota.observation.request_log import PATTERN, LoggedRequest, has_results, mutation_lines, read_line
 from quota.observation.wrapping import MARK, CutOff
 from quota.text import plural
 
@@ -33,6 +33,8 @@ class Found:
     cut: int = 0
     """Those whose end is missing."""
     first_broken: str | None = None
+    rest_bytes: int = 0
+    """The size of the first line if it is the rest of a mutation: logs are rotated between pieces of a line, too."""
     is_request_log: bool = False
     is_old: bool = False
 
@@ -44,6 +46,7 @@ class Found:
         self.broken_bytes += other.broken_bytes
         self.cut += other.cut
         self.first_broken = self.first_broken or other.first_broken
+        self.rest_bytes += other.rest_bytes
         self.is_request_log |= other.is_request_log
         self.is_old |= other.is_old
 
@@ -65,6 +68,8 @@ def scan(segment: Segment, zone: tzinfo, add: Callable[[int, LoggedRequest], Non
     """Pass each request of a segment to `add`, with its place in the log, and return the counts."""
     found, time = Found(), LogTime(zone)
     for block in read_blocks(segment):
+        if not (segment.begin or found.bytes):
+            found.rest_bytes = _rest_bytes(block[: block.find(b"\n") + 1])
         found.is_request_log = found.is_request_log or _JSON in block
         found.is_old = found.is_old or _OLD in block
         for begin, end in mutation_lines(block):
@@ -81,6 +86,10 @@ def scan(segment: Segment, zone: tzinfo, add: Callable[[int, LoggedRequest], Non
                 add(segment.begin + found.bytes + begin, logged)
         found.bytes += len(block)
     return found
+
+
+def _rest_bytes(first: bytes) -> int:
+    return len(first) if MARK not in first and has_results(first) else 0
 
 
 def check_end(files: Iterable[Path], zone: tzinfo) -> None:

@@ -36,7 +36,9 @@ _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
 _CLUSTER_ID = "bXV0YXRpb24tcXVvdGEtMQ"
 _CHECKPOINT = Path(__file__).with_name("bootstrap.checkpoint")
-"""The first records of a new cluster's metadata: the features of Kafka 4.2, as its StorageTool writes them."""
+"""The first records of a new cluster's metadata: the features of Kafka 4.4, as its StorageTool writes them."""
+_METADATA = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
+"""The place of that file in a folder of logs."""
 _IDENTITY = "meta.properties"
 _IDENTITY_LINES = "version=1\ncluster.id={cluster}\nnode.id={node}\ndirectory.id={folder}\n"
 _LOCK = "running"
@@ -116,6 +118,8 @@ class Broker:
         self._extra_properties = extra_properties
         self.port = port or free_port()
         self._process: subprocess.Popen[bytes] | None = None
+        self._logged = 0
+        """The size of the log when the process was started."""
         self._lock: int | None = None
 
     @property
@@ -165,6 +169,7 @@ class Broker:
     def launch(self) -> None:
         """Start the process of a prepared broker. The kernel stops it when the calling thread ends."""
         end = partial(end_with_parent, signal.SIGTERM, os.getpid())
+        self._logged = self._log_file.stat().st_size if self._log_file.exists() else 0
         with self._output_file.open("wb") as output:
             self._process = subprocess.Popen(
                 [
@@ -187,7 +192,7 @@ class Broker:
 
     def wait_until_listening(self) -> None:
         """Wait until clients can connect; kill a broker that does not start."""
-        problem = f"the broker is not listening after {_START_SECONDS:.0f} s; see {self._data}/broker.log"
+        problem = f"the broker is not listening after {_START_SECONDS:.0f} s; see {self._log_file}"
         try:
             wait_until(lambda: is_listening(self.port), self.check, _START_SECONDS, problem)
         except BaseException:
@@ -215,14 +220,27 @@ class Broker:
     def check(self) -> None:
         """Check that the broker still runs."""
         if not self.is_running:
-            files = [self._output_file, self._data / "broker.log"]
-            output = "".join(file.read_text(errors="replace") for file in files if file.exists())
-            lines = [line for line in output.splitlines() if line.strip()]
-            raise ClusterError(f"the broker has exited: {lines[-1] if lines else 'no output'}")
+            raise ClusterError(f"the broker {self._end()}; see {self._log_file}")
+
+    def _end(self) -> str:
+        """Return how the process ended, with the cause of the last error in its log."""
+        code = self._process.returncode if self._process else 0
+        if code < 0:
+            return f"was killed by {signal.Signals(-code).name}"
+        with suppress(OSError), self._log_file.open("rb") as log:
+            log.seek(self._logged)
+            if (error := last_error(log.read().decode(errors="replace"))) is not None:
+                return f"has exited: {error}"
+        output = self._output_file.read_text(errors="replace").splitlines() if self._output_file.exists() else []
+        return f"has exited with code {code}: {output[-1] if output else 'no output'}"
 
     @property
     def _output_file(self) -> Path:
         return self._data / "broker.out"
+
+    @property
+    def _log_file(self) -> Path:
+        return self._data / "broker.log"
 
     @property
     def _properties(self) -> Path:
@@ -261,12 +279,30 @@ class Broker:
     def _format(self) -> None:
         """Prepare the folder of a new broker's data, as Kafka's StorageTool does, without its JVM."""
         logs = self._data / "logs"
-        logs.mkdir(exist_ok=True)
-        write_whole(logs / _CHECKPOINT.name, _CHECKPOINT.read_bytes())
+        (logs / _METADATA).parent.mkdir(parents=True, exist_ok=True)
+        write_whole(logs / _METADATA, _CHECKPOINT.read_bytes())
         node = re.findall(r"^node\.id=(\d+)$", self._properties.read_text(), re.MULTILINE)[-1]
         folder = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         # It is written last, because with it the folder is prepared.
         write_whole(logs / _IDENTITY, _IDENTITY_LINES.format(node=node, cluster=_CLUSTER_ID, folder=folder))
+
+
+_ERROR = re.compile(r"^\[[^]]*\] (?:ERROR|FATAL) (.*) \(\S+\)$", re.MULTILINE)
+_CAUSE = re.compile(r"^(?:Caused by: )?[\w.$]+(?:Exception|Error): (.+)$", re.MULTILINE)
+
+
+def last_error(log: str) -> str | None:
+    """Return the last error in a broker's log with the innermost cause of its stack trace; None if there is none.
+
+    Of the causes that repeat the innermost one, it is that which says most, such as the address.
+    """
+    errors = list(_ERROR.finditer(log))
+    if not errors:
+        return None
+    trace = re.split(r"^\[", log[errors[-1].end() :], maxsplit=1, flags=re.MULTILINE)[0]
+    causes = [cause[1].rstrip(".") for cause in _CAUSE.finditer(trace)]
+    detail = max((cause for cause in causes if causes[-1] in cause), key=len, default="")
+    return ": ".join(filter(None, [errors[-1][1].rstrip("."), detail]))
 
 
 def free_port() -> int:

@@ -5,8 +5,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.background import background, log_progress
 from jobs.dashboard.server import serve_dashboard
@@ -14,7 +19,15 @@ from jobs.metrics.health.endpoint import ServiceEndpoint
 from jobs.metrics.queries import QueryHealth, QueryMetrics
 from jobs.metrics.query_observer import QueryObserver
 from jobs.metrics.totals import DecisionTotals
-from jobs.sandbox.broker import HOST, embedded_broker, free_port, is_listening, wait_until, with_plaintext_cluster
+from jobs.sandbox.broker import (
+    HOST,
+    Broker,
+    embedded_broker,
+    free_port,
+    is_listening,
+    wait_until,
+    with_plaintext_cluster,
+)
 from jobs.sandbox.traffic import (
     KafkaTopics,
     Librdkafka,
@@ -26,9 +39,10 @@ from jobs.sandbox.traffic import (
 from jobs.services.gateway import serve_gateway
 from jobs.services.session import deployment_session, observing, start_queries
 from jobs.spark.queries import check_queries, stop_after_batch
+from jobs.spark.session import jvm_pid, kill_jvm
 from jobs.stopping import stop_signals
 from quota.callbacks.loading import check_callbacks
-from quota.errors import MutationQuotaError
+from quota.errors import ClusterError, MutationQuotaError
 from quota.kafka.requests import AnswerReader, RequestWriter
 from quota.kafka.timing import Every
 from quota.kafka.topics.preparation import UserTopics
@@ -62,7 +76,6 @@ def run_everything(settings: Settings) -> None:
             print("starting a broker", flush=True)
             port = free_port() if is_listening(_PORT) else _PORT
             broker = stack.enter_context(embedded_broker(settings, port))
-            polled.append(broker.check)
             settings = with_plaintext_cluster(settings, broker.address)
             set_tenant_quotas(settings)
             if settings.topics.user_topic_prefix is not None:
@@ -80,7 +93,7 @@ def run_everything(settings: Settings) -> None:
         queries = start_queries(run, metrics.upkeep_failures)
         stopping = threading.Event()
         observer.watch(run.spark, queries, stopping)
-        stack.callback(stop_after_batch, queries)
+        stack.callback(_stop, queries)
         stack.callback(stopping.set)
         observe, is_time = observing(run, observer), Every(_OBSERVE_SECONDS)
 
@@ -95,7 +108,7 @@ def run_everything(settings: Settings) -> None:
         if embedded:
             gateway, check_gateway = stack.enter_context(embedded_gateway(settings))
             where = f"gateway at {gateway}, {where}"
-            polled.append(check_gateway)
+            polled += [partial(_check_broker, broker, run.spark, jvm_pid(run.spark)), check_gateway]
             for client in unmodified_clients(settings, gateway):
                 stack.enter_context(closing(client))
                 polled.append(partial(poll_client, client, totals))
@@ -103,6 +116,20 @@ def run_everything(settings: Settings) -> None:
         with stop_signals() as stop:
             _follow(reader, totals, traffic, polled, stop)
         print("stopping", flush=True)
+
+
+def _stop(queries: Sequence[StreamingQuery]) -> None:
+    with suppress(Py4JError, PySparkException, OSError):  # the JVM has exited; why is known already
+        stop_after_batch(queries)
+
+
+def _check_broker(broker: Broker, spark: SparkSession, jvm: int) -> None:
+    """Check that the broker still runs; without it, Spark is killed, which would try to reach it for minutes."""
+    try:
+        broker.check()
+    except ClusterError:
+        kill_jvm(spark, jvm)
+        raise
 
 
 def poll_client(client: KafkaTopics | Librdkafka, totals: DecisionTotals) -> None:

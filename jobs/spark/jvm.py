@@ -29,7 +29,7 @@ _OPENED = (
     *(f"java.base/java.{part}" for part in ("lang", "lang.invoke", "lang.reflect", "io", "net", "nio")),
     *(f"java.base/java.util{part}" for part in ("", ".concurrent", ".concurrent.atomic")),
     *(f"java.base/{part}" for part in ("jdk.internal.ref", "sun.nio.ch", "sun.nio.cs")),
-    *(f"java.base/{part}" for part in ("sun.security.action", "sun.util.calendar")),
+    "java.base/sun.util.calendar",
     "java.security.jgss/sun.security.krb5",
 )
 _OPTIONS = (
@@ -42,7 +42,10 @@ _OPTIONS = (
     "--enable-native-access=ALL-UNNAMED",
     "-Dderby.connection.requireAuthentication=false",
 )
-"""What Spark 4.2 needs of Java, without an incubator module that only its machine learning uses, and Java warns of."""
+"""What Spark 4.2 needs of Java, without what Java warns of, and Spark does not use here.
+
+That is an incubator module for its machine learning, and the package sun.security.action, which Java 25 lacks.
+"""
 
 _MAIN = "org.apache.spark.deploy.SparkSubmit"
 

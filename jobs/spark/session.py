@@ -94,6 +94,8 @@ def _session(settings: Settings, conf: SparkConf, gateway: JavaGateway) -> Spark
     context = SparkContext(conf=conf, gateway=gateway)
     if signal.getsignal(signal.SIGINT) is not on_interrupt:
         signal.signal(signal.SIGINT, on_interrupt)  # SparkContext installs its own handler, which kills batches
+    # It would print a stack trace when the JVM is killed, whose end is reported by who notices it.
+    context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # noqa: SLF001
     return SparkSession(context)
 
 

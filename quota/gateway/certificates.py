@@ -4,13 +4,16 @@ A certificate is read after TLS has verified it, so that its structure is right;
 """
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 _SEQUENCE = 0x30
 _VERSION, EXTENSIONS = 0xA0, 0xA3
 """The tags of the first and the last field."""
-_SUBJECT = 4
-"""The index of the subject among the fields after the version."""
+_VALIDITY, _SUBJECT = 3, 4
+"""The indexes of the times of validity and of the subject among the fields after the version."""
+_TIMES = {0x17: "%y%m%d%H%M%SZ", 0x18: "%Y%m%d%H%M%SZ"}
+"""The formats of times, by tag: UTCTime, until 2049, and GeneralizedTime."""
 _LONG_LENGTH = 0x80
 
 _ALTERNATIVE_NAMES = bytes.fromhex("551d11")
@@ -72,6 +75,12 @@ def elements(data: bytes) -> Iterator[Element]:
 def subject_of(certificate: bytes) -> bytes:
     """Return the subject."""
     return _fields(certificate)[_SUBJECT].whole
+
+
+def end_of(certificate: bytes) -> float:
+    """Return the time until which it is valid [epoch s]."""
+    _, end = elements(_fields(certificate)[_VALIDITY].content)
+    return datetime.strptime(end.content.decode(), _TIMES[end.tag]).replace(tzinfo=UTC).timestamp()
 
 
 def alternative_names_of(certificate: bytes) -> bytes:

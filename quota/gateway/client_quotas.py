@@ -91,7 +91,7 @@ def alter_quotas(version: int, message: Message, user: str) -> Steps:
                 continue
             if op["remove"] or math.isfinite(op["value"]):
                 changes[entity] = None if op["remove"] else op["value"]
-            else:  # brokers accept them, and then admit everything
+            else:  # brokers before Kafka 4.4 accept them, and then admit everything
                 _fail(results, entry, ErrorCode.INVALID_REQUEST, f"Quota {RATE_CONFIG} must be a finite number")
     throttle_ms = response["throttleTimeMs"]
     if not message["validateOnly"]:

@@ -21,6 +21,11 @@ _log = logging.getLogger(__name__)
 _BOUNDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 2.0, 5.0, 10.0, 30.0)
 """The upper bounds of the histogram of decisions [s]."""
 
+_LEVELS = {"broker": logging.WARNING, "answer": logging.WARNING}
+"""The log levels of reasons to close a connection that the client did not cause."""
+_LOG_MS = 1000
+"""The shortest time between two lines about connections that were closed for the same reason."""
+
 
 @dataclass(slots=True)
 class GatewayStats:
@@ -56,11 +61,29 @@ class GatewayStats:
     """Whether new connections are accepted."""
     looped_at: float = 0.0
     """The time at which the event loop last ran, by the monotonic clock [s]; 0 before it serves."""
+    certificate_ends_at: float | None = None
+    """The time until which the certificate for clients is valid [epoch s]; None if it is not known."""
     broker_failure: str = ""
     """Why no broker responds, as of the last check; empty if one does."""
     _decisions: list[int] = field(default_factory=lambda: [0] * (len(_BOUNDS) + 1))
     _logged: set[Address | QuotaEntity] = field(default_factory=set)
+    _closed_logged: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """When a line about each reason was logged, and the number of connections until then."""
     _is_silent: bool = False
+
+    def add_closed(self, reason: str, peer: str, message: str, now: int) -> None:
+        """Count a connection that is closed at `now` (ms), and log it unless another one has just been logged.
+
+        Thousands of clients that try a broker that is down again and again would fill a disk.
+        """
+        self.closed[reason] += 1
+        logged_at, count = self._closed_logged.get(reason, (now - _LOG_MS, 0))
+        if not message or now - logged_at < _LOG_MS:
+            return
+        more = self.closed[reason] - count - 1
+        others = f" (and {plural(more, 'other')} for this reason)" if more else ""
+        self._closed_logged[reason] = now, self.closed[reason]
+        _log.log(_LEVELS.get(reason, logging.INFO), "closing the connection of %s%s: %s", peer, others, message)
 
     def add_mutation(self, request: RequestHeader, response: MutationResponse) -> None:
         """Count the topics of a client's request."""

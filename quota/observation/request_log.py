@@ -23,6 +23,9 @@ _NAMES = re.compile(rb'TE_(?:TOPICS|PARTITIONS)\\*(?:"|u0022)')
 _LEFT_OUT = re.compile(rb'"MESSAGE"\s*:\s*null')
 _NAMES_IN_JSON = re.compile(_NAMES.pattern + b"|" + _LEFT_OUT.pattern)
 
+_RESULT = re.compile(rb'\\*"name\\*":(?:\\*"[^"\\]*\\*"|null),(?:\\*"topicId\\*":\\*"[^"\\]*\\*",)?\\*"errorCode\\*":')
+"""The beginning of a topic's result in the responses of the three APIs, and of no other, maybe in a string."""
+
 _SAMPLE_BYTES = 160
 NO_RESPONSE = -1
 """The error code of a topic without a response, for example because the connection was lost (UNKNOWN_SERVER_ERROR)."""
@@ -137,6 +140,11 @@ def mutation_lines(block: bytes) -> Iterator[tuple[int, int]]:
         end = block.find(b"\n", found.end())
         end = len(block) if end < 0 else end
         yield begin, end
+
+
+def has_results(line: bytes) -> bool:
+    """Return whether a line, or the rest of one, has the results of a mutation."""
+    return _RESULT.search(line) is not None
 
 
 def read_line(line: bytes, time: LogTime) -> LoggedRequest | None:

@@ -38,7 +38,7 @@ class GatewaySettings(Section):
     """The gateway, which speaks Kafka's protocol in front of the target cluster."""
 
     address: Address = "127.0.0.1"
-    """Address to listen on. `0.0.0.0` accepts all that reach this machine."""
+    """Address to listen on. `0.0.0.0` accepts all that reach this machine by IPv4, `::` also by IPv6."""
 
     advertised_host: AddressOrEmpty = ""
     """Host by which clients reach the gateway. Empty for `address`."""
@@ -48,7 +48,8 @@ class GatewaySettings(Section):
     it."""
 
     first_port: Port = 19_092
-    """Port of the broker with the lowest node id, up to 65,535; the others follow. Unused with `listeners`."""
+    """Port of the broker with node id 1, up to 65,535; that of broker 2 is the next one, and so on, whether or not all
+    brokers are up. Unused with `listeners`."""
 
     listeners: Annotated[NameList, AfterValidator(_check_listeners)] = []
     """Port and broker of each listener, as `19092=kafka-1:9094`. Empty finds the brokers. Separated by commas."""

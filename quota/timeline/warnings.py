@@ -1,6 +1,7 @@
 """Warnings of quotas that are valid, and yet apply to nobody, or are evaded by a new client-id with each request."""
 
 import re
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from urllib.parse import unquote
@@ -50,12 +51,19 @@ def loopholes(entities: Collection[QuotaEntity]) -> list[Loophole]:
 _PRINCIPAL_TYPE = re.compile(r"^user:\s*", re.IGNORECASE)
 _OTHER_TYPE = re.compile(r"(group|role|team)[:/]", re.IGNORECASE)
 _ENCODED = re.compile(r"%[0-9A-Fa-f]{2}")
+_QUOTED = re.compile(r"""^(["'])(.+)\1$""")
+"""A shell, or a file of environment variables, that does not take quotes away."""
 
 
 def intended(name: str) -> str:
-    """Return the name that is probably meant: without `User:` and spaces around it, and not percent-encoded."""
-    plain = _PRINCIPAL_TYPE.sub("", name.strip())
+    """Return the name that is probably meant: without `User:`, quotes and spaces around it, and not percent-encoded."""
+    plain = _PRINCIPAL_TYPE.sub("", _QUOTED.sub(r"\2", _visible(name)).strip())
     return unquote(plain).strip() if _ENCODED.search(plain) else plain
+
+
+def _visible(name: str) -> str:
+    """Return a name without spaces around it, and without characters of no width, such as a byte order mark."""
+    return "".join(each for each in name if unicodedata.category(each) != "Cf").strip()
 
 
 def name_warning(name: str) -> str | None:
@@ -67,10 +75,14 @@ def name_warning(name: str) -> str | None:
         return f"{quoted(name)} is the name of a user; there are no quotas of groups (see callbacks)"
     if meant == name or not meant:
         return None
-    if _PRINCIPAL_TYPE.match(name.strip()):
+    if _PRINCIPAL_TYPE.match(_visible(name)):
         reason = "principals are named without 'User:'"
     elif name.strip() != name:
         reason = "the name begins or ends with a space"
+    elif _visible(name) != name:
+        reason = "the name has a character that is not visible"
+    elif _QUOTED.match(name):
+        reason = "the name is in quotes"
     else:
         reason = "names are not percent-encoded"
     return f"{reason}; did you mean {quoted(meant)}?"

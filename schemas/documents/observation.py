@@ -13,7 +13,7 @@ class ReadLog(msgspec.Struct, frozen=True):
     """The number of lines with a mutation that could not be read."""
     invalid_bytes: int
     cut_lines: int
-    """The number of those whose end is missing, which are those of the largest requests."""
+    """The number of those whose beginning or end is missing, which are those of the largest requests."""
     first_invalid: str | None
     """The reason why the first of them could not be read; null for none."""
 

@@ -182,6 +182,10 @@ FIRED = {
         {"severity": "warning"},
         "The quotas of the cluster were not compared with the quota log for 5m 10s.",
     ),
+    "GatewayCertificateEnds": (
+        {"severity": "warning"},
+        "A gateway's certificate is valid for less than a week. Replace its files; the gateway reads them again.",
+    ),
     "UpkeepFails": (
         {"table": "decisions", "severity": "warning"},
         "The upkeep of the table decisions fails again and again.",
@@ -210,6 +214,7 @@ UNDECIDED = "mutation_quota_gateway_undecided_requests_total"
 FOREIGN = "mutation_quota_gateway_foreign_addresses_total"
 BEHIND, INVALID = "mutation_quota_observed_behind_bytes", "mutation_quota_observed_invalid_lines_total"
 COMPARED = "mutation_quota_push_last_comparison_timestamp_seconds"
+ENDS = "mutation_quota_gateway_certificate_end_timestamp_seconds"
 REPAIRED = "mutation_quota_push_repaired_total"
 UPKEEP = 'mutation_quota_upkeep_failures_total{table="decisions"}'
 
@@ -241,6 +246,9 @@ UPKEEP = 'mutation_quota_upkeep_failures_total{table="decisions"}'
         ("GatewayUndecided", {UNDECIDED: "0x30 1x30"}, True),
         ("GatewayBypassed", {FOREIGN: "0x60"}, False),
         ("GatewayBypassed", {FOREIGN: "0x30 3x30"}, True),
+        # the earliest end of several gateways, as of ten minutes after the epoch: a week has 604,800 s
+        ("GatewayCertificateEnds", {f'{ENDS}{{instance="{each}"}}': f"60540{each}x60" for each in range(2)}, False),
+        ("GatewayCertificateEnds", {f'{ENDS}{{instance="{each}"}}': f"60539{each}x60" for each in (0, 9)}, True),
         ("ObserverBehind", {BEHIND: "1000000x60"}, False),
         ("ObserverBehind", {BEHIND: "134217728x60"}, True),
         ("ObserverBehind", {BEHIND: "0x20 134217728x40"}, False),

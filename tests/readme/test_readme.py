@@ -2,11 +2,15 @@
 
 import os
 import re
+import runpy
 import subprocess
 import sys
+import threading
 from contextlib import closing
+from http.client import HTTPConnection
 
 import msgspec
+import pytest
 
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import with_plaintext_cluster
@@ -14,8 +18,11 @@ from jobs.sandbox.run import embedded_gateway
 from jobs.storage.run import Run
 from quota.callbacks.loading import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
+from quota.kafka.quotas.writer import write_record
 from quota.kafka.requests import AnswerReader, RequestWriter
 from quota.kafka.topics.preparation import prepare_topics
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import QuotaRecord
 from quota.records.request import MutationRequest
 from quota.settings import load_settings
 from tests.support.checkout import CHECKOUT
@@ -60,35 +67,59 @@ def test_the_example_of_a_callback_works(tmp_path):
     assert (found.tags.more, found.limit.quota.rate) == ((("group", "payments"),), 10.0)
 
 
-def test_the_example_of_a_client_runs_as_printed(spark, base_settings, broker, tmp_path, capsys):
-    """Against the running job, on the topics that it has by default."""
-    storage = base_settings.storage.model_copy(update={"root": str(tmp_path)})
+@pytest.fixture(scope="module")
+def job(spark, base_settings, broker, tmp_path_factory):
+    """The settings of a running job on the topics that it has by default, which has decided already."""
+    storage = base_settings.storage.model_copy(update={"root": str(tmp_path_factory.mktemp("readme"))})
     settings = with_plaintext_cluster(base_settings, broker.address).model_copy(update={"storage": storage})
     prepare_topics(settings)
-    (block, *_) = re.findall(r"```python\n(.*?)```", (HOW_TO / "clients.md").read_text(), re.DOTALL)
-    query = start_enforce(Run.on(spark, settings))
-    exec(block.replace("127.0.0.1:9092", broker.address), {})  # noqa: S102 it is ours
-    query.stop()
-    assert capsys.readouterr().out == "orders is there\npayments is there\n"
-
-
-def test_the_examples_of_rejected_clients_run_as_printed(spark, base_settings, broker, tmp_path):
-    """Kafka's own tool and a separate request go through the gateway: a topic is created, the next one rejected."""
-    storage = base_settings.storage.model_copy(update={"root": str(tmp_path)})
-    settings = with_plaintext_cluster(base_settings, broker.address).model_copy(update={"storage": storage})
-    prepare_topics(settings)
-    commands, said = re.search(r"```sh\n([^`]*TopicCommand[^`]*)```\s+```text\n(.*?)```", README, re.DOTALL).groups()
-    with closing(AnswerReader(settings)) as reader, embedded_gateway(settings) as (gateway, _):
+    with closing(AnswerReader(settings)) as reader:
         query = start_enforce(Run.on(spark, settings))
         writer = RequestWriter(settings)
         writer.send(msgspec.json.decode(request_json(1), type=MutationRequest))
         writer.flush(30)
         until(lambda: list(reader.read()))  # a first batch may take longer than a client waits
+    yield settings
+    query.stop()
+
+
+def test_the_example_of_a_client_runs_as_printed(job, capsys):
+    (block, *_) = re.findall(r"```python\n(.*?)```", (HOW_TO / "clients.md").read_text(), re.DOTALL)
+    exec(block.replace("127.0.0.1:9092", job.kafka.bootstrap_servers), {})  # noqa: S102 it is ours
+    assert capsys.readouterr().out == "orders is there\npayments is there\n"
+
+
+def test_the_example_of_a_service_answers_what_the_quota_rejects_with_429(job):
+    """60 of a burst of 10 are admitted; of a rate of 1 a second, 50 and the next second are to be waited for."""
+    quota = QuotaRecord(QuotaEntity(client_id="topic-service"), 1.0, controller_mutation_burst=10.0)
+    write_record(job, quota)
+    service = runpy.run_path(str(HOW_TO / "examples" / "topic_service.py"))["TopicService"]
+    with service(job.kafka.bootstrap_servers, 0) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+
+        def put(path):
+            connection = HTTPConnection(*server.server_address, timeout=60)
+            connection.request("PUT", path)
+            response = connection.getresponse()
+            return response.status, response.read().decode(), int(response.getheader("Retry-After", "0"))
+
+        assert put("/refunds?partitions=many")[0] == 400
+        assert put("/refunds?partitions=60") == (201, "refunds is there\n", 0)
+        status, text, seconds = put("/returns?partitions=1")
+        server.shutdown()
+    assert (status, "try topic returns again in" in text) == (429, True)
+    assert 40 <= seconds <= 51
+
+
+def test_the_examples_of_rejected_clients_run_as_printed(job):
+    """Kafka's own tool and a separate request go through the gateway: a topic is created, the next one rejected."""
+    commands, said = re.search(r"```sh\n([^`]*TopicCommand[^`]*)```\s+```text\n(.*?)```", README, re.DOTALL).groups()
+    with embedded_gateway(job) as (gateway, _):
         done, own = (
             subprocess.run(
                 ["bash", "-c", f'mutation-quota() {{ {sys.executable} -m jobs "$@"; }}\n{each}'],
                 cwd=CHECKOUT,
-                env={**os.environ, "KAFKA_BOOTSTRAP_SERVERS": broker.address},
+                env={**os.environ, "KAFKA_BOOTSTRAP_SERVERS": job.kafka.bootstrap_servers},
                 capture_output=True,
                 text=True,
                 check=False,
@@ -98,7 +129,6 @@ def test_the_examples_of_rejected_clients_run_as_printed(spark, base_settings, b
                 re.search(r"```sh\n([^`]*--user frieda[^`]*)```", README)[1],
             )
         )
-        query.stop()
     expected = [line.removesuffix(" …") for line in said.splitlines()]
     assert [line[: len(each)] for line, each in zip(done.stdout.splitlines(), expected, strict=False)] == expected
     assert done.returncode == 1

@@ -21,11 +21,12 @@ from confluent_kafka.admin import (
 )
 
 from jobs.sandbox.broker import HOST, Broker, free_port
-from jobs.spark.installation import jars_folder
+from jobs.spark.installation import jars_folder, java_program
 from tests.support.checkout import CHECKOUT
 
 ADMIN, ADMIN_PASSWORD = "admin", "admin-of-the-tests"
 
+_CLUSTER_ID = "bXV0YXRpb24tcXVvdGEtMQ"
 _SECONDS = 30
 _ITERATIONS = 4096
 
@@ -74,6 +75,13 @@ authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 allow.everyone.if.no.acl.found=false
 super.users=User:{admin};User:ANONYMOUS
 """
+
+
+def format_by_kafka(broker):
+    """Prepare the folder of a broker's data by Kafka's own tool, as for a release without a prepared checkpoint."""
+    command = [str(java_program()), "-XX:TieredStopAtLevel=1", "-cp", f"{broker._jars}/*", "kafka.tools.StorageTool"]  # noqa: SLF001
+    command += ["format", "--cluster-id", _CLUSTER_ID, "--config", str(broker._properties)]  # noqa: SLF001
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 @dataclass(frozen=True, slots=True)

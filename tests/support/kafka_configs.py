@@ -17,7 +17,7 @@ _LINE = re.compile(r"^Quota configs for (.*?) are (.*)$", re.MULTILINE)
 def kafka_configs(address, *args):
     """Run kafka-configs.sh, and return its output."""
     command = ["java", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8", "-cp", f"{_JARS}/*"]
-    command += ["kafka.admin.ConfigCommand", "--bootstrap-server", address]
+    command += ["org.apache.kafka.tools.ConfigCommand", "--bootstrap-server", address]
     done = subprocess.run([*command, *args], capture_output=True, text=True, check=False, env=_UTF_8)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -12,7 +12,7 @@ from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import load_settings
 from quota.settings.security.oauth import ALLOWED_URLS
 from tests.support.broker import Authority, allow, documented_acls, write_keystore
-from tests.support.token_server import SCOPE, Signer, TokenServer
+from tests.support.token_server import ISSUER, SCOPE, Signer, TokenServer
 
 SECRETS = {name: f'{name}\'s "xyzzy"\\%' for name in ("enforce", "audit", "operator", "applier", "gateway", "tenant")}
 """The client secrets, with characters that are hard to quote; the principals are those of the documented ACLs."""
@@ -31,6 +31,7 @@ listener.name.sasl_ssl.oauthbearer.sasl.server.callback.handler.class=\
 org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler
 sasl.oauthbearer.jwks.endpoint.url={jwks_url}
 sasl.oauthbearer.expected.audience={audience}
+sasl.oauthbearer.expected.issuer={issuer}
 ssl.keystore.type=PEM
 ssl.keystore.location={keystore}
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
@@ -88,7 +89,9 @@ def token_broker(folder: Path, jars: str):
         TokenServer(signer, SECRETS) as plain,
         TokenServer(signer, SECRETS, (certificate.path, certificate.key)) as tls,
     ):
-        properties = _PROPERTIES.format(tokens_port=port, jwks_url=plain.jwks_url, audience=SCOPE, keystore=keystore)
+        properties = _PROPERTIES.format(
+            tokens_port=port, jwks_url=plain.jwks_url, audience=SCOPE, issuer=ISSUER, keystore=keystore
+        )
         with Broker(
             folder / "broker",
             jars_folder(jars),

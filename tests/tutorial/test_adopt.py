@@ -17,6 +17,8 @@ def cluster(base_settings, tmp_path):
         yield broker.address
 
 
+@pytest.mark.nightly  # its commands are parsed with those of all pages, and its parts are tested each by its own
+@pytest.mark.timeout(900)
 def test_each_command_prints_what_the_page_says(cluster, tmp_path):
     (tmp_path / ".jars").symlink_to(CHECKOUT / ".jars")
     gateway, metrics = free_port(), free_port()

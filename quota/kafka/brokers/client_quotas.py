@@ -42,7 +42,7 @@ class ClusterQuotas:
         self._timeout = timeout_seconds
 
     def read(self) -> dict[QuotaEntity, float]:
-        """Return the rates [mutations/s]; they may be NaN or infinite, which Kafka accepts.
+        """Return the rates [mutations/s]; they may be NaN or infinite, which Kafka before 4.4 accepts.
 
         Entities without a rate, and those of other kinds than users and client-ids, are left out.
         """

@@ -89,7 +89,7 @@ class QuotaLog:
         """The latest timestamp of the requests that were decided [epoch ms]; a change with an earlier one is late."""
         self._with_entries = with_entries
         self._skipped = Skipped("a valid quota record")
-        self._latest_timestamp = 0
+        self._last_timestamp = 0
         self._topic = quotas.topic
         self._name = f"topic {quotas.topic} at {quotas.connection}"
         self._timeout = quotas.timeout_seconds
@@ -122,8 +122,11 @@ class QuotaLog:
 
     @property
     def now(self) -> int:
-        """The current time [epoch ms], but not before the latest change: the broker's clock may be ahead of ours."""
-        return max(self._latest_timestamp, now_ms())
+        """The current time [epoch ms], but not before the last change: the broker's clock may be ahead of ours.
+
+        An earlier change with a later timestamp shows that this clock was ahead, and has been corrected.
+        """
+        return max(self._last_timestamp, now_ms())
 
     @property
     def position(self) -> int:
@@ -218,7 +221,7 @@ class QuotaLog:
         except BadRecord as bad:
             self._skipped.add(message, bad)
             return
-        self._latest_timestamp = max(self._latest_timestamp, timestamp)
+        self._last_timestamp = timestamp
         if timestamp <= self.decided_until:
             # A leader stamps a change before the replicas have it, and shows it afterwards.
             _log.warning(

@@ -72,6 +72,7 @@ def use_all_brokers(address):
     return {(each.host, each.port) for each in brokers.values()}
 
 
+@pytest.mark.newest_kafka
 def test_addresses_are_rewritten_and_clients_reach_each_broker_through_the_gateway(nodes):
     first = free_port()
     with running_gateway(

@@ -83,6 +83,7 @@ def crc32c(data):
     return struct.pack(">I", crc ^ 0xFFFFFFFF)
 
 
+@pytest.mark.newest_kafka
 def test_the_newest_versions_of_produce_and_fetch_pass(both):
     """Addresses are rewritten here; these responses have none, as there is no new leader."""
     _, client = both

@@ -2,6 +2,7 @@
 
 import subprocess
 
+import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -11,6 +12,7 @@ from tests.support.programs import JVM_OPTIONS
 from tests.support.waiting import until
 
 
+@pytest.mark.newest_kafka
 def test_a_share_group_consumes_through_the_gateway(plain):
     """The consumer begins at the end of the topic, so records are produced until it has one."""
     servers = {"bootstrap.servers": f"127.0.0.1:{plain.gateway.port}", **QUIET}

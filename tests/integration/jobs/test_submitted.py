@@ -3,12 +3,13 @@
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.deployment import as_options
-from tests.support.package import build_package, build_wheel
+from tests.support.package import build_package, build_wheel, copy_configuration
 from tests.support.programs import child_processes
 from tests.support.requesting import SOME, check_leases_released, check_tokens, prepare_users, requesting
 from tests.support.spark_submit import cluster_environment, spark_submit, submitted
@@ -36,7 +37,18 @@ def packed(wheel, tmp_path_factory):
     return folder
 
 
-def test_a_submitted_job_decides_on_an_executor_with_the_packed_environment(packed, deployment, tmp_path):
+@pytest.fixture
+def unpacked(tmp_path):
+    """The package with this environment instead of the archive, which takes a minute to pack and to unpack twice."""
+    folder = tmp_path / "unpacked"
+    folder.mkdir()
+    copy_configuration(folder)
+    return folder
+
+
+@pytest.mark.parametrize("package", ["unpacked", pytest.param("packed", marks=pytest.mark.nightly)])
+def test_a_submitted_job_decides_on_an_executor(package, request, deployment, tmp_path):
+    packed = request.getfixturevalue(package)
     prepare_users(deployment)
     log = tmp_path / "enforce.log"
     with enforcing(OneExecutor(tmp_path), packed, deployment, log) as job:
@@ -84,11 +96,10 @@ class OneExecutor:
 
 def enforcing(cluster, packed, deployment, log):
     """The job, as an operator submits it."""
-    properties = {
-        "spark.archives": "environment.tar.gz#environment",
-        "spark.pyspark.python": "./environment/bin/python",
-        "spark.executor.memory": "512m",
-    }
+    properties = {"spark.pyspark.python": sys.executable, "spark.executor.memory": "512m"}
+    if (packed / "environment.tar.gz").exists():
+        properties["spark.archives"] = "environment.tar.gz#environment"
+        properties["spark.pyspark.python"] = "./environment/bin/python"
     given = (f"storage.root={deployment.storage.root}", "enforce.state_partitions=2")  # a task for each worker
     args = ["enforce", *as_options(deployment), *(part for each in given for part in ("--set", each))]
     return submitted(cluster, properties, ["submit.py", *args], log=log, cwd=packed)

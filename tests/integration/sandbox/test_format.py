@@ -5,7 +5,8 @@ import subprocess
 from jobs.sandbox.broker import Broker
 from jobs.spark.installation import jars_folder
 
-_DUMP = "kafka.tools.DumpLogSegments"
+_DUMP = "org.apache.kafka.tools.DumpLogSegments"
+_CHECKPOINT = "logs/__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
 
 
 def test_a_new_broker_has_the_features_that_kafkas_own_tool_gives_it(base_settings, tmp_path):
@@ -37,5 +38,5 @@ def identity(data):
 
 def features(jars, data):
     """Return the records of the checkpoint."""
-    dumped = java(jars, _DUMP, "--cluster-metadata-decoder", "--files", str(data / "logs/bootstrap.checkpoint"))
+    dumped = java(jars, _DUMP, "--cluster-metadata-decoder", "--files", str(data / _CHECKPOINT))
     return [line.partition("payload: ")[2] for line in dumped.splitlines() if "payload: " in line]

@@ -4,7 +4,6 @@ import asyncio
 import json
 import subprocess
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from confluent_kafka.admin import NewTopic
@@ -31,7 +30,7 @@ from tests.support.checkout import CHECKOUT
 from tests.support.clients import QUIET
 from tests.support.factories import request_json
 from tests.support.gateway import protocol
-from tests.support.programs import command_line, run_process
+from tests.support.programs import command_line, run, run_process
 from tests.support.token_broker import SECRETS, token_broker
 from tests.support.waiting import until
 
@@ -65,10 +64,10 @@ def application(cluster):
     }
 
 
-def command(cluster, user, *args, server=None, more=(), **kafka):
+def command(cluster, user, *args, how=run_process, server=None, more=(), **kafka):
     """Run a command as a user; what it did."""
     options = [option for each in (*cluster.options(user, server, **kafka), *more) for option in ("--set", each)]
-    return run_process(*options, *args, cwd=cluster.folder)
+    return how(*options, *args, cwd=cluster.folder)
 
 
 def decided(cluster):
@@ -232,11 +231,10 @@ def test_an_error_is_one_line_with_the_token_servers_message(cluster, tmp_path):
     commands += [("enforce",), ("audit",)]  # before they start a JVM
 
     def fails(case, args=commands[0]):
-        return command(cluster, "operator", *args, timeout_seconds=2, **case[0])
+        return command(cluster, "operator", *args, how=run, timeout_seconds=2, **case[0])
 
-    with ThreadPoolExecutor(4) as threads:
-        failed = [*threads.map(fails, cases)]
-        services = [*threads.map(lambda args: fails(cases[0], args), commands)]
+    failed = [fails(case) for case in cases]
+    services = [fails(cases[0], args) for args in commands]
     expected = [text for _, text in cases] + [cases[0][1]] * len(commands)
     for text, done in zip(expected, failed + services, strict=True):
         assert done.returncode == 1

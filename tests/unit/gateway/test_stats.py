@@ -35,3 +35,28 @@ def test_a_request_that_was_not_written_is_undecided_and_not_logged(caplog):
         stats.add_reply(reply)
     assert stats.undecided == 3
     assert caplog.messages == ["no decision in time; check that mutation-quota enforce is running"]
+
+
+def test_connections_that_are_closed_for_one_reason_are_a_line_a_second(caplog):
+    """Fifty clients try a broker that is down every 50 ms; another reason has lines of its own."""
+    stats = GatewayStats()
+    for now in range(0, 2000, 50):
+        for client in range(50):
+            stats.add_closed("broker", f"192.0.2.{client}", "the broker cannot be reached", now)
+    with caplog.at_level("INFO"):
+        stats.add_closed("malformed", "192.0.2.1", "no request", 1999)
+    stats.add_closed("idle", "192.0.2.1", "", 1999)
+    stats.add_closed("broker", "192.0.2.9", "the broker cannot be reached", 60_000)
+    assert [(each.levelname, each.getMessage()) for each in caplog.records] == [
+        ("WARNING", "closing the connection of 192.0.2.0: the broker cannot be reached"),
+        (
+            "WARNING",
+            "closing the connection of 192.0.2.0 (and 999 others for this reason): the broker cannot be reached",
+        ),
+        ("INFO", "closing the connection of 192.0.2.1: no request"),
+        (
+            "WARNING",
+            "closing the connection of 192.0.2.9 (and 999 others for this reason): the broker cannot be reached",
+        ),
+    ]
+    assert stats.closed == {"broker": 2001, "malformed": 1, "idle": 1}

@@ -37,7 +37,9 @@ def answers(base_settings, monkeypatch):
     return _answers
 
 
-def test_only_decisions_and_results_with_the_prefix_and_all_dead_letters_are_read(answers, base_settings):
+def test_only_decisions_and_results_with_the_prefix_and_all_dead_letters_are_read_without_malformed_ones(
+    answers, base_settings
+):
     topics = base_settings.topics
     letter = DeadLetter(error="value: null", value=None, timestamp=5, source=SOURCE)
     mine = [decision("mine-1"), result("mine-2"), letter]
@@ -48,3 +50,7 @@ def test_only_decisions_and_results_with_the_prefix_and_all_dead_letters_are_rea
         for each in [*others, *mine, *others]
     ]
     assert answers(*messages) == mine
+
+    malformed = b'{"request_id":"mine-3","shadow":{"outcome":"X"}}'
+    between = [Message(name, 0, 1, value=malformed, timestamp=(2, 7)) for name in names.values()]
+    assert answers(*[each for message in messages for each in (*between, message)]) == mine

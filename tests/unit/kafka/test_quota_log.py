@@ -165,3 +165,15 @@ def test_a_change_that_never_reaches_its_replicas_is_an_error_after_the_timeout(
     quotas = KafkaQuotas(Connection("never:9092"), "quotas", 0.2, Callbacks())
     with pytest.raises(ClusterError, match="no records of topic quotas at never:9092 arrived for 0 s, although"):
         quotas.read_until(1000)
+
+
+def test_a_clock_that_was_ahead_counts_until_the_next_change(topic, monkeypatch):
+    """A service that pushes quotas would otherwise push for days what is scheduled for these days."""
+    monkeypatch.setattr(quota_log, "now_ms", lambda: 1000)
+    topic.changes.append(change(0, at=9000))
+    log = quota_log.QuotaLog(KafkaQuotas(Connection("ahead:9092"), "quotas", 5.0, Callbacks()))
+    log.read_to_end()
+    assert (log.now, len(log.timeline.configured(log.now))) == (9000, 1)
+    topic.changes.append(change(1, at=1500))
+    log.read_to_end()
+    assert (log.now, [each.moment for each in log.timeline.scheduled(log.now)]) == (1500, [9000])

@@ -26,6 +26,10 @@ ALICE, OTHERS = QuotaEntity("alice"), QuotaEntity(None)
         ("User:CN%3Dalice", "principals are named without 'User:'; did you mean 'CN=alice'?"),
         ("CN%3Dalice%2CO%3Dx", "names are not percent-encoded; did you mean 'CN=alice,O=x'?"),
         (" alice", "the name begins or ends with a space; did you mean 'alice'?"),
+        ('"alice"', "the name is in quotes; did you mean 'alice'?"),
+        ("'User:alice'", "the name is in quotes; did you mean 'alice'?"),
+        ("\ufeffalice", "the name has a character that is not visible; did you mean 'alice'?"),
+        ("User:alice\u200b", "principals are named without 'User:'; did you mean 'alice'?"),
         ("alice\t", "the name begins or ends with a space; did you mean 'alice'?"),
         ("*", "'*' is one name, and not all of them; set the default instead"),
         ("User:*", "'User:*' is one name, and not all of them; set the default instead"),
@@ -37,7 +41,9 @@ def test_a_name_that_names_nobody_is_warned_of_with_the_one_that_is_meant(name, 
     assert name_warning(name).startswith(expected)
 
 
-@pytest.mark.parametrize("name", ["alice", "100%", "50%off", "a b", "CN=Doe, J,O=x", "User", "a:b", "ä", "User:", "%"])
+@pytest.mark.parametrize(
+    "name", ["alice", "100%", "50%off", "a b", "CN=Doe, J,O=x", "User", "a:b", "ä", "User:", "%", '"', "a'b'"]
+)
 def test_an_ordinary_name_is_not_warned_of(name):
     assert name_warning(name) is None
 

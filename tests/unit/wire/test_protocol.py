@@ -11,12 +11,12 @@ ANY = {"type": "request", "listeners": ["broker"], "validVersions": "0", "fields
 
 
 def test_the_apis_that_a_gateway_reads(protocol):
-    """The list is that of Kafka 4.2's documentation."""
+    """The list is that of Kafka 4.4's documentation."""
     assert protocol.apis[19] == Api(19, "CreateTopics", 2, 7, 5)
     assert protocol.apis[37] == Api(37, "CreatePartitions", 0, 3, 2)
     assert protocol.apis[20] == Api(20, "DeleteTopics", 1, 6, 4)
     assert protocol.apis[3] == Api(3, "Metadata", 0, 13, 9)
-    assert protocol.apis[18] == Api(18, "ApiVersions", 0, 4, 3)
+    assert protocol.apis[18] == Api(18, "ApiVersions", 0, 5, 3)
     assert protocol.apis[17] == Api(17, "SaslHandshake", 0, 1, None)
     assert protocol.apis[36] == Api(36, "SaslAuthenticate", 0, 2, 2)
     assert protocol.apis[10] == Api(10, "FindCoordinator", 0, 6, 3)
@@ -70,13 +70,13 @@ def test_the_release_is_that_of_the_jar(jars):
 
 
 def test_a_wheel_contains_the_same_protocol_as_the_jar(jars, tmp_path, monkeypatch):
-    """Its file has 77 requests and their responses, without descriptions and without messages among controllers."""
+    """Its file has 79 requests and their responses, without descriptions and without messages among controllers."""
     monkeypatch.setattr("quota.wire.schemas.MESSAGES", tmp_path / "messages.json")
     write_messages(jars, tmp_path / "messages.json")
     installed, of_jar = Protocol.of_messages(), Protocol.of_jar(jars)
     assert (installed.version, installed.apis) == (of_jar.version, of_jar.apis)
     text = (tmp_path / "messages.json").read_text()
-    assert text.count('"type":"request"') == text.count('"type":"response"') == 77
+    assert text.count('"type":"request"') == text.count('"type":"response"') == 79
     assert '"about"' not in text
     assert "BrokerHeartbeat" not in text
     metadata = {"topics": [{"topicId": bytes(16), "name": "t"}], "allowAutoTopicCreation": False}

@@ -254,6 +254,18 @@ def test_many_topics_are_found_in_parts(play):
     assert max(requested) <= 50
 
 
+def test_more_names_than_a_controller_accepts_are_looked_up_in_parts(play):
+    """It refuses to validate more than 10,000 topics at once, and with them the existing ones."""
+    names = [f"gone{number}" for number in range(10_001)]
+    on = play(Cluster(a=2))
+    request = on.mutate(20, 6, deletion("a", *names))
+
+    assert costs(request) == {"a": 2}
+    (answer,) = on.answers()
+    assert errors(answer) == {"a": 0, **dict.fromkeys(names, 3)}
+    assert max(len(message["topics"]) for key, _, message in on.seen if key == 37) <= 10_000
+
+
 @pytest.mark.parametrize("message", [deletion("a"), deletion(topic_id(1))], ids=["name", "id"])
 def test_a_topic_that_was_deleted_elsewhere_costs_nothing(play, message):
     """It was created through this gateway a moment ago, and deleted at a broker or through another gateway."""

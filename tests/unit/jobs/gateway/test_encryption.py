@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+import subprocess
 import time
 
 import pytest
@@ -103,6 +104,27 @@ def test_a_renewed_certificate_is_used_and_one_that_cannot_be_used_is_not(certif
     assert seen[0] == seen[1] != seen[2] == seen[3]
     with pytest.raises(BadInput, match="no such file"):
         encryption_of(ssl_certificate_location=chain, ssl_key_location=key)
+
+
+@pytest.mark.parametrize("days", ["1", "20000"])
+def test_the_end_of_the_certificate_is_known_and_that_of_a_renewed_one(certificates, tmp_path, days):
+    """Certificates write times after 2049 differently."""
+    _, first = certificates
+    files = chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
+    for file, content in zip(files, (first.path, first.key), strict=True):
+        file.write_bytes(content.read_bytes())
+    encryption = encryption_of(ssl_certificate_location=chain, ssl_key_location=key)
+    ends = [encryption.certificate.value.ends_at]
+    made = ("-newkey", "rsa:2048", "-nodes", "-subj", "/CN=renewed", "-days", days, "-out", chain, "-keyout", key)
+    subprocess.run(["openssl", "req", "-x509", *made], check=True, capture_output=True)
+    encryption.refresh()
+    ends.append(encryption.certificate.value.ends_at)
+
+    def told(file):
+        shown = ["openssl", "x509", "-noout", "-enddate", "-in", file]
+        return ssl.cert_time_to_seconds(subprocess.check_output(shown, text=True).strip().partition("=")[2])
+
+    assert ends == [told(first.path), told(chain)]
 
 
 def test_a_password_that_changes_after_its_key_is_read_again(certificates, tmp_path):

@@ -9,15 +9,21 @@ from quota.settings.gateway import GatewaySettings
 ADVERTISED = {2: ("kafka-2", 9092), 1: ("kafka-1", 9092), 5: ("kafka-5", 9093)}
 
 
-def test_brokers_get_ports_in_the_order_of_their_ids():
-    """They start with the first port; responses are rewritten."""
-    listeners, addresses = plan_listeners(GatewaySettings(first_port=20_000, advertised_host="gw"), ADVERTISED)
+def test_a_brokers_port_follows_from_its_node_id_alone():
+    """A broker that is down at a start shifts no other; responses are rewritten."""
+    settings = GatewaySettings(first_port=20_000, advertised_host="gw")
+    listeners, addresses = plan_listeners(settings, ADVERTISED)
     assert listeners == [
         Listener(20_000, ("kafka-1", 9092)),
         Listener(20_001, ("kafka-2", 9092)),
-        Listener(20_002, ("kafka-5", 9093)),
+        Listener(20_004, ("kafka-5", 9093)),
     ]
     assert addresses.rewritten
+
+    without_first, _ = plan_listeners(settings, {node: ADVERTISED[node] for node in (2, 5)})
+    assert without_first == listeners[1:]
+    with_zero, _ = plan_listeners(settings, {0: ("kafka-0", 9092), **ADVERTISED})
+    assert with_zero == [Listener(19_999, ("kafka-0", 9092)), *listeners]
 
 
 def test_brokers_that_advertise_the_gateway_are_left_unchanged():
@@ -49,7 +55,8 @@ def test_brokers_that_advertise_the_gateway_are_left_unchanged():
                 "gateway.listeners must name each"
             ),
         ),
-        ({"first_port": 65_535}, ADVERTISED, "gateway.first_port=65535 leaves too few ports for 3 brokers"),
+        ({"first_port": 65_535}, ADVERTISED, "the broker with node id 2 would have port 65536; give its port in"),
+        ({"first_port": 1}, {0: ("kafka-0", 9092)}, "the broker with node id 0 would have port 0; give its port in"),
         ({"address": "0.0.0.0"}, ADVERTISED, "gateway.advertised_host"),  # noqa: S104 it is rejected
     ],
 )

@@ -1,10 +1,16 @@
-"""The maximum number of a gateway's connections."""
+"""A gateway's addresses, and the limits of its connections."""
 
+import socket
 from types import SimpleNamespace
 from unittest.mock import Mock
 
+import pytest
+
 from jobs.gateway.encryption import Encryption
+from jobs.gateway.listeners import Listener
 from jobs.gateway.server import GatewayServer
+from jobs.sandbox.broker import free_port
+from quota.errors import BadInput
 from quota.settings.gateway import GatewaySettings
 from tests.unit.gateway.play import make_context
 
@@ -42,3 +48,15 @@ def test_a_request_that_drips_in_is_closed_after_a_minute(gateway_protocol, monk
         monkeypatch.setattr("jobs.gateway.server.time.monotonic", lambda now=now: now)
         made._close_idle()  # noqa: SLF001
     assert closed == [("slow_request", "a request has not arrived completely in 60 s")]
+
+
+@pytest.mark.anyio
+async def test_all_addresses_are_those_of_ipv6_and_of_ipv4(gateway_protocol):
+    settings = GatewaySettings(address="::", advertised_host="gw")
+    made = GatewayServer(make_context(gateway_protocol), None, None, settings, Encryption())
+    port = free_port()
+    async with await made._listen(Listener(port, ("kafka-1", 9092))):  # noqa: SLF001
+        for host in ("127.0.0.1", "::1"):
+            socket.create_connection((host, port), 5).close()
+        with pytest.raises(BadInput, match=f":::{port} is in use"):
+            await made._listen(Listener(port, ("kafka-2", 9092)))  # noqa: SLF001

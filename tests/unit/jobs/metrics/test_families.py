@@ -223,7 +223,7 @@ def test_every_family_is_one_of_the_registry_with_its_labels_and_kind():
         *query_families({"enforce": QueryView(90.0, 2.5, PROGRESS, {("requests", 0): 10})}),
         *applier_families(ApplierStats()),
         *observer_families(FollowStats()),
-        *gateway_families(GatewayStats(), 0),
+        *gateway_families(GatewayStats(certificate_ends_at=1.0), 0),
         *push_families(PushStats(compared_at=1.0)),
         family("mutation_quota_upkeep_failures_total", {"decisions": 0}),
     ]

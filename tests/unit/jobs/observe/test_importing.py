@@ -180,6 +180,25 @@ def test_a_line_that_was_cut_into_pieces_is_joined_wherever_blocks_end(tmp_path,
     assert summary.mutations_by_operation["CREATE_TOPICS"] == 4815
 
 
+@pytest.mark.parametrize("wrapper", ["docker json-file", "cri", "nothing"])
+def test_the_rest_of_a_line_at_the_beginning_of_a_file_is_counted(tmp_path, wrapper):
+    """A runtime rotates between the pieces of a line; the rest of another request than a mutation is none."""
+    storm = created(AT, *[(f"storm-{n}", 12) for n in range(400)]).decode()[:-1]
+    whole = [created(AT, ("a", 1)).decode()[:-1]]
+    if wrapper == "nothing":
+        rests, others = [storm[20_000:]], [fetched(AT).decode()[-200:-1], *whole]
+    else:
+        rests, others = WRAPPERS[wrapper](storm)[1:], [line for each in whole for line in WRAPPERS[wrapper](each)]
+    rest = "".join(f"{line}\n" for line in rests).encode()
+    others = [f"{line}\n".encode() for line in others]
+    (log,) = imported(write(tmp_path, "log", rest, *others[-1:]))[0].logs.values()
+    assert (log.requests, log.invalid_lines, log.cut_lines) == (1, 1, 1)
+    assert len(rest) * 0.9 < log.invalid_bytes <= len(rest)
+    assert log.first_invalid == "the beginning of the first line is missing; it may be in the file before"
+    (log,) = imported(write(tmp_path, "whole", *others))[0].logs.values()
+    assert (log.requests, log.invalid_lines, log.first_invalid) == (1, 0, None)
+
+
 def test_a_pipe_is_read_once(tmp_path):
     pipe, lines = tmp_path / "pipe", gzip.compress(created(at(1), ("a", 3)) + created(at(2), ("b", 3)))
     os.mkfifo(pipe)

@@ -12,7 +12,7 @@ from jobs.sandbox.cluster import Cluster
 from jobs.sandbox.run import poll_client, totals_line
 from jobs.sandbox.traffic import KafkaTopics
 from quota.algorithms.token_bucket import TokenBucket
-from quota.errors import BadInput
+from quota.errors import BadInput, ClusterError
 from quota.records.quota import Window
 from quota.settings import load_settings
 from tests.support.factories import START, decide_all, resolved
@@ -169,6 +169,32 @@ def test_a_broker_whose_program_was_killed_keeps_its_folder_until_it_has_ended(b
         second.prepare()
     first.kill()
     second.prepare()
+
+
+STARTUP = """\
+[2026-11-26 16:51:51,156] WARN Performing controller activation. (org.apache.kafka.controller.QuorumController)
+[2026-11-26 16:51:51,600] ERROR Unable to start acceptor for PLAINTEXT (kafka.network.DataPlaneAcceptor)
+org.apache.kafka.common.KafkaException: Socket server failed to bind to 127.0.0.1:26081: Address already in use.
+\tat kafka.network.Acceptor.openServerSocket(SocketServer.scala:633)
+Caused by: java.net.BindException: Address already in use
+\tat java.base/sun.nio.ch.Net.bind0(Native Method)
+[2026-11-26 16:51:51,603] WARN Attempting to close NetworkClient that has been closed. (org.apache.kafka.NetworkClient)
+"""
+
+
+def test_the_end_of_a_broker_is_explained_by_the_last_error_of_its_log(broker, tmp_path):
+    """Not by its last line, and not by an error of an earlier start."""
+    (tmp_path / "java").write_text(f"#!/bin/sh\ncat >> {tmp_path}/data/broker.log <<'END'\n{STARTUP}END\nexit 1\n")
+    cause = "Unable to start acceptor for PLAINTEXT: Socket server failed to bind to 127.0.0.1:26081: .* in use"
+    for _ in range(2):
+        with pytest.raises(ClusterError, match=f"^the broker has exited: {cause}; see .*/data/broker.log$"):
+            broker().start()
+    (tmp_path / "java").write_text("#!/bin/sh\necho no such option\nexit 3\n")
+    with pytest.raises(ClusterError, match=r"^the broker has exited with code 3: no such option; see "):
+        broker().start()
+    (tmp_path / "java").write_text("#!/bin/sh\nkill -9 $$\n")
+    with pytest.raises(ClusterError, match=r"^the broker was killed by SIGKILL; see "):
+        broker().start()
 
 
 @pytest.mark.parametrize(("entries", "written"), [([], 4), (["a quota that somebody has removed"], 0)])

@@ -140,8 +140,12 @@ def test_other_topics_may_have_any_names():
     assert deployment.with_topics({"mutation-requests": "r1"}, settings) == deployment
 
 
-def enforce_claims(files):
+def claims(files):
     claim_storage(files, BY_PAYLOAD, {"mutation-requests": "r1", "mutation-decisions": "d1"})
+
+
+def enforce_claims(files):
+    claims(files)
     record_checkpoint(files, "enforce", 3)
 
 
@@ -150,15 +154,20 @@ def audit_claims(files):
     record_checkpoint(files, "audit", 2)
 
 
-def removed(files):
+def others_claim(files):
     record_checkpoint(files, "audit", 1)
     forget_checkpoint(files, "audit")
+    enforce_claims(files)
 
 
 @pytest.mark.parametrize("calls", range(1, 12))
+@pytest.mark.parametrize("others", [claims, others_claim])
 @pytest.mark.parametrize("there", [{}, {"deployment.json": '{"topics": {"mutation-decisions": "d1"}}'}])
-def test_of_programs_that_change_the_facts_at_once_none_loses_its_own(calls, there):
-    """The other ones do so before one call of the first one; with the last numbers, it has no such call any more."""
+def test_of_programs_that_change_the_facts_at_once_none_loses_its_own(calls, others, there):
+    """The other ones do so before one call of the first one, once or several times.
+
+    With the last numbers, it has no such call any more.
+    """
     files = MemoryFiles()
     files.texts.update(there)
 
@@ -168,14 +177,14 @@ def test_of_programs_that_change_the_facts_at_once_none_loses_its_own(calls, the
         def __getattr__(self, name):
             self.left -= 1
             if not self.left:
-                removed(files)
-                enforce_claims(files)
+                others(files)
             return getattr(files, name)
 
     interrupted = Interrupted()
     audit_claims(interrupted)
     if interrupted.left > 0:
-        enforce_claims(files)
+        claims(files)
+    record_checkpoint(files, "enforce", 3)
     found = Deployment.read(files)
     assert found.topics == {"mutation-requests": "r1", "mutation-decisions": "d1", **QUOTAS}
     assert found.checkpoints == {"enforce": 3, "audit": 2}
