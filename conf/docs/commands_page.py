@@ -13,6 +13,11 @@ from jobs.cli.groups import range_text
 from jobs.cli.help import EXIT_CODES
 
 _PROGRAM = "mutation-quota"
+_TABLES = (
+    "On a terminal, a table that is too wide lacks its least important columns, and names them below; if it is still "
+    "too wide, each row is a list of all its values. Times are to the second, and without today's date. Into a file or "
+    "a pipe, nothing is left out: each row is one line, and times are whole. Programs read `--output json`."
+)
 _PARAGRAPHS = re.compile(r"\n\s*\n")
 
 
@@ -24,6 +29,7 @@ def command_sections() -> Iterator[str]:
     yield from _option_table(_options(root))
     yield from ("", "## Exit codes", "")
     yield from table(("code", "meaning"), ((str(code), meaning) for code, meaning in EXIT_CODES.items()))
+    yield from ("", "## Tables", "", _TABLES)
     common = {_identity(option) for option in _options(root)}
     for name in (name for commands in SECTIONS.values() for name in commands):
         command = root.commands[name]

@@ -83,7 +83,7 @@ class OutputOptions:
             self.print(document, table, items=items)
             return
         if not (selected and self.for_people):
-            self.print(document, lambda: print_text(none), items=items)
+            self.print(document, lambda: print_text(f"{none[0].upper()}{none[1:]}."), items=items)
         if selected:
             raise NotFound(none)
 

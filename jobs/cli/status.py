@@ -174,7 +174,7 @@ def _query_notes(rows: Sequence[QueryStatus]) -> Iterator[str]:
     if any(row.lag and row.partitions and not row.overdue for row in rows):
         yield "A lag is normal while records wait for the next batch, for up to a minute."
     if any(row.running is None for row in rows):
-        yield "RUNNING is ? if no metrics endpoint reports the query: --metrics HOST:PORT."
+        yield "RUNNING is ? on another machine without a metrics endpoint: --metrics HOST:PORT."
 
 
 def _table_cells(table: TableStatus, at: int) -> list[str]:
@@ -220,8 +220,8 @@ def status(endpoints: Endpoints = None, timeout: Timeout = 10.0, *, output: Outp
     """Show topics, queries, tables and problems.
 
     Starts no JVM and changes nothing. A part that cannot be reached is a problem, and the rest is shown. LAG counts the
-    records that a query has not read. RUNNING is ? if no metrics endpoint reports it: name the jobs' endpoints with
-    --metrics.
+    records that a query has not read. RUNNING is ? for a job on another machine whose metrics endpoint is not named
+    with --metrics.
 
     Exit code 0: there is no problem. Exit code 1: something is missing, cannot be reached, or is behind.
 

@@ -80,13 +80,14 @@ def _query_row(
     facts: CheckpointFacts | None,
     endpoint: str | None,
 ) -> QueryStatus:
+    is_running = facts.is_running if facts else None
     row = QueryStatus(
         name,
         _topics_of(settings, name, cluster),
         facts.folder if facts else checkpoint_folder(name, CHECKPOINT_VERSIONS[name]),
         exists=facts.exists if facts else None,
-        running=True if endpoint else None,
-        running_by=f"metrics at {endpoint}" if endpoint else None,
+        running=True if endpoint else is_running,
+        running_by=f"metrics at {endpoint}" if endpoint else None if is_running is None else "its lease",
         last_batch=facts.last_batch if facts else None,
         open_batch=facts.open_batch if facts else None,
     )

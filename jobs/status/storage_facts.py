@@ -13,6 +13,7 @@ from jobs.audit.tables.specs import TABLES, VERSION_PROPERTY, TableSpec
 from jobs.audit.upkeep.maintain import last_daily
 from jobs.storage.checkpoint import Checkpoint
 from jobs.storage.deployment import Deployment
+from jobs.storage.lease import is_held
 from jobs.storage.stored_files import QUICK, ReadableFiles, stored_files
 from quota.errors import MutationQuotaError
 from quota.kafka.reading import Partition
@@ -34,6 +35,8 @@ class CheckpointFacts:
     folder: str
     version: int
     exists: bool
+    is_running: bool | None = None
+    """Whether a process of this machine runs the query; None if its lease does not tell."""
     damage: str | None = None
     """The file that Spark needs to resume and that is missing; None if the checkpoint is complete."""
     last_batch: BatchStatus | None = None
@@ -63,7 +66,7 @@ def read_storage(settings: Settings) -> StorageFacts:
 def read_checkpoint(files: ReadableFiles, name: str, version: int) -> CheckpointFacts:
     """Read the checkpoint of a query."""
     found = Checkpoint.read(files, name, version)
-    facts = CheckpointFacts(found.folder, version, found.exists)
+    facts = CheckpointFacts(found.folder, version, found.exists, is_held(files, name))
     if not found.exists:
         return facts
     last = found.last_finished

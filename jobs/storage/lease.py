@@ -233,6 +233,12 @@ def hold_lease(
         raise lease.lost
 
 
+def is_held(files: ReadableFiles, query: str) -> bool | None:
+    """Return whether a job runs the query; None if nobody has run it, or on another machine, or it is hidden."""
+    holder = _newest(files, query).holder
+    return None if holder is None else not holder.ended and holder.runs
+
+
 def check_free(files: ReadableFiles, query: str) -> None:
     """Check that no process of this machine holds the lease of a query; `Lease.claim` checks the rest."""
     holder = _newest(files, query).holder

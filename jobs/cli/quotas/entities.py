@@ -64,7 +64,8 @@ class EntityCommand(SingleValuesCommand):
         self.epilog = f"{about}{any_name}\n\n{self.epilog or ''}"
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
-        """Convert the arguments to their short form, and parse them."""
+        """Convert arguments of kafka-configs.sh to their short form, without `--alter` and such, and parse them."""
+        args = [each for each in args if each != f"--{ctx.info_name}"]
         return super().parse_args(ctx, to_short_form(args, any_allowed=self._takes_any))
 
 

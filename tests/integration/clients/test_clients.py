@@ -141,8 +141,22 @@ def test_the_future_has_the_clusters_own_error(job, applied_by):
 
 def test_an_invalid_request_fails_with_the_reason_of_its_dead_letter(job):
     with QuotaAdminClient(job.config("wrong")) as admin:
-        future = admin.create_topics([NewTopic("minus", -5)])["minus"]
-        assert error_of(future) == ("INVALID_REQUEST", "topics[0].partitions: expected int >= 0 (value: -5)")
+        assert admin.create_topics([NewTopic("grown", 1)])["grown"].result(60) is None
+        future = admin.create_partitions([NewPartitions("grown", -5)])["grown"]
+        assert error_of(future) == ("INVALID_REQUEST", "topics[0].count: expected int >= 0 (value: -5)")
+
+
+def test_a_creation_that_the_cluster_would_not_make_is_not_charged(job):
+    job.limit("careless", 1)
+    with QuotaAdminClient(job.config("careless")) as admin:
+        assert admin.create_topics([NewTopic("there", 1)])["there"].result(60) is None
+        for name, code in (("there", "TOPIC_ALREADY_EXISTS"), ("bad name", "TOPIC_EXCEPTION")):
+            future = admin.create_topics([NewTopic(name, 1000)])[name]
+            assert (error_of(future)[0], future.decision_id) == (code, None)
+        assert (
+            admin.create_topics([NewTopic("there-too", 1)], retry_on_quota_violation=False)["there-too"].result(60)
+            is None
+        )
 
 
 def test_without_retries_rejected_topics_fail_at_once_and_the_others_are_created(job):

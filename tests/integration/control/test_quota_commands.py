@@ -42,9 +42,9 @@ def test_quotas_are_set_changed_described_and_explained(command):
         (["--user-defaults"], [{"user": None, "client-id": "app"}]),
         (["--client", "app"], [{"user": None, "client-id": "app"}]),
     ):
-        assert [
-            each["entity"] for each in command("quotas", "describe", *filters, "--output", "json")["quotas"]
-        ] == expected
+        code = 0 if expected else 4
+        found = command("quotas", "describe", *filters, "--output", "json", exit_code=code)["quotas"]
+        assert [each["entity"] for each in found] == expected
 
     explained = command("quotas", "resolve", "--user", "alice", "--client", "app", "--output", "json")
     assert (explained["level"], explained["entity"], explained["bucket"]) == (3, {"user": "alice"}, {"user": "alice"})

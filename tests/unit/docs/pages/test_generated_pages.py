@@ -57,7 +57,7 @@ def test_each_command_has_a_section():
         for name, command in get_command(app).commands.items()
         for each in (name, *(f"{name} {inner}" for inner in getattr(command, "commands", {})))
     ]
-    assert sorted(headings) == sorted(["Options before the command", "Exit codes", *names])
+    assert sorted(headings) == sorted(["Options before the command", "Exit codes", "Tables", *names])
 
 
 def test_each_option_of_a_command_has_a_row():

@@ -86,4 +86,4 @@ def test_a_selection_without_dead_letters_is_not_found():
 
 def test_a_list_without_dead_letters_says_so(monkeypatch):
     monkeypatch.setattr(dead_letters, "read_dead_letters", lambda _: iter([]))
-    assert command("list").output == "no dead letters\n"
+    assert command("list").output == "No dead letters.\n"

@@ -173,7 +173,7 @@ def test_nothing_found_is_an_error_only_of_a_selection_and_an_empty_list_for_pro
             Basket([], 0), lambda: None, items="fruits", none=none, selected=bool(command)
         )
 
-    for output, printed in (("table", "" if command else "no fruit\n"), ("json", '{"fruits":[],"left_out":0}\n')):
+    for output, printed in (("table", "" if command else "No fruit.\n"), ("json", '{"fruits":[],"left_out":0}\n')):
         if command:
             with pytest.raises(NotFound, match="no such fruit"):
                 show(output)

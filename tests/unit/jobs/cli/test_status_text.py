@@ -77,7 +77,8 @@ QUERY      LAG  LAST BATCH                 RUNNING  POSITION STORED IN
 enforce  1,234  3 min ago; one open 2 min  yes      checkpoints/enforce/v3
 audit        -  has not run                ?        checkpoints/audit/v1
   enforce is behind in mutation-requests-1 by 1,200, mutation-requests-2 by 34
-  RUNNING is ? if no metrics endpoint reports the query: --metrics HOST:PORT.
+  RUNNING is ? on another machine without a metrics endpoint: --metrics
+  HOST:PORT.
 
 TABLE         COMMIT  SCHEMA       ROWS  FILES    SIZE  COMMITTED
 decisions         12       5  1,234,567  1,234  43 MiB  1 h 1 min ago

@@ -217,6 +217,13 @@ def test_the_topics_of_users_replace_the_shared_one():
     assert found.ok
 
 
+@pytest.mark.parametrize(("is_running", "by"), [(True, "its lease"), (False, "its lease"), (None, None)])
+def test_a_lease_of_this_machine_tells_whether_its_query_runs(settings, is_running, by):
+    stored = storage(enforce=checkpoint("enforce", 3, is_running=is_running))
+    found = query(assemble(settings, facts(storage_facts=stored)), "enforce")
+    assert (found.running, found.running_by) == (is_running, by)
+
+
 def test_an_endpoint_reports_its_running_queries(settings):
     found = assemble(settings, facts(endpoints=[EndpointStatus("h:1", ready=True, jobs=["enforce"])]))
 

@@ -11,7 +11,7 @@ import pytest
 
 from jobs.storage import holder
 from jobs.storage.holder import Holder, Process
-from jobs.storage.lease import Lease, LeaseError, hold_lease
+from jobs.storage.lease import Lease, LeaseError, hold_lease, is_held
 from tests.support.memory_files import MemoryFiles
 from tests.support.programs import process_state
 from tests.support.waiting import until
@@ -286,3 +286,18 @@ def test_a_partial_file_is_awaited_and_replaced(store):
 
     with held(lease_of(store, here())):
         assert list(store.texts) == ["leases/enforce/8"]
+
+
+def test_a_lease_tells_whether_its_query_runs_on_this_machine(store):
+    assert is_held(store, "enforce") is None  # nobody has run it
+    lease_of(store, elsewhere()).claim()
+    assert is_held(store, "enforce") is None
+    store = MemoryFiles()
+    lease = lease_of(store, here())
+    lease.claim()
+    assert is_held(store, "enforce") is True
+    lease.release()
+    assert is_held(store, "enforce") is False
+    store = MemoryFiles()
+    lease_of(store, msgspec.structs.replace(here(), program=ended_process(), jvm=ended_process())).claim()
+    assert is_held(store, "enforce") is False

@@ -6,6 +6,7 @@ from msgspec import UNSET
 from jobs.cli.quotas.entities import EntityFilterOptions, to_short_form
 from quota.errors import BadInput
 from quota.records.entity import QuotaEntity
+from tests.support.programs import run
 
 
 @pytest.mark.parametrize(
@@ -73,3 +74,12 @@ def test_a_filter_matches_entities_by_their_parts(options, expected):
 def test_an_inconsistent_filter_is_rejected(options, error):
     with pytest.raises(BadInput, match=error):
         EntityFilterOptions(**options).parse_filter()
+
+
+def test_the_verb_of_kafka_configs_is_taken_where_it_is_the_command():
+    done = run("quotas", "alter", "--alter", "--entity-type", "users", "--entity-name", "a")
+    assert (
+        done.stderr
+        == "mutation-quota: give --add-config controller_mutation_rate=X, or --delete-config controller_mutation_rate\n"
+    )
+    assert "No such option" in run("quotas", "alter", "--describe").stderr
