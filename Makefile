@@ -9,6 +9,8 @@ CLIENTS := .jars/clients/.copied
 S3_JARS := .jars/s3/.copied
 YARN_JARS := .jars/yarn/.copied
 S3_SERVER := .moto/.installed
+HELM := .helm/.installed
+HELM_VERSION := v3.22.0
 CLASSES := .jars/archives/.written
 MAVEN := mvn --quiet --batch-mode -Dstyle.color=never --log-file .jars/maven.log --file conf/jvm/pom.xml
 
@@ -46,7 +48,7 @@ demo: setup ## run and check KIP-599's example, Kafka to Delta; 40 s
 
 ##@ test
 
-test: setup $(CLASSES) $(S3_JARS) $(S3_SERVER) ## all tests, three at a time; 10 min
+test: setup $(CLASSES) $(S3_JARS) $(S3_SERVER) $(HELM) ## all tests, three at a time; 10 min
 	@$(BIN)/pytest $(PARALLEL) --ignore tests/unit/docs $(OPTIONS)
 
 test-unit: setup ## tests that need no JVM; 2 min
@@ -150,8 +152,8 @@ release: setup $(S3_JARS) ## build the wheels, the sdist, the SBOM and checksums
 
 clients: $(CLIENTS) ## the jars of Kafka Streams, for gateway-conformance
 
-clean: ## remove .venv, .moto, .jars, .data, .site, dist and release
-	rm -rf $(VENV) .moto .jars .data .site dist release
+clean: ## remove .venv, .moto, .helm, .jars, .data, .site, dist and release
+	rm -rf $(VENV) .moto .helm .jars .data .site dist release
 
 $(PACKAGES): pyproject.toml conf/constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
@@ -182,6 +184,14 @@ $(YARN_JARS): conf/jvm/pom.xml | $(JARS)
 $(CLASSES): $(PACKAGES) $(JARS)
 	@echo "writing the class archive of the tests (180 MB; half a minute)"
 	@$(BIN)/python -m tests.support.class_archive 2>.jars/tests.log >&2 || { tail -n 5 .jars/tests.log; exit 1; }
+	@touch $@
+
+# For the tests of the chart, which are skipped without Helm and Go.
+$(HELM): Makefile
+	@mkdir -p .helm
+	@command -v helm >/dev/null || ! command -v go >/dev/null || \
+		GOBIN=$(CURDIR)/.helm go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION) >.helm/go.log 2>&1 || \
+		{ tail -n 5 .helm/go.log; exit 1; }
 	@touch $@
 
 # In a separate environment, because its boto3 needs an older python-dateutil than the jobs are tested with.

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from conf.docs.chart_schema import CHART_SCHEMA, chart_schema
 from conf.docs.commands_page import command_sections
 from conf.docs.json_schemas import schema_files
 from conf.docs.markdown import with_sections
@@ -35,7 +36,7 @@ def pages() -> dict[Path, str]:
         DOCS / name: with_sections((DOCS / name).read_text(encoding="utf-8"), sections)
         for name, sections in generated().items()
     }
-    return found | {SCHEMAS / name: text for name, text in schema_files().items()}
+    return found | {SCHEMAS / name: text for name, text in schema_files().items()} | {CHART_SCHEMA: chart_schema()}
 
 
 def main() -> None:

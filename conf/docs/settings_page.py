@@ -38,7 +38,7 @@ READ_BY = {
 """The programs that read each section."""
 
 _UNITS = {"_seconds": "s", "_bytes": "bytes", "_chars": "characters"}
-_MASKED = "password"
+MASKED = "password"
 
 
 def settings_sections() -> Iterator[str]:
@@ -63,7 +63,7 @@ def _type(field: Mapping[str, Any]) -> str:
         return f"list of {field['items']['type']}s"
     if kind == "object":
         return f"table of {_type(field['additionalProperties'])}s"
-    return "secret" if field.get("format") == _MASKED else kind
+    return "secret" if field.get("format") == MASKED else kind
 
 
 def _default(value: object) -> str:

@@ -1,7 +1,8 @@
 """Builds a release: `python -m conf.release FOLDER`.
 
-The folder gets the sdist, the wheel, a wheel of jars for each extra that has some, the SBOM, the release notes and the
-checksums; with the Dockerfile, it is also the context of the image. The same source gives the same bytes.
+The folder gets the sdist, the wheel, a wheel of jars for each extra that has some, the Helm chart, the SBOM, the
+release notes and the checksums; with the Dockerfile, it is also the context of the image. The same source gives the
+same bytes.
 """
 
 import hashlib
@@ -11,6 +12,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from conf.release.chart import write_chart
 from conf.release.distributions import EARLIEST, build
 from conf.release.jar_wheels import EXTRAS, write_jar_wheel
 from conf.release.sbom import write_sbom
@@ -27,6 +29,7 @@ def main(folder: Path) -> None:
     version = wheel.name.split("-")[1]
     for extra in EXTRAS:
         write_jar_wheel(folder, extra, version, ROOT / ".jars" / extra, epoch)
+    write_chart(folder, ROOT / "conf" / "helm", version, epoch)
     write_sbom(folder / "sbom.cdx.json", wheel, ROOT / ".jars", epoch)
     (folder / "RELEASE.md").write_text(release_notes((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), version))
     for file in ("conf/constraints.txt", "conf/containers/Dockerfile"):

@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from quota.settings import load_settings
 from tests.support.checkout import CHECKOUT
-from tests.unit.deployment.manifests import COMMANDS, PROBED, image_environment
+from tests.unit.deployment.chart import COMMANDS, PROBED, image_environment
 
 FOLDER = CHECKOUT / "conf/containers"
 COMPOSE = yaml.safe_load((FOLDER / "compose.yaml").read_text())

@@ -11,7 +11,7 @@ from typer.main import get_command
 
 from jobs.__main__ import app
 from tests.support.checkout import CHECKOUT
-from tests.unit.deployment.manifests import COMMANDS, PROBED
+from tests.unit.deployment.chart import COMMANDS, PROBED
 
 UNIT = CHECKOUT / "conf/systemd/mutation-quota@.service"
 

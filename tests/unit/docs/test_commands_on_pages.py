@@ -12,7 +12,7 @@ from tests.support.checkout import CHECKOUT
 ROOT = get_command(app)
 PAGES = [*sorted(CHECKOUT.glob("*.md")), *sorted((CHECKOUT / "docs").rglob("*.md"))]
 PAGES += [CHECKOUT / "conf/mutation-quota.toml"]
-PAGES += [path for path in sorted((CHECKOUT / "conf/kubernetes").rglob("*")) if path.is_file()]
+PAGES += [path for path in sorted((CHECKOUT / "conf/helm").rglob("*")) if path.is_file()]
 HISTORY = {"CHANGELOG.md"}
 LONG_FORM = {"--entity-type", "--entity-name", "--entity-default"}
 """Of kafka-configs.sh, which the commands on entities take besides their own options."""

@@ -1,0 +1,112 @@
+"""The Helm chart as tests read it: its objects for some values, and the settings that a service gets."""
+
+import functools
+import re
+import shutil
+import subprocess
+
+import pytest
+import yaml
+
+from quota.settings import load_settings
+from tests.support.broker import CERTIFICATE_PEM
+from tests.support.checkout import CHECKOUT
+
+CHART = CHECKOUT / "conf" / "helm"
+
+PROBED = ("applier", "audit", "dashboard", "enforce", "gateway", "observe", "push")
+"""The programs that answer probes."""
+
+COMMANDS = {"observe": ["observe", "follow"], "push": ["quotas", "push", "--follow"]}
+"""The commands that start them, where these are not their names."""
+
+LOG = {"name": "broker-0", "file": "kafka-request.log", "volume": {"persistentVolumeClaim": {"claimName": "logs-0"}}}
+ALL = {
+    **{name: {"enabled": True} for name in (*PROBED, "metrics", "alerts")},
+    "observe": {"enabled": True, "logs": [LOG, LOG | {"name": "broker-1"}]},
+    "settings": {
+        "gateway": {"listeners": ["19092=kafka-0.kafka:9092", "19093=kafka-1.kafka:9092", "19095=kafka-2.kafka:9092"]},
+        "dashboard": {"hosts": ["quota.example.org"]},
+    },
+}
+"""Values with which the chart has all that it can have."""
+
+_KEY = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"
+_SECRETS = {
+    "kafka": {"password": "secret\n"},
+    "brokers-ca": {"ca.crt": CERTIFICATE_PEM},
+    "tls": {"tls.crt": CERTIFICATE_PEM, "tls.key": _KEY},
+    "clients-ca": {"ca.crt": CERTIFICATE_PEM},
+    "issuer": {"tls.crt": CERTIFICATE_PEM, "tls.key": _KEY},
+    "token": {"token": "correct horse battery"},
+}
+"""What secrets hold, by the names of their volumes."""
+
+
+def helm(*arguments, given=""):
+    """Run Helm with a text on its standard input."""
+    program = shutil.which("helm", path=str(CHECKOUT / ".helm")) or shutil.which("helm")
+    if program is None:
+        pytest.skip("no helm to render the chart; make test installs it, if there is Go")
+    return subprocess.run([program, *arguments], input=given, text=True, capture_output=True, check=False)
+
+
+def rendered(values, *files, chart=CHART):
+    """Return the objects of the chart for values, and for files of values that override them."""
+    return _rendered(yaml.safe_dump(values), files, chart)
+
+
+@functools.cache
+def _rendered(values, files, chart):
+    options = [option for file in files for option in ("--values", chart / file)]
+    done = helm("template", "mutation-quota", chart, "--namespace", "kafka", "--values", "-", *options, given=values)
+    assert done.returncode == 0, done.stderr
+    return list(yaml.safe_load_all(done.stdout))
+
+
+def of_kind(objects, kind):
+    """Return the objects of a kind by the rest of their names, which begin with the name of the release."""
+    return {each["metadata"]["name"].removeprefix("mutation-quota"): each for each in objects if each["kind"] == kind}
+
+
+def deployments(objects):
+    """Return the Deployments by the names of their services; of the observers of several logs, the last one."""
+    names = {name: "observe" if name.startswith("-observe-") else name[1:] for name in of_kind(objects, "Deployment")}
+    return {names[name]: each for name, each in of_kind(objects, "Deployment").items()}
+
+
+def pod(objects, name):
+    """Return the specification of the pods of a service."""
+    return deployments(objects)[name]["spec"]["template"]["spec"]
+
+
+def container(objects, name):
+    (found,) = pod(objects, name)["containers"]
+    return found
+
+
+def image_environment():
+    """Return what the image's Dockerfile sets in the environment."""
+    text = (CHECKOUT / "conf/containers/Dockerfile").read_text()
+    return dict(re.findall(r"(MUTATION_QUOTA__\w+)=(\S+)", text))
+
+
+def read_settings(objects, name, folder):
+    """Return what a service reads of its ConfigMap and environment, with its secrets mounted in a folder."""
+    mounts = {each["name"]: each["mountPath"] for each in container(objects, name)["volumeMounts"]}
+    for volume in pod(objects, name)["volumes"]:
+        if "secret" in volume:
+            mounted = folder / mounts[volume["name"]].removeprefix("/run/secrets/")
+            mounted.mkdir(exist_ok=True)
+            for key, content in _SECRETS[volume["name"]].items():
+                (mounted / key).write_text(content)
+    (volume,) = [each for each in pod(objects, name)["volumes"] if each["name"] == "settings"]
+    (data,) = [
+        each["data"]
+        for each in objects
+        if each["kind"] == "ConfigMap" and each["metadata"]["name"] == volume["configMap"]["name"]
+    ]
+    file = folder / "mutation-quota.toml"
+    file.write_text(data["mutation-quota.toml"].replace("/run/secrets", str(folder)))
+    given = {each["name"]: each["value"] for each in container(objects, name).get("env", [])}
+    return load_settings(file=file, environment=image_environment() | given)
