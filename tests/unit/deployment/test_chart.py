@@ -6,7 +6,9 @@ import kubernetes_validate
 import pytest
 import yaml
 
+import quota
 from conf.docs.settings_page import READ_BY
+from conf.release.chart import write_chart
 from jobs.spark import queries, session
 from tests.support.checkout import CHECKOUT
 from tests.support.monitoring import RULES_FILE
@@ -431,3 +433,15 @@ def test_the_schema_refuses_wrong_types_unknown_keys_and_secrets():
     assert "at '/settings/kafka/sasl_password': 'hunter2' does not match pattern '^(file:.*)?$'" in said
     assert "at '/settings/topics/partitions': got string, want integer" in said
     assert "fs.s3a.secret.key" in said
+
+
+def test_the_packaged_chart_is_the_same_chart_and_has_the_same_bytes_each_time(tmp_path, everything):
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        folder.mkdir()
+        packed = write_chart(folder, CHART, quota.__version__, 1_700_000_000)
+    assert packed.name == f"mutation-quota-{quota.__version__}.tgz"
+    assert packed.read_bytes() == (first / packed.name).read_bytes()
+    assert rendered(ALL, chart=packed) == everything
+    with pytest.raises(SystemExit, match=r"version 0\.1\.0 is not 9\.9\.9, that of the project"):
+        write_chart(tmp_path, CHART, "9.9.9", 0)
