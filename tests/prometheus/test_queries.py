@@ -40,7 +40,7 @@ class Job:
     def __init__(self):
         self._account = DecisionTotals(Window(), 2)
         self._tally = ApplierStats()
-        self._gateway = GatewayStats()
+        self._gateway = GatewayStats(certificate_ends_at=4e9)
         self._observed = FollowStats()
         self._scrapes = 0
 

@@ -13,7 +13,7 @@ HOME = Path(pyspark.__file__).parent
 MAIN = "org.apache.spark.deploy.SparkSubmit"
 
 
-def test_it_is_the_command_of_sparks_launcher_without_the_incubator_module(monkeypatch):
+def test_it_is_the_command_of_sparks_launcher_without_what_java_warns_of(monkeypatch):
     monkeypatch.setenv("SPARK_SUBMIT_OPTS", "-Da=b '-Dc=d e'")
     monkeypatch.delenv("SPARK_CONF_DIR", raising=False)
     conf = {
@@ -37,6 +37,7 @@ def test_it_is_the_command_of_sparks_launcher_without_the_incubator_module(monke
     printed = subprocess.run(launcher, env=environment, capture_output=True, text=True, check=True).stdout
     command = printed.strip("\n\0").split("\0")
     command.remove("--add-modules=jdk.incubator.vector")
+    command.remove("--add-opens=java.base/sun.security.action=ALL-UNNAMED")
     java, *options = java_command(HOME, conf)
     assert Path(java).samefile(command[0])
     assert options == command[1 : command.index(MAIN)]

@@ -53,6 +53,10 @@ final class TopicCommandCases {
         });
     }
 
+    /** A line of the client's log, to which another thread may append its own. */
+    private static final String THROTTLED =
+        "WARN \\[AdminClient \\S+ Connection to node \\S+ is throttled for [0-9]+ ms until timestamp [0-9]+\\R?";
+
     private TopicCommandCases() { }
 
     static Map<String, Clients.Case> cases(Side side) {
@@ -151,7 +155,7 @@ final class TopicCommandCases {
 
         /** What was written since the beginning, without ids and times, such as those of a throttled client's log. */
         String written() {
-            return own.get().toString().replaceAll("(?m)^.*\\[AdminClient .* is throttled for .*\\R?", "")
+            return own.get().toString().replaceAll(THROTTLED, "")
                 .replaceAll("TopicId: \\S+", "TopicId: ID").replaceAll("[0-9]{8,}", "N").strip();
         }
 
