@@ -149,12 +149,14 @@ def test_an_invalid_request_fails_with_the_reason_of_its_dead_letter(job):
 def test_a_creation_that_the_cluster_would_not_make_is_not_charged(job):
     job.limit("careless", 1)
     with QuotaAdminClient(job.config("careless")) as admin:
-        assert admin.create_topics([NewTopic("there", 1)])["there"].result(60) is None
-        for name, code in (("there", "TOPIC_ALREADY_EXISTS"), ("bad name", "TOPIC_EXCEPTION")):
+        assert admin.create_topics([NewTopic("careless", 1)])["careless"].result(60) is None
+        for name, code in (("careless", "TOPIC_ALREADY_EXISTS"), ("bad name", "TOPIC_EXCEPTION")):
             future = admin.create_topics([NewTopic(name, 1000)])[name]
             assert (error_of(future)[0], future.decision_id) == (code, None)
         assert (
-            admin.create_topics([NewTopic("there-too", 1)], retry_on_quota_violation=False)["there-too"].result(60)
+            admin.create_topics([NewTopic("careless-too", 1)], retry_on_quota_violation=False)["careless-too"].result(
+                60
+            )
             is None
         )
 
