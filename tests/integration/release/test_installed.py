@@ -1,31 +1,80 @@
-"""A release installed with Spark and the broker into an environment of its own, as a new user does it."""
+"""A release installed with its extras into environments of their own, as a new user does it."""
 
 import os
+import signal
 import subprocess
 import venv
+from contextlib import ExitStack
 
 import pytest
 
 from conf.release.__main__ import main
+from jobs.sandbox.broker import free_port
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(900)]
 
 
-def test_a_release_runs_the_worked_example_in_an_empty_folder_and_leaves_nothing(tmp_path):
-    """Needs a package registry, and the jars for S3."""
-    release, environment, work = tmp_path / "release", tmp_path / "environment", tmp_path / "work"
-    main(release)
-    assert max(wheel.stat().st_size for wheel in release.glob("*.whl")) < 100_000_000
+@pytest.fixture(scope="module")
+def release(tmp_path_factory):
+    """The folder of a release; it needs the jars for S3."""
+    folder = tmp_path_factory.mktemp("release")
+    main(folder)
+    return folder
+
+
+def install(release, environment, extras):
+    """Install the wheel with extras into a new environment, from a package registry, and return its pip."""
     (wheel,) = release.glob("kafka_mutation_quota-*.whl")
     venv.create(environment, with_pip=True, symlinks=True)
     pip, constraints = environment / "bin/pip", release / "constraints.txt"
     options = ["--quiet", "--find-links", release, "--constraint", constraints]
-    subprocess.run([pip, "install", *options, f"{wheel}[spark,broker,s3]"], check=True)
+    subprocess.run([pip, "install", *options, f"{wheel}[{extras}]"], check=True)
+    return pip
+
+
+def variables(tmp_path):
+    """Return the environment of a user who has only this installation."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("XDG", "MUTATION", "KAFKA"))}
+    return kept | {"HOME": str(tmp_path / "home"), "PYTHONUNBUFFERED": "1"}
+
+
+def test_the_gateway_and_the_commands_run_beside_the_broker_without_spark(release, tmp_path):
+    environment, work = tmp_path / "environment", tmp_path / "work"
+    install(release, environment, "broker")
     work.mkdir()
-    variables = {**os.environ, "HOME": str(tmp_path / "home")}
-    variables.pop("XDG_DATA_HOME", None)
+    given = {"cwd": work, "env": variables(tmp_path), "text": True}
+
+    def started(stack, *args):
+        program = [environment / "bin/mutation-quota", *args]
+        process = stack.enter_context(
+            subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **given)
+        )
+        stack.callback(process.send_signal, signal.SIGINT)
+        return next(line.split()[1] for line in process.stdout if line.startswith("ready "))
+
+    with ExitStack() as stack:
+        broker = started(stack, "broker", "--port", "0")
+        gateway = started(stack, "gateway", "--bootstrap-server", broker, "--set", f"gateway.first_port={free_port()}")
+        script = f"""
+from quota.kafka.admin import QuotaAdminClient
+with QuotaAdminClient({{"bootstrap.servers": "{broker}"}}) as admin:
+    print(*sorted(admin.list_topics(timeout=30).topics))
+"""
+        done = subprocess.run([environment / "bin/python", "-c", script], capture_output=True, check=True, **given)
+        assert {"mutation-decisions", "mutation-requests"} <= set(done.stdout.split())
+        listed = [environment / "bin/mutation-quota", "topics", "list", "--bootstrap-server", gateway, "-o", "json"]
+        done = subprocess.run(listed, capture_output=True, check=True, **given)
+        assert '"mutation-requests"' in done.stdout
+    assert not list(environment.glob("lib/python*/site-packages/py[sa][pr]*"))  # neither PySpark nor Arrow
+
+
+def test_a_release_runs_the_worked_example_in_an_empty_folder_and_leaves_nothing(release, tmp_path):
+    environment, work = tmp_path / "environment", tmp_path / "work"
+    assert max(wheel.stat().st_size for wheel in release.glob("*.whl")) < 100_000_000
+    pip = install(release, environment, "spark,broker,s3")
+    work.mkdir()
     command = [environment / "bin/mutation-quota", "demo"]
-    done = subprocess.run(command, cwd=work, env=variables, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=work, env=variables(tmp_path), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "all results match KIP-599" in done.stdout
     assert list(work.iterdir()) == []
