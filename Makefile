@@ -146,7 +146,7 @@ package: setup $(if $(S3),$(S3_JARS)) ## build dist for spark-submit; takes NODE
 	@rm -rf build
 	@ls dist
 
-release: setup $(S3_JARS) ## build the wheels, the sdist, the SBOM and checksums; seconds
+release: setup $(S3_JARS) ## build wheels, sdist, chart, SBOM and checksums; seconds
 	@SOURCE_DATE_EPOCH=$${SOURCE_DATE_EPOCH:-$$(git log -1 --format=%ct 2>/dev/null)} $(BIN)/python -m conf.release release
 	@ls release
 
@@ -189,9 +189,10 @@ $(CLASSES): $(PACKAGES) $(JARS)
 # For the tests of the chart, which are skipped without Helm and Go.
 $(HELM): Makefile
 	@mkdir -p .helm
-	@command -v helm >/dev/null || ! command -v go >/dev/null || \
-		GOBIN=$(CURDIR)/.helm go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION) >.helm/go.log 2>&1 || \
-		{ tail -n 5 .helm/go.log; exit 1; }
+	@command -v helm >/dev/null || ! command -v go >/dev/null || { \
+		echo "building Helm into .helm (110 MB; two minutes)"; \
+		GOBIN=$(CURDIR)/.helm go install helm.sh/helm/v3/cmd/helm@$(HELM_VERSION) >.helm/go.log 2>&1; \
+	} || { tail -n 5 .helm/go.log; exit 1; }
 	@touch $@
 
 # In a separate environment, because its boto3 needs an older python-dateutil than the jobs are tested with.

@@ -275,6 +275,9 @@ def test_a_pod_is_reached_only_at_its_ports_and_reaches_only_kafka_and_dns(every
         opened = {each["containerPort"] for each in container(everything, name)["ports"]}
         assert ports_of(rule) == sorted(opened - ({9404} if name == "gateway" else set()))
     assert policies["-gateway"]["ingress"][0]["from"] == []  # everyone
+    target = {"settings": {"kafka": {"target_servers": "other-1:9192, other-2:9192"}}}
+    (egress,) = of_kind(rendered(target), "NetworkPolicy")[""]["spec"]["egress"]
+    assert ports_of(egress) == [53, 53, 9093, 9192]
     assert of_kind(rendered({"networkPolicy": {"enabled": False}}), "NetworkPolicy") == {}
 
 
