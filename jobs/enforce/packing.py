@@ -13,7 +13,7 @@ import msgspec
 from quota.admission.decide import Position, in_order
 from quota.admission.policy import Policy
 from quota.admission.validation import parse_valid
-from quota.algorithms.deduplication import AdmittedRequest
+from quota.algorithms.deduplication import AdmittedRequests
 from quota.algorithms.token_bucket import Bucket, Clock
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter, make_dead_letter
@@ -43,24 +43,12 @@ class _Request(_Position, array_like=True):
     resolution: bytes | None
 
 
-class _Admitted(msgspec.Struct, array_like=True):
-    """A request that is remembered: a bucket has up to a thousand, which are written with each change of it."""
-
-    digest: bytes
-    topic: int
-    """The index of its topic in `_More.topics`."""
-    partition: int
-    offset: int
-    age_ms: int
-    """The time from its timestamp to that of the bucket."""
-    topics: int
-
-
 class _More(msgspec.Struct, omit_defaults=True):
     """The rest of a bucket in addition to its numbers. Names and defaults make it readable for other versions."""
 
-    admitted: list[_Admitted] = []
-    topics: list[str] = []
+    digests: bytes = b""
+    entries: bytes = b""
+    topics: tuple[str, ...] = ()
     clock: Clock | None = None
 
 
@@ -130,19 +118,7 @@ def _cached_resolution(encoded: bytes) -> Resolution:
 
 def encode_bucket(bucket: Bucket) -> tuple[Any, ...]:
     """Return the row of a bucket (`schemas.buckets.STATE`)."""
-    topics: dict[str, int] = {}
-    admitted = [
-        _Admitted(
-            digest,
-            topics.setdefault(entry.source.topic, len(topics)),
-            entry.source.partition,
-            entry.source.offset,
-            bucket.updated_at - entry.timestamp,
-            entry.topics,
-        )
-        for digest, entry in bucket.admitted_requests.items()
-    ]
-    more = _encode(_More(admitted, list(topics), bucket.clock))
+    more = _encode(_More(*bucket.admitted_requests.stored(), bucket.clock))
     return bucket.tokens, bucket.updated_at, *bucket.quota.bounds, bucket.reset_at, more
 
 
@@ -150,10 +126,5 @@ def decode_bucket(state: tuple[Any, ...]) -> Bucket:
     """Return the bucket in a row of the state store."""
     tokens, updated_at, rate, burst, max_debt_ms, reset_at, encoded = state
     more = _more_decoder.decode(encoded) if encoded else _More()
-    admitted = {
-        entry.digest: AdmittedRequest(
-            Source(more.topics[entry.topic], entry.partition, entry.offset), updated_at - entry.age_ms, entry.topics
-        )
-        for entry in more.admitted
-    }
+    admitted = AdmittedRequests(more.digests, more.entries, more.topics)
     return Bucket(tokens, updated_at, Quota(rate, burst, max_debt_ms), reset_at, admitted, more.clock)

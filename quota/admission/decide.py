@@ -63,7 +63,7 @@ def decide(
     """
     decisions = []
     if isinstance(bucket, Bucket):  # the given bucket stays as it is
-        bucket = msgspec.structs.replace(bucket, admitted_requests=dict(bucket.admitted_requests))
+        bucket = msgspec.structs.replace(bucket, admitted_requests=bucket.admitted_requests.copy())
     for resolved in requests:
         bucket, decision = decide_next(bucket, resolved, algorithm)
         decisions.append(decision)

@@ -6,6 +6,8 @@ wrote, not by its `request_id` alone: an id alone would let a client pay for one
 
 from dataclasses import dataclass
 from hashlib import blake2b
+from struct import Struct
+from typing import Self
 
 import msgspec
 
@@ -14,6 +16,8 @@ from quota.records.record import Source
 from quota.records.request import MutationRequest
 
 _DIGEST_BYTES = 16
+_ENTRY = Struct("<iiqqi")
+"""The index of the topic, partition, offset, timestamp, and the number of admitted topics."""
 
 
 class AdmittedRequest(msgspec.Struct, frozen=True):
@@ -27,8 +31,72 @@ class AdmittedRequest(msgspec.Struct, frozen=True):
     """The number of topics that were admitted: the first ones, since none is admitted after a rejected one."""
 
 
-AdmittedRequests = dict[bytes, AdmittedRequest]
-"""Admitted requests by their digest, in the order in which they were seen last."""
+class AdmittedRequests:
+    """Admitted requests by their digest, in the order in which they were seen last.
+
+    A batch reads and writes all of a bucket, and asks for few: the requests stay bytes, as they are stored, and only
+    those that are asked for are decoded.
+    """
+
+    __slots__ = ("_digests", "_entries", "_topics")
+
+    def __init__(self, digests: bytes = b"", entries: bytes = b"", topics: tuple[str, ...] = ()) -> None:
+        """Take over stored requests; none by default."""
+        self._digests, self._entries, self._topics = bytearray(digests), bytearray(entries), list(topics)
+
+    def stored(self) -> tuple[bytes, bytes, tuple[str, ...]]:
+        """Return the digests, the entries, and the topics of their sources, as `AdmittedRequests` takes them."""
+        return bytes(self._digests), bytes(self._entries), tuple(self._topics)
+
+    def copy(self) -> Self:
+        """Return a copy, which can be changed alone."""
+        return type(self)(*self.stored())
+
+    def __len__(self) -> int:
+        """Return the number of requests."""
+        return len(self._digests) // _DIGEST_BYTES
+
+    def find(self, digest: bytes) -> AdmittedRequest | None:
+        """Return a request, if it is remembered."""
+        index = self._index(digest)
+        if index is None:
+            return None
+        topic, partition, offset, timestamp, topics = _ENTRY.unpack_from(self._entries, index * _ENTRY.size)
+        return AdmittedRequest(Source(self._topics[topic], partition, offset), timestamp, topics)
+
+    def put(self, digest: bytes, request: AdmittedRequest, rule: "Deduplication", *, is_new: bool) -> None:
+        """Remember a request as the last one, and no longer at its old place unless it `is_new`.
+
+        Those that were seen longest ago are forgotten if they have expired, or are too many. The others are not
+        searched for expired ones: each charge would take as long as many are remembered.
+        """
+        if not is_new:
+            self._remove(digest)
+        source, entries = request.source, self._entries
+        if source.topic not in self._topics:
+            self._topics.append(source.topic)
+        topic = self._topics.index(source.topic)
+        self._digests += digest
+        entries += _ENTRY.pack(topic, source.partition, source.offset, request.timestamp, request.topics)
+        first, since = max(len(self) - rule.max_requests, 0), request.timestamp - rule.window_ms
+        while _ENTRY.unpack_from(entries, first * _ENTRY.size)[3] < since:  # the last one is the request itself
+            first += 1
+        if first:
+            self._delete(0, first)
+
+    def _remove(self, digest: bytes) -> None:
+        if (index := self._index(digest)) is not None:
+            self._delete(index, index + 1)
+
+    def _index(self, digest: bytes) -> int | None:
+        at = self._digests.find(digest)
+        while at > 0 and at % _DIGEST_BYTES:  # the end of one digest and the beginning of the next
+            at = self._digests.find(digest, at + 1)
+        return None if at < 0 else at // _DIGEST_BYTES
+
+    def _delete(self, first: int, end: int) -> None:
+        del self._digests[first * _DIGEST_BYTES : end * _DIGEST_BYTES]
+        del self._entries[first * _ENTRY.size : end * _ENTRY.size]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +106,9 @@ class Deduplication:
     window_ms: int = 0
     max_requests: int = 1000
 
-    def find(self, admitted: AdmittedRequests, digest: bytes, now: int) -> AdmittedRequest | None:
-        """Return the entry of the same request, None if it was not seen in the window before `now` (epoch ms)."""
-        found = admitted.get(digest)
-        return found if found is not None and now - found.timestamp <= self.window_ms else None
-
-    def add(self, admitted: AdmittedRequests, digest: bytes, entry: AdmittedRequest) -> None:
-        """Remember a request that was admitted.
-
-        Those that were seen longest ago are forgotten if they have expired, or are too many. The others are not
-        searched for expired ones, which `find` ignores: each charge would take as long as many are remembered.
-        """
-        admitted.pop(digest, None)
-        admitted[digest] = entry
-        since = entry.timestamp - self.window_ms
-        while len(admitted) > self.max_requests or next(iter(admitted.values())).timestamp < since:
-            del admitted[next(iter(admitted))]
+    def repeated(self, known: AdmittedRequest | None, now: int) -> AdmittedRequest | None:
+        """Return a known request if it was seen in the window before `now` (epoch ms)."""
+        return known if known is not None and now - known.timestamp <= self.window_ms else None
 
 
 NO_DEDUPLICATION = Deduplication()

@@ -39,7 +39,7 @@ Clock = tuple[str, int]
 class Bucket(msgspec.Struct, frozen=True):  # a struct, because each charge makes a new one
     """The state of a bucket, as of the last request that changed it.
 
-    Its admitted requests alone are changed in place: to copy up to a thousand for each charge would cost more than the
+    Its admitted requests alone are changed in place: to copy up to a thousand for each charge would cost as much as the
     decision.
     """
 
@@ -51,7 +51,7 @@ class Bucket(msgspec.Struct, frozen=True):  # a struct, because each charge make
     """The quota that was applied at that time."""
     reset_at: int | None = None
     """The latest reset by an operator that this bucket has seen [epoch ms]."""
-    admitted_requests: AdmittedRequests = {}
+    admitted_requests: AdmittedRequests = msgspec.field(default_factory=AdmittedRequests)
     """The requests that were admitted recently, if deduplication is on."""
     clock: Clock | None = None
     """The partition whose timestamp T is; None if it is not known."""
@@ -135,9 +135,10 @@ class TokenBucket:
             return state, Admission([True] * len(request.topics), 0, quota, burst, before, before)
 
         stored = before if bucket is None else bucket.tokens
-        remembered: AdmittedRequests = {} if bucket is None else bucket.admitted_requests
+        remembered = AdmittedRequests() if bucket is None else bucket.admitted_requests
         digest = digest_of(request) if deduplication.window_ms else b""
-        repeats = deduplication.find(remembered, digest, now) if digest else None
+        known = remembered.find(digest) if digest else None
+        repeats = deduplication.repeated(known, now)
         paid = repeats.topics if repeats else 0
         strict = request.mode is Mode.STRICT
         topics = request.topics[paid:] if paid else request.topics
@@ -145,10 +146,10 @@ class TokenBucket:
         admitted = [True] * paid + charged
         changed = any(charged)
         if digest and (changed or repeats):
-            entry = _seen(repeats, resolved.record.source, now, sum(admitted))
-            deduplication.add(remembered, digest, entry)
-        elif changed:
-            remembered = {}
+            seen = _seen(repeats, resolved.record.source, now, sum(admitted))
+            remembered.put(digest, seen, deduplication, is_new=known is None)
+        elif changed and remembered:
+            remembered = AdmittedRequests()
         throttled = not all(admitted) if strict else in_debt(tokens, stored)
 
         # A rejected request leaves the bucket unchanged, so that rounding errors do not accumulate over many of them.

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from jobs.enforce.packing import decode_bucket, encode_bucket
 from quota.admission.decide import decide
-from quota.algorithms.deduplication import AdmittedRequest, Deduplication
+from quota.algorithms.deduplication import AdmittedRequest, AdmittedRequests, Deduplication
 from quota.algorithms.token_bucket import Bucket, TokenBucket
 from quota.records.decision import Outcome, Repeat
 from quota.records.quota import Quota, Window
@@ -138,15 +138,30 @@ def test_without_deduplication_requests_are_forgotten_at_the_next_charge():
     remembering, _ = decide_all(resolved(1))
     bucket, (decision,) = decide(remembering, [resolved(1)], TokenBucket(KIP))
     assert (decision.tokens, decision.repeats) == (498, None)
-    assert bucket.admitted_requests == {}
+    assert len(bucket.admitted_requests) == 0
 
 
 def test_a_given_bucket_is_never_changed():
     """A batch that fails is decided again from the same state."""
-    remembered = {b"digest": AdmittedRequest(Source("x", 0, 0), 0, 1)}
-    bucket = Bucket(100, 0, Quota(5), admitted_requests=remembered)
+    remembered = AdmittedRequests()
+    remembered.put(b"a digest of 16 b", AdmittedRequest(Source("x", 0, 0), 0, 1), MINUTE, is_new=True)
+    bucket, stored = Bucket(100, 0, Quota(5), admitted_requests=remembered), remembered.stored()
     decide_all(resolved(1, at=70_000), bucket=bucket)
-    assert remembered == {b"digest": AdmittedRequest(Source("x", 0, 0), 0, 1)}
+    assert remembered.stored() == stored
+
+
+@given(st.lists(st.integers(0, 5), max_size=20))
+def test_a_digest_is_found_where_it_begins_and_nowhere_else(steps):
+    """Digests of few different bytes also occur across the bounds of others; three requests are remembered."""
+    digests = [bytes([*[0] * zeros, *[1] * (16 - zeros)]) for zeros in (0, 4, 8, 12, 15, 16)]
+    remembered, expected = AdmittedRequests(), {}
+    for number, which in enumerate(steps):
+        digest, request = digests[which], AdmittedRequest(Source(f"topic-{number % 2}", 3, number), number, 2)
+        remembered.put(digest, request, Deduplication(60_000, 3), is_new=digest not in expected)
+        expected.pop(digest, None)
+        expected = dict([*expected.items(), (digest, request)][-3:])
+        assert {each: remembered.find(each) for each in digests} == {each: expected.get(each) for each in digests}
+        assert len(remembered) == len(expected)
 
 
 attempts = st.tuples(
