@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from conf.docs.chart_schema import CHART_SCHEMA, chart_schema
-from conf.docs.commands_page import command_sections
+from conf.docs.commands_page import command_pages, overview
 from conf.docs.json_schemas import schema_files
 from conf.docs.markdown import with_sections
 from conf.docs.metrics_page import metric_table
@@ -21,7 +21,7 @@ SCHEMAS = DOCS.parent / "schemas" / "json"
 def generated() -> Mapping[str, Mapping[str, str]]:
     """Return the generated sections of each page, by the page's path in docs/."""
     return {
-        "reference/commands.md": {"commands": "\n".join(command_sections())},
+        "reference/commands.md": {"commands": "\n".join(overview())},
         "reference/monitoring/metrics.md": {"metrics": "\n".join(metric_table())},
         "reference/records.md": record_sections(),
         "reference/settings.md": {"settings": "\n".join(settings_sections())},
@@ -36,6 +36,7 @@ def pages() -> dict[Path, str]:
         DOCS / name: with_sections((DOCS / name).read_text(encoding="utf-8"), sections)
         for name, sections in generated().items()
     }
+    found |= {DOCS / name: f"{text.strip()}\n" for name, text in command_pages().items()}
     return found | {SCHEMAS / name: text for name, text in schema_files().items()} | {CHART_SCHEMA: chart_schema()}
 
 

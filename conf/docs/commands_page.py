@@ -1,7 +1,7 @@
 """Generates the reference of the command line from the Typer app."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import typer
@@ -18,21 +18,36 @@ _TABLES = (
     "too wide, each row is a list of all its values. Times are to the second, and without today's date. Into a file or "
     "a pipe, nothing is left out: each row is one line, and times are whole. Programs read `--output json`."
 )
+_ROOT: Any = get_command(app)
 _PARAGRAPHS = re.compile(r"\n\s*\n")
 
 
-def command_sections() -> Iterator[str]:
-    """Yield the lines of all commands, in the order of the program's help."""
-    root: Any = get_command(app)
-    yield from _overview(root)
+def overview() -> Iterator[str]:
+    """Yield the lines about all commands: what each does, with a link to it, and what they have in common."""
+    for section, commands in SECTIONS.items():
+        yield from ("", f"**[{section}](commands/{section.lower()}.md)**", "")
+        summaries = (_PARAGRAPHS.split(_ROOT.commands[name].help or "")[0] for name in commands)
+        links = (f"[`{name}`](commands/{section.lower()}.md#{name})" for name in commands)
+        yield from table(("command", "does"), zip(links, map(sentence, summaries), strict=True))
     yield from ("", "## Options before the command", "")
-    yield from _option_table(_options(root))
+    yield from _option_table(_options(_ROOT))
     yield from ("", "## Exit codes", "")
     yield from table(("code", "meaning"), ((str(code), meaning) for code, meaning in EXIT_CODES.items()))
     yield from ("", "## Tables", "", _TABLES)
-    common = {_identity(option) for option in _options(root)}
-    for name in (name for commands in SECTIONS.values() for name in commands):
-        command = root.commands[name]
+
+
+def command_pages() -> Mapping[str, str]:
+    """Return a page for each section of the program's help, by the page's path in docs/."""
+    return {
+        f"reference/commands/{section.lower()}.md": "\n".join([f"# {section}", *_commands(names)])
+        for section, names in SECTIONS.items()
+    }
+
+
+def _commands(names: Iterable[str]) -> Iterator[str]:
+    common = {_identity(option) for option in _options(_ROOT)}
+    for name in names:
+        command = _ROOT.commands[name]
         yield from ("", f"## {name}", "")
         if not _is_group(command):
             yield from _command(name, command, common)
@@ -42,15 +57,6 @@ def command_sections() -> Iterator[str]:
             if not each.hidden:
                 yield from ("", f"### {name} {inner}", "")
                 yield from _command(f"{name} {inner}", each, common)
-
-
-def _overview(root: Any) -> Iterator[str]:  # noqa: ANN401
-    """Yield the commands by section, each with the first sentence of its help."""
-    for section, commands in SECTIONS.items():
-        yield from ("", f"**{section}**", "")
-        summaries = (_PARAGRAPHS.split(root.commands[name].help or "")[0] for name in commands)
-        rows = ((f"[`{name}`](#{name})", sentence(text)) for name, text in zip(commands, summaries, strict=True))
-        yield from table(("command", "does"), rows)
 
 
 def _is_group(command: Any) -> bool:  # noqa: ANN401 Typer has no public types of commands
@@ -65,7 +71,8 @@ def _command(path: str, command: Any, common: Collection[tuple[str, str]]) -> It
     options = _options(command)
     yield from _option_table([option for option in options if _identity(option) not in common])
     if shared := [option.opts[0] for option in options if _identity(option) in common]:
-        yield from ("", f"Also {', '.join(map(code, shared))}, as [before the command](#options-before-the-command).")
+        before = "[before the command](../commands.md#options-before-the-command)"
+        yield from ("", f"Also {', '.join(map(code, shared))}, as {before}.")
     if command.epilog:
         text, _, examples = command.epilog.rpartition("Examples:")
         yield ""

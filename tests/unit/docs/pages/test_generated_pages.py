@@ -15,7 +15,7 @@ from quota.kafka.topics.topic_admin import DescribedTopic
 from quota.settings import Settings
 
 SETTINGS = (DOCS / "reference" / "settings.md").read_text()
-COMMANDS = (DOCS / "reference" / "commands.md").read_text()
+COMMANDS = "\n".join(page.read_text() for page in sorted((DOCS / "reference" / "commands").glob("*.md")))
 RECORDS = (DOCS / "reference" / "records.md").read_text()
 TOPICS = (DOCS / "reference" / "topics.md").read_text()
 
@@ -57,7 +57,7 @@ def test_each_command_has_a_section():
         for name, command in get_command(app).commands.items()
         for each in (name, *(f"{name} {inner}" for inner in getattr(command, "commands", {})))
     ]
-    assert sorted(headings) == sorted(["Options before the command", "Exit codes", "Tables", *names])
+    assert sorted(headings) == sorted(names)
 
 
 def test_each_option_of_a_command_has_a_row():
