@@ -130,6 +130,8 @@ def open_log(file: Path) -> BinaryIO:
 
 
 def _head(file: Path) -> bytes:
+    if file.is_dir():
+        raise BadInput(f"{file}: a folder; name its files, as in {file}/*")
     with file.open("rb") as raw:
         return raw.read(_HEAD_BYTES)
 

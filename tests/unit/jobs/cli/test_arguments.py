@@ -41,6 +41,7 @@ RECOMMEND = ["recommend", "--capacity", "9"]
         (["dashboard", "--bind", "foo"], "dashboard: address: 'foo' is not an IP address"),
         (["dashboard", "--bind", "0.0.0.0"], "which requires token_file; dashboard --token-file FILE sets it, too"),  # noqa: S104
         (["quotas", "apply", "nope.yaml"], "nope.yaml: No such file or directory"),
+        (["observe", "import", "/etc"], "/etc: a folder; name its files, as in /etc/*"),
         (["topics", "alter", "--topic", "[", "--partitions", "2"], "--topic [: not a regular expression: "),
         (["callback", "alter", "--class", "nope"], "--class nope is not allowed by the settings"),
         (["dead-letters", "list", "--from", "-1h", "--to", "-2h"], "--from -1h must be before --to -2h"),
