@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -16,7 +16,7 @@ from starlette.routing import Route
 from jobs.dashboard.feed import Feed
 from jobs.dashboard.guard import Guard, Session
 from jobs.dashboard.page import Assets
-from jobs.dashboard.state import Cursor
+from jobs.dashboard.state import View
 from jobs.dashboard.trial import WantedQuota, read_wanted_quota, try_quota
 from jobs.metrics.health.probe import HEALTH_PATH, READINESS_PATH, ProbeResult
 from jobs.metrics.loops import LoopHealth
@@ -98,20 +98,23 @@ class Dashboard:
             return PlainTextResponse("File not found.\n", 404)
         return Response(found.content, media_type=found.media_type)
 
-    async def _stream(self, _: Request) -> Response:
+    async def _stream(self, request: Request) -> Response:
+        try:
+            view = _view(request.query_params)
+        except ValueError as error:
+            return _error(str(error), 400)
         if self._streams >= _MAX_STREAMS:
             return PlainTextResponse("Too many pages are open.\n", 503)
         headers = {"X-Accel-Buffering": "no"}
-        return StreamingResponse(self._events(), media_type="text/event-stream", headers=headers)
+        return StreamingResponse(self._events(view), media_type="text/event-stream", headers=headers)
 
-    async def _events(self) -> AsyncIterator[bytes]:
+    async def _events(self, view: View) -> AsyncIterator[bytes]:
         self._streams += 1
-        cursor = Cursor()
         try:
             yield b"retry: 2000\n\n"
             while not self._stop.is_set():
                 now = now_ms()
-                news, cursor = await run_in_threadpool(self._feed.state.changes_since, cursor, now)
+                news = await run_in_threadpool(self._feed.state.news, view, now)
                 about = {"now": now, "start": self._session.start, "contact": self._feed.contact}
                 yield b"data: %s\n\n" % codec.encode(about | news)
                 for _ in range(round(_TICK_SECONDS / _POLL_SECONDS)):
@@ -182,6 +185,16 @@ class Dashboard:
             return read_wanted_quota(body)
         except BadRecord as error:
             return _error(str(error), 400)
+
+
+def _view(query: Mapping[str, str]) -> View:
+    """Return the view that a page asks for.
+
+    Raises:
+        ValueError: an end of the period is not a number.
+    """
+    start, end = float(query.get("from", "0")), float(query.get("to", "inf"))
+    return View(query.get("filter", "").strip().casefold(), "rejected" in query, (start, end))
 
 
 async def _body(request: Request) -> bytes | None:

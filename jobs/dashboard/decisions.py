@@ -1,7 +1,8 @@
 """The decisions of the last hour, bounded in number and size, to show, explain and replay them."""
 
 from collections import OrderedDict
-from itertools import islice
+from collections.abc import Iterator
+from itertools import takewhile
 
 import msgspec
 
@@ -45,8 +46,8 @@ class Summary(msgspec.Struct, frozen=True):
     after: float | None
     wait: int
     """The throttle time [ms]."""
-    latency: int
-    """The time from the request to its decision [ms]."""
+    latency: int | None
+    """The time from the request to its decision [ms]; None if no client waited for it."""
     shadow: bool
     validate_only: bool
 
@@ -73,7 +74,7 @@ class RecentDecisions:
     def __contains__(self, decision_id: str) -> bool:
         return decision_id in self._kept
 
-    def add(self, received: ReceivedAnswer, decision: Decision, counts: MutationCounts, seq: int) -> None:
+    def add(self, received: ReceivedAnswer, decision: Decision, summary: Summary) -> None:
         """Add a decision, and drop the oldest ones beyond the bounds."""
         record = codec.encode(decision)
         kept = _Kept(
@@ -83,7 +84,7 @@ class RecentDecisions:
             decision.source,
             decision.tags,
             decision.quota is not None,
-            summarize(decision, counts, received.at, seq),
+            summary,
         )
         self._kept[decision.decision_id] = kept
         self._bytes += len(record)
@@ -95,11 +96,14 @@ class RecentDecisions:
         while self._kept and next(iter(self._kept.values())).received_at < now - KEPT_MS:
             self._drop_oldest()
 
-    def newest(self, count: int, after_seq: int = 0, bucket: str | None = None) -> list[Summary]:
-        """Return at most `count` decisions, newest first, after a state change, and of one bucket if it is given."""
-        summaries = (kept.summary for kept in reversed(self._kept.values()))
-        wanted = (summary for summary in summaries if bucket is None or summary.bucket == bucket)
-        return [summary for summary in islice(wanted, count) if summary.seq > after_seq]
+    def since(self, seq: int) -> Iterator[Summary]:
+        """Yield the decisions that were added after a state change, newest first."""
+        return takewhile(lambda each: each.seq > seq, (kept.summary for kept in reversed(self._kept.values())))
+
+    @property
+    def oldest_at(self) -> int | None:
+        """The time of the oldest decision [epoch ms]."""
+        return next((kept.summary.at for kept in self._kept.values()), None)
 
     def find(self, decision_id: str) -> Decision | None:
         """Return a decision by its id."""
@@ -148,7 +152,7 @@ def summarize(decision: Decision, counts: MutationCounts, received_at: int, seq:
         decision.tokens_before,
         decision.tokens,
         decision.throttle_time_ms,
-        max(0, received_at - decision.timestamp),
+        None if decision.observed else max(0, received_at - decision.timestamp),
         decision.shadow is not None,
         decision.validate_only,
     )

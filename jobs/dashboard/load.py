@@ -4,13 +4,14 @@ from collections import Counter, defaultdict
 
 import msgspec
 
-from jobs.metrics.totals import MutationCounts
-from quota.records.decision import Decision
+from jobs.dashboard.decisions import Summary
 
 WIDTH_MS = 5000
 """The length of an interval [ms]."""
 
 SPAN_MS = 3_600_000
+_MAX_THROTTLED_MS = 24 * SPAN_MS
+_MAX_THROTTLED = 50_000
 _OVERLAP = 3
 """The number of newest intervals that are always sent again, even if they have not changed."""
 
@@ -37,35 +38,46 @@ class Interval(msgspec.Struct):
 
 
 class Load:
-    """The sums of each interval; callers pass the number of the state change."""
+    """The sums of each interval, of all tenants or of some."""
 
     def __init__(self) -> None:
         self._intervals: dict[int, Interval] = {}
         self._latencies: defaultdict[int, Counter[int]] = defaultdict(Counter)
+        self._throttled_until: dict[str, int] = {}
 
-    def record(self, decision: Decision, counts: MutationCounts, received_at: int, seq: int) -> None:
-        """Add a decision, whose record has the timestamp `received_at` (epoch ms)."""
-        interval = self._at(decision.timestamp, seq)
+    def add(self, decision: Summary) -> None:
+        """Add a decision."""
+        interval = self._at(decision.at, decision.seq)
         interval.decisions += 1
-        interval.admitted += counts.mutations_admitted
-        interval.rejected += counts.mutations_rejected
-        interval.wait = max(interval.wait, decision.throttle_time_ms)
-        if decision.observed is None:  # otherwise no client waits for it
-            self._latencies[interval.at][_rounded(max(0, received_at - decision.timestamp))] += 1
+        interval.admitted += decision.admitted
+        interval.rejected += decision.rejected
+        interval.wait = max(interval.wait, decision.wait)
+        if decision.latency is not None:
+            self._latencies[interval.at][_rounded(decision.latency)] += 1
+            self._count_throttled(decision)
 
-    def record_letter(self, at: int, seq: int) -> None:
-        """Count a dead letter whose record has the timestamp `at` (epoch ms)."""
+    def add_letter(self, at: int, seq: int) -> None:
+        """Count a dead letter whose record has the timestamp `at` (epoch ms), as the state change `seq`."""
         self._at(at, seq).letters += 1
 
-    def record_throttled(self, at: int, seq: int) -> None:
-        """Count a bucket with a throttled sender in the interval at `at` (epoch ms)."""
-        self._at(at, seq).throttled += 1
+    def _count_throttled(self, decision: Summary) -> None:
+        """Count the bucket in each interval until its throttle ends, also in future ones, once in each."""
+        start = max(start_of(decision.at), self._throttled_until.get(decision.bucket, 0))
+        end = decision.at + min(decision.wait, _MAX_THROTTLED_MS)
+        if start < end and len(self._throttled_until) >= _MAX_THROTTLED:
+            self._throttled_until.clear()  # clients can make up client-ids; their intervals may count twice then
+        while start < end:
+            self._at(start, decision.seq).throttled += 1
+            start += WIDTH_MS
+            self._throttled_until[decision.bucket] = start
 
     def expire(self, now: int) -> None:
         """Drop the intervals that are older than an hour."""
         for start in [start for start in self._intervals if start + WIDTH_MS <= now - SPAN_MS]:
             del self._intervals[start]
             self._latencies.pop(start, None)
+        for bucket in [bucket for bucket, until in self._throttled_until.items() if until <= now - SPAN_MS]:
+            del self._throttled_until[bucket]
 
     def intervals(self, now: int, after_seq: int = 0) -> list[Interval]:
         """Return the intervals up to `now` (epoch ms) that have changed since a state change, and the newest ones."""

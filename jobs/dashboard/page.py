@@ -11,7 +11,7 @@ from quota.settings import Settings
 
 _PLACE = re.compile(r"\{\{(\w+)\}\}")
 _SHARED_SCRIPTS = ("charts.js", "tables.js")
-_SCRIPTS = ("rows.js", "plots.js", "lists.js", "dialogs.js", "trial.js", "live.js")
+_SCRIPTS = ("address.js", "rows.js", "plots.js", "lists.js", "dialogs.js", "trial.js", "live.js")
 
 
 class Asset(NamedTuple):

@@ -1,19 +1,22 @@
 """All data that the page shows, updated by answers and quota changes."""
 
+import math
 import secrets
 import threading
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
 
-from jobs.dashboard.decisions import KEPT_MS, RecentDecisions
+from jobs.dashboard.decisions import KEPT_MS, RecentDecisions, Summary, summarize
 from jobs.dashboard.load import Load
-from jobs.dashboard.tenants import MAX_TENANTS, Tenants
+from jobs.dashboard.tenants import Tenants
 from jobs.metrics.totals import MutationCounts
 from jobs.report.changes import ChangeDescriber, DescribedChange
 from quota.callbacks.timeline import CallbackTimeline
 from quota.explanation.explanation import Neighbours
 from quota.kafka.requests import ReceivedAnswer
 from quota.records.dead_letter import DeadLetter
-from quota.records.decision import Decision, as_received
+from quota.records.decision import Decision, Outcome, as_received
 from quota.records.quota_log import ClusterRecord, QuotaLogEntry
 from quota.settings import Settings
 from quota.text import printable
@@ -25,11 +28,32 @@ _MAX_CHANGES = 200
 _LETTER_CHARS = 300
 
 
-class Cursor(NamedTuple):
-    """The position of a page: the state that it shows, and the last change that it received."""
+@dataclass
+class View:
+    """What a page shows, and what it has received of it."""
 
+    text: str = ""
+    """Tenants and decisions are shown if a name of theirs contains it, in any case."""
+    only_rejected: bool = False
+    """Only decisions that rejected topics, or throttled the client, are listed."""
+    period: tuple[float, float] = (0, math.inf)
+    """Only decisions of requests in this period are listed (epoch ms, without its end)."""
     state: str = ""
+    """The state that it has received."""
     seq: int = 0
+    """The last change of it."""
+    load: Load = field(default_factory=Load)
+    """The load of the tenants that it shows, unless it shows all."""
+
+    def shows(self, *names: str) -> bool:
+        """Return whether one of the names contains the text."""
+        return not self.text or any(self.text in name.casefold() for name in names)
+
+    def lists(self, decision: Summary) -> bool:
+        """Return whether a decision is listed whose names are shown."""
+        start, end = self.period
+        is_smooth = decision.outcome == Outcome.ADMITTED.value and not decision.wait
+        return start <= decision.at < end and not (self.only_rejected and is_smooth)
 
 
 class LiveState:
@@ -43,7 +67,7 @@ class LiveState:
         self._seq = 0
         self._load = Load()
         self._decisions = RecentDecisions()
-        self._tenants = Tenants(settings.quota.window, settings.policy, self._load, now)
+        self._tenants = Tenants(settings.quota.window, settings.policy, now)
         self._describer = ChangeDescriber()
         self._changes: list[tuple[int, DescribedChange]] = []
         self._entries: list[QuotaLogEntry] = []
@@ -55,12 +79,13 @@ class LiveState:
         with self._lock:
             self._seq += 1
             if isinstance(answer, DeadLetter):
-                self._load.record_letter(received.at, self._seq)
+                self._load.add_letter(received.at, self._seq)
                 self._letter = printable(answer.error)[:_LETTER_CHARS]
             elif isinstance(answer, Decision) and answer.decision_id not in self._decisions:
                 counts, decision = MutationCounts.of(answer), as_received(answer, received.at)
-                self._decisions.add(received, answer, counts, self._seq)
-                self._load.record(decision, counts, received.at, self._seq)
+                summary = summarize(decision, counts, received.at, self._seq)
+                self._decisions.add(received, answer, summary)
+                self._load.add(summary)
                 self._tenants.record(decision, counts, self._seq)
 
     def add_changes(self, entries: list[QuotaLogEntry]) -> None:
@@ -82,28 +107,40 @@ class LiveState:
             if changed:
                 self._entries = without_old_clusters(self._entries, now - KEPT_MS)
 
-    def changes_since(self, cursor: Cursor, now: int) -> tuple[dict[str, Any], Cursor]:
-        """Return the changes for a page since its cursor, and the new cursor; everything for a new page."""
+    def news(self, view: View, now: int) -> dict[str, Any]:
+        """Return what a page has not received of its view yet; everything for a new page."""
         with self._lock:
-            is_first = cursor.state != self.id
-            seq = 0 if is_first else cursor.seq
+            is_first, load = view.state != self.id, self._load
+            if is_first:
+                view.state, view.seq, view.load = self.id, 0, Load()
+            fresh = [each for each in self._decisions.since(view.seq) if view.shows(each.user, each.client)]
+            if view.text:
+                load = view.load
+                for each in reversed(fresh):
+                    load.add(each)
+                load.expire(now)
+            rows = self._tenants.rows(view.shows)
             news = {
                 "first": is_first,
-                "intervals": self._load.intervals(now, seq),
-                "tenants": self._tenants.rows(MAX_TENANTS, seq),
-                "buckets": len(self._tenants),
+                "intervals": load.intervals(now, view.seq),
+                "tenants": [row for seq, row in rows if seq > view.seq],
+                "buckets": len(rows),
                 "left_out": self._tenants.left_out,
-                "throttled": self._tenants.throttled(now),
-                "decisions": self._decisions.newest(_FIRST_DECISIONS if is_first else _MAX_DECISIONS, seq),
-                "changes": [change for changed, change in reversed(self._changes) if changed > seq],
+                "throttled": sum(row.retry_at > now for _, row in rows),
+                "decisions": list(islice(filter(view.lists, fresh), _FIRST_DECISIONS if is_first else _MAX_DECISIONS)),
+                "oldest": self._decisions.oldest_at,
+                "changes": [change for changed, change in reversed(self._changes) if changed > view.seq],
                 "letter": self._letter,
             }
-            return news, Cursor(self.id, self._seq)
+            view.seq = self._seq
+            return news
 
-    def of_bucket(self, bucket: str, count: int) -> list[Any]:
-        """Return the newest decisions of a bucket, by its key, newest first."""
+    def of_bucket(self, bucket: str, count: int) -> dict[str, Any]:
+        """Return the row of a tenant, by the key of its bucket, and its newest decisions, newest first."""
         with self._lock:
-            return list(self._decisions.newest(count, bucket=bucket))
+            rows = (row for _, row in self._tenants.rows(lambda *_: True) if row.key == bucket)
+            decisions = (each for each in self._decisions.since(0) if each.bucket == bucket)
+            return {"tenant": next(rows, None), "decisions": list(islice(decisions, count))}
 
     def find(self, decision_id: str, neighbours: int) -> tuple[Decision, Neighbours] | None:
         """Return a decision with the others of its bucket; None if it is not stored."""

@@ -1,10 +1,10 @@
 """The tenants of the last hour and the state of their buckets; all clients that share a bucket are one tenant."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import msgspec
 
-from jobs.dashboard.load import SPAN_MS, WIDTH_MS, Load, start_of
 from jobs.metrics.totals import MutationCounts
 from quota.admission.policy import Policy
 from quota.admission.resolve import resolve_quota
@@ -64,8 +64,6 @@ class _Tenant:
     last: Decision
     """The newest decision, without its topics."""
     seq: int = 0
-    counted_until: int = 0
-    """The end of the last interval that counts it as throttled [epoch ms]."""
     retry_at: int = 0
     minutes: dict[int, list[int]] = field(default_factory=dict)
     row: TenantRow | None = None
@@ -83,19 +81,14 @@ class _Tenant:
 class Tenants:
     """A bounded number of tenants by the keys of their buckets, because clients can make up client-ids."""
 
-    def __init__(self, window: Window, policy: Policy, load: Load, now: int) -> None:
-        """Start without tenants at `now` (epoch ms); `load` counts the throttled ones."""
+    def __init__(self, window: Window, policy: Policy, now: int) -> None:
+        """Start without tenants at `now` (epoch ms)."""
         self._window = window
         self._policy = policy
-        self._load = load
         self._tenants: dict[str, _Tenant] = {}
-        self._counted_until = start_of(now) + WIDTH_MS
         self._minute = now // _MINUTE_MS
         self.left_out = 0
         """The number of tenants that were dropped because there were too many."""
-
-    def __len__(self) -> int:
-        return len(self._tenants)
 
     def record(self, decision: Decision, counts: MutationCounts, seq: int) -> None:
         """Add a decision to the counts of its tenant."""
@@ -114,11 +107,9 @@ class Tenants:
         sums[1] += counts.mutations_rejected
         if decision.retry_at > decision.timestamp and decision.observed is None:
             tenant.retry_at = max(tenant.retry_at, decision.retry_at)
-            self._count_throttled(tenant, decision.timestamp, min(decision.retry_at, self._counted_until), seq)
 
     def refresh(self, now: int, quotas: CallbackTimeline, seq: int, *, changed: bool) -> None:
         """Compute the rows that decisions or a quota change affect, and drop tenants without requests for an hour."""
-        self._count_until(now, seq)
         oldest = now - _KEPT_MINUTES * _MINUTE_MS
         quiet = [key for key, tenant in self._tenants.items() if max(tenant.last.timestamp, tenant.retry_at) < oldest]
         for key in quiet:
@@ -132,15 +123,13 @@ class Tenants:
                     tenant.row, tenant.seq = row, seq
                 tenant.is_stale = False
 
-    def rows(self, count: int, after_seq: int = 0) -> list[TenantRow]:
-        """Return the rows that have changed since a state change: throttled ones first, then the busiest."""
-        found = [tenant.row for tenant in self._tenants.values() if tenant.row is not None and tenant.seq > after_seq]
-        found.sort(key=lambda row: (-row.retry_at, -row.rejected, -row.admitted))
-        return found[:count]
-
-    def throttled(self, now: int) -> int:
-        """Return the number of tenants with a throttled sender at `now` (epoch ms)."""
-        return sum(tenant.retry_at > now for tenant in self._tenants.values())
+    def rows(self, is_shown: Callable[..., bool]) -> list[tuple[int, TenantRow]]:
+        """Return the rows whose names `is_shown` accepts, each with the state change that has changed it last."""
+        return [
+            (tenant.seq, row)
+            for tenant in self._tenants.values()
+            if (row := tenant.row) is not None and is_shown(row.name, row.user, row.client)
+        ]
 
     def _row(self, key: str, tenant: _Tenant, now: int, quotas: CallbackTimeline) -> TenantRow:
         last = tenant.last
@@ -180,23 +169,6 @@ class Tenants:
             return BucketLevel(burst, resolution.reset_at, rate, burst)
         at = max(min(limit.since, now), bucket.updated_at) if bucket.differs(limit.quota) else bucket.updated_at
         return BucketLevel(tokens_at(at, bucket, limit, self._window), at, rate, burst)
-
-    def _count_until(self, now: int, seq: int) -> None:
-        """Count the throttled tenants in all intervals up to `now`."""
-        end = start_of(now) + WIDTH_MS
-        if end > self._counted_until:
-            since, self._counted_until = self._counted_until, end
-            for tenant in self._tenants.values():
-                begin = max(since, tenant.counted_until)
-                if tenant.retry_at > begin:
-                    self._count_throttled(tenant, begin, min(tenant.retry_at, end), seq)
-
-    def _count_throttled(self, tenant: _Tenant, since: int, until: int, seq: int) -> None:
-        start = max(start_of(since), tenant.counted_until, self._counted_until - SPAN_MS)
-        while start < until:
-            self._load.record_throttled(start, seq)
-            start += WIDTH_MS
-            tenant.counted_until = start
 
     def _drop_quietest(self) -> None:
         """Drop a tenth of the tenants: those whose last decisions are the oldest."""

@@ -1,13 +1,17 @@
 """The page of the dashboard in a real browser, with a given state instead of one read from Kafka."""
 
 import math
+import re
 
 import pytest
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from jobs.dashboard.feed import Contact
 from jobs.dashboard.server import serve_dashboard
+from quota.kafka.requests import ReceivedAnswer
+from quota.kafka.timing import now_ms
 from quota.records.entity import QuotaEntity
 from quota.settings import load_settings
 from tests.browser.given_feed import GivenFeed
@@ -20,6 +24,7 @@ from tests.browser.window import (
     text,
     tiles,
 )
+from tests.support.factories import decided
 from tests.support.waiting import until
 
 NASTY = "</script><script>document.title = 'mine'</script><img src=x onerror=\"document.title = 'mine'\">"
@@ -111,7 +116,7 @@ def test_names_are_text(page, feed):
     assert "<script>document.title" in rows(page, "tenants-table")[0]
     page.find_element(By.CSS_SELECTOR, "#decisions-table button").click()
     until(lambda: "<script>document.title" in text(page, "#dialog-body"))
-    assert page.title == "Topic mutations, live"
+    assert page.title == "Topic mutations, live · mutation-quota"
     assert console_messages(page) == []
 
 
@@ -136,9 +141,68 @@ def test_a_decision_is_explained_by_keyboard_and_the_one_before_it_is_a_click_aw
 def test_a_tenant_lists_its_decisions(page, feed):
     feed.storm()
     until(lambda: rows(page, "tenants-table"))
-    page.find_element(By.CSS_SELECTOR, "#tenants-table button").click()
+    page.find_element(By.CSS_SELECTOR, "#tenants-table tbody button").click()
     until(lambda: len(rows(page, "tenant-decisions")) == 3)
     assert "Quota: 5 mutations/s, at most 55 at once, set for user-principal 'alice'." in text(page, "#dialog-body")
+    assert "USER" not in text(page, "#tenant-decisions thead").upper().split()  # it is in the title
+
+
+def test_what_is_shown_has_an_address_that_shows_it_again(page, feed):
+    """A filter, then the tenant, then a decision of its; the browser's Back goes the same way."""
+    feed.storm()
+    bob = feed.storm(user="bob", user_tag="bob")
+    page.find_element(By.ID, "filter").send_keys("bob")
+    (_,) = until(lambda: len(found := rows(page, "tenants-table")) == 1 and found)
+    page.find_element(By.CSS_SELECTOR, "#tenants-table tbody button").click()
+    until(lambda: len(rows(page, "tenant-decisions")) == 3)
+    page.find_element(By.CSS_SELECTOR, "#tenant-decisions tbody tr:first-child button").click()
+    until(lambda: "recomputed" in text(page, "#dialog-body"))
+    address = page.current_url
+    assert text(page, "#dialog-title") == f"Decision {bob[-1].decision_id}"
+
+    page.get("about:blank")
+    page.get(address)
+    until(lambda: "recomputed" in text(page, "#dialog-body"))
+    assert text(page, "#dialog-title") == f"Decision {bob[-1].decision_id}"
+    assert page.execute_script("return document.getElementById('filter').value") == "bob"
+    until(lambda: len(rows(page, "tenants-table")) == 1)
+    page.switch_to.active_element.send_keys(Keys.ESCAPE)
+    until(lambda: not is_open(page))
+    assert page.current_url.endswith("#filter=bob")
+    page.find_element(By.CSS_SELECTOR, "#tenants-table tbody button").click()
+    until(lambda: is_open(page))
+    page.back()
+    until(lambda: not is_open(page))
+    assert page.current_url.endswith("#filter=bob")
+
+
+def test_a_dragged_period_is_that_of_all_charts_and_of_the_decisions(page, feed):
+    feed.storm()
+    until(lambda: len(rows(page, "decisions-table")) == 3)
+    chart = page.find_element(By.CSS_SELECTOR, "#load .u-over")
+    ActionChains(page).move_to_element_with_offset(chart, -chart.size["width"] // 4, 0).click_and_hold().move_by_offset(
+        chart.size["width"] // 4, 0
+    ).release().perform()
+    until(lambda: text(page, "#period").startswith("Charts and decisions are of "))
+    assert re.search(r"#from=\d+&to=\d+$", page.current_url)
+    until(lambda: text(page, "#decisions-table").startswith("No such decisions since "))
+    assert "No requests in this period." in text(page, "#load-text")
+    page.find_element(By.ID, "period-end").click()
+    until(lambda: len(rows(page, "decisions-table")) == 3)
+    assert not page.find_element(By.ID, "period").is_displayed()
+
+
+def test_tenants_are_sorted_by_a_column(page, feed):
+    """Bob has rejected mutations, alice the most admitted ones."""
+    feed.storm(user="bob", user_tag="bob")
+    feed.state.record(ReceivedAnswer(decided(400, at=now_ms(), rate=50.0), now_ms()))
+    feed.state.refresh(now_ms(), feed.quotas, changed=False)
+    until(lambda: len(rows(page, "tenants-table")) == 2)
+    for head, first in (("Mutations admitted", "alice"), ("Mutations rejected", "bob")):
+        page.find_element(By.XPATH, f"//button[text()='{head}']").click()
+        until(lambda first=first: first in rows(page, "tenants-table")[0])
+        (sorted_by,) = page.find_elements(By.CSS_SELECTOR, "#tenants-table [aria-sort=descending]")
+        assert sorted_by.text.startswith(head)
 
 
 def test_the_list_does_not_move_while_a_user_is_in_it(page, feed):
@@ -164,14 +228,16 @@ def test_a_paused_page_does_not_change(page, feed):
     until(lambda: len(rows(page, "decisions-table")) == 3)
 
 
-def test_tenants_and_decisions_are_narrowed_down_by_name(page, feed):
+def test_all_of_the_page_is_narrowed_down_by_name(page, feed):
     feed.storm()
     feed.storm(user="bob", user_tag="bob")
     until(lambda: len(rows(page, "decisions-table")) == 6)
+    assert tiles(page)["Mutations admitted"] == "120"
     page.find_element(By.ID, "filter").send_keys("BOB")
     until(lambda: len(rows(page, "decisions-table")) == 3)
     (tenant,) = rows(page, "tenants-table")
     assert "user 'bob'" in tenant
+    assert tiles(page)["Mutations admitted"] == "60"
     page.find_element(By.ID, "rejected-only").click()
     until(lambda: len(rows(page, "decisions-table")) == 2)
 
@@ -235,10 +301,11 @@ def test_a_configured_token_is_requested(browser, feed, tmp_path):
     token.write_text("a token of some length\n")
     settings = load_settings(["dashboard.port=0", f"dashboard.token_file={token}"], environment={})
     with serve_dashboard(settings, feed=feed) as url:
-        browser.get(url)
+        browser.get(f"{url}#filter=alice")
         browser.find_element(By.ID, "token").send_keys("another token, no less long", Keys.ENTER)
         until(lambda: "Wrong token." in text(browser, "main"))
         browser.find_element(By.ID, "token").send_keys("a token of some length", Keys.ENTER)
-        until(lambda: browser.title == "Topic mutations, live")
+        until(lambda: browser.title == "Topic mutations, live · mutation-quota")
         until(lambda: text(browser, "#contact") == "Live")
+        assert browser.current_url == f"{url}#filter=alice"
         browser.get("about:blank")

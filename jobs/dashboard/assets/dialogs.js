@@ -16,6 +16,16 @@ async function ask(path, options = {}) {
   return value;
 }
 
+// Opens the dialog of the address, if there is one, or closes it.
+function showDialog() {
+  const wanted = ["decision", "tenant"].find((key) => address.has(key));
+  if (!wanted) dialog.close();
+  else if (dialog.shown !== address.get(wanted)) {
+    dialog.shown = address.get(wanted);
+    (wanted === "decision" ? openExplanation : openTenant)(dialog.shown);
+  }
+}
+
 async function openDialog(title, load) {
   setText(dialogTitle, title);
   put("dialog-body", sentence("Loading…"));
@@ -60,16 +70,18 @@ function neighbourTable(title, neighbours) {
 
 function linkTo(id, text) {
   const button = element("button", { type: "button", class: "link time", "aria-label": `${text}: explain` }, text);
-  button.addEventListener("click", () => openExplanation(id));
+  button.addEventListener("click", () => visit({ decision: id, tenant: "" }));
   return button;
 }
 
-function openTenant(tenant) {
-  openDialog(`Decisions of ${tenant.name}`, async () => {
-    const found = await ask(`/api/buckets?key=${encodeURIComponent(tenant.key)}`);
+function openTenant(key) {
+  openDialog("Decisions of a tenant", async () => {
+    const { tenant, decisions: found } = await ask(`/api/buckets?key=${encodeURIComponent(key)}`);
+    if (tenant === null) return [sentence(`No tenant with the bucket ${key} has sent requests in the last hour.`)];
+    setText(dialogTitle, `Decisions of ${tenant.name}`);
     const place = element("div", { id: "tenant-decisions" });
     put("dialog-body", place);  // the table finds its element in the page
-    const made = makeDecisions("tenant-decisions");
+    const made = makeDecisions("tenant-decisions", tenant.user === "*", tenant.client === "*");
     made.show(found, (each) => each.id, "Its decisions are no longer stored.");
     return [
       sentence(tenant.level
@@ -82,7 +94,8 @@ function openTenant(tenant) {
 }
 
 dialog.addEventListener("close", () => {
-  dialog.opened = null;
+  dialog.opened = dialog.shown = null;
+  visit({ decision: "", tenant: "" });
   if (document.activeElement === document.body) document.getElementById("decisions-head").focus();
 });
 dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });

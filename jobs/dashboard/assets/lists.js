@@ -21,10 +21,11 @@ function rounded(tokens) {
 
 function makeTenants() {
   return new LiveTable("tenants-table", "Tenants and their buckets",
-    ["Tenant", "Bucket", "#Rate", "#Throttled for", "#Mutations admitted", "#Mutations rejected", "Quota"],
+    ["Tenant", "Bucket", ["#Rate", "rate"], ["#Throttled for", "wait"], ["#Mutations admitted", "admitted"],
+      ["#Mutations rejected", "rejected"], "Quota"],
     (item) => {
       const button = element("button", { type: "button", class: "link" }, name(item.name));
-      button.addEventListener("click", () => openTenant(parts.item));
+      button.addEventListener("click", () => visit({ tenant: parts.item.key, decision: "" }));
       const bar = element("i");
       const parts = {
         button,
@@ -78,9 +79,9 @@ function updateLevel(parts, present) {
 
 const ANSWERS = { ADMITTED: "admitted", PARTIAL: "partial", REJECTED: "rejected" };
 
-function makeDecisions(id) {
+function makeDecisions(id, withUser = true, withClient = true) {
   return new LiveTable(id, "Decisions, newest first",
-    ["Time (UTC)", "User", "Client-id", "Request", "Outcome", "#Tokens", "#Throttle time", "#Decided in"],
+    ["Time (UTC)", ...(withUser ? ["User"] : []), ...(withClient ? ["Client-id"] : []), "Request", "Outcome", "#Tokens", "#Throttle time", "#Decided in"],
     (item) => {
       const button = element("button", {
         type: "button", class: "link time",
@@ -94,13 +95,14 @@ function makeDecisions(id) {
       request.append(`${item.operation.toLowerCase().replace("_", " ")}: `, name(item.topic),
         item.topics > 1 ? ` and ${whole.format(item.topics - 1)} more` : "", `, ${counted(mutations, "mutation")}`);
       const row = element("tr", { class: "chosen" }, element("th", { scope: "row", role: "rowheader" }, button),
-        withChild(liveCell("user"), name(item.user)), withChild(liveCell("client-id"), name(item.client)), request,
+        ...(withUser ? [withChild(liveCell("user", { class: "who" }), name(item.user))] : []),
+        ...(withClient ? [withChild(liveCell("client-id", { class: "who" }), name(item.client))] : []), request,
         withChild(liveCell(""), answer),
         withChild(liveCell("tokens", { class: "number" }),
           item.before === null ? "" : `${rounded(item.before)} → ${rounded(item.after)}`),
         withChild(liveCell("throttle time", { class: "number" }), item.wait ? seconds(item.wait) : ""),
-        withChild(liveCell("decided in", { class: "number" }), seconds(item.latency)));
-      row.addEventListener("click", () => openExplanation(item.id));
+        withChild(liveCell("decided in", { class: "number" }), item.latency === null ? "" : seconds(item.latency)));
+      row.addEventListener("click", () => visit({ decision: item.id, tenant: "" }));
       return { row };
     },
     () => {});

@@ -10,6 +10,7 @@ const changes = makeChanges();
 const [filter, span, rejectedOnly, pause] = ["filter", "span", "rejected-only", "pause"].map((id) => document.getElementById(id));
 let order = [];
 let orderedAt = 0;
+let stream = null;
 
 // The time by the clock of the dashboard's machine.
 function now() {
@@ -17,7 +18,6 @@ function now() {
 }
 
 const isPaused = () => pause.getAttribute("aria-pressed") === "true";
-const contains = (...names) => names.some((each) => each.toLowerCase().includes(filter.value.trim().toLowerCase()));
 
 function shownChanges(from, to) {
   return held.changes.filter((each) => each.at >= from && each.at < to);
@@ -93,13 +93,16 @@ function showTiles() {
   const slow = Math.max(...known.map((each) => each.p99));
   const middle = known.map((each) => each.p50).sort((left, right) => left - right)[Math.floor(known.length / 2)];
   const passed = Math.max(1, (now() - Math.min(...last.map((each) => each.at))) / 1000);
+  const filtered = address.has("filter");
   const tiles = [
     ["Decisions", last.length ? `${fine.format(sum(last.map((each) => each.decisions)) / passed)}/s` : "0/s", "now"],
     ["Mutations admitted", whole.format(admitted), "in the last hour"],
     ["Mutations rejected", whole.format(rejected), "in the last hour", rejected > 0],
-    ["Throttled now", whole.format(Math.max(throttled, held.news.throttled)), `of ${counted(held.news.buckets, "tenant")}`, throttled > 0],
+    ["Throttled now", whole.format(Math.max(throttled, held.news.throttled)),
+      `of ${counted(held.news.buckets, filtered ? "tenant that matches" : "tenant")}`, throttled > 0],
     ["Decided in", known.length ? seconds(middle) : "–", known.length ? `median; p99 ${seconds(slow)}, last minute` : "no requests in the last minute"],
-    ["Invalid records", whole.format(letters), letters ? held.news.letter : "in the last hour", letters > 0],
+    filtered ? ["Invalid records", "–", "belong to no tenant"]
+      : ["Invalid records", whole.format(letters), letters ? held.news.letter : "in the last hour", letters > 0],
   ];
   const list = document.getElementById("tiles");
   if (!list.children.length) {
@@ -114,26 +117,45 @@ function showTiles() {
   });
 }
 
-function showPlots() {
-  const count = Number(span.value) / WIDTH;
-  const end = Math.floor(now() / WIDTH) * WIDTH;
-  const times = Array.from({ length: count }, (_, bin) => end - (count - 1 - bin) * WIDTH);
-  const intervals = times.map((time) => held.intervals.get(time) ?? ZERO);
-  for (const plot of plots) plot.show(times, intervals);
+// The period of the charts: the one in the address, cut to the last hour, or the newest minutes.
+function shownPeriod() {
+  const end = Math.floor(now() / WIDTH) * WIDTH + WIDTH;
+  if (!address.has("from")) return [end - Number(span.value), end];
+  const [from, to] = ["from", "to"].map((key) => Number(address.get(key)) || 0);
+  const start = Math.max(Math.floor(from / WIDTH) * WIDTH, end - 3600000);
+  return [start, Math.max(start + WIDTH, Math.min(Math.ceil(to / WIDTH) * WIDTH, end))];
 }
 
-// Throttled tenants come first, then those with the most rejected mutations; the order changes rarely, so that it can be
-// read.
+function showPlots() {
+  const [start, end] = shownPeriod();
+  const times = Array.from({ length: (end - start) / WIDTH }, (_, bin) => start + bin * WIDTH);
+  const intervals = times.map((time) => held.intervals.get(time) ?? ZERO);
+  for (const plot of plots) plot.show(times, intervals);
+  document.getElementById("period").hidden = !address.has("from");
+  setText(document.getElementById("period-text"),
+    `Charts and decisions are of ${timeOfDay(start).slice(0, 8)} to ${timeOfDay(end).slice(0, 8)} UTC. `);
+}
+
+// Throttled tenants come first, then those with the most rejected mutations, or as a column is sorted; the order changes
+// rarely, and not while the pointer or the focus is in the table, so that it can be read and aimed at.
+const RANKS = {
+  rejected: (each) => [each.retry_at > now() ? 1 : 0, each.rejected, each.admitted],
+  admitted: (each) => [each.admitted, each.rejected, 0],
+  rate: (each) => [each.level?.rate ?? -1, each.rejected, each.admitted],
+  wait: (each) => [Math.max(0, each.retry_at - now()), each.rejected, each.admitted],
+};
+
 function showTenants(again = false) {
-  const found = [...held.tenants.values()].filter((each) => contains(each.name, each.user, each.client));
+  const sort = address.get("sort") in RANKS ? address.get("sort") : "rejected";
+  const found = [...held.tenants.values()];
   if (again || (Date.now() - orderedAt > 5000 && !tenants.isHeld)) {
-    const rank = (each) => [each.retry_at > now() ? 1 : 0, each.rejected, each.admitted];
-    order = [...held.tenants.values()]
-      .map((each) => ({ key: each.key, rank: rank(each) }))
+    order = found
+      .map((each) => ({ key: each.key, rank: RANKS[sort](each) }))
       .sort((left, right) => right.rank[0] - left.rank[0] || right.rank[1] - left.rank[1] || right.rank[2] - left.rank[2])
       .map((each) => each.key);
     orderedAt = Date.now();
   }
+  tenants.showSort(sort);
   const places = new Map(order.map((key, place) => [key, place]));
   found.sort((left, right) => (places.get(left.key) ?? 1e9) - (places.get(right.key) ?? 1e9));
   const more = found.length - MAX_ROWS;
@@ -142,16 +164,24 @@ function showTenants(again = false) {
     (more > 0 ? `${whole.format(more)} more are not shown; use the filter above. ` : "") +
     (unknown ? `${whole.format(unknown)} were dropped, because there were too many.` : ""));
   tenants.show(found.slice(0, MAX_ROWS), (each) => each.key,
-    filter.value ? "No tenant matches the filter." : "No requests in the last hour.");
+    address.has("filter") ? "No tenant with requests in the last hour matches the filter." : "No requests in the last hour.");
 }
 
 function showDecisions(again) {
-  const found = held.decisions.filter((each) => contains(each.user, each.client) &&
-    (!rejectedOnly.checked || each.outcome !== "ADMITTED" || each.wait > 0)).slice(0, 100);
+  const found = held.decisions.slice(0, 100);
   const isHeld = !again && (decisions.isHeld || dialog.open);
   const fresh = found.filter((each) => !decisions.parts.has(each.id)).length;
   setText(document.getElementById("decisions-note"), isHeld && fresh ? "The list is not updated while you use it; there are newer decisions." : "");
-  if (!isHeld) decisions.show(found, (each) => each.id, filter.value || rejectedOnly.checked ? "No such decisions." : "No decisions yet.");
+  if (!isHeld) decisions.show(found, (each) => each.id, noDecisions());
+}
+
+// The page has the decisions of an hour at most: what is older is in the audit's tables.
+function noDecisions() {
+  const oldest = held.news.oldest;
+  if (oldest === null) return "No decisions in the last hour.";
+  if (!["filter", "rejected", "from"].some((key) => address.has(key))) return "No decisions yet.";
+  return `No such decisions since ${timeOfDay(oldest).slice(0, 8)} UTC. Older ones: mutation-quota decisions list` +
+    `${address.has("rejected") ? " --rejected" : ""}.`;
 }
 
 function showContact() {
@@ -176,7 +206,9 @@ function contactNow() {
 }
 
 function listen() {
-  const stream = new EventSource("/api/stream");
+  stream?.close();
+  const asked = new URLSearchParams([...address].filter(([key]) => ["filter", "rejected", "from", "to"].includes(key)));
+  stream = new EventSource(`/api/stream?${asked}`);
   stream.addEventListener("message", (event) => take(JSON.parse(event.data)));
   stream.addEventListener("error", () => {
     if (stream.readyState === EventSource.CLOSED) setTimeout(listenAgain, 3000);
@@ -188,12 +220,33 @@ function listenAgain() {
   fetch("/assets/icon.svg").then((answer) => { if (answer.status === 401) location.reload(); else listen(); }, listen);
 }
 
+// Shows what the address says. The server is asked again if it has to look for other decisions.
+function follow(before = address) {
+  const differs = (...keys) => keys.some((key) => before.get(key) !== address.get(key));
+  filter.value = address.get("filter") ?? "";
+  span.value = [...span.options].some((each) => each.value === address.get("span")) ? address.get("span") : span.options[0].value;
+  rejectedOnly.checked = address.has("rejected");
+  showDialog();
+  if (differs("filter", "rejected", "from", "to")) {
+    held.decisions = [];
+    listen();
+  }
+  if (held.news) {
+    showPlots();
+    showTenants(true);
+  }
+}
+
 function begin() {
   document.getElementById("plots").append(...plots.map((plot) => plot.section));
-  const choose = () => { if (held.news) { showPlots(); showTenants(true); showDecisions(true); } };
-  filter.addEventListener("input", choose);
-  span.addEventListener("change", choose);
-  rejectedOnly.addEventListener("change", choose);
+  let typed = 0;
+  filter.addEventListener("input", () => {
+    clearTimeout(typed);
+    typed = setTimeout(() => visit({ filter: filter.value.trim() }, false), 250);
+  });
+  span.addEventListener("change", () => visit({ span: span.value, from: "", to: "" }));
+  rejectedOnly.addEventListener("change", () => visit({ rejected: rejectedOnly.checked ? "1" : "" }));
+  document.getElementById("period-end").addEventListener("click", () => visit({ from: "", to: "" }));
   filter.form.addEventListener("submit", (event) => event.preventDefault());
   pause.addEventListener("click", () => {
     pause.setAttribute("aria-pressed", String(!isPaused()));
@@ -215,7 +268,9 @@ function begin() {
     const present = now();
     for (const parts of tenants.parts.values()) updateLevel(parts, present);
   }, 500);
+  addEventListener("hashchange", readAddress);
   show();
+  follow();
   listen();
 }
 

@@ -122,7 +122,7 @@ class Plot {
       ms: 1,
       padding: [18, 26, 0, 0],
       tzDate: (ms) => uPlot.tzDate(new Date(ms), "UTC"),
-      cursor: { drag: { setScale: false, x: false, y: false } },
+      cursor: { drag: { setScale: false } },
       scales: {
         x: { range: bounds },
         y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] },
@@ -144,7 +144,16 @@ class Plot {
           value: (_, __, ___, bin) => ((valueAt(each, bin) ?? null) === null ? "–" : fine.format(valueAt(each, bin))),
         })),
       ],
-      hooks: { draw: [(chart) => marks(shownChanges(...bounds()))(chart)] },
+      hooks: {
+        draw: [(chart) => marks(shownChanges(...bounds()))(chart)],
+        setSelect: [(chart) => {
+          const { left, width } = chart.select;
+          if (width <= 4) return;
+          const [from, to] = [left, left + width].map((x) => String(Math.round(chart.posToVal(x, "x"))));
+          chart.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
+          visit({ from, to });
+        }],
+      },
     };
   }
 }

@@ -8,20 +8,36 @@ function setText(node, text) {
 }
 
 class LiveTable {
-  // `make` returns the parts of a new row, including its `row`; `update` writes an item into them.
+  // `make` returns the parts of a new row, including its `row`; `update` writes an item into them. A head is a text, or a
+  // text and the value of `sort` in the address by which its column is sorted.
   constructor(id, caption, heads, make, update) {
     this.make = make;
     this.update = update;
     this.parts = new Map();
     this.body = element("tbody", { role: "rowgroup" });
-    const columns = heads.map((head) => element("th", {
-      scope: "col", role: "columnheader", class: head[0] === "#" ? "number" : "text",
-    }, head.replace(/^#/, "")));
-    this.frame = element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
-      element("table", { class: "live", role: "table", "aria-label": caption },
-        element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, ...columns)), this.body));
+    this.heads = new Map();
+    const columns = heads.map((head) => {
+      const [text, sort] = [head].flat();
+      const shown = text.replace(/^#/, "");
+      const cell = element("th", { scope: "col", role: "columnheader", class: text[0] === "#" ? "number" : "text" }, sort ? "" : shown);
+      if (sort) {
+        const button = element("button", { type: "button", class: "link sort", title: "Sort by this column" }, shown);
+        button.addEventListener("click", () => visit({ sort }, false));
+        cell.append(button);
+        this.heads.set(sort, cell);
+      }
+      return cell;
+    });
+    const { frame, update: tell } = scrolling(caption, element("table", { class: "live", role: "table", "aria-label": caption },
+      element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, ...columns)), this.body));
+    [this.frame, this.tell] = [frame, tell];
     this.none = sentence("");
     put(id, this.frame, this.none);
+  }
+
+  // Marks the column by which the rows are sorted.
+  showSort(sort) {
+    for (const [key, cell] of this.heads) cell.setAttribute("aria-sort", key === sort ? "descending" : "none");
   }
 
   // Whether the pointer or the keyboard focus is in the table, so that its rows must not move.
@@ -52,5 +68,6 @@ class LiveTable {
       if (parts.row === place) place = place.nextElementSibling;
       else this.body.insertBefore(parts.row, place);
     }
+    this.tell(items.length);
   }
 }

@@ -20,24 +20,32 @@ function barred(text, share, color) {
 
 const number = (text) => element("td", { class: "number" }, text);
 
-// A table in a frame that scrolls, also by keyboard. Columns whose headings begin with # contain numbers.
+// A table in a frame that scrolls, also by keyboard, and says so; `update` takes its number of rows.
+function scrolling(caption, made) {
+  const scroll = element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption }, made);
+  const count = element("p", { class: "rows" });
+  const frame = element("div", {}, scroll, count);
+  let rows = 0;
+  const update = (now = rows) => {
+    rows = now;
+    const overflows = scroll.scrollHeight > scroll.clientHeight + 1;
+    frame.className = overflows && scroll.scrollTop + scroll.clientHeight < scroll.scrollHeight - 1 ? "more" : "";
+    count.textContent = counted(rows, "row") + (overflows ? "; scroll to see all" : "");
+  };
+  scroll.addEventListener("scroll", () => update());
+  new ResizeObserver(() => update()).observe(scroll);
+  return { frame, update };
+}
+
+// A table with its rows. Columns whose headings begin with # contain numbers.
 function table(caption, heads, rows) {
   const columns = heads.map((head) => element("th", { scope: "col", class: head[0] === "#" ? "number" : "text" },
     head.replace(/^#/, "")));
-  const scroll = element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
-    element("table", {},
-      element("caption", { class: "hidden" }, caption),
-      element("thead", {}, element("tr", {}, ...columns)),
-      element("tbody", {}, ...rows.map((cells) => element("tr", {}, ...cells)))));
-  const count = element("p", { class: "rows" });
-  const frame = element("div", {}, scroll, count);
-  const update = () => {
-    const overflows = scroll.scrollHeight > scroll.clientHeight + 1;
-    frame.className = overflows && scroll.scrollTop + scroll.clientHeight < scroll.scrollHeight - 1 ? "more" : "";
-    count.textContent = counted(rows.length, "row") + (overflows ? "; scroll to see all" : "");
-  };
-  scroll.addEventListener("scroll", update);
-  new ResizeObserver(update).observe(scroll);
+  const { frame, update } = scrolling(caption, element("table", {},
+    element("caption", { class: "hidden" }, caption),
+    element("thead", {}, element("tr", {}, ...columns)),
+    element("tbody", {}, ...rows.map((cells) => element("tr", {}, ...cells)))));
+  update(rows.length);
   return frame;
 }
 

@@ -5,7 +5,7 @@ from confluent_kafka.admin import AdminClient
 from jobs.background import background
 from jobs.dashboard import feed as feeds
 from jobs.dashboard.feed import Feed
-from jobs.dashboard.state import Cursor
+from jobs.dashboard.state import View
 from quota.kafka.timing import now_ms
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records import codec
@@ -27,7 +27,7 @@ def test_a_recreated_decisions_topic_is_read_from_its_beginning(deployment, monk
         produce(deployment, topic, codec.encode(made))
 
     def shown():
-        news, _ = feed.state.changes_since(Cursor(), now_ms())
+        news = feed.state.news(View(), now_ms())
         return [each.user for each in news["decisions"]]
 
     with background(feed.follow, "feed"):

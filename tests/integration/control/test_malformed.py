@@ -5,7 +5,7 @@ from contextlib import ExitStack, closing
 
 from jobs.background import background
 from jobs.dashboard.feed import Feed
-from jobs.dashboard.state import Cursor
+from jobs.dashboard.state import View
 from jobs.metrics.collector import AnswerMetrics
 from quota.kafka.applier.applier import Applier
 from quota.kafka.reading import Skipped
@@ -62,7 +62,7 @@ def test_every_reader_skips_malformed_records_and_processes_all_others(deploymen
         assert [(topic.name, topic.error) for topic in result.topics] == [(own["name"], "NONE")]
 
         def shown():
-            news, _ = feed.state.changes_since(Cursor(), now_ms())
+            news = feed.state.news(View(), now_ms())
             return [each for each in news["decisions"] if each.user == "a tenant"]
 
         until(shown, 60)

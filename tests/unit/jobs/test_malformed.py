@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.dashboard.state import Cursor, LiveState
+from jobs.dashboard.state import LiveState, View
 from jobs.metrics.families import decision_families
 from jobs.metrics.totals import DecisionTotals
 from jobs.report.changes import ChangeDescriber
@@ -43,7 +43,7 @@ def test_the_metrics_and_the_dashboard_take_any_answer(base_settings, read):
         live.refresh(NOW, CallbackTimeline(Callbacks()), changed=True)
     assert totals.decisions.total() + totals.dead_letters == len(records_of(read))
     assert list(decision_families(totals, NOW, 100))
-    assert codec.encode(live.changes_since(Cursor(), NOW)[0])
+    assert codec.encode(live.news(View(), NOW))
 
 
 def test_any_decision_can_be_explained():

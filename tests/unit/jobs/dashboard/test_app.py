@@ -25,10 +25,10 @@ def fill(page, *decisions):
     page.state.refresh(START + 1000, quotas, changed=True)
 
 
-def first_event(page):
+def first_event(page, **view):
     """Return the first event of the stream, which ends after it."""
     page.stop.is_set = iter([False, True, True, True]).__next__
-    lines = page.client.get("/api/stream").text.split("\n\n")
+    lines = page.client.get("/api/stream", params=view).text.split("\n\n")
     assert lines[0] == "retry: 2000"
     return json.loads(lines[1].removeprefix("data: "))
 
@@ -41,6 +41,28 @@ def test_the_stream_sends_the_whole_state(page):
     assert event["first"]
     assert event["start"] == shown.session.start
     assert [each["id"] for each in event["decisions"]] == [REJECTED.decision_id, DEBT.decision_id]
+
+
+@pytest.mark.parametrize(
+    ("view", "count"),
+    [
+        ({"filter": " ALI "}, 2),
+        ({"filter": "bob"}, 0),
+        ({"filter": "", "rejected": "1"}, 1),
+        ({"from": str(START + 1)}, 1),
+        ({"to": str(START)}, 0),
+        ({"from": "nan"}, 0),
+    ],
+)
+def test_the_stream_sends_what_the_page_asks_for(page, view, count):
+    shown = page()
+    fill(shown, DEBT, REJECTED)
+    assert len(first_event(shown, **view)["decisions"]) == count
+
+
+def test_a_period_that_is_none_is_not_served(page):
+    answer = page().client.get("/api/stream", params={"from": "yesterday"})
+    assert (answer.status_code, answer.json()["error"]) == (400, "could not convert string to float: 'yesterday'")
 
 
 def test_a_decision_is_explained_by_its_bucket_and_the_quota_log(page):
@@ -69,7 +91,8 @@ def test_the_decisions_of_a_tenant_are_listed(page):
     shown = page()
     fill(shown, DEBT, replace(REJECTED, user_tag="bob"))
     found = shown.client.get("/api/buckets", params={"key": '["alice",""]'}).json()
-    assert [each["id"] for each in found] == [DEBT.decision_id]
+    assert found["tenant"]["name"] == "user 'alice'"
+    assert [each["id"] for each in found["decisions"]] == [DEBT.decision_id]
 
 
 @pytest.mark.parametrize("path", ["/", "/login"])

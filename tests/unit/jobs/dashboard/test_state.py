@@ -5,7 +5,7 @@ from unittest.mock import Mock
 import pytest
 from msgspec.structs import replace
 
-from jobs.dashboard.state import Cursor, LiveState
+from jobs.dashboard.state import LiveState, View
 from jobs.dashboard.tenants import BucketLevel
 from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import BadRecord
@@ -34,8 +34,8 @@ def quotas_of(*entries):
     return quotas
 
 
-def page_data(state, now=START, cursor=Cursor()):  # noqa: B008 it cannot be changed
-    return state.changes_since(cursor, now)[0]
+def page_data(state, now=START, view=None, **shown):
+    return state.news(view or View(**shown), now)
 
 
 def filled(*decisions, now=START, entries=(FIVE,), **settings):
@@ -56,22 +56,68 @@ REJECTED = decided(30, at=START + 500, state=-2.5, offset=1)
 
 def test_a_page_first_gets_everything_and_then_new_data():
     state = filled(DEBT)
-    first, cursor = state.changes_since(Cursor(), START)
+    view = View()
+    first = state.news(view, START)
     assert first["first"]
     assert [each.id for each in first["decisions"]] == ["mutation-requests-0-0"]
-    nothing, cursor = state.changes_since(cursor, START)
+    nothing = state.news(view, START)
     assert not nothing["first"]
     assert (nothing["decisions"], nothing["tenants"], nothing["changes"]) == ([], [], [])
     state.record(received(REJECTED))
     state.refresh(START + 500, quotas_of(FIVE), changed=False)
-    second, _ = state.changes_since(cursor, START + 500)
+    second = state.news(view, START + 500)
     assert [each.id for each in second["decisions"]] == ["mutation-requests-0-1"]
     assert [each.user for each in second["tenants"]] == ["alice"]
 
 
 def test_a_page_of_another_state_gets_everything_again():
-    _, cursor = filled(DEBT).changes_since(Cursor(), START)
-    assert page_data(filled(DEBT), cursor=cursor)["first"]
+    view = View()
+    page_data(filled(DEBT), view=view)
+    assert page_data(filled(DEBT), view=view)["first"]
+
+
+def of_bob(partitions, at, offset, **state):
+    return replace(decided(partitions, at=at, offset=offset, **state), user="bob", user_tag="bob")
+
+
+def test_a_view_has_the_load_the_tenants_and_the_decisions_of_the_names_that_it_shows():
+    """Alice gets 60 mutations, bob 7 of 9, and waits for 2 s."""
+    state, view = filled(DEBT, of_bob(7, START, 1)), View("BOB".casefold())
+    first = state.news(view, START)
+    state.record(received(of_bob(2, START + 100, 2, state=-10.0)))
+    state.record(received(REJECTED))
+    state.refresh(START + 600, quotas_of(FIVE), changed=False)
+    then = state.news(view, START + 600)
+    assert [(each.user, each.admitted, each.rejected) for each in then["tenants"]] == [("bob", 7, 2)]
+    assert (first["buckets"], first["throttled"], then["throttled"]) == (1, 0, 1)
+    assert [(each.decisions, each.admitted, each.rejected, each.throttled) for each in first["intervals"]] == [(1, 7, 0, 0)]
+    assert [(each.decisions, each.admitted, each.rejected, each.throttled) for each in then["intervals"]] == [(2, 7, 2, 1)]
+    assert [[each.id for each in news["decisions"]] for news in (first, then)] == [
+        ["mutation-requests-0-1"],
+        ["mutation-requests-0-2"],
+    ]
+
+
+def test_a_view_finds_decisions_behind_any_number_of_others():
+    """A page that filters what it has got says that a tenant has none, though it was rejected a minute ago."""
+    others = [decided(1, at=START + each, offset=each) for each in range(1, 2000)]
+    (found,) = page_data(filled(of_bob(7, START, 0), *others), text="bob")["decisions"]
+    assert found.user == "bob"
+
+
+@pytest.mark.parametrize(
+    ("shown", "offsets"),
+    [
+        ({"only_rejected": True}, [1]),
+        ({"period": (START, START + 500)}, [0]),
+        ({"period": (START + 500, START + 501)}, [1]),
+        ({"period": (START, START + 9000), "text": "nobody"}, []),
+    ],
+)
+def test_a_view_lists_the_decisions_of_its_period(shown, offsets):
+    news = page_data(filled(DEBT, REJECTED), START + 1000, **shown)
+    assert [each.id for each in news["decisions"]] == [f"mutation-requests-0-{offset}" for offset in offsets]
+    assert news["oldest"] == START
 
 
 def test_a_copy_of_a_decision_counts_once():
@@ -174,6 +220,7 @@ def test_tenants_are_bounded_and_the_quietest_are_dropped():
     for each in range(5001):
         decision = replace(decided(1, at=START + each, offset=each), user_tag=f"u{each}")
         state.record(received(decision))
+    state.refresh(START + 5001, quotas_of(), changed=False)
     news = page_data(state)
     assert (news["buckets"], news["left_out"]) == (4501, 500)
 
