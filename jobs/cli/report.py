@@ -50,7 +50,7 @@ def report(
     file.check(output)
     settings = where.read()
     from jobs.report.aggregation import ReportScope
-    from jobs.report.page import make_report
+    from jobs.report.page import Origin, make_report
     from jobs.whatif.request_tables import request_tables
     from jobs.whatif.simulate import read_quotas_of_file
 
@@ -59,8 +59,16 @@ def report(
         page, figures = make_report(settings, scope, backtest)
     else:
         tried = None if quotas is None else read_quotas_of_file(quotas, settings.quota.callbacks)
+        file_name = "standard input" if str(requests) == "-" else requests
+        quotas_name = "standard input" if str(quotas) == "-" else quotas
+        origin = Origin(
+            f"Of the requests in {file_name}, and the cluster's answers to them."
+            if tried is None
+            else f"Of the requests in {file_name}, as the quotas in {quotas_name} would have decided them.",
+            what_if=tried is not None,
+        )
         with request_tables(settings, requests, tried) as tables:
-            page, figures = make_report(settings, scope, backtest, tables)
+            page, figures = make_report(settings, scope, backtest, (origin, tables))
     file.write(page)
     if file.to_stdout:
         return

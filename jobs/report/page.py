@@ -5,6 +5,7 @@ import hashlib
 import html
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from jobs.audit.tables.specs import TABLES
 from jobs.report.aggregation import ReportScope, compute_figures
 from jobs.report.figures import Candidates, Figures, read_candidates
 from jobs.report.uplot import VERSION, Library, load_library
+from quota import __version__
+from quota.kafka.timing import now_ms
 from quota.records import codec
 from quota.settings import Settings
 from quota.text import format_time, plural
@@ -37,23 +40,47 @@ the comparison, regardless of the selection above. A sender is a user with a cli
 _UNITS = (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000), ("second", 1000))
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a report is of: a picture of it that is passed on must not be taken for something else."""
+
+    text: str
+    """A sentence about the tables or the file, and about the quotas that were tried."""
+    what_if: bool = False
+    """Whether its decisions were not made, but are what other quotas would have decided."""
+    made_at: int = field(default_factory=now_ms)
+    """When it was made [epoch ms]."""
+
+    @property
+    def title(self) -> str:
+        """The title of the page, without the user."""
+        return "What if: topic mutations" if self.what_if else "Topic mutations"
+
+
 def make_report(
     settings: Settings,
     scope: ReportScope,
     comparison: Path | None = None,
-    tables: Mapping[str, ds.Dataset] | None = None,
+    given: tuple[Origin, Mapping[str, ds.Dataset]] | None = None,
 ) -> tuple[str, Figures]:
-    """Return the page, and its figures; `comparison` is a file of what-if comparisons to show."""
+    """Return the page, and its figures; `comparison` is a file of what-if comparisons to show.
+
+    The tables are those of the audit, unless others are given, with their origin.
+    """
     candidates = None if comparison is None else read_candidates(comparison)
     library = load_library()
-    if tables is None:
-        tables = {table.name: open_table(settings, table).dataset() for table in TABLES}
+    if given is None:
+        cluster = settings.kafka.bootstrap_servers
+        origin = Origin(f"Of the audit's tables in {settings.storage.root}, for Kafka at {cluster}.")
+        tables: Mapping[str, ds.Dataset] = {table.name: open_table(settings, table).dataset() for table in TABLES}
+    else:
+        origin, tables = given
     with read_errors(settings):
         figures = replace(compute_figures(tables, scope), candidates=candidates)
-    return render_page(figures, library), figures
+    return render_page(figures, library, origin), figures
 
 
-def render_page(figures: Figures, library: Library) -> str:
+def render_page(figures: Figures, library: Library, origin: Origin) -> str:
     """Render the page as HTML.
 
     Names cannot inject markup or scripts: figures are JSON without characters that are special in HTML, scripts insert
@@ -65,12 +92,13 @@ def render_page(figures: Figures, library: Library) -> str:
     whose = f" of user {figures.user}" if figures.user else ""
     period = figures.period
     width = _format_width(period.width)
-    left_out = figures.changes_left_out
+    left_out, made_at = figures.changes_left_out, _format_minute(origin.made_at)
     parts = {
         "policy": _policy([library.script, script], style),
-        "title": html.escape(f"Topic mutations{whose}"),
-        "heading": f"Topic mutations{_isolate(whose)}",
+        "title": html.escape(f"{origin.title}{whose}"),
+        "heading": f"{origin.title}{_isolate(whose)}",
         "about": f"{_format_minute(period.start)} to {_format_minute(period.end)} UTC, in intervals of {width}.",
+        "origin": html.escape(f"{origin.text} Made {made_at} UTC by mutation-quota {__version__}."),
         "style": style,
         "charts": f'<div class="charts">{"".join(_charts())}</div>',
         "others": html.escape(_describe_others(figures)),

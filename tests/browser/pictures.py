@@ -14,7 +14,7 @@ import pyarrow.dataset as ds
 
 from jobs.dashboard.server import serve_dashboard
 from jobs.report.aggregation import ReportScope, compute_figures
-from jobs.report.page import render_page
+from jobs.report.page import Origin, render_page
 from jobs.report.uplot import load_library
 from quota.algorithms.token_bucket import TokenBucket
 from quota.kafka.requests import ReceivedAnswer
@@ -51,7 +51,8 @@ def main():
     with headless_chromium(*paths) as driver, tempfile.TemporaryDirectory() as folder:
         page = Path(folder, "report.html")
         tables = {name: ds.dataset(table) for name, table in arrow_tables(**rows_of_a_day()).items()}
-        page.write_text(render_page(compute_figures(tables, ReportScope()), load_library()), encoding="utf-8")
+        origin = Origin("Of the audit's tables of a day that is made up.")
+        page.write_text(render_page(compute_figures(tables, ReportScope()), load_library(), origin), encoding="utf-8")
         driver.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
         for scheme, name in (("light", "report.png"), ("dark", "report-dark.png")):
             set_window(driver, _WIDTH, _HEIGHT, scheme)

@@ -1,5 +1,6 @@
 """The page of a report, in a real browser."""
 
+import re
 from itertools import pairwise
 
 import pyarrow.dataset as ds
@@ -10,7 +11,7 @@ from selenium.webdriver.common.keys import Keys
 
 from jobs.report.aggregation import ReportScope, compute_figures
 from jobs.report.figures import Candidates, CandidateTotals
-from jobs.report.page import render_page
+from jobs.report.page import Origin, render_page
 from jobs.report.uplot import load_library
 from quota.whatif.result import Totals
 from tests.browser.window import breakable_units, console_messages, painted, requested_urls, set_window, text, tiles
@@ -40,7 +41,9 @@ def page(browser, tmp_path):
         tables = {name: ds.dataset(table) for name, table in arrow_tables(**rows).items()}
         file = tmp_path / "report.html"
         file.write_text(
-            render_page(replace(compute_figures(tables, wanted), candidates=candidates), load_library()),
+            render_page(
+                replace(compute_figures(tables, wanted), candidates=candidates), load_library(), Origin("Of rows.")
+            ),
             encoding="utf-8",
         )
         browser.get(file.as_uri())
@@ -205,6 +208,14 @@ def test_labels_of_changes_that_lie_close_together_are_one_and_never_touch(page,
     assert labels[0][0].startswith(first)
     assert labels[-1][0].endswith(last)
     assert all(left[2] < right[1] for left, right in pairwise(labels))
+
+
+def test_one_huge_request_does_not_flatten_the_others(page):
+    """100,000 beside 20 every minute: the axis ends at twice the 20, and the text names the peak."""
+    usual = [decision(DAY + 60_000 * minute, admitted=[20]) for minute in range(60)]
+    driver = page({"decisions": [*usual, decision(DAY + 1_800_000, admitted=[100_000])]})
+    assert re.search(r"Peak at .* The axis ends at [\d.]+, below this peak\.$", text(driver, "#load-text"))
+    assert "The axis ends" not in text(page({"decisions": usual}), "#load-text")
 
 
 def test_a_truncated_table_says_that_it_can_be_scrolled_until_its_end_is_reached(page):

@@ -10,6 +10,7 @@ const PLOTS = {
     title: "Mutations requested",
     unit: "mutations/s",
     steps: true,
+    cut: true,
     lines: [
       { label: "rejected", color: "--rejected", value: (at) => at.rejected / SECONDS, drawn: (at) => (at.admitted + at.rejected) / SECONDS },
       { label: "admitted", color: "--admitted", value: (at) => at.admitted / SECONDS },
@@ -19,7 +20,7 @@ const PLOTS = {
       const top = highest(both);
       return top.value > 0
         ? `Peak at ${time(top.bin)}: ${rate(admitted[top.bin])} admitted and ` +
-          `${fine.format(rejected[top.bin])} rejected.`
+          `${fine.format(rejected[top.bin])} rejected.${cutText(axisEnd(both))}`
         : "No requests in this period.";
     },
   },
@@ -47,6 +48,7 @@ const PLOTS = {
   latency: {
     title: "From request to decision",
     unit: "ms",
+    cut: true,
     lines: [
       { label: "slowest 1\u00a0% (p99)", color: "--line-2", value: (at) => at.p99 },
       { label: "median (p50)", color: "--line-1", value: (at) => at.p50 },
@@ -56,7 +58,7 @@ const PLOTS = {
       return top.value === null
         ? "No request was decided in this period."
         : `At its slowest, at ${time(top.bin)}, half of the requests were decided within ${seconds(p50[top.bin])}, and ` +
-          `${percent(0.99)} within ${seconds(top.value)}.`;
+          `${percent(0.99)} within ${seconds(top.value)}.${cutText(axisEnd(p99))}`;
     },
   },
 };
@@ -110,7 +112,7 @@ class Plot {
   }
 
   options() {
-    const { lines, steps } = this.plan;
+    const { lines, steps, cut } = this.plan;
     const quiet = { stroke: css("--text-2"), grid: { stroke: css("--grid"), width: 1 }, ticks: { show: false } };
     const font = "12px system-ui, sans-serif";
     const bounds = () => [this.times[0], this.times[this.times.length - 1] + WIDTH];
@@ -125,10 +127,10 @@ class Plot {
       cursor: { drag: { setScale: false } },
       scales: {
         x: { range: bounds },
-        y: { range: (_, low, high) => [0, high > 0 ? high * 1.08 : 1] },
+        y: { range: (chart, low, high) => [0, high > 0 ? Math.min(high, cut ? axisEnd(chart.data[1].slice(0, this.times.length)) : high) * 1.08 : 1] },
       },
       axes: [
-        { ...quiet, font, size: 28, incrs: TIME_STEPS, values: (_, splits, __, ___, step) => splits.map((ms) => tick(ms, step)) },
+        { ...quiet, font, size: 28, space: 76, incrs: TIME_STEPS, values: (_, splits, __, ___, step) => splits.map((ms) => tick(ms, step)) },
         { ...quiet, font, size: 56, incrs: this.plan.whole ? [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000] : undefined,
           values: (_, splits) => splits.map((value) => compact.format(value)) },
       ],

@@ -110,16 +110,18 @@ const CHARTS = {
     const admitted = chosen.admitted.map((count) => count / seconds);
     const rejected = chosen.rejected.map((count) => count / seconds);
     const top = highest(both);
+    const end = axisEnd(both);
     return {
       unit: "mutations/s",
       steps: true,
+      end,
       lines: [
         { label: "rejected", values: rejected, drawn: both, color: "--rejected" },
         { label: "admitted", values: admitted, color: "--admitted" },
       ],
       text: top.value > 0
         ? `Peak at ${chosen.time(top.bin)}: ${rate(admitted[top.bin])} admitted ` +
-          `and ${fine.format(rejected[top.bin])} rejected, averaged over ${duration(DATA.width)}.`
+          `and ${fine.format(rejected[top.bin])} rejected, averaged over ${duration(DATA.width)}.${cutText(end)}`
         : "No requests.",
     };
   },
@@ -189,12 +191,20 @@ function lowest(values) {
   return { bin, value: value === null ? null : -value };
 }
 
+// The end of an axis for values of which one is more than ten times all others: those are seen, and it is cut off.
+function axisEnd(values) {
+  const [top, next] = values.filter((value) => value !== null).sort((left, right) => right - left);
+  return next > 0 && top > 10 * next ? next * 2 : Infinity;
+}
+
+const cutText = (end) => (end < Infinity ? ` The axis ends at ${fine.format(end)}, below this peak.` : "");
+
 // The steps of an axis of counts, which has no fractions.
 const WHOLE_STEPS = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
 
 function highestShown(plan, low, high) {
   if (plan.counts) return Math.max(1, high) * 1.05;
-  return high > 0 ? high * 1.05 : low < 0 ? 0 : 1;
+  return high > 0 ? Math.min(high, plan.end ?? Infinity) * 1.05 : low < 0 ? 0 : 1;
 }
 
 // Draws a chart into an element; `onSelect` gets the start and end of a dragged selection.
@@ -217,7 +227,7 @@ function draw(element, plan, times, changes, onSelect) {
       y: { range: (_, low, high) => [Math.min(0, low) * 1.05, highestShown(plan, low, high)] },
     },
     axes: [
-      { ...quiet, font, incrs: TIME_STEPS, values: (_, splits, __, ___, step) => splits.map((ms) => tick(ms, step)) },
+      { ...quiet, font, space: 76, incrs: TIME_STEPS, values: (_, splits, __, ___, step) => splits.map((ms) => tick(ms, step)) },
       { ...quiet, font, size: 56, incrs: plan.counts ? WHOLE_STEPS : undefined, values: (_, splits) => splits.map((value) => compact.format(value)) },
     ],
     series: [

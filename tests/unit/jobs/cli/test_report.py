@@ -9,10 +9,12 @@ from typer.testing import CliRunner
 
 from jobs.__main__ import app
 from jobs.report import uplot
+from quota import __version__
 from quota.errors import BadInput, MutationQuotaError, NotFound
 from quota.records import codec
 from quota.settings import load_settings
 from quota.whatif.result import CandidateOutcome, Replay, Result, Sender, Totals
+from tests.support.factories import request_json
 from tests.support.full_disk import fill_disk
 from tests.support.programs import run
 from tests.support.tables import DAY, HOUR, decision, letter, write_tables
@@ -54,6 +56,35 @@ def test_the_page_holds_what_the_tables_do(report, settings):
     assert "var uPlot=function" in page
     assert "Copyright (c) 2022 Leon Sorokin" in page
     assert "uPlot 1.6.31" in page
+
+
+def heading(page):
+    """Return the title of a page, and what it says that it is of."""
+    title, origin = re.findall(r"<title>(.*?)</title>|<p class=\"quiet\">(Of [^<]*)</p>", page)
+    return title[0], re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "TIME", origin[1])
+
+
+def test_a_page_says_what_it_is_of(report, settings, tmp_path):
+    """The same page of a file, with and without other quotas, or of tables, must not be taken for another."""
+    write_tables(settings, decisions=[decision(DAY, admitted=[3])])
+    made = f"Made TIME UTC by mutation-quota {__version__}."
+    root = tmp_path / "root"
+    assert heading(report("--set", "kafka.bootstrap_servers=kafka-1:9092")) == (
+        "Topic mutations",
+        f"Of the audit&#x27;s tables in {root}, for Kafka at kafka-1:9092. {made}",
+    )
+    file, quotas = tmp_path / "a&b.jsonl", tmp_path / "quotas.yaml"
+    file.write_bytes(request_json(60, timestamp=DAY) + b"\n")
+    quotas.write_text("quotas: [{entity: {user: null}, controller_mutation_rate: 1}]\n")
+    escaped = str(file).replace("&", "&amp;")
+    assert heading(report("--requests", str(file))) == (
+        "Topic mutations",
+        f"Of the requests in {escaped}, and the cluster&#x27;s answers to them. {made}",
+    )
+    assert heading(report("--requests", str(file), "--quotas", str(quotas), "--user", "alice")) == (
+        "What if: topic mutations of user &#x27;alice&#x27;",
+        f"Of the requests in {escaped}, as the quotas in {quotas} would have decided them. {made}",
+    )
 
 
 def test_it_can_be_limited_to_a_period_and_a_user(report, settings):

@@ -1,5 +1,6 @@
 """The data that the page gets: Q = 5 mutations a second and so B = 55, from 2026-11-21."""
 
+from operator import attrgetter
 from unittest.mock import Mock
 
 import pytest
@@ -90,8 +91,9 @@ def test_a_view_has_the_load_the_tenants_and_the_decisions_of_the_names_that_it_
     then = state.news(view, START + 600)
     assert [(each.user, each.admitted, each.rejected) for each in then["tenants"]] == [("bob", 7, 2)]
     assert (first["buckets"], first["throttled"], then["throttled"]) == (1, 0, 1)
-    assert [(each.decisions, each.admitted, each.rejected, each.throttled) for each in first["intervals"]] == [(1, 7, 0, 0)]
-    assert [(each.decisions, each.admitted, each.rejected, each.throttled) for each in then["intervals"]] == [(2, 7, 2, 1)]
+    sums = attrgetter("decisions", "admitted", "rejected", "throttled")
+    loads = [list(map(sums, news["intervals"])) for news in (first, then)]
+    assert loads == [[(1, 7, 0, 0)], [(2, 7, 2, 1)]]
     assert [[each.id for each in news["decisions"]] for news in (first, then)] == [
         ["mutation-requests-0-1"],
         ["mutation-requests-0-2"],
