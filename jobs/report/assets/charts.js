@@ -149,9 +149,10 @@ const CHARTS = {
     const charged = (one ? [chosen] : groups.map(slice))
       .map((each) => ({ name: each.name, values: values(each), low: lowest(values(each)) }))
       .filter((each) => each.low.value !== null);
-    const lines = charged.filter((each) => one || !isOthers(each)).slice(0, 3)
-      .map((each, number) => ({ label: each.name, values: each.values, color: `--line-${number + 1}`, points: true }));
     const worst = charged.reduce((least, each) => (least && least.low.value <= each.low.value ? least : each), null);
+    const lines = charged.filter((each) => one || !isOthers(each))
+      .sort((left, right) => (right === worst) - (left === worst)).slice(0, 3)
+      .map((each, number) => ({ label: each.name, values: each.values, color: `--line-${number + 1}`, points: true }));
     const isDrawn = lines.some((line) => line.label === worst?.name);
     return {
       unit,
