@@ -52,6 +52,12 @@ class AdmittedRequests:
         """Return a copy, which can be changed alone."""
         return type(self)(*self.stored())
 
+    def __eq__(self, other: object) -> bool:
+        """Return whether the same requests are remembered, in the same order."""
+        return isinstance(other, AdmittedRequests) and self.stored() == other.stored()
+
+    __hash__ = None  # type: ignore[assignment]  # they change
+
     def __len__(self) -> int:
         """Return the number of requests."""
         return len(self._digests) // _DIGEST_BYTES
