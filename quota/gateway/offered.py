@@ -5,6 +5,7 @@ from typing import Any
 
 from quota.records.request import OPERATIONS, STRICT_SINCE
 from quota.wire.api_keys import ApiKey
+from quota.wire.gateway_mark import MARK, MARKED_SINCE, TAG
 from quota.wire.protocol import Protocol
 
 _MIN_VERSIONS = {
@@ -45,11 +46,14 @@ class OfferedApis:
         return first <= version <= last
 
     def rewrite(self, version: int, body: bytes) -> bytes:
-        """Return the body of a broker's ApiVersions response, reduced to the versions that the gateway offers."""
+        """Return the body of a broker's ApiVersions response, reduced to what the gateway offers, and marked."""
         known = self._rewritten.get((version, body))
         if known is None:
             codec = self._protocol.response(ApiKey.API_VERSIONS, version)
-            known = codec.write(self._reduced(codec.read(body)))
+            response = self._reduced(codec.read(body))
+            if version >= MARKED_SINCE:
+                response["_tags"] = [*response.get("_tags", []), (TAG, MARK)]
+            known = codec.write(response)
             if len(self._rewritten) == _MAX_REMEMBERED:
                 self._rewritten.clear()
             self._rewritten[version, body] = known

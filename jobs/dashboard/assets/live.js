@@ -132,8 +132,11 @@ function showPlots() {
   const intervals = times.map((time) => held.intervals.get(time) ?? ZERO);
   for (const plot of plots) plot.show(times, intervals);
   document.getElementById("period").hidden = !address.has("from");
-  setText(document.getElementById("period-text"),
-    `Charts and decisions are of ${timeOfDay(start).slice(0, 8)} to ${timeOfDay(end).slice(0, 8)} UTC. `);
+  const [from, to] = ["from", "to"].map((key) => Number(address.get(key)) || 0);
+  setText(document.getElementById("period-text"), to > now() - 3600000
+    ? `Charts and decisions are of ${timeOfDay(start).slice(0, 8)} to ${timeOfDay(end).slice(0, 8)} UTC. `
+    : "This page has the last hour, and the period of its address is older: " +
+      `mutation-quota report --from ${from} --to ${to} shows it from the audit's tables. `);
 }
 
 // Throttled tenants come first, then those with the most rejected mutations, or as a column is sorted; the order changes

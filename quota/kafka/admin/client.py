@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from quota.kafka.admin.calls import CallOptions, FoundTopics, Futures, UnknownCost, kafka_error
 from quota.kafka.admin.dispatcher import Dispatcher
+from quota.kafka.admin.gateways import check_no_gateway
 from quota.kafka.admin.options import ClientOptions
 from quota.kafka.clients import reason
 from quota.kafka.reading import read_broker_configs
@@ -43,10 +44,11 @@ class QuotaAdminClient(AdminClient):
             kwargs: the same, by keyword.
 
         Raises:
-            BadInput: the configuration is invalid.
+            BadInput: the configuration is invalid, or a server is a gateway, which requests decisions itself.
             ClusterError: the cluster that decides does not answer, or its topics are missing.
         """
         options = conf if isinstance(conf, ClientOptions) else ClientOptions.from_config({**(conf or {}), **kwargs})
+        check_no_gateway(options.target)
         super().__init__(options.target)
         self._dispatcher = Dispatcher(options)
         self._default: int | None = None

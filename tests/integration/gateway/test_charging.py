@@ -5,7 +5,10 @@ from contextlib import ExitStack
 
 import pytest
 
+from quota.errors import BadInput
+from quota.kafka.admin import QuotaAdminClient
 from quota.records.entity import QuotaEntity
+from tests.support.clients import QUIET
 from tests.support.gateway import protocol
 from tests.support.waiting import until
 from tests.support.wire.requests import creation, deletion, growth, metadata
@@ -155,3 +158,10 @@ def test_deletions_in_a_race_are_charged_once(plain, tenant, racers):
             codes = [errors(client.read()[0]) for client in clients for _ in range(5)]
             assert sorted(codes) == [[0]] + [[3]] * (5 * racers - 1)
     assert paid(plain, tenant) == [[(tenant, 20)]] * 5
+
+
+def test_a_client_that_requests_decisions_itself_is_told_that_this_is_a_gateway(plain, tenant):
+    """Nothing is decided for it, by itself or by the gateway."""
+    with pytest.raises(BadInput, match=rf"^127\.0\.0\.1:{plain.port} is a gateway, which requests decisions itself"):
+        QuotaAdminClient({**QUIET, "bootstrap.servers": f"127.0.0.1:{plain.port}", "client.id": tenant})
+    assert paid(plain, tenant) == []

@@ -8,6 +8,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from jobs.sandbox.broker import HOST
+from quota.errors import BadInput
+from quota.kafka.admin.gateways import check_no_gateway
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import load_settings
 from tests.support.broker import ADMIN, ADMIN_PASSWORD
@@ -47,6 +49,13 @@ def secure(secured, tmp_path_factory):
 
 
 SOON = {"jobs.gateway.server._AUTHENTICATION_SECONDS": 2.0}
+
+
+def test_a_client_that_requests_decisions_itself_recognizes_the_gateway_through_tls(secure):
+    """Before it logs in, and whatever certificates it trusts."""
+    with pytest.raises(BadInput, match="is a gateway, which requests decisions itself"):
+        check_no_gateway({"bootstrap.servers": secure.gateway.address, "security.protocol": "SASL_SSL"})
+    check_no_gateway({"bootstrap.servers": secure.broker.address, "security.protocol": "SASL_SSL"})
 
 
 def admin(secure, mechanism, user, password):
