@@ -52,7 +52,7 @@ class OfferedApis:
             codec = self._protocol.response(ApiKey.API_VERSIONS, version)
             response = self._reduced(codec.read(body))
             if version >= MARKED_SINCE:
-                response["_tags"] = [*response.get("_tags", []), (TAG, MARK)]
+                response["_tags"] = sorted([*response.get("_tags", []), (TAG, MARK)])
             known = codec.write(response)
             if len(self._rewritten) == _MAX_REMEMBERED:
                 self._rewritten.clear()

@@ -162,6 +162,6 @@ def test_deletions_in_a_race_are_charged_once(plain, tenant, racers):
 
 def test_a_client_that_requests_decisions_itself_is_told_that_this_is_a_gateway(plain, tenant):
     """Nothing is decided for it, by itself or by the gateway."""
-    with pytest.raises(BadInput, match=rf"^127\.0\.0\.1:{plain.port} is a gateway, which requests decisions itself"):
-        QuotaAdminClient({**QUIET, "bootstrap.servers": f"127.0.0.1:{plain.port}", "client.id": tenant})
+    with pytest.raises(BadInput, match=rf"^{plain.gateway.address} is a gateway, which requests decisions itself"):
+        QuotaAdminClient({**QUIET, "bootstrap.servers": plain.gateway.address, "client.id": tenant})
     assert paid(plain, tenant) == []

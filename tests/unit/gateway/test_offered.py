@@ -56,15 +56,16 @@ def test_permissive_versions_can_be_omitted(play):
     assert (advertised[19], advertised[37], advertised[20]) == ((6, 7), (3, 3), (5, 6))
 
 
-def test_the_other_fields_of_the_answer_are_unchanged(play):
+def test_the_other_fields_of_the_answer_are_unchanged_and_a_tag_says_that_this_is_a_gateway(play):
     """Features, and tags that the gateway does not know."""
     on = play()
     feature = {"name": "f", "minVersion": 1, "maxVersion": 2}
-    more = {"supportedFeatures": [feature], "finalizedFeaturesEpoch": 7, "_tags": [(50, b"new")]}
+    more = {"supportedFeatures": [feature], "finalizedFeaturesEpoch": 7, "_tags": [(50, b"new"), (20_000, b"newer")]}
     plain = on.cluster.answer
     on.cluster.answer = lambda *request: {**plain(*request), **more}
     answer = on.call(18, 4, {})
-    assert {name: answer[name] for name in more} == more
+    marked = [(50, b"new"), (10_599, b"mutation-quota gateway"), (20_000, b"newer")]
+    assert {name: answer[name] for name in more} == {**more, "_tags": marked}
 
 
 @pytest.mark.parametrize("version", [6, 99, 32767])
