@@ -1,4 +1,4 @@
-"""The machine of a measurement, its load, and the memory of processes."""
+"""The machine of a measurement, its load, and the memory and processor time of processes."""
 
 import os
 import platform
@@ -7,6 +7,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 _PACKAGES = ("pyspark", "delta-spark", "confluent-kafka", "pandas", "pyarrow", "msgspec", "limits", "pyrate-limiter")
+
+_USER_TIME = 11
+"""Place of the user time in `/proc/PID/stat` after the name; the system time follows."""
 
 
 def machine() -> dict[str, str | int | float]:
@@ -38,12 +41,25 @@ def load() -> float:
 
 def peak_mebibytes(process: int) -> tuple[float, float]:
     """Return the peak memory (MiB) of a process, and the largest peak of its descendants."""
+    peaks = {each: _field(Path(f"/proc/{each}/status"), "VmHWM") / 1024 for each in _family(process)}
+    return peaks.pop(process), max(peaks.values(), default=0.0)
+
+
+def processor_seconds(process: int) -> float:
+    """Return the processor time (s) that a process and its descendants have taken so far."""
+    ticks = 0
+    for each in _family(process):
+        fields = " ".join(_lines(f"/proc/{each}/stat")).rpartition(")")[2].split()
+        ticks += sum(map(int, fields[_USER_TIME : _USER_TIME + 2]))
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _family(process: int) -> set[int]:
     parents = {int(file.parent.name): _field(file, "PPid") for file in Path("/proc").glob("[0-9]*/status")}
     started = {process}
     while more := {child for child, parent in parents.items() if parent in started} - started:
         started |= more
-    peaks = {each: _field(Path(f"/proc/{each}/status"), "VmHWM") / 1024 for each in started}
-    return peaks.pop(process), max(peaks.values(), default=0.0)
+    return started
 
 
 def _field(file: Path, name: str) -> int:

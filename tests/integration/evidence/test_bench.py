@@ -21,7 +21,7 @@ def test_each_section_that_shares_a_session_has_figures(spark, deployment, tmp_p
     place = Ground(spark, deployment.model_copy(update={"audit": audit}), tmp_path, [].append)
     figures = [*decisions(rounds=1), *bench.in_one_session(place, bench.SMOKE, SECTIONS)]
     results = json.loads(json.dumps(bench.results(figures, seconds=1.0)))
-    assert set(results["sections"]) == {"decision", "batch", *SECTIONS}
+    assert set(results["sections"]) == {"decision", "batch", "processors", *SECTIONS}
     assert results["goals"]["count"] >= 3
 
 
@@ -32,5 +32,5 @@ def test_the_program_prints_the_figures_of_all_sections():
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-5000:]
     results = json.loads(done.stdout)
-    assert set(results["sections"]) == {"batch", *bench.ALL}
+    assert set(results["sections"]) == {"batch", "processors", "first minute", *bench.ALL}
     assert "## The start" in render(bench.PAGE.read_text(), results)

@@ -58,7 +58,7 @@ def _measured(size: Size, wanted: Sequence[str], notify: Notify) -> Iterator[Fig
         if SCALE_OUT in wanted:
             yield from scale_out(address, size.backlog // 10, notify)
         if START in wanted:
-            yield from start(address, size.rounds, notify)
+            yield from start(address, size, notify)
         in_session = [name for name in wanted if name in SECTIONS]
         for names in [in_session] if size is SMOKE and in_session else [[name] for name in in_session]:
             delta = not WITH_TABLES.isdisjoint(names)

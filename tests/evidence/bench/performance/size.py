@@ -35,6 +35,8 @@ class Size:
     """Number of decisions that wait for the audit."""
     rows: int
     """Rows of the table that the audit's queries read."""
+    minute: tuple[tuple[float, float], ...]
+    """Parts of the time after a start, seconds since the first decisions; the last one ends it."""
     audit_seconds: float
     """Time from one batch of the audit to the next."""
     what_if: int
@@ -56,6 +58,7 @@ FULL = Size(
     batches=6,
     decided=300_000,
     rows=10_000_000,
+    minute=((0, 5), (5, 10), (10, 20), (20, 30), (30, 60)),
     audit_seconds=10.0,
     what_if=1_000_000,
 )
@@ -74,6 +77,7 @@ SMOKE = Size(
     batches=2,
     decided=200,
     rows=100,
+    minute=((0, 0.5), (0.5, 1)),
     audit_seconds=1.0,
     what_if=200,
 )

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
@@ -11,12 +12,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
+from jobs.spark.session import jvm_pid
 from jobs.storage.run import Run
 from quota.settings import Settings
 from tests.evidence.bench.performance.figure import Figure, Goal
 from tests.evidence.bench.performance.ground import Ground, start_pass_through
 from tests.evidence.bench.performance.sections.throughput import EMPTY, PASS_THROUGH, start_empty
 from tests.evidence.bench.performance.size import Size
+from tests.evidence.machine import processor_seconds
 from tests.evidence.percentiles import percentile
 from tests.support.waiting import until
 
@@ -56,6 +59,8 @@ class _Load:
     latencies: list[float]
     phases: dict[str, float]
     """Medians of its latest batches."""
+    cores: float
+    """Processor time of Spark and its Python workers, seconds a second."""
 
 
 def latency(ground: Ground, size: Size) -> list[Figure]:
@@ -72,7 +77,8 @@ def latency(ground: Ground, size: Size) -> list[Figure]:
                 shown = ", ".join(f"p{each} {percentile(measured.latencies, each / 100):.0f}" for each in PERCENTILES)
                 ground.notify(f"latency: round {turn + 1}, {rate:g}/s, {side}: {shown} ms")
     compared = [(PASS_THROUGH, rate) for rate in size.rates] + [(side, LIMIT_RATE) for side in (EMPTY, *_TUNED)]
-    return [_figure(taken, *pair, each) for pair in compared for each in PERCENTILES] + _phases(taken)
+    latencies = [_figure(taken, *pair, each) for pair in compared for each in PERCENTILES]
+    return [*latencies, *_phases(taken), *(_processors(taken, rate) for rate in size.rates)]
 
 
 def _figure(taken: dict[tuple[float, str], list[_Load]], limit: str, rate: float, each: int) -> Figure:
@@ -89,6 +95,12 @@ def _phases(taken: dict[tuple[float, str], list[_Load]]) -> list[Figure]:
         runs, limits = (tuple(run.phases[phase] for run in taken[LIMIT_RATE, side]) for side in (ENFORCE, EMPTY))
         figures.append(Figure("batch", f"{phase} of enforce", "ms", runs, EMPTY, limits))
     return figures
+
+
+def _processors(taken: dict[tuple[float, str], list[_Load]], rate: float) -> Figure:
+    """Return the processor time at a rate, compared with that of the pass-through."""
+    runs, limits = (tuple(run.cores for run in taken[rate, side]) for side in (ENFORCE, PASS_THROUGH))
+    return Figure("processors", f"{ENFORCE} at {rate:g} requests/s", "cores", runs, PASS_THROUGH, limits)
 
 
 def _auditing_always(ground: Ground) -> Ground:
@@ -118,14 +130,16 @@ def _measured(
     """Return what a side shows at each rate, one after another."""
     settings = ground.deployment("latency")
     queries = start(Run.on(ground.spark, settings))
-    measured = {}
+    measured, jvm = {}, jvm_pid(ground.spark)
     try:
         for rate in rates:
+            began, used = time.monotonic(), processor_seconds(jvm)
             answers = load(settings, rate, _counted_seconds(settings, rate, size.seconds), size.uncounted)
+            cores = (processor_seconds(jvm) - used) / (time.monotonic() - began)
             if answers["unanswered"]:
                 lacking = f"{answers['unanswered']} without an answer"
                 raise RuntimeError(f"{queries[0].name} at {rate:g} requests/s: {lacking}")
-            measured[rate] = _Load(answers["latencies_ms"], until(lambda: _phase_medians(queries[0])))
+            measured[rate] = _Load(answers["latencies_ms"], until(lambda: _phase_medians(queries[0])), cores)
     finally:
         for query in queries:
             query.stop()

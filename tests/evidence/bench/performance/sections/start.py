@@ -1,10 +1,12 @@
-"""A start of `enforce` as a process, until waiting requests are decided, with and without a class archive."""
+"""A start of `enforce` as a process until waiting requests are decided, and the minute after it."""
 
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from statistics import median
 
 from jobs.sandbox.broker import with_plaintext_cluster
 from quota.errors import MutationQuotaError
@@ -13,6 +15,8 @@ from quota.settings import Settings, load_settings
 from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure, Goal
 from tests.evidence.bench.performance.ground import new_deployment, working_folder
+from tests.evidence.bench.performance.sections.latency import load
+from tests.evidence.bench.performance.size import Size
 from tests.evidence.command import Notify
 from tests.support.deployment import as_options
 from tests.support.programs import command_line
@@ -23,13 +27,15 @@ PLAIN, ARCHIVED = "start to the first decisions", "the same, with a class archiv
 GOAL = Goal(0.45)
 READY = "running: enforce"
 """What the job logs when its query runs."""
+MINUTE_RATE = 100.0
+"""The rate in the minute after a start, requests/s."""
 
 
 class SideError(MutationQuotaError):
     """A process that was to be measured failed, so there is no figure."""
 
 
-def start(address: str, rounds: int, notify: Notify) -> list[Figure]:
+def start(address: str, size: Size, notify: Notify) -> list[Figure]:
     """Measure starts with and without an archive in turn; the first round does not count."""
     with working_folder() as name:
         folder = Path(name)
@@ -40,19 +46,45 @@ def start(address: str, rounds: int, notify: Notify) -> list[Figure]:
         }
         deployments = {side: new_deployment(settings, f"start-{number}", folder) for number, side in enumerate(sides)}
         taken: dict[str, list[float]] = {side: [] for side in sides}
-        for turn in range(rounds + 1):
+        minutes: dict[str, list[float]] = {}
+        for turn in range(size.rounds + 1):
             for side, options in sides.items():
-                seconds = _start_seconds(deployments[side], folder / "enforce.log", *options)
+                last = turn == size.rounds
+                loaded = partial(_minute, deployments[side], size, minutes.setdefault(side, [])) if last else _nothing
+                seconds = _start_seconds(deployments[side], folder / "enforce.log", *options, afterwards=loaded)
                 notify(f"start: round {turn}, {side}: {seconds:.1f} s")
                 if turn:  # the first round fills the system's cache of files, and writes the archive
                     taken[side].append(seconds)
     return [
         Figure("start", PLAIN, "s", tuple(taken[PLAIN])),
         Figure("start", ARCHIVED, "s", tuple(taken[ARCHIVED]), PLAIN, tuple(taken[PLAIN]), GOAL),
+        *_by_seconds(minutes, size.minute),
     ]
 
 
-def _start_seconds(settings: Settings, log: Path, *options: str) -> float:
+def _by_seconds(minutes: dict[str, list[float]], parts: Sequence[tuple[float, float]]) -> Iterator[Figure]:
+    """Yield the medians of parts of the minute, given the latencies in the order of the requests."""
+    for began, ended in parts:
+        archived, plain = (
+            (median(minutes[side][int(began * MINUTE_RATE) : int(ended * MINUTE_RATE)]),) for side in (ARCHIVED, PLAIN)
+        )
+        what = f"p50 in seconds {began:g} to {ended:g}, with a class archive"
+        yield Figure("first minute", what, "ms", archived, "without one", plain)
+
+
+def _minute(settings: Settings, size: Size, latencies: list[float]) -> None:
+    """Measure the latencies of a load that begins now."""
+    answers = load(settings, MINUTE_RATE, size.minute[-1][1], 0.0)
+    if answers["unanswered"]:
+        raise SideError(f"after the start, {answers['unanswered']} requests were without an answer")
+    latencies.extend(answers["latencies_ms"])
+
+
+def _nothing() -> None:
+    pass
+
+
+def _start_seconds(settings: Settings, log: Path, *options: str, afterwards: Callable[[], None]) -> float:
     """Return the seconds from the start of the process until waiting requests are decided."""
     ends = EndOffsets(settings.kafka.connection, settings.kafka.timeout_seconds)
     partitions = [(settings.topics.decisions, number) for number in range(settings.topics.partitions)]
@@ -64,13 +96,19 @@ def _start_seconds(settings: Settings, log: Path, *options: str) -> float:
     fill(settings, USERS, USERS)
     where = [*as_options(settings), "--set", f"storage.root={settings.storage.root}"]
     command = command_line("enforce", *where, *options)
-    return seconds_until(lambda: decided() >= before + USERS, command, READY, log)
+    return seconds_until(lambda: decided() >= before + USERS, command, READY, log, afterwards=afterwards)
 
 
-def seconds_until(
-    condition: Callable[[], bool], command: Sequence[str], ready: str, log: Path, deadline_seconds: float = 600.0
+def seconds_until(  # noqa: PLR0913
+    condition: Callable[[], bool],
+    command: Sequence[str],
+    ready: str,
+    log: Path,
+    *,
+    deadline_seconds: float = 600.0,
+    afterwards: Callable[[], None] = _nothing,
 ) -> float:
-    """Return the seconds from the start of a process until a condition holds; SIGTERM then ends the process.
+    """Return the seconds from the start of a process until a condition holds; after `afterwards`, SIGTERM ends it.
 
     By then it must have written `ready`. Its output goes to the log; the deadline is that of the condition, and again
     that of the end.
@@ -80,7 +118,10 @@ def seconds_until(
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
     try:
         until(lambda: process.poll() is not None or condition(), deadline_seconds, 0.05)
-        seconds, ended = time.monotonic() - began, process.poll() is not None
+        seconds = time.monotonic() - began
+        if process.poll() is None:
+            afterwards()
+        ended = process.poll() is not None
         process.send_signal(signal.SIGTERM)
         code = process.wait(deadline_seconds)
     finally:

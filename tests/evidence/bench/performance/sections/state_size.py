@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from jobs.enforce.query import start_enforce
+from jobs.spark.session import jvm_pid
 from jobs.storage.run import Run
 from quota.settings import Settings
 from tests.evidence.bench.performance.backlog import fill
@@ -37,8 +38,7 @@ def state_size(ground: Ground, size: Size) -> list[Figure]:
             taken[buckets] += times
             middle = sorted(times)[len(times) // 2]
             ground.notify(f"state: round {turn + 1}, {buckets:,} buckets: {middle:.0f} ms a batch")
-    process = ground.spark._jvm.java.lang.ProcessHandle.current().pid()  # noqa: SLF001 PySpark has no other way
-    jvm, worker = peak_mebibytes(process)
+    jvm, worker = peak_mebibytes(jvm_pid(ground.spark))
     return [
         *_times(size.buckets, active, taken),
         *_bytes(deployments),
