@@ -32,7 +32,7 @@ READ_BY = {
     "logging": "all programs",
     "dashboard": "`dashboard`, `run`",
     "spark": "the programs that start Spark: `enforce`, `audit`, `buckets list`, `buckets export`, "
-    "`buckets reset --dry-run`, `backtest` and `recommend` for many decisions, `run`, `demo`",
+    "`backtest` and `recommend` for many decisions, `run`, `demo`",
     "broker": "`broker`, `run`, `demo`; `jars` also `gateway` and `quotas push|pull|drift`",
 }
 """The programs that read each section."""

@@ -59,8 +59,10 @@ def to_listed(saved: "SavedBucket", now: int, window: Window) -> ListedBucket:
     )
 
 
-def select_buckets(saved: "Iterable[SavedBucket]", query: BucketQuery, now: int, window: Window) -> Buckets:
-    """Return the selected buckets as of `now` (epoch ms); at most the limit is held in memory."""
+def select_buckets(
+    saved: "Iterable[SavedBucket]", query: BucketQuery, now: int, window: Window, *, as_of: int | None = None
+) -> Buckets:
+    """Return the selected buckets with their tokens at `now` (epoch ms); at most the limit is held in memory."""
     matched = 0
 
     def matching() -> Iterator[ListedBucket]:
@@ -72,7 +74,7 @@ def select_buckets(saved: "Iterable[SavedBucket]", query: BucketQuery, now: int,
                 yield row
 
     first = nsmallest(query.limit, matching(), key=_KEYS[query.order])
-    return Buckets(first, matched - len(first))
+    return Buckets(first, matched - len(first), as_of)
 
 
 def _name(row: ListedBucket) -> list[tuple[str, str]]:

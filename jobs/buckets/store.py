@@ -17,7 +17,6 @@ from jobs.spark.failures import QueryFailed, query_errors
 from jobs.spark.progress import command_session, with_progress
 from jobs.storage.checkpoint import Checkpoint
 from jobs.storage.run import Run, run_on
-from jobs.storage.stored_files import check_store
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from schemas.buckets import STATE, STATE_VERSION
@@ -65,9 +64,8 @@ def no_buckets_error(folder: str) -> MutationQuotaError:
     return MutationQuotaError(f"there are no buckets in {folder}: {NAME} has not finished a batch yet")
 
 
-def list_buckets(settings: Settings, query: BucketQuery, clock: Callable[[], int]) -> Buckets:
+def list_stored(settings: Settings, query: BucketQuery, clock: Callable[[], int]) -> Buckets:
     """Return the selected buckets as of the newest finished batch; the enforcing query may run at the same time."""
-    check_store(settings)
     with command_session(settings, "buckets list") as spark, query_errors(NAME), run_on(spark, settings) as run:
 
         def read() -> Buckets:

@@ -68,14 +68,17 @@ def list_buckets(
     ] = "tokens",
     limit: Annotated[int, typer.Option(min=1, metavar="N", help="Print at most the first N.")] = 1000,
     *,
+    from_checkpoint: Annotated[
+        bool, typer.Option("--from-checkpoint", help="Read the state of enforce itself, with Spark: about 15 s.")
+    ] = False,
     output: OutputOptions,
     where: SettingsOptions,
 ) -> None:
     """List token buckets and their debts.
 
-    Reads the last finished batch of enforce, which may be running. The current tokens are computed with the
-    rate at the last use. A later quota change or reset shows up after the next request; see `quotas resolve`.
-    Starts Spark, which takes about 15 s.
+    Reads the last decision of each bucket from the audit's table, which is some ten seconds behind; without an audit,
+    the last finished batch of enforce (--from-checkpoint). The current tokens are computed with the rate at the last
+    use. A later quota change or reset shows up after the next request; see `quotas resolve`.
 
     Examples:
       mutation-quota buckets list --in-debt
@@ -83,9 +86,9 @@ def list_buckets(
     """
     settings = where.read()
     query = BucketQuery(_parse_tags(user, client, tag), in_debt, sort, limit)
-    from jobs.buckets import store
+    from jobs.buckets.audited import list_buckets as find
 
-    listing = store.list_buckets(settings, query, now_ms)
+    listing = find(settings, query, now_ms, from_checkpoint=from_checkpoint)
 
     def table() -> None:
         rows = map(bucket_row, listing.buckets)
@@ -93,6 +96,8 @@ def list_buckets(
 
     none = "no buckets: nothing has been charged yet" if query.is_all else "no such buckets"
     output.print_found(listing, table, items="buckets", none=none, selected=not query.is_all)
+    if listing.as_of is not None:
+        print(f"as of {format_time(listing.as_of)}, the newest decision in the audit's table", file=sys.stderr)
     if listing.left_out:
         print(f"and {listing.left_out} more (--limit)", file=sys.stderr)
 
@@ -112,7 +117,7 @@ def reset(
 
     Resets the buckets of a user, of a client-id, or of both together, after confirmation. A user's reset includes the
     buckets of each of their client-ids, but not a group's bucket into which a callback puts them: `quotas resolve`
-    shows its tags. --dry-run counts the buckets in storage.root that match; it starts Spark, which takes about 15 s.
+    shows its tags. --dry-run counts the buckets that match, as `buckets list` does.
 
     Examples:
       mutation-quota buckets reset --user alice --dry-run
@@ -168,9 +173,9 @@ def export(*, file: FileOptions, output: OutputOptions, where: SettingsOptions) 
 
 
 def _count(settings: Settings, bucket: dict[str, str]) -> int:
-    from jobs.buckets import store
+    from jobs.buckets.audited import list_buckets as find
 
-    listing = store.list_buckets(settings, BucketQuery(bucket, in_debt=False, order="name", limit=1), now_ms)
+    listing = find(settings, BucketQuery(bucket, in_debt=False, order="name", limit=1), now_ms)
     return len(listing.buckets) + listing.left_out
 
 

@@ -9,9 +9,9 @@ class ListedBucket(msgspec.Struct, frozen=True):
     bucket: dict[str, str]
     """The tags of the tenant that shares it (KIP-257)."""
     tokens: float
-    """K as stored at `updated_at`."""
+    """K at `updated_at`."""
     updated_at: int
-    """T, epoch ms: when K was stored. A request that is rejected or costs nothing changes neither."""
+    """The time of the bucket's last decision; with --from-checkpoint T, when K was last changed; epoch ms."""
     tokens_now: float
     """K now, at the rate that the bucket was last used at."""
     rate: float
@@ -35,6 +35,8 @@ class Buckets(msgspec.Struct, frozen=True):
     """The buckets, in the order of --sort."""
     left_out: int
     """The number of further buckets that --limit left out."""
+    as_of: int | None
+    """The time of the newest decision in the audit's table, epoch ms; null for buckets of the checkpoint."""
 
 
 class BucketReset(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Buckets are listed out of the state store, while enforce runs and while it does not."""
+"""Buckets are listed out of the state store or the audit's table, while enforce runs and while it does not."""
 
 import shutil
 
@@ -38,6 +38,12 @@ def test_buckets_are_listed_while_enforce_runs(spark, operator, command):
     assert (row["bucket"], row["updated_at"]) == ({"user": "alice"}, charged_at)
     assert (round(row["tokens"]), round(row["tokens_now"])) == (-20, -20)
     assert (row["burst"], row["in_debt"]) == (100.0, True)
+
+    operator.audit()
+    (audited,) = command("buckets", "list", "--output", "json", "--set", f"storage.root={operator.root}")["buckets"]
+    (stored,) = command("buckets", "list", "--from-checkpoint", "--output", "json", *options, spark=spark)["buckets"]
+    assert audited["bucket"] == stored["bucket"]
+    assert audited["tokens_now"] == pytest.approx(stored["tokens_now"], abs=0.01)
 
 
 def test_a_batch_whose_files_are_removed_meanwhile_does_not_fail_the_listing(operator):

@@ -11,7 +11,7 @@ from py4j.protocol import Py4JNetworkError
 from jobs.buckets import store
 from jobs.buckets.listing import BucketQuery
 from jobs.buckets.moving import restore_buckets
-from jobs.buckets.store import list_buckets
+from jobs.buckets.store import list_stored
 from jobs.services import enforce, session
 from jobs.services.enforce import run_enforce
 from jobs.services.session import deployment_session, hold_leases
@@ -143,11 +143,10 @@ def test_when_the_state_is_discarded(settings, unreachable, monkeypatch):
 @pytest.mark.parametrize("files", [reject, NoCalls], ids=["opened", "called"])
 def test_when_buckets_are_listed(settings, files, monkeypatch):
     monkeypatch.setattr(run, "open_files", files)
-    monkeypatch.setattr(store, "check_store", lambda _: None)
     monkeypatch.setattr(store, "command_session", lambda *_: nullcontext())
     monkeypatch.setattr(store, "with_progress", lambda _spark, _words, work: work())
     with ending(settings):
-        list_buckets(settings, BucketQuery({}, in_debt=False, order="tokens", limit=1), lambda: 0)
+        list_stored(settings, BucketQuery({}, in_debt=False, order="tokens", limit=1), lambda: 0)
 
 
 def test_when_buckets_are_restored(settings, unreachable):

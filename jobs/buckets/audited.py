@@ -1,0 +1,60 @@
+"""Lists buckets: from the audit's table of decisions, or from the checkpoint of the enforcing query."""
+
+from collections.abc import Callable, Iterator
+
+import pyarrow.dataset as ds
+
+from jobs.audit.tables.opening import TableStore
+from jobs.audit.tables.reader import AuditTable, bounded_duckdb, open_table, read_errors
+from jobs.audit.tables.specs import DECISIONS
+from jobs.buckets.listing import BucketQuery, select_buckets
+from jobs.buckets.saved import SavedBucket
+from jobs.storage.stored_files import check_store
+from quota.records.entity import Tags
+from quota.settings import Settings
+from schemas.documents.buckets import Buckets
+
+_ROWS = 10_000
+
+_COLUMNS = ("timestamp", "user_tag", "client_tag", "more_tags", "tokens", "quota", "burst", "max_debt_ms")
+
+_LAST = """
+    SELECT user_tag, client_tag, more_tags, last.*
+    FROM (
+        SELECT user_tag, client_tag, more_tags, max_by(
+            {'K': tokens, 'T': epoch_ms("timestamp"), 'rate': quota, 'burst': burst, 'max_debt_ms': max_debt_ms},
+            {'at': "timestamp", 'number': number}
+        ) AS last
+        FROM decisions GROUP BY ALL
+    )
+"""
+
+
+def list_buckets(
+    settings: Settings, query: BucketQuery, clock: Callable[[], int], *, from_checkpoint: bool = False
+) -> Buckets:
+    """Return the selected buckets as of their last audited decisions.
+
+    Without the audit's table, or with `from_checkpoint`, they are those of the newest finished batch of the enforcing
+    query, for which Spark is started. All jobs may run at the same time.
+    """
+    check_store(settings)
+    if from_checkpoint or not TableStore.of(settings).has(DECISIONS):
+        from jobs.buckets.store import list_stored  # noqa: PLC0415 it imports Spark
+
+        return list_stored(settings, query, clock)
+    table = open_table(settings, DECISIONS)
+    with read_errors(settings):
+        return select_buckets(_audited(table), query, clock(), settings.quota.window, as_of=table.newest("timestamp"))
+
+
+def _audited(table: AuditTable) -> Iterator[SavedBucket]:
+    """Yield each bucket with the tokens after its last decision."""
+    columns = {name: ds.field(name) for name in _COLUMNS} | {"number": ds.field("source", "offset")}
+    charged = ds.field("quota").is_valid() & ds.field("tokens").is_valid()
+    with bounded_duckdb() as db:
+        db.register("decisions", table.dataset().scanner(columns=columns, filter=charged).to_reader())
+        db.execute(_LAST)
+        while rows := db.fetchmany(_ROWS):
+            for user, client, more, *values in rows:
+                yield SavedBucket(Tags(user, client, tuple(sorted((more or {}).items()))).key, *values)
