@@ -7,11 +7,13 @@ import pyarrow.dataset as ds
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.reader import AuditTable, bounded_duckdb, open_table, read_errors
 from jobs.audit.tables.specs import DECISIONS
-from jobs.buckets.listing import BucketQuery, select_buckets
+from jobs.buckets.listing import BucketQuery, no_buckets_error, select_buckets
 from jobs.buckets.saved import SavedBucket
-from jobs.storage.stored_files import check_store
+from jobs.storage.checkpoint import ENFORCE, Checkpoint
+from jobs.storage.stored_files import check_store, stored_files
 from quota.records.entity import Tags
 from quota.settings import Settings
+from schemas.buckets import STATE_VERSION
 from schemas.documents.buckets import Buckets
 
 _ROWS = 10_000
@@ -40,6 +42,10 @@ def list_buckets(
     """
     check_store(settings)
     if from_checkpoint or not TableStore.of(settings).has(DECISIONS):
+        files = stored_files(settings)
+        checkpoint = Checkpoint.read(files, ENFORCE, STATE_VERSION)
+        if not checkpoint.commits:  # before Spark is started
+            raise no_buckets_error(f"{files.root}/{checkpoint.folder}")
         from jobs.buckets.store import list_stored  # noqa: PLC0415 it imports Spark
 
         return list_stored(settings, query, clock)

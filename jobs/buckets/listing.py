@@ -6,6 +6,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, Literal
 
 from quota.algorithms.token_bucket import Bucket, in_debt, throttle_ms, tokens_at
+from quota.errors import MutationQuotaError
 from quota.records.entity import Tags
 from quota.records.fields import BEGINNING
 from quota.records.quota import Limit, Quota, Window
@@ -35,6 +36,13 @@ class BucketQuery:
     def is_all(self) -> bool:
         """Whether the selection includes every bucket."""
         return not (self.tags or self.in_debt)
+
+
+def no_buckets_error(folder: str) -> MutationQuotaError:
+    """Return the error for a checkpoint without buckets."""
+    return MutationQuotaError(
+        f"there are no buckets in {folder}: enforce has not finished a batch yet; otherwise correct storage.root"
+    )
 
 
 def to_listed(saved: "SavedBucket", now: int, window: Window) -> ListedBucket:

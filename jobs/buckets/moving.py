@@ -14,8 +14,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.types import StringType, StructField, StructType
 
+from jobs.buckets.listing import no_buckets_error
 from jobs.buckets.saved import BucketFileHeader, SavedBuckets
-from jobs.buckets.store import no_buckets_error, read_state
+from jobs.buckets.store import read_state
 from jobs.enforce.query import NAME
 from jobs.spark.failures import query_errors
 from jobs.spark.progress import command_session, with_progress

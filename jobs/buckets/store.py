@@ -10,14 +10,13 @@ from typing import Any, TypeVar
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from jobs.buckets.listing import BucketQuery, select_buckets
+from jobs.buckets.listing import BucketQuery, no_buckets_error, select_buckets
 from jobs.buckets.saved import SavedBucket
 from jobs.enforce.query import NAME
 from jobs.spark.failures import QueryFailed, query_errors
 from jobs.spark.progress import command_session, with_progress
 from jobs.storage.checkpoint import Checkpoint
 from jobs.storage.run import Run, run_on
-from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from schemas.buckets import STATE, STATE_VERSION
 from schemas.documents.buckets import Buckets
@@ -57,11 +56,6 @@ def newest_buckets(run: Run, read: Callable[[Iterable[SavedBucket]], T]) -> T:
             newest = Checkpoint.read(files, NAME, STATE_VERSION).commits[-1:]
             if newest == [batch] or attempts == _MAX_ATTEMPTS:  # the files of the newest batch are never removed
                 raise
-
-
-def no_buckets_error(folder: str) -> MutationQuotaError:
-    """Return the error for a checkpoint without buckets."""
-    return MutationQuotaError(f"there are no buckets in {folder}: {NAME} has not finished a batch yet")
 
 
 def list_stored(settings: Settings, query: BucketQuery, clock: Callable[[], int]) -> Buckets:

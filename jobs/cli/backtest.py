@@ -77,7 +77,7 @@ def _print_result(result: Result, limit: int) -> None:
             print(f"  {example.decision_id}: {', '.join(example.fields)}")
         print("The tables may not reach back to the first request, or settings may have changed.")
     else:
-        print(f"The recorded quotas reproduce all {replay.decisions} recorded decisions exactly.")
+        print(f"The recorded quotas reproduce all {replay.decisions:,} recorded decisions exactly.")
     print()
     _print("CANDIDATE", ((outcome.name, outcome.load) for outcome in result.outcomes))
     # The second outcome is the replay, which adds nothing if all decisions are the same.

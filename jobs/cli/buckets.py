@@ -93,11 +93,11 @@ def list_buckets(
     def table() -> None:
         rows = map(bucket_row, listing.buckets)
         print_table(COLUMNS, rows, numbers=_NUMBERS, sentences=COLUMNS[:1], optional=_OPTIONAL)
+        if listing.as_of is not None:
+            print(f"as of {format_time(listing.as_of)}, the newest decision in the audit's table", file=sys.stderr)
 
     none = "no buckets: nothing has been charged yet" if query.is_all else "no such buckets"
     output.print_found(listing, table, items="buckets", none=none, selected=not query.is_all)
-    if listing.as_of is not None:
-        print(f"as of {format_time(listing.as_of)}, the newest decision in the audit's table", file=sys.stderr)
     if listing.left_out:
         print(f"and {listing.left_out} more (--limit)", file=sys.stderr)
 

@@ -104,12 +104,24 @@ def usage_message(error: typer.TyperException) -> str:
     """Return the message of an error, rewritten if Typer's message uses terms of its implementation."""
     parameter: Any = error.param if isinstance(error, typer.BadParameter) else None
     if parameter is None or not error.message:
-        return error.format_message()
+        return error.format_message() + _advice(error, parameter)
     name = parameter.opts[0] if parameter.param_type_name == "option" else parameter.metavar
     if not isinstance(error.__cause__, ValidationError):
         return f"{name} {error.message}"
     value = printable(str(error.__cause__.errors()[0]["input"]))
     return f"{name} {value}: expected {_expected(parameter)}"
+
+
+def _advice(error: typer.TyperException, parameter: Any) -> str:  # noqa: ANN401
+    """Return what a missing value is, or the commands of the group that has no such command."""
+    if parameter is not None:
+        described = getattr(parameter, "help", None) or ""
+        return f" {described.partition('. ')[0].rstrip('.')}." if described else ""
+    group: Any = getattr(getattr(error, "ctx", None), "command", None)
+    message = error.format_message()
+    if not (isinstance(group, TyperGroup) and message.startswith("No such command") and message.endswith("'.")):
+        return ""
+    return f" There are: {', '.join(group.commands)}."
 
 
 def _expected(parameter: Any) -> str:  # noqa: ANN401 Typer's types are private

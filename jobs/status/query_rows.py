@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from jobs.audit import query
 from jobs.metrics.loops import APPLIER
 from jobs.status.cluster_facts import ClusterFacts, deployment_topics
-from jobs.status.storage_facts import CHECKPOINT_VERSIONS, ENFORCE, CheckpointFacts, StorageFacts
+from jobs.status.storage_facts import CHECKPOINT_VERSIONS, CheckpointFacts, StorageFacts
+from jobs.storage.checkpoint import ENFORCE
 from quota.admission.identity import user_of
 from quota.kafka.reading import Partition
 from quota.settings import Settings

@@ -11,7 +11,7 @@ from jobs.audit import query
 from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.specs import TABLES, VERSION_PROPERTY, TableSpec
 from jobs.audit.upkeep.maintain import last_daily
-from jobs.storage.checkpoint import Checkpoint
+from jobs.storage.checkpoint import ENFORCE, Checkpoint
 from jobs.storage.deployment import Deployment
 from jobs.storage.lease import is_held
 from jobs.storage.stored_files import QUICK, ReadableFiles, stored_files
@@ -20,9 +20,6 @@ from quota.kafka.reading import Partition
 from quota.settings import Settings
 from schemas.buckets import STATE_VERSION
 from schemas.documents.status import BatchStatus, TableStatus
-
-ENFORCE = "enforce"
-"""The name of the enforcing query. It is not imported from `jobs.enforce.query`, which imports the workers' code."""
 
 CHECKPOINT_VERSIONS = {ENFORCE: STATE_VERSION, query.NAME: query.VERSION}
 """The version of each query's checkpoint, by the name of the query."""

@@ -13,6 +13,9 @@ from quota.errors import MutationQuotaError
 from quota.kafka.timing import now_ms
 from quota.settings.storage import query_folder
 
+ENFORCE = "enforce"
+"""The name of the enforcing query, for programs without `jobs.enforce.query`, which imports the workers' code."""
+
 _CHECKPOINTS = query_folder("")
 
 

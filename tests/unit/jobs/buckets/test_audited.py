@@ -4,6 +4,7 @@ import pytest
 
 from jobs.buckets.audited import list_buckets
 from jobs.buckets.listing import BucketQuery
+from quota.errors import MutationQuotaError
 from quota.settings import load_settings
 from tests.support.tables import DAY, HOUR, decision, write_tables
 
@@ -69,3 +70,10 @@ def test_a_selection_is_of_buckets_not_of_decisions(settings):
 def test_a_table_without_decisions_has_no_buckets(settings):
     write_tables(settings)
     assert list_buckets(settings, EVERYONE, lambda: NOW).buckets == []
+
+
+def test_without_a_table_and_without_a_checkpoint_it_says_so_before_spark_is_started(settings):
+    with pytest.raises(
+        MutationQuotaError, match=r"there are no buckets in .*/enforce/v\d+: enforce has not finished a b"
+    ):
+        list_buckets(settings, EVERYONE, lambda: NOW)

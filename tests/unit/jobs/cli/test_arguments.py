@@ -68,7 +68,7 @@ RECOMMEND = ["recommend", "--capacity", "9"]
         (["\udcff"], "argument '\\udcff': not UTF-8\n"),
         (["buckets", "list", "--bootstrap-server", "b:1"], "No such option: --bootstrap-server\n"),
         (["quotas", "alter", "--usr", "a"], "No such option: --usr (Possible options: --set, --user, --yes)\n"),
-        (["quotas", "frobnicate"], "No such command 'frobnicate'.\n"),
+        (["quotas", "frobnicate"], "No such command 'frobnicate'. There are: alter, cancel, describe, resolve, "),
         (["quota", "describe"], "No such command 'quota'. Did you mean 'quotas'?\n"),
         (["quotas", "alter", "--user", "a", "--user", "b"], "--user takes one value, and is given 2 times"),
         (
@@ -78,6 +78,8 @@ RECOMMEND = ["recommend", "--capacity", "9"]
         (["decisions", "list", "-o", "json", "--output=yaml"], "--output takes one value, and is given 2 times"),
         (["decisions", "list", *["--limit", "5"] * 3], "--limit takes one value, and is given 3 times"),
         (["--settings", "a", "--settings", "b", "status"], "--settings takes one value, and is given 2 times"),
+        (["recommend"], "Missing option '--capacity'. "),
+        (["simulate", "requests.jsonl"], "Missing option '--quotas'. "),
         (["recommend", "--capacity", "0"], "--capacity 0: expected mutations per second, above 0"),
         (["recommend", "--capacity", "inf"], "--capacity inf: expected mutations per second, above 0"),
         ([*RECOMMEND, "--reserve", "1"], "--reserve 1: expected a share of at least 0 and below 1"),
