@@ -1,6 +1,7 @@
 """TLS between clients and the gateway, and between the gateway and brokers."""
 
 import ssl
+from asyncio import constants
 from asyncio.sslproto import SSLProtocol
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
 
 _BUFFER_BYTES = 16 * 1024
 """The size of a TLS record. `asyncio` allocates 256 KiB for each connection, before its handshake."""
+_MAX_HELD_KIB = 32
+"""What a TLS connection holds in either direction for a peer that does not read.
+
+`asyncio` has 512 KiB to be sent and 256 KiB received, which a hung broker would fill for each of its producers.
+"""
 _close = SSLProtocol._fatal_error  # noqa: SLF001
 _MODES = {"requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
 """The values of `gateway.ssl_client_auth` that request certificates."""
@@ -103,6 +109,8 @@ def make_encryption(settings: GatewaySettings, brokers: Security) -> Encryption:
     if issues and not brokers.has_tls:
         raise BadInput(f"gateway.ssl_issuer_certificate_location needs TLS to the brokers, not {brokers.protocol}")
     SSLProtocol.max_size = _BUFFER_BYTES
+    for direction in ("READ", "WRITE"):
+        vars(constants)[f"FLOW_CONTROL_HIGH_WATER_SSL_{direction}"] = _MAX_HELD_KIB
     SSLProtocol._fatal_error = _close_after_alert  # type: ignore  # noqa: PGH003, SLF001
     certificate = _watched_certificate(settings) if settings.ssl_certificate_location else None
     clients = None

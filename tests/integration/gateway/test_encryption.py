@@ -1,7 +1,11 @@
 """TLS of clients, which ends at the gateway, and TLS from the gateway to the brokers."""
 
+import os
+import selectors
+import signal
 import socket
 import ssl
+from contextlib import ExitStack
 from types import SimpleNamespace
 
 import pytest
@@ -12,11 +16,15 @@ from quota.errors import BadInput
 from quota.kafka.admin.gateways import check_no_gateway
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import load_settings
+from quota.wire.api_keys import ApiKey
+from quota.wire.headers import RequestHeader, write_request
 from tests.support.broker import ADMIN, ADMIN_PASSWORD
 from tests.support.clients import QUIET
 from tests.support.deployment import make_deployment
-from tests.support.gateway import StandIn, is_closed, running_gateway
+from tests.support.gateway import StandIn, is_closed, protocol, running_gateway
 from tests.support.programs import run
+from tests.support.wire.requests import creation
+from tests.support.wire_client import WireClient
 
 USER, PASSWORD = "erin", "pä\"ss\\word;{$}='1"
 
@@ -111,6 +119,51 @@ def test_a_client_that_aborts_its_tls_hello_leaves_no_connection(secure):
             client.shutdown(socket.SHUT_RDWR)
     admin(secure, "PLAIN", ADMIN, ADMIN_PASSWORD).list_topics(timeout=10)
     assert secure.gateway.descriptors() < before + 50
+
+
+PRODUCERS, KIBIBYTE, QUIET_SECONDS = 30, 1024, 2.0
+
+
+def test_a_hung_broker_costs_little_memory_for_each_producer(secure):
+    """Each sends until nobody reads any more; with the limits that asyncio has for TLS, the gateway holds 1,000 KiB."""
+    trusting = ssl.create_default_context(cafile=str(secure.authority.path))
+    broker = secure.broker.broker.pid
+    with ExitStack() as stack:
+        ready, sent, request = selectors.DefaultSelector(), {}, memoryview(produce_request("hung"))
+        for _ in range(PRODUCERS):
+            client = stack.enter_context(WireClient((HOST, secure.gateway.port), protocol(), "producer", trusting))
+            client.authenticate(ADMIN, ADMIN_PASSWORD)
+            client.call(ApiKey.CREATE_TOPICS, 7, creation("hung"))  # connects it to the broker
+            client.socket.setblocking(False)
+            ready.register(client.socket, selectors.EVENT_WRITE)
+            sent[client.socket] = 0
+        before = secure.gateway.rss_bytes()
+        os.kill(broker, signal.SIGSTOP)
+        try:
+            while writable := ready.select(QUIET_SECONDS):
+                for key, _ in writable:
+                    sent[key.fileobj] += send_some(key.fileobj, request[sent[key.fileobj] % len(request) :])
+            each = (secure.gateway.rss_bytes() - before) / PRODUCERS
+        finally:
+            os.kill(broker, signal.SIGCONT)
+    assert each < 400 * KIBIBYTE
+
+
+def produce_request(topic):
+    """Return a request of a mebibyte."""
+    partition = {"index": 0, "records": bytes(KIBIBYTE * KIBIBYTE)}
+    topics = [{"name": topic, "partitionData": [partition]}]
+    message = {"transactionalId": None, "acks": 1, "timeoutMs": 1000, "topicData": topics}
+    body = protocol().request(ApiKey.PRODUCE, 9).write(message)
+    return write_request(RequestHeader(ApiKey.PRODUCE, 9, 1, "producer"), body, protocol())
+
+
+def send_some(client, data):
+    """Return the number of bytes that were sent without waiting."""
+    try:
+        return client.send(data)
+    except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
+        return 0
 
 
 def test_a_listener_that_requests_certificates_fails_the_start(secure):
