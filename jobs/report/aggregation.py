@@ -72,7 +72,8 @@ def compute_figures(tables: Mapping[str, ds.Dataset], scope: ReportScope) -> Fig
         _run(db, queries.TENANT_OF, {})
         for query in (queries.DECIDED, queries.WAITS, queries.LETTERS):
             _run(db, query, parameters)
-        period = _period(db, scope)
+        changes = _changes(tables["quota_changes"], scope.user)
+        period = _period(db, scope, changes)
         intervals = {"start": period.start, "width": period.width}
         for name, value in intervals.items():
             db.execute(f"SET VARIABLE {name} = {value}")
@@ -82,7 +83,7 @@ def compute_figures(tables: Mapping[str, ds.Dataset], scope: ReportScope) -> Fig
         ((others,),) = _run(db, queries.OTHERS, {"tenants": TENANTS})
         since = max(period.start, scope.first or 0)
         series = _series(db, period, names, others, intervals | {"end": period.end, "since": since})
-        changes = _changes(tables["quota_changes"], scope.user, since, period.end)
+        changes = [each for each in changes if since <= each.at < period.end]
         return Figures(
             start=period.start,
             width=period.width,
@@ -97,14 +98,17 @@ def compute_figures(tables: Mapping[str, ds.Dataset], scope: ReportScope) -> Fig
         )
 
 
-def _period(db: duckdb.DuckDBPyConnection, scope: ReportScope) -> Period:
+def _period(db: duckdb.DuckDBPyConnection, scope: ReportScope, changes: Sequence[DescribedChange]) -> Period:
     sources = ["decided"] if scope.user is not None else ["decided", "letters"]
     bounds = [bound for name in sources for bound in _bounds(db, name) if bound is not None]
     if not bounds:
         raise _empty_error(db, scope)
     # A scope may be much longer than the recorded decisions, which would leave few intervals for them.
     recorded = [*bounds, *(bound for bound in _recorded_bounds(db) if bound is not None)]
-    first = min(bounds) if scope.first is None else max(scope.first, min(recorded))
+    if scope.first is None:
+        first = min(bounds)
+    else:  # a quota is set before its first decision
+        first = min([max(scope.first, min(recorded)), *(each.at for each in changes if each.at >= scope.first)])
     return Period.over(first, max(bounds) if scope.last is None else min(scope.last, max(recorded)))
 
 
@@ -155,13 +159,13 @@ def _empty_series(period: Period, name: str, tags: Mapping[str, str]) -> Series:
     return Series(name=name, user=tags.get("user"), client_id=tags.get("client-id"), **columns)
 
 
-def _changes(table: ds.Dataset, user: str | None, start: int, end: int) -> list[DescribedChange]:
-    """Return the changes that take effect within a time (epoch ms), of a user and of all users; the oldest first."""
+def _changes(table: ds.Dataset, user: str | None) -> list[DescribedChange]:
+    """Return the changes of a user and of all users, by the time at which they take effect."""
     rows = table.to_table(filter=ds.field("kind") != "cluster").to_pylist()  # metadata may have megabytes
     describer, changes = ChangeDescriber(), []
     for row in sorted(rows, key=log_position):
         change = describer.add(row_to_entry(row))
-        if change and start <= change.at < end and (user is None or row["user"] in (None, user, "<default>")):
+        if change and (user is None or row["user"] in (None, user, "<default>")):
             changes.append(change)
     return sorted(changes, key=lambda change: (change.at, change.offset))
 

@@ -154,6 +154,15 @@ def test_quota_changes_are_at_the_time_they_took_effect():
     )
 
 
+def test_changes_before_the_first_decision_belong_to_the_period_that_was_asked_for():
+    """A quota is set, and then its first request comes; what was set before the period is not in it."""
+    tables = {"decisions": [decision(NOON + 600_000)], "changes": [change(NOON - 1), change(NOON + 1000)]}
+    found = figures(ReportScope(first=NOON), **tables)
+    assert [each.at - NOON for each in found.changes] == [1000]
+    assert NOON - 60_000 < found.start <= NOON + 1000
+    assert figures(**tables).changes == []
+
+
 def test_a_report_on_one_user_has_their_requests_and_relevant_changes():
     found = figures(
         ReportScope(user="bob"),
