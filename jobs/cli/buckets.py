@@ -143,7 +143,7 @@ def reset(
     since = write_record(settings, sign(ResetRecord(bucket), settings, comment, moment))
     output.print(
         BucketReset(bucket, True, None, since),
-        lambda: print_text(f"Reset buckets with {format_tags(bucket)} from {format_time(since)} on."),
+        lambda: print_text(f"Reset all buckets with {format_tags(bucket)}, if any, from {format_time(since)} on."),
     )
 
 

@@ -46,7 +46,7 @@ def simulate(
     """Decide a file of requests, without Spark or Kafka.
 
     Uses the same code as enforce. Prints records as on their topics, unless another --output is chosen: a decision or
-    a dead letter for each line that is not blank.
+    a dead letter for each line that is not blank. Exits with 1 if there is a dead letter.
 
     Examples:
       mutation-quota simulate requests.jsonl --quotas quotas.yaml --output table
@@ -63,8 +63,11 @@ def simulate(
     ]
     answers = decide_file(where.read(*overridden), requests, quotas, algorithm)
     lines, invalid = _print_lines(answers) if output.format == "jsonl" else _print_whole(answers, output)
+    if not lines:
+        print(f"{requests}: no requests", file=sys.stderr)
     if invalid:
         print(f"invalid requests: {invalid:,} of {plural(lines, 'line')}", file=sys.stderr)
+        raise typer.Exit(1)
 
 
 def _print_lines(answers: Iterable[Decision | DeadLetter]) -> tuple[int, int]:
@@ -90,8 +93,6 @@ def _print_whole(answers: Iterable[Decision | DeadLetter], output: RecordOutputO
     def table() -> None:
         if decisions:
             print_table(_COLUMNS, map(_row, decisions), numbers=_NUMBERS, sentences=_COLUMNS[2:4], optional=_OPTIONAL)
-        elif not dead_letters:
-            print("No requests.")
         for dead_letter in dead_letters:
             print_text(f"line {dead_letter.source.offset + 1}: {dead_letter.error}", file=sys.stderr)
 

@@ -54,7 +54,8 @@ class Load:
         interval.wait = max(interval.wait, decision.wait)
         if decision.latency is not None:
             self._latencies[interval.at][_rounded(decision.latency)] += 1
-            self._count_throttled(decision)
+            if decision.wait:
+                self._count_throttled(decision)
 
     def add_letter(self, at: int, seq: int) -> None:
         """Count a dead letter whose record has the timestamp `at` (epoch ms), as the state change `seq`."""

@@ -83,8 +83,7 @@ def run_everything(settings: Settings) -> None:
         polled: list[Callable[[], None]] = []
         if embedded:
             print("starting a broker", flush=True)
-            port = free_port() if is_listening(_PORT) else _PORT
-            broker = stack.enter_context(embedded_broker(settings, port))
+            broker = stack.enter_context(embedded_broker(settings, _choose_port()))
             settings = with_plaintext_cluster(settings, broker.address)
             set_tenant_quotas(settings)
             if settings.topics.user_topic_prefix is not None:
@@ -125,6 +124,16 @@ def run_everything(settings: Settings) -> None:
         with stop_signals() as stop:
             _follow(reader, totals, traffic, polled, stop)
         print("stopping", flush=True)
+
+
+def _choose_port() -> int:
+    """Return Kafka's port; if another program uses it, any free one, which other commands must be told."""
+    if not is_listening(_PORT):
+        return _PORT
+    port = free_port()
+    print(f"port {_PORT} is in use; before you use other commands:", flush=True)
+    print(f"  export KAFKA_BOOTSTRAP_SERVERS={HOST}:{port}", flush=True)
+    return port
 
 
 def _stop(queries: Sequence[StreamingQuery]) -> None:

@@ -12,9 +12,9 @@ class TopicChange(msgspec.Struct, frozen=True):
     error: str | None = None
     """The reason why the change was rejected or failed; null if it succeeded."""
     throttle_time_ms: int = 0
-    """The throttle time until another attempt, in ms, if the quota rejected the change."""
+    """The throttle time, in ms: until another attempt if the quota rejected the change, otherwise until a next one."""
     retry_at: int | None = None
-    """The end of that time, epoch ms; null if the quota did not reject the change."""
+    """The end of that time, epoch ms; null without a throttle time."""
     decision_id: str | None = None
     """The id of the last decision on the change, as `explain` takes it; null if there was none."""
 

@@ -122,7 +122,9 @@ def waiting_line(names: Sequence[str], settings: Settings) -> str:
 def _result(topic: str, future: TopicFuture, done: str) -> TopicChange:
     match error := future.exception():
         case None:
-            return TopicChange(topic, done, decision_id=future.decision_id)
+            until = future.throttled_until
+            wait = 0 if until is None else max(0, until - now_ms())
+            return TopicChange(topic, done, None, wait, until if wait else None, future.decision_id)
         case ThrottlingQuotaExceededError(throttle_time_ms=wait, retry_at=retry_at):
             at = now_ms() + wait if retry_at is None else retry_at
             return TopicChange(topic, "rejected", "THROTTLING_QUOTA_EXCEEDED", wait, at, future.decision_id)
@@ -140,8 +142,9 @@ def _interrupted(done: str, futures: Futures) -> str:
 
 
 def _line(result: TopicChange) -> str:
+    when = f"{format_duration(result.throttle_time_ms)}, at {format_time(result.retry_at or 0)}"
     if result.outcome == "rejected":
-        when = f"try again in {format_duration(result.throttle_time_ms)}, at {format_time(result.retry_at or 0)}"
+        when = f"try again in {when}"
         return f"Topic {result.topic} rejected: the mutation quota is exhausted; {when}."
     if result.outcome == "failed":
         return f"Topic {result.topic} failed: {result.error}"
@@ -149,4 +152,5 @@ def _line(result: TopicChange) -> str:
         return f"Topic {result.topic} is valid; nothing was changed."
     if result.outcome.startswith("would be"):
         return f"Topic {result.topic} {result.outcome}."
-    return f"{result.outcome.capitalize()} topic {result.topic}."
+    overdrawn = f" This overdrew the mutation quota: try further changes in {when}." if result.throttle_time_ms else ""
+    return f"{result.outcome.capitalize()} topic {result.topic}.{overdrawn}"

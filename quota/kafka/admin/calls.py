@@ -32,9 +32,12 @@ class TopicFuture(Future[None]):
     Attributes:
         decision_id: the id of the last decision on the topic, which `mutation-quota explain` takes, once the future is
             done; None if there was no decision.
+        throttled_until: the time [epoch ms] until which that decision throttles the client: a topic that was admitted
+            may have overdrawn the quota. None if it does not, or if there was no decision.
     """
 
     decision_id: str | None = None
+    throttled_until: int | None = None
 
 
 Futures = dict[str, TopicFuture]
@@ -234,6 +237,9 @@ class Calls:
         rejected = [topic for topic in topics if topic.name in names]
         admitted = [topic for topic in topics if topic.name not in names]
         call.set_decision((topic.name for topic in topics), decision.decision_id)
+        for topic in topics:
+            if topic.name in call.pending:
+                call.pending[topic.name].throttled_until = decision.retry_at if decision.throttle_time_ms else None
         for topic in admitted:
             call.rejected.pop(topic.name, None)
             call.admitted.add(topic.name)

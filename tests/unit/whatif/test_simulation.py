@@ -15,11 +15,11 @@ ALICE = {"entity": {"user": "alice"}, "controller_mutation_rate": 5}
 def simulate(tmp_path):
     """Run the command; answers as dicts."""
 
-    def _simulate(requests, quotas=(ALICE,), *options):
+    def _simulate(requests, quotas=(ALICE,), *options, exit_code=0):
         (tmp_path / "requests.jsonl").write_bytes(b"".join(line + b"\n" for line in requests))
         (tmp_path / "quotas.jsonl").write_text("".join(json.dumps(quota) + "\n" for quota in quotas))
         done = run("simulate", "requests.jsonl", "--quotas", "quotas.jsonl", *options, cwd=tmp_path)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == exit_code, done.stderr
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     return _simulate
@@ -89,7 +89,8 @@ def test_a_decision_has_every_field_of_the_record(simulate):
 
 def test_an_invalid_line_is_a_dead_letter_at_its_position(simulate):
     good = at(5, 1)
-    first, bad, binary, unstamped, last = simulate([good, b'{"timestamp": 6}', b"\xff", request_json(1), good])
+    lines = [good, b'{"timestamp": 6}', b"\xff", request_json(1), good]
+    first, bad, binary, unstamped, last = simulate(lines, exit_code=1)
     assert first["decision_id"] == "mutation-requests-0-0"
     assert (bad["error"], bad["timestamp"]) == ("request_id: missing", 6)
     assert (bad["value"], bad["source"]["offset"]) == ('{"timestamp": 6}', 1)
@@ -102,7 +103,7 @@ def test_blank_lines_are_skipped_and_invalid_ones_are_counted_on_standard_error(
     (tmp_path / "quotas.jsonl").write_text(json.dumps(ALICE))
     (tmp_path / "requests.jsonl").write_bytes(b"\n".join([b"", at(5, 1), b"  ", b"{}", at(5, 2), b""]))
     done = run("simulate", "requests.jsonl", "--quotas", "quotas.jsonl", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "invalid requests: 1 of 3 lines\n")
+    assert (done.returncode, done.stderr) == (1, "invalid requests: 1 of 3 lines\n")
     first, bad, last = map(json.loads, done.stdout.splitlines())
     assert (first["decision_id"], last["decision_id"]) == ("mutation-requests-0-1", "mutation-requests-0-4")
     assert bad["source"]["offset"] == 3
@@ -183,7 +184,7 @@ def test_a_line_names_its_topic_if_topics_identify_users(simulate):
         at(0, 1, user="", topic="mutation-requests.alice", request_id="another"),
         at(0, 1),
     ]
-    lie, *decided, nobodys = simulate(requests, (ALICE,), "--set", "topics.identity=topic")
+    lie, *decided, nobodys = simulate(requests, (ALICE,), "--set", "topics.identity=topic", exit_code=1)
     assert lie["error"] == "user: the topic mutation-requests.mallory belongs to another user (value: 'alice')"
     assert [(each["user"], each["tokens"]) for each in decided] == [("alice", 54), ("alice", 53)]
     assert [each["source"]["topic"] for each in decided] == ["mutation-requests.alice"] * 2

@@ -143,6 +143,11 @@ def test_a_percentile_has_two_digits():
     assert (interval.p50, interval.p99) == (12, 1200)
 
 
+def test_a_tenant_that_need_not_wait_is_not_throttled_wherever_in_an_interval_it_asks():
+    intervals = page_data(filled(*(decided(1, at=START + at, offset=at) for at in (0, 1, 4999))))["intervals"]
+    assert [(each.decisions, each.throttled) for each in intervals] == [(3, 0)]
+
+
 @pytest.mark.parametrize(
     ("start", "looks"),
     [

@@ -84,6 +84,19 @@ def test_a_rejection_names_its_time_and_the_command_that_explains_it_on_its_own_
     )
 
 
+def test_a_change_that_overdrew_the_quota_says_until_when_others_are_rejected(monkeypatch, capsys):
+    """KIP-599 admits a request of any size while the bucket is not in debt."""
+    monkeypatch.setattr(topic_changes, "now_ms", lambda: 1_728_043_228_572 - 4_985_812)
+    created = TopicFuture()
+    created.throttled_until = 1_728_043_228_572
+    created.set_result(None)
+    changes(monkeypatch, 60).report("created", {"enormous": created})
+    assert capsys.readouterr().out == (
+        "Created topic enormous. This overdrew the mutation quota: try further changes in 1 h 24 min, at "
+        "2024-10-04T12:00:28.572Z.\n"
+    )
+
+
 def test_a_decision_that_rejected_several_topics_is_named_once(monkeypatch, capsys):
     decisions = {"a": "requests-0-1", "b": "requests-0-1", "c": "requests-0-2"}
     with pytest.raises(typer.Exit):
