@@ -7,8 +7,8 @@ import typer
 
 from jobs.cli.options import Client, PeriodOptions, SettingsOptions, TopicName, User
 from jobs.cli.output import OutputOptions, print_table, print_text, table_time
-from jobs.cli.wording import format_outcome
-from quota.text import format_duration, format_time, format_tokens
+from jobs.cli.wording import format_outcome, format_reach
+from quota.text import format_duration, format_tokens
 from schemas.documents.decisions import Decisions
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def list_decisions(
         print_table(_COLUMNS, map(_row, found), numbers=_NUMBERS, sentences=_SENTENCES, optional=_OPTIONAL)
 
     if output.for_people and newest_at is not None and (end is None or newest_at < end):
-        print_text(f"The audit has decisions up to {format_time(newest_at)}; newer ones will follow.", file=sys.stderr)
+        print_text(format_reach(newest_at), file=sys.stderr)
     output.print_found(
         Decisions(found, newest_at),
         table,

@@ -7,9 +7,9 @@ import typer
 
 from jobs.cli.options import Client, KafkaOptions, TopicName, User
 from jobs.cli.output import OutputOptions, print_text
+from jobs.cli.wording import format_reach
 from quota.errors import BadInput
 from quota.kafka.timing import now_ms
-from quota.text import format_time
 
 
 def explain(
@@ -66,8 +66,6 @@ def explain(
         for line in explanation_lines(explanation, now_ms()):
             print_text(line.text, indent=line.indent)
         if newest_at is not None:
-            print_text(
-                f"The audit has decisions up to {format_time(newest_at)}; newer ones will follow.", file=sys.stderr
-            )
+            print_text(format_reach(newest_at), file=sys.stderr)
 
     output.print(explanation, lines)

@@ -48,7 +48,14 @@ def format_size(size_bytes: int) -> str:
 
 def format_outcome(decision: "Decision") -> str:
     """Format the outcome of a decision; in shadow mode, the outcome that is not enforced."""
+    if decision.validate_only:
+        return f"{decision.outcome.value} (validate only)"
     return decision.outcome.value if decision.shadow is None else f"{decision.shadow.outcome.value} (shadow)"
+
+
+def format_reach(newest_at: int) -> str:
+    """Say as of when the audit's tables are, given the time of the newest decision (epoch ms)."""
+    return f"The audit has decisions up to {format_time(newest_at)}; newer ones follow while it is running."
 
 
 def format_number(number: int | None) -> str:

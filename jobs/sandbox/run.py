@@ -74,7 +74,7 @@ def run_everything(settings: Settings) -> None:
     clients use the gateway.
     """
     check_callbacks(settings.quota.callbacks)
-    embedded = "bootstrap_servers" not in settings.kafka.model_fields_set
+    embedded = _starts_broker(settings)
     enforce = settings.enforce.model_copy(update={"with_audit": True})
     spark = settings.spark.model_copy(update={"conf": _LITTLE_HEAP | settings.spark.conf})
     settings = settings.model_copy(update={"enforce": enforce, "spark": spark})
@@ -124,6 +124,14 @@ def run_everything(settings: Settings) -> None:
         with stop_signals() as stop:
             _follow(reader, totals, traffic, polled, stop)
         print("stopping", flush=True)
+
+
+def _starts_broker(settings: Settings) -> bool:
+    """Return whether the settings name no cluster; otherwise say which one is used."""
+    if "bootstrap_servers" not in settings.kafka.model_fields_set:
+        return True
+    print(f"no broker is started, since kafka.bootstrap_servers is set: {settings.kafka.bootstrap_servers}", flush=True)
+    return False
 
 
 def _choose_port() -> int:

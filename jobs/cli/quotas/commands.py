@@ -58,7 +58,8 @@ def alter(
     """
     entity = whose.parse()
     change = ConfigChange.parse(split_configs(add_config), split_configs(delete_config))
-    if not yes and (doubt := rate_warning(change.added.get(RATE_CONFIG, 0.0))):
+    rate = change.added.get(RATE_CONFIG)
+    if not yes and rate is not None and (doubt := rate_warning(rate)):
         raise BadInput(f"{RATE_CONFIG}: {doubt}; add --yes if it is meant")
     settings = kafka.read()
     moment = parse_effective_at(effective_at)

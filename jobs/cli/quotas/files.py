@@ -155,6 +155,8 @@ def rollback(
     steps = rollback_plan(past_timeline, past, log.timeline, log.now)
     reason = comment or f"rollback to {format_time(past)}"
     change_log(settings, steps, None, reason, confirmation=confirmation, output=output)
+    if steps and confirmation.dry_run:
+        raise typer.Exit(DIFFERENCES)
 
 
 def export(

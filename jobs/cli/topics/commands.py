@@ -232,6 +232,9 @@ def delete(
 def _client_settings(kafka: TargetOptions, user: str | None, client: str | None) -> Settings:
     settings = kafka.read()
     options = {"user": user, "client_id": client}
+    for option, value in (("user", user), ("client", client)):
+        if value is not None and not value.strip():
+            raise BadInput(f"--{option}: the name is empty; leave the option out for the one in the settings")
     given = {name: value for name, value in options.items() if value is not None}
     return settings.model_copy(update={"client": settings.client.model_copy(update=given)})
 

@@ -171,10 +171,25 @@ def test_validate_warns_about_loopholes(tmp_path):
     assert done.stderr.startswith("warning: a user whom no quota names gets a full bucket with each new client-id")
 
 
-@pytest.mark.parametrize(("rate", "is_a_slip"), [("1000000", False), ("1000001", True), ("1.0e+30", True)])
-def test_a_rate_that_no_controller_reaches_is_asked_back(rate, is_a_slip, tmp_path):
+_MOST, _LEAST = (
+    "more than a controller does, so this limits nobody",
+    "less than one an hour, so a topic is paid for in days",
+)
+
+
+@pytest.mark.parametrize(
+    ("rate", "is_a_slip", "why"),
+    [
+        ("1000000", False, _MOST),
+        ("1000001", True, _MOST),
+        ("1.0e+30", True, _MOST),
+        ("0.0003", False, _LEAST),
+        ("0.0002", True, _LEAST),
+    ],
+)
+def test_a_rate_that_is_probably_a_slip_is_asked_back(rate, is_a_slip, why, tmp_path):
     (tmp_path / "q.yaml").write_text(f"quotas:\n- {{entity: {{user: alice}}, controller_mutation_rate: {rate}}}\n")
-    expected = f"{float(rate):g} mutations/s are more than a controller does, so this limits nobody"
+    expected = f"{float(rate):g} mutations/s are {why}"
     warned = run("quotas", "validate", str(tmp_path / "q.yaml")).stderr
     assert (f"warning: user-principal 'alice': {expected}\n" in warned) is is_a_slip
     alter = ["quotas", "alter", "--user", "alice", "--add-config", f"controller_mutation_rate={rate}"]

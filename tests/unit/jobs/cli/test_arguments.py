@@ -117,6 +117,8 @@ RECOMMEND = ["recommend", "--capacity", "9"]
         ([*ALTER, "--user", "alice"], "give --add-config"),
         ([*ALTER, *RATE], "whose quota?"),
         ([*ALTER, "--user", "", *RATE], "--user: the name is empty"),
+        (["topics", "create", "--topic", "t", "--user", ""], "--user: the name is empty"),
+        (["topics", "delete", "--topic", "t", "--yes", "--client", " "], "--client: the name is empty"),
         *[
             ([*SCHEDULE, text], f"--effective-at '{text}': expected a time")
             for text in ("20270101", "1798761600", "tomorrow")

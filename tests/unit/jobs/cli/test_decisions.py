@@ -61,7 +61,7 @@ def test_decisions_are_selected_by_their_topics(listed):
 @pytest.mark.parametrize("option", [(), ("--user", "carol"), ("--to", "2024-10-05")])
 def test_the_list_shows_the_time_up_to_which_the_audit_has_decisions(listed, option):
     assert listed(*option).stderr == (
-        "The audit has decisions up to 2024-10-04T12:00:00.001Z; newer ones will follow.\n"
+        "The audit has decisions up to 2024-10-04T12:00:00.001Z; newer ones follow while it is running.\n"
     )
 
 
