@@ -289,7 +289,7 @@ def test_a_command_that_connects_to_nothing_needs_no_files(tmp_path):
         (tmp_path / name).write_text("")
     given = ("--settings", "settings.toml")
     done = run("simulate", "requests.jsonl", "--quotas", "quotas.jsonl", *given, cwd=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "requests.jsonl: no requests\n")
     done = run("config", "describe", *given, cwd=tmp_path)
     expected = "mutation-quota: SASL_SSL: /nowhere/p: No such file or directory (kafka.sasl_password)\n"
     assert (done.returncode, done.stderr) == (2, expected)
