@@ -31,8 +31,8 @@ READ_BY = {
     "`quotas push --follow`; and `run`",
     "logging": "all programs",
     "dashboard": "`dashboard`, `run`",
-    "spark": "the programs that start Spark: `enforce`, `audit`, `buckets list`, `buckets export`, "
-    "`backtest` and `recommend` for many decisions, `run`, `demo`",
+    "spark": "the programs that start Spark: `enforce`, `audit`, `buckets list` and `buckets reset --dry-run` without "
+    "an audit, `buckets export`, `backtest` and `recommend` for many decisions, `run`, `demo`",
     "broker": "`broker`, `run`, `demo`; `jars` also `gateway` and `quotas push|pull|drift`",
 }
 """The programs that read each section."""

@@ -1,12 +1,12 @@
 """Lists buckets: from the audit's table of decisions, or from the checkpoint of the enforcing query."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import pyarrow.dataset as ds
 
-from jobs.audit.tables.opening import TableStore
 from jobs.audit.tables.reader import AuditTable, bounded_duckdb, open_table, read_errors
-from jobs.audit.tables.specs import DECISIONS
+from jobs.audit.tables.specs import DECISIONS, MissingTable
 from jobs.buckets.listing import BucketQuery, no_buckets_error, select_buckets
 from jobs.buckets.saved import SavedBucket
 from jobs.storage.checkpoint import ENFORCE, Checkpoint
@@ -40,15 +40,20 @@ def list_buckets(
     Without the audit's table, or with `from_checkpoint`, they are those of the newest finished batch of the enforcing
     query, for which Spark is started. All jobs may run at the same time.
     """
+    if not from_checkpoint:
+        with suppress(MissingTable):
+            return _list_audited(settings, query, clock)
     check_store(settings)
-    if from_checkpoint or not TableStore.of(settings).has(DECISIONS):
-        files = stored_files(settings)
-        checkpoint = Checkpoint.read(files, ENFORCE, STATE_VERSION)
-        if not checkpoint.commits:  # before Spark is started
-            raise no_buckets_error(f"{files.root}/{checkpoint.folder}")
-        from jobs.buckets.store import list_stored  # noqa: PLC0415 it imports Spark
+    files = stored_files(settings)
+    checkpoint = Checkpoint.read(files, ENFORCE, STATE_VERSION)
+    if not checkpoint.commits:  # before Spark is started
+        raise no_buckets_error(f"{files.root}/{checkpoint.folder}")
+    from jobs.buckets.store import list_stored  # noqa: PLC0415 it imports Spark
 
-        return list_stored(settings, query, clock)
+    return list_stored(settings, query, clock)
+
+
+def _list_audited(settings: Settings, query: BucketQuery, clock: Callable[[], int]) -> Buckets:
     table = open_table(settings, DECISIONS)
     with read_errors(settings):
         return select_buckets(_audited(table), query, clock(), settings.quota.window, as_of=table.newest("timestamp"))

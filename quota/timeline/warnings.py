@@ -96,14 +96,18 @@ def user_warnings(setting: str, names: Iterable[str]) -> list[str]:
 _MOST = 1_000_000.0
 """More than a controller does [mutations/s]: a quota above it limits nobody."""
 _LEAST = 1 / 3600
-"""A mutation an hour [mutations/s]: one creation of a topic keeps its client out for days."""
+"""A mutation an hour [mutations/s]: below it, a topic of a few partitions keeps its client out for hours or days."""
 
 
 def rate_warning(rate: float) -> str | None:
     """Return why a rate (mutations/s) is probably a slip; None for a usual one."""
     if rate > _MOST:
         return f"{rate:g} mutations/s are more than a controller does, so this limits nobody"
-    return f"{rate:g} mutations/s are less than one an hour, so a topic is paid for in days" if rate < _LEAST else None
+    return (
+        f"{rate:g} mutations/s are less than one an hour, so a topic is paid for in hours or days"
+        if rate < _LEAST
+        else None
+    )
 
 
 def rate_warnings(rates: Iterable[tuple[QuotaEntity, float | None]]) -> list[str]:

@@ -65,6 +65,10 @@ TABLES = (DECISIONS, DEAD_LETTERS, QUOTA_CHANGES)
 """The tables that the audit writes."""
 
 
-def missing_error(path: str) -> MutationQuotaError:
+class MissingTable(MutationQuotaError):
+    """A table does not exist."""
+
+
+def missing_error(path: str) -> MissingTable:
     """Return the error for a table that does not exist."""
-    return MutationQuotaError(f"there is no table {path}: run mutation-quota audit first, or correct storage.root")
+    return MissingTable(f"there is no table {path}: run mutation-quota audit first, or correct storage.root")

@@ -144,8 +144,7 @@ def _interrupted(done: str, futures: Futures) -> str:
 def _line(result: TopicChange) -> str:
     when = f"{format_duration(result.throttle_time_ms)}, at {format_time(result.retry_at or 0)}"
     if result.outcome == "rejected":
-        when = f"try again in {when}"
-        return f"Topic {result.topic} rejected: the mutation quota is exhausted; {when}."
+        return f"Topic {result.topic} rejected: the mutation quota is exhausted; try again in {when}."
     if result.outcome == "failed":
         return f"Topic {result.topic} failed: {result.error}"
     if result.outcome == "valid":

@@ -8,7 +8,7 @@ has passed.
 import asyncio
 import logging
 import math
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
@@ -105,11 +105,9 @@ class Call:
         for name in [name for name in names if name in self.pending]:
             self.complete(name, error)
 
-    def set_decision(self, names: Iterable[str], decision_id: str) -> None:
-        """Set the decision of topics without an outcome."""
-        for name in names:
-            if name in self.pending:
-                self.pending[name].decision_id = decision_id
+    def futures(self, topics: Iterable[TopicMutation]) -> Iterator[TopicFuture]:
+        """Yield the futures of those of the topics that have no outcome."""
+        return (self.pending[topic.name] for topic in topics if topic.name in self.pending)
 
 
 class Calls:
@@ -151,7 +149,8 @@ class Calls:
             return  # another client may have guessed a request id
         call, topics = self._applying.pop(result.request_id, (None, []))
         if call is not None:
-            call.set_decision((topic.name for topic in topics), result.decision_id)
+            for future in call.futures(topics):
+                future.decision_id = result.decision_id
             changed = {topic.name for topic in result.topics if not topic.error_code}
             for task in call.options.tasks(topic for topic in topics if topic.name in changed):
                 self._record(task)
@@ -236,10 +235,9 @@ class Calls:
         names = {topic.name for topic in decision.topics if topic.error_code}
         rejected = [topic for topic in topics if topic.name in names]
         admitted = [topic for topic in topics if topic.name not in names]
-        call.set_decision((topic.name for topic in topics), decision.decision_id)
-        for topic in topics:
-            if topic.name in call.pending:
-                call.pending[topic.name].throttled_until = decision.retry_at if decision.throttle_time_ms else None
+        for future in call.futures(topics):
+            future.decision_id = decision.decision_id
+            future.throttled_until = decision.retry_at if decision.throttle_time_ms else None
         for topic in admitted:
             call.rejected.pop(topic.name, None)
             call.admitted.add(topic.name)

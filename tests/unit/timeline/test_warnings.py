@@ -173,7 +173,7 @@ def test_validate_warns_about_loopholes(tmp_path):
 
 _MOST, _LEAST = (
     "more than a controller does, so this limits nobody",
-    "less than one an hour, so a topic is paid for in days",
+    "less than one an hour, so a topic is paid for in hours or days",
 )
 
 

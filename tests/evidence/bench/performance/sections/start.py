@@ -49,9 +49,10 @@ def start(address: str, size: Size, notify: Notify) -> list[Figure]:
         minutes: dict[str, list[float]] = {}
         for turn in range(size.rounds + 1):
             for side, options in sides.items():
-                last = turn == size.rounds
-                loaded = partial(_minute, deployments[side], size, minutes.setdefault(side, [])) if last else _nothing
-                seconds = _start_seconds(deployments[side], folder / "enforce.log", *options, afterwards=loaded)
+                settings, log, minute = deployments[side], folder / "enforce.log", None
+                if turn == size.rounds:
+                    minute = partial(_minute, settings, size, minutes.setdefault(side, []))
+                seconds = _start_seconds(settings, log, *options, afterwards=minute)
                 notify(f"start: round {turn}, {side}: {seconds:.1f} s")
                 if turn:  # the first round fills the system's cache of files, and writes the archive
                     taken[side].append(seconds)
@@ -80,11 +81,7 @@ def _minute(settings: Settings, size: Size, latencies: list[float]) -> None:
     latencies.extend(answers["latencies_ms"])
 
 
-def _nothing() -> None:
-    pass
-
-
-def _start_seconds(settings: Settings, log: Path, *options: str, afterwards: Callable[[], None]) -> float:
+def _start_seconds(settings: Settings, log: Path, *options: str, afterwards: Callable[[], None] | None) -> float:
     """Return the seconds from the start of the process until waiting requests are decided."""
     ends = EndOffsets(settings.kafka.connection, settings.kafka.timeout_seconds)
     partitions = [(settings.topics.decisions, number) for number in range(settings.topics.partitions)]
@@ -106,7 +103,7 @@ def seconds_until(  # noqa: PLR0913
     log: Path,
     *,
     deadline_seconds: float = 600.0,
-    afterwards: Callable[[], None] = _nothing,
+    afterwards: Callable[[], None] | None = None,
 ) -> float:
     """Return the seconds from the start of a process until a condition holds; after `afterwards`, SIGTERM ends it.
 
@@ -119,7 +116,7 @@ def seconds_until(  # noqa: PLR0913
     try:
         until(lambda: process.poll() is not None or condition(), deadline_seconds, 0.05)
         seconds = time.monotonic() - began
-        if process.poll() is None:
+        if afterwards is not None and process.poll() is None:
             afterwards()
         ended = process.poll() is not None
         process.send_signal(signal.SIGTERM)
