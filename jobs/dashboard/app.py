@@ -22,8 +22,9 @@ from jobs.metrics.health.probe import HEALTH_PATH, READINESS_PATH, ProbeResult
 from jobs.metrics.loops import LoopHealth
 from quota.errors import BadRecord
 from quota.explanation.explanation import Neighbours, explain
-from quota.explanation.explanation_text import explanation_rows, explanation_title
+from quota.explanation.explanation_text import explanation_rows
 from quota.explanation.quota_history import QuotaHistory
+from quota.explanation.summary import summarize
 from quota.kafka.timing import now_ms
 from quota.records import codec
 from quota.records.decision import Decision
@@ -136,13 +137,13 @@ class Dashboard:
         return _json(await run_in_threadpool(self._explain, *found))
 
     def _explain(self, decision: Decision, neighbours: Neighbours) -> dict[str, Any]:
-        """Explain a decision from the topics alone: the title, its parts with their texts, and the other decisions."""
+        """Explain a decision from the topics alone: a sentence, its parts with their texts, and the other decisions."""
         entries = [entry for entry in self._feed.state.entries() if entry.timestamp <= decision.timestamp]
         quota = self._settings.quota
         explanation = explain(decision, neighbours, QuotaHistory(entries, quota.callbacks), quota.window)
         is_first = explanation.refill is not None and explanation.refill.written_by is None
         return {
-            "title": explanation_title(decision),
+            "summary": summarize(decision, now_ms()),
             "lines": list(explanation_rows(explanation)),
             "before": explanation.before,
             "after": explanation.after,

@@ -100,7 +100,7 @@ def render_page(figures: Figures, library: Library, origin: Origin) -> str:
         "about": f"{_format_minute(period.start)} to {_format_minute(period.end)} UTC, in intervals of {width}.",
         "origin": html.escape(f"{origin.text} Made {made_at} UTC by mutation-quota {__version__}."),
         "style": style,
-        "charts": f'<div class="charts">{"".join(_charts())}</div>',
+        "charts": f'<div class="charts">{"".join(_charts(origin))}</div>',
         "others": html.escape(_describe_others(figures)),
         "left_out": f"Not shown: {plural(left_out, 'earlier change')}." if left_out else "",
         "interval": width,
@@ -120,8 +120,10 @@ def encode_for_html(value: object) -> str:
     return re.sub("[<>&\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def _charts() -> Iterator[str]:
+def _charts(origin: Origin) -> Iterator[str]:
     for name, title in _CHARTS.items():
+        if origin.what_if and name == "latency":  # of decisions that were not made
+            continue
         yield (
             f'<section id="{name}" aria-labelledby="{name}-head"><h2 id="{name}-head">{title}</h2>'
             f'<p class="text" id="{name}-text"></p><p class="unit"></p>'

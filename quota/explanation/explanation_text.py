@@ -43,7 +43,7 @@ def explanation_lines(explanation: Explanation, now: int) -> Iterator[Explanatio
     """Yield the lines of an explanation at `now` (epoch ms): a sentence for the client, and the decision's steps."""
     decision = explanation.decision
     yield ExplanationLine(summarize(decision, now), 0)
-    yield ExplanationLine(f"{decision.decision_id}: {explanation_title(decision)}", 2)
+    yield ExplanationLine(f"{decision.decision_id}: {decision.outcome.value}, {_throttling(decision)}", 2)
     for row in explanation_rows(explanation):
         yield ExplanationLine(f"  {row.part:11} {row.text}", _TEXT_INDENT)
     if explanation.before or explanation.after:
@@ -53,11 +53,6 @@ def explanation_lines(explanation: Explanation, now: int) -> Iterator[Explanatio
         around += [(">", Neighbour.of(decision)), *((" ", each) for each in explanation.after)]
         for sign, each in around:
             yield ExplanationLine(_neighbour_text(sign, each, date), _NEIGHBOUR_INDENT)
-
-
-def explanation_title(decision: Decision) -> str:
-    """Return the answer that a decision gave."""
-    return f"{decision.outcome.value}, {_throttling(decision)}"
 
 
 def explanation_rows(explanation: Explanation) -> Iterator[ExplanationRow]:

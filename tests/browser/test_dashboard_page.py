@@ -128,6 +128,7 @@ def test_a_decision_is_explained_by_keyboard_and_the_one_before_it_is_a_click_aw
     button.send_keys(Keys.ENTER)
     until(lambda: "recomputed" in text(page, "#dialog-body"))
     assert text(page, "#dialog-title") == f"Decision {last.decision_id}"
+    assert text(page, "#dialog-body").startswith("Creating topic 'topic-0' (60 mutations) was rejected because ")
     assert "rejected, since K = -4.99 < 0; K stays" in text(page, "#dialog-body")
     assert "by ann" in text(page, "#dialog-body")
     page.switch_to.active_element.send_keys(Keys.ESCAPE)
@@ -189,6 +190,10 @@ def test_a_dragged_period_is_that_of_all_charts_and_of_the_decisions(page, feed)
     assert "No requests in this period." in text(page, "#load-text")
     page.execute_script("location.hash = '#from=1000&to=2000'")
     until(lambda: "mutation-quota report --from 1000 --to 2000" in text(page, "#period"))
+    for wrong in ("from=yesterday&to=1", "from=1000", "from=2000&to=1000", "from=99999999999999&to=99999999999999999"):
+        page.execute_script("location.hash = arguments[0]", wrong)
+        until(lambda: text(page, "#period").startswith("The address has no valid period"))
+        until(lambda: len(rows(page, "decisions-table")) == 3)
     page.find_element(By.ID, "period-end").click()
     until(lambda: len(rows(page, "decisions-table")) == 3)
     assert not page.find_element(By.ID, "period").is_displayed()
@@ -242,6 +247,8 @@ def test_all_of_the_page_is_narrowed_down_by_name(page, feed):
     assert tiles(page)["Mutations admitted"] == "60"
     page.find_element(By.ID, "rejected-only").click()
     until(lambda: len(rows(page, "decisions-table")) == 2)
+    page.find_element(By.ID, "filter").send_keys("by")
+    until(lambda: text(page, "#empty") == "No tenant with requests in the last hour matches “BOBby”.")
 
 
 def test_it_shows_when_kafka_is_unreachable_and_when_it_is_reachable_again(page, feed):

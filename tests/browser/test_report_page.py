@@ -37,12 +37,12 @@ ROWS = {
 def page(browser, tmp_path):
     """Open a page of rows."""
 
-    def _page(rows=ROWS, wanted=ReportScope(), candidates=None):  # noqa: B008 it cannot be changed
+    def _page(rows=ROWS, wanted=ReportScope(), candidates=None, origin=Origin("Of rows.")):  # noqa: B008 immutable
         tables = {name: ds.dataset(table) for name, table in arrow_tables(**rows).items()}
         file = tmp_path / "report.html"
         file.write_text(
             render_page(
-                replace(compute_figures(tables, wanted), candidates=candidates), load_library(), Origin("Of rows.")
+                replace(compute_figures(tables, wanted), candidates=candidates), load_library(), origin
             ),
             encoding="utf-8",
         )
@@ -218,6 +218,22 @@ def test_one_huge_request_does_not_flatten_the_others(page):
     assert "The axis ends" not in text(page({"decisions": usual}), "#load-text")
 
 
+def test_one_deep_debt_does_not_flatten_the_tokens_of_others(page):
+    """-4400 is -8000 % of the burst of 55; the tenant's own chart shows all of it."""
+    rows = [decision(DAY, admitted=[20], tokens=30.0), decision(DAY, user="bob", admitted=[4455], tokens=-4400.0)]
+    driver = page({"decisions": rows})
+    assert text(driver, "#tokens-text").endswith("The axis ends at -200, above this value.")
+    driver.find_element(By.XPATH, "//button[contains(., \"'bob'\")]").click()
+    assert "The axis ends" not in text(driver, "#tokens-text")
+
+
+def test_a_what_if_has_no_time_to_decide(page):
+    driver = page(origin=Origin("Of rows.", what_if=True))
+    assert painted(driver) == 3
+    assert "Worst p99" not in tiles(driver)
+    assert "Worst p99" in tiles(page())
+
+
 def test_a_truncated_table_says_that_it_can_be_scrolled_until_its_end_is_reached(page):
     tenants = [decision(DAY + number, user=f"user-{number:02}", admitted=[number + 1]) for number in range(40)]
     driver = page({"decisions": tenants})
@@ -257,6 +273,14 @@ def test_on_a_phone_nothing_is_wider_than_the_screen(page):
     driver = page()
     assert driver.execute_script("return document.documentElement.scrollWidth") <= 360
     assert painted(driver) == 4
+    for frame in driver.find_elements(By.CSS_SELECTOR, ".scroll"):
+        assert frame.get_property("scrollWidth") <= frame.get_property("clientWidth") + 1
+    bob = next(each for each in driver.find_elements(By.CSS_SELECTOR, "#tenants-table tr") if "'bob'" in each.text)
+    shown = driver.execute_script(
+        "return [...arguments[0].cells].slice(1).map((cell) => getComputedStyle(cell, '::before').content + cell.textContent)",
+        bob,
+    )
+    assert shown[:3] == ['"requests "1', '"mutations admitted "7', '"mutations rejected "0']
 
 
 def test_of_all_tenants_the_one_with_the_lowest_tokens_is_among_the_three_that_are_drawn(page):

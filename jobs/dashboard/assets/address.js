@@ -3,6 +3,12 @@
 
 let address = new URLSearchParams(location.hash.slice(1));
 
+// The period of the address in epoch ms; null if it has none, or none that has begun.
+function period() {
+  const [from, to] = ["from", "to"].map((key) => Number(address.get(key) ?? NaN));
+  return from < to && from < now() ? [from, to] : null;
+}
+
 // Changes parts of the address; empty ones are removed. `isStep` makes a step of the browser's history.
 function visit(parts, isStep = true) {
   const next = new URLSearchParams(address);

@@ -47,7 +47,7 @@ function openExplanation(id) {
     const lines = element("dl", { class: "lines" });
     for (const [part, text] of found.lines) lines.append(element("dt", {}, part), element("dd", {}, name(text)));
     return [
-      element("p", { class: "done" }, name(found.title)),
+      element("p", { class: "done" }, name(found.summary)),
       lines,
       ...(found.note ? [sentence(found.note)] : []),
       ...neighbourTable("Before it in the same bucket", found.before),

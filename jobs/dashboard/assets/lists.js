@@ -32,20 +32,18 @@ function makeTenants() {
         bar,
         level: element("div", { class: "level", role: "img" }, bar),
         amount: element("div", { class: "amount" }),
-        bucket: liveCell("", { class: "bucket" }),
-        rate: liveCell("rate", { class: "number" }),
-        wait: liveCell("throttled for", { class: "number" }),
-        admitted: liveCell("mutations admitted", { class: "number" }),
-        rejected: liveCell("mutations rejected", { class: "number" }),
+        bucket: element("td", { class: "bucket" }),
+        rate: number(""),
+        wait: number(""),
+        admitted: number(""),
+        rejected: number(""),
       };
       parts.bucket.append(parts.level, parts.amount);
-      parts.row = element("tr", {}, element("th", { scope: "row", role: "rowheader" }, button),
+      parts.row = element("tr", {}, element("th", { scope: "row" }, button),
         parts.bucket, parts.rate, parts.wait, parts.admitted, parts.rejected);
       const tryIt = element("button", { type: "button", "aria-label": `Try a different quota for ${item.name}` }, "Try…");
       tryIt.addEventListener("click", () => beginTrial(parts.item));
-      const cell = liveCell("");
-      cell.append(tryIt);
-      parts.row.append(cell);
+      parts.row.append(element("td", {}, tryIt));
       return parts;
     },
     (parts, item) => {
@@ -91,37 +89,30 @@ function makeDecisions(id, withUser = true, withClient = true) {
       const answer = element("span", { class: rejected ? "answer rejected" : "answer" },
         (item.shadow ? "shadow: " : "") + ANSWERS[item.outcome] + (item.validate_only ? ", validate-only" : ""));
       const mutations = item.admitted + item.rejected;
-      const request = liveCell("", { class: "wide" });
-      request.append(`${item.operation.toLowerCase().replace("_", " ")}: `, name(item.topic),
+      const request = element("td", { class: "wide" }, `${item.operation.toLowerCase().replace("_", " ")}: `, name(item.topic),
         item.topics > 1 ? ` and ${whole.format(item.topics - 1)} more` : "", `, ${counted(mutations, "mutation")}`);
-      const row = element("tr", { class: "chosen" }, element("th", { scope: "row", role: "rowheader" }, button),
-        ...(withUser ? [withChild(liveCell("user", { class: "who" }), name(item.user))] : []),
-        ...(withClient ? [withChild(liveCell("client-id", { class: "who" }), name(item.client))] : []), request,
-        withChild(liveCell(""), answer),
-        withChild(liveCell("tokens", { class: "number" }),
-          item.before === null ? "" : `${rounded(item.before)} → ${rounded(item.after)}`),
-        withChild(liveCell("throttle time", { class: "number" }), item.wait ? seconds(item.wait) : ""),
-        withChild(liveCell("decided in", { class: "number" }), item.latency === null ? "" : seconds(item.latency)));
+      const row = element("tr", { class: "chosen" }, element("th", { scope: "row" }, button),
+        ...(withUser ? [element("td", { class: "who" }, name(item.user))] : []),
+        ...(withClient ? [element("td", { class: "who" }, name(item.client))] : []), request,
+        element("td", {}, answer),
+        number(item.before === null ? "" : `${rounded(item.before)} → ${rounded(item.after)}`),
+        number(item.wait ? seconds(item.wait) : ""),
+        number(item.latency === null ? "" : seconds(item.latency)));
       row.addEventListener("click", () => visit({ decision: item.id, tenant: "" }));
       return { row };
     },
     () => {});
 }
 
-function withChild(node, child) {
-  if (child !== "") node.append(child);
-  return node;
-}
-
 function makeChanges() {
   return new LiveTable("changes-table", "Quota changes, newest first", ["#No.", "Effective from (UTC)", "Change", "By", "Comment"],
     (item) => ({
       row: element("tr", {},
-        withChild(liveCell("no.", { class: "number" }), whole.format(item.number)),
-        withChild(liveCell(""), moment(item.at)),
-        withChild(liveCell("", { class: "wide" }), name(item.what)),
-        withChild(liveCell("by"), item.altered_by ? name(item.altered_by) : ""),
-        withChild(liveCell(""), item.comment ? name(item.comment) : "")),
+        number(whole.format(item.number)),
+        element("td", {}, moment(item.at)),
+        element("td", { class: "wide" }, name(item.what)),
+        element("td", {}, name(item.altered_by)),
+        element("td", {}, name(item.comment))),
     }),
     () => {});
 }

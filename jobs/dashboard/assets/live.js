@@ -72,9 +72,10 @@ function showEmpty() {
   if (held.news === null) {
     setText(notice, "Loading the last hour…");
   } else if (!notice.hidden) {
-    setText(notice, held.news.contact.state === "live"
-      ? "No request has been decided in the last hour. New decisions appear here without a reload."
-      : "No data yet. The topics are created when the deployment's jobs start (mutation-quota enforce).");
+    setText(notice, address.has("filter") ? `No tenant with requests in the last hour matches “${address.get("filter")}”.`
+      : held.news.contact.state === "live"
+        ? "No request has been decided in the last hour. New decisions appear here without a reload."
+        : "No data yet. The topics are created when the deployment's jobs start (mutation-quota enforce).");
   }
 }
 
@@ -120,8 +121,8 @@ function showTiles() {
 // The period of the charts: the one in the address, cut to the last hour, or the newest minutes.
 function shownPeriod() {
   const end = Math.floor(now() / WIDTH) * WIDTH + WIDTH;
-  if (!address.has("from")) return [end - Number(span.value), end];
-  const [from, to] = ["from", "to"].map((key) => Number(address.get(key)) || 0);
+  if (!period()) return [end - Number(span.value), end];
+  const [from, to] = period();
   const start = Math.max(Math.floor(from / WIDTH) * WIDTH, end - 3600000);
   return [start, Math.max(start + WIDTH, Math.min(Math.ceil(to / WIDTH) * WIDTH, end))];
 }
@@ -131,12 +132,17 @@ function showPlots() {
   const times = Array.from({ length: (end - start) / WIDTH }, (_, bin) => start + bin * WIDTH);
   const intervals = times.map((time) => held.intervals.get(time) ?? ZERO);
   for (const plot of plots) plot.show(times, intervals);
-  document.getElementById("period").hidden = !address.has("from");
-  const [from, to] = ["from", "to"].map((key) => Number(address.get(key)) || 0);
-  setText(document.getElementById("period-text"), to > now() - 3600000
+  document.getElementById("period").hidden = !["from", "to"].some((key) => address.has(key));
+  setText(document.getElementById("period-text"), describePeriod(start, end));
+}
+
+function describePeriod(start, end) {
+  if (!period()) return "The address has no valid period: it needs from and to in epoch ms, from before to and before now. ";
+  const [from, to] = period();
+  return to > now() - 3600000
     ? `Charts and decisions are of ${timeOfDay(start).slice(0, 8)} to ${timeOfDay(end).slice(0, 8)} UTC. `
     : "This page has the last hour, and the period of its address is older: " +
-      `mutation-quota report --from ${from} --to ${to} shows it from the audit's tables. `);
+      `mutation-quota report --from ${from} --to ${to} shows it from the audit's tables. `;
 }
 
 // Throttled tenants come first, then those with the most rejected mutations, or as a column is sorted; the order changes
@@ -182,7 +188,7 @@ function showDecisions(again) {
 function noDecisions() {
   const oldest = held.news.oldest;
   if (oldest === null) return "No decisions in the last hour.";
-  if (!["filter", "rejected", "from"].some((key) => address.has(key))) return "No decisions yet.";
+  if (!period() && !["filter", "rejected"].some((key) => address.has(key))) return "No decisions yet.";
   return `No such decisions since ${timeOfDay(oldest).slice(0, 8)} UTC. Older ones: mutation-quota decisions list` +
     `${address.has("rejected") ? " --rejected" : ""}.`;
 }
@@ -210,7 +216,8 @@ function contactNow() {
 
 function listen() {
   stream?.close();
-  const asked = new URLSearchParams([...address].filter(([key]) => ["filter", "rejected", "from", "to"].includes(key)));
+  const keys = ["filter", "rejected", ...(period() ? ["from", "to"] : [])];
+  const asked = new URLSearchParams([...address].filter(([key]) => keys.includes(key)));
   stream = new EventSource(`/api/stream?${asked}`);
   stream.addEventListener("message", (event) => take(JSON.parse(event.data)));
   stream.addEventListener("error", () => {

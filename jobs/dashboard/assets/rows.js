@@ -1,7 +1,5 @@
 // Tables whose rows are updated in place, so that focus and hover are not lost.
 
-const liveCell = (label, attributes = {}) => element("td", { role: "cell", "data-label": label, ...attributes });
-
 // Sets a text only if it has changed.
 function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
@@ -16,6 +14,7 @@ class LiveTable {
     this.parts = new Map();
     this.body = element("tbody", { role: "rowgroup" });
     this.heads = new Map();
+    this.labels = heads.map((head) => [head].flat()[0]);
     const columns = heads.map((head) => {
       const [text, sort] = [head].flat();
       const shown = text.replace(/^#/, "");
@@ -28,7 +27,7 @@ class LiveTable {
       }
       return cell;
     });
-    const { frame, update: tell } = scrolling(caption, element("table", { class: "live", role: "table", "aria-label": caption },
+    const { frame, update: tell } = scrolling(caption, element("table", { class: "cards", role: "table", "aria-label": caption },
       element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, ...columns)), this.body));
     [this.frame, this.tell] = [frame, tell];
     this.none = sentence("");
@@ -60,7 +59,7 @@ class LiveTable {
       const key = keyOf(item);
       if (!this.parts.has(key)) {
         const made = this.make(item);
-        made.row.setAttribute("role", "row");
+        asCard(made.row, this.labels);
         this.parts.set(key, made);
       }
       const parts = this.parts.get(key);

@@ -153,20 +153,24 @@ const CHARTS = {
     const lines = charged.filter((each) => one || !isOthers(each))
       .sort((left, right) => (right === worst) - (left === worst)).slice(0, 3)
       .map((each, number) => ({ label: each.name, values: each.values, color: `--line-${number + 1}`, points: true }));
+    const start = one || worst?.low.value >= LOWEST_SHARE ? -Infinity : LOWEST_SHARE;
     const isDrawn = lines.some((line) => line.label === worst?.name);
     return {
       unit,
+      start,
       lines,
       text: worst
         ? `The lowest was ${measured(fine.format(worst.low.value), unit)}, of ${worst.name}${isDrawn ? "" : " (not drawn)"}, ` +
-          `at ${chosen.time(worst.low.bin)}. Below zero, strict requests are rejected.`
+          `at ${chosen.time(worst.low.bin)}. Below zero, strict requests are rejected.${cutText(start, "above this value")}`
         : "No bucket was charged.",
     };
   },
   latency: (chosen) => {
     const top = highest(chosen.p99);
+    const end = axisEnd(chosen.p99);
     return {
       unit: "ms",
+      end,
       lines: [
         { label: "slowest 1\u00a0% (p99)", values: chosen.p99, color: "--line-2", points: true },
         { label: "median (p50)", values: chosen.p50, color: "--line-1", points: true },
@@ -174,7 +178,7 @@ const CHARTS = {
       text: top.value === null
         ? "No request was decided."
         : `The slowest interval was at ${chosen.time(top.bin)}: half of the requests were decided within ` +
-          `${duration(chosen.p50[top.bin])}, and ${percent(0.99)} within ${duration(top.value)}.`,
+          `${duration(chosen.p50[top.bin])}, and ${percent(0.99)} within ${duration(top.value)}.${cutText(end)}`,
     };
   },
 };
@@ -198,7 +202,10 @@ function axisEnd(values) {
   return next > 0 && top > 10 * next ? next * 2 : Infinity;
 }
 
-const cutText = (end) => (end < Infinity ? ` The axis ends at ${fine.format(end)}, below this peak.` : "");
+const cutText = (end, where = "below this peak") => (Number.isFinite(end) ? ` The axis ends at ${fine.format(end)}, ${where}.` : "");
+
+// The lowest tokens that the axis of all tenants shows, in % of the burst: a deeper debt would flatten the others' tokens.
+const LOWEST_SHARE = -200;
 
 // The steps of an axis of counts, which has no fractions.
 const WHOLE_STEPS = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((step) => step * 10 ** power)).flat();
@@ -225,7 +232,7 @@ function draw(element, plan, times, changes, onSelect) {
     cursor: { drag: { setScale: false } },
     scales: {
       x: { range: () => [times[0], end] },
-      y: { range: (_, low, high) => [Math.min(0, low) * 1.05, highestShown(plan, low, high)] },
+      y: { range: (_, low, high) => [Math.min(0, Math.max(low, plan.start ?? -Infinity)) * 1.05, highestShown(plan, low, high)] },
     },
     axes: [
       { ...quiet, font, space: 76, incrs: TIME_STEPS, values: (_, splits, __, ___, step) => splits.map((ms) => tick(ms, step)) },

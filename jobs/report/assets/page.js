@@ -41,9 +41,8 @@ function show() {
   tenant.value = choice.tenant ?? "";
   showTimes(times[0], end);
   showTiles(chosen, totals(chosen));
-  for (const [id, planned] of Object.entries(CHARTS)) {
-    const plan = planned(chosen);
-    const section = document.getElementById(id);
+  for (const section of document.querySelectorAll(".charts > section")) {
+    const plan = CHARTS[section.id](chosen);
     section.querySelector(".text").textContent = plan.text;
     section.querySelector(".unit").textContent = plan.unit;
     section.chart?.destroy();
@@ -70,15 +69,17 @@ function showTimes(start, end) {
 
 function showTiles(chosen, all) {
   const requested = all.admitted + all.rejected;
-  const slowest = highest(chosen.p99).value;
   const tiles = [
     ["Requests", whole.format(all.requests)],
     ["Mutations admitted", whole.format(all.admitted)],
     ["Mutations rejected", whole.format(all.rejected), requested ? `${percent(all.rejected / requested)} of all requested` : ""],
     ["Busiest second", whole.format(highest(chosen.peak).value ?? 0), "mutations admitted"],
     ["Throttled", all.throttled ? duration(all.throttled) : "never", "total over all tenants"],
-    ["Worst p99", slowest === null ? "–" : duration(slowest), `over ${duration(DATA.width)}, request to decision`],
   ];
+  if (document.getElementById("latency")) {
+    const slowest = highest(chosen.p99).value;
+    tiles.push(["Worst p99", slowest === null ? "–" : duration(slowest), `over ${duration(DATA.width)}, request to decision`]);
+  }
   put("tiles", ...tiles.map(([label, value, more = ""]) => element("div", { class: "tile" },
     element("dt", {}, label), element("dd", {}, element("strong", {}, value), element("span", {}, more)))));
   document.getElementById("status").textContent =

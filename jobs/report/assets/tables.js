@@ -8,7 +8,7 @@ function element(tag, attributes = {}, ...children) {
 }
 
 // A name from a record, whose text direction is isolated from the page's.
-const name = (text) => element("bdi", {}, text);
+const name = (text) => (text ? element("bdi", {}, text) : "");
 
 // A cell with a bar in the background, whose length is the value's share of the largest one.
 function barred(text, share, color) {
@@ -37,14 +37,26 @@ function scrolling(caption, made) {
   return { frame, update };
 }
 
+// Gives the cells of a row the headings of their columns, for a phone, on which a row is a card, and the roles of a table,
+// which a card does not have by itself.
+function asCard(row, heads) {
+  row.setAttribute("role", "row");
+  [...row.children].forEach((cell, at) => {
+    const head = heads[at].replace(/^#/, "");
+    cell.dataset.label = head[0].toLowerCase() + head.slice(1);
+    cell.setAttribute("role", cell.tagName === "TH" ? "rowheader" : "cell");
+  });
+  return row;
+}
+
 // A table with its rows. Columns whose headings begin with # contain numbers.
 function table(caption, heads, rows) {
-  const columns = heads.map((head) => element("th", { scope: "col", class: head[0] === "#" ? "number" : "text" },
-    head.replace(/^#/, "")));
-  const { frame, update } = scrolling(caption, element("table", {},
+  const columns = heads.map((head) => element("th",
+    { scope: "col", role: "columnheader", class: head[0] === "#" ? "number" : "text" }, head.replace(/^#/, "")));
+  const { frame, update } = scrolling(caption, element("table", { class: "cards", role: "table" },
     element("caption", { class: "hidden" }, caption),
-    element("thead", {}, element("tr", {}, ...columns)),
-    element("tbody", {}, ...rows.map((cells) => element("tr", {}, ...cells)))));
+    element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, ...columns)),
+    element("tbody", { role: "rowgroup" }, ...rows.map((cells) => asCard(element("tr", {}, ...cells), heads)))));
   update(rows.length);
   return frame;
 }

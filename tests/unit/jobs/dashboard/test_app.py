@@ -70,6 +70,7 @@ def test_a_decision_is_explained_by_its_bucket_and_the_quota_log(page):
     fill(shown, DEBT, REJECTED)
     found = shown.client.get(f"/api/decisions/{REJECTED.decision_id}").json()
     lines = [tuple(line) for line in found["lines"]]
+    assert found["summary"].startswith("Creating topic 'topic-0' (30 mutations) was rejected because the quota of 5 ")
     assert ("K before", "-2.5: the bucket was written last by mutation-requests-0-0") in lines
     assert ("", "since 2026-11-21T12:59:59.000Z by ann  # as agreed") in lines
     assert ("charges", "'topic-0' of 30: rejected, since K = -2.5 < 0; K stays") in lines
