@@ -143,10 +143,10 @@ _LONG_FORM = {quotas.alter, quotas.cancel, quotas.describe, quota_history.histor
 
 def main() -> None:
     """Run the program: an error is one line on standard error, and its exit code as in `EXIT_CODES`."""
-    _replace_closed_streams()
-    watch_interrupts()
-    start_log(_NAME)
     try:
+        _replace_closed_streams()
+        watch_interrupts()
+        start_log(_NAME)
         _check_encoding(sys.argv[1:])
         sys.exit(app(standalone_mode=False, prog_name=_NAME))
     except MutationQuotaError as error:

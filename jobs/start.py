@@ -1,5 +1,8 @@
 """The entry of the program: the versions are printed without the imports of all commands, which take 0.3 s."""
 
+import jobs.stopping  # noqa: F401 the first import: it handles Ctrl-C during the others
+
+# isort: split
 import sys
 
 from jobs.cli.versions import version_lines

@@ -249,8 +249,11 @@ class TopicPattern:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Parse the value."""
+        parts = [part.strip() for part in text.split(",")]
+        if not all(parts):
+            raise BadInput(f"--topic {text!r}: an expression is empty")
         try:
-            return cls(text, [re.compile(part.strip()) for part in text.split(",")])
+            return cls(text, [re.compile(part) for part in parts])
         except re.error as error:
             raise BadInput(f"--topic {text}: not a regular expression: {error}") from None
 

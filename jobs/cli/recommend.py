@@ -148,7 +148,7 @@ def _outcome_lines(advice: Advice) -> Iterator[str]:
     )
     yield (
         f"They add up to {_rounded(advice.quotas_sum)}/s, {_rounded(advice.quotas_sum / rules.capacity)} times the "
-        f"capacity; the largest burst is {advice.largest_burst:,.0f} mutations, which take the controller "
+        f"capacity; the largest burst of a quota is {advice.largest_burst:,.0f} mutations, which take the controller "
         f"{format_duration(1000 * advice.largest_burst / rules.capacity)}."
     )
 

@@ -95,7 +95,9 @@ def _storage_text(status: Status) -> str:
     if storage.error is not None:
         return "cannot be read"
     version = storage.state_version
-    return "no buckets yet" if version is None else f"buckets of state version {version}"
+    if version is not None:
+        return f"buckets of state version {version}"
+    return "no buckets yet" if any(table.exists for table in status.tables) else "nothing is stored here yet"
 
 
 def _topic_cells(topic: TopicStatus) -> list[str]:

@@ -55,6 +55,8 @@ _PORT = 9092
 _POLL_SECONDS = 0.02
 _OBSERVE_SECONDS = 1.0
 _LINE_INTERVAL_SECONDS = 5.0
+_SILENT_SECONDS = 10.0
+"""The time after which a line says that there are no answers, as while a broker or Spark hangs."""
 _MAX_TENANTS = 5000
 _LITTLE_HEAP = {
     "spark.driver.defaultJavaOptions": "-XX:GCTimeRatio=4 -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40 "
@@ -172,7 +174,7 @@ def _follow(
     stop: threading.Event,
 ) -> None:
     """Send requests, read answers, and print a line of totals every 5 s, until `stop` is set."""
-    interval = Every(_LINE_INTERVAL_SECONDS)
+    interval, answered_at = Every(_LINE_INTERVAL_SECONDS), time.time()
     while not stop.wait(_POLL_SECONDS):
         for poll in polled:
             poll()
@@ -181,17 +183,19 @@ def _follow(
             traffic.send_due(now)
         for received in reader.read():
             totals.record(received.answer, received.at)
+            answered_at = now
             if traffic is not None and isinstance(received.answer, Decision):
                 traffic.on_decision(received.answer, now)
         if interval.is_due():
-            print(totals_line(totals), flush=True)
+            print(totals_line(totals, now - answered_at), flush=True)
 
 
-def totals_line(totals: DecisionTotals) -> str:
-    """Return the totals of all answers in one line."""
+def totals_line(totals: DecisionTotals, silent_seconds: float = 0) -> str:
+    """Return the totals of all answers in one line, and for how long there has been none."""
     mutations = f"{totals.counts.mutations_admitted:,} admitted, {totals.counts.mutations_rejected:,} rejected"
     decisions = plural(totals.decisions.total(), "decision")
-    return f"{decisions}; mutations: {mutations}; dead letters: {totals.dead_letters:,}"
+    silent = f"; none for {silent_seconds:.0f} s" if totals.decisions and silent_seconds > _SILENT_SECONDS else ""
+    return f"{decisions}; mutations: {mutations}; dead letters: {totals.dead_letters:,}{silent}"
 
 
 _START_SECONDS = 30.0

@@ -113,6 +113,8 @@ def _document(content: bytes) -> Iterator[tuple[str, QuotaRecord]]:
         entries = document.get("quotas")
         for number, entry in enumerate(entries if isinstance(entries, list) else ()):
             _check_entry(f"quotas[{number}].", entry)
+    elif isinstance(document, list):
+        raise BadRecord("a list; write it below a line 'quotas:'")
     quotas = codec.decode(codec.encode(document), _file_decoder).quotas
     return ((f"quotas[{number}]", record) for number, record in enumerate(quotas))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pyspark.sql.types import StructType
 
-from quota.errors import MutationQuotaError
+from quota.errors import MutationQuotaError, NotFound
 from schemas import dead_letters, decisions, quota_changes
 
 VERSION_PROPERTY = "mutationQuota.schemaVersion"
@@ -65,7 +65,7 @@ TABLES = (DECISIONS, DEAD_LETTERS, QUOTA_CHANGES)
 """The tables that the audit writes."""
 
 
-class MissingTable(MutationQuotaError):
+class MissingTable(NotFound):
     """A table does not exist."""
 
 

@@ -4,9 +4,11 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+import typer
+
 from jobs.cli.options import ConfirmOptions
 from jobs.cli.output import OutputOptions, print_text, print_warnings
-from jobs.cli.quotas.log import change_log, prepare_quota_topic, print_count, print_steps
+from jobs.cli.quotas.log import DIFFERENCES, change_log, prepare_quota_topic, print_count, print_steps
 from jobs.cli.quotas.text import planned_change
 from jobs.spark.installation import kafka_protocol
 from quota.errors import ClusterError, interrupts_saying
@@ -61,6 +63,8 @@ def push_quotas(
     )
     output.print(document, lambda: print_count(steps, dry_run=confirmation.dry_run), items="changes")
     sys.stdout.flush()
+    if steps and confirmation.dry_run:
+        raise typer.Exit(DIFFERENCES)
     return wanted
 
 
@@ -85,7 +89,9 @@ def find_drift(settings: Settings, cluster: ClusterQuotas, output: OutputOptions
     )
 
     def summary() -> None:
-        if found:
+        if found and not present:
+            print_text(f"Kafka at {cluster.connection} has no quotas; quotas push sets those of the log.")
+        elif found:
             differ = "differs" if len(found) == 1 else "differ"
             print_text(f"{plural(len(found), 'quota')} of Kafka at {cluster.connection} {differ} from the log.")
         else:

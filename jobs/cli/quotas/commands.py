@@ -82,9 +82,10 @@ def alter(
         print_warnings(quota_warnings([entity], entities, of=[entity]))
     what = "removed" if record.quota is None else str(record.quota)
     changed = PlannedChange(entity, before, record.quota, since)
+    done, word = ("Unchanged", "since") if before == record.quota else ("Updated", "from")
     output.print(
         QuotaChanges(True, [changed]),
-        lambda: print_text(f"Updated config for entity: {entity}: {what} from {format_time(since)} on."),
+        lambda: print_text(f"{done} config for entity: {entity}: {what} {word} {format_time(since)} on."),
         items="changes",
     )
 
@@ -114,7 +115,9 @@ def cancel(
     log = read_log(settings)
     scheduled = [each for each in log.timeline.scheduled(log.now) if (each.entity, each.moment) == (entity, moment)]
     if not scheduled:
-        raise NotFound(f"{entity} has no change scheduled for {format_time(moment)}; see quotas describe")
+        times = [format_time(each.moment) for each in log.timeline.scheduled(log.now) if each.entity == entity]
+        others = f"only for {', '.join(times)}" if times else "and none for another time"
+        raise NotFound(f"{entity} has no change scheduled for {format_time(moment)}, {others}")
     (timestamp,) = write_records(settings, [sign(scheduled[0].record(moment, cancelled=True), settings, comment)])
     if timestamp >= moment:
         raise BadInput(f"too late: the change of {entity} at {format_time(moment)} has taken effect already")

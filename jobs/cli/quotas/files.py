@@ -9,7 +9,7 @@ import typer
 from jobs.cli.options import At, Comment, ConfirmOptions, EffectiveAt, FileOptions, KafkaOptions, SettingsOptions
 from jobs.cli.output import OutputOptions, print_text, print_warnings
 from jobs.cli.quotas.configs import kafka_configs_command
-from jobs.cli.quotas.log import DIFFERENCES, change_log, prepare_quota_topic
+from jobs.cli.quotas.log import change_log, prepare_quota_topic
 from jobs.cli.times import parse_effective_at, parse_time
 from jobs.storage.whole_file import read_whole
 from quota.errors import BadInput
@@ -81,8 +81,6 @@ def apply(
     remove. Removes the quotas that are not in the file, and cancels scheduled changes that are not in it. The output of
     quotas describe as YAML, JSON or JSON lines is such a file.
 
-    With --dry-run, exits with 3 if there are differences, as quotas drift does.
-
     Examples:
       mutation-quota quotas apply quotas.yaml --dry-run
       mutation-quota quotas apply quotas.yaml --yes --comment 'after the review'
@@ -100,8 +98,6 @@ def apply(
     print_warnings(quota_warnings(_entities(records), entities, of=entities) + _rate_warnings(records))
     steps = plan(records, log.timeline, log.now if moment is None else moment)
     change_log(settings, steps, moment, comment, confirmation=confirmation, output=output)
-    if steps and confirmation.dry_run:
-        raise typer.Exit(DIFFERENCES)
 
 
 def rollback(
@@ -155,8 +151,6 @@ def rollback(
     steps = rollback_plan(past_timeline, past, log.timeline, log.now)
     reason = comment or f"rollback to {format_time(past)}"
     change_log(settings, steps, None, reason, confirmation=confirmation, output=output)
-    if steps and confirmation.dry_run:
-        raise typer.Exit(DIFFERENCES)
 
 
 def export(

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 import msgspec
+import typer
 
 from jobs.cli.options import ConfirmOptions
 from jobs.cli.output import OutputOptions, print_text
@@ -60,7 +61,8 @@ def change_log(
 ) -> None:
     """Show a plan, ask for confirmation, and write its steps to the quota log, unless this is a dry run.
 
-    They take effect at `effective_at` (epoch ms); as soon as they are written if it is None.
+    They take effect at `effective_at` (epoch ms); as soon as they are written if it is None. A dry run that has found
+    steps exits with `DIFFERENCES`.
     """
     print_steps(steps, output)
     if steps and not confirmation.dry_run:
@@ -70,6 +72,8 @@ def change_log(
         write_records(settings, [sign(step.record, settings, comment, effective_at) for step in steps])
     document = QuotaChanges(not confirmation.dry_run, [planned_change(step, effective_at) for step in steps])
     output.print(document, lambda: print_count(steps, dry_run=confirmation.dry_run), items="changes")
+    if steps and confirmation.dry_run:
+        raise typer.Exit(DIFFERENCES)
 
 
 def print_count(steps: Sequence[Step], *, dry_run: bool) -> None:

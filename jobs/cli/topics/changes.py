@@ -62,19 +62,24 @@ class TopicChanges:
         Kafka's internal topics and those of this program match only their exact names.
         """
         counts = self.partition_counts()
-        protected = {
-            *(name for name in counts if name.startswith(_INTERNAL)),
-            *self._settings.topics.names,
-            *user_topic_names(counts, self._settings),
-        }
+        own = {*self._settings.topics.names, *user_topic_names(counts, self._settings)}
         found = {
             name: count
             for name, count in counts.items()
-            if pattern.names(name) or (pattern.matches(name) and name not in protected)
+            if pattern.names(name) or (pattern.matches(name) and name not in own and not name.startswith(_INTERNAL))
         }
-        if not found and not allow_none:
-            raise NotFound(f"no topic matches {pattern.text} on {self._settings.target_connection}")
+        for name in own & found.keys():
+            _log.warning("topic %s belongs to mutation-quota, whose services fail without it", name)
+        if not found:
+            none = f"no topic matches {pattern.text} on {self._settings.target_connection}"
+            if not allow_none:
+                raise NotFound(none)
+            self.skip(none)
         return found
+
+    def skip(self, why: str) -> None:
+        """Log why nothing is changed."""
+        _log.info("%s: nothing was changed", why)
 
     def preview(self, done: str, names: Sequence[str]) -> None:
         """Print the changes that would be made."""

@@ -63,7 +63,7 @@ function neighbourTable(title, neighbours) {
     element("td", {}, ANSWERS[each.outcome]),
     number(counted(each.mutations, "mutation")),
     number(`${rounded(each.tokens_before)} → ${rounded(each.tokens)}`),
-    number(each.throttle_time_ms ? seconds(each.throttle_time_ms) : ""),
+    number(each.throttle_time_ms ? duration(each.throttle_time_ms) : ""),
   ]);
   return [element("h3", {}, title), table(title, ["Time (UTC)", "Outcome", "#Mutations", "#Tokens", "#Throttle time"], rows)];
 }

@@ -2,8 +2,6 @@
 
 const MAX_ROWS = 200;
 const timeOfDay = (ms) => new Date(ms).toISOString().slice(11, 23);
-const seconds = (ms) => (ms < 1000 ? measured(whole.format(Math.ceil(ms)), "ms")
-  : ms < 60000 ? measured((ms / 1000).toFixed(1), "s") : duration(ms));
 
 // The tokens of a bucket now, computed from those at its last decision.
 function tokensNow(level, now) {
@@ -65,14 +63,14 @@ function updateLevel(parts, present) {
     const tokens = tokensNow(level, present);
     const inDebt = isDebt(tokens);
     const text = `${rounded(tokens)} of ${rounded(level.burst)}${shadow ? " (shadow)" : ""}` +
-      (inDebt ? `, zero in ${seconds((-tokens / level.rate) * 1000)}` : "");
+      (inDebt ? `, zero in ${duration((-tokens / level.rate) * 1000)}` : "");
     parts.level.classList.toggle("debt", inDebt);
     parts.bar.style.transform = `scaleX(${Math.min(1, Math.abs(tokens) / level.burst)})`;
     parts.level.setAttribute("aria-label", inDebt ? `in debt: ${text} mutations` : `${text} mutations`);
     setText(parts.amount, text);
   }
   const left = retryAt - present;
-  setText(parts.wait, left > 0 ? seconds(left) : "");
+  setText(parts.wait, left > 0 ? duration(left) : "");
 }
 
 const ANSWERS = { ADMITTED: "admitted", PARTIAL: "partial", REJECTED: "rejected" };
@@ -88,16 +86,16 @@ function makeDecisions(id, withUser = true, withClient = true) {
       const rejected = item.outcome !== "ADMITTED";
       const answer = element("span", { class: rejected ? "answer rejected" : "answer" },
         (item.shadow ? "shadow: " : "") + ANSWERS[item.outcome] + (item.validate_only ? ", validate-only" : ""));
-      const mutations = item.admitted + item.rejected;
       const request = element("td", { class: "wide" }, `${item.operation.toLowerCase().replace("_", " ")}: `, name(item.topic),
-        item.topics > 1 ? ` and ${whole.format(item.topics - 1)} more` : "", `, ${counted(mutations, "mutation")}`);
+        item.topics > 1 ? ` and ${whole.format(item.topics - 1)} more` : "",
+        item.validate_only ? "" : `, ${counted(item.admitted + item.rejected, "mutation")}`);
       const row = element("tr", { class: "chosen" }, element("th", { scope: "row" }, button),
         ...(withUser ? [element("td", { class: "who" }, name(item.user))] : []),
         ...(withClient ? [element("td", { class: "who" }, name(item.client))] : []), request,
         element("td", {}, answer),
         number(item.before === null ? "" : `${rounded(item.before)} → ${rounded(item.after)}`),
-        number(item.wait ? seconds(item.wait) : ""),
-        number(item.latency === null ? "" : seconds(item.latency)));
+        number(item.wait ? duration(item.wait) : ""),
+        number(item.latency === null ? "" : duration(item.latency)));
       row.addEventListener("click", () => visit({ decision: item.id, tenant: "" }));
       return { row };
     },

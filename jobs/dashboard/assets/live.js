@@ -101,7 +101,7 @@ function showTiles() {
     ["Mutations rejected", whole.format(rejected), "in the last hour", rejected > 0],
     ["Throttled now", whole.format(Math.max(throttled, held.news.throttled)),
       `of ${counted(held.news.buckets, filtered ? "matching tenant" : "tenant")}`, throttled > 0],
-    ["Decided in", known.length ? seconds(middle) : "–", known.length ? `median; p99 ${seconds(slow)}, last minute` : "no requests in the last minute"],
+    ["Decided in", known.length ? duration(middle) : "–", known.length ? `median; p99 ${duration(slow)}, last minute` : "no requests in the last minute"],
     filtered ? ["Invalid records", "–", "belong to no tenant"]
       : ["Invalid records", whole.format(letters), letters ? held.news.letter : "in the last hour", letters > 0],
   ];

@@ -42,7 +42,7 @@ const PLOTS = {
     lines: [{ label: "longest", color: "--line-2", value: (at) => at.wait / 1000 }],
     text: ([waits], time) => {
       const top = highest(waits);
-      return top.value > 0 ? `The longest was ${seconds(top.value * 1000)}, at ${time(top.bin)}.` : "No tenant was throttled in this period.";
+      return top.value > 0 ? `The longest was ${duration(top.value * 1000)}, at ${time(top.bin)}.` : "No tenant was throttled in this period.";
     },
   },
   latency: {
@@ -57,8 +57,8 @@ const PLOTS = {
       const top = highest(p99);
       return top.value === null
         ? "No request was decided in this period."
-        : `At its slowest, at ${time(top.bin)}, half of the requests were decided within ${seconds(p50[top.bin])}, and ` +
-          `${percent(0.99)} within ${seconds(top.value)}.${cutText(axisEnd(p99))}`;
+        : `At its slowest, at ${time(top.bin)}, half of the requests were decided within ${duration(p50[top.bin])}, and ` +
+          `${percent(0.99)} within ${duration(top.value)}.${cutText(axisEnd(p99))}`;
     },
   },
 };

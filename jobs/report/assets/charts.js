@@ -4,6 +4,7 @@ const css = (name) => getComputedStyle(document.documentElement).getPropertyValu
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const fine = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+const UNITS = [["d", 86400000, "h", 3600000], ["h", 3600000, "min", 60000], ["min", 60000, "s", 1000]];
 const MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split(" ");
 
 function moment(ms) {
@@ -15,16 +16,16 @@ function moment(ms) {
 const measured = (text, unit) => `${text}\u00a0${unit}`;
 const rate = (count) => measured(fine.format(count), count === 1 ? "mutation/s" : "mutations/s");
 
+// A duration as the commands print it: rounded up, in its two largest units, or with one decimal below a minute.
 function duration(ms) {
-  if (ms < 1000) return measured(whole.format(ms), "ms");
-  const units = [["d", 86400000], ["h", 3600000], ["min", 60000], ["s", 1000]];
-  const first = units.findIndex(([, size]) => ms >= size);
-  const [unit, size] = units[first];
-  const [next, small] = units[first + 1] ?? ["", 0];
-  const count = Math.floor(ms / size);
-  const rest = small ? Math.floor((ms % size) / small) : 0;
-  const most = measured(whole.format(count), unit);
-  return rest ? `${most} ${measured(rest, next)}` : most;
+  if (ms < 1000) return measured(Math.ceil(ms), ms ? "ms" : "s");
+  const tenths = Math.ceil(ms / 100);
+  if (tenths < 600) return measured(tenths / 10, "s");
+  const [unit, size, smaller, small] = UNITS.find(([, size, , small]) => Math.ceil(ms / small) * small >= size);
+  const all = Math.ceil(ms / small);
+  const rest = all % (size / small);
+  const most = measured(whole.format(Math.floor(all / (size / small))), unit);
+  return rest ? `${most} ${measured(rest, smaller)}` : most;
 }
 
 const counted = (count, noun) => `${whole.format(count)} ${noun}${count === 1 ? "" : "s"}`;

@@ -43,7 +43,7 @@ function asCard(row, heads) {
   row.setAttribute("role", "row");
   [...row.children].forEach((cell, at) => {
     const head = heads[at].replace(/^#/, "");
-    cell.dataset.label = head[0].toLowerCase() + head.slice(1);
+    cell.dataset.label = head.charAt(0).toLowerCase() + head.slice(1);
     cell.setAttribute("role", cell.tagName === "TH" ? "rowheader" : "cell");
   });
   return row;

@@ -276,7 +276,8 @@ class Calls:
 
     def _no_decision(self, name: str) -> KafkaException:
         question = f"is mutation-quota enforce running on {self._servers}?"
-        return _timed_out(f"no decision on topic {name} in time; {question} The change will not be made later")
+        later = "The change will not be made later, but a later decision may charge for it"
+        return _timed_out(f"no decision on topic {name} in time; {question} {later}")
 
     def _throttled(self, call: Call, name: str, at_least_ms: int = 0) -> ThrottlingQuotaExceededError:
         seconds = self._muted_until - asyncio.get_running_loop().time()

@@ -109,7 +109,7 @@ def test_quotas_of_the_log_are_set_on_the_cluster_and_nothing_else_is_touched(br
         QuotaRecord(QuotaEntity("shady"), 9.0, shadow=True),
         QuotaRecord(QuotaEntity("later"), 9.0, effective_at=4_000_000_000_000),
     )
-    plan, warnings = quotas("push", "--dry-run")
+    plan, warnings = quotas("push", "--dry-run", exit_code=3)
     user = "\"O=Ü, CN='дж' 100%/\\u202e\" (spelled \"O=\\xdc, CN='\\u0434\\u0436' 100%/\\u202e\")"
     assert plan == [
         f"+ client-id 'app': {RATE}=7.0",
@@ -219,7 +219,7 @@ def test_the_quotas_of_a_cluster_are_imported_into_the_log(broker, wrote, quotas
     )
     set_quotas(broker.address, protocol(), {"users": "alice"}, controller_mutation_rate=9)
     set_quotas(broker.address, protocol(), {"users": None}, controller_mutation_rate=1)
-    plan, warnings = quotas("pull", "--apply", "--dry-run")
+    plan, warnings = quotas("pull", "--apply", "--dry-run", exit_code=3)
     options = "controller_mutation_burst=500.0,max_debt_ms=60000"
     assert plan == [
         f"~ user-principal 'alice': {RATE}=5.0,{options} -> {RATE}=9.0,{options}",
@@ -246,7 +246,7 @@ def test_the_quotas_of_a_cluster_are_imported_into_the_log(broker, wrote, quotas
 
 def test_a_different_window_of_the_brokers_is_reported(wrote, quotas):
     wrote(QuotaRecord(ALICE, 5.0))
-    _, (warning,) = quotas("push", "--dry-run", options=("--set", "quota.window_num=100"))
+    _, (warning,) = quotas("push", "--dry-run", exit_code=3, options=("--set", "quota.window_num=100"))
     assert warning.startswith("warning: the brokers' window is 11 x 1 s (controller.quota.window.num and size.seconds)")
     assert warning.endswith("bursts are 11 s of a quota there, and 100 s here")
 
@@ -313,8 +313,8 @@ def test_rates_that_only_a_migrated_cluster_has_are_named(command, deployment):
         drift = command("quotas", "drift", *there, exit_code=3).splitlines()
         assert f"~ user-principal 'alice': {RATE}=7.0 -> {RATE}=0.0" in drift
         assert drift[-2:] == named
-        for action in (("push", "--prune", "--dry-run"), ("pull", "--apply", "--dry-run"), ("pull",)):
-            printed = command("quotas", *action, *there).splitlines()
+        for code, *action in ((3, "push", "--prune", "--dry-run"), (3, "pull", "--apply", "--dry-run"), (0, "pull")):
+            printed = command("quotas", *action, *there, exit_code=code).splitlines()
             assert [each for each in named if each not in printed] == []
             assert (zero in printed) is (action[0] == "pull")
 
@@ -383,7 +383,8 @@ def test_the_page_shows_what_its_commands_print(broker, wrote, quotas):
                 printed += sorted(kafka_configs(broker.address, *args[2:]).splitlines())
             else:
                 assert (program, args[0]) == ("mutation-quota", "quotas")
-                out, warnings = quotas(*args[1:], exit_code=3 if "controller_mutation_rate=9" in commands else 0)
+                differs = "--dry-run" in args or "controller_mutation_rate=9" in commands
+                out, warnings = quotas(*args[1:], exit_code=3 if differs else 0)
                 printed += warnings + out
         shown_lines = [each for each in printed if each and not each.startswith(OMITTED)]
         for line, shown in zip(shown_lines, expected.replace("kafka-1:9092", broker.address).splitlines(), strict=True):

@@ -15,6 +15,19 @@ import time
 print("ready", flush=True)
 time.sleep(60)
 """
+STARTING = """
+import sys
+import time
+
+class Slow:
+    def find_spec(self, name, *_):
+        if name == "jobs.cli.versions":
+            print("ready", flush=True)
+            time.sleep(60)
+
+sys.meta_path.insert(0, Slow())
+from jobs.start import main
+"""
 WORKING = """
 import time
 from jobs.stopping import exit_interrupted
@@ -105,8 +118,13 @@ def interrupt(tmp_path, code, how):
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
     ("code", "printed"),
-    [(IMPORTING, ""), (WORKING, "cleaned up\n"), (STUCK, "")],
-    ids=["an import", "a command cleans up", "a call into a library, which does not return for a minute"],
+    [(IMPORTING, ""), (STARTING, ""), (WORKING, "cleaned up\n"), (STUCK, "")],
+    ids=[
+        "an import",
+        "the start of the program",
+        "a command cleans up",
+        "a call into a library, which does not return for a minute",
+    ],
 )
 def test_a_signal_ends_a_command_silently(tmp_path, code, printed, how):
     assert interrupt(tmp_path, code, how) == (130, printed, "")

@@ -227,7 +227,7 @@ def test_an_invalid_entry_is_named_by_its_path_and_value(entry, error):
         (b"# nothing\n", "empty; write 'quotas: []' for no quotas"),
         (b" \n", "empty; for no quotas, write 'quotas: []' to a YAML file"),
         (b"quota: []\n", "quota: unknown key; did you mean quotas?"),
-        (b"- a\n", 'value: expected object, got array (value: ["a"])'),
+        (b"- a\n", "a list; write it below a line 'quotas:'"),
         (b"quotas: [\n", "line 2, column 1: not YAML: did not find expected node content"),
         (b"quotas:\n- {comment: a, comment: b}\n", "line 2, column 3: not YAML: comment is given twice"),
         (b"quotas:\n- *x\n", "line 2, column 3: not YAML: found undefined alias"),

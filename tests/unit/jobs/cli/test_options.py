@@ -55,6 +55,12 @@ def test_a_topic_matches_by_its_whole_name(pattern, matching):
     assert [name for name in ("Orders", "orders-eu", "logs") if found.matches(name)] == matching
 
 
+@pytest.mark.parametrize("pattern", ["", " ", "orders,", "a,,b"])
+def test_an_empty_expression_is_rejected(pattern):
+    with pytest.raises(BadInput, match="an expression is empty"):
+        TopicPattern.parse(pattern)
+
+
 def test_an_existing_file_is_replaced_only_by_force(tmp_path):
     file = tmp_path / "quotas.yaml"
     FileOptions(file).write("first")

@@ -41,7 +41,8 @@ def test_a_line_has_the_totals_of_all_decisions():
     totals = totals_of(resolved(60, at=START, offset=0), resolved(1500, at=START + 1, offset=1))
 
     assert totals_line(totals) == "2 decisions; mutations: 60 admitted, 1,500 rejected; dead letters: 0"
-    assert totals_line(totals_of()) == "0 decisions; mutations: 0 admitted, 0 rejected; dead letters: 0"
+    assert totals_line(totals, 15.2).endswith("; dead letters: 0; none for 15 s")
+    assert totals_line(totals_of(), 15.2) == "0 decisions; mutations: 0 admitted, 0 rejected; dead letters: 0"
 
 
 def test_clients_start_with_the_first_decision_and_their_output_is_a_line(capsys):

@@ -180,10 +180,17 @@ OURS = ["topics.identity=topic"]
         ("mutation-requests.bob", ["mutation-requests.bob"]),
     ],
 )
-def test_a_pattern_matches_internal_topics_and_those_of_the_program_only_by_name(pattern, expected, monkeypatch):
+def test_a_pattern_matches_internal_topics_and_those_of_the_program_only_by_name(
+    pattern, expected, monkeypatch, caplog
+):
+    """Those of the program are warned of."""
     found = changes(monkeypatch, 60, *OURS)
     found.admin = Admin(*TOPICS)
     assert list(found.matching(TopicPattern.parse(pattern), allow_none=True)) == expected
+    ours = [
+        f"topic {name} belongs to mutation-quota, whose services fail without it" for name in expected if "mut" in name
+    ]
+    assert [each.getMessage() for each in caplog.records if each.levelname == "WARNING"] == ours
 
 
 @pytest.mark.parametrize(
