@@ -131,11 +131,12 @@ class GatewayServer:
         clients = self._encryption.clients
         seconds = _AUTHENTICATION_SECONDS if clients else None
         loop = asyncio.get_running_loop()
-        place: dict[str, Any] = {"host": self._settings.address, "port": listener.port}
+        address, shared = self._settings.address, self._settings.reuse_port
+        place: dict[str, Any] = {"host": address, "port": listener.port, "reuse_port": shared}
         try:
-            if self._settings.address == _ALL_ADDRESSES and socket.has_dualstack_ipv6():
-                own = (_ALL_ADDRESSES, listener.port)
-                place = {"sock": socket.create_server(own, family=socket.AF_INET6, dualstack_ipv6=True)}
+            if address == _ALL_ADDRESSES and socket.has_dualstack_ipv6():
+                options: dict[str, Any] = {"family": socket.AF_INET6, "dualstack_ipv6": True, "reuse_port": shared}
+                place = {"sock": socket.create_server((address, listener.port), **options)}
             return await loop.create_server(
                 partial(ClientConnection, self, listener),
                 **place,
@@ -144,10 +145,11 @@ class GatewayServer:
                 backlog=_BACKLOG,
             )
         except OSError as error:
-            address = f"{self._settings.address}:{listener.port}"
+            address = f"{address}:{listener.port}"
             if error.errno == errno.EADDRINUSE:
                 raise BadInput(
-                    f"gateway: {address} is in use; set gateway.first_port or gateway.listeners to other ports"
+                    f"gateway: {address} is in use; set gateway.first_port or gateway.listeners to other ports, or "
+                    "gateway.reuse_port=true for all gateways that share them"
                 ) from None
             raise BadInput(f"gateway.address: cannot listen on {address}: {error.strerror}") from None
 

@@ -54,6 +54,10 @@ class GatewaySettings(Section):
     listeners: Annotated[NameList, AfterValidator(_check_listeners)] = []
     """Port and broker of each listener, as `19092=kafka-1:9094`. Empty finds the brokers. Separated by commas."""
 
+    reuse_port: bool = False
+    """Whether other gateways of this machine's user may listen on the same ports, to use more cores: the kernel divides
+    the connections among them (SO_REUSEPORT). Each needs a `metrics.port` of its own."""
+
     when_silent: Literal["closed", "open"] = "closed"
     """Without a decision: return an error (`closed`), or proceed (`open`)."""
 

@@ -1,5 +1,6 @@
 """A gateway's addresses, and the limits of its connections."""
 
+import asyncio
 import socket
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -48,6 +49,30 @@ def test_a_request_that_drips_in_is_closed_after_a_minute(gateway_protocol, monk
         monkeypatch.setattr("jobs.gateway.server.time.monotonic", lambda now=now: now)
         made._close_idle()  # noqa: SLF001
     assert closed == [("slow_request", "a request has not arrived completely in 60 s")]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("address", ["127.0.0.1", "::"])
+async def test_gateways_that_share_a_port_each_get_connections(gateway_protocol, address):
+    """One that is not to share a port does not get it."""
+    port = free_port()
+
+    def made(*, reuse_port=True):
+        settings = GatewaySettings(address=address, advertised_host="gw", reuse_port=reuse_port)
+        return GatewayServer(make_context(gateway_protocol), None, None, settings, Encryption())
+
+    servers = [made(), made()]
+    listener = Listener(port, ("kafka-1", 9092))
+    listening = [await each._listen(listener) for each in servers]  # noqa: SLF001
+    async with listening[0], listening[1]:
+        with pytest.raises(BadInput, match="gateway.reuse_port=true for all gateways that share them"):
+            await made(reuse_port=False)._listen(listener)  # noqa: SLF001
+        clients = [socket.create_connection(("127.0.0.1", port), 5) for _ in range(64)]
+        while sum(each.context.stats.accepted for each in servers) < len(clients):
+            await asyncio.sleep(0.01)
+        assert all(each.context.stats.accepted for each in servers)
+        for client in clients:
+            client.close()
 
 
 @pytest.mark.anyio
