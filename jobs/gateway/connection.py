@@ -107,8 +107,7 @@ class ClientConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Accept the connection, unless there are too many."""
         self._transport = cast("asyncio.Transport", transport)
-        name = transport.get_extra_info("peername")
-        self.peer = str(name[0]) if name else "unknown"
+        self.peer = _peer_of(transport)
         reason = self._host.opened(self)
         if reason:
             self.close("too_many", reason)
@@ -221,6 +220,11 @@ class ClientConnection(asyncio.Protocol):
             self._transport.close()
         if self.closing_at is None:
             self.closing_at = time.monotonic()
+
+    def refused(self, transport: asyncio.BaseTransport, why: str) -> None:
+        """Count a connection whose TLS handshake has failed, so that it was never made."""
+        message = f"its TLS handshake failed: {why}"
+        self._host.context.stats.add_closed("tls", _peer_of(transport), message, self.now())
 
     def stop_reading(self) -> None:
         """Accept no further requests, except one that is arriving; complete requests still get a response."""
@@ -364,6 +368,11 @@ class BrokerConnection(asyncio.Protocol):
         """Close the connection."""
         if self._transport is not None:
             self._transport.close()
+
+
+def _peer_of(transport: asyncio.BaseTransport) -> str:
+    name = transport.get_extra_info("peername")
+    return str(name[0]) if name else "unknown"
 
 
 def now_monotonic_ms() -> int:

@@ -2,12 +2,13 @@
 
 import ssl
 from asyncio import constants
-from asyncio.sslproto import SSLProtocol
+from asyncio.sslproto import AppProtocolState, SSLProtocol
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from jobs.gateway.connection import ClientConnection
 from jobs.gateway.watched import Watched
 from quota.admission.principals import PrincipalRules
 from quota.errors import BadInput
@@ -137,8 +138,11 @@ def _close_after_alert(protocol: SSLProtocol, exc: BaseException, message: str =
 
     Without the alert, the client takes it for a lost connection, and retries.
     """
-    if protocol._transport:  # noqa: SLF001
+    if transport := protocol._transport:  # noqa: SLF001
         protocol._process_outgoing()  # type: ignore[attr-defined]  # noqa: SLF001
+        client = protocol._app_protocol  # noqa: SLF001
+        if isinstance(client, ClientConnection) and protocol._app_state is AppProtocolState.STATE_INIT:  # type: ignore[attr-defined]  # noqa: SLF001
+            client.refused(transport, _reason(exc) if isinstance(exc, OSError) else str(exc))
     _close(protocol, exc, message)
 
 

@@ -287,15 +287,13 @@ def test_the_commands_of_topics(job, tmp_path):
         done = run("topics", *args, "--user", "operator", *as_options(job.settings), cwd=tmp_path)
         return done.returncode, done.stdout, done.stderr
 
-    assert topics_command("create", "--topic", "cli-one", "--topic", "cli-two", "--partitions", "2") == (
-        0,
-        "Created topic cli-one.\nCreated topic cli-two.\n",
-        "",
-    )
+    first = topics_command("create", "--topic", "cli-one", "--topic", "cli-two", "--partitions", "2")
+    assert first[:2] == (0, "Created topic cli-one.\nCreated topic cli-two.\n")  # a cold job logs that it is waited for
     (three,) = json.loads(topics_command("create", "--topic", "cli-three", "--output", "json")[1])["topics"]
     assert three["decision_id"].startswith(f"{job.settings.topics.requests}-")
-    skipped = topics_command("create", "--topic", "cli-one", "--if-not-exists")
-    assert skipped == (0, "", "INFO topic cli-one exists: nothing was changed\n")
+    code, out, log = topics_command("create", "--topic", "cli-one", "--if-not-exists")
+    assert (code, out) == (0, "")
+    assert "topic cli-one exists: nothing was changed" in log
     assert topics_command("create", "--topic", "cli-one") == (
         1,
         "Topic cli-one failed: Topic 'cli-one' already exists.\n",

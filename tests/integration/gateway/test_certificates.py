@@ -16,6 +16,7 @@ from tests.support.clients import QUIET
 from tests.support.deployment import as_options, make_deployment
 from tests.support.gateway import StandIn, protocol, running_gateway
 from tests.support.programs import run
+from tests.support.waiting import until
 from tests.support.wire.requests import creation
 from tests.support.wire_client import WireClient
 
@@ -104,7 +105,12 @@ def test_a_client_without_a_valid_certificate_is_rejected_as_by_a_broker(mutual,
     else:
         given = None
     broker_port = int(mutual.secured.tls_address.rpartition(":")[2])
+    logged = mutual.gateway.log.stat().st_size
     assert [alert(mutual, given, port) for port in (mutual.gateway.port, broker_port)] == [True, True]
+    reason = {"none": "peer did not return a certificate"}.get(kind, "certificate verify failed")
+    line = f"its TLS handshake failed: {reason}"
+    # One line a second for a reason, so that the one of another test may have taken its place.
+    until(lambda: line in mutual.gateway.log.read_text()[logged:] or not alert(mutual, given, mutual.gateway.port))
     with connected(mutual, valid) as trent:
         assert trent.call(18, 0, {})["errorCode"] == 0
 

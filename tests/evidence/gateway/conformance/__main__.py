@@ -16,9 +16,7 @@ from tests.evidence.gateway.conformance.comparison import compare
 from tests.evidence.gateway.conformance.executables import (
     ADMIN_CLIENT,
     CONNECT_WORKER,
-    FRANZ_GO,
-    OLD_AIOKAFKA,
-    OLD_KAFKA_PYTHON,
+    INSTALLED,
     STREAMS,
     TOPIC_COMMAND,
     compiled,
@@ -38,7 +36,7 @@ from tests.support.waiting import until
 PAGE = Path(__file__).with_name("page.md.in")
 OFFLINE = (ADMIN_CLIENT, HAND_MADE, TOPIC_COMMAND, LIBRDKAFKA, KAFKA_PYTHON, STREAMS, CONNECT_WORKER)
 """The programs that need nothing but what is installed."""
-PROGRAMS = (*OFFLINE[:5], OLD_KAFKA_PYTHON, OLD_AIOKAFKA, FRANZ_GO, *OFFLINE[5:])
+PROGRAMS = (*OFFLINE, *INSTALLED)
 SMOKE_SLOW = 1.5
 """Factor of the time tolerances for a busy machine."""
 

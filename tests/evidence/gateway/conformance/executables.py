@@ -1,13 +1,14 @@
-"""Programs in Java, Go and old Python clients: AdminClient, kafka-topics.sh, Streams, Connect, franz-go and others."""
+"""Clients in Java, Go, JavaScript and old ones in Python, as programs of their own."""
 
 import json
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from quota.errors import MutationQuotaError
@@ -17,8 +18,9 @@ from tests.evidence.gateway.ground import Ground
 from tests.support.checkout import CHECKOUT
 from tests.support.programs import JVM_OPTIONS
 
-_JAVA, _GO, _PYTHON = (Path(__file__).parent / name for name in ("java", "go", "python"))
-_STREAMS_JARS = CHECKOUT / ".jars" / "clients"
+_JAVA, _GO, _JAVASCRIPT, _PYTHON = (Path(__file__).parent / name for name in ("java", "go", "javascript", "python"))
+_JARS = CHECKOUT / ".jars" / "clients"
+_OLD_CLIENT = "OldClient.java"
 
 _LOG4J = """\
 appender.console.type=Console
@@ -31,6 +33,7 @@ rootLogger.level=WARN
 rootLogger.appenderRef.console.ref=console
 """
 
+_KAFKAJS = "2.2.4"
 _SECONDS = 300
 _REJECTED = "ThrottlingQuotaExceededException: The throttling quota has been exceeded."
 
@@ -46,8 +49,10 @@ def compiled(where: Ground) -> list[str]:
     services.mkdir(parents=True)
     (services / "org.apache.kafka.connect.source.SourceConnector").write_text("ConnectSource\n")
     (folder / "log4j2.properties").write_text(_LOG4J)
-    jars = f"{where.jars}/*:{_STREAMS_JARS}/*"
-    files = [str(file) for file in sorted(_JAVA.glob("*.java")) if has_streams() or "Streams" not in file.name]
+    streams = [str(jar) for jar in _JARS.glob("kafka-streams-*.jar")]
+    jars = ":".join([f"{where.jars}/*", *streams])
+    left_out = {_OLD_CLIENT, *(() if streams else ("StreamsCase.java",))}
+    files = [str(file) for file in sorted(_JAVA.glob("*.java")) if file.name not in left_out]
     command = ["javac", "-J-XX:TieredStopAtLevel=1", "-proc:none", "-nowarn", "-d", str(folder), "-cp", jars, *files]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -76,7 +81,7 @@ def played_in_java(pair: Sides, java: Sequence[str], firsts: Mapping[str, int]) 
 
 def has_streams() -> bool:
     """Return whether Kafka Streams is installed."""
-    return any(_STREAMS_JARS.glob("kafka-streams-*.jar"))
+    return any(_JARS.glob("kafka-streams-*.jar"))
 
 
 def _observation(side: Side, line: Mapping[str, Any]) -> Observation:
@@ -98,16 +103,69 @@ def _observed(name: str, command: Sequence[str | Path]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def _franz(pair: Sides, first: int) -> Observations:
-    if shutil.which("go") is None:
-        raise Unavailable("Go is not installed")
-    binary = pair.ground.folder / "franz"
-    command = ["go", "build", "-trimpath", "-o", str(binary), "."]
-    done = subprocess.run(command, cwd=_GO, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise MutationQuotaError(f"go build: {done.stderr[-2000:]}")
+_building = Lock()
 
-    return _on_both(pair, [binary], first)
+
+def _go_client(name: str, library: str, module: str) -> Program:
+    """Return the program of a client in Go; they are one binary."""
+
+    def play(pair: Sides, first: int) -> Observations:
+        binary = pair.ground.folder / "clients"
+        with _building:
+            if not binary.exists():
+                _installed("go", "build", "-trimpath", "-o", str(binary), ".", folder=_GO)
+        return _on_both(pair, [binary, library], first)
+
+    def version() -> str:
+        (release,) = re.findall(rf"{module} (v\S+)", (_GO / "go.mod").read_text())
+        return release
+
+    return _program(name, library, play, version, grows=True)
+
+
+def _kafkajs(pair: Sides, first: int) -> Observations:
+    folder = pair.ground.folder / "kafkajs"
+    folder.mkdir()
+    _installed("npm", "install", "--silent", "--no-fund", f"kafkajs@{_KAFKAJS}", folder=folder)
+    script = Path(shutil.copy(_JAVASCRIPT / "kafkajs.js", folder))
+    return _on_both(pair, ["node", script], first)
+
+
+def _old_java_client(release: str) -> Program:
+    """Return the program of an old release of Kafka's own clients, in a JVM of its own."""
+    prefix = f"java-{release}"
+
+    def play(pair: Sides, first: int) -> Observations:
+        jar = _JARS / f"kafka-clients-{release}.jar"
+        if not jar.exists():
+            raise Unavailable(f"kafka-clients {release} is not installed; `make clients` does it")
+        jars = ":".join(map(str, [jar, *pair.ground.jars.glob("slf4j-api-*.jar")]))
+        command = ["java", *JVM_OPTIONS.split(), "-Xmx128m", "-cp", jars, _JAVA / _OLD_CLIENT, prefix]
+        return _on_both(pair, command, first)
+
+    return _program(f"kafka-clients {release}", prefix, play, lambda: release, grows=True)
+
+
+def _installed(*command: str, folder: Path) -> None:
+    """Run a command that builds or installs a client.
+
+    Raises:
+        Unavailable: It is missing, or failed.
+    """
+    if shutil.which(command[0]) is None:
+        raise Unavailable(f"{command[0]} is not installed")
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Unavailable(f"{' '.join(command)}: {done.stderr[-500:]}")
+
+
+def _program(
+    name: str, prefix: str, play: Callable[[Sides, int], Observations], version: Callable[[], str], *, grows: bool
+) -> Program:
+    """Return a program that creates and deletes topics, produces and fetches, and maybe adds partitions."""
+    topics = {"deleted-a": 11, "deleted-b": 1, "data": 1, **({"grown-a": 1, "grown-b": 1} if grows else {})}
+    names = {f"{prefix}-{topic}": partitions for topic, partitions in topics.items()}
+    return Program(name, users=4 if grows else 3, play=play, topics=names, version=version)
 
 
 def _on_both(pair: Sides, command: Sequence[str | Path], first: int) -> Observations:
@@ -122,33 +180,18 @@ def _on_both(pair: Sides, command: Sequence[str | Path], first: int) -> Observat
     return direct, gateway
 
 
-def _old_client(requirement: str, script: str, prefix: str) -> Program:
+def _old_python_client(requirement: str, script: str, prefix: str) -> Program:
     """Return the program of an old Python client, which is installed into a virtual environment of its own."""
     name, _, release = requirement.partition("==")
 
     def play(pair: Sides, first: int) -> Observations:
         python = pair.ground.folder / prefix / "bin" / "python"
         subprocess.run([sys.executable, "-m", "venv", str(python.parents[1])], check=True)
-        install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", requirement]
-        done = subprocess.run(install, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise Unavailable(f"{requirement} cannot be installed: {done.stderr[-500:]}")
+        pip = (str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+        _installed(*pip, requirement, folder=pair.ground.folder)
         return _on_both(pair, [python, _PYTHON / script], first)
 
-    topics = {"deleted-a": 11, "deleted-b": 1, "data": 1}
-    return Program(
-        f"{name} {release}",
-        users=3,
-        play=play,
-        topics={f"{prefix}-{topic}": partitions for topic, partitions in topics.items()},
-        version=lambda: release,
-    )
-
-
-def _franz_version() -> str:
-    (franz,) = re.findall(r"franz-go (v\S+)", (_GO / "go.mod").read_text())
-    go = subprocess.run(["go", "env", "GOVERSION"], capture_output=True, text=True, check=True).stdout.strip()
-    return f"{franz} ({go})"
+    return _program(f"{name} {release}", prefix, play, lambda: release, grows=False)
 
 
 _VALIDATED = "`validate_only` through the gateway"
@@ -186,13 +229,13 @@ CONNECT_WORKER = Program(
     main="ConnectCase",
 )
 
-FRANZ_GO = Program(
-    "franz-go",
-    users=3,
-    play=_franz,
-    topics={"go-grown-a": 1, "go-grown-b": 1, "go-deleted-a": 11, "go-deleted-b": 1},
-    version=_franz_version,
+INSTALLED = (
+    *map(_old_java_client, ("2.0.1", "2.8.2", "3.9.2")),
+    _old_python_client("kafka-python==2.0.2", "kafka_python.py", "py2"),
+    _old_python_client("aiokafka==0.12.0", "aiokafka_client.py", "aio"),
+    _go_client("franz-go", "franz", "twmb/franz-go"),
+    _go_client("Sarama", "sarama", "IBM/sarama"),
+    _go_client("kafka-go", "kafka-go", "segmentio/kafka-go"),
+    _program("KafkaJS", "kafkajs", _kafkajs, lambda: _KAFKAJS, grows=True),
 )
-
-OLD_KAFKA_PYTHON = _old_client("kafka-python==2.0.2", "kafka_python.py", "py2")
-OLD_AIOKAFKA = _old_client("aiokafka==0.12.0", "aiokafka_client.py", "aio")
+"""Clients that are installed or built first."""

@@ -38,7 +38,7 @@ RATE = 0.5
 BURST = 3
 """Tokens of a full bucket, which few partitions overdraw: `WINDOW_NUM` windows at this rate."""
 
-NUMBERED = 112
+NUMBERED = 120
 """Number of users on each side of which a case takes one; each has a full bucket."""
 CLIENT_IDS = ("one", "two")
 """Clients of the user `clients`, who has a quota for each of them."""

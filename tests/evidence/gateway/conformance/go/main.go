@@ -1,81 +1,60 @@
-// Command franz sends mutations by franz-go, and writes its observations as lines of JSON.
+// Command clients sends mutations and records by a Go client, and writes its observations as lines of JSON.
 //
-// Arguments: NAME ADDRESS FIRST_USER.
+// Arguments: LIBRARY NAME ADDRESS FIRST_USER.
 package main
 
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"sync"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kerr"
-	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/sasl/plain"
 )
 
 const timeLimit = 60 * time.Second
 
 var began = time.Now()
 
-// Told keeps the longest throttle time reported since it was last read.
-type told struct {
-	mutex    sync.Mutex
-	interval time.Duration
+// Library is a client of one user.
+type library interface {
+	list(ctx context.Context) error
+	create(ctx context.Context, topic string, partitions int) error
+	grow(ctx context.Context, topic string, partitions int) error
+	remove(ctx context.Context, topic string) error
+	produce(ctx context.Context, topic, value string) error
+	fetch(ctx context.Context, topic string) (string, error)
+	// Throttle returns the longest throttle time that was reported since the last call; nil if there is none to see.
+	throttle() *int64
+	// Described returns an error in words, with its code.
+	described(err error) string
 }
 
-func (t *told) OnBrokerThrottle(_ kgo.BrokerMetadata, interval time.Duration, _ bool) {
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
-	t.interval = max(t.interval, interval)
-}
+type connector func(address, user, password string) library
 
-func (t *told) take() int64 {
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
-	taken := t.interval.Milliseconds()
-	t.interval = 0
-	return taken
-}
-
-type side struct{ name, address string }
-
-func (s side) topic(name string) string { return s.name + "-" + name }
+var connectors = map[string]connector{"franz": connectFranz, "sarama": connectSarama, "kafka-go": connectKafkaGo}
 
 type client struct {
-	side
-	admin *kadm.Client
-	told  *told
-	name  string
-}
-
-func connect(s side, user int, name string) client {
-	who := fmt.Sprintf("%s-%03d", s.name, user)
-	hook := &told{}
-	kafka, err := kgo.NewClient(
-		kgo.SeedBrokers(s.address),
-		kgo.SASL(plain.Auth{User: who, Pass: who + "-secret"}.AsMechanism()),
-		kgo.WithHooks(hook),
-	)
-	if err != nil {
-		panic(err)
-	}
-	return client{s, kadm.NewClient(kafka), hook, name}
+	library
+	name string
 }
 
 func (c client) observe(step string, request func(context.Context) error) {
+	c.show(step, func(ctx context.Context) (string, error) { return "ok", request(ctx) })
+}
+
+func (c client) show(step string, request func(context.Context) (string, error)) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeLimit)
 	defer cancel()
 	sent := milliseconds()
-	seen := described(request(ctx))
+	seen, err := request(ctx)
 	received := milliseconds()
+	if err != nil {
+		seen = c.described(err)
+	}
 	line, err := json.Marshal(map[string]any{
-		"case": c.name, "step": step, "seen": seen, "sent": sent, "received": received, "throttle_ms": c.told.take(),
+		"case": c.name, "step": step, "seen": seen, "sent": sent, "received": received, "throttle_ms": c.throttle(),
 	})
 	if err != nil {
 		panic(err)
@@ -85,80 +64,48 @@ func (c client) observe(step string, request func(context.Context) error) {
 
 func milliseconds() float64 { return float64(time.Since(began).Microseconds()) / 1000 }
 
-func described(err error) string {
-	var known *kerr.Error
-	switch {
-	case err == nil:
-		return "ok"
-	case errors.As(err, &known):
-		return fmt.Sprintf("%d %s", known.Code, known.Message)
-	default:
-		return err.Error()
-	}
-}
-
-func (c client) create(ctx context.Context, topic string, partitions int32) error {
-	response, err := c.admin.CreateTopic(ctx, partitions, 1, nil, c.topic(topic))
-	if err != nil {
-		return err
-	}
-	return response.Err
-}
-
-func (c client) grow(ctx context.Context, topic string, partitions int) error {
-	responses, err := c.admin.UpdatePartitions(ctx, partitions, c.topic(topic))
-	if err != nil {
-		return err
-	}
-	return responses.Error()
-}
-
-func (c client) remove(ctx context.Context, topic string) error {
-	response, err := c.admin.DeleteTopic(ctx, c.topic(topic))
-	if err != nil {
-		return err
-	}
-	return response.Err
-}
-
-func (c client) list(ctx context.Context) error {
-	_, err := c.admin.BrokerMetadata(ctx)
-	return err
-}
-
 func main() {
-	s := side{os.Args[1], os.Args[2]}
-	first, err := strconv.Atoi(os.Args[3])
+	library, side, address := os.Args[1], os.Args[2], os.Args[3]
+	first, err := strconv.Atoi(os.Args[4])
 	if err != nil {
 		panic(err)
 	}
-	plays := []func(int){
-		func(user int) {
-			c := connect(s, user, "create")
-			c.observe("connect", c.list)
-			c.observe("overdrawn by 8", func(ctx context.Context) error { return c.create(ctx, "go-a", 11) })
-			c.observe("in debt", func(ctx context.Context) error { return c.create(ctx, "go-b", 1) })
+	connect := func(user int, name string) client {
+		who := fmt.Sprintf("%s-%03d", side, first+user)
+		c := client{connectors[library](address, who, who+"-secret"), name}
+		c.observe("connect", c.list)
+		return c
+	}
+	topic := func(name string) string { return side + "-" + library + "-" + name }
+	plays := []func(){
+		func() {
+			c := connect(0, "create")
+			c.observe("overdrawn by 8", func(ctx context.Context) error { return c.create(ctx, topic("a"), 11) })
+			c.observe("in debt", func(ctx context.Context) error { return c.create(ctx, topic("b"), 1) })
 			c.observe("another call of this client", c.list)
-			c.observe("when it is paid off", func(ctx context.Context) error { return c.create(ctx, "go-b", 1) })
-			c.observe("exists", func(ctx context.Context) error { return c.create(ctx, "go-a", 1) })
+			c.observe("when it is paid off", func(ctx context.Context) error { return c.create(ctx, topic("b"), 1) })
+			c.observe("exists", func(ctx context.Context) error { return c.create(ctx, topic("a"), 1) })
 		},
-		func(user int) {
-			c := connect(s, user, "grow")
-			c.observe("connect", c.list)
-			c.observe("overdrawn by 8", func(ctx context.Context) error { return c.grow(ctx, "go-grown-a", 12) })
-			c.observe("in debt", func(ctx context.Context) error { return c.grow(ctx, "go-grown-b", 2) })
+		func() {
+			c := connect(1, "grow")
+			c.observe("overdrawn by 8", func(ctx context.Context) error { return c.grow(ctx, topic("grown-a"), 12) })
+			c.observe("in debt", func(ctx context.Context) error { return c.grow(ctx, topic("grown-b"), 2) })
 		},
-		func(user int) {
-			c := connect(s, user, "delete")
-			c.observe("connect", c.list)
-			c.observe("overdrawn by 8", func(ctx context.Context) error { return c.remove(ctx, "go-deleted-a") })
-			c.observe("in debt", func(ctx context.Context) error { return c.remove(ctx, "go-deleted-b") })
-			c.observe("unknown", func(ctx context.Context) error { return c.remove(ctx, "go-none") })
+		func() {
+			c := connect(2, "delete")
+			c.observe("overdrawn by 8", func(ctx context.Context) error { return c.remove(ctx, topic("deleted-a")) })
+			c.observe("in debt", func(ctx context.Context) error { return c.remove(ctx, topic("deleted-b")) })
+			c.observe("unknown", func(ctx context.Context) error { return c.remove(ctx, topic("none")) })
+		},
+		func() {
+			c := connect(3, "records")
+			c.observe("produce", func(ctx context.Context) error { return c.produce(ctx, topic("data"), "hello") })
+			c.show("fetch", func(ctx context.Context) (string, error) { return c.fetch(ctx, topic("data")) })
 		},
 	}
 	var all sync.WaitGroup
-	for number, play := range plays {
-		all.Go(func() { play(first + number) })
+	for _, play := range plays {
+		all.Go(play)
 	}
 	all.Wait()
 }
