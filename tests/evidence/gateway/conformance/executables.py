@@ -140,7 +140,7 @@ def _old_java_client(release: str) -> Program:
         if not jar.exists():
             raise Unavailable(f"kafka-clients {release} is not installed; `make clients` does it")
         jars = ":".join(map(str, [jar, *pair.ground.jars.glob("slf4j-api-*.jar")]))
-        command = ["java", *JVM_OPTIONS.split(), "-Xmx128m", "-cp", jars, _JAVA / _OLD_CLIENT, prefix]
+        command = ["java", *JVM_OPTIONS.split(), "-Xmx128m", "-cp", jars, str(_JAVA / _OLD_CLIENT), prefix]
         return _on_both(pair, command, first)
 
     return _program(f"kafka-clients {release}", prefix, play, lambda: release, grows=True)
