@@ -20,8 +20,8 @@ from tests.evidence.gateway.conformance.executables import (
     STREAMS,
     TOPIC_COMMAND,
     compiled,
-    has_streams,
     played_in_java,
+    streams_jars,
 )
 from tests.evidence.gateway.conformance.hand_made import HAND_MADE
 from tests.evidence.gateway.conformance.overload import measure_beside_debt
@@ -70,7 +70,7 @@ def play_all(
     Raises:
         MutationQuotaError: A program failed, or the job or the gateway did.
     """
-    missing = {STREAMS.name: "kafka-streams is not installed; `make clients` does it"} if not has_streams() else {}
+    missing = {STREAMS.name: "kafka-streams is not installed; `make clients` does it"} if not streams_jars() else {}
     playing = [program for program in programs if program.name not in missing]
     pair.create_topics({name: count for program in playing for name, count in program.topics.items()})
     firsts = {

@@ -49,7 +49,7 @@ def compiled(where: Ground) -> list[str]:
     services.mkdir(parents=True)
     (services / "org.apache.kafka.connect.source.SourceConnector").write_text("ConnectSource\n")
     (folder / "log4j2.properties").write_text(_LOG4J)
-    streams = [str(jar) for jar in _JARS.glob("kafka-streams-*.jar")]
+    streams = streams_jars()
     jars = ":".join([f"{where.jars}/*", *streams])
     left_out = {_OLD_CLIENT, *(() if streams else ("StreamsCase.java",))}
     files = [str(file) for file in sorted(_JAVA.glob("*.java")) if file.name not in left_out]
@@ -79,9 +79,9 @@ def played_in_java(pair: Sides, java: Sequence[str], firsts: Mapping[str, int]) 
     }
 
 
-def has_streams() -> bool:
-    """Return whether Kafka Streams is installed."""
-    return any(_JARS.glob("kafka-streams-*.jar"))
+def streams_jars() -> list[str]:
+    """Return the jar of Kafka Streams; nothing if it is not installed."""
+    return [str(jar) for jar in _JARS.glob("kafka-streams-*.jar")]
 
 
 def _observation(side: Side, line: Mapping[str, Any]) -> Observation:
@@ -113,7 +113,7 @@ def _go_client(name: str, library: str, module: str) -> Program:
         binary = pair.ground.folder / "clients"
         with _building:
             if not binary.exists():
-                _installed("go", "build", "-trimpath", "-o", str(binary), ".", folder=_GO)
+                _run("go", "build", "-trimpath", "-o", str(binary), ".", folder=_GO, failure=MutationQuotaError)
         return _on_both(pair, [binary, library], first)
 
     def version() -> str:
@@ -126,7 +126,7 @@ def _go_client(name: str, library: str, module: str) -> Program:
 def _kafkajs(pair: Sides, first: int) -> Observations:
     folder = pair.ground.folder / "kafkajs"
     folder.mkdir()
-    _installed("npm", "install", "--silent", "--no-fund", f"kafkajs@{_KAFKAJS}", folder=folder)
+    _run("npm", "install", "--silent", "--no-fund", f"kafkajs@{_KAFKAJS}", folder=folder)
     script = Path(shutil.copy(_JAVASCRIPT / "kafkajs.js", folder))
     return _on_both(pair, ["node", script], first)
 
@@ -146,17 +146,17 @@ def _old_java_client(release: str) -> Program:
     return _program(f"kafka-clients {release}", prefix, play, lambda: release, grows=True)
 
 
-def _installed(*command: str, folder: Path) -> None:
+def _run(*command: str, folder: Path, failure: type[MutationQuotaError] = Unavailable) -> None:
     """Run a command that builds or installs a client.
 
     Raises:
-        Unavailable: It is missing, or failed.
+        Unavailable: It is missing, or has failed and `failure` is nothing else.
     """
     if shutil.which(command[0]) is None:
         raise Unavailable(f"{command[0]} is not installed")
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise Unavailable(f"{' '.join(command)}: {done.stderr[-500:]}")
+        raise failure(f"{' '.join(command)}: {done.stderr[-2000:]}")
 
 
 def _program(
@@ -188,7 +188,7 @@ def _old_python_client(requirement: str, script: str, prefix: str) -> Program:
         python = pair.ground.folder / prefix / "bin" / "python"
         subprocess.run([sys.executable, "-m", "venv", str(python.parents[1])], check=True)
         pip = (str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
-        _installed(*pip, requirement, folder=pair.ground.folder)
+        _run(*pip, requirement, folder=pair.ground.folder)
         return _on_both(pair, [python, _PYTHON / script], first)
 
     return _program(f"{name} {release}", prefix, play, lambda: release, grows=False)
