@@ -74,7 +74,8 @@ def _store(folder, size, notify):
 
 def _job(folder, size, notify):
     folder.mkdir()
-    settings = load_settings([f"storage.root={folder}"], environment={})
+    given = [f"storage.root={folder}", "enforce.state_partitions=2"]  # a kill may come between their states
+    settings = load_settings(given, environment={})
     log = folder / "jobs.log"
     with embedded_broker(settings, port=0) as broker:
         settings = make_deployment(with_plaintext_cluster(settings, broker.address), "chaos", folder / "job")
