@@ -141,8 +141,9 @@ def create(
 
     with TopicChanges(settings, output) as changes:
         existing = changes.partition_counts() if if_not_exists else {}
-        for name in existing.keys() & topic:
-            changes.skip(f"topic {name} exists")
+        for name in topic:
+            if name in existing:
+                changes.skip(f"topic {name} exists")
         new_topics = [NewTopic(name, **layout, config=configs) for name in topic if name not in existing]
         futures = changes.admin.create_topics(
             new_topics, validate_only=validate_only, request_timeout=timeout, retry_on_quota_violation=False

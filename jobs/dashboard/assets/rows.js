@@ -14,17 +14,16 @@ class LiveTable {
     this.parts = new Map();
     this.body = element("tbody", { role: "rowgroup" });
     this.heads = new Map();
-    this.labels = heads.map((head) => [head].flat()[0]);
-    const columns = heads.map((head) => {
-      const [text, sort] = [head].flat();
-      const shown = text.replace(/^#/, "");
-      const cell = element("th", { scope: "col", role: "columnheader", class: text[0] === "#" ? "number" : "text" }, sort ? "" : shown);
-      if (sort) {
+    const named = heads.map((head) => [head].flat());
+    this.labels = named.map(([text]) => text);
+    const columns = named.map(([text, sort]) => {
+      if (!sort) return columnHead(text);
+      const cell = columnHead(text, (shown) => {
         const button = element("button", { type: "button", class: "link sort", title: "Sort by this column" }, shown);
         button.addEventListener("click", () => visit({ sort }, false));
-        cell.append(button);
-        this.heads.set(sort, cell);
-      }
+        return button;
+      });
+      this.heads.set(sort, cell);
       return cell;
     });
     const { frame, update: tell } = scrolling(caption, element("table", { class: "cards", role: "table", "aria-label": caption },

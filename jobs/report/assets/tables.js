@@ -49,10 +49,15 @@ function asCard(row, heads) {
   return row;
 }
 
-// A table with its rows. Columns whose headings begin with # contain numbers.
+// The heading of a column; # at its beginning marks numbers. `show` returns what is shown of its text.
+function columnHead(head, show = (text) => text) {
+  const kind = head[0] === "#" ? "number" : "text";
+  return element("th", { scope: "col", role: "columnheader", class: kind }, show(head.replace(/^#/, "")));
+}
+
+// A table with its rows.
 function table(caption, heads, rows) {
-  const columns = heads.map((head) => element("th",
-    { scope: "col", role: "columnheader", class: head[0] === "#" ? "number" : "text" }, head.replace(/^#/, "")));
+  const columns = heads.map((head) => columnHead(head));
   const { frame, update } = scrolling(caption, element("table", { class: "cards", role: "table" },
     element("caption", { class: "hidden" }, caption),
     element("thead", { role: "rowgroup" }, element("tr", { role: "row" }, ...columns)),

@@ -107,7 +107,7 @@ def test_a_client_without_a_valid_certificate_is_rejected_as_by_a_broker(mutual,
     broker_port = int(mutual.secured.tls_address.rpartition(":")[2])
     logged = mutual.gateway.log.stat().st_size
     assert [alert(mutual, given, port) for port in (mutual.gateway.port, broker_port)] == [True, True]
-    reason = {"none": "peer did not return a certificate"}.get(kind, "certificate verify failed")
+    reason = "peer did not return a certificate" if kind == "none" else "certificate verify failed"
     line = f"its TLS handshake failed: {reason}"
     # One line a second for a reason, so that the one of another test may have taken its place.
     until(lambda: line in mutual.gateway.log.read_text()[logged:] or not alert(mutual, given, mutual.gateway.port))
