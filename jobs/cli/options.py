@@ -266,10 +266,14 @@ class TopicPattern:
         return any(expression.pattern == name for expression in self.expressions)
 
 
-def check_one_stdin(*files: str | Path | None) -> None:
-    """Check that not more than one file is standard input (`-`), which can be read once."""
-    if [str(file) for file in files].count("-") > 1:
+def check_inputs(*files: str | Path | None) -> None:
+    """Check that the files exist, and that not more than one is standard input (`-`), which can be read once."""
+    given = [str(file) for file in files if file is not None]
+    if given.count("-") > 1:
         raise BadInput("-: standard input can be only one of the files")
+    for file in given:
+        if file != "-" and not Path(file).exists():
+            raise BadInput(f"{file}: No such file or directory")
 
 
 def parse_pair(option: str, text: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.options import FileOptions, PeriodOptions, Requests, SettingsOptions, check_one_stdin
+from jobs.cli.options import FileOptions, PeriodOptions, Requests, SettingsOptions, check_inputs
 from jobs.cli.output import OutputOptions
 from quota.errors import BadInput
 from quota.text import plural
@@ -45,7 +45,7 @@ def report(
     last = None if end is None else end - 1
     if quotas is not None and requests is None:
         raise BadInput(f"--quotas {quotas}: only with --requests; use backtest to try quotas on the audit's tables")
-    check_one_stdin(requests, quotas)
+    check_inputs(requests, quotas, backtest)
     file = replace(file, output_file=file.output_file or _DEFAULT_FILE)
     file.check(output)
     settings = where.read()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from jobs.cli.options import SettingsOptions, check_one_stdin
+from jobs.cli.options import SettingsOptions, check_inputs
 from jobs.cli.output import RecordOutputOptions, print_table, print_text
 from jobs.cli.wording import format_outcome
 from quota.records import codec
@@ -52,7 +52,7 @@ def simulate(
       mutation-quota simulate requests.jsonl --quotas quotas.yaml --output table
       mutation-quota simulate - --quotas quotas.jsonl --window-num 100
     """
-    check_one_stdin(requests, quotas)
+    check_inputs(requests, quotas)
     from jobs.whatif.simulate import decide_file
 
     windows = {"window_num": window_num, "window_size_seconds": window_size_seconds}

@@ -2,6 +2,7 @@
 
 import base64
 import codecs
+import enum
 import re
 import typing
 from typing import Any
@@ -21,6 +22,7 @@ _STEP = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 _ELEMENT = "[]"
 _REQUIRED = re.compile(r"Object missing required field `(.*)`")
 _MISSING = "missing"
+_BAD_ENUM = "Invalid enum value"
 
 NOT_TEXT = "value: not UTF-8"
 """The beginning of the error for bytes that are not UTF-8."""
@@ -53,12 +55,12 @@ def _without_nulls(value: bytes, kind: type[T], message: str) -> T:
     try:
         fields = msgspec.json.decode(value)
     except msgspec.ValidationError:  # a number that does not fit into a float
-        raise BadRecord(_explain(message, value)) from None
+        raise BadRecord(_explain(message, kind, value)) from None
     dropped: dict[tuple[str, ...], str] = {}
     while True:
         path = _locate(message)[1]
         steps = tuple(name or _ELEMENT for _, name in _STEP.findall(path))
-        explained = _explain(message, value, fields)
+        explained = _explain(message, kind, value, fields)
         if steps in dropped:  # it was required
             raise BadRecord(dropped[steps])
         if not steps or steps[-1] == _ELEMENT or not _drop_nulls(fields, steps):
@@ -101,11 +103,16 @@ def text(value: bytes) -> str:
         return base64.b64encode(value).decode()
 
 
-def _explain(message: str, value: bytes, fields: Any = None) -> str:  # noqa: ANN401 any JSON
-    """Return msgspec's sentence, after the path of the field and before its value, or all of the JSON if unknown."""
+def _explain(message: str, kind: Any, value: bytes, fields: Any = None) -> str:  # noqa: ANN401 any JSON, any type
+    """Return msgspec's sentence, after the path of the field and before its value, or all of the JSON if unknown.
+
+    For a field of fixed values, it says which they are.
+    """
     reason, path = _locate(message)
     if reason == _MISSING:
         return f"{path}: {_MISSING}"
+    if reason.startswith(_BAD_ENUM):
+        reason = f"{reason}, expected one of {', '.join(_members(kind, path))}"
     try:
         for index, name in _STEP.findall(path):
             fields = fields[int(index)] if index else fields[name]
@@ -113,6 +120,14 @@ def _explain(message: str, value: bytes, fields: Any = None) -> str:  # noqa: AN
     except (LookupError, TypeError, ValueError):  # an element of a map, or the field is repeated
         pass
     return f"{path or 'value'}: {reason[0].lower()}{reason[1:].replace('`', '')} (value: {_show(value)})"
+
+
+def _members(kind: Any, path: str) -> list[str]:  # noqa: ANN401 any type
+    """Return the values of the enum at a path of structs."""
+    for name in path.split("."):
+        hint = typing.get_type_hints(kind)[name]
+        kind = next((each for each in typing.get_args(hint) if isinstance(each, type)), hint)
+    return [str(member.value) for member in typing.cast("type[enum.Enum]", kind)]
 
 
 def _locate(message: str) -> tuple[str, str]:

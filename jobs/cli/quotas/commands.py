@@ -83,9 +83,10 @@ def alter(
     what = "removed" if record.quota is None else str(record.quota)
     changed = PlannedChange(entity, before, record.quota, since)
     done, word = ("Unchanged", "since") if before == record.quota else ("Updated", "from")
+    servers = settings.kafka.bootstrap_servers
     output.print(
         QuotaChanges(True, [changed]),
-        lambda: print_text(f"{done} config for entity: {entity}: {what} {word} {format_time(since)} on."),
+        lambda: print_text(f"{done} config for entity: {entity}: {what} {word} {format_time(since)}, on {servers}."),
         items="changes",
     )
 

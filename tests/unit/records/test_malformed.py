@@ -68,10 +68,24 @@ def test_a_decision_that_contradicts_itself_is_a_bad_record(fields, error):
     assert str(raised.value).removeprefix("value: ").startswith(error)
 
 
-def test_an_unknown_value_below_the_top_level_is_an_error_like_any_other():
+@pytest.mark.parametrize(
+    ("read", "path", "values"),
+    [
+        (read_request, "operation", "CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS"),
+        (read_result, "operation", "CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS"),
+        (read_decision, "operation", "CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS"),
+        (read_decision, "mode", "STRICT, PERMISSIVE"),
+        (read_decision, "outcome", "ADMITTED, PARTIAL, REJECTED"),
+        (read_decision, "shadow.outcome", "ADMITTED, PARTIAL, REJECTED"),
+    ],
+)
+def test_an_unknown_value_is_an_error_that_lists_the_known_ones(read, path, values):
+    fields = "DELAYED"
+    for name in reversed(path.split(".")):
+        fields = {name: fields}
     with pytest.raises(BadRecord) as raised:
-        read_decision(b'{"shadow": {"outcome": "DELAYED"}}')
-    assert str(raised.value) == "shadow.outcome: invalid enum value 'DELAYED' (value: \"DELAYED\")"
+        read(json.dumps(fields).encode())
+    assert str(raised.value) == f"{path}: invalid enum value 'DELAYED', expected one of {values} (value: \"DELAYED\")"
 
 
 def test_an_error_in_an_element_of_a_map_shows_the_record():

@@ -44,7 +44,7 @@ def test_clients_are_strict_from_the_first_version_with_the_error_code(operation
     [
         (None, "value: null, expected a JSON object"),
         (b"", "value: not JSON: Input data was truncated (value: )"),
-        (request_json(1, operation="TRUNCATE"), "operation: invalid enum value 'TRUNCATE' (value: \"TRUNCATE\")"),
+        (request_json(1, operation="TRUNCATE"), "operation: invalid enum value 'TRUNCATE', expected one of CREATE_TO"),
         (b"hello", "value: not JSON: invalid character (byte 0) (value: hello)"),
         (b"[]", "value: expected object, got array (value: [])"),
         (b'{"user": "\xff"}', "value: not UTF-8 (byte 0xff at 10)"),

@@ -86,6 +86,11 @@ RECOMMEND = ["recommend", "--capacity", "9"]
         ([*RECOMMEND, "--reserve", "nan"], "--reserve nan: expected a share of at least 0 and below 1"),
         ([*RECOMMEND, "--over-allocation", "nan"], "--over-allocation nan: expected a number of at least 1"),
         ([*RECOMMEND, "--requests", "nowhere.jsonl"], "nowhere.jsonl: No such file or directory"),
+        *[
+            # before anything is said of the other file, here the checkout's own
+            ([*command, "nowhere", "--output-file", "README.md"], "nowhere: No such file or directory\n")
+            for command in (["report", "--requests"], ["report", "--backtest"])
+        ],
         (["dead-letters", "resend", "--yes"], "which dead letters"),
         (["dead-letters", "resend", "requests-0-1", "--to", "-1h", "--yes"], "which dead letters"),
         (["dead-letters", "resend", "a-0-0", "b-0-0", "--value", "f"], "give exactly one id"),

@@ -124,7 +124,6 @@ def test_effects_of_other_quotas_are_shown_if_given(report, settings, tmp_path):
 @pytest.mark.parametrize(
     ("content", "error"),
     [
-        (None, "No such file or directory"),
         ("{}", "not the output of backtest --output json: Object missing required field `replay`"),
         ("\x00", "not the output of backtest --output json: JSON is malformed"),
     ],
@@ -132,8 +131,7 @@ def test_effects_of_other_quotas_are_shown_if_given(report, settings, tmp_path):
 def test_an_invalid_comparison_is_rejected(report, settings, tmp_path, content, error):
     write_tables(settings, decisions=[decision(DAY)])
     file = tmp_path / "comparison.json"
-    if content is not None:
-        file.write_text(content)
+    file.write_text(content)
     with pytest.raises(BadInput, match=f"^--backtest {file}: {error}"):
         report("--backtest", str(file))
 
