@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 import time
 from collections.abc import Callable
 from typing import Protocol as Interface
@@ -20,6 +21,8 @@ _log = logging.getLogger(__name__)
 
 _MAX_HELD_BYTES = 64 * 1024
 """The bytes buffered for a client that has to wait. Above them reading stops, and a disconnect is noticed later."""
+_PROBES = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+"""When a vanished peer is noticed: after a minute without data, and three unanswered probes ten seconds apart."""
 _COMMENT = "AlterClientQuotas at the gateway"
 """The comment of the changes of quotas that clients make."""
 
@@ -107,6 +110,7 @@ class ClientConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Accept the connection, unless there are too many."""
         self._transport = cast("asyncio.Transport", transport)
+        _keep_alive(transport)
         self.peer = _peer_of(transport)
         reason = self._host.opened(self)
         if reason:
@@ -304,7 +308,7 @@ class ClientConnection(asyncio.Protocol):
     async def _connect_to_broker(self) -> None:
         try:
             broker = await self._host.connect(self._listener, self._certificate, lambda: BrokerConnection(self))
-        except (OSError, ValueError) as error:  # a host name may be invalid
+        except (OSError, ValueError, MutationQuotaError) as error:  # a host name may be invalid, or the issuer
             self.close("broker", f"the broker cannot be reached: {error}")
             return
         self._broker = broker
@@ -331,6 +335,7 @@ class BrokerConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Store the transport."""
         self._transport = cast("asyncio.Transport", transport)
+        _keep_alive(transport)
 
     def data_received(self, data: bytes) -> None:
         """Pass the broker's bytes to the client's connection."""
@@ -373,6 +378,17 @@ class BrokerConnection(asyncio.Protocol):
 def _peer_of(transport: asyncio.BaseTransport) -> str:
     name = transport.get_extra_info("peername")
     return str(name[0]) if name else "unknown"
+
+
+def _keep_alive(transport: asyncio.BaseTransport) -> None:
+    """Have the kernel close a connection whose other side has vanished, also while nothing is sent or read."""
+    connection = transport.get_extra_info("socket")
+    if connection is None:
+        return
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, seconds in _PROBES.items():
+        if option := getattr(socket, name, None):  # not on all systems
+            connection.setsockopt(socket.IPPROTO_TCP, option, seconds)
 
 
 def now_monotonic_ms() -> int:

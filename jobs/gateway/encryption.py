@@ -1,11 +1,13 @@
 """TLS between clients and the gateway, and between the gateway and brokers."""
 
+import logging
 import ssl
 from asyncio import constants
 from asyncio.sslproto import AppProtocolState, SSLProtocol
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, NamedTuple
 
 from jobs.gateway.connection import ClientConnection
@@ -18,6 +20,8 @@ from quota.records.request import ANONYMOUS
 from quota.settings.gateway import GatewaySettings
 from quota.settings.security.clients import Security
 from quota.settings.security.files import read_certificates, secret_file, secret_value
+
+_log = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from jobs.gateway.issuer import IssuedContexts
@@ -109,6 +113,12 @@ def make_encryption(settings: GatewaySettings, brokers: Security) -> Encryption:
         )
     if issues and not brokers.has_tls:
         raise BadInput(f"gateway.ssl_issuer_certificate_location needs TLS to the brokers, not {brokers.protocol}")
+    if brokers.has_sasl and not settings.ssl_certificate_location and not _is_loopback(settings.address):
+        _log.warning(
+            "clients send passwords and tokens to %s in plaintext, unless they authenticate by SCRAM; set "
+            "gateway.ssl_certificate_location",
+            settings.address,
+        )
     SSLProtocol.max_size = _BUFFER_BYTES
     for direction in ("READ", "WRITE"):
         vars(constants)[f"FLOW_CONTROL_HIGH_WATER_SSL_{direction}"] = _MAX_HELD_KIB
@@ -131,6 +141,13 @@ def make_encryption(settings: GatewaySettings, brokers: Security) -> Encryption:
         own,
         PrincipalRules(settings.ssl_principal_mapping_rules) if identifies else None,
     )
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:  # a name
+        return address == "localhost"
 
 
 def _close_after_alert(protocol: SSLProtocol, exc: BaseException, message: str = "Fatal error on transport") -> None:

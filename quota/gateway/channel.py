@@ -1,6 +1,7 @@
 """A channel: a client's connection, and the gateway's connection to a broker on behalf of this client."""
 
 import struct
+from collections.abc import Callable
 from functools import partial
 
 from quota.errors import ErrorCode, MutationQuotaError
@@ -10,7 +11,7 @@ from quota.gateway.client_quotas import Steps as QuotaSteps
 from quota.gateway.context import ChannelIO, GatewayContext
 from quota.gateway.limits import MAX_REQUEST_BYTES, above_limit
 from quota.gateway.login import Login
-from quota.gateway.metadata import FIRST_VERSION, in_version, may_create
+from quota.gateway.metadata import FIRST_VERSION, LargeResponse, in_version, may_create
 from quota.gateway.mutations.mutate import Steps, mutate
 from quota.gateway.mutations.operations import ClientRequest, MutationResponse, Pause
 from quota.gateway.pipeline import Pipeline
@@ -277,12 +278,14 @@ class Channel:
     def _on_metadata(self, header: RequestHeader, frame: bytes) -> None:
         """Forward a Metadata request so that it creates no topics."""
         message = self._read(header, frame)
+        in_pieces = partial(self._metadata_in_pieces, header)
         if may_create(header.api_version, message):
             sent = header._replace(api_version=max(header.api_version, FIRST_VERSION))
             handle = partial(self._on_metadata_response, header)
-            self._pipeline.call(sent, {**message, "allowAutoTopicCreation": False}, handle)
+            message["allowAutoTopicCreation"] = False
+            self._pipeline.call(sent, message, handle, in_pieces if header.api_version else None)
         else:
-            self._pipeline.forward(header, frame, self._on_broker_response)
+            self._pipeline.forward(header, frame, self._on_broker_response, in_pieces)
         self._context.stats.relayed += 1
         self._end()
 
@@ -359,6 +362,16 @@ class Channel:
         if client.api_version != request.api_version:
             body = in_version(self._context.protocol, client.api_version, body)
         self._send_translated(client, body)
+
+    def _metadata_in_pieces(
+        self, client: RequestHeader, request: RequestHeader, length: int
+    ) -> Callable[[bytes], bytes]:
+        def replaced(brokers: list[Message]) -> list[Message]:
+            kept, foreign = self._context.addresses.replaced(brokers)
+            self._context.stats.add_foreign(foreign)
+            return kept
+
+        return LargeResponse(self._context.protocol, client, replaced, request, length).feed
 
     def _on_broker_response(self, request: RequestHeader, frame: bytes) -> None:
         self._send_translated(request, frame[self._pipeline.body_of(request, frame) :])

@@ -2,14 +2,29 @@
 
 A broker creates them if `auto.create.topics.enable` is set, and nobody would be charged. From version 4 on a request
 says whether it may; before, each may.
+
+The brokers come first in a response, and then the topics, which may take many megabytes. Of a large response only the
+beginning is held.
 """
+
+import struct
+from collections.abc import Callable, Iterator
 
 from quota.wire.api_keys import ApiKey
 from quota.wire.codec import Message
+from quota.wire.described import repeat
+from quota.wire.headers import RequestHeader, read_response_header, write_response
+from quota.wire.primitives import Malformed
 from quota.wire.protocol import Protocol
 
 FIRST_VERSION = 4
 """The first version that can ask for topics without creating them."""
+_LAST = "controllerId"
+"""The last field before the topics, from version 1 on."""
+_MAX_HEAD_BYTES = 1024 * 1024
+_COUNT = struct.Struct(">i")
+_TOPIC_START = struct.Struct(">hh")  # the error, and the length of the name
+_PARTITION_HEAD = 10  # the error, the index and the leader; then the replicas, and those in sync
 
 
 def may_create(version: int, request: Message) -> bool:
@@ -21,9 +36,98 @@ def may_create(version: int, request: Message) -> bool:
 
 
 def in_version(protocol: Protocol, version: int, body: bytes) -> bytes:
-    """Return a response of `FIRST_VERSION` in an earlier version."""
+    """Return a response of `FIRST_VERSION` in an earlier version. Partitions are not decoded, which would take long."""
     response, wanted = protocol.response(ApiKey.METADATA, FIRST_VERSION), protocol.response(ApiKey.METADATA, version)
-    if not version:  # its topics have one field less
-        return wanted.write(response.read(body, max_elements=len(body)))
-    head, end = response.read_head(body, "controllerId")
-    return wanted.write_head(head, "controllerId") + body[end:]
+    head, end = response.read_head(body, _LAST)
+    if version:
+        return wanted.write_head(head, _LAST) + body[end:]
+    try:
+        return wanted.write_head(head, "brokers") + b"".join(_without_internal(body, end))
+    except struct.error:
+        raise Malformed("a Metadata response ends early") from None
+
+
+class LargeResponse:
+    """A response in the version of the client, with other brokers; its topics are passed on as they arrive.
+
+    The version may be lower than that of the request, except for version 0, whose topics are others.
+    """
+
+    def __init__(
+        self,
+        protocol: Protocol,
+        client: RequestHeader,
+        replace: Callable[[list[Message]], list[Message]],
+        request: RequestHeader,
+        length: int,
+    ) -> None:
+        """Take the headers of the client's request and of that to the broker, and the length of the response."""
+        self._protocol = protocol
+        self._client = client
+        self._replace = replace
+        self._request = request
+        self._length = length
+        self._arrived = b""
+        self._has_head = False
+
+    def feed(self, data: bytes) -> bytes:
+        """Take the next bytes of the response, which begin with its length; return those for the client."""
+        if self._has_head:
+            return data
+        self._arrived += data
+        try:
+            sent = self._with_head(self._arrived[_COUNT.size :])
+        except Malformed:
+            if len(self._arrived) < min(_MAX_HEAD_BYTES, _COUNT.size + self._length):
+                return b""
+            raise
+        self._has_head, self._arrived = True, b""
+        return sent
+
+    def _with_head(self, frame: bytes) -> bytes:
+        header = read_response_header(frame, self._request, self._protocol)
+        if header is None:
+            raise Malformed("a response is truncated within its header")
+        response, wanted = (
+            self._protocol.response(ApiKey.METADATA, each.api_version) for each in (self._request, self._client)
+        )
+        last = _LAST if self._client.api_version else "brokers"
+        head, end = response.read_head(frame, last, header.body)
+        body = wanted.write_head({**head, "brokers": self._replace(head["brokers"])}, last)
+        sent = write_response(self._client, body, self._protocol)
+        (length,) = _COUNT.unpack_from(sent)
+        return _COUNT.pack(length + self._length - end) + sent[_COUNT.size :] + frame[end:]
+
+
+def _without_internal(body: bytes, start: int) -> Iterator[bytes]:
+    """Yield the topics, which begin at an offset, without the field that version 0 lacks: `isInternal`, a byte."""
+    (topics,) = _COUNT.unpack_from(body, start)
+    at = start + _COUNT.size
+    for _ in range(topics):
+        _, length = _TOPIC_START.unpack_from(body, at)
+        at += _TOPIC_START.size + max(length, 0)
+        yield body[start:at]
+        start = at + 1
+        (partitions,) = _COUNT.unpack_from(body, start)
+        at = _after_partitions(body, start + _COUNT.size, partitions)
+    yield body[start:]
+
+
+def _after_partitions(body: bytes, at: int, count: int) -> int:
+    """Return the offset after partitions. Nearly always they have as many replicas, all in sync, and so one size."""
+    if count > 1:
+        replicas = at + _PARTITION_HEAD
+        in_sync = _after_nodes(body, replicas)
+        size = _after_nodes(body, in_sync) - at
+        lengths = (start + byte for start in (replicas, in_sync) for byte in range(_COUNT.size))
+        if repeat(body, lengths, size, count):
+            return at + size * count
+    for _ in range(count):
+        at = _after_nodes(body, _after_nodes(body, at + _PARTITION_HEAD))
+    return at
+
+
+def _after_nodes(body: bytes, at: int) -> int:
+    """Return the offset after an array of nodes."""
+    nodes: int = _COUNT.unpack_from(body, at)[0]
+    return at + _COUNT.size * (1 + max(nodes, 0))

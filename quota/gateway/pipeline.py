@@ -69,16 +69,18 @@ class Pipeline:
         """
         self._expected.append(_Expected(header, handle, in_pieces=in_pieces))
 
-    def forward(self, header: RequestHeader, frame: bytes, handle: Handler | None = None) -> None:
+    def forward(
+        self, header: RequestHeader, frame: bytes, handle: Handler | None = None, in_pieces: InPieces | None = None
+    ) -> None:
         """Send a request to the broker unchanged."""
         self.to_broker.append(_INT.pack(len(frame)) + frame)
-        self.expect(header, handle)
+        self.expect(header, handle, in_pieces)
 
-    def call(self, header: RequestHeader, message: Message, handle: Handler) -> None:
+    def call(self, header: RequestHeader, message: Message, handle: Handler, in_pieces: InPieces | None = None) -> None:
         """Send a request by the gateway to the broker."""
         body = self._protocol.request(header.api_key, header.api_version).write(message)
         self.to_broker.append(write_request(header, body, self._protocol))
-        self.expect(header, handle)
+        self.expect(header, handle, in_pieces)
 
     # Responses
 

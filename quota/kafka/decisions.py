@@ -56,6 +56,8 @@ class _Pending:
     requested_at: float
     """The time of the event loop [s]."""
     replies: set[asyncio.Future[DecisionReply]] = field(default_factory=set)
+    has_failed: bool = False
+    """Whether it could not be written."""
 
 
 class Decisions:
@@ -141,10 +143,12 @@ class Decisions:
                 self._receive_decision(decision, received.at - decision.timestamp)
             case DeadLetter(error=error) as letter:
                 request_id = rejected_id(letter, letter.source.topic) or ""
-                pending = self._pending.get(request_id)
-                if pending is not None and rejected_id(letter, self._topics.requests_of(pending.request.user)):
+                asked = self._pending.get(request_id) or self._undecided.find(request_id)
+                if asked is not None and rejected_id(letter, self._topics.requests_of(asked.request.user)):
                     self._pace.rejected()
-                    self._reply(request_id, error_code=ErrorCode.INVALID_REQUEST, error=error)
+                    self._undecided.remove(asked)
+                    if request_id in self._pending:
+                        self._reply(request_id, error_code=ErrorCode.INVALID_REQUEST, error=error)
             case MutationResult() as result:
                 self._on_result(result)
 
@@ -175,9 +179,9 @@ class Decisions:
         self, request_id: str, decision: Decision | None = None, age_ms: int = 0, error_code: int = 0, error: str = ""
     ) -> None:
         pending = self._pending.pop(request_id)
-        if error_code == ErrorCode.INVALID_REQUEST and not self._pending:
+        if error_code and not self._pending:
             self._pace.rejected()
-        self._undecided.remove(pending.content)
+        self._undecided.remove(pending)
         waited_ms = int((asyncio.get_running_loop().time() - pending.requested_at) * 1000)
         for reply in pending.replies:
             _answer(reply, DecisionReply(decision, waited_ms, age_ms, error_code, error))
@@ -235,15 +239,18 @@ class Decisions:
             self._logged.add(message)
             _log.warning("%s", message)
         pending = self._pending.get(request_id)
-        if pending is None or error.code() in _UNDELIVERED:
+        if pending is None:
+            self._undecided.give_up(request_id)
+        elif error.code() in _UNDELIVERED:
             return
-        if error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+        elif error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
             topics = plural(len(pending.request.topics), "topic")
             message = f"the request of {topics} is larger than its topic accepts ({error.str()}); {FEWER_TOPICS}"
             self._reply(request_id, error_code=ErrorCode.INVALID_REQUEST, error=message)
         else:
             self._reply(request_id, error_code=error.code(), error=message)
             self._undecided.add(pending)
+            self._undecided.give_up(request_id)
 
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
         while not self._closed.is_set():
@@ -269,20 +276,28 @@ class _Undecided:
 
     def add(self, undecided: _Pending) -> None:
         request_id = undecided.request.request_id
-        self._ids[undecided.content or request_id.encode()] = request_id
+        self._ids[_key(undecided)] = request_id
         self._awaited[request_id] = undecided
         if len(self._ids) > _MAX_UNDECIDED:
             self._awaited.pop(self._ids.popitem(last=False)[1], None)
 
-    def remove(self, content: bytes) -> None:
-        self._awaited.pop(self._ids.pop(content, ""), None)
+    def remove(self, decided: _Pending) -> None:
+        self._awaited.pop(self._ids.pop(_key(decided), ""), None)
+
+    def give_up(self, request_id: str) -> None:
+        """Take that a request could not be written, so that it does not show whether the job decides."""
+        if request_id in self._awaited:
+            self._awaited[request_id].has_failed = True
 
     def id_of(self, content: bytes) -> str | None:
         return self._ids.get(content)
 
+    def find(self, request_id: str) -> _Pending | None:
+        return self._awaited.get(request_id)
+
     def last(self) -> MutationRequest | None:
-        """Return the last request that is not decided."""
-        return self._awaited[next(reversed(self._awaited))].request if self._awaited else None
+        """Return the last request that is not decided although it was written, as far as is known."""
+        return next((each.request for each in reversed(self._awaited.values()) if not each.has_failed), None)
 
     def take(self, decision: Decision) -> _Pending | None:
         """Return the request of the first decision on one of them."""
@@ -290,6 +305,10 @@ class _Undecided:
         if found is None or (found.request.user, found.request.client_id) != (decision.user, decision.client_id):
             return None
         return self._awaited.pop(decision.request_id)
+
+
+def _key(undecided: _Pending) -> bytes:
+    return undecided.content or undecided.request.request_id.encode()
 
 
 def _answer(future: asyncio.Future[DecisionReply], reply: DecisionReply) -> None:

@@ -4,6 +4,7 @@ The layout is that of version 12 in Kafka's `MetadataResponse.json`.
 """
 
 import struct
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from quota.wire.primitives import Malformed, read_tags, read_uvarint
@@ -42,6 +43,11 @@ def read_described_topics(data: bytes, at: int) -> list[DescribedTopic]:
         raise Malformed("a Metadata response has a name that is not UTF-8") from None
 
 
+def repeat(data: bytes, offsets: Iterable[int], size: int, count: int) -> bool:
+    """Return whether the bytes at some offsets are the same in the next elements of a size, `count` in all."""
+    return all(data[at : at + size * count : size] == data[at : at + 1] * count for at in offsets)
+
+
 def _read(data: bytes, at: int) -> list[DescribedTopic]:
     brokers, at = read_uvarint(data, at + _INT_BYTES)  # behind the throttle time
     for _ in range(brokers - 1):
@@ -72,10 +78,7 @@ def _after_partitions(data: bytes, at: int, count: int) -> int:
     if count > 1:
         end, lengths = _after_partition(data, at)
         size = end - at
-        if data[lengths[-1]] == 0 and all(
-            data[offset] < _SHORT and data[offset : offset + size * count : size] == data[offset : offset + 1] * count
-            for offset in lengths
-        ):
+        if data[lengths[-1]] == 0 and max(data[at] for at in lengths) < _SHORT and repeat(data, lengths, size, count):
             return at + size * count
     for _ in range(count):
         at += _PARTITION_HEAD

@@ -1,5 +1,6 @@
 """What the evidence of the gateway runs on: a broker with a listener for each purpose, the job, and gateways."""
 
+import ssl
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import Settings, load_settings
 from quota.wire.api_keys import ApiKey
 from tests.evidence.command import Notify
+from tests.support.broker import Authority, write_keystore
 from tests.support.clients import QUIET
 from tests.support.deployment import make_deployment
 from tests.support.gateway import Gateway, protocol, running_gateway
@@ -30,10 +32,13 @@ ADMIN = "admin"
 
 # The broker advertises a gateway's address to clients of the listener AHEAD; nothing is rewritten for them.
 _PROPERTIES = """\
-listeners=PLAINTEXT://{{host}}:{{port}},AHEAD://{{host}}:{ahead},SASL://{{host}}:{sasl},\
+listeners=PLAINTEXT://{{host}}:{{port}},AHEAD://{{host}}:{ahead},SASL://{{host}}:{sasl},TLS://{{host}}:{tls},\
 CONTROLLER://{{host}}:{{controller_port}}
-advertised.listeners=PLAINTEXT://{{host}}:{{port}},AHEAD://{{host}}:{ahead_gateway},SASL://{{host}}:{sasl}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,AHEAD:PLAINTEXT,SASL:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
+advertised.listeners=\
+PLAINTEXT://{{host}}:{{port}},AHEAD://{{host}}:{ahead_gateway},SASL://{{host}}:{sasl},TLS://{{host}}:{tls}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,AHEAD:PLAINTEXT,SASL:SASL_PLAINTEXT,TLS:SSL,CONTROLLER:PLAINTEXT
+ssl.keystore.type=PEM
+ssl.keystore.location={keystore}
 inter.broker.listener.name=PLAINTEXT
 sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256
 listener.name.sasl.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required {users};
@@ -69,6 +74,10 @@ class Ground:
     """Port of the broker's own listener."""
     sasl: int
     """Port of the listener that authenticates."""
+    tls: int
+    """Port of the listener with TLS."""
+    authority: Authority
+    """The authority that signed its certificate."""
     ahead: int
     """Port of the listener that advertises a gateway at the port `ahead_gateway`."""
     ahead_gateway: int
@@ -84,9 +93,13 @@ class Ground:
         prepare_topics(settings)
         return settings
 
-    def connect(self, port: int) -> WireClient:
+    def connect(self, port: int, tls: ssl.SSLContext | None = None) -> WireClient:
         """Connect to a port."""
-        return WireClient((HOST, port), protocol(), "evidence")
+        return WireClient((HOST, port), protocol(), "evidence", tls)
+
+    def trusting(self) -> ssl.SSLContext:
+        """Return what a client needs to connect by TLS."""
+        return ssl.create_default_context(cafile=str(self.authority.path))
 
     def stored_records(self, topic: str, max_bytes: int = 1 << 20) -> bytes:
         """Return the first batch or batches of a topic's partition 0, as they are stored."""
@@ -100,6 +113,16 @@ class Ground:
     def gateway(self, settings: Settings, name: str, *given: str, port: int = 0) -> Iterator[Gateway]:
         """Run a gateway of a deployment inside the block, in front of the broker's own listener if nothing is given."""
         with running_gateway(settings, self.folder / f"{name}.log", *given, port=port) as gateway:
+            yield gateway
+
+    @contextmanager
+    def encrypting_gateway(self, settings: Settings, name: str, *given: str, port: int = 0) -> Iterator[Gateway]:
+        """Run a gateway with TLS on both sides."""
+        own = self.authority.sign(name, HOST)
+        clients = (f"gateway.ssl_certificate_location={own.path}", f"gateway.ssl_key_location={own.key}")
+        target = ("target.security_protocol=SSL", f"target.ssl_ca_location={self.authority.path}")
+        upstream = (f"kafka.target_servers={HOST}:{self.tls}", *target)
+        with self.gateway(settings, name, *upstream, *clients, *given, port=port) as gateway:
             yield gateway
 
     @contextmanager
@@ -121,9 +144,12 @@ def ground(
     Raises:
         MutationQuotaError: It does not start.
     """
-    sasl, ahead, ahead_gateway = free_port(), free_port(), free_port()
+    sasl, tls, ahead, ahead_gateway = (free_port() for _ in range(4))
+    authority = Authority(folder / "certificates")
     properties = _PROPERTIES.format(
         sasl=sasl,
+        tls=tls,
+        keystore=write_keystore(folder / "broker-keystore.pem", authority.sign("broker", HOST)),
         ahead=ahead,
         ahead_gateway=ahead_gateway,
         users=" ".join(f'user_{user}="{password_of(user)}"' for user in (ADMIN, *users)),
@@ -133,7 +159,7 @@ def ground(
     jars = jars_folder(settings.broker.jars)
     with Broker(folder / "broker", jars, extra_properties=properties, java_options=[*java_options]) as broker:
         named = with_plaintext_cluster(settings, broker.address)
-        yield Ground(folder, named, jars, broker.port, sasl, ahead, ahead_gateway)
+        yield Ground(folder, named, jars, broker.port, sasl, tls, authority, ahead, ahead_gateway)
 
 
 def on_ground(

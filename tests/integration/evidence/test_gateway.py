@@ -70,7 +70,14 @@ def test_the_cost_of_the_gateway_is_measured_against_a_direct_connection(where):
     assert [(row["transfer"], row["megabytes"]) for row in results["transfers"]] == [("produce", 2)] * 3 + [
         ("fetch", 2)
     ] * 3
-    assert [idle["connections"] for idle in results["idle"].values()] == [20, 20]
+    assert [idle["connections"] for idle in results["idle"].values()] == [20, 20, 20]
+    assert [(row["encryption"], row["route"]) for row in results["records"]] == [
+        (encryption, route)
+        for encryption in ("plaintext", "TLS")
+        for route in ("direct", "one gateway", "two gateways")
+    ]
+    assert min(row[key] for row in results["records"] for key in ("produced_mb_s", "consumed_mb_s")) > 0
+    assert len(results["bystanders"]) == 4
     assert [row["request"] for row in results["mutations"]] == [
         "create 1 topic",
         "delete 1 topic",
@@ -80,7 +87,7 @@ def test_the_cost_of_the_gateway_is_measured_against_a_direct_connection(where):
     assert all(row["gateway_ms"] > row["decision_ms"] > 0 for row in results["mutations"])
     assert [row["answer_kb"] > 10 * 12 * 0.02 for row in results["listings"]] == [True] * 3
     text = page(cost, results)
-    assert text.count(" | yes |") + text.count(" | no |") == 4
+    assert text.count(" | yes |") + text.count(" | no |") == 8
 
 
 def test_a_killed_gateway_forwards_nothing_undecided_and_charges_recognizable_requests_once(where, spark):

@@ -1,10 +1,17 @@
 """Metadata in all versions: it creates no topics, whatever the client allows."""
 
 import struct
+import time
+from contextlib import suppress
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from quota.gateway.addresses import Addresses
+from quota.gateway.metadata import in_version
+from quota.wire.primitives import Malformed
+from tests.support.gateway import protocol
 from tests.unit.gateway.cluster import Cluster, topic_id
 from tests.unit.gateway.play import GATEWAY, take_frames
 
@@ -78,3 +85,96 @@ def test_old_and_new_versions_are_answered_in_order(play):
     answers = on.answers()
     assert ["clusterId" in each for each in answers] == [False, True, False, True, False]
     assert [each["topics"][0].get("topicId") for each in answers] == [None, topic_id(1), None, None, None]
+
+
+MANY = {f"topic-{number}": 3 for number in range(1500)}
+LARGE = [(version, False) for version in range(14)] + [(version, True) for version in range(1, 14)]
+
+
+@pytest.mark.parametrize(("version", "is_named"), LARGE)
+@pytest.mark.parametrize("size", [7, 65_536])
+def test_topics_of_a_large_response_are_passed_on_as_they_arrive(play, version, is_named, size):
+    """Held is no more than its beginning, and what the client gets is as in one piece."""
+    on = play(Cluster("broker", 9092, **MANY), addresses=Addresses({("broker", 9092): GATEWAY}))
+    topics = [{"name": name} for name in MANY] if is_named else [] if not version else None
+    on.send(3, version, {"topics": topics, "allowAutoTopicCreation": version < 4 or is_named})
+    frame = on.next_answer()
+    assert len(frame) > 100_000
+    held = 0
+    for at in range(0, len(frame), size):
+        on.channel.from_broker(frame[at : at + size])
+        held = max(held, len(frame[: at + size]) - len(on.ports.client))
+    assert held < 150
+    (answer,) = on.answers()
+    assert [(each["host"], each["port"]) for each in answer["brokers"]] == [GATEWAY]
+    assert {each["name"]: len(each["partitions"]) for each in answer["topics"]} == MANY
+    assert on.channel.is_idle
+
+
+def test_an_unknown_broker_of_a_large_response_is_left_out_and_counted_once(play):
+    on = play(Cluster("elsewhere", 9092, **MANY), addresses=Addresses({("broker", 9092): GATEWAY}))
+    answer = on.call(3, 12, {"topics": None})
+    assert (answer["brokers"], len(answer["topics"])) == ([], len(MANY))
+    assert on.context.stats.foreign_addresses == 1
+
+
+def test_the_response_after_a_large_one_is_another(play):
+    on = play(Cluster("broker", 9092, **MANY), addresses=Addresses({("broker", 9092): GATEWAY}))
+    for topics in (None, [{"name": "topic-1"}]):
+        on.send(3, 12, {"topics": topics, "allowAutoTopicCreation": False})
+    on.channel.from_broker(on.next_answer() + on.next_answer())
+    assert [len(answer["topics"]) for answer in on.answers()] == [len(MANY), 1]
+
+
+def test_a_large_response_that_lies_about_its_brokers_closes_the_connection(play):
+    """As soon as its beginning is longer than any cluster's."""
+    on = play(Cluster(**MANY))
+    on.send(3, 1, {"topics": None})
+    frame = bytearray(on.next_answer())
+    frame[8:12] = struct.pack(">i", 2**31 - 1)
+    with pytest.raises(Malformed):
+        on.channel.from_broker(bytes(frame))
+    assert not on.ports.client
+
+
+def metadata(*replicas_of_topics):
+    """A response of version 4: for each topic the numbers of replicas of its partitions, and of those in sync."""
+    topics = [
+        {
+            "name": f"t{number}",
+            "partitions": [
+                {"leaderId": 1, "replicaNodes": [*range(replicas)], "isrNodes": [*range(in_sync)]}
+                for replicas, in_sync in partitions
+            ],
+        }
+        for number, partitions in enumerate(replicas_of_topics)
+    ]
+    return protocol().response(3, 4).write({"brokers": [{"host": "h"}], "topics": topics})
+
+
+PARTITIONS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=4)
+
+
+@given(topics=st.lists(PARTITIONS, max_size=4))
+def test_version_0_has_the_topics_and_partitions_of_the_response(topics):
+    """Whatever replicas they have; 256 and 512 differ in one byte of their numbers alone."""
+    for given_topics in (topics, [*topics, [(3, 256), (3, 512)]]):
+        body = metadata(*given_topics)
+        read = protocol().response(3, 4).read(body)
+        assert in_version(protocol(), 0, body) == protocol().response(3, 0).write(read)
+
+
+@given(end=st.integers(0, 200), behind=st.binary(max_size=100))
+def test_bytes_that_are_no_response_are_malformed_or_some_topics(end, behind):
+    with suppress(Malformed):
+        in_version(protocol(), 0, metadata([(3, 3)] * 3, [])[:end] + behind)
+
+
+def test_version_0_is_made_in_a_fraction_of_the_time_in_which_a_response_is_decoded():
+    """So that no other client waits for it."""
+    body = metadata(*[[(3, 3)] * 5000] * 5)
+    begun = time.process_time()
+    in_version(protocol(), 0, body)
+    made = time.process_time() - begun
+    protocol().response(3, 4).read(body, max_elements=1_000_000)
+    assert made < (time.process_time() - begun - made) / 20

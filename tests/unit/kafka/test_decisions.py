@@ -228,6 +228,45 @@ def test_a_silent_job_is_tried_with_the_next_request_if_no_other_is_undecided(li
     assert limited.ask(seconds=10).done()
 
 
+LONG = 60 * 60 // 10
+
+
+@pytest.mark.parametrize("leaves_after", [0, 0.1])
+def test_a_request_that_is_rejected_after_its_client_has_left_is_no_silence(limited, leaves_after):
+    """Its dead letter shows that the job decides; without it, that request would be tried again for ever."""
+    invalid = limited.ask(b"invalid", leaves_after or 10)
+    if not leaves_after:
+        invalid.cancel()
+    limited.loop.wait_until(0.5)
+    limited.receive_dead_letter()
+    for number in range(LONG):
+        limited.loop.wait_until(30 + 10 * number)
+        valid = limited.ask(str(number).encode(), 5)
+        limited.loop.wait_until(limited.loop.now + 0.2)
+        limited.decide()
+        assert valid.result().decision is not None
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+@pytest.mark.parametrize("error", [UNDELIVERED, KafkaError._UNKNOWN_TOPIC])  # noqa: SLF001
+def test_a_request_that_cannot_be_written_is_not_what_a_silent_job_is_tried_with(limited, error, leaves):
+    """Its user has no topic, or no permission for it; others are decided."""
+    failed = limited.ask(b"failed", 10)
+    if leaves:
+        failed.cancel()
+        limited.loop.settle()
+    limited.loop.wait_until(11)
+    limited.delivered[0](KafkaError(error), None)
+    limited.loop.settle()
+    for number in range(LONG):
+        limited.loop.wait_until(30 + 10 * number)
+        valid = limited.ask(str(number).encode(), 5)
+        limited.loop.wait_until(limited.loop.now + 0.2)
+        limited.decide()
+        assert valid.result().decision is not None
+    assert len(limited.sent) == 1 + LONG
+
+
 def test_a_request_that_is_invalid_is_not_one_without_a_decision(asker):
     """It became a dead letter, or was too large for its topic; the time after it is no silence."""
     asker.ask()

@@ -9,9 +9,11 @@ from typing import Any
 from confluent_kafka.admin import NewTopic
 
 from tests.evidence.command import Notify, run
+from tests.evidence.gateway.cost.bystanders import bystanders
 from tests.evidence.gateway.cost.calls import CONNECTIONS, PARTITIONS, latencies, listings, requests, throughput
 from tests.evidence.gateway.cost.connections import idle_connections
 from tests.evidence.gateway.cost.mutations import mutations
+from tests.evidence.gateway.cost.records import PACED, RECORD_BYTES, TOOLS, records
 from tests.evidence.gateway.cost.routes import DIRECT, Row, routes
 from tests.evidence.gateway.cost.size import FULL, SMOKE, Size
 from tests.evidence.gateway.cost.transfer import transfers
@@ -19,6 +21,7 @@ from tests.evidence.gateway.ground import Ground, on_ground
 from tests.evidence.machine import load, machine
 
 PAGE = Path(__file__).with_name("page.md.in")
+_MAX_SLOWER = 2.0
 _TOPIC, _LARGE = "called", "transferred"
 
 
@@ -29,7 +32,7 @@ def measure(where: Ground, size: Size, notify: Notify) -> dict[str, Any]:
         MutationQuotaError: A gateway or a call failed.
     """
     before = load()
-    notify("starting three gateways")
+    notify("starting gateways")
     settings = where.deployment("cost")
     admin = where.admin
     with routes(where, settings) as ways:
@@ -46,19 +49,28 @@ def measure(where: Ground, size: Size, notify: Notify) -> dict[str, Any]:
         idle = {
             "plain": idle_connections(ways.rewriting, calls[1], size),
             "sasl": idle_connections(ways.authenticating, calls[1], size, authenticates=True),
+            "tls": idle_connections(ways.encrypting, calls[1], size),
         }
         notify("creates and deletes")
         changed = mutations(ways, settings, size)
+        notify("a client beside others")
+        beside = bystanders(ways, _LARGE, calls[2], settings, size)
         notify("a large Metadata response")
         listed = listings(ways.plain, size)
+    notify("Kafka's own performance tools")
+    streamed = records(where, settings, size)
+    fixed = {"in_parallel": CONNECTIONS, "partitions": PARTITIONS}
+    fixed |= {"tools": TOOLS, "record_bytes": RECORD_BYTES, "paced": PACED}
     return {
-        "size": asdict(size) | {"in_parallel": CONNECTIONS, "partitions": PARTITIONS},
-        "goals": goals(single, idle, moved, changed),
+        "size": asdict(size) | fixed,
+        "goals": goals(single, idle, moved, changed) | shares(streamed, beside),
         "calls": single,
         "concurrent": many,
         "transfers": moved,
         "idle": idle,
         "mutations": changed,
+        "records": streamed,
+        "bystanders": beside,
         "listings": listed,
         "load": {"before": before, "after": load()},
         "on": machine(),
@@ -78,13 +90,26 @@ def goals(
             max(row["above_ms"] for row in calls if row["route"] != DIRECT and row["call"] != "ListOffsets"),
             0.2,
         ),
-        "connection_kb": (max(row["memory_each_kb"] for row in idle.values()), 10.0),
+        "connection_kb": (max(idle[kind]["memory_each_kb"] for kind in ("plain", "sasl")), 10.0),
+        "tls_connection_kb": (idle["tls"]["memory_each_kb"], 100.0),
         "produce_mb": (max(row["memory_growth_mb"] or 0 for row in moved if row["transfer"] == "produce"), 10.0),
         "create_ms": (changed[0]["above_ms"], 30.0),
     }
     return {
         name: {"measured": value, "at_most": most, "met": value <= most} for name, (value, most) in measured.items()
     }
+
+
+def shares(streamed: Sequence[Row], beside: Sequence[Row]) -> dict[str, dict[str, Any]]:
+    """Return the goals of records through one gateway, as shares of direct ones, and of a client beside others."""
+    found: dict[str, dict[str, Any]] = {}
+    for encryption, least in (("plaintext", 0.9), ("TLS", 0.8)):
+        row = next(row for row in streamed if (row["encryption"], row["route"]) == (encryption, "one gateway"))
+        measured = {kind: row[f"{kind}_of_direct"] for kind in ("produced", "consumed")}
+        met = min(measured.values()) >= least
+        found[f"records_{encryption.lower()}"] = measured | {"at_least": least, "met": met}
+    slowest = max(row["of_idle"] for row in beside)
+    return found | {"bystander": {"measured": slowest, "at_most": _MAX_SLOWER, "met": slowest <= _MAX_SLOWER}}
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The routes of a measurement: to the broker, and through gateways whose processor time and memory are measured."""
 
+import ssl
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -54,10 +55,12 @@ class Route:
     port: int
     meter: Meter | None = None
     """Of the gateway; None for a direct connection."""
+    tls: ssl.SSLContext | None = None
+    """None for a connection without TLS."""
 
     def connect(self) -> WireClient:
         """Connect to the broker."""
-        return self.ground.connect(self.port)
+        return self.ground.connect(self.port, self.tls)
 
     def check(self, request: Request) -> None:
         """Send a request, whose response must not have an error: otherwise there is nothing to measure.
@@ -132,7 +135,9 @@ class Routes:
     """Through a gateway that rewrites nothing, because the listener behind it advertises its address."""
     rewriting: Route
     authenticating: Route
-    """Through a gateway in front of the listener that authenticates; not one of `plain`."""
+    """Through a gateway in front of the listener that authenticates."""
+    encrypting: Route
+    """Through a gateway with TLS on both sides."""
 
     @property
     def plain(self) -> tuple[Route, ...]:
@@ -149,10 +154,11 @@ def routes(where: Ground, settings: Settings) -> Iterator[Routes]:
             "gateway, nothing rewritten": stack.enter_context(where.gateway(settings, "ahead", *ahead)),
             "gateway, addresses rewritten": stack.enter_context(where.gateway(settings, "rewriting")),
             "SASL PLAIN": stack.enter_context(where.authenticating_gateway(settings, "authenticating")),
+            "TLS": stack.enter_context(where.encrypting_gateway(settings, "encrypting")),
         }
         ports = (where.ahead_gateway, *(gateway.port for gateway in [*gateways.values()][1:]))
         through = [
-            Route(name, where, port, Meter(gateway.pid))
+            Route(name, where, port, Meter(gateway.pid), where.trusting() if name == "TLS" else None)
             for (name, gateway), port in zip(gateways.items(), ports, strict=True)
         ]
         yield Routes(Route(DIRECT, where, where.port), *through)

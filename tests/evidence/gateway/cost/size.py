@@ -24,6 +24,10 @@ class Size:
     mutations_warm_up: int
     topics: int
     listings: int
+    records: int
+    """Records of each producer and consumer."""
+    leaving: int
+    """Clients that leave at once."""
 
 
 FULL = Size(
@@ -40,6 +44,8 @@ FULL = Size(
     mutations_warm_up=3,
     topics=1000,
     listings=20,
+    records=200_000,
+    leaving=1000,
 )
 SMOKE = Size(
     calls=10,
@@ -55,4 +61,6 @@ SMOKE = Size(
     mutations_warm_up=0,
     topics=10,
     listings=2,
+    records=500,
+    leaving=20,
 )

@@ -29,9 +29,7 @@ def transfers(routes: Sequence[Route], topic: str, size: Size) -> Iterator[Row]:
     Raises:
         MutationQuotaError: Less than all batches arrived.
     """
-    produce = Request(
-        "produce", ApiKey.PRODUCE, _PRODUCE_VERSION, _produce(topic, size.batches, _batch(routes[0].ground))
-    )
+    produce = produce_request(topic, size.batches, routes[0].ground)
     fetch = Request("fetch", ApiKey.FETCH, _FETCH_VERSION, _fetch(topic, size.batches))
     megabytes = size.batches * BATCH_BYTES / 1e6
     for request in (produce, fetch):
@@ -56,10 +54,13 @@ def _batch(where: Ground) -> bytes:
     return where.stored_records(_SAMPLE, 2 * BATCH_BYTES)
 
 
-def _produce(topic: str, batches: int, batch: bytes) -> dict[str, Any]:
+def produce_request(topic: str, batches: int, where: Ground) -> Request:
+    """Return a Produce request with a batch of `BATCH_BYTES` for each of a topic's partitions."""
+    batch = _batch(where)
     partitions = [{"index": number, "records": batch} for number in range(batches)]
     topics = [{"name": topic, "partitionData": partitions}]
-    return {"transactionalId": None, "acks": 1, "timeoutMs": _TIMEOUT_MS, "topicData": topics}
+    message = {"transactionalId": None, "acks": 1, "timeoutMs": _TIMEOUT_MS, "topicData": topics}
+    return Request("produce", ApiKey.PRODUCE, _PRODUCE_VERSION, message)
 
 
 def _fetch(topic: str, batches: int) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import socket
 import struct
 
 import pytest
@@ -45,7 +46,9 @@ async def test_the_broker_is_connected_at_the_first_request(on):
     assert len(on.answers()) == 2
 
 
-@pytest.mark.parametrize("error", [OSError("no route"), UnicodeError("label empty or too long")])
+@pytest.mark.parametrize(
+    "error", [OSError("no route"), UnicodeError("label empty or too long"), BadInput("the issuer's key is unusable")]
+)
 async def test_a_broker_that_cannot_be_reached_closes_the_connection(on, error):
     """The client tries again by itself."""
     on.host.error = error
@@ -53,6 +56,19 @@ async def test_a_broker_that_cannot_be_reached_closes_the_connection(on, error):
     await on.connect()
     assert on.client.closed
     assert on.play.context.stats.closed == {"broker": 1}
+
+
+async def test_the_kernel_notices_on_both_sides_that_a_peer_has_vanished(on):
+    """A muted client is not read from, so that nothing else would show it."""
+    on.receive(metadata(on))
+    await on.connect()
+    for side, transport in ((on.connection, on.client), (on.broker_side(), on.host.broker)):
+        with socket.create_server(("127.0.0.1", 0)) as own:
+            transport.get_extra_info = {"socket": own}.get
+            side.connection_made(transport)
+            options = socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT
+            assert own.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            assert [own.getsockopt(socket.IPPROTO_TCP, option) for option in options] == [60, 10, 3]
 
 
 async def test_a_client_that_disconnects_during_the_connection_to_the_broker_leaves_nothing(on):

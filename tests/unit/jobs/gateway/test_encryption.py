@@ -252,6 +252,27 @@ def test_a_name_that_no_rule_applies_to_is_rejected_and_without_certificates_the
     assert encryption_of().user_of(None) is None
 
 
+@pytest.mark.parametrize(
+    ("address", "protocol", "warned"),
+    [
+        ("192.0.2.1", "SASL_SSL", True),
+        ("kafka.example.org", "SASL_PLAINTEXT", True),
+        ("127.0.0.1", "SASL_SSL", False),
+        ("::1", "SASL_SSL", False),
+        ("localhost", "SASL_SSL", False),
+        ("192.0.2.1", "PLAINTEXT", False),
+    ],
+)
+def test_passwords_that_clients_send_in_plaintext_are_warned_of(certificates, caplog, address, protocol, warned):
+    """With a certificate none are."""
+    encryption_of(Security(protocol), address=address)
+    assert ("send passwords and tokens to" in caplog.text) == warned
+    caplog.clear()
+    own = certificates[1]
+    encryption_of(Security(protocol), address=address, ssl_certificate_location=own.path, ssl_key_location=own.key)
+    assert not caplog.text
+
+
 def test_the_ca_of_clients_is_read_again_when_it_changes(certificates, clients, tmp_path):
     given, known = clients
     ca = tmp_path / "ca.pem"

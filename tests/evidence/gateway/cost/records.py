@@ -1,0 +1,177 @@
+"""Records that Kafka's own performance tools produce and consume, direct and through gateways in turns."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from confluent_kafka.admin import NewTopic
+
+from jobs.sandbox.broker import HOST, free_port
+from quota.errors import MutationQuotaError
+from quota.settings import Settings
+from tests.evidence.gateway.cost.routes import DIRECT, Meter, Row
+from tests.evidence.gateway.cost.size import Size
+from tests.evidence.gateway.ground import Ground
+from tests.support.java_source import JavaProgram
+
+RECORD_BYTES = 1000
+TOOLS = 2
+"""The number of producers, and then of consumers, at once: a connection is served by one gateway alone."""
+PACED = 2000
+"""The records per second of the producer whose latency is measured."""
+
+_PROGRAM = Path(__file__).with_name("Tools.java")
+_PARTITIONS = 6
+_SECONDS = 300
+_SENT = re.compile(r"^(\d+) records sent, .*?\(([\d.]+) MB/sec\).* (\d+) ms 50th, .* (\d+) ms 99th", re.MULTILINE)
+_FETCHED_MB_A_SECOND = 8
+"""The column of the consumer's result; its column 2 is of a time that includes joining the group."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A way of records to the broker."""
+
+    name: str
+    encrypted: bool
+    port: int
+    meters: tuple[Meter, ...] = ()
+    """Of the gateways."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """What one turn of one way moved."""
+
+    produced: float
+    """MB/s, as `consumed`."""
+    consumed: float
+    p50_ms: float
+    p99_ms: float
+    producing_cpu: float
+    """Processor time of the gateways [s], as `consuming_cpu`."""
+    consuming_cpu: float
+
+
+def records(where: Ground, settings: Settings, size: Size) -> list[Row]:
+    """Measure each way in turns; ratios are those to the direct way of the same round.
+
+    Raises:
+        MutationQuotaError: A tool failed, or moved less than all records.
+    """
+    turns: dict[_Way, list[_Turn]] = defaultdict(list)
+    with _ways(where, settings) as ways, ExitStack() as stack:
+        tools = [stack.enter_context(JavaProgram.running(_PROGRAM, where.jars)) for _ in range(TOOLS)]
+        _turn(where, ways[0], "records-first", size.records, tools)  # compiles them
+        for number in range(size.rounds):
+            for index, way in enumerate(ways):
+                turns[way].append(_turn(where, way, f"records-{number}-{index}", size.records, tools))
+    megabytes = TOOLS * size.records * RECORD_BYTES / 1e6
+    rows = []
+    for way, own in turns.items():
+        direct = next(done for other, done in turns.items() if not other.meters and other.encrypted == way.encrypted)
+        rounds = list(zip(own, direct, strict=True))
+        rows.append(
+            {
+                "encryption": "TLS" if way.encrypted else "plaintext",
+                "route": way.name,
+                "produced_mb_s": median(turn.produced for turn in own),
+                "produced_of_direct": median(turn.produced / base.produced for turn, base in rounds),
+                "consumed_mb_s": median(turn.consumed for turn in own),
+                "consumed_of_direct": median(turn.consumed / base.consumed for turn, base in rounds),
+                "p50_ms": median(turn.p50_ms for turn in own),
+                "p99_ms": median(turn.p99_ms for turn in own),
+                "producing_cpu_ms": _per_megabyte(way, [turn.producing_cpu for turn in own], megabytes),
+                "consuming_cpu_ms": _per_megabyte(way, [turn.consuming_cpu for turn in own], megabytes),
+            }
+        )
+    return rows
+
+
+def _per_megabyte(way: _Way, cpu: list[float], megabytes: float) -> float | None:
+    """Return the gateways' processor time for a megabyte [ms]."""
+    return median(cpu) / megabytes * 1e3 if way.meters else None
+
+
+@contextmanager
+def _ways(where: Ground, settings: Settings) -> Iterator[list[_Way]]:
+    """Run the gateways inside the block: one alone, and two that share a port, without and with TLS."""
+    ways = []
+    with ExitStack() as stack:
+        for encrypted, start, direct in (
+            (False, where.gateway, where.port),
+            (True, where.encrypting_gateway, where.tls),
+        ):
+            ways.append(_Way(DIRECT, encrypted, direct))
+            for name, count in (("one gateway", 1), ("two gateways", 2)):
+                port, shared = free_port(), "gateway.reuse_port=true"
+                labels = [f"{name}-{number}-{encrypted}".replace(" ", "-") for number in range(count)]
+                own = [stack.enter_context(start(settings, label, shared, port=port)) for label in labels]
+                ways.append(_Way(name, encrypted, port, tuple(Meter(gateway.pid) for gateway in own)))
+        yield ways
+
+
+def _turn(where: Ground, way: _Way, topic: str, count: int, tools: Sequence[JavaProgram]) -> _Turn:
+    admin = where.admin
+    admin.create_topics([NewTopic(topic, _PARTITIONS)])[topic].result(_SECONDS)
+    before = _cpu(way)
+    outputs = _run(where, way, tools, [_produce(topic, count, -1) for _ in tools])
+    between = _cpu(way)
+    produced = sum(_sent(output, count)[0] for output in outputs)
+    outputs = _run(where, way, tools, [_consume(topic, count, number) for number, _ in enumerate(tools)])
+    after = _cpu(way)
+    consumed = sum(_fetched(output, count) for output in outputs)
+    few = count // 10
+    (output,) = _run(where, way, tools[:1], [_produce(topic, few, PACED)])
+    _, p50, p99 = _sent(output, few)
+    admin.delete_topics([topic])[topic].result(_SECONDS)
+    return _Turn(produced, consumed, p50, p99, between - before, after - between)
+
+
+def _cpu(way: _Way) -> float:
+    return sum(meter.cpu_seconds() for meter in way.meters)
+
+
+def _produce(topic: str, count: int, throughput: int) -> list[str]:
+    given = ["--topic", topic, "--num-records", str(count), "--record-size", str(RECORD_BYTES)]
+    return ["ProducerPerformance", *given, "--throughput", str(throughput)]
+
+
+def _consume(topic: str, count: int, number: int) -> list[str]:
+    given = ["--topic", topic, "--num-records", str(count), "--hide-header"]
+    return ["ConsumerPerformance", *given, "--group", f"{topic}-{number}"]
+
+
+def _run(where: Ground, way: _Way, tools: Sequence[JavaProgram], commands: list[list[str]]) -> list[str]:
+    """Run tools at once; return their outputs."""
+    server = ["--bootstrap-server", f"{HOST}:{way.port}", "--command-config", str(_config(where, way))]
+    for tool, (name, *given) in zip(tools, commands, strict=True):
+        tool.write("\t".join([f"org.apache.kafka.tools.{name}", *server, *given]))
+    return [tool.read().replace("\t", "\n") for tool in tools]
+
+
+def _config(where: Ground, way: _Way) -> Path:
+    path = where.folder / f"tools-{way.encrypted}.properties"
+    trusted = f"security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location={where.authority.path}\n"
+    path.write_text(trusted if way.encrypted else "")
+    return path
+
+
+def _sent(output: str, count: int) -> tuple[float, float, float]:
+    """Return a producer's MB/s, and the median and the 99th percentile of its latency [ms]."""
+    (sent, rate, p50, p99) = _SENT.findall(output)[-1]
+    if int(sent) != count:
+        raise MutationQuotaError(f"{sent} of {count} records were produced: {output}")
+    return float(rate) * 2**20 / 1e6, float(p50), float(p99)
+
+
+def _fetched(output: str, count: int) -> float:
+    """Return a consumer's MB/s."""
+    values = output.strip().splitlines()[-1].split(", ")
+    if int(values[4]) < count:
+        raise MutationQuotaError(f"{values[4]} of {count} records were consumed: {output}")
+    return float(values[_FETCHED_MB_A_SECOND]) * 2**20 / 1e6
