@@ -25,7 +25,7 @@ _PARAGRAPHS = re.compile(r"\n\s*\n")
 def overview() -> Iterator[str]:
     """Yield the lines about all commands: what each does, with a link to it, and what they have in common."""
     for section, commands in SECTIONS.items():
-        yield from ("", f"**[{section}](commands/{section.lower()}.md)**", "")
+        yield from ("", f"## {section}", "")
         summaries = (_PARAGRAPHS.split(_ROOT.commands[name].help or "")[0] for name in commands)
         links = (f"[`{name}`](commands/{section.lower()}.md#{name})" for name in commands)
         yield from table(("command", "does"), zip(links, map(sentence, summaries), strict=True))
@@ -39,9 +39,14 @@ def overview() -> Iterator[str]:
 def command_pages() -> Mapping[str, str]:
     """Return a page for each section of the program's help, by the page's path in docs/."""
     return {
-        f"reference/commands/{section.lower()}.md": "\n".join([f"# {section}", *_commands(names)])
+        f"reference/commands/{section.lower()}.md": "\n".join([*_introduction(section), *_commands(names)])
         for section, names in SECTIONS.items()
     }
+
+
+def _introduction(section: str) -> Iterator[str]:
+    yield from (f"# Commands: {section.lower()}", "")
+    yield "[The command line](../commands.md) has all commands, their exit codes and the options before a command."
 
 
 def _commands(names: Iterable[str]) -> Iterator[str]:

@@ -28,6 +28,10 @@ _FOREIGN = re.compile(
     r"""<(?:script|img|iframe|source|link (?=[^>]*rel="?(?:stylesheet|preload|preconnect|icon)))[^>]*"""
     r"""(?:src|href)="?(?:https?:)?//[^>]*>|class="?mermaid"""
 )
+_BOOSTS = {"tutorial": 2, "how-to": 4, "evidence": 0.25, "decisions": 0.25, "project": 0.5}
+"""The weight in the search of the pages of a folder: how something is done comes before how it was tested."""
+_CELL = re.compile(r"<td\b.*?</td>", re.DOTALL)
+_NAME = re.compile(r"(?<=<code>)[^<]+")
 _LANGUAGES = {"": "docker", "jsonl": "json", "py": "python", "sh": "bash"}
 
 
@@ -55,6 +59,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Replace links between files of the repository with links between pages of the site."""
     del config, files
+    folder = page.file.src_uri.partition("/")[0]
+    page.meta.setdefault("search", {}).setdefault("boost", _BOOSTS.get(folder, 1))
     if page.file.src_uri.startswith(_SOURCE):
         return markdown
     folder = posixpath.dirname(page.file.src_uri)
@@ -68,11 +74,12 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     return "".join(part if number % 2 else _LINK.sub(relink, part) for number, part in enumerate(parts))
 
 
-def on_post_page(output: str, page: Page, config: MkDocsConfig) -> None:
-    """Warn about a page that loads a script, a style, a font or a picture from another host."""
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Warn about a page that loads something from another host, and let long names in tables break at their dots."""
     del config
     for found in foreign_loads(output):
         logging.getLogger("mkdocs.hooks").warning("%s loads from another host: %s", page.file.src_uri, found)
+    return _CELL.sub(_breakable, output)
 
 
 def on_post_build(config: MkDocsConfig) -> None:
@@ -82,6 +89,10 @@ def on_post_build(config: MkDocsConfig) -> None:
         for found in _PICTURE.finditer(page.read_text("utf-8")):
             if not (page.parent / found[1]).is_file():
                 logging.getLogger("mkdocs.hooks").warning("%s: no picture %s", page.relative_to(site), found[1])
+
+
+def _breakable(cell: re.Match[str]) -> str:
+    return _NAME.sub(lambda name: re.sub(r"[._=/](?!$)", r"\g<0><wbr>", name[0]), cell[0])
 
 
 def foreign_loads(html: str) -> list[str]:

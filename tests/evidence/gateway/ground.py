@@ -48,6 +48,7 @@ super.users=User:ANONYMOUS;User:{admin}
 controller.quota.window.num={window_num}
 auto.create.topics.enable=true
 fetch.max.bytes=104857600
+group.initial.rebalance.delay.ms=0
 """
 
 _FETCH_VERSION = 12

@@ -377,7 +377,7 @@ def test_the_page_shows_what_its_commands_print(broker, wrote, quotas):
     assert len(EXAMPLES) == 4
     for commands, expected in EXAMPLES:
         printed = []
-        for command in commands.splitlines():
+        for command in commands.replace("\\\n", "").splitlines():
             program, *args = shlex.split(command)
             if program == "kafka-configs.sh":
                 printed += sorted(kafka_configs(broker.address, *args[2:]).splitlines())
