@@ -13,6 +13,7 @@ from typing import Any
 from jobs.gateway.connection import BrokerConnection, ClientConnection, now_monotonic_ms
 from jobs.gateway.encryption import Encryption
 from jobs.gateway.listeners import Listener
+from jobs.gateway.owners import TokenOwners
 from quota.errors import BadInput
 from quota.gateway.context import GatewayContext
 from quota.kafka.decisions import Decisions
@@ -43,19 +44,21 @@ _MAX_HELD_BYTES = 128 * 1024 * 1024
 class GatewayServer:
     """Serves clients on all listeners until it is stopped; used on one event loop."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917
         self,
         context: GatewayContext,
         decisions: Decisions,
         rates: LoggedRates,
         settings: GatewaySettings,
         encryption: Encryption,
+        owners: TokenOwners,
     ) -> None:
         self.context = context
         self.decisions = decisions
         self.rates = rates
         self._settings = settings
         self._encryption = encryption
+        self._owners = owners
         self._connections: dict[Hashable, ClientConnection] = {}
         self._held_bytes = 0
         self._alarm: tuple[int, asyncio.TimerHandle] | None = None
@@ -100,6 +103,10 @@ class GatewayServer:
     def user_of(self, certificate: bytes | None) -> str | None:
         """Return the user that a certificate identifies (DER); None if certificates identify no users."""
         return self._encryption.user_of(certificate)
+
+    async def owner_of(self, listener: Listener, token_id: str) -> str:
+        """Return the owner of a delegation token, which the broker behind a listener has accepted."""
+        return await self._owners.find(listener.broker, token_id)
 
     def holds(self, more: int) -> bool:
         """Add to the bytes that connections buffer; return whether there are too many."""

@@ -8,6 +8,7 @@ import threading
 from jobs.background import background, log_progress
 from jobs.gateway.encryption import make_encryption
 from jobs.gateway.listeners import plan_listeners
+from jobs.gateway.owners import TokenOwners
 from jobs.gateway.probe import advertised_addresses, follow_brokers
 from jobs.gateway.server import GatewayServer
 from jobs.metrics.families import gateway_families
@@ -88,7 +89,8 @@ async def serve_gateway(settings: Settings, stop: threading.Event, endpoint: Ser
             contact = asyncio.create_task(
                 follow_brokers([listener.broker for listener in listeners], encryption, protocol, context.stats)
             )
-            await GatewayServer(context, decisions, rates, own, encryption).serve(listeners, stop)
+            owners = TokenOwners(target.security, encryption, protocol)
+            await GatewayServer(context, decisions, rates, own, encryption, owners).serve(listeners, stop)
         contact.cancel()
     finally:
         decisions.close()

@@ -50,6 +50,18 @@ class Authentication:
         if self._exchange is not None:
             self._exchange.on_client_message(request["authBytes"])
 
+    def accepted_token(self, response: Message) -> str | None:
+        """Return the id of the delegation token that a SaslAuthenticate response accepts, if it does.
+
+        Its owner must be set before the response is processed.
+        """
+        return None if self._exchange is None or response["errorCode"] else self._exchange.accepted_token()
+
+    def set_owner(self, owner: str | None, problem: str) -> None:
+        """Take the owner of the delegation token, or why it is not known."""
+        if self._exchange is not None:
+            self._exchange.set_owner(owner, problem)
+
     def on_authenticate_response(self, response: Message, now: int) -> Message:
         """Process the broker's SaslAuthenticate response at `now` [ms]; return the response for the client."""
         if self._exchange is None or response["errorCode"]:

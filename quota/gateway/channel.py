@@ -43,7 +43,7 @@ _CORRELATION_ID_BYTES = 4
 class Channel:
     """Forwards requests and responses, in order, and intercepts mutations and client quotas.
 
-    `from_client`, `from_broker`, `go_on`, `resume` and `end` are its inputs. Each may raise `ChannelError`,
+    `from_client`, `from_broker`, `go_on`, `on_owner`, `resume` and `end` are its inputs. Each may raise `ChannelError`,
     `Malformed` or `Unwritable`: the caller must then deliver what was already sent, and close both connections. An
     error that a request causes is raised once the requests before it are answered, as by a broker.
     """
@@ -53,7 +53,7 @@ class Channel:
         self._io = io
         self._requests = RequestStream(context)
         self._pipeline = Pipeline(context.protocol)
-        self._login = Login(context, self._pipeline, io.now, self._end)
+        self._login = Login(context, self._pipeline, io, self._end)
         self._client: tuple[str, str | None] | None = None
         self._flow: Steps | QuotaSteps | None = None
         self._stepping = RequestHeader(0, 0, 0, None)
@@ -89,6 +89,14 @@ class Channel:
         """Continue the request in progress, with the reply on a `DecisionRequest` or `RatesCall`, or after a pause."""
         try:
             self._step(reply)
+            self._check_end()
+        finally:
+            self._flush()
+
+    def on_owner(self, owner: str | None, problem: str = "") -> None:
+        """Take the owner of the delegation token that the broker has accepted; without one, why it is not known."""
+        try:
+            self._login.on_owner(owner, problem)
             self._check_end()
         finally:
             self._flush()

@@ -8,7 +8,7 @@ from functools import partial
 
 from quota.errors import ErrorCode
 from quota.gateway.authentication import Authentication, rejection
-from quota.gateway.context import ChannelError, GatewayContext
+from quota.gateway.context import ChannelError, ChannelIO, GatewayContext
 from quota.gateway.pipeline import Pipeline
 from quota.gateway.sasl import AuthenticationRejected
 from quota.records.request import ANONYMOUS
@@ -24,14 +24,14 @@ _AUTHENTICATE_VERSION = 1
 class Login:
     """Passes the SASL messages of one channel on, and learns the user from them."""
 
-    def __init__(
-        self, context: GatewayContext, pipeline: Pipeline, now: Callable[[], int], end: Callable[[], None]
-    ) -> None:
-        """Call `end` after each response; `now` is the time of a monotonic clock [ms]."""
+    def __init__(self, context: GatewayContext, pipeline: Pipeline, io: ChannelIO, end: Callable[[], None]) -> None:
+        """Call `end` after each response."""
         self._protocol = context.protocol
         self._pipeline = pipeline
-        self._now = now
+        self._now = io.now
+        self._find_owner = io.find_owner
         self._end = end
+        self._waiting: Callable[[], None] | None = None
         self._authentication = Authentication(context.subject_claim, context.rules.decision_timeout_ms)
         if not context.authenticates:
             self.identify(ANONYMOUS)
@@ -65,11 +65,7 @@ class Login:
 
     def authenticate(self, header: RequestHeader, request: Message) -> None:
         """Process a SaslAuthenticate request."""
-        try:
-            self._authentication.authenticate(request)
-        except AuthenticationRejected as error:
-            self._pipeline.respond(header, rejection(error))
-            raise ChannelError("authentication", str(error)) from None
+        self._authentication.authenticate(request)
         sent = header._replace(api_version=max(header.api_version, _AUTHENTICATE_VERSION))
         self._pipeline.call(sent, request, partial(self._on_authenticate_response, header))
 
@@ -78,12 +74,16 @@ class Login:
         if self._bare is None:
             return
         request = {"authBytes": token}
-        try:
-            self._authentication.authenticate(request)
-        except AuthenticationRejected as error:
-            raise ChannelError("authentication", str(error)) from None
+        self._authentication.authenticate(request)
         header = self._bare._replace(api_key=ApiKey.SASL_AUTHENTICATE, api_version=_AUTHENTICATE_VERSION)
         self._pipeline.call(header, request, self._on_token_response)
+
+    def on_owner(self, owner: str | None, problem: str) -> None:
+        """Take the owner of the delegation token that the broker has accepted, or why it is not known."""
+        respond, self._waiting = self._waiting, None
+        self._authentication.set_owner(owner, problem)
+        if respond is not None:
+            respond()
 
     def _on_handshake_response(self, request: RequestHeader, frame: bytes) -> None:
         response = self._authentication.on_handshake_response(self._pipeline.read_response(request, frame))
@@ -93,23 +93,36 @@ class Login:
         self._end()
 
     def _on_authenticate_response(self, client: RequestHeader, request: RequestHeader, frame: bytes) -> None:
+        response = self._pipeline.read_response(request, frame)
+        self._once_owned(response, partial(self._respond, client, response))
+
+    def _on_token_response(self, request: RequestHeader, frame: bytes) -> None:
+        response = self._pipeline.read_response(request, frame)
+        self._once_owned(response, partial(self._respond_bare, response))
+
+    def _once_owned(self, response: Message, respond: Callable[[], None]) -> None:
+        """Respond, at once or when the owner of the client's delegation token is known."""
+        token_id = self._authentication.accepted_token(response)
+        if token_id is None:
+            respond()
+        else:
+            self._waiting = respond
+            self._find_owner(token_id)
+
+    def _respond(self, client: RequestHeader, response: Message) -> None:
         """Respond in the version of the client's own header."""
         try:
-            response = self._authentication.on_authenticate_response(
-                self._pipeline.read_response(request, frame), self._now()
-            )
+            response = self._authentication.on_authenticate_response(response, self._now())
         except AuthenticationRejected as error:
             self._pipeline.send(client, rejection(error))
             raise ChannelError("authentication", str(error)) from None
         self._pipeline.send(client, response)
         self._end()
 
-    def _on_token_response(self, request: RequestHeader, frame: bytes) -> None:
+    def _respond_bare(self, response: Message) -> None:
         """Respond with the broker's token, which has no field for an error: the connection is closed instead."""
         try:
-            response = self._authentication.on_authenticate_response(
-                self._pipeline.read_response(request, frame), self._now()
-            )
+            response = self._authentication.on_authenticate_response(response, self._now())
         except AuthenticationRejected as error:
             raise ChannelError("authentication", str(error)) from None
         if response["errorCode"]:

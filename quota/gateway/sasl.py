@@ -42,6 +42,8 @@ class SaslExchange:
         self._subject_claim = subject_claim
         self._rounds = 0
         self._user: str | None = None
+        self._unnamed = f"the broker accepts this client, but the gateway cannot read its name from {mechanism}"
+        self._token_id: str | None = None
 
     def on_client_message(self, auth_bytes: bytes) -> None:
         """Process a message of the client."""
@@ -49,8 +51,18 @@ class SaslExchange:
         if self._mechanism == "OAUTHBEARER":  # a broker accepts another token after one that it rejected
             self._user = _bearer_user(auth_bytes, self._subject_claim)
         elif self._rounds == 1:
-            is_plain = self._mechanism == "PLAIN"
-            self._user = _plain_user(auth_bytes, self._subject_claim) if is_plain else _scram_user(auth_bytes)
+            if self._mechanism == "PLAIN":
+                self._user = _plain_user(auth_bytes, self._subject_claim)
+            else:
+                self._user, self._token_id = _scram_user(auth_bytes)
+
+    def accepted_token(self) -> str | None:
+        """Return the id of the delegation token by which a broker has just accepted the client; None without one."""
+        return self._token_id if self._rounds >= _SCRAM_ROUNDS else None
+
+    def set_owner(self, owner: str | None, problem: str) -> None:
+        """Take the owner of the delegation token, or why it is not known."""
+        self._user, self._unnamed = owner, problem
 
     def on_broker_message(self, auth_bytes: bytes) -> str | None:
         """Process a broker's response without an error; return the user once the exchange is complete."""
@@ -59,9 +71,7 @@ class SaslExchange:
         if self._mechanism == "OAUTHBEARER" and auth_bytes:  # the reason why the token is not accepted
             return None
         if not self._user:
-            raise AuthenticationRejected(
-                f"the broker accepts this client, but the gateway cannot read its name from {self._mechanism}"
-            )
+            raise AuthenticationRejected(self._unnamed)
         return self._user
 
 
@@ -77,18 +87,20 @@ def _plain_user(message: bytes, claim: str) -> str | None:
         return None
 
 
-def _scram_user(message: bytes) -> str | None:
+def _scram_user(message: bytes) -> tuple[str | None, str | None]:
+    """Return the name of a user, or the id of a delegation token; neither if it is ambiguous which one it is."""
     found = _CLIENT_FIRST.fullmatch(message)
     if found is None:
-        return None
-    for extension in found["extensions"].split(b","):
-        name, _, value = extension.partition(b"=")
-        if name.lower() == b"tokenauth" and value.lower() != b"false":
-            raise AuthenticationRejected(
-                "the mutation quota gateway does not accept delegation tokens, because it cannot see their owner; "
-                "use the user's own credentials"
-            )
-    return found["user"].replace(b"=2C", b",").replace(b"=3D", b"=").decode()
+        return None, None
+    name = found["user"].replace(b"=2C", b",").replace(b"=3D", b"=").decode()
+    extensions = [extension.partition(b"=") for extension in found["extensions"].split(b",")]
+    match [(key, value.lower()) for key, _, value in extensions if key.lower() == b"tokenauth"]:
+        case [] | [(b"tokenauth", b"false")]:
+            return name, None
+        case [(b"tokenauth", b"true")]:
+            return None, name
+        case _:
+            return None, None
 
 
 def _bearer_user(message: bytes, claim: str) -> str | None:

@@ -1,5 +1,8 @@
 """Principals and permissions of clients: as at the broker, for each mechanism, and never another client's."""
 
+import base64
+import hashlib
+import hmac
 import time
 from types import SimpleNamespace
 
@@ -206,22 +209,38 @@ def test_a_client_has_the_principal_that_the_broker_authenticated(sasl, mechanis
     assert calls == [(user, "librdkafka", 3), (user, "librdkafka", 2), (user, "librdkafka", 5)]
 
 
-def test_a_delegation_token_that_the_broker_accepts_is_rejected_with_a_message(sasl):
-    """Whose it is cannot be seen."""
+def test_a_client_with_a_delegation_token_is_its_owner(sasl):
+    """As at the broker: another client of alice, with her permissions and her quota."""
     owner = {"ownerPrincipalType": None, "ownerPrincipalName": None, "renewers": [], "maxLifetimeMs": -1}
     with connected(sasl.broker_port, "alice") as alice:
         token = alice.call(38, 3, owner)
-    first = b"n,,n=" + token["tokenId"].encode() + b",r=abcdefgh,tokenauth=true"
 
-    def begin(port):
-        with connected(port) as client:
-            client.call(17, 1, {"mechanism": "SCRAM-SHA-256"})
-            return client.call(36, 2, {"authBytes": first})
+    def authenticated(port):
+        client = connected(port)
+        return client if authenticate_by_token(client, token)["errorCode"] == 0 else client.close()
 
-    until(lambda: begin(sasl.broker_port)["errorCode"] == 0)  # the broker learns of the token a moment later
-    rejected = begin(sasl.gateway.port)
-    assert rejected["errorCode"] == 58
-    assert "does not accept delegation tokens" in rejected["errorMessage"]
+    with until(lambda: authenticated(sasl.broker_port)):  # the broker learns of the token a moment later
+        pass
+    with authenticated(sasl.gateway.port) as client:
+        answer = client.call(19, 7, creation("alice-by-token", "bob-by-token", partitions=3))
+    assert {each["name"]: each["errorCode"] for each in answer["topics"]} == {"alice-by-token": 0, "bob-by-token": 29}
+    assert [(each.user, each.topics[0].partitions) for each in sasl.job.requests[-1:]] == [("alice", 3)]
+
+
+def authenticate_by_token(client, token):
+    """Authenticate by SCRAM with a token, whose password is its HMAC; return the last answer."""
+    first = f"n={token['tokenId']},r=abcdefgh,tokenauth=true".encode()
+    client.call(17, 1, {"mechanism": "SCRAM-SHA-256"})
+    answer = client.call(36, 2, {"authBytes": b"n,," + first})
+    if answer["errorCode"]:
+        return answer
+    told = dict(each.split(b"=", 1) for each in answer["authBytes"].split(b","))
+    password, last = base64.b64encode(token["hmac"]), b"c=biws,r=" + told[b"r"]
+    salted = hashlib.pbkdf2_hmac("sha256", password, base64.b64decode(told[b"s"]), int(told[b"i"]))
+    key = hmac.digest(salted, b"Client Key", "sha256")
+    signed = hmac.digest(hashlib.sha256(key).digest(), b",".join([first, answer["authBytes"], last]), "sha256")
+    proof = base64.b64encode(bytes(one ^ other for one, other in zip(key, signed, strict=True)))
+    return client.call(36, 2, {"authBytes": last + b",p=" + proof})
 
 
 def test_clients_that_do_not_authenticate_in_time_are_disconnected(sasl):

@@ -1,6 +1,7 @@
 """SASL through a channel: the broker alone decides, and the gateway learns the client's user."""
 
 import struct
+from contextlib import nullcontext
 
 import pytest
 
@@ -86,15 +87,37 @@ def test_a_mechanism_that_hides_the_user_is_rejected_by_the_gateway(sasl, mechan
     assert on.channel.user is None
 
 
-def test_a_delegation_token_is_rejected_with_a_message_and_the_connection_closed(sasl):
-    on = sasl()
-    on.call(17, 1, {"mechanism": "SCRAM-SHA-256"})
-    with pytest.raises(ChannelError, match="delegation tokens"):
-        on.send(36, 2, {"authBytes": b"n,,n=dG9rZW4,r=abc,tokenauth=true"})
+TOKEN = b"n,,n=dG9rZW4,r=abc,tokenauth=true"
+
+
+def accepted_token(sasl, version):
+    """A channel whose broker has accepted a delegation token."""
+    cluster = a_cluster()
+    cluster.accepts[TOKEN] = cluster.accepts[FIRST]
+    on = sasl(cluster)
+    authenticate(on, "SCRAM-SHA-256", TOKEN, version=version)
+    on.send(36, version, {"authBytes": FINAL})
+    on.serve()
+    return on
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_the_user_of_a_delegation_token_is_its_owner(sasl, version):
+    """The client is answered when the owner is known."""
+    on = accepted_token(sasl, version)
+    assert (on.ports.tokens, on.channel.user, bytes(on.ports.client)) == (["dG9rZW4"], None, b"")
+    on.channel.on_owner("carol")
+    assert on.answers()[0]["authBytes"] == b"v=dmVyaWZpZXI="
+    assert on.call(3, 12, {"topics": []})["topics"] == []
+    assert on.channel.user == "carol"
+
+
+def test_a_delegation_token_of_an_unknown_owner_is_rejected_with_the_reason(sasl):
+    on = accepted_token(sasl, 2)
+    with pytest.raises(ChannelError, match="no owner"):
+        on.channel.on_owner(None, "no owner")
     (answer,) = on.answers()
-    assert answer["errorCode"] == 58
-    assert "does not accept delegation tokens" in answer["errorMessage"]
-    assert on.keys_seen() == [17]
+    assert (answer["errorCode"], answer["errorMessage"], on.channel.user) == (58, "no owner", None)
 
 
 def test_a_client_with_an_unreadable_name_is_disconnected_although_the_broker_accepts_it(sasl):
@@ -251,18 +274,22 @@ class TestBareTokens:
         assert self.exchanged(on, FINAL) == b"v=dmVyaWZpZXI="
         assert on.channel.user == "carol"
 
-    @pytest.mark.parametrize(
-        ("mechanism", "token", "why"),
-        [
-            ("PLAIN", WRONG, "Invalid username or password"),
-            ("SCRAM-SHA-256", b"n,,n=dG9rZW4,r=abc,tokenauth=true", "delegation tokens"),
-        ],
-    )
-    def test_an_error_closes_the_connection_without_an_answer(self, started, mechanism, token, why):
+    @pytest.mark.parametrize("owner", ["carol", None])
+    def test_a_delegation_token_is_of_its_owner(self, started, owner):
+        on = started("SCRAM-SHA-256")
+        on.cluster.accepts[TOKEN] = on.cluster.accepts[FIRST]
+        self.exchanged(on, TOKEN)
+        on.send_bytes(struct.pack(">i", len(FINAL)) + FINAL)
+        on.serve()
+        with nullcontext() if owner else pytest.raises(ChannelError, match="no owner"):
+            on.channel.on_owner(owner, "no owner")
+        assert (on.channel.user, take_frames(on.ports.client)) == (owner, [b"v=dmVyaWZpZXI="] if owner else [])
+
+    def test_an_error_closes_the_connection_without_an_answer(self, started):
         """A token has no field for an error; a broker closes the connection, too."""
-        on = started(mechanism)
-        with pytest.raises(ChannelError, match=why):
-            self.exchanged(on, token)
+        on = started("PLAIN")
+        with pytest.raises(ChannelError, match="Invalid username or password"):
+            self.exchanged(on, WRONG)
         assert bytes(on.ports.client) == b""
         assert on.channel.user is None
 

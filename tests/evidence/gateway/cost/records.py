@@ -155,9 +155,10 @@ def _run(where: Ground, way: _Way, tools: Sequence[JavaProgram], commands: list[
 
 
 def _config(where: Ground, way: _Way) -> Path:
+    """Write the properties of the tools; an idempotent producer can fail for ever on a topic that was just created."""
     path = where.folder / f"tools-{way.encrypted}.properties"
     trusted = f"security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location={where.authority.path}\n"
-    path.write_text(trusted if way.encrypted else "")
+    path.write_text("enable.idempotence=false\n" + (trusted if way.encrypted else ""))
     return path
 
 

@@ -87,6 +87,7 @@ class ConnectionHost:
         self.decisions = FakeDecisions()
         self.rates = FakeRates()
         self.too_many = None
+        self.owner, self.asked = "carol", None
         self.gone = []
         self.connected = asyncio.Event()
         self.error = None
@@ -99,6 +100,12 @@ class ConnectionHost:
 
     def closed(self, connection):
         self.gone.append(connection)
+
+    async def owner_of(self, listener, token_id):
+        self.asked = listener, token_id
+        if isinstance(self.owner, Exception):
+            raise self.owner
+        return self.owner
 
     def watch_mutes(self):
         pass

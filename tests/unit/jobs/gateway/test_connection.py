@@ -13,7 +13,7 @@ from quota.records.decision_request import DecisionReply
 from quota.records.entity import QuotaEntity
 from quota.records.request import MutationRequest, Operation, TopicMutation
 from tests.unit.gateway.play import decision_on
-from tests.unit.jobs.gateway.scene import Scene
+from tests.unit.jobs.gateway.scene import LISTENER, Scene
 
 pytestmark = pytest.mark.anyio
 
@@ -56,6 +56,16 @@ async def test_a_broker_that_cannot_be_reached_closes_the_connection(on, error):
     await on.connect()
     assert on.client.closed
     assert on.play.context.stats.closed == {"broker": 1}
+
+
+@pytest.mark.parametrize(("owner", "told"), [("carol", ("carol", "")), (ClusterError("no"), (None, "no"))])
+async def test_the_owner_of_a_delegation_token_is_asked_for_at_the_clients_broker(on, owner, told):
+    given = []
+    on.host.owner = owner
+    on.connection.channel.on_owner = lambda *found: given.append(found)
+    on.connection.find_owner("dG9rZW4")
+    await on.turn()
+    assert (on.host.asked, given) == ((LISTENER, "dG9rZW4"), [told])
 
 
 async def test_the_kernel_notices_on_both_sides_that_a_peer_has_vanished(on):

@@ -22,7 +22,9 @@ def connection(peer="192.0.2.1"):
 
 def test_a_connection_beyond_the_maximum_is_rejected_until_another_is_closed(gateway_protocol):
     """It is closed with the reason, and counts until it is closed itself, even if its end is reported twice."""
-    made = GatewayServer(make_context(gateway_protocol), None, None, GatewaySettings(max_connections=2), Encryption())
+    made = GatewayServer(
+        make_context(gateway_protocol), None, None, GatewaySettings(max_connections=2), Encryption(), None
+    )
     first, second, third = (connection() for _ in range(3))
     reason = "there are more than gateway.max_connections=2"
     assert [made.opened(each) for each in (first, second, third)] == [None, None, reason]
@@ -33,7 +35,7 @@ def test_a_connection_beyond_the_maximum_is_rejected_until_another_is_closed(gat
 
 
 def test_a_request_that_drips_in_is_closed_after_a_minute(gateway_protocol, monkeypatch):
-    made = GatewayServer(make_context(gateway_protocol), None, None, GatewaySettings(), Encryption())
+    made = GatewayServer(make_context(gateway_protocol), None, None, GatewaySettings(), Encryption(), None)
     closed = []
     dripping = SimpleNamespace(
         channel=Mock(is_waiting=False),
@@ -59,7 +61,7 @@ async def test_gateways_that_share_a_port_each_get_connections(gateway_protocol,
 
     def made(*, reuse_port=True):
         settings = GatewaySettings(address=address, advertised_host="gw", reuse_port=reuse_port)
-        return GatewayServer(make_context(gateway_protocol), None, None, settings, Encryption())
+        return GatewayServer(make_context(gateway_protocol), None, None, settings, Encryption(), None)
 
     servers = [made(), made()]
     listener = Listener(port, ("kafka-1", 9092))
@@ -78,7 +80,7 @@ async def test_gateways_that_share_a_port_each_get_connections(gateway_protocol,
 @pytest.mark.anyio
 async def test_all_addresses_are_those_of_ipv6_and_of_ipv4(gateway_protocol):
     settings = GatewaySettings(address="::", advertised_host="gw")
-    made = GatewayServer(make_context(gateway_protocol), None, None, settings, Encryption())
+    made = GatewayServer(make_context(gateway_protocol), None, None, settings, Encryption(), None)
     port = free_port()
     async with await made._listen(Listener(port, ("kafka-1", 9092))):  # noqa: SLF001
         for host in ("127.0.0.1", "::1"):
