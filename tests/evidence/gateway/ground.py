@@ -1,5 +1,6 @@
 """What the evidence of the gateway runs on: a broker with a listener for each purpose, the job, and gateways."""
 
+import os
 import ssl
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
@@ -142,6 +143,8 @@ def ground(
 ) -> Iterator[Ground]:
     """Run a broker inside the block, with users that authenticate by PLAIN.
 
+    It is of the release whose jars the variable `BROKER_JARS` names, if it is set; all else is of the newest one.
+
     Raises:
         MutationQuotaError: It does not start.
     """
@@ -158,7 +161,8 @@ def ground(
         window_num=WINDOW_NUM,
     )
     jars = jars_folder(settings.broker.jars)
-    with Broker(folder / "broker", jars, extra_properties=properties, java_options=[*java_options]) as broker:
+    of_broker = jars_folder(older) if (older := os.environ.get("BROKER_JARS")) else jars
+    with Broker(folder / "broker", of_broker, extra_properties=properties, java_options=[*java_options]) as broker:
         named = with_plaintext_cluster(settings, broker.address)
         yield Ground(folder, named, jars, broker.port, sasl, tls, authority, ahead, ahead_gateway)
 
