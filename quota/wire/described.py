@@ -45,6 +45,8 @@ def read_described_topics(data: bytes, at: int) -> list[DescribedTopic]:
 
 def repeat(data: bytes, offsets: Iterable[int], size: int, count: int) -> bool:
     """Return whether the bytes at some offsets are the same in the next elements of a size, `count` in all."""
+    if size * count > len(data):  # a number that lies
+        return False
     return all(data[at : at + size * count : size] == data[at : at + 1] * count for at in offsets)
 
 

@@ -12,6 +12,7 @@ from quota.gateway.addresses import Addresses
 from quota.gateway.metadata import in_version
 from quota.wire.primitives import Malformed
 from tests.support.gateway import protocol
+from tests.support.memory import traced_memory
 from tests.unit.gateway.cluster import Cluster, topic_id
 from tests.unit.gateway.play import GATEWAY, take_frames
 
@@ -168,6 +169,17 @@ def test_version_0_has_the_topics_and_partitions_of_the_response(topics):
 def test_bytes_that_are_no_response_are_malformed_or_some_topics(end, behind):
     with suppress(Malformed):
         in_version(protocol(), 0, metadata([(3, 3)] * 3, [])[:end] + behind)
+
+
+@pytest.mark.parametrize("field", [b"\0\0\0\2\0\0\0\0", b"\0\0\0\3\0\0\0\0"], ids=["partitions", "replicas"])
+def test_a_response_that_lies_about_its_parts_is_malformed(field):
+    """It claims 2,147,483,647 of them, which are not reserved in memory."""
+    body = metadata([(3, 3)] * 2)
+    at = body.index(field)
+    lying = body[:at] + struct.pack(">i", 2**31 - 1) + body[at + 4 :]
+    with traced_memory() as peak, pytest.raises(Malformed):
+        in_version(protocol(), 0, lying)
+    assert peak() < 1_000_000
 
 
 def test_version_0_is_made_in_a_fraction_of_the_time_in_which_a_response_is_decoded():

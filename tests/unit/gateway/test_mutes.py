@@ -2,7 +2,6 @@
 
 import heapq
 import itertools
-import tracemalloc
 from collections import defaultdict
 
 import pytest
@@ -15,6 +14,7 @@ from quota.algorithms.token_bucket import TokenBucket
 from quota.gateway.mutes import Mutes
 from quota.records.quota import Window
 from tests.support.factories import PERMISSIVE, STRICT, resolved
+from tests.support.memory import traced_memory
 
 
 def due(mutes, now):
@@ -98,12 +98,10 @@ def send_as_soon_as_the_mute_is_over(mutes, turn):
 def test_twenty_thousand_mutes_need_no_more_memory_than_a_few(work):
     """One remaining alarm per mute would be more than 1 MB."""
     mutes = Mutes()
-    tracemalloc.start()
-    for turn in range(20_000):
-        work(mutes, turn)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 200_000
+    with traced_memory() as peak:
+        for turn in range(20_000):
+            work(mutes, turn)
+    assert peak() < 200_000
     assert len(mutes) <= 1
 
 

@@ -1,7 +1,5 @@
 """Dead letters that are sent again."""
 
-import tracemalloc
-
 import pytest
 from confluent_kafka import Message
 
@@ -13,6 +11,7 @@ from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.record import Source
 from tests.support.factories import request_json
+from tests.support.memory import traced_memory
 
 SOURCE = Source("mutation-requests", 0, 7)
 LETTER = StoredDeadLetter(b"alice", DeadLetter(error="x", value="{}", timestamp=0, source=SOURCE), 0)
@@ -52,8 +51,6 @@ def test_each_dead_letter_is_read_once_and_a_flood_of_them_takes_little_memory(b
             yield Message("letters", 0, 0, None, b"{}")
 
     monkeypatch.setattr(dead_letters, "read_topic", messages)
-    tracemalloc.start()
-    ids = sum(1 for _ in read_dead_letters(base_settings))
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert (ids, peak < 1_000_000) == (20_000, True)
+    with traced_memory() as peak:
+        ids = sum(1 for _ in read_dead_letters(base_settings))
+    assert (ids, peak() < 1_000_000) == (20_000, True)

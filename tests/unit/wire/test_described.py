@@ -11,6 +11,7 @@ from quota.wire.described import METADATA_VERSION, DescribedTopic, read_describe
 from quota.wire.primitives import Malformed
 from quota.wire.protocol import Protocol
 from tests.support.checkout import CHECKOUT
+from tests.support.memory import traced_memory
 
 CODEC = Protocol.of_jar(CHECKOUT / ".jars" / "broker").response(3, METADATA_VERSION)
 
@@ -99,6 +100,16 @@ def test_other_bytes_are_malformed_or_some_topics(data, end):
     for each in (data, body([topic("a", 5)])[:end] + data):
         with suppress(Malformed):
             assert all(found.partitions >= 0 for found in read_described_topics(each, 0))
+
+
+def test_a_response_that_claims_billions_of_partitions_is_malformed():
+    """They are not reserved in memory."""
+    data = body([topic("a", 2)])
+    at = data.index(b"i" * 16) + 17
+    assert data[at] == 3
+    with traced_memory() as peak, pytest.raises(Malformed):
+        read_described_topics(data[:at] + b"\xff\xff\xff\xff\x07" + data[at + 1 :], 0)
+    assert peak() < 1_000_000
 
 
 def test_a_response_that_ends_early_is_malformed():
