@@ -79,6 +79,7 @@ nightly: setup $(CLASSES) $(S3_JARS) $(S3_SERVER) $(CLIENTS) ## the long forms o
 	@$(BIN)/python -m tests.evidence.chaos
 	@$(BIN)/python -m tests.evidence.gateway.kills
 	@$(BIN)/python -m tests.evidence.gateway.conformance
+	@$(BIN)/python -m tests.evidence.gateway.soak
 
 ##@ evidence
 

@@ -72,6 +72,7 @@ class Ground:
     settings: Settings
     """Settings whose cluster is the broker."""
     jars: Path
+    broker: Broker
     port: int
     """Port of the broker's own listener."""
     sasl: int
@@ -164,7 +165,7 @@ def ground(
     of_broker = jars_folder(older) if (older := os.environ.get("BROKER_JARS")) else jars
     with Broker(folder / "broker", of_broker, extra_properties=properties, java_options=[*java_options]) as broker:
         named = with_plaintext_cluster(settings, broker.address)
-        yield Ground(folder, named, jars, broker.port, sasl, tls, authority, ahead, ahead_gateway)
+        yield Ground(folder, named, jars, broker, broker.port, sasl, tls, authority, ahead, ahead_gateway)
 
 
 def on_ground(

@@ -14,6 +14,7 @@ from tests.evidence.gateway.cost import __main__ as cost
 from tests.evidence.gateway.cost.size import SMOKE
 from tests.evidence.gateway.ground import ground, query_of
 from tests.evidence.gateway.kills import __main__ as kills
+from tests.evidence.gateway.soak import __main__ as long
 from tests.evidence.report import as_json, render
 from tests.support.checkout import CHECKOUT
 
@@ -101,3 +102,13 @@ def test_a_killed_gateway_forwards_nothing_undecided_and_charges_recognizable_re
     assert results["steps"]["created"] > 5
     assert results["decisions"] > 10
     assert f"| kills | {kills.SMOKE.kills} |" in page(kills, results)
+
+
+def test_clients_over_tls_lose_no_call_while_certificate_and_job_change(where, spark):
+    """Those of a broker that restarts are lost, as at the broker."""
+    results = long.soak(where, Run.on(spark, where.deployment("soak")), long.SMOKE, 599, print)
+
+    assert results["wrong"] == [], "\n".join(results["wrong"])
+    assert {"renew_certificate", "restart_broker", "restart_job"} == set(results["events"])
+    assert min(results[name] for name in ("visits", "records", "decisions")) > 5
+    assert "| restart_broker | " in page(long, results)

@@ -24,6 +24,8 @@ PAGE = Path(__file__).with_name("page.md.in")
 REPEATS_SECONDS = 600.0
 """`repeats.window_seconds`: how long the job remembers admitted requests."""
 
+_PREFIX = "killed-"
+"""The prefix of the names of all topics."""
 _RATE = 8.0
 _CLIENTS = 6
 _CLIENT_SECONDS = 120
@@ -67,7 +69,7 @@ def under_kills(where: Ground, settings: Settings, size: Size, seed: int, notify
     chance, log = random.Random(seed), where.folder / "killed-gateway.log"
     gateway = start_gateway(settings, log)
     over = False
-    clients = [Client(number, gateway.port, protocol(), lambda: over, seed) for number in range(_CLIENTS)]
+    clients = [Client(number, gateway.port, protocol(), lambda: over, seed, _PREFIX) for number in range(_CLIENTS)]
     try:
         for client in clients:
             client.start()
@@ -86,7 +88,7 @@ def under_kills(where: Ground, settings: Settings, size: Size, seed: int, notify
         over = True
         gateway.process.terminate()
         gateway.process.wait(60)
-    report = check(settings, [client.tally for client in clients])
+    report = check(settings, [client.tally for client in clients], _PREFIX)
     report.wrong += [f"{name} is still waiting" for name in hanging]
     if "Traceback" in log.read_text(errors="replace"):
         report.wrong.append("the gateway has logged an unexpected error")

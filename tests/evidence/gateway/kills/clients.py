@@ -1,6 +1,7 @@
 """Clients that create, grow and delete topics through a gateway, and retry while it is unavailable."""
 
 import random
+import ssl
 import threading
 import time
 from collections import Counter
@@ -12,9 +13,6 @@ from quota.wire.protocol import Protocol
 from tests.evidence.gateway.requests import CREATE, DELETE, GROW, Request, create, delete, grow
 from tests.support.wire.requests import topic as new_topic
 from tests.support.wire_client import Message, WireClient
-
-PREFIX = "killed-"
-"""Prefix of the names of all topics."""
 
 LIMIT_MS = 15_000
 """A client's own time limit of a request, ms."""
@@ -49,11 +47,23 @@ class Tally:
 class Client(threading.Thread):
     """Creates topics, grows and deletes them, one step after the other, each until it is done."""
 
-    def __init__(self, number: int, port: int, protocol: Protocol, is_over: Callable[[], bool], seed: int) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917
+        self,
+        number: int,
+        port: int,
+        protocol: Protocol,
+        is_over: Callable[[], bool],
+        seed: int,
+        prefix: str,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """Take the prefix of the names of its topics."""
         super().__init__(name=f"client-{number}")
         self._id = f"client-{number}"
         self._address = ("127.0.0.1", port)
         self._protocol = protocol
+        self._prefix = prefix
+        self._tls = tls
         self._is_over = is_over
         self._chance = random.Random(seed + number)
         self._client: WireClient | None = None
@@ -63,7 +73,7 @@ class Client(threading.Thread):
         """Run until the end; finish the current step."""
         number = 0
         while not self._is_over():
-            name = f"{PREFIX}{self._id}-{number}"
+            name = f"{self._prefix}{self._id}-{number}"
             number += 1
             self._step(create("created", 7, new_topic(name, self._chance.randint(1, 3))), name)
             if self._chance.random() < 0.7:
@@ -102,7 +112,7 @@ class Client(threading.Thread):
         started = time.monotonic()
         try:
             if self._client is None:
-                self._client = WireClient(self._address, self._protocol, self._id)
+                self._client = WireClient(self._address, self._protocol, self._id, self._tls)
                 self._client.socket.settimeout(LIMIT_MS / 1000 + _SLACK_SECONDS)
             return request.call(self._client)
         except TimeoutError:

@@ -10,7 +10,7 @@ from quota.kafka.reading import read_topic
 from quota.records.decision import Decision, TopicDecision, read_decision
 from quota.records.request import Operation
 from quota.settings import Settings
-from tests.evidence.gateway.kills.clients import PREFIX, Tally
+from tests.evidence.gateway.kills.clients import Tally
 from tests.support.clients import QUIET
 
 _SECONDS = 30
@@ -43,17 +43,20 @@ class Report:
         return sum(getattr(tally, name) for tally in self.tallies)
 
 
-def check(settings: Settings, tallies: list[Tally]) -> Report:
-    """Compare the topics of the cluster and the clients' answers with the decisions, and return the report."""
+def check(settings: Settings, tallies: list[Tally], prefix: str) -> Report:
+    """Compare the topics of the cluster and the clients' answers with the decisions, and return the report.
+
+    All clients' topics have names with the prefix, and no others have.
+    """
     report = Report(tallies, wrong=[fault for tally in tallies for fault in tally.wrong])
-    admitted = _admitted(settings, report)
+    admitted = _admitted(settings, report, prefix)
     check_charges(report, admitted)
     topics = (
         AdminClient({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers})
         .list_topics(timeout=_SECONDS)
         .topics
     )
-    standing = {name: len(topic.partitions) for name, topic in topics.items() if name.startswith(PREFIX)}
+    standing = {name: len(topic.partitions) for name, topic in topics.items() if name.startswith(prefix)}
     for name, partitions in standing.items():
         check_topic(report, name, partitions, admitted)
     for tally in tallies:
@@ -65,7 +68,7 @@ _Admitted = dict[tuple[Operation, str], list[tuple[TopicDecision, bool]]]
 """The admitted topics, and whether each was free as a repeat, by operation and name."""
 
 
-def _admitted(settings: Settings, report: Report) -> _Admitted:
+def _admitted(settings: Settings, report: Report, prefix: str) -> _Admitted:
     decisions: dict[str, Decision] = {}
     for message in read_topic(settings.kafka.connection, settings.topics.decisions, _SECONDS):
         decision = read_decision(message.value())
@@ -75,7 +78,7 @@ def _admitted(settings: Settings, report: Report) -> _Admitted:
     for decision in decisions.values():
         free = decision.repeats.topics if decision.repeats else 0
         for index, topic in enumerate(decision.topics):
-            if not topic.error_code and topic.name.startswith(PREFIX):
+            if not topic.error_code and topic.name.startswith(prefix):
                 admitted[decision.operation, topic.name].append((topic, index < free))
     return admitted
 

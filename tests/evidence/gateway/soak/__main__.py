@@ -1,0 +1,143 @@
+"""Runs clients over TLS for two hours, while certificate, broker and job change: part of `make nightly`."""
+
+import time
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka.admin import NewTopic
+
+from jobs.sandbox.broker import HOST
+from jobs.services.session import deployment_session
+from jobs.storage.run import Run
+from quota.kafka.quotas.writer import write_record
+from quota.records.entity import QuotaEntity
+from quota.records.quota_log import QuotaRecord
+from tests.evidence.command import Notify, run
+from tests.evidence.gateway.ground import Ground, on_ground, query_of
+from tests.evidence.gateway.kills.verdict import check
+from tests.evidence.gateway.soak.traffic import PREFIX, Traffic
+from tests.support.waiting import until
+
+_TOPIC = "records-of-the-soak"
+_RATE = 8.0
+_FIRST_SECONDS = 120
+_RECOVERED_SECONDS = 120
+_MAX_GROWTH = 1.2
+_LEAST_SAMPLES = 40
+"""The samples of memory from which on their growth is judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The size of the experiment; times in seconds."""
+
+    seconds: float
+    between: float
+    """From the end of one event to the next one."""
+    visitors: int
+    """Connections of clients that come and go."""
+
+
+FULL = Size(7200, 120, 490)
+SMOKE = Size(10, 1, 20)
+
+
+def _play(where: Ground, options: Namespace, notify: Notify) -> dict[str, Any]:
+    settings = where.deployment("soak")
+    with deployment_session(settings, "enforce", where.folder / "soak.log") as job:
+        return soak(where, job, SMOKE if options.smoke else FULL, options.seed, notify)
+
+
+def soak(where: Ground, job: Run, size: Size, seed: int, notify: Notify) -> dict[str, Any]:
+    """Run clients through a gateway, with one event after the other, and return what happened and what is wrong."""
+    settings = job.settings
+    write_record(settings, QuotaRecord(QuotaEntity(None), _RATE))
+    where.admin.create_topics([NewTopic(_TOPIC, 6)])[_TOPIC].result(_FIRST_SECONDS)
+    events: Counter[str] = Counter()
+    memory: list[int] = []
+    expected_losses = 0
+    with ExitStack() as stack, ExitStack() as query:
+        query.enter_context(query_of(job))
+        gateway = stack.enter_context(where.encrypting_gateway(settings, "soaked"))
+        traffic = Traffic(gateway.port, _TOPIC, str(where.authority.path), seed)
+        stack.enter_context(traffic.running(size.visitors))
+        until(lambda: _steps(traffic), _FIRST_SECONDS)
+
+        def renew_certificate() -> None:
+            where.authority.sign("soaked", HOST)
+
+        def restart_broker() -> None:
+            where.broker.stop()
+            where.broker.start()
+
+        def restart_job() -> None:
+            query.close()
+            query.enter_context(query_of(job))
+
+        changes: list[Callable[[], None]] = [renew_certificate, restart_broker, restart_job]
+        ends_at = time.monotonic() + size.seconds
+        while time.monotonic() < ends_at or sum(events.values()) < len(changes):
+            change = changes[sum(events.values()) % len(changes)]
+            lost, steps = traffic.lost, _steps(traffic)
+            change()
+            until(lambda before=steps: _steps(traffic) > before, _RECOVERED_SECONDS)
+            if change is restart_broker:
+                until(lambda: _is_calm(traffic), _RECOVERED_SECONDS)
+                expected_losses += traffic.lost - lost
+            events[change.__name__] += 1
+            pause_ends_at = time.monotonic() + size.between
+            while time.monotonic() < pause_ends_at:
+                memory.append(gateway.rss_bytes())
+                time.sleep(min(size.between, 1.0))
+            notify(f"{events.total()} events, {_steps(traffic)} changes, {memory[-1] / 1e6:.0f} MB")
+    report = check(settings, [client.tally for client in traffic.changers], PREFIX)
+    wrong = [*report.wrong]
+    if traffic.lost != expected_losses:
+        wrong.append(f"{traffic.lost - expected_losses} calls were lost while no broker was restarted")
+    if traffic.undelivered or traffic.consumed < traffic.produced:
+        wrong.append(f"{traffic.undelivered} records undelivered; {traffic.consumed} of {traffic.produced} consumed")
+    growth = _growth(memory)
+    if growth > _MAX_GROWTH:
+        wrong.append(f"the gateway's memory has grown to {growth:.2f} of what it was")
+    return {
+        "seed": seed,
+        "seconds": size.seconds,
+        "events": dict(events),
+        "visits": traffic.visits,
+        "records": traffic.produced,
+        "steps": dict(report.steps),
+        "decisions": report.decisions,
+        "lost_with_the_broker": expected_losses,
+        "paid_twice": dict(report.paid_twice),
+        "memory_mb": max(memory) / 1e6,
+        "memory_growth": growth,
+        "wrong": wrong,
+    }
+
+
+def _steps(traffic: Traffic) -> int:
+    return sum(client.tally.steps.total() for client in traffic.changers)
+
+
+def _is_calm(traffic: Traffic) -> bool:
+    """Return whether a second passes without a lost call."""
+    lost, visits = traffic.lost, traffic.visits
+    time.sleep(1)
+    return traffic.lost == lost and traffic.visits > visits
+
+
+def _growth(memory: list[int]) -> float:
+    """Return the largest memory of the last quarter, of that in the second quarter; 1 for a few samples."""
+    quarter = len(memory) // 4
+    return max(memory[-quarter:]) / max(memory[quarter : 2 * quarter]) if len(memory) >= _LEAST_SAMPLES else 1.0
+
+
+PAGE = Path(__file__).with_name("page.md.in")
+
+if __name__ == "__main__":
+    run("gateway-soak", on_ground(_play), PAGE, seed=int(time.time()))
