@@ -57,7 +57,8 @@ def soak(where: Ground, job: Run, size: Size, seed: int, notify: Notify) -> dict
     """Run clients through a gateway, with one event after the other, and return what happened and what is wrong."""
     settings = job.settings
     write_record(settings, QuotaRecord(QuotaEntity(None), _RATE))
-    where.admin.create_topics([NewTopic(_TOPIC, 6)])[_TOPIC].result(_FIRST_SECONDS)
+    admin = where.admin
+    admin.create_topics([NewTopic(_TOPIC, 6)])[_TOPIC].result(_FIRST_SECONDS)
     events: Counter[str] = Counter()
     memory: list[int] = []
     expected_losses = 0
