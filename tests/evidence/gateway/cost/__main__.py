@@ -16,7 +16,7 @@ from tests.evidence.gateway.cost.mutations import mutations
 from tests.evidence.gateway.cost.records import PACED, RECORD_BYTES, TOOLS, records
 from tests.evidence.gateway.cost.routes import DIRECT, Row, routes
 from tests.evidence.gateway.cost.size import FULL, SMOKE, Size
-from tests.evidence.gateway.cost.transfer import transfers
+from tests.evidence.gateway.cost.transfer import produce_request, transfers
 from tests.evidence.gateway.ground import Ground, on_ground
 from tests.evidence.machine import load, machine
 
@@ -44,7 +44,8 @@ def measure(where: Ground, size: Size, notify: Notify) -> dict[str, Any]:
         notify("calls, many at once")
         many = [row for request in calls for row in throughput(ways.plain, request, size)]
         notify("produce and fetch")
-        moved = list(transfers(ways.plain, _LARGE, size))
+        large = produce_request(_LARGE, size.batches, where)
+        moved = list(transfers(ways.plain, _LARGE, large, size))
         notify("idle connections")
         idle = {
             "plain": idle_connections(ways.rewriting, calls[1], size),
@@ -54,7 +55,7 @@ def measure(where: Ground, size: Size, notify: Notify) -> dict[str, Any]:
         notify("creates and deletes")
         changed = mutations(ways, settings, size)
         notify("a client beside others")
-        beside = bystanders(ways, _LARGE, calls[2], settings, size)
+        beside = bystanders(ways, calls[2], large, settings, size)
         notify("a large Metadata response")
         listed = listings(ways.plain, size)
     notify("Kafka's own performance tools")

@@ -7,13 +7,14 @@ from multiprocessing.synchronize import Event
 from typing import Any
 
 from jobs.sandbox.broker import HOST
+from quota.errors import MutationQuotaError
 from quota.settings import Settings
 from tests.evidence.gateway.cost.routes import Routes, Row
 from tests.evidence.gateway.cost.size import Size
-from tests.evidence.gateway.cost.transfer import produce_request
 from tests.evidence.gateway.requests import Request, create, delete
 from tests.evidence.percentiles import percentile
 from tests.support.gateway import StandIn, protocol
+from tests.support.waiting import until
 from tests.support.wire.requests import topic as new_topic
 from tests.support.wire_client import WireClient
 
@@ -24,12 +25,15 @@ Play = Callable[[int, Event, Event, Any], None]
 """Does what is expensive at a port until the second event is set, after it has set the first one."""
 
 
-def bystanders(routes: Routes, topic: str, request: Request, settings: Settings, size: Size) -> list[Row]:
-    """Measure the calls of one connection to the broker and of one to a gateway in turns, idle and beside others."""
-    producing = produce_request(topic, size.batches, routes.direct.ground)
+def bystanders(routes: Routes, request: Request, produce: Request, settings: Settings, size: Size) -> list[Row]:
+    """Measure the calls of one connection to the broker and of one to a gateway in turns, idle and beside others.
+
+    Raises:
+        MutationQuotaError: What is to be beside them failed.
+    """
     loads: list[tuple[str, Play | None, Any]] = [
         ("nothing else", None, None),
-        (f"two clients produce requests of {size.batches} MB", _produce, producing),
+        (f"two clients produce requests of {size.batches} MB", _produce, produce),
         (f"a client creates and deletes {DELETED} topics", _delete, None),
         (f"{size.leaving} clients leave at once", _leave, size.leaving),
     ]
@@ -67,11 +71,13 @@ def _played(play: Play | None, port: int, given: Any) -> Iterator[None]:
     process = context.Process(target=play, args=(port, begun, ended, given))
     process.start()
     try:
-        begun.wait()
+        until(lambda: begun.is_set() or process.exitcode is not None)
         yield
     finally:
         ended.set()
         process.join()
+    if process.exitcode:
+        raise MutationQuotaError(f"{play.__name__.strip('_')} failed; its error is above")
 
 
 def _connect(port: int) -> WireClient:

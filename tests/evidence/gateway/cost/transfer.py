@@ -23,13 +23,12 @@ _TIMEOUT_MS = 60_000
 _SAMPLE = "transferred-sample"
 
 
-def transfers(routes: Sequence[Route], topic: str, size: Size) -> Iterator[Row]:
+def transfers(routes: Sequence[Route], topic: str, produce: Request, size: Size) -> Iterator[Row]:
     """Measure the produce and the fetch over each route in turns; `topic` has a partition for each batch.
 
     Raises:
         MutationQuotaError: Less than all batches arrived.
     """
-    produce = produce_request(topic, size.batches, routes[0].ground)
     fetch = Request("fetch", ApiKey.FETCH, _FETCH_VERSION, _fetch(topic, size.batches))
     megabytes = size.batches * BATCH_BYTES / 1e6
     for request in (produce, fetch):

@@ -62,7 +62,7 @@ def soak(where: Ground, job: Run, size: Size, seed: int, notify: Notify) -> dict
     events: Counter[str] = Counter()
     memory: list[int] = []
     expected_losses = 0
-    with ExitStack() as stack, ExitStack() as query:
+    with ExitStack() as query, ExitStack() as stack:
         query.enter_context(query_of(job))
         gateway = stack.enter_context(where.encrypting_gateway(settings, "soaked"))
         traffic = Traffic(gateway.port, _TOPIC, str(where.authority.path), seed)

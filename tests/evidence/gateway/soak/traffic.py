@@ -72,13 +72,15 @@ class Traffic:
             *self.changers,
         ]
         for thread in threads:
+            thread.daemon = True  # if one hangs, the program still ends
             thread.start()
         try:
             yield
         finally:
             self._over.set()
+            ends_at = time.monotonic() + _END_SECONDS
             for thread in threads:
-                thread.join(_END_SECONDS)
+                thread.join(max(ends_at - time.monotonic(), 0))
         if hanging := [thread.name for thread in threads if thread.is_alive()]:
             raise MutationQuotaError(f"still waiting: {', '.join(hanging)}")
 
