@@ -92,7 +92,7 @@ conformance: setup ## decisions and codec compared with Kafka, into docs; 5 min
 gateway-conformance: setup $(CLIENTS) ## clients at the gateway and at a broker, into docs; minutes
 	@$(BIN)/python -m tests.evidence.gateway.conformance --out docs/evidence/gateway
 
-gateway-cost: setup ## the gateway and a direct connection, into docs; 4 min
+gateway-cost: setup ## the gateway and a direct connection, into docs; 12 min
 	@$(BIN)/python -m tests.evidence.gateway.cost --out docs/evidence/gateway
 
 gateway-kills: setup ## the gateway killed 50 times under load, into docs; 4 min
