@@ -26,8 +26,11 @@ _log = logging.getLogger(__name__)
 if TYPE_CHECKING:
     from jobs.gateway.issuer import IssuedContexts
 
-_BUFFER_BYTES = 16 * 1024
-"""The size of a TLS record. `asyncio` allocates 256 KiB for each connection, before its handshake."""
+_BUFFER_BYTES = 64 * 1024
+"""What is received at once: four TLS records."""
+_buffer = memoryview(bytearray(_BUFFER_BYTES))
+"""The buffer of all connections: each copies what it has received before another one receives. `asyncio` would allocate
+256 KiB for each connection, before its handshake."""
 _MAX_HELD_KIB = 32
 """What a TLS connection holds in either direction for a peer that does not read.
 
@@ -120,6 +123,8 @@ def make_encryption(settings: GatewaySettings, brokers: Security) -> Encryption:
             settings.address,
         )
     SSLProtocol.max_size = _BUFFER_BYTES
+    for name, value in (("_ssl_buffer", _buffer.obj), ("_ssl_buffer_view", _buffer)):
+        setattr(SSLProtocol, name, _always(value))
     for direction in ("READ", "WRITE"):
         vars(constants)[f"FLOW_CONTROL_HIGH_WATER_SSL_{direction}"] = _MAX_HELD_KIB
     SSLProtocol._fatal_error = _close_after_alert  # type: ignore  # noqa: PGH003, SLF001
@@ -141,6 +146,11 @@ def make_encryption(settings: GatewaySettings, brokers: Security) -> Encryption:
         own,
         PrincipalRules(settings.ssl_principal_mapping_rules) if identifies else None,
     )
+
+
+def _always(value: object) -> property:
+    """Return an attribute that cannot be changed."""
+    return property(lambda _: value, lambda *_: None)
 
 
 def _is_loopback(address: str) -> bool:

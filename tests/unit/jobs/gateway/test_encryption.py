@@ -312,17 +312,29 @@ def test_files_that_cannot_be_used_are_one_line(clients):
         encryption_of(Security("SSL", ssl_certificate="nonsense"), **clients[0])
 
 
-def test_a_connection_over_tls_has_a_buffer_of_one_record(certificates):
-    """`asyncio` has 256 KiB for each; the attribute is not public."""
+def test_connections_over_tls_share_one_buffer_and_no_data(certificates):
+    """`asyncio` has one of 256 KiB for each; the attribute is not public."""
     authority, own = certificates
     encryption = encryption_of(ssl_certificate_location=own.path, ssl_key_location=own.key)
 
-    async def buffer_bytes():
-        client = ssl.create_default_context(cafile=str(authority.path))
-        async with await asyncio.start_server(serve, HOST, 0, ssl=encryption.clients) as listening:
-            _, writer = await asyncio.open_connection(*listening.sockets[0].getsockname(), ssl=client)
-            size = len(writer.transport._ssl_protocol._ssl_buffer)  # noqa: SLF001
-            writer.close()
-            return size
+    async def echo(reader, writer):
+        while data := await reader.read(100_000):
+            writer.write(data)
+        writer.close()
 
-    assert asyncio.run(buffer_bytes()) == 16 * 1024
+    async def buffers():
+        client = ssl.create_default_context(cafile=str(authority.path))
+        async with await asyncio.start_server(echo, HOST, 0, ssl=encryption.clients) as listening:
+            address = listening.sockets[0].getsockname()
+            opened = [await asyncio.open_connection(*address, ssl=client) for _ in range(3)]
+            sent = [bytes([number]) * 300_000 for number, _ in enumerate(opened)]
+            for (_, writer), data in zip(opened, sent, strict=True):
+                writer.write(data)
+            assert list(await asyncio.gather(*(reader.readexactly(300_000) for reader, _ in opened))) == sent
+            for _, writer in opened:
+                writer.close()
+            return [writer.transport._ssl_protocol._ssl_buffer for _, writer in opened]  # noqa: SLF001
+
+    first, *others = asyncio.run(buffers())
+    assert len(first) == 64 * 1024
+    assert all(other is first for other in others)
