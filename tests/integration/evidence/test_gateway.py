@@ -73,9 +73,7 @@ def test_the_cost_of_the_gateway_is_measured_against_a_direct_connection(where):
     ] * 3
     assert [idle["connections"] for idle in results["idle"].values()] == [20, 20, 20]
     assert [(row["encryption"], row["route"]) for row in results["records"]] == [
-        (encryption, route)
-        for encryption in ("plaintext", "TLS")
-        for route in ("direct", "one gateway", "two gateways")
+        (encryption, route) for encryption in ("plaintext", "TLS") for route in ("direct", "one gateway")
     ]
     assert min(row[key] for row in results["records"] for key in ("produced_mb_s", "consumed_mb_s")) > 0
     assert len(results["bystanders"]) == 4
@@ -104,6 +102,7 @@ def test_a_killed_gateway_forwards_nothing_undecided_and_charges_recognizable_re
     assert f"| kills | {kills.SMOKE.kills} |" in page(kills, results)
 
 
+@pytest.mark.nightly  # the restart of the broker may end the job on a busy machine
 def test_clients_over_tls_lose_no_call_while_certificate_and_job_change(where, spark):
     """Those of a broker that restarts are lost, as at the broker."""
     results = long.soak(where, Run.on(spark, where.deployment("soak")), long.SMOKE, 599, print)

@@ -64,7 +64,7 @@ def records(where: Ground, settings: Settings, size: Size) -> list[Row]:
         MutationQuotaError: A tool failed, or moved less than all records.
     """
     turns: dict[_Way, list[_Turn]] = defaultdict(list)
-    with _ways(where, settings) as ways, ExitStack() as stack:
+    with _ways(where, settings, size) as ways, ExitStack() as stack:
         tools = [stack.enter_context(JavaProgram.running(_PROGRAM, where.jars)) for _ in range(TOOLS)]
         _turn(where, ways[0], "records-first", size.records, tools)  # compiles them
         for number in range(size.rounds):
@@ -98,8 +98,8 @@ def _per_megabyte(way: _Way, cpu: list[float], megabytes: float) -> float | None
 
 
 @contextmanager
-def _ways(where: Ground, settings: Settings) -> Iterator[list[_Way]]:
-    """Run the gateways inside the block: one alone, and two that share a port, without and with TLS."""
+def _ways(where: Ground, settings: Settings, size: Size) -> Iterator[list[_Way]]:
+    """Run the gateways inside the block, without and with TLS; several share a port."""
     ways = []
     with ExitStack() as stack:
         for encrypted, start, direct in (
@@ -107,7 +107,8 @@ def _ways(where: Ground, settings: Settings) -> Iterator[list[_Way]]:
             (True, where.encrypting_gateway, where.tls),
         ):
             ways.append(_Way(DIRECT, encrypted, direct))
-            for name, count in (("one gateway", 1), ("two gateways", 2)):
+            for count in size.gateways:
+                name = "one gateway" if count == 1 else f"{count} gateways"
                 port, shared = free_port(), "gateway.reuse_port=true"
                 labels = [f"{name}-{number}-{encrypted}".replace(" ", "-") for number in range(count)]
                 own = [stack.enter_context(start(settings, label, shared, port=port)) for label in labels]

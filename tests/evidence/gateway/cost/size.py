@@ -26,6 +26,8 @@ class Size:
     listings: int
     records: int
     """Records of each producer and consumer."""
+    gateways: tuple[int, ...]
+    """The numbers of gateways that these records pass through."""
     leaving: int
     """Clients that leave at once."""
 
@@ -45,6 +47,7 @@ FULL = Size(
     topics=1000,
     listings=20,
     records=200_000,
+    gateways=(1, 2),
     leaving=1000,
 )
 SMOKE = Size(
@@ -62,5 +65,6 @@ SMOKE = Size(
     topics=10,
     listings=2,
     records=500,
+    gateways=(1,),
     leaving=20,
 )

@@ -43,6 +43,7 @@ class Traffic:
             "ssl.ca.location": authority,
         }
         self._over = threading.Event()
+        self._all_produced = threading.Event()
         self._chance = random.Random(seed)
         self.changers = [
             Client(number, port, protocol(), self._over.is_set, seed, PREFIX, self._trusted)
@@ -68,10 +69,10 @@ class Traffic:
         threads: list[threading.Thread] = [
             threading.Thread(target=self._visit, args=(visitors,), name="visitors"),
             threading.Thread(target=self._produce, name="producer"),
-            threading.Thread(target=self._consume, name="consumer"),
             *self.changers,
         ]
-        for thread in threads:
+        consumer = threading.Thread(target=self._consume, name="consumer")
+        for thread in [*threads, consumer]:
             thread.daemon = True  # if one hangs, the program still ends
             thread.start()
         try:
@@ -81,7 +82,9 @@ class Traffic:
             ends_at = time.monotonic() + _END_SECONDS
             for thread in threads:
                 thread.join(max(ends_at - time.monotonic(), 0))
-        if hanging := [thread.name for thread in threads if thread.is_alive()]:
+            self._all_produced.set()
+            consumer.join(_END_SECONDS)
+        if hanging := [thread.name for thread in [*threads, consumer] if thread.is_alive()]:
             raise MutationQuotaError(f"still waiting: {', '.join(hanging)}")
 
     def _visit(self, count: int) -> None:
@@ -118,12 +121,12 @@ class Traffic:
         group = {"group.id": "soak", "auto.offset.reset": "earliest", "client.id": "consumer"}
         consumer = Consumer({**self._properties, **group})
         consumer.subscribe([self._topic])
-        deadline = None
-        while deadline is None or (self.consumed < self.produced and time.monotonic() < deadline):
+        ends_at = None
+        while ends_at is None or (self.consumed < self.produced and time.monotonic() < ends_at):
             message = consumer.poll(0.1)
             self.consumed += message is not None and message.error() is None
-            if deadline is None and self._over.is_set():
-                deadline = time.monotonic() + _END_SECONDS / 2
+            if ends_at is None and self._all_produced.is_set():
+                ends_at = time.monotonic() + _END_SECONDS / 2
         consumer.close()
 
 

@@ -48,19 +48,20 @@ def test_it_runs_in_a_separate_process(kept):
 
 
 @pytest.mark.parametrize(
-    ("command", "reason"),
+    ("command", "seconds", "reason"),
     [
         (  # as a library ends it that gets no memory
             "import os; os.write(2, b'memory allocation of 9 bytes failed\\nmore'); os.abort()",
+            60,
             "decisions failed: SIGABRT, memory allocation of 9 bytes failed",
         ),
-        ("import signal; signal.pause()", "took longer than 0 s"),
+        ("import signal; signal.pause()", 0.2, "took longer than 0 s"),
     ],
 )
-def test_a_failure_of_that_process_names_the_reason(kept, monkeypatch, command, reason):
+def test_a_failure_of_that_process_names_the_reason(kept, monkeypatch, command, seconds, reason):
     kept.commit(REGULAR.newest + 1)
     monkeypatch.setattr(jobs.audit.upkeep.schedule, "_COMMAND", command)
-    monkeypatch.setattr(jobs.audit.upkeep.schedule, "PART_SECONDS", 0.2)
+    monkeypatch.setattr(jobs.audit.upkeep.schedule, "PART_SECONDS", seconds)
     with pytest.raises(MutationQuotaError, match=f"{reason}; run mutation-quota maintain decisions, "):
         run_upkeep(task(kept))
 
