@@ -91,10 +91,10 @@ def test_ten_that_create_a_topic_at_once_are_charged_once(plain, tenant, version
 
 @pytest.mark.parametrize("version", [4, 7])
 def test_a_client_with_too_little_time_is_charged_for_one_attempt_at_most(plain, tenant, version):
-    """Decisions take 0.4 s, and it waits for 0.12 s: thirty attempts for topics of five partitions."""
-    plain.job.delay_seconds = 0.4
+    """Decisions take 1.4 s, and it waits for 0.12 s: thirty attempts for topics of five partitions."""
+    plain.job.delay_seconds = 1.4
     with connected(plain.gateway, tenant) as client:
-        for number in range(3):  # decisions before this test are forgotten then
+        for number in range(3):  # decisions before this test are forgotten then, after LIMIT_SECONDS
             assert errors(client.call(19, version, creation(f"{tenant}-slow-{number}", partitions=1))) == [0]
         attempts = [creation(f"{tenant}-{number}", partitions=5, timeoutMs=150) for number in range(30)]
         assert [errors(client.call(19, version, each)) for each in attempts] == [[7]] * 30
