@@ -59,8 +59,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Replace links between files of the repository with links between pages of the site."""
     del config, files
-    folder = page.file.src_uri.partition("/")[0]
-    page.meta.setdefault("search", {}).setdefault("boost", _BOOSTS.get(folder, 1))
+    kind = page.file.src_uri.partition("/")[0]
+    page.meta.setdefault("search", {}).setdefault("boost", _BOOSTS.get(kind, 1))
     if page.file.src_uri.startswith(_SOURCE):
         return markdown
     folder = posixpath.dirname(page.file.src_uri)

@@ -21,10 +21,10 @@ from quota.settings.gateway import GatewaySettings
 from quota.settings.security.clients import Security
 from quota.settings.security.files import read_certificates, secret_file, secret_value
 
-_log = logging.getLogger(__name__)
-
 if TYPE_CHECKING:
     from jobs.gateway.issuer import IssuedContexts
+
+_log = logging.getLogger(__name__)
 
 _BUFFER_BYTES = 64 * 1024
 """What is received at once: four TLS records."""

@@ -3,13 +3,13 @@
 import asyncio
 
 from jobs.gateway.encryption import Encryption
+from jobs.gateway.probe import CLIENT_ID
 from quota.errors import ClusterError, NotFound
 from quota.kafka.brokers.connection import FAILURES, connected, failure_reason, log_in
 from quota.settings.security.clients import Security
 from quota.wire.api_keys import ApiKey
 from quota.wire.protocol import Address, Protocol
 
-_CLIENT_ID = "mutation-quota-gateway"
 _VERSION = 3
 """The version of DescribeDelegationToken that is requested: it tells owners apart from requesters (KIP-373)."""
 _ANSWER_SECONDS = 5.0
@@ -52,7 +52,7 @@ class TokenOwners:
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
                 context = await self._encryption.context_for(self._encryption.own)
-                async with connected(broker, context, self._protocol, _CLIENT_ID) as calls:
+                async with connected(broker, context, self._protocol, CLIENT_ID) as calls:
                     await log_in(calls, self._security)
                     response = await calls.call(
                         ApiKey.DESCRIBE_DELEGATION_TOKEN, _VERSION, {"owners": None}, _MAX_ELEMENTS

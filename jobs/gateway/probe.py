@@ -19,7 +19,8 @@ from quota.wire.protocol import Address, Protocol
 
 _log = logging.getLogger(__name__)
 
-_CLIENT_ID = "mutation-quota-gateway"
+CLIENT_ID = "mutation-quota-gateway"
+"""The client-id of the gateway's own connections."""
 _CHECK_SECONDS = 10.0
 _ANSWER_SECONDS = 5.0
 
@@ -54,7 +55,7 @@ async def advertised_addresses(
 async def _read(
     broker: Address, security: Security, context: ssl.SSLContext | None, protocol: Protocol
 ) -> dict[int, Address]:
-    async with connected(broker, context, protocol, _CLIENT_ID) as calls:
+    async with connected(broker, context, protocol, CLIENT_ID) as calls:
         if calls.versions.get(ApiKey.METADATA, 0) < METADATA_VERSION:
             raise BadInput(
                 f"the broker at {broker[0]}:{broker[1]} is too old for the gateway; it needs Kafka 3.1 or newer"
@@ -120,7 +121,7 @@ async def broker_failure(brokers: Sequence[Address], context: ssl.SSLContext | N
     failures = []
     for broker in brokers:
         try:
-            async with asyncio.timeout(_ANSWER_SECONDS), connected(broker, context, protocol, _CLIENT_ID):
+            async with asyncio.timeout(_ANSWER_SECONDS), connected(broker, context, protocol, CLIENT_ID):
                 return ""
         except FAILURES as error:
             failures.append(f"{broker[0]}:{broker[1]}: {failure_reason(error)}")

@@ -57,7 +57,7 @@ class _Pending:
     """The time of the event loop [s]."""
     replies: set[asyncio.Future[DecisionReply]] = field(default_factory=set)
     has_failed: bool = False
-    """Whether it could not be written."""
+    """Whether it could not be written, so that it does not show whether the job decides."""
 
 
 class Decisions:
@@ -146,9 +146,10 @@ class Decisions:
                 asked = self._pending.get(request_id) or self._undecided.find(request_id)
                 if asked is not None and rejected_id(letter, self._topics.requests_of(asked.request.user)):
                     self._pace.rejected()
-                    self._undecided.remove(asked)
                     if request_id in self._pending:
                         self._reply(request_id, error_code=ErrorCode.INVALID_REQUEST, error=error)
+                    else:
+                        self._undecided.remove(asked)
             case MutationResult() as result:
                 self._on_result(result)
 
@@ -240,7 +241,8 @@ class Decisions:
             _log.warning("%s", message)
         pending = self._pending.get(request_id)
         if pending is None:
-            self._undecided.give_up(request_id)
+            if undecided := self._undecided.find(request_id):
+                undecided.has_failed = True
         elif error.code() in _UNDELIVERED:
             return
         elif error.code() == KafkaError.MSG_SIZE_TOO_LARGE:
@@ -249,8 +251,8 @@ class Decisions:
             self._reply(request_id, error_code=ErrorCode.INVALID_REQUEST, error=message)
         else:
             self._reply(request_id, error_code=error.code(), error=message)
+            pending.has_failed = True
             self._undecided.add(pending)
-            self._undecided.give_up(request_id)
 
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
         while not self._closed.is_set():
@@ -283,11 +285,6 @@ class _Undecided:
 
     def remove(self, decided: _Pending) -> None:
         self._awaited.pop(self._ids.pop(_key(decided), ""), None)
-
-    def give_up(self, request_id: str) -> None:
-        """Take that a request could not be written, so that it does not show whether the job decides."""
-        if request_id in self._awaited:
-            self._awaited[request_id].has_failed = True
 
     def id_of(self, content: bytes) -> str | None:
         return self._ids.get(content)
