@@ -101,7 +101,7 @@ gateway-kills: setup ## the gateway killed 50 times under load, into docs; 4 min
 gateway-fuzz: setup ## 100,000 invalid and almost valid frames; 5 min
 	@GATEWAY_FUZZ_FRAMES=100000 $(BIN)/pytest tests/integration/gateway/test_hostile.py -k fuzzed -s --timeout 1800
 
-chaos: setup $(S3_JARS) $(S3_SERVER) ## jobs and brokers killed, into docs; 75 min
+chaos: setup $(CLASSES) $(S3_JARS) $(S3_SERVER) ## jobs and brokers killed, into docs; 75 min
 	@$(BIN)/python -m tests.evidence.chaos --out docs/evidence
 
 guard: $(PACKAGES) ## fast performance checks, as in CI; seconds

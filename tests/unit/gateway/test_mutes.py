@@ -46,6 +46,7 @@ def test_a_muted_channel_is_due_when_its_time_is_over():
     assert (mutes.muted("a", 1499), mutes.next_at(), due(mutes, 1499)) == (True, 1500, [])
     assert due(mutes, 1500) == ["a"]
     assert not mutes.muted("a", 1500)
+    assert [muted(1000, at=500, holds=False).offer("a", now) for now in (1499, 1500)] == [False, True]
 
 
 def test_channels_do_not_wait_for_each_other_and_the_first_that_ends_is_due_first():

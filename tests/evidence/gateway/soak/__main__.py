@@ -4,8 +4,9 @@ import time
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -62,35 +63,24 @@ def soak(where: Ground, job: Run, size: Size, seed: int, notify: Notify) -> dict
     events: Counter[str] = Counter()
     memory: list[int] = []
     expected_losses = 0
-    with ExitStack() as query, ExitStack() as stack:
-        query.enter_context(query_of(job))
+    with ExitStack() as stack:
+        query = stack.enter_context(closing(_Query(job)))
         gateway = stack.enter_context(where.encrypting_gateway(settings, "soaked"))
         traffic = Traffic(gateway.port, _TOPIC, str(where.authority.path), seed)
         stack.enter_context(traffic.running(size.visitors))
         until(lambda: _steps(traffic), _FIRST_SECONDS)
-
-        def renew_certificate() -> None:
-            where.authority.sign("soaked", HOST)
-
-        def restart_broker() -> None:
-            where.broker.stop()
-            where.broker.start()
-
-        def restart_job() -> None:
-            query.close()
-            query.enter_context(query_of(job))
-
-        changes: list[Callable[[], None]] = [renew_certificate, restart_broker, restart_job]
+        changes = _changes(where, query)
         ends_at = time.monotonic() + size.seconds
-        while time.monotonic() < ends_at or sum(events.values()) < len(changes):
-            change = changes[sum(events.values()) % len(changes)]
+        for name in cycle(changes):
+            if time.monotonic() >= ends_at and events.total() >= len(changes):
+                break
             lost, steps = traffic.lost, _steps(traffic)
-            change()
-            until(lambda before=steps: _steps(traffic) > before, _RECOVERED_SECONDS)
-            if change is restart_broker:
+            changes[name]()
+            until(lambda before=steps: query.is_active() and _steps(traffic) > before, _RECOVERED_SECONDS)
+            if name == "restart_broker":
                 until(lambda: _is_calm(traffic), _RECOVERED_SECONDS)
                 expected_losses += traffic.lost - lost
-            events[change.__name__] += 1
+            events[name] += 1
             pause_ends_at = time.monotonic() + size.between
             while time.monotonic() < pause_ends_at:
                 memory.append(gateway.rss_bytes())
@@ -118,6 +108,42 @@ def soak(where: Ground, job: Run, size: Size, seed: int, notify: Notify) -> dict
         "memory_mb": max(memory) / 1e6,
         "memory_growth": growth,
         "wrong": wrong,
+    }
+
+
+class _Query:
+    """The query of the job, which is started again if it has ended, as it may while the broker is down."""
+
+    def __init__(self, job: Run) -> None:
+        self._job = job
+        self._stack = ExitStack()
+        self._query = self._stack.enter_context(query_of(job))
+
+    def is_active(self) -> bool:
+        """Return whether it runs, and start it if it has ended."""
+        if not self._query.isActive:
+            self.restart()
+        return self._query.isActive
+
+    def restart(self) -> None:
+        self.close()
+        self._query = self._stack.enter_context(query_of(self._job))
+
+    def close(self) -> None:
+        self._stack.close()
+
+
+def _changes(where: Ground, query: _Query) -> dict[str, Callable[[], None]]:
+    """Return the events that take turns, by their names."""
+
+    def restart_broker() -> None:
+        where.broker.stop()
+        where.broker.start()
+
+    return {
+        "renew_certificate": lambda: where.authority.sign("soaked", HOST),
+        "restart_broker": restart_broker,
+        "restart_job": query.restart,
     }
 
 
