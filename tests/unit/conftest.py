@@ -1,8 +1,11 @@
-"""Unit tests close what they open."""
+"""Unit tests close what they open; Kafka's protocol, from the jar of the broker."""
 
 from pathlib import Path
 
 import pytest
+
+from quota.wire.protocol import Protocol
+from tests.support.checkout import CHECKOUT
 
 _UNIT_TESTS = Path(__file__).parent
 
@@ -12,3 +15,15 @@ def pytest_collection_modifyitems(items):
     for each in items:
         if _UNIT_TESTS in each.path.parents:
             each.add_marker(pytest.mark.filterwarnings("error::ResourceWarning"))
+
+
+@pytest.fixture(scope="session")
+def jars():
+    folder = CHECKOUT / ".jars" / "broker"
+    assert folder.is_dir(), "run `make jars` first"
+    return folder
+
+
+@pytest.fixture(scope="session")
+def protocol(jars):
+    return Protocol.of_jar(jars)

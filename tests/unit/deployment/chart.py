@@ -85,6 +85,11 @@ def container(objects, name):
     return found
 
 
+def secrets_of(objects, name):
+    """Return the names of the secrets that the pods of a service mount, by volume."""
+    return {each["name"]: each["secret"]["secretName"] for each in pod(objects, name)["volumes"] if "secret" in each}
+
+
 def image_environment():
     """Return what the image's Dockerfile sets in the environment."""
     text = (CHECKOUT / "conf/containers/Dockerfile").read_text()

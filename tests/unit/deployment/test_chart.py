@@ -24,6 +24,7 @@ from tests.unit.deployment.chart import (
     pod,
     read_settings,
     rendered,
+    secrets_of,
 )
 
 OLDEST, NEWEST = "1.32", "1.37"
@@ -121,9 +122,7 @@ def test_a_service_runs_unprivileged_and_writes_only_to_its_volumes(name, everyt
 
 @pytest.mark.parametrize("name", PROBED)
 def test_a_service_gets_its_own_secret_as_a_file_and_no_secret_in_its_environment(name, everything, settings):
-    secrets = {
-        each["name"]: each["secret"]["secretName"] for each in pod(everything, name)["volumes"] if "secret" in each
-    }
+    secrets = secrets_of(everything, name)
     assert secrets.pop("kafka") == f"mutation-quota-{name}"
     assert secrets.pop("brokers-ca") == "mutation-quota-brokers-ca"
     assert all(each.startswith(f"mutation-quota-{name}-") for each in secrets.values())
@@ -298,9 +297,7 @@ def test_prometheus_finds_the_metrics_and_has_the_alerts_of_the_file(everything)
 def test_strimzis_secrets_are_those_of_the_cluster_and_of_its_users(settings):
     objects = rendered(*PROFILES["strimzi"])
     for name in PROBED:
-        secrets = {
-            each["name"]: each["secret"]["secretName"] for each in pod(objects, name)["volumes"] if "secret" in each
-        }
+        secrets = secrets_of(objects, name)
         found = settings(objects, name)
         assert found.kafka.sasl_username == secrets["kafka"] == f"mutation-quota-{name}"
         assert secrets["brokers-ca"] == "my-cluster-cluster-ca-cert"
@@ -349,9 +346,7 @@ def test_clients_with_certificates_are_presented_to_the_brokers(settings):
     assert found.gateway.ssl_ca_location.endswith("/clients-ca/ca.crt")
     assert found.gateway.ssl_issuer_key_location.endswith("/issuer/tls.key")
     assert found.target.security_protocol == "SSL"
-    secrets = {
-        each["name"]: each["secret"]["secretName"] for each in pod(objects, "gateway")["volumes"] if "secret" in each
-    }
+    secrets = secrets_of(objects, "gateway")
     assert (secrets["issuer"], secrets["clients-ca"]) == ("mutation-quota-gateway-ca", "kafka-clients-ca")
     for name in {*PROBED} - {"gateway"}:
         assert "issuer" not in {each["name"] for each in pod(objects, name)["volumes"]}

@@ -223,10 +223,6 @@ def test_a_large_request_before_authentication_is_rejected(sasl):
         on.send_bytes((524_289).to_bytes(4) + b"\0\x24\0\x02")
 
 
-def test_without_sasl_every_client_is_anonymous(play):
-    assert play().channel.user == "ANONYMOUS"
-
-
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_the_session_is_known_whatever_the_clients_version(sasl, version):
     """Version 0 of SaslAuthenticate does not tell it, and the broker closes the connection at its end all the same."""

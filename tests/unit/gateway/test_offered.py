@@ -4,12 +4,8 @@ import struct
 
 import pytest
 
-from quota.gateway.addresses import Addresses
 from quota.gateway.context import ChannelError
 from quota.gateway.offered import OfferedApis
-from tests.unit.gateway.play import GATEWAY
-
-REWRITTEN = Addresses({("broker", 9092): GATEWAY})
 
 
 def versions(answer):
@@ -36,19 +32,6 @@ def test_versions_known_to_both_the_gateway_and_the_broker_are_advertised(play, 
         78: (1, 2),
         79: (1, 2),
     }
-
-
-@pytest.mark.parametrize("addresses", [REWRITTEN, None])
-def test_no_version_is_omitted_because_its_responses_name_brokers(play, addresses):
-    """KIP-951: Produce does from version 10 on. Transactions of version 2 need version 12 (KIP-890)."""
-    on = play(addresses=addresses)
-    feature = {"name": "transaction.version", "minVersionLevel": 2, "maxVersionLevel": 2}
-    plain = on.cluster.answer
-    on.cluster.answer = lambda *request: {**plain(*request), "finalizedFeatures": [feature]}
-    answer = on.call(18, 4, {})
-    advertised = versions(answer)
-    assert (advertised[0], advertised[1], advertised[78], advertised[79]) == ((0, 13), (4, 17), (1, 2), (1, 2))
-    assert answer["finalizedFeatures"] == [feature]
 
 
 def test_permissive_versions_can_be_omitted(play):

@@ -13,8 +13,6 @@ from quota.kafka.brokers.client_quotas import ClusterQuotas
 from quota.records.entity import QuotaEntity
 from quota.settings.connection import Connection
 from quota.settings.security.clients import Security
-from quota.wire.protocol import Protocol
-from tests.support.checkout import CHECKOUT
 from tests.support.scripted_broker import ScriptedBroker
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE, DESCRIBE, ALTER = 17, 36, 48, 49
@@ -22,11 +20,6 @@ ALICE, BOB, CAROL, DEFAULT = QuotaEntity("alice"), QuotaEntity("bob"), QuotaEnti
 SECONDS = 60.0
 SHORT_SECONDS = 2.0
 """Where a test waits for the end of it."""
-
-
-@pytest.fixture(scope="module")
-def protocol():
-    return Protocol.of_jar(CHECKOUT / ".jars" / "broker")
 
 
 @pytest.fixture

@@ -147,10 +147,6 @@ def test_an_enormous_name_is_not_repeated_in_the_error():
     assert len(error_of(request_json(1, user="x" * 900_000))) < 200
 
 
-def test_the_limits_by_default():
-    assert (Policy().max_topics, Policy().max_name_chars) == (10_000, 1_024)
-
-
 LOOKALIKES = [
     "alice",
     "Alice",

@@ -38,10 +38,7 @@ def test_spare_capacity_is_shared_in_proportion_to_needs():
     found = divided(demand("a", 1), demand("b", 2), demand("c", 3))
     assert (found.rules.claims, found.rules.headroom) == (9, pytest.approx(80 / 9))
     assert quotas(found) == (17.8, {"a": 17.8, "b": 17.8, "c": 26.7})  # 17.77… and 26.66… rounded up
-
-
-def test_only_tenants_above_the_default_get_their_own_quota():
-    found = divided(demand("a", 1), demand("b", 2), demand("c", 3))
+    # Only tenants above the default get their own quota.
     assert [(each.demand.entity.user, each.own) for each in found.shares] == [("a", False), ("b", False), ("c", True)]
 
 

@@ -254,18 +254,6 @@ def test_many_topics_are_found_in_parts(play):
     assert max(requested) <= 50
 
 
-def test_more_names_than_a_controller_accepts_are_looked_up_in_parts(play):
-    """It refuses to validate more than 10,000 topics at once, and with them the existing ones."""
-    names = [f"gone{number}" for number in range(10_001)]
-    on = play(Cluster(a=2))
-    request = on.mutate(20, 6, deletion("a", *names))
-
-    assert costs(request) == {"a": 2}
-    (answer,) = on.answers()
-    assert errors(answer) == {"a": 0, **dict.fromkeys(names, 3)}
-    assert max(len(message["topics"]) for key, _, message in on.seen if key == 37) <= 10_000
-
-
 @pytest.mark.parametrize("message", [deletion("a"), deletion(topic_id(1))], ids=["name", "id"])
 def test_a_topic_that_was_deleted_elsewhere_costs_nothing(play, message):
     """It was created through this gateway a moment ago, and deleted at a broker or through another gateway."""
@@ -387,13 +375,6 @@ def test_a_topic_that_is_named_with_the_id_of_an_earlier_one_is_not_deleted(play
     (answer,) = on.answers()
     assert [each["errorCode"] for each in answer["responses"]] == [42, 42]
     assert (on.ports.requested, on.changes_seen()) == ([], [])
-
-
-def test_a_topic_with_three_thousand_partitions_and_three_replicas_each_is_one_of_fifty(play):
-    """More array elements than a response may have that is decoded whole."""
-    names = [f"t{number}" for number in range(50)]
-    on = play(Cluster(**dict.fromkeys(names, 3000)))
-    assert costs(on.mutate(20, 6, deletion(*names))) == dict.fromkeys(names, 3000)
 
 
 def test_a_request_of_very_many_topics_takes_no_time_that_grows_with_its_square(play):
