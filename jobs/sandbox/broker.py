@@ -116,6 +116,9 @@ class Broker:
         """
         self._java_options = java_options
         self._data = data.resolve()
+        self._output_file = self._data / "broker.out"
+        self._log_file = self._data / "broker.log"
+        self._properties = self._data / "server.properties"
         self._jars = jars
         self._extra_properties = extra_properties
         self.port = port or free_port()
@@ -242,18 +245,6 @@ class Broker:
                 return f"has exited: {error}"
         output = self._output_file.read_text(errors="replace").splitlines() if self._output_file.exists() else []
         return f"has exited with code {code}: {output[-1] if output else 'no output'}"
-
-    @property
-    def _output_file(self) -> Path:
-        return self._data / "broker.out"
-
-    @property
-    def _log_file(self) -> Path:
-        return self._data / "broker.log"
-
-    @property
-    def _properties(self) -> Path:
-        return self._data / "server.properties"
 
     def _claim(self) -> None:
         """Lock the folder of the data, which a second broker would destroy: Kafka's own lock comes too late."""
