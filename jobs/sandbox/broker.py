@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from jobs.background import end_with_parent
@@ -148,9 +147,7 @@ class Broker:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is KeyboardInterrupt:  # it was still starting, or Ctrl-C was pressed twice
             self.kill()
         else:
