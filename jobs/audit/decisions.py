@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Any
 
 import duckdb
@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from jobs.audit.tables.reader import open_table, to_epoch_ms
+from jobs.audit.tables.reader import open_table, to_datetime, to_epoch_ms
 from jobs.audit.tables.specs import DECISIONS
 from quota.records.decision import Decision, Outcome
 from quota.records.entity import QuotaEntity
@@ -19,7 +19,6 @@ from quota.records.request import TopicDetails
 from quota.settings import Settings
 
 _CHUNK = 100
-_ROWS = 10_000
 _MAX_DECISIONS = 2000
 """The most decisions of a bucket that are read: a rejected client may retry for days."""
 
@@ -64,9 +63,9 @@ class Selection:
             admitted, shadow = Outcome.ADMITTED.value, ds.field("shadow", "outcome")
             found &= (ds.field("outcome") != admitted) | (shadow.is_valid() & (shadow != admitted))
         if self.start is not None:
-            found &= ds.field("timestamp") >= _moment(self.start)
+            found &= ds.field("timestamp") >= to_datetime(self.start)
         if self.end is not None:
-            found &= ds.field("timestamp") < _moment(self.end)
+            found &= ds.field("timestamp") < to_datetime(self.end)
         return found
 
     def of_topic(self) -> str:
@@ -83,8 +82,8 @@ class Selection:
 
     def includes(self, day: date) -> bool:
         """Return whether the period includes times of a day (UTC)."""
-        return (self.start is None or _moment(self.start).date() <= day) and (
-            self.end is None or day <= _moment(self.end).date()
+        return (self.start is None or to_datetime(self.start).date() <= day) and (
+            self.end is None or day <= to_datetime(self.end).date()
         )
 
 
@@ -128,7 +127,7 @@ class AuditedDecisions:
         """Read day by day, and first only the positions of each day: a tenant may have a million decisions."""
         left = _MAX_DECISIONS
         of_bucket = _of_bucket(decision)
-        own_day = _moment(decision.timestamp).date()
+        own_day = to_datetime(decision.timestamp).date()
         days = self._table.dates()
         for day in reversed(days) if backwards else days:
             if day > own_day if backwards else day < own_day:
@@ -172,10 +171,6 @@ def _read(of_day: ds.Dataset, ids: list[str]) -> Iterator[Decision]:
     rows = of_day.to_table(filter=ds.field("decision_id").isin(ids)).to_pylist()
     by_id = {row["decision_id"]: row for row in rows}
     return (row_to_decision(by_id[each]) for each in ids)
-
-
-def _moment(epoch_ms: int) -> datetime:
-    return datetime.fromtimestamp(epoch_ms / 1000, tz=UTC)
 
 
 def row_to_decision(row: dict[str, Any]) -> Decision:

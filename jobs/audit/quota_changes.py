@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from jobs.audit.quota_change_rows import row_to_record
-from jobs.audit.tables.reader import open_table, to_datetime, to_epoch_ms, to_timestamp
+from jobs.audit.tables.reader import open_table, to_datetime, to_epoch_ms
 from jobs.audit.tables.specs import QUOTA_CHANGES
 from quota.records.quota_log import QuotaLogEntry
 from quota.settings import Settings
@@ -19,11 +19,11 @@ def read_quota_log(settings: Settings, until: int, *, with_clusters: bool) -> li
 
     Only callbacks need the cluster's metadata, of which a record may have megabytes (`with_clusters`).
     """
-    condition = ds.field("timestamp") <= to_timestamp(until)
+    last = to_datetime(until)
+    condition = ds.field("timestamp") <= last
     if not with_clusters:
         condition &= ds.field("kind") != _CLUSTER
-    last = to_datetime(until).date()
-    rows = open_table(settings, QUOTA_CHANGES).dataset(last=last).to_table(filter=condition).to_pylist()
+    rows = open_table(settings, QUOTA_CHANGES).dataset(last=last.date()).to_table(filter=condition).to_pylist()
     return [row_to_entry(row) for row in sorted(rows, key=log_position)]
 
 

@@ -7,6 +7,7 @@ import typer
 
 from jobs.cli.options import PeriodOptions, Requests, SettingsOptions
 from jobs.cli.output import OutputOptions, print_table
+from jobs.cli.wording import format_number
 from quota.text import format_duration, printable
 from quota.whatif.result import Result, Totals
 
@@ -98,8 +99,6 @@ def _print(heading: str, rows: Iterable[tuple[str, Totals]]) -> None:
 
 def _cells(load: Totals) -> list[str]:
     counts = (load.requests, load.rejected_requests, load.admitted, load.rejected)
-    throttled, others = (
-        format_duration(1000 * load.throttled_seconds),
-        (load.peak, load.newly_admitted, load.newly_rejected),
-    )
-    return [*(f"{count:,}" for count in counts), throttled, *(f"{other:,}" for other in others)]
+    others = (load.peak, load.newly_admitted, load.newly_rejected)
+    throttled = format_duration(1000 * load.throttled_seconds)
+    return [*map(format_number, counts), throttled, *map(format_number, others)]

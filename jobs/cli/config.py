@@ -56,19 +56,13 @@ def describe(names: Names = None, changed: Changed = False, *, output: OutputOpt
 
     def table() -> None:
         print_text("No settings file." if loaded.file is None else f"Settings file: {_file(loaded)}")
-        rows = [
-            [each.name, _text(each.value), _text(each.default), each.source or _ORIGINS[each.origin]] for each in shown
-        ]
-        if changed and rows:
-            print_table(
-                ("SETTING", "VALUE", "DEFAULT", "FROM"),
-                rows,
-                sentences=("VALUE", "DEFAULT", "FROM"),
-                optional=("FROM",),
-            )
-        elif rows:
-            values = [[name, value, origin] for name, value, _, origin in rows]
-            print_table(("SETTING", "VALUE", "FROM"), values, sentences=("VALUE", "FROM"), optional=("FROM",))
+        columns = {"SETTING": [each.name for each in shown], "VALUE": [_text(each.value) for each in shown]}
+        if changed:
+            columns["DEFAULT"] = [_text(each.default) for each in shown]
+        columns["FROM"] = [each.source or _ORIGINS[each.origin] for each in shown]
+        if shown:
+            names = list(columns)
+            print_table(names, zip(*columns.values(), strict=True), sentences=names[1:], optional=("FROM",))
         else:
             print("None of these settings differs from its default." if changed else "This table has no entries.")
 

@@ -149,14 +149,10 @@ def _short_settings(time_zone: str | None, principal_rules: str | None) -> list[
 
 
 def _print_summary(summary: LogSummary, settings: ObserveSettings, output: str) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    console = Console(stderr=True, soft_wrap=True, highlight=False)
     for line in chain(_requests(summary, settings), _answers(summary), _assumed(summary), _doubts(summary)):
-        console.print(Text(line))
+        print_text(line, sys.stderr)
     if output != "-":
-        console.print(Text(f"Wrote {output}{_advice(summary, output)}"))
+        print_text(f"Wrote {output}{_advice(summary, output)}", sys.stderr)
 
 
 def _advice(summary: LogSummary, output: str) -> str:

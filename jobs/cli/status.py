@@ -1,6 +1,5 @@
 """`mutation-quota status`: shows the state of a deployment on one screen."""
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
@@ -232,9 +231,6 @@ def status(endpoints: Endpoints = None, timeout: Timeout = 10.0, *, output: Outp
       mutation-quota status --metrics 10.0.0.1:9464 --output json
     """
     settings = kafka.read()
-    # deltalake's log would appear between the lines; what cannot be reached is reported as a problem.
-    os.environ.setdefault("RUST_LOG", "error")
-    from jobs.cli.status import print_status
     from jobs.status.assembly import read_status
 
     if endpoints is None:

@@ -4,13 +4,12 @@ from collections import Counter, defaultdict
 
 import msgspec
 
-from jobs.dashboard.decisions import Summary
+from jobs.dashboard.decisions import KEPT_MS, Summary
 
 WIDTH_MS = 5000
 """The length of an interval [ms]."""
 
-SPAN_MS = 3_600_000
-_MAX_THROTTLED_MS = 24 * SPAN_MS
+_MAX_THROTTLED_MS = 24 * KEPT_MS
 _MAX_THROTTLED = 50_000
 _OVERLAP = 3
 """The number of newest intervals that are always sent again, even if they have not changed."""
@@ -74,10 +73,10 @@ class Load:
 
     def expire(self, now: int) -> None:
         """Drop the intervals that are older than an hour."""
-        for start in [start for start in self._intervals if start + WIDTH_MS <= now - SPAN_MS]:
+        for start in [start for start in self._intervals if start + WIDTH_MS <= now - KEPT_MS]:
             del self._intervals[start]
             self._latencies.pop(start, None)
-        for bucket in [bucket for bucket, until in self._throttled_until.items() if until <= now - SPAN_MS]:
+        for bucket in [bucket for bucket, until in self._throttled_until.items() if until <= now - KEPT_MS]:
             del self._throttled_until[bucket]
 
     def intervals(self, now: int, after_seq: int = 0) -> list[Interval]:

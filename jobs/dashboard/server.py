@@ -7,7 +7,6 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import uvicorn
 
@@ -17,6 +16,7 @@ from jobs.dashboard.feed import Feed
 from jobs.dashboard.guard import Session
 from quota.errors import BadInput, MutationQuotaError
 from quota.settings import Settings
+from quota.settings.security.files import read_text
 
 _log = logging.getLogger(__name__)
 
@@ -82,15 +82,11 @@ def serve_dashboard(
 
 def _read_token(file: str) -> str:
     """Return the token in a file, without white space around it; empty if none is needed."""
-    if not file:
-        return ""
     try:
-        token = Path(file).read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise BadInput(f"dashboard.token_file {file}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise BadInput(f"dashboard.token_file {file}: not UTF-8") from None
-    if len(token) < _MIN_TOKEN_CHARS:
+        token = read_text(file).strip()
+    except ValueError as error:
+        raise BadInput(f"dashboard.token_file {error}") from None
+    if file and len(token) < _MIN_TOKEN_CHARS:
         raise BadInput(f"dashboard.token_file {file}: its token has fewer than {_MIN_TOKEN_CHARS} characters")
     return token
 

@@ -62,7 +62,6 @@ class LiveState:
     def __init__(self, settings: Settings, now: int) -> None:
         """Start empty, at `now` (epoch ms)."""
         self.id = secrets.token_hex(8)
-        self._settings = settings
         self._lock = threading.Lock()
         self._seq = 0
         self._load = Load()

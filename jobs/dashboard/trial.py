@@ -1,7 +1,6 @@
 """Tries a quota: replays the requests of the last hour as if it had been in force, and names the command to set it."""
 
 import shlex
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -24,6 +23,7 @@ from quota.text import legible
 from quota.timeline.change import QuotaCancellation, QuotaChange, to_change
 from quota.timeline.resolution import Resolution
 from quota.whatif.backtest import Effect
+from quota.whatif.evaluation import EffectCounts
 from quota.whatif.recorded import resolve_again, resolved_to
 from quota.whatif.result import Sender, Totals
 
@@ -98,7 +98,7 @@ def try_quota(
     quotas = _with_quota(entries, settings, entity, quota)
     algorithm = TokenBucket(settings.quota.window, settings.policy.deduplication)
     states: dict[Tags, Bucket | None] = {}
-    recorded_effects, effects = [], []
+    recorded_effects, effects = EffectCounts(), EffectCounts()
     first = None
     for record in records:
         decision = read_decision(record)
@@ -109,14 +109,12 @@ def try_quota(
         tags = resolution.tags
         state = states[tags] if tags in states else _first_state(decision.tags == tags, decision, settings.quota.window)
         states[tags], (again,) = decide(state, [resolved_to(decision, resolution)], algorithm)
-        recorded_effects.append(Effect.of(decision, decision))
-        effects.append(Effect.of(again, decision))
+        recorded_effects.add(Effect.of(decision, decision))
+        effects.add(Effect.of(again, decision))
     quotas.close()
-    senders = sorted(
-        (Sender(legible(user), legible(client), _totals(sent)) for (user, client), sent in _by_sender(effects).items()),
-        key=lambda sender: -(sender.load.admitted + sender.load.rejected),
-    )
-    return Trial(first, len(records), _totals(recorded_effects), _totals(effects), senders[:_MAX_SENDERS])
+    recorded, tried = recorded_effects.result("recorded"), effects.result("tried")
+    senders = [Sender(legible(each.user), legible(each.client_id), each.load) for each in tried.senders[:_MAX_SENDERS]]
+    return Trial(first, len(records), recorded.load, tried.load, senders)
 
 
 def _with_quota(
@@ -148,34 +146,6 @@ def _first_state(same_bucket: bool, recorded: Decision, window: Window) -> Bucke
         return None
     quota = Quota(recorded.quota, recorded.burst, recorded.max_debt_ms)
     return Bucket(recorded.tokens_before, recorded.timestamp, quota)
-
-
-def _by_sender(effects: Iterable[Effect]) -> dict[tuple[str, str], list[Effect]]:
-    found: dict[tuple[str, str], list[Effect]] = {}
-    for effect in effects:
-        found.setdefault((effect.user, effect.client_id), []).append(effect)
-    return found
-
-
-def _totals(effects: Sequence[Effect]) -> Totals:
-    counts = ("requests", "rejected_requests", "admitted", "rejected", "newly_admitted", "newly_rejected")
-    seconds: Counter[int] = Counter()
-    for effect in effects:
-        seconds[effect.timestamp // 1000] += effect.admitted
-    return Totals(
-        **{name: sum(getattr(effect, name) for effect in effects) for name in counts},
-        throttled_seconds=sum(map(_throttled_ms, _by_sender(effects).values())) / 1000,
-        peak=max(seconds.values(), default=0),
-    )
-
-
-def _throttled_ms(effects: Iterable[Effect]) -> int:
-    """Return the time for which one sender was throttled; overlapping throttle times count once."""
-    until, total = 0, 0
-    for effect in sorted(effects, key=lambda effect: effect.timestamp):
-        total += max(0, effect.retry_at - max(effect.timestamp, until))
-        until = max(until, effect.retry_at)
-    return total
 
 
 def _entity_options(entity: QuotaEntity) -> list[str]:

@@ -34,11 +34,6 @@ class EnforceConfig:
     decisions_topic: str
     dead_letters_topic: str
 
-    @property
-    def algorithm(self) -> TokenBucket:
-        """The algorithm that is enforced."""
-        return TokenBucket(self.window, self.policy.deduplication)
-
 
 def decide_requests(resolved: DataFrame, config: EnforceConfig) -> DataFrame:
     """Decide resolved requests (`schemas.buckets.RESOLVED`) into answers (`schemas.kafka.ANSWER`)."""
@@ -52,7 +47,7 @@ def decide_requests(resolved: DataFrame, config: EnforceConfig) -> DataFrame:
 def answer_requests(config: EnforceConfig, key: str, requests: Iterable[bytes], state: SentState) -> Iterator[Answer]:
     """Yield the answers to the packed requests of one key; without a bucket, its state stays empty."""
     prepare_worker(__name__)
-    algorithm = config.algorithm
+    algorithm = TokenBucket(config.window, config.policy.deduplication)
     before = bucket = decode_bucket(state.get) if state.exists else None
     for record_key, request in unpack_requests(key, requests, config.policy):
         if isinstance(request, DeadLetter):

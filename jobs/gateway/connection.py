@@ -5,17 +5,17 @@ import logging
 import socket
 import time
 from collections.abc import Callable
-from typing import Protocol as Interface
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from jobs.gateway.listeners import Listener
 from quota.errors import BadInput, MutationQuotaError
 from quota.gateway.channel import Channel
 from quota.gateway.client_quotas import RatesCall, RatesReply
-from quota.gateway.context import ChannelError, GatewayContext
-from quota.kafka.decisions import Decisions
-from quota.kafka.quotas.rates import LoggedRates
+from quota.gateway.context import ChannelError
 from quota.records.decision_request import DecisionReply, DecisionRequest
+
+if TYPE_CHECKING:
+    from jobs.gateway.server import GatewayServer
 
 _log = logging.getLogger(__name__)
 
@@ -25,37 +25,6 @@ _PROBES = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """When a vanished peer is noticed: after a minute without data, and three unanswered probes ten seconds apart."""
 _COMMENT = "AlterClientQuotas at the gateway"
 """The comment of the changes of quotas that clients make."""
-
-
-class ConnectionHost(Interface):
-    """The interface of the server that a connection needs."""
-
-    context: GatewayContext
-    decisions: Decisions
-    rates: LoggedRates
-
-    def opened(self, connection: "ClientConnection") -> str | None:
-        """Add a new connection; return the reason if it must be closed."""
-
-    def closed(self, connection: "ClientConnection") -> None:
-        """Remove a connection."""
-
-    def user_of(self, certificate: bytes | None) -> str | None:
-        """Return the user that a certificate identifies (DER); None if certificates identify no users."""
-
-    async def owner_of(self, listener: Listener, token_id: str) -> str:
-        """Return the owner of a delegation token, which the broker behind a listener has accepted."""
-
-    def holds(self, more: int) -> bool:
-        """Add to the bytes that connections buffer; return whether there are too many."""
-
-    def watch_mutes(self) -> None:
-        """Schedule the next unmuting, because its time may have changed."""
-
-    async def connect(
-        self, listener: Listener, certificate: bytes | None, make: Callable[[], "BrokerConnection"]
-    ) -> "BrokerConnection":
-        """Connect to the broker behind a listener, for a client with a certificate (DER) or without one."""
 
 
 class ClientConnection(asyncio.Protocol):
@@ -87,7 +56,7 @@ class ClientConnection(asyncio.Protocol):
         "started_at",
     )
 
-    def __init__(self, host: ConnectionHost, listener: Listener) -> None:
+    def __init__(self, host: "GatewayServer", listener: Listener) -> None:
         self._host = host
         self._listener = listener
         self._transport: asyncio.Transport | None = None

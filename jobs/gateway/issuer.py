@@ -6,6 +6,7 @@ import secrets
 import ssl
 import time
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -85,41 +86,33 @@ class Issuer:
         public = key.public_key().public_bytes(
             serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
         )
+        algorithm, sign = self._signing()
         extensions = sequence(_CLIENT_AUTHENTICATION, alternative_names_of(client))
         signed = sequence(
             _VERSION_3,
             encode(_INTEGER, b"\1" + secrets.token_bytes(16)),
-            self._algorithm,
+            algorithm,
             self.subject,
             sequence(_time(now - _CLOCK_SECONDS), _time(now + _VALID_SECONDS)),
             subject_of(client),
             public,
             encode(EXTENSIONS, extensions),
         )
-        made = sequence(signed, self._algorithm, encode(_BITS, b"\0" + self._sign(signed)))
+        made = sequence(signed, algorithm, encode(_BITS, b"\0" + sign(signed)))
         private = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
         return ssl.DER_cert_to_PEM_cert(made) + self.chain, private.decode()
 
-    @property
-    def _algorithm(self) -> bytes:
+    def _signing(self) -> tuple[bytes, Callable[[bytes], bytes]]:
+        """Return the algorithm of the issuer's signatures, and the function that signs."""
         match self.key:
-            case ec.EllipticCurvePrivateKey():
-                return _BY_ELLIPTIC_CURVE
-            case rsa.RSAPrivateKey():
-                return _BY_RSA
-            case _:
-                return _BY_ED25519
-
-    def _sign(self, data: bytes) -> bytes:
-        match self.key:
-            case ec.EllipticCurvePrivateKey():
-                return self.key.sign(data, ec.ECDSA(hashes.SHA256()))
-            case rsa.RSAPrivateKey():
-                return self.key.sign(data, padding.PKCS1v15(), hashes.SHA256())
-            case _:
-                return self.key.sign(data)
+            case ec.EllipticCurvePrivateKey() as key:
+                return _BY_ELLIPTIC_CURVE, lambda data: key.sign(data, ec.ECDSA(hashes.SHA256()))
+            case rsa.RSAPrivateKey() as key:
+                return _BY_RSA, lambda data: key.sign(data, padding.PKCS1v15(), hashes.SHA256())
+            case key:
+                return _BY_ED25519, key.sign
 
 
 class IssuedContexts:

@@ -84,7 +84,7 @@ class GatewayServer:
             server.close()
         await self._drain()
 
-    # jobs.gateway.connection.ConnectionHost
+    # For its connections
 
     def opened(self, connection: ClientConnection) -> str | None:
         """Add a new connection; return the reason if there are too many."""

@@ -61,7 +61,7 @@ class QueryObserver:
         """Set before the queries are stopped."""
         self.clock = clock
         self._queries: Sequence[StreamingQuery] = ()
-        self._tracker: StatusTracker | None = None
+        self._tracker: StatusTracker
 
     def watch(self, spark: SparkSession, queries: Sequence[StreamingQuery], stop: threading.Event) -> None:
         """Observe these queries from now on; each is named after its section of the settings."""
@@ -96,8 +96,7 @@ class QueryObserver:
 
         Spark groups the jobs of a query by its run; jobs that a batch starts from Python are in no group.
         """
-        if (tracker := self._tracker) is None:
-            return frozenset()
+        tracker = self._tracker
         others = [str(other.runId) for other in self._queries if other is not query]
         foreign = {job for run in others for job in tracker.getJobIdsForGroup(run)}
         jobs = [tracker.getJobInfo(job) for job in tracker.getActiveJobsIds() if job not in foreign]

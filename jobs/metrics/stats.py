@@ -22,10 +22,6 @@ class FollowStats(LoopStats):
     """Topics whose cost is not in the log."""
     invalid_lines: int = 0
     invalid_bytes: int = 0
-    skipped_lines: int = 0
-    """Lines that are too long to be read, since the last start or reopening."""
-    too_large: int = 0
-    """Requests that are larger than `limits.max_request_bytes`, and skipped."""
     behind_bytes: int = 0
     """The bytes of the logs that are not read yet."""
 

@@ -8,7 +8,6 @@ from hashlib import blake2b
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import msgspec
@@ -102,7 +101,7 @@ class PartWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         with closing(self._db):
             self._write()
             self._db.commit()

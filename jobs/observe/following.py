@@ -100,7 +100,6 @@ class Follower:
                 request = self._observer.observe(logged) if logged and not logged.forwarded else None
                 if request is not None:
                     requests.append(request)
-        self._stats.skipped_lines = sum(tail.skipped_lines for tail in self._tails.values())
         self._stats.behind_bytes = sum(tail.behind_bytes for tail in self._tails.values())
         return requests, is_idle
 
@@ -115,11 +114,10 @@ class Follower:
             self._stats.add(request)
 
     def _fits(self, request: MutationRequest, value: bytes) -> bool:
-        """Return whether a request is small enough; one that is too large is counted and skipped."""
+        """Return whether a request is small enough; one that is too large is logged and skipped."""
         largest = self._settings.limits.max_request_bytes
         if len(value) + len(request.user.encode()) <= largest:
             return True
-        self._stats.too_large += 1
         _log.warning(
             "%s: a request of %d topics is larger than limits.max_request_bytes (%d) and is skipped",
             request.request_id,

@@ -65,8 +65,6 @@ class LogTail:
         self._path = log
         self._rest, self._offset, self._first_line = b"", 0, ""
         self._read_before: deque[str] = deque(maxlen=_REMEMBERED_FILES)
-        self.skipped_lines = 0
-        """The number of lines that were skipped because they are too long."""
         if place is not None and place.first_line:
             self._resume(place)
             return
@@ -133,7 +131,6 @@ class LogTail:
         return lines
 
     def _skip_line(self) -> None:
-        self.skipped_lines += 1
         _log.warning("%s: skipped a line of more than %d MB", self._path, _MAX_LINE_BYTES // 2**20)
         self._offset += len(self._rest)
         self._rest = b""

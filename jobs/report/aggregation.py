@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import duckdb
@@ -54,13 +53,10 @@ class ReportScope:
     def parameters(self) -> dict[str, Any]:
         """The parameters of the queries."""
         first, last = (to_datetime(ms) for ms in (self.first or 0, MAX_EPOCH_MS if self.last is None else self.last))
-        dates = {"first_date": first.date(), "last_date": last.date(), "first_wait_date": self._first_wait.date()}
+        # The earliest time of a request whose throttle time can end after `first`.
+        first_wait = to_datetime(max(0, (self.first or 0) - MAX_THROTTLE_MS))
+        dates = {"first_date": first.date(), "last_date": last.date(), "first_wait_date": first_wait.date()}
         return {"first": first, "last": last, "user": self.user} | dates
-
-    @property
-    def _first_wait(self) -> datetime:
-        """The earliest time of a request whose throttle time can end after `first`."""
-        return to_datetime(max(0, (self.first or 0) - MAX_THROTTLE_MS))
 
 
 def compute_figures(tables: Mapping[str, ds.Dataset], scope: ReportScope) -> Figures:

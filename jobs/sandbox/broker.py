@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from jobs.background import end_with_parent
@@ -116,6 +115,9 @@ class Broker:
         """
         self._java_options = java_options
         self._data = data.resolve()
+        self._output_file = self._data / "broker.out"
+        self._log_file = self._data / "broker.log"
+        self._properties = self._data / "server.properties"
         self._jars = jars
         self._extra_properties = extra_properties
         self.port = port or free_port()
@@ -145,9 +147,7 @@ class Broker:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is KeyboardInterrupt:  # it was still starting, or Ctrl-C was pressed twice
             self.kill()
         else:
@@ -242,18 +242,6 @@ class Broker:
                 return f"has exited: {error}"
         output = self._output_file.read_text(errors="replace").splitlines() if self._output_file.exists() else []
         return f"has exited with code {code}: {output[-1] if output else 'no output'}"
-
-    @property
-    def _output_file(self) -> Path:
-        return self._data / "broker.out"
-
-    @property
-    def _log_file(self) -> Path:
-        return self._data / "broker.log"
-
-    @property
-    def _properties(self) -> Path:
-        return self._data / "server.properties"
 
     def _claim(self) -> None:
         """Lock the folder of the data, which a second broker would destroy: Kafka's own lock comes too late."""

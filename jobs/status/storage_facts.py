@@ -68,14 +68,13 @@ def read_checkpoint(files: ReadableFiles, name: str, version: int) -> Checkpoint
         return facts
     last = found.last_finished
     opened = found.offsets[-1] if found.offsets and found.offsets[-1] != last else None
-    facts = replace(
+    return replace(
         facts,
         damage=found.missing(stateful=name == ENFORCE),
         last_batch=None if last is None else BatchStatus(last, found.started_at(files, last)),
         open_batch=None if opened is None else BatchStatus(opened, found.started_at(files, opened)),
+        positions={(position.topic, position.partition): position.offset for position in found.positions(files)},
     )
-    positions = {(position.topic, position.partition): position.offset for position in found.positions(files)}
-    return replace(facts, positions=positions)
 
 
 def _read_table(settings: Settings, table: TableSpec) -> TableStatus:

@@ -57,10 +57,6 @@ class Deployment:
             ) from None
         return number, known
 
-    def json(self) -> str:
-        """Return the content of the file."""
-        return json.dumps(asdict(self))
-
     def with_topics(self, found: Mapping[str, str], settings: Settings) -> Self:
         """Return the deployment with more topics."""
         root = settings.storage.root
@@ -136,7 +132,8 @@ def _change(files: Files, change: Callable[[Deployment], Deployment]) -> None:
         number, known = Deployment.read_version(files)
         if (changed := change(known)) == known:
             break
-        files.create(f"{_VERSIONS}/{number + 1}", changed.json())  # the next round finds out whether it counts
+        # The next round finds out whether it counts.
+        files.create(f"{_VERSIONS}/{number + 1}", json.dumps(asdict(changed)))
     for old in numbered(files, _VERSIONS):
         if old < number:
             files.remove(f"{_VERSIONS}/{old}")

@@ -11,7 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 import msgspec
@@ -215,9 +215,7 @@ def hold_lease(
                 return
 
     try:
-        with ExitStack() as threads:
-            threads.enter_context(background(renew, "lease", _JOIN_SECONDS))
-            threads.enter_context(background(watch, "lease-watch", _JOIN_SECONDS))
+        with background(renew, "lease", _JOIN_SECONDS), background(watch, "lease-watch", _JOIN_SECONDS):
             try:
                 yield
             finally:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from jobs.whatif.candidates import parse_candidates
 from jobs.whatif.effects import AS_RECORDED, compute_effects
 from jobs.whatif.engine import Engine
-from jobs.whatif.recorded import RecordedRequests, add_recorded_changes, no_decisions_error, open_requests
+from jobs.whatif.recorded import add_recorded_changes, open_requests
 from quota.callbacks.loading import check_callbacks
 from quota.callbacks.timeline import CallbackTimeline
 from quota.records.fields import MAX_EPOCH_MS
@@ -23,28 +23,8 @@ def backtest(settings: Settings, candidates: Sequence[str], since: int | None, u
     recorded = CallbackTimeline(settings.quota.callbacks)
     parsed = parse_candidates(candidates, recorded, settings)
     add_recorded_changes(recorded, settings)
-    with open_requests(settings, "backtest", (since, until), with_earlier=True) as requests:
-        return evaluate_candidates(requests, parsed, since, until, replayed=0)
-
-
-def evaluate_candidates(
-    requests: RecordedRequests,
-    candidates: Sequence[Candidate],
-    since: int | None = None,
-    until: int | None = None,
-    replayed: int | None = None,
-) -> Result:
-    """Return the outcome of requests from `since` until `until` (epoch ms) as recorded, and with each candidate.
-
-    Earlier requests only charge the buckets. `replayed` is the number of the candidate that should reproduce the
-    recorded decisions; None if there is none.
-    """
-    compute_effects(requests.engine, candidates, since)
-    names = [candidate.name for candidate in candidates]
-    result = count_effects(requests.engine, requests.outcome, names, replayed, until)
-    if result is None:
-        raise no_decisions_error(requests.origin, in_period=since is not None or requests.in_period)
-    return result
+    with open_requests(settings, "backtest", (since, until), with_earlier=True) as engine:
+        return evaluate_candidates(engine, parsed, since, until, replayed=0)
 
 
 _COUNTS = """
@@ -90,17 +70,24 @@ GROUP BY rows.user, rows.client_id ORDER BY 1
 _MAX_EXAMPLES = 5
 
 
-def count_effects(
-    engine: Engine, recorded_outcome: str, names: Sequence[str], replayed: int | None, until: int | None = None
-) -> Result | None:
-    """Count effects (`jobs.whatif.effects.EFFECTS`) by candidate and sender; None if there are no decisions.
+def evaluate_candidates(
+    engine: Engine,
+    candidates: Sequence[Candidate],
+    since: int | None = None,
+    until: int | None = None,
+    replayed: int | None = None,
+) -> Result:
+    """Return the outcome of the engine's requests as recorded, and with each candidate.
 
-    `replayed` is the number of the candidate that should reproduce the recorded decisions. Throttle times are cut at
-    `until` (epoch ms).
+    Requests before `since` only charge the buckets, and throttle times are cut at `until` (epoch ms); at least one
+    request counts. `replayed` is the number of the candidate that should reproduce the recorded decisions; None if
+    there is none.
     """
+    compute_effects(engine, candidates, since)
     last = MAX_EPOCH_MS if until is None else until
     throttled_ms = {tuple(sender): ms for *sender, ms in engine.query(_THROTTLED.format(until=last))}
-    loads: dict[int, dict[tuple[str, str], Totals]] = {number: {} for number in (AS_RECORDED, *range(len(names)))}
+    numbered = [(AS_RECORDED, "as recorded"), *enumerate(candidate.name for candidate in candidates)]
+    loads: dict[int, dict[tuple[str, str], Totals]] = {number: {} for number, _ in numbered}
     totals: dict[int, Totals] = {}
     for number, user, client_id, *counts, newly_admitted, newly_rejected, peak in engine.query(_COUNTS):
         seconds = throttled_ms.get((number, user, client_id), 0) / 1000
@@ -109,9 +96,6 @@ def count_effects(
             totals[number] = load
         else:
             loads[number][user, client_id] = load
-    if not any(load.requests for load in totals.values()):
-        return None
-    numbered = [(AS_RECORDED, recorded_outcome), *enumerate(names)]
     outcomes = [CandidateOutcome(name, totals[number], _senders(loads[number])) for number, name in numbered]
     return Result(None if replayed is None else _replay(engine, replayed, totals[replayed].requests), outcomes)
 

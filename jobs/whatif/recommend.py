@@ -2,7 +2,7 @@
 
 from jobs.whatif.backtest import evaluate_candidates
 from jobs.whatif.demands import measure_demands
-from jobs.whatif.recorded import RecordedRequests, open_requests
+from jobs.whatif.recorded import open_requests
 from jobs.whatif.sizing import make_advice_from
 from quota.callbacks.loading import check_callbacks
 from quota.errors import NotFound
@@ -21,20 +21,13 @@ def recommend(
 ) -> Advice:
     """Recommend quotas from the audited requests of a period (epoch ms, without its end)."""
     check_callbacks(settings.quota.callbacks)
-    with open_requests(settings, "recommend", period) as requests:
-        return advise(settings, sizing, tenancy, requests, period[1])
+    with open_requests(settings, "recommend", period) as engine:
+        measured = measure_demands(engine, tenancy, settings.policy.exempt_users, sizing.window)
+        if not measured[0]:
+            in_period = "" if period == (None, None) else " in that period"
+            raise NotFound(f"no requests to size quotas: the table has no charged requests{in_period}")
 
+        def backtest(candidate: Candidate) -> Result:
+            return evaluate_candidates(engine, [candidate], until=period[1])
 
-def advise(
-    settings: Settings, sizing: SizingInput, tenancy: Tenancy, requests: RecordedRequests, until: int | None = None
-) -> Advice:
-    """Recommend quotas from these requests; throttle times are cut at `until` (epoch ms)."""
-    measured = measure_demands(requests.engine, tenancy, settings.policy.exempt_users, sizing.window)
-    if not measured[0]:
-        in_period = " in that period" if requests.in_period else ""
-        raise NotFound(f"no requests to size quotas: {requests.origin} has no charged requests{in_period}")
-
-    def backtest(candidate: Candidate) -> Result:
-        return evaluate_candidates(requests, [candidate], until=until)
-
-    return make_advice_from(settings, sizing, tenancy, measured, backtest)
+        return make_advice_from(settings, sizing, tenancy, measured, backtest)

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import pyarrow.dataset as ds
 
@@ -25,20 +24,6 @@ LOCAL_DECISIONS = 400_000
 """The most decisions that are replayed in this process; Spark is faster for more."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedRequests:
-    """Requests with their decisions."""
-
-    engine: Engine
-    """The engine, with the decisions as a table."""
-    outcome: str
-    """The name of their outcome: `as recorded` or `without quotas`."""
-    origin: str
-    """The table or file that they were read from."""
-    in_period: bool
-    """Whether they are limited to a period, so that the origin may contain more."""
-
-
 @contextmanager
 def open_requests(
     settings: Settings,
@@ -46,46 +31,19 @@ def open_requests(
     period: tuple[int | None, int | None],
     *,
     with_earlier: bool = False,
-) -> Iterator[RecordedRequests]:
-    """Provide the audited requests of a period (epoch ms, without its end) in the engine of a what-if.
+) -> Iterator[Engine]:
+    """Provide an engine with the audited requests of a period (epoch ms, without its end), at least one.
 
-    That is this process, or Spark if they are many. `with_earlier` includes those before the period.
+    It is in this process, or in Spark if they are many. `with_earlier` includes those before the period.
     """
     read = (None if with_earlier else period[0], period[1])
-    in_period = period != (None, None)
     with read_errors(settings):
         table = open_table(settings, DECISIONS)
         if not _within(table, period).count_rows():
-            raise no_decisions_error("the table", in_period=in_period)
-        rows = _within(table, read)
-        count = rows.count_rows()
-    with _engine(settings, name, count, rows, read) as engine:
-        yield RecordedRequests(engine, "as recorded", "the table", in_period)
-
-
-def _within(table: AuditTable, period: tuple[int | None, int | None]) -> ds.Dataset:
-    start, end = period
-    first, last = (None if moment is None else to_datetime(moment).date() for moment in period)
-    return table.dataset(first, last).filter(Selection(start=start, end=end).condition())
-
-
-def no_decisions_error(origin: str, *, in_period: bool) -> NotFound:
-    """Return the error for a table or file without decisions, or with none in a period."""
-    return NotFound(
-        f"there are no decisions to replay: {origin} has none"
-        + (" in that period" if in_period else ", run mutation-quota audit first")
-    )
-
-
-@contextmanager
-def _engine(
-    settings: Settings,
-    name: str,
-    count: int,
-    decisions: ds.Dataset,
-    period: tuple[int | None, int | None],
-) -> Iterator[Engine]:
-    """Provide the engine for this number of decisions, and say which it is."""
+            why = ", run mutation-quota audit first" if period == (None, None) else " in that period"
+            raise NotFound(f"there are no decisions to replay: the table has none{why}")
+        decisions = _within(table, read)
+        count = decisions.count_rows()
     if count <= LOCAL_DECISIONS:
         print(f"{plural(count, 'decision')}, replayed without Spark", file=sys.stderr)
         with progress("reading decisions") as tell, bounded_duckdb() as db:
@@ -96,8 +54,14 @@ def _engine(
     print(f"{count:,} decisions, replayed with Spark: they are more than {LOCAL_DECISIONS:,}", file=sys.stderr)
     from jobs.whatif.spark_engine import spark_engine  # noqa: PLC0415 it takes a second
 
-    with spark_engine(settings, name, period) as in_spark:
+    with spark_engine(settings, name, read) as in_spark:
         yield in_spark
+
+
+def _within(table: AuditTable, period: tuple[int | None, int | None]) -> ds.Dataset:
+    start, end = period
+    first, last = (None if moment is None else to_datetime(moment).date() for moment in period)
+    return table.dataset(first, last).filter(Selection(start=start, end=end).condition())
 
 
 def add_recorded_changes(quotas: CallbackTimeline, settings: Settings) -> None:

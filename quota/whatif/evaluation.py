@@ -50,7 +50,7 @@ def evaluate(
     times are cut at `until`.
     """
     replays = [_Replay(each) for each in candidates]
-    outcomes = [_Outcome() for _ in range(1 + len(replays))]
+    outcomes = [EffectCounts() for _ in range(1 + len(replays))]
     for recorded in decisions:
         decided = (recorded, *(replay.decide(recorded) for replay in replays))
         for outcome, decision in zip(outcomes, decided, strict=True):
@@ -114,14 +114,15 @@ class _Load:
         return Totals(**counts, throttled_seconds=throttled_ms / 1000, peak=max(self._admitted.values(), default=0))
 
 
-class _Outcome:
-    """The effects of the recorded decisions, or of a candidate's."""
+class EffectCounts:
+    """Counts the effects of the recorded decisions, or of others on the same requests, in their order."""
 
     def __init__(self) -> None:
         self.all = _Load()
         self._senders: dict[_Sender, _Load] = {}
 
     def add(self, effect: Effect) -> None:
+        """Add an effect."""
         sender = self._senders.get((effect.user, effect.client_id))
         if sender is None:
             sender = self._senders[effect.user, effect.client_id] = _Load()
@@ -129,7 +130,8 @@ class _Outcome:
             load.add(effect)
         sender.throttle(effect.timestamp, effect.retry_at)
 
-    def result(self, name: str, until: int | None) -> CandidateOutcome:
+    def result(self, name: str, until: int | None = None) -> CandidateOutcome:
+        """Return the totals under a name; throttle times are cut at `until` (epoch ms)."""
         throttled = {sender: load.throttled_ms(until) for sender, load in self._senders.items()}
         return CandidateOutcome(
             name,

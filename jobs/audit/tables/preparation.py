@@ -70,16 +70,16 @@ def _check(settings: Settings, table: TableSpec) -> None:
     check_writable(path, opened)
     with TableStore.of(settings).errors(table):
         _set_missing_properties(opened)
-    if version < table.version:
-        with TableStore.of(settings).errors(table):
-            _upgrade(opened, table)
-        _log.info(
-            "upgraded the table %s from version %d to version %d; new columns: %s",
-            path,
-            version,
-            table.version,
-            ", ".join(missing) or "none",
-        )
+        if version == table.version:
+            return
+        _upgrade(opened, table)
+    _log.info(
+        "upgraded the table %s from version %d to version %d; new columns: %s",
+        path,
+        version,
+        table.version,
+        ", ".join(missing) or "none",
+    )
 
 
 def _set_missing_properties(opened: DeltaTable) -> None:

@@ -130,11 +130,6 @@ def to_datetime(epoch_ms: int) -> datetime:
     return _EPOCH + epoch_ms * _MS
 
 
-def to_timestamp(epoch_ms: int) -> pa.Scalar:
-    """Convert a time in epoch ms to the timestamp type of the tables."""
-    return pa.scalar(to_datetime(epoch_ms), pa.timestamp("us", "UTC"))
-
-
 def to_epoch_ms(time: datetime | None) -> int | None:
     """Convert a time of a table to epoch ms; None stays None."""
     return None if time is None else (time - _EPOCH) // _MS

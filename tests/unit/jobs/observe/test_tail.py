@@ -129,14 +129,14 @@ def test_a_rotation_to_an_empty_file_is_a_position_too(tmp_path):
     assert read_all(follow(log, first.place, from_beginning=False)) == b"two\n"
 
 
-def test_a_line_longer_than_a_block_is_read_whole_and_one_that_is_too_long_is_skipped(tmp_path, monkeypatch):
+def test_a_line_longer_than_a_block_is_read_whole_and_one_that_is_too_long_is_skipped(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("jobs.observe.tail._BLOCK_BYTES", 10)
     monkeypatch.setattr("jobs.observe.tail._MAX_LINE_BYTES", 100)
     log = tmp_path / "log"
     append(log, b"x" * 50 + b"\n", b"y" * 500 + b"\n", b"z\n")
     tail = follow(log)
     assert read_all(tail) == b"x" * 50 + b"\nz\n"
-    assert tail.skipped_lines == 1
+    assert caplog.messages == [f"{log}: skipped a line of more than 0 MB"]
     assert tail.place.offset == log.stat().st_size
 
 

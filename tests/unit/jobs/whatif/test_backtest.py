@@ -9,7 +9,7 @@ from jobs.audit.tables.reader import bounded_duckdb
 from jobs.whatif import local_engine
 from jobs.whatif.backtest import backtest, evaluate_candidates
 from jobs.whatif.local_engine import LocalEngine
-from jobs.whatif.recorded import RecordedRequests, add_recorded_changes
+from jobs.whatif.recorded import add_recorded_changes
 from quota.admission.policy import Policy
 from quota.algorithms.token_bucket import TokenBucket
 from quota.callbacks.timeline import CallbackTimeline
@@ -123,9 +123,8 @@ def again(requests, *quotas):
     recorded = pa.table({"decision": [codec.encode(each) for each in decisions]})
     with bounded_duckdb() as db:
         engine = LocalEngine(db, recorded, lambda _: None)
-        traffic = RecordedRequests(engine, "as recorded", "", in_period=False)
         candidate = Candidate("again", by, window, Policy(), enforces_shadow=False)
-        found = evaluate_candidates(traffic, [candidate], replayed=0)
+        found = evaluate_candidates(engine, [candidate], replayed=0)
     assert found.outcomes == evaluate(decisions, [candidate], "as recorded")  # as a file of requests
     return found
 

@@ -27,8 +27,8 @@ def settings(base_settings, tmp_path_factory):
 
 
 def measured(settings, tenancy, since=None, until=None):
-    with open_requests(settings, "recommend", (since, until)) as requests:
-        found, together = measure_demands(requests.engine, tenancy, frozenset({"admin"}), Window())
+    with open_requests(settings, "recommend", (since, until)) as engine:
+        found, together = measure_demands(engine, tenancy, frozenset({"admin"}), Window())
     needs = {each.entity: (each.mutations, each.largest, each.need, each.load) for each in found}
     return needs, together
 

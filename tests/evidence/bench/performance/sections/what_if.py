@@ -7,7 +7,7 @@ from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
 from jobs.storage.run import Run
 from jobs.whatif.backtest import evaluate_candidates, parse_candidates
-from jobs.whatif.recorded import RecordedRequests, add_recorded_changes
+from jobs.whatif.recorded import add_recorded_changes
 from jobs.whatif.spark_engine import SparkEngine, read_audited
 from quota.callbacks.timeline import CallbackTimeline
 from quota.settings import Settings
@@ -59,5 +59,4 @@ def _decided_again(ground: Ground, settings: Settings, texts: Sequence[str]) -> 
     tried = parse_candidates(texts, recorded, settings)
     add_recorded_changes(recorded, settings)
     engine = SparkEngine(ground.spark, read_audited(ground.spark, settings))
-    requests = RecordedRequests(engine, "as recorded", "the table", in_period=False)
-    return evaluate_candidates(requests, tried, replayed=0)
+    return evaluate_candidates(engine, tried, replayed=0)
