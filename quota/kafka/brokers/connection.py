@@ -84,10 +84,8 @@ class BrokerCalls:
         if not 0 < length <= _MAX_RESPONSE_BYTES:
             raise ClusterError("this is not a broker, or its listener has another security protocol")
         frame = await self._reader.readexactly(length)
-        found = read_response_header(frame, header, self._protocol)
-        if found is None:
-            raise ClusterError("the response is truncated within its header")
-        return self._protocol.response(key, version).read(frame, found.body, max_elements)
+        begin = read_response_header(frame, header, self._protocol)
+        return self._protocol.response(key, version).read(frame, begin, max_elements)
 
     def version_of(self, key: int) -> int | None:
         """Return the last version of an API that the broker and the protocol know; None if the broker has none."""
