@@ -8,7 +8,6 @@ from quota.explanation.explanation import Charge, Explanation, Neighbour, Recomp
 from quota.explanation.refill import Gain, Origin, Refill
 from quota.explanation.summary import summarize
 from quota.records.decision import Decision
-from quota.records.entity import Tags
 from quota.records.request import Mode
 from quota.text import describe_sharing, format_duration, format_rate, format_time, plural, printable, quoted
 
@@ -127,8 +126,7 @@ def _quota_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
         yield _line("", "unknown since when and by whom: the change is not in the table quota_changes")
     if decision.shadow:
         yield _line("", "in shadow mode: only reported, everything is admitted")
-    tags = Tags(decision.user_tag, decision.client_tag, tuple(sorted(decision.more_tags.items())))
-    yield _line("bucket", describe_sharing(dict(tags.items())))
+    yield _line("bucket", describe_sharing(dict(decision.tags.items())))
 
 
 def _refill_lines(decision: Decision, refill: Refill) -> Iterator[ExplanationRow]:
