@@ -49,7 +49,7 @@ class SaslExchange:
         """Process a message of the client."""
         self._rounds += 1
         if self._mechanism == "OAUTHBEARER":  # a broker accepts another token after one that it rejected
-            self._user = _bearer_user(auth_bytes, self._subject_claim)
+            self._user = _token_user(_bearer_token(auth_bytes), self._subject_claim)
         elif self._rounds == 1:
             if self._mechanism == "PLAIN":
                 self._user = _plain_user(auth_bytes, self._subject_claim)
@@ -101,10 +101,6 @@ def _scram_user(message: bytes) -> tuple[str | None, str | None]:
             return None, name
         case _:
             return None, None
-
-
-def _bearer_user(message: bytes, claim: str) -> str | None:
-    return _token_user(_bearer_token(message), claim)
 
 
 def _token_user(token: bytes, claim: str) -> str | None:
