@@ -22,8 +22,6 @@ T = TypeVar("T")
 
 Query: TypeAlias = Callable[[BrokerCalls], Awaitable[T]]
 
-_CLIENT_ID = "mutation-quota"
-
 _MAX_ELEMENTS = 20_000_000
 _MAX_CHANGES = 1_000
 """The maximum number of entities in a request: a controller rejects a request that results in more than 10,000
@@ -108,7 +106,7 @@ class ClusterQuotas:
             try:
                 async with (
                     asyncio.timeout(self._timeout),
-                    connected(broker, tls_context(security), self._protocol, _CLIENT_ID) as calls,
+                    connected(broker, tls_context(security), self._protocol) as calls,
                 ):
                     await log_in(calls, security)
                     return await query(calls)

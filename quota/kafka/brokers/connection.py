@@ -95,7 +95,7 @@ class BrokerCalls:
 
 @asynccontextmanager
 async def connected(
-    broker: Address, context: ssl.SSLContext | None, protocol: Protocol, client_id: str
+    broker: Address, context: ssl.SSLContext | None, protocol: Protocol, client_id: str = "mutation-quota"
 ) -> AsyncIterator[BrokerCalls]:
     """Connect to a broker for the duration of the block, and request its API versions; does not authenticate."""
     reader, writer = await asyncio.open_connection(*broker, ssl=context, server_hostname=broker[0] if context else None)
