@@ -1,6 +1,8 @@
 """A decision: the answer to one request, and its charges."""
 
 import enum
+from collections.abc import Sequence
+from typing import Self
 
 import msgspec
 
@@ -32,6 +34,11 @@ class Outcome(enum.Enum):
     ADMITTED = "ADMITTED"
     PARTIAL = "PARTIAL"
     REJECTED = "REJECTED"
+
+    @classmethod
+    def of(cls, admitted: Sequence[bool]) -> Self:
+        """Return the outcome of a request by whether each of its topics is admitted."""
+        return cls.ADMITTED if all(admitted) else cls.PARTIAL if any(admitted) else cls.REJECTED
 
 
 class TopicDecision(TopicDetails, frozen=True):

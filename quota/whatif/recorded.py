@@ -45,15 +45,13 @@ def as_enforced(decision: Decision) -> Decision:
 
 
 def _with_answer(decision: Decision, codes: Sequence[int], throttle_ms: int) -> Decision:
-    admitted = [not code for code in codes]
-    outcome = Outcome.ADMITTED if all(admitted) else Outcome.PARTIAL if any(admitted) else Outcome.REJECTED
     topics = [
         msgspec.structs.replace(topic, error_code=code, error=_NAMES.get(code, str(code)))
         for topic, code in zip(decision.topics, codes, strict=True)
     ]
     return msgspec.structs.replace(
         decision,
-        outcome=outcome,
+        outcome=Outcome.of([not code for code in codes]),
         topics=topics,
         throttle_time_ms=throttle_ms,
         retry_at=decision.timestamp + throttle_ms,
