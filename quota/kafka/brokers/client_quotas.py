@@ -58,7 +58,7 @@ class ClusterQuotas:
                         found[entity] = math.nan if math.isnan(value["value"]) else value["value"]  # one NaN
             return found
 
-        return self._query("read the quotas of", describe)
+        return asyncio.run(self._query("cannot read the quotas of Kafka at", describe))
 
     def alter(self, rates: Mapping[QuotaEntity, float | None]) -> dict[QuotaEntity, str]:
         """Set rates, or remove those that are None, and leave other quotas of the same entities alone.
@@ -94,11 +94,8 @@ class ClusterQuotas:
                 f"them, such as {next(iter(missing))}: someone may have changed it at the same time; run quotas drift"
             )
 
-    def _query(self, action: str, query: Query[T]) -> T:
+    async def _query(self, action: str, query: Query[T]) -> T:
         """Call the first broker that can be reached, and return the result."""
-        return asyncio.run(self._query_first(f"cannot {action} Kafka at", query))
-
-    async def _query_first(self, action: str, query: Query[T]) -> T:
         security = self.connection.security
         unreachable = []
         for broker in self.connection.addresses:
@@ -136,7 +133,7 @@ class ClusterQuotas:
                     rejected[entity] = _reason(entry)
             return rejected
 
-        return self._query("set the quotas of", alter)
+        return asyncio.run(self._query("cannot set the quotas of Kafka at", alter))
 
 
 def _check_response(response: Mapping[str, Any], operation: str) -> None:
