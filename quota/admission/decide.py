@@ -132,17 +132,11 @@ class _Answer(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, request: MutationRequest, admitted: Sequence[bool], controller_throttle_ms: int) -> Self:
         throttle = max(request.request_throttle_ms, controller_throttle_ms - request.purgatory_ms, 0)
-        return cls(_outcome(admitted), admitted, controller_throttle_ms, throttle)
+        return cls(Outcome.of(admitted), admitted, controller_throttle_ms, throttle)
 
     def as_shadow(self) -> Shadow:
         codes = [(_ADMITTED if each else _REJECTED)[0] for each in self.admitted]
         return Shadow(self.outcome, codes, self.controller_throttle_ms, self.throttle_time_ms)
-
-
-def _outcome(admitted: Sequence[bool]) -> Outcome:
-    if all(admitted):
-        return Outcome.ADMITTED
-    return Outcome.PARTIAL if any(admitted) else Outcome.REJECTED
 
 
 def _topic(topic: TopicMutation, *, admitted: bool) -> TopicDecision:

@@ -16,7 +16,7 @@ from quota.records.decision import Decision
 from quota.records.fields import BEGINNING
 from quota.records.quota import Limit, Quota, Window
 from quota.records.record import Record
-from quota.records.request import STRICT_SINCE, Mode, MutationRequest, TopicMutation
+from quota.records.request import Mode
 from quota.timeline.resolution import Resolution, ResolvedRequest
 
 _TOLERANCE = 1e-9
@@ -121,7 +121,7 @@ def explain(decision: Decision, neighbours: Neighbours, quotas: QuotaHistory, wi
         quotas.origin(decision.quota_entity, decision.timestamp) if decision.quota_entity else None,
         refill,
         _charges(decision, quota, recorded, recorded if bucket is None else bucket.tokens),
-        _purgatory_ms(decision),
+        decision.purgatory_ms,
         _compare(decision, admission, differs=[] if reproduced else ["tokens_before"]),
         [Neighbour.of(each) for each in reversed(nearest)],
         [Neighbour.of(each) for each in islice(neighbours.after, neighbours.count)],
@@ -130,15 +130,8 @@ def explain(decision: Decision, neighbours: Neighbours, quotas: QuotaHistory, wi
 
 def _admit_again(decision: Decision, quota: Quota, bucket: Bucket | None, window: Window) -> Admission:
     """Return the bucket's answer to the request without the topics that were charged before."""
-    request = MutationRequest(
-        decision.request_id,
-        decision.operation,
-        STRICT_SINCE[decision.operation] if decision.mode is Mode.STRICT else 0,
-        [TopicMutation(topic.name, topic.partitions) for topic in decision.topics[decision.paid_topics :]],
-        decision.user,
-        decision.client_id,
-        decision.validate_only,
-    )
+    request = decision.request
+    request = msgspec.structs.replace(request, topics=request.topics[decision.paid_topics :])
     resolution = Resolution(decision.tags, Limit(quota, BEGINNING), decision.quota_entity)
     resolved = ResolvedRequest(Record(decision.source, decision.timestamp, None), request, resolution)
     _, admission = TokenBucket(window).admit(bucket, resolved)
@@ -160,19 +153,12 @@ def _compare(decision: Decision, admission: Admission, differs: list[str]) -> Re
 
 def _charges(decision: Decision, quota: Quota, tokens: float, stored: float) -> list[Charge]:
     charges = []
-    for number, topic in enumerate(decision.topics):
+    for number, topic in enumerate(decision.request.topics):
         admitted, charged, before = True, number >= decision.free_topics, tokens
         if charged:
-            mutation = TopicMutation(topic.name, topic.partitions)
-            (admitted,), tokens = charge(tokens, stored, [mutation], quota, strict=decision.mode is Mode.STRICT)
+            (admitted,), tokens = charge(tokens, stored, [topic], quota, strict=decision.mode is Mode.STRICT)
         charges.append(Charge(topic.name, topic.partitions, before, tokens, admitted, charged and admitted))
     return charges
-
-
-def _purgatory_ms(decision: Decision) -> int:
-    """Return the time subtracted for the purgatory; it may be more if the request's own throttle was longer."""
-    verdict = decision.verdict
-    return max(0, verdict.controller_throttle_ms - verdict.throttle_time_ms)
 
 
 def _close(one: float, other: float) -> bool:

@@ -1,6 +1,6 @@
 """The explanation of a decision as text."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS
@@ -8,7 +8,6 @@ from quota.explanation.explanation import Charge, Explanation, Neighbour, Recomp
 from quota.explanation.refill import Gain, Origin, Refill
 from quota.explanation.summary import summarize
 from quota.records.decision import Decision
-from quota.records.entity import Tags
 from quota.records.request import Mode
 from quota.text import describe_sharing, format_duration, format_rate, format_time, plural, printable, quoted
 
@@ -127,8 +126,7 @@ def _quota_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
         yield _line("", "unknown since when and by whom: the change is not in the table quota_changes")
     if decision.shadow:
         yield _line("", "in shadow mode: only reported, everything is admitted")
-    tags = Tags(decision.user_tag, decision.client_tag, tuple(sorted(decision.more_tags.items())))
-    yield _line("bucket", describe_sharing(dict(tags.items())))
+    yield _line("bucket", describe_sharing(dict(decision.tags.items())))
 
 
 def _refill_lines(decision: Decision, refill: Refill) -> Iterator[ExplanationRow]:
@@ -196,7 +194,7 @@ def _answer_lines(explanation: Explanation) -> Iterator[ExplanationRow]:
         yield _line("", f"the request quota's own throttle: {_seconds(request_ms)}, {longer}")
     if shadow := decision.shadow:
         wait = f"wait {format_duration(shadow.throttle_time_ms)}"
-        rejected = f"topics rejected: {_count_rejected(shadow.error_codes)}"
+        rejected = f"topics rejected: {sum(map(bool, shadow.error_codes))}"
         yield _line("shadow", f"would have been {shadow.outcome.value}, {rejected}, {wait}")
     yield _line("answer", f"{decision.outcome.value}, {_throttling(decision)}")
 
@@ -221,7 +219,7 @@ def _comparison(decision: Decision, again: Recomputed, refill: Refill | None) ->
     differences = []
     if "tokens_before" in again.differs:
         differences.append(_tokens_before_difference(decision, refill))
-    rejected, recorded_rejected = _count_rejected(again.error_codes), _count_rejected(decision.error_codes)
+    rejected, recorded_rejected = sum(map(bool, again.error_codes)), sum(map(bool, decision.error_codes))
     texts = {
         "topics": f"topics rejected: {rejected}, recorded {recorded_rejected}",
         "tokens": f"K after {_number(again.tokens)}, recorded {_number(decision.tokens or 0)}",
@@ -247,10 +245,6 @@ def _tokens_before_difference(decision: Decision, refill: Refill | None) -> str:
         f"{difference}: the table is incomplete (a decision is missing, the state was "
         "reset, or requests of several partitions were decided in another order)"
     )
-
-
-def _count_rejected(codes: Iterable[int]) -> int:
-    return sum(1 for code in codes if code)
 
 
 def _neighbour_text(sign: str, each: Neighbour, date: str) -> str:

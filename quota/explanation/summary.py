@@ -46,7 +46,7 @@ def _answer(decision: Decision, now: int) -> str:
 
 def _rejected(decision: Decision) -> str:
     codes = decision.error_codes
-    rejected = sum(1 for code in codes if code)
+    rejected = sum(map(bool, codes))
     which = "" if rejected == len(codes) else f" in part ({rejected:,} of {plural(len(codes), 'topic')})"
     return f"rejected{which} because {_overdrawn(decision)}"
 

@@ -65,7 +65,7 @@ class Channel:
 
     def identify(self, user: str) -> None:
         """Take the user's name from the client's certificate."""
-        self._login.identify(user)
+        self._login.user = user
 
     def from_client(self, data: bytes) -> None:
         """Process bytes received from the client."""

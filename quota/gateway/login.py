@@ -7,10 +7,9 @@ from collections.abc import Callable
 from functools import partial
 
 from quota.errors import ErrorCode
-from quota.gateway.authentication import Authentication, rejection
 from quota.gateway.context import ChannelError, ChannelIO, GatewayContext
 from quota.gateway.pipeline import Pipeline
-from quota.gateway.sasl import AuthenticationRejected
+from quota.gateway.sasl import MECHANISMS, AuthenticationRejected, SaslExchange
 from quota.records.request import ANONYMOUS
 from quota.wire.api_keys import ApiKey
 from quota.wire.codec import Message
@@ -22,29 +21,24 @@ _AUTHENTICATE_VERSION = 1
 
 
 class Login:
-    """Passes the SASL messages of one channel on, and learns the user from them."""
+    """Passes the SASL messages of one channel on, and learns the user from them: at first, and again (KIP-368)."""
 
     def __init__(self, context: GatewayContext, pipeline: Pipeline, io: ChannelIO, end: Callable[[], None]) -> None:
         """Call `end` after each response."""
-        self._protocol = context.protocol
         self._pipeline = pipeline
         self._now = io.now
         self._find_owner = io.find_owner
         self._end = end
         self._waiting: Callable[[], None] | None = None
-        self._authentication = Authentication(context.subject_claim, context.rules.decision_timeout_ms)
-        if not context.authenticates:
-            self.identify(ANONYMOUS)
+        self._subject_claim = context.subject_claim
+        self._margin_ms = context.rules.decision_timeout_ms
+        """How much earlier than the broker requires clients re-authenticate, so that none is cut off while it waits."""
+        self._mechanism = ""
+        self._exchange: SaslExchange | None = None
+        self._session_ends_at: int | None = None
         self._bare: RequestHeader | None = None
-
-    def identify(self, user: str) -> None:
-        """Take a name that no SASL exchange tells."""
-        self._authentication.user = user
-
-    @property
-    def user(self) -> str | None:
-        """The principal's name, once the broker has accepted it."""
-        return self._authentication.user
+        self.user = None if context.authenticates else ANONYMOUS
+        """The principal's name, once the broker has accepted it, or the client's certificate has told it."""
 
     @property
     def takes_tokens(self) -> bool:
@@ -53,68 +47,72 @@ class Login:
 
     def session_left_ms(self) -> int | None:
         """Return the time until the broker closes the connection [ms]; None if it never does."""
-        ends_at = self._authentication.session_ends_at
-        return None if ends_at is None else ends_at - self._now()
+        return None if self._session_ends_at is None else self._session_ends_at - self._now()
 
     def handshake(self, header: RequestHeader, request: Message) -> None:
         """Process a SaslHandshake request."""
-        self._authentication.handshake(request)
+        self._mechanism = request["mechanism"]
         if header.api_version < _HANDSHAKE_VERSION:
             self._bare = header
         self._pipeline.call(header._replace(api_version=_HANDSHAKE_VERSION), request, self._on_handshake_response)
 
     def authenticate(self, header: RequestHeader, request: Message) -> None:
         """Process a SaslAuthenticate request."""
-        self._authentication.authenticate(request)
         sent = header._replace(api_version=max(header.api_version, _AUTHENTICATE_VERSION))
-        self._pipeline.call(sent, request, partial(self._on_authenticate_response, header))
+        self._send(sent, request, partial(self._respond, header))
 
     def token(self, token: bytes) -> None:
         """Process a bare token."""
-        if self._bare is None:
-            return
-        request = {"authBytes": token}
-        self._authentication.authenticate(request)
-        header = self._bare._replace(api_key=ApiKey.SASL_AUTHENTICATE, api_version=_AUTHENTICATE_VERSION)
-        self._pipeline.call(header, request, self._on_token_response)
+        if self._bare is not None:
+            sent = self._bare._replace(api_key=ApiKey.SASL_AUTHENTICATE, api_version=_AUTHENTICATE_VERSION)
+            self._send(sent, {"authBytes": token}, self._respond_bare)
 
     def on_owner(self, owner: str | None, problem: str) -> None:
         """Take the owner of the delegation token that the broker has accepted, or why it is not known."""
         respond, self._waiting = self._waiting, None
-        self._authentication.set_owner(owner, problem)
-        if respond is not None:
+        if respond is not None and self._exchange is not None:
+            self._exchange.set_owner(owner, problem)
             respond()
 
     def _on_handshake_response(self, request: RequestHeader, frame: bytes) -> None:
-        response = self._authentication.on_handshake_response(self._pipeline.read_response(request, frame))
+        """Respond; a mechanism whose exchange does not name the user is rejected, even if the broker enables it."""
+        response = self._pipeline.read_response(request, frame)
+        response["mechanisms"] = [mechanism for mechanism in response["mechanisms"] if mechanism in MECHANISMS]
+        if not response["errorCode"]:
+            if self._mechanism in MECHANISMS:
+                self._exchange = SaslExchange(self._mechanism, self._subject_claim)
+            else:
+                response["errorCode"] = int(ErrorCode.UNSUPPORTED_SASL_MECHANISM)
         self._pipeline.send(request, response)
         if self.takes_tokens and response["errorCode"]:  # as a broker, which closes the connection
             raise ChannelError("authentication", f"SaslHandshake v0 is rejected with error {response['errorCode']}")
         self._end()
 
-    def _on_authenticate_response(self, client: RequestHeader, request: RequestHeader, frame: bytes) -> None:
-        response = self._pipeline.read_response(request, frame)
-        self._once_owned(response, partial(self._respond, client, response))
+    def _send(self, sent: RequestHeader, request: Message, respond: Callable[[Message], None]) -> None:
+        """Send a message of the exchange; its response is passed on at once, or when the client's owner is known."""
+        if self._exchange is not None:
+            self._exchange.on_client_message(request["authBytes"])
+        self._pipeline.call(sent, request, partial(self._on_authenticate_response, respond))
 
-    def _on_token_response(self, request: RequestHeader, frame: bytes) -> None:
+    def _on_authenticate_response(
+        self, respond: Callable[[Message], None], request: RequestHeader, frame: bytes
+    ) -> None:
         response = self._pipeline.read_response(request, frame)
-        self._once_owned(response, partial(self._respond_bare, response))
-
-    def _once_owned(self, response: Message, respond: Callable[[], None]) -> None:
-        """Respond, at once or when the owner of the client's delegation token is known."""
-        token_id = self._authentication.accepted_token(response)
+        exchange = None if response["errorCode"] else self._exchange
+        token_id = None if exchange is None else exchange.accepted_token()
         if token_id is None:
-            respond()
+            respond(response)
         else:
-            self._waiting = respond
+            self._waiting = partial(respond, response)
             self._find_owner(token_id)
 
     def _respond(self, client: RequestHeader, response: Message) -> None:
         """Respond in the version of the client's own header."""
         try:
-            response = self._authentication.on_authenticate_response(response, self._now())
+            response = self._accepted(response)
         except AuthenticationRejected as error:
-            self._pipeline.send(client, rejection(error))
+            rejection = {"errorCode": int(ErrorCode.SASL_AUTHENTICATION_FAILED), "errorMessage": str(error)}
+            self._pipeline.send(client, rejection)
             raise ChannelError("authentication", str(error)) from None
         self._pipeline.send(client, response)
         self._end()
@@ -122,12 +120,30 @@ class Login:
     def _respond_bare(self, response: Message) -> None:
         """Respond with the broker's token, which has no field for an error: the connection is closed instead."""
         try:
-            response = self._authentication.on_authenticate_response(response, self._now())
+            response = self._accepted(response)
         except AuthenticationRejected as error:
             raise ChannelError("authentication", str(error)) from None
         if response["errorCode"]:
             raise ChannelError("authentication", response["errorMessage"] or ErrorCode.SASL_AUTHENTICATION_FAILED.name)
         self._pipeline.send_frame(response["authBytes"])
-        if not self._authentication.is_exchanging:
+        if self._exchange is None:
             self._bare = None
         self._end()
+
+    def _accepted(self, response: Message) -> Message:
+        """Take what the broker's response tells about the user and the session; return the response for the client."""
+        if self._exchange is None or response["errorCode"]:
+            self._exchange = None
+            return response
+        user = self._exchange.on_broker_message(response["authBytes"])
+        if user is None:
+            return response
+        if self.user is not None and user != self.user:
+            raise AuthenticationRejected("the user of a connection cannot change")
+        self.user, self._exchange = user, None
+        lifetime_ms = response.get("sessionLifetimeMs", 0)
+        if lifetime_ms <= 0:
+            self._session_ends_at = None
+            return response
+        self._session_ends_at = self._now() + lifetime_ms
+        return {**response, "sessionLifetimeMs": max(lifetime_ms - self._margin_ms, lifetime_ms // 2, 1)}

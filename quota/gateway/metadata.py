@@ -85,14 +85,12 @@ class LargeResponse:
         return sent
 
     def _with_head(self, frame: bytes) -> bytes:
-        header = read_response_header(frame, self._request, self._protocol)
-        if header is None:
-            raise Malformed("a response is truncated within its header")
+        begin = read_response_header(frame, self._request, self._protocol)
         response, wanted = (
             self._protocol.response(ApiKey.METADATA, each.api_version) for each in (self._request, self._client)
         )
         last = _LAST if self._client.api_version else "brokers"
-        head, end = response.read_head(frame, last, header.body)
+        head, end = response.read_head(frame, last, begin)
         body = wanted.write_head({**head, "brokers": self._replace(head["brokers"])}, last)
         sent = write_response(self._client, body, self._protocol)
         (length,) = _COUNT.unpack_from(sent)

@@ -9,7 +9,6 @@ from quota.gateway.context import ChannelError
 from quota.gateway.frames import FrameStream
 from quota.wire.codec import Message
 from quota.wire.headers import RequestHeader, read_response_header, write_request, write_response
-from quota.wire.primitives import Malformed
 from quota.wire.protocol import Protocol
 
 Handler = Callable[[RequestHeader, bytes], None]
@@ -121,10 +120,7 @@ class Pipeline:
 
     def body_of(self, header: RequestHeader, frame: bytes) -> int:
         """Return the offset of the body in a response frame."""
-        found = read_response_header(frame, header, self._protocol)
-        if found is None:
-            raise Malformed("a response is truncated within its header")
-        return found.body
+        return read_response_header(frame, header, self._protocol)
 
     def _frame(self, header: RequestHeader, message: Message) -> bytes:
         body = self._protocol.response(header.api_key, header.api_version).write(message)

@@ -1,6 +1,8 @@
 """A decision: the answer to one request, and its charges."""
 
 import enum
+from collections.abc import Sequence
+from typing import Self
 
 import msgspec
 
@@ -10,7 +12,20 @@ from quota.records.entity import QuotaEntity, Tags
 from quota.records.fields import DebtMs, Int16, Int32, Int64, Positive
 from quota.records.quota import Quota
 from quota.records.record import Source
-from quota.records.request import Mode, Observed, Operation, TopicDetails
+from quota.records.request import (
+    STRICT_SINCE,
+    Mode,
+    MutationRequest,
+    Observed,
+    Operation,
+    TopicDetails,
+    TopicMutation,
+)
+
+_PERMISSIVE_VERSION = 0
+"""An API version whose clients do not know THROTTLING_QUOTA_EXCEEDED."""
+
+_DETAILS = TopicDetails.__struct_fields__
 
 
 class Outcome(enum.Enum):
@@ -19,6 +34,11 @@ class Outcome(enum.Enum):
     ADMITTED = "ADMITTED"
     PARTIAL = "PARTIAL"
     REJECTED = "REJECTED"
+
+    @classmethod
+    def of(cls, admitted: Sequence[bool]) -> Self:
+        """Return the outcome of a request by whether each of its topics is admitted."""
+        return cls.ADMITTED if all(admitted) else cls.PARTIAL if any(admitted) else cls.REJECTED
 
 
 class TopicDecision(TopicDetails, frozen=True):
@@ -133,6 +153,35 @@ class Decision(msgspec.Struct, frozen=True):
                 raise ValueError(f"{name}.error_codes: not one for each of the topics")
         if self.repeats is not None and self.repeats.topics > len(self.topics):
             raise ValueError("repeats.topics: more than there are topics")
+
+    @property
+    def request(self) -> MutationRequest:
+        """A request that gets the same decision, which does not hold its API version and its time in purgatory.
+
+        This has the lowest version of its mode, and the shortest time that results in its throttle time.
+        """
+        return MutationRequest(
+            self.request_id,
+            self.operation,
+            STRICT_SINCE[self.operation] if self.mode is Mode.STRICT else _PERMISSIVE_VERSION,
+            [
+                TopicMutation(topic.name, topic.partitions, **{name: getattr(topic, name) for name in _DETAILS})
+                for topic in self.topics
+            ],
+            self.user,
+            self.client_id,
+            self.validate_only,
+            self.request_throttle_ms,
+            self.purgatory_ms,
+            self.apply,
+            self.expires_at,
+            self.observed,
+        )
+
+    @property
+    def purgatory_ms(self) -> int:
+        """The time subtracted for the purgatory [ms]; it may be more if the request's own throttle was longer."""
+        return max(self.verdict.controller_throttle_ms - self.verdict.throttle_time_ms, 0)
 
     @property
     def tags(self) -> Tags:

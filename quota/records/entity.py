@@ -1,16 +1,14 @@
 """Quota entities, and the tags of buckets (KIP-257, KIP-599)."""
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from quota.records import codec
+from quota.records.fields import Name
 from quota.text import quoted
-
-_Name = Annotated[str, msgspec.Meta(min_length=1)]
-
-_encode = msgspec.json.Encoder().encode
 
 
 class QuotaEntity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -19,9 +17,9 @@ class QuotaEntity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Without a user, it applies to all users; without a client-id, to all client-ids.
     """
 
-    user: _Name | UnsetType | None = UNSET
+    user: Name | UnsetType | None = UNSET
     """The user's name, or None for the default of users."""
-    client_id: _Name | UnsetType | None = msgspec.field(default=UNSET, name="client-id")
+    client_id: Name | UnsetType | None = msgspec.field(default=UNSET, name="client-id")
     """The client-id, or None for the default of client-ids."""
 
     def __post_init__(self) -> None:
@@ -40,7 +38,7 @@ class QuotaEntity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def key(self) -> bytes:
         """The record key of the entity's quota: the entity as canonical JSON."""
-        return _encode(self)
+        return codec.encode(self)
 
     @property
     def names(self) -> dict[str, str]:
@@ -87,7 +85,7 @@ class Tags(NamedTuple):
     @property
     def key(self) -> str:
         """The bucket's key: the tags as JSON, unambiguous for all names."""
-        return _encode(self if self.more else self[:2]).decode()
+        return codec.encode(self if self.more else self[:2]).decode()
 
     @classmethod
     def from_key(cls, key: str) -> "Tags":

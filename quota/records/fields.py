@@ -11,6 +11,7 @@ MAX_EPOCH_MS = 253_402_300_799_999
 BEGINNING = -(2**63)
 """A time before all timestamps: a change at this time has always been in effect."""
 
+Name = Annotated[str, msgspec.Meta(min_length=1)]
 EpochMs = Annotated[int, msgspec.Meta(ge=0, le=MAX_EPOCH_MS)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=sys.float_info.max)]
 DebtMs = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1, extra={"bits": 64})]

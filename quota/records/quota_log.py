@@ -8,18 +8,17 @@ from quota.errors import BadRecord
 from quota.records import codec
 from quota.records.callback import CallbackSetting
 from quota.records.entity import QuotaEntity
-from quota.records.fields import DebtMs, EpochMs, Positive
+from quota.records.fields import DebtMs, EpochMs, Name, Positive
 from quota.records.quota import Quota
 
-_Name = Annotated[str, msgspec.Meta(min_length=1)]
 _Broker = Annotated[int, msgspec.Meta(ge=0)]
-_Tags = Annotated[dict[_Name, _Name], msgspec.Meta(min_length=1)]
+_Tags = Annotated[dict[Name, Name], msgspec.Meta(min_length=1)]
 
 
 class Cluster(msgspec.Struct, frozen=True):
     """The topics of a cluster, and the leader of each partition; None for a partition without a leader."""
 
-    topics: dict[_Name, list[_Broker | None]]
+    topics: dict[Name, list[_Broker | None]]
     """The broker id of each partition's leader, by topic name."""
 
     @property

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 
 from quota.records import codec
-from quota.records.fields import EpochMs, Int16, Int32
+from quota.records.fields import EpochMs, Int16, Int32, Name
 
 ANONYMOUS = "ANONYMOUS"
 """The user of a request without a user (Kafka's `KafkaPrincipal.ANONYMOUS`)."""
@@ -82,7 +82,7 @@ class Observed(msgspec.Struct, frozen=True):
 class MutationRequest(msgspec.Struct, frozen=True):
     """A request for topic mutations; unknown fields are ignored; an optional field that is null counts as absent."""
 
-    request_id: Annotated[str, msgspec.Meta(min_length=1)]
+    request_id: Name
     """The sender's own id of the request, which the decision contains, too."""
     operation: Operation
     """The kind of mutation."""

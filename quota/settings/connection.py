@@ -28,14 +28,13 @@ class Connection:
 
     @property
     def addresses(self) -> list[tuple[str, int]]:
-        """Host and port of each server; a server without a port has Kafka's usual one."""
+        """Host and port of each server, without its protocol; a server without a port has Kafka's usual one."""
         addresses = []
         for server in self.servers.split(","):
-            host, separator, port = server.strip().rpartition(":")
-            if separator and port.isdigit():
-                addresses.append((host.strip("[]"), int(port)))
-            else:
-                addresses.append((server.strip(), _PORT))
+            address = server.rpartition("://")[2].strip()
+            host, separator, port = address.rpartition(":")
+            has_port = separator and port.isdigit()
+            addresses.append((host.strip("[]"), int(port)) if has_port else (address.strip("[]"), _PORT))
         return addresses
 
     @property

@@ -40,7 +40,7 @@ class Note(msgspec.Struct, frozen=True):
 def quota_notes(timeline: QuotaTimeline, at: int, brokers: Window) -> Iterator[Note]:
     """Yield the differences of single quotas as of `at` (epoch ms), in a stable order."""
     wanted = wanted_rates(timeline, at)
-    unnamed = _unnamed(wanted)
+    unnamed = unused_name(wanted)
     for change in timeline.configured(at):
         if change.quota is not None and change.quota.shadow:
             wider = _wider(change.entity, wanted, unnamed)
@@ -73,7 +73,7 @@ def rate_warnings(rates: Rates) -> list[str]:
 
 def exemption_notes(exempt: Collection[str], wanted: Wanted) -> Iterator[Note]:
     """Yield the exempt users to whom a quota applies on the cluster."""
-    unnamed = _unnamed(wanted)
+    unnamed = unused_name(wanted)
     for user in sorted(set(exempt)):
         any_client = (entity for entity, rate in wanted.items() if rate is not None and entity.user in {user, UNSET})
         holding = _first(levels(user, unnamed), wanted) or next(any_client, None)
@@ -135,8 +135,3 @@ def _wider(entity: QuotaEntity, wanted: Wanted, unnamed: str) -> QuotaEntity | N
 
 def _first(candidates: Collection[tuple[QuotaEntity, object]], wanted: Wanted) -> QuotaEntity | None:
     return next((entity for entity, _ in candidates if wanted.get(entity) is not None), None)
-
-
-def _unnamed(wanted: Wanted) -> str:
-    """Return a name that no entity has."""
-    return unused_name({name for entity in wanted for name in entity.names.values()})

@@ -1,6 +1,6 @@
 """The eight levels of quotas, in order of precedence (KIP-257), and the resolution of a request by them."""
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from itertools import count
 from typing import NamedTuple
 
@@ -40,8 +40,9 @@ class ResolvedRequest(msgspec.Struct, frozen=True):
     resolution: Resolution
 
 
-def unused_name(names: Collection[str]) -> str:
-    """Return a name that is not among these."""
+def unused_name(entities: Iterable[QuotaEntity]) -> str:
+    """Return a name that is in none of these entities."""
+    names = {name for entity in entities for name in entity.names.values()}
     return next(name for name in map(str, count()) if name not in names)
 
 

@@ -37,8 +37,7 @@ class Loophole:
 def loopholes(entities: Collection[QuotaEntity]) -> list[Loophole]:
     """Return the loopholes of the quotas of these entities: of each named user, and of all others."""
     users = {entity.user for entity in entities if isinstance(entity.user, str)}
-    names = users | {entity.client_id for entity in entities if isinstance(entity.client_id, str)}
-    unnamed = unused_name(names)
+    unnamed = unused_name(entities)
     found = []
     for user in (*sorted(users), None):
         candidates = levels(unnamed if user is None else user, unnamed)

@@ -28,7 +28,7 @@ class Tenancy(enum.Enum):
     CLIENT = "client"
     USER_CLIENT = "user-client"
 
-    def entity(self, user: str, client_id: str) -> QuotaEntity:
+    def entity(self, user: str | None, client_id: str | None) -> QuotaEntity:
         """Return the entity whose quota applies to a request."""
         by_user, by_client = self is not Tenancy.CLIENT, self is not Tenancy.USER
         return QuotaEntity(user if by_user else UNSET, client_id if by_client else UNSET)
@@ -36,8 +36,7 @@ class Tenancy(enum.Enum):
     @property
     def default(self) -> QuotaEntity:
         """The entity of the default quota, for tenants without their own quota."""
-        by_user, by_client = self is not Tenancy.CLIENT, self is not Tenancy.USER
-        return QuotaEntity(None if by_user else UNSET, None if by_client else UNSET)
+        return self.entity(None, None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,39 +10,7 @@ from quota.callbacks.timeline import CallbackTimeline
 from quota.errors import ErrorCode
 from quota.records.decision import Decision, Outcome
 from quota.records.record import Record
-from quota.records.request import STRICT_SINCE, Mode, MutationRequest, TopicDetails, TopicMutation
 from quota.timeline.resolution import Resolution, ResolvedRequest
-
-_PERMISSIVE_VERSION = 0
-"""An API version whose clients do not know THROTTLING_QUOTA_EXCEEDED."""
-
-_DETAILS = TopicDetails.__struct_fields__
-
-
-def restore_request(decision: Decision) -> MutationRequest:
-    """Return a request that gets the same decision.
-
-    A decision does not hold the API version and the time in purgatory. This takes the lowest version of its mode,
-    and the shortest time that results in its throttle time.
-    """
-    verdict = decision.verdict
-    return MutationRequest(
-        decision.request_id,
-        decision.operation,
-        STRICT_SINCE[decision.operation] if decision.mode is Mode.STRICT else _PERMISSIVE_VERSION,
-        [
-            TopicMutation(topic.name, topic.partitions, **{name: getattr(topic, name) for name in _DETAILS})
-            for topic in decision.topics
-        ],
-        decision.user,
-        decision.client_id,
-        decision.validate_only,
-        decision.request_throttle_ms,
-        max(verdict.controller_throttle_ms - verdict.throttle_time_ms, 0),
-        decision.apply,
-        decision.expires_at,
-        decision.observed,
-    )
 
 
 def resolve_again(decision: Decision, quotas: CallbackTimeline, policy: Policy) -> Resolution:
@@ -53,7 +21,7 @@ def resolve_again(decision: Decision, quotas: CallbackTimeline, policy: Policy) 
 
 def resolved_to(decision: Decision, resolution: Resolution) -> ResolvedRequest:
     """Return a decision's request with this quota."""
-    return ResolvedRequest(Record(decision.source, decision.timestamp, None), restore_request(decision), resolution)
+    return ResolvedRequest(Record(decision.source, decision.timestamp, None), decision.request, resolution)
 
 
 _NAMES = {each.value: each.name for each in ErrorCode}
@@ -77,15 +45,13 @@ def as_enforced(decision: Decision) -> Decision:
 
 
 def _with_answer(decision: Decision, codes: Sequence[int], throttle_ms: int) -> Decision:
-    admitted = [not code for code in codes]
-    outcome = Outcome.ADMITTED if all(admitted) else Outcome.PARTIAL if any(admitted) else Outcome.REJECTED
     topics = [
         msgspec.structs.replace(topic, error_code=code, error=_NAMES.get(code, str(code)))
         for topic, code in zip(decision.topics, codes, strict=True)
     ]
     return msgspec.structs.replace(
         decision,
-        outcome=outcome,
+        outcome=Outcome.of([not code for code in codes]),
         topics=topics,
         throttle_time_ms=throttle_ms,
         retry_at=decision.timestamp + throttle_ms,

@@ -36,13 +36,6 @@ class RequestHeader(NamedTuple):
     body: int = 0
 
 
-class ResponseHeader(NamedTuple):
-    """A response's header, and where its body begins in the frame."""
-
-    correlation_id: int
-    body: int
-
-
 def read_request_header(frame: bytes, protocol: Protocol) -> RequestHeader | None:
     """Return the header of a frame without its length, or None if the bytes end within the header.
 
@@ -70,15 +63,12 @@ def read_request_header(frame: bytes, protocol: Protocol) -> RequestHeader | Non
     return RequestHeader(key, version, correlation_id, client_id, at)
 
 
-def read_response_header(frame: bytes, request: RequestHeader, protocol: Protocol) -> ResponseHeader | None:
-    """Return the header of a response frame without its length; None if it is incomplete."""
-    if len(frame) < _INT.size:
-        return None
-    (correlation_id,) = _INT.unpack_from(frame)
-    at: int | None = _INT.size
-    if _flexible_response(request, protocol):
-        at = _after_tags(frame, _INT.size)
-    return None if at is None else ResponseHeader(correlation_id, at)
+def read_response_header(frame: bytes, request: RequestHeader, protocol: Protocol) -> int:
+    """Return where the body begins in a response frame without its length, of which at least the header is there."""
+    after = _after_tags(frame, _INT.size) if _flexible_response(request, protocol) else _INT.size
+    if after is None or after > len(frame):
+        raise Malformed("a response is truncated within its header")
+    return after
 
 
 def write_request(header: RequestHeader, body: bytes, protocol: Protocol) -> bytes:

@@ -42,7 +42,9 @@ def plan_of(fields: Iterable[Field], *, tags: bool = False) -> Plan:
     """Return the plan that ends after these fields and, if there are `tags`, after the tagged fields behind them."""
     plan: list[int | Skip] = []
     for field in fields:
-        part = _array(field) if field.array else _element(field, nullable=field.nullable)
+        part = _element(field, nullable=field.nullable and not field.array)
+        if field.array:
+            part = _sized(field, part, short=False)
         if isinstance(part, int) and plan and isinstance(plan[-1], int):
             plan[-1] += part
         else:
@@ -85,10 +87,6 @@ def _struct(struct: Struct, *, nullable: bool) -> int | Skip:
             yield from _skip_all(walk, plan)
 
     return skip
-
-
-def _array(field: Field) -> Skip:
-    return _sized(field, _element(field, nullable=False), short=False)
 
 
 def _sized(field: Field, element: int | Skip, *, short: bool) -> Skip:

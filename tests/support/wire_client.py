@@ -79,10 +79,10 @@ class WireClient:
         request = self._sent.pop(0)
         frame = self.receive()
         at = time.monotonic() * 1000
-        header = read_response_header(frame, request, self._protocol)
-        if header is None or header.correlation_id != request.correlation_id:
+        begin = read_response_header(frame, request, self._protocol)
+        if _LENGTH.unpack_from(frame) != (request.correlation_id,):
             raise MutationQuotaError(f"an answer that is not that to request {request}")
-        return self._protocol.response(request.api_key, request.api_version).read(frame, header.body), at
+        return self._protocol.response(request.api_key, request.api_version).read(frame, begin), at
 
     def receive(self) -> bytes:
         """Return the next frame, without its length."""

@@ -24,6 +24,7 @@ from quota.gateway.mutations.operations import (
     RequestedTopic,
     TopicResponse,
     content_digest,
+    topic_result,
 )
 from quota.gateway.mutations.recent import NO_ID, ExistingTopic
 from quota.records.request import TopicMutation
@@ -61,7 +62,7 @@ def check_deletion(request: ClientRequest, memory: Memory, now: int) -> Check:
     right = yield from _find_right(request, described, memory)
     if right == ErrorCode.TOPIC_DELETION_DISABLED:
         error = right if request.version >= _FIRST_WITH_DISABLED else ErrorCode.INVALID_REQUEST
-        return Checked([], [_result(each, error, None) for each in times])
+        return Checked([], [topic_result(*each, error, None) for each in times])
     may_delete_all = right is not None and right != ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
     failed, rejected, charged = [], [], []
@@ -72,11 +73,11 @@ def check_deletion(request: ClientRequest, memory: Memory, now: int) -> Check:
         if identity not in valid or (identity in described.hidden and not may_delete_all):
             rejected += [requested] * times[identity]
         elif identity in described.hidden:
-            failed.append(_result(identity, ErrorCode.TOPIC_AUTHORIZATION_FAILED, _HIDDEN_TEXT))
+            failed.append(topic_result(*identity, ErrorCode.TOPIC_AUTHORIZATION_FAILED, _HIDDEN_TEXT))
         elif topic is None:
             failed.append(results[identity])
         elif topic.topic_id != NO_ID and (both_ways[topic.topic_id] > 1 or topic.topic_id in ids_twice):
-            failed.append(_result((topic.name, topic.topic_id), ErrorCode.INVALID_REQUEST, _NAMED_BOTH_WAYS))
+            failed.append(topic_result(topic.name, topic.topic_id, ErrorCode.INVALID_REQUEST, _NAMED_BOTH_WAYS))
         elif topic.may_delete or may_delete_all:
             forwarded = {"name": topic.name if topic.topic_id == NO_ID else None, "topicId": topic.topic_id}
             charged.append(Charged(forwarded, TopicMutation(topic.name, topic.partitions), topic))
@@ -147,17 +148,15 @@ def _find(
         if result["errorCode"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED and (name, NO_ID) not in by_name.hidden
     ]
     late = yield from describe(memory.recent, now, names=unsure, ids=ids, wait_ms=SHORT_LAG_MS)
-    results: dict[Identity, TopicResponse] = {
-        (name, NO_ID): {**unresolved(result), "topicId": NO_ID} for name, result in controllers.items()
-    }
+    results: dict[Identity, TopicResponse] = {(name, NO_ID): unresolved(result) for name, result in controllers.items()}
     missing = [
         name for name, result in controllers.items() if result["errorCode"] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     ]
     results |= {
-        (each, NO_ID): _result((each, NO_ID), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_NAME_TEXT)
+        (each, NO_ID): topic_result(each, NO_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _NO_NAME_TEXT)
         for each in (*missing, *unsure)
     }
-    results |= {(None, each): _result((None, each), ErrorCode.UNKNOWN_TOPIC_ID, _NO_ID_TEXT) for each in ids}
+    results |= {(None, each): topic_result(None, each, ErrorCode.UNKNOWN_TOPIC_ID, _NO_ID_TEXT) for each in ids}
     return Described(by_name.topics + late.topics, by_name.hidden | late.hidden), results
 
 
@@ -188,11 +187,6 @@ def _by_identity(described: Described) -> dict[Identity, ExistingTopic]:
 
 def _identity(topic: RequestedTopic) -> Identity:
     return (topic, NO_ID) if isinstance(topic, str) else (topic["name"], topic["topicId"])
-
-
-def _result(identity: Identity, error: int, message: str | None) -> TopicResponse:
-    name, topic_id = identity
-    return {"name": name, "topicId": topic_id, "errorCode": int(error), "errorMessage": message}
 
 
 def _grown_text(topic: ExistingTopic) -> str:

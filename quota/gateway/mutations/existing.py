@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from quota.errors import ErrorCode
-from quota.gateway.mutations.operations import BrokerCall, Pause, TopicResponse
+from quota.gateway.mutations.operations import BrokerCall, Pause, TopicResponse, topic_result
 from quota.gateway.mutations.recent import NO_ID, ExistingTopic, RecentTopics
 from quota.wire.api_keys import ApiKey
 from quota.wire.described import METADATA_VERSION, DescribedTopic
@@ -133,7 +133,7 @@ def unresolved(result: TopicResponse) -> TopicResponse:
 
 def _not_known_yet(name: str) -> TopicResponse:
     sentence = "the broker does not know the topic yet, so its cost is unknown; nothing was changed, retry"
-    return {"name": name, "errorCode": int(ErrorCode.REQUEST_TIMED_OUT), "errorMessage": sentence}
+    return topic_result(name, NO_ID, ErrorCode.REQUEST_TIMED_OUT, sentence)
 
 
 def lag_ms(timeout_ms: int) -> int:

@@ -24,6 +24,7 @@ from quota.gateway.mutations.operations import (
     TopicResponse,
     Validated,
     content_digest,
+    topic_result,
     validate,
 )
 from quota.gateway.mutations.recent import NO_ID, ExistingTopic, RecentTopics
@@ -49,13 +50,13 @@ def check_growth(request: ClientRequest, memory: Memory, clock: Callable[[], int
     additions = {topic["name"]: topic["count"] - present[topic["name"]].partitions for topic in known}
     added = sum(addition for addition in additions.values() if addition > 0)
     if not known or added > _MAX_ADDITIONS:
-        return Checked([], failed + [_excess(topic["name"], added) for topic in known])
+        excess = f"this request would add {added} partitions, more than the {_MAX_ADDITIONS} that a controller can add"
+        return Checked([], failed + _results(known, ErrorCode.INVALID_PARTITIONS, f"{excess} at once"))
 
     with memory.growing.take([request.user], ends_at, clock) as ahead:
         yield from wait(ahead, lambda: ends_at - clock())
         if clock() >= ends_at:
-            late = [_failure(topic["name"], ErrorCode.REQUEST_TIMED_OUT, OUT_OF_TIME) for topic in known]
-            return Checked([], failed + late)
+            return Checked([], failed + _results(known, ErrorCode.REQUEST_TIMED_OUT, OUT_OF_TIME))
         in_debt = memory.debts.find(request.client, clock()) is not None  # to which others before it may have led
         if request.is_strict and in_debt and not request.only_validates:
             invalid, valid, throttle_ms = yield from _validate_present(request, known, additions)
@@ -96,6 +97,10 @@ def grow(
     return {**response, RESULTS[request.key]: [*response[RESULTS[request.key]], *results]}
 
 
+def _results(topics: list[dict[str, Any]], error: ErrorCode, message: str) -> list[TopicResponse]:
+    return [topic_result(topic["name"], NO_ID, error, message) for topic in topics]
+
+
 def _find(
     names: list[str], request: ClientRequest, recent: RecentTopics, now: int
 ) -> Generator[BrokerCall | Pause, Any, tuple[dict[str, ExistingTopic], list[TopicResponse]]]:
@@ -124,14 +129,3 @@ def _validate_present(
     growing = {topic["name"] for topic in topics if grows(topic)}
     exist = {result["name"]: result for result in failed if result["name"] in growing and exists(result)}
     return [result for result in failed if result["name"] not in exist], {**valid, **exist}, throttle_ms
-
-
-def _excess(name: str, added: int) -> TopicResponse:
-    sentence = (
-        f"this request would add {added} partitions, more than the {_MAX_ADDITIONS} that a controller can add at once"
-    )
-    return _failure(name, ErrorCode.INVALID_PARTITIONS, sentence)
-
-
-def _failure(name: str, error: ErrorCode, sentence: str) -> TopicResponse:
-    return {"name": name, "errorCode": int(error), "errorMessage": sentence}

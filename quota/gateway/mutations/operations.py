@@ -106,6 +106,11 @@ class MutationResponse:
     `proceeded`."""
 
 
+def topic_result(name: str | None, topic_id: bytes, error: int, message: str | None) -> TopicResponse:
+    """Return a result of the gateway's own, as from a broker; a version without ids leaves the id out."""
+    return {"name": name, "topicId": topic_id, "errorCode": int(error), "errorMessage": message}
+
+
 @dataclass(frozen=True, slots=True)
 class Charged:
     """A topic to decide."""
@@ -119,16 +124,8 @@ class Charged:
     """Whether the cost is an estimate, because the client is not told the default number of partitions."""
 
     def rejection(self, error: int, message: str | None) -> TopicResponse:
-        """Return the result of this topic if it is not forwarded.
-
-        It has both name and id, as from a broker; a version without ids leaves them out.
-        """
-        return {
-            "name": self.topic.name,
-            "topicId": self.topic.topic_id,
-            "errorCode": int(error),
-            "errorMessage": message,
-        }
+        """Return the result of this topic if it is not forwarded."""
+        return topic_result(self.topic.name, self.topic.topic_id, error, message)
 
 
 @dataclass(frozen=True, slots=True)

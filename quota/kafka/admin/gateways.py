@@ -7,11 +7,12 @@ from contextlib import suppress
 from typing import Any
 
 from quota.errors import BadInput
+from quota.settings.connection import Connection
 from quota.wire.gateway_mark import MARK, marked_request
+from quota.wire.protocol import Address
 
 _TIMEOUT_SECONDS = 2.0
 _MAX_BYTES = 64 * 1024
-_PORT = 9092
 _CERTIFICATE = ("ssl.certificate.location", "ssl.key.location", "ssl.key.password")
 
 
@@ -23,7 +24,7 @@ def check_no_gateway(config: Mapping[str, Any]) -> None:
     """
     for server in str(config.get("bootstrap.servers", "")).split(","):
         with suppress(OSError, ValueError):  # the client itself reports what is wrong with a server
-            if _is_gateway(server.rpartition("://")[2].strip(), config):
+            if _is_gateway(Connection(server).addresses[0], config):
                 raise BadInput(
                     f"{server} is a gateway, which requests decisions itself, so each change would be charged twice: "
                     "use the brokers' addresses, or a client of Kafka's without decisions of its own"
@@ -31,9 +32,7 @@ def check_no_gateway(config: Mapping[str, Any]) -> None:
             return
 
 
-def _is_gateway(server: str, config: Mapping[str, Any]) -> bool:
-    host, _, port = server.rpartition(":") if ":" in server.rpartition("]")[2] else (server, "", _PORT)
-    address = host.strip("[]"), int(port)
+def _is_gateway(address: Address, config: Mapping[str, Any]) -> bool:
     with socket.create_connection(address, _TIMEOUT_SECONDS) as plain:
         context = _tls_context(config)
         with plain if context is None else context.wrap_socket(plain, server_hostname=address[0]) as connection:

@@ -22,8 +22,6 @@ T = TypeVar("T")
 
 Query: TypeAlias = Callable[[BrokerCalls], Awaitable[T]]
 
-_CLIENT_ID = "mutation-quota"
-
 _MAX_ELEMENTS = 20_000_000
 _MAX_CHANGES = 1_000
 """The maximum number of entities in a request: a controller rejects a request that results in more than 10,000
@@ -60,7 +58,7 @@ class ClusterQuotas:
                         found[entity] = math.nan if math.isnan(value["value"]) else value["value"]  # one NaN
             return found
 
-        return self._query("read the quotas of", describe)
+        return asyncio.run(self._query("cannot read the quotas of Kafka at", describe))
 
     def alter(self, rates: Mapping[QuotaEntity, float | None]) -> dict[QuotaEntity, str]:
         """Set rates, or remove those that are None, and leave other quotas of the same entities alone.
@@ -96,11 +94,8 @@ class ClusterQuotas:
                 f"them, such as {next(iter(missing))}: someone may have changed it at the same time; run quotas drift"
             )
 
-    def _query(self, action: str, query: Query[T]) -> T:
+    async def _query(self, action: str, query: Query[T]) -> T:
         """Call the first broker that can be reached, and return the result."""
-        return asyncio.run(self._query_first(f"cannot {action} Kafka at", query))
-
-    async def _query_first(self, action: str, query: Query[T]) -> T:
         security = self.connection.security
         unreachable = []
         for broker in self.connection.addresses:
@@ -108,7 +103,7 @@ class ClusterQuotas:
             try:
                 async with (
                     asyncio.timeout(self._timeout),
-                    connected(broker, tls_context(security), self._protocol, _CLIENT_ID) as calls,
+                    connected(broker, tls_context(security), self._protocol) as calls,
                 ):
                     await log_in(calls, security)
                     return await query(calls)
@@ -138,7 +133,7 @@ class ClusterQuotas:
                     rejected[entity] = _reason(entry)
             return rejected
 
-        return self._query("set the quotas of", alter)
+        return asyncio.run(self._query("cannot set the quotas of Kafka at", alter))
 
 
 def _check_response(response: Mapping[str, Any], operation: str) -> None:

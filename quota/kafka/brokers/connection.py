@@ -84,10 +84,8 @@ class BrokerCalls:
         if not 0 < length <= _MAX_RESPONSE_BYTES:
             raise ClusterError("this is not a broker, or its listener has another security protocol")
         frame = await self._reader.readexactly(length)
-        found = read_response_header(frame, header, self._protocol)
-        if found is None:
-            raise ClusterError("the response is truncated within its header")
-        return self._protocol.response(key, version).read(frame, found.body, max_elements)
+        begin = read_response_header(frame, header, self._protocol)
+        return self._protocol.response(key, version).read(frame, begin, max_elements)
 
     def version_of(self, key: int) -> int | None:
         """Return the last version of an API that the broker and the protocol know; None if the broker has none."""
@@ -97,7 +95,7 @@ class BrokerCalls:
 
 @asynccontextmanager
 async def connected(
-    broker: Address, context: ssl.SSLContext | None, protocol: Protocol, client_id: str
+    broker: Address, context: ssl.SSLContext | None, protocol: Protocol, client_id: str = "mutation-quota"
 ) -> AsyncIterator[BrokerCalls]:
     """Connect to a broker for the duration of the block, and request its API versions; does not authenticate."""
     reader, writer = await asyncio.open_connection(*broker, ssl=context, server_hostname=broker[0] if context else None)

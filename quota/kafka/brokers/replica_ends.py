@@ -34,8 +34,6 @@ _REST_SECONDS = 10.0
 """How long a broker that timed out is skipped, so that it does not delay each read [s]."""
 _WARN_SECONDS = 300.0
 
-_CLIENT_ID = "mutation-quota"
-
 
 class Ends(NamedTuple):
     """The log end offsets of partitions."""
@@ -131,7 +129,7 @@ class _Broker:
             except (ConnectionError, EOFError):
                 await self.close()
         async with asyncio.timeout(_CONNECT_SECONDS):
-            made = connected(self._address, self._context, BUILTIN, _CLIENT_ID)
+            made = connected(self._address, self._context, BUILTIN)
             self._calls = await self._open.enter_async_context(made)
             await log_in(self._calls, security)
         return await _ends(self._calls, topic, partitions)

@@ -95,27 +95,24 @@ class SecuritySettings(Section):
     def security(self) -> Security:
         """Protocol and credentials, read from their files now."""
         try:
-            return self._read()
+            key_password = self._content("ssl_key_password", secret_value)
+            return Security(
+                self.security_protocol,
+                self.sasl_mechanism,
+                self.sasl_username,
+                self._content("sasl_password", secret_value),
+                self._content("ssl_ca_location", read_certificates),
+                self._content("ssl_certificate_location", lambda path: read_certificates(path) and read_text(path)),
+                self._content("ssl_key_location", lambda path: read_key(path, key_password)),
+                key_password,
+                self.ssl_endpoint_identification_algorithm,
+                self._credentials(),
+                self.sasl_oauthbearer_token_function,
+                as_pairs(self.librdkafka),
+                self._java(),
+            )
         except ValueError as error:
             raise BadInput(f"{self.security_protocol}: {error}") from None
-
-    def _read(self) -> Security:
-        key_password = self._content("ssl_key_password", secret_value)
-        return Security(
-            self.security_protocol,
-            self.sasl_mechanism,
-            self.sasl_username,
-            self._content("sasl_password", secret_value),
-            self._content("ssl_ca_location", read_certificates),
-            self._content("ssl_certificate_location", lambda path: read_certificates(path) and read_text(path)),
-            self._content("ssl_key_location", lambda path: read_key(path, key_password)),
-            key_password,
-            self.ssl_endpoint_identification_algorithm,
-            self._credentials(),
-            self.sasl_oauthbearer_token_function,
-            as_pairs(self.librdkafka),
-            self._java(),
-        )
 
     def _content(self, key: str, read: Callable[[Any], str]) -> str:
         try:

@@ -97,12 +97,9 @@ def _read(protocol: Protocol, frame: bytes, request: RequestHeader | None, found
     start = time.process_time_ns()
     try:
         if request is not None:
-            answer = read_response_header(frame, request, protocol)
-            if answer is None:
-                found.header_alone += 1
-            else:
-                protocol.response(request.api_key, request.api_version).read(frame, answer.body)
-                found.read += 1
+            begin = read_response_header(frame, request, protocol)
+            protocol.response(request.api_key, request.api_version).read(frame, begin)
+            found.read += 1
         else:
             header = read_request_header(frame, protocol)
             if header is None or protocol.apis[header.api_key].name not in PARSED:

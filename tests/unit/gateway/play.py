@@ -113,12 +113,12 @@ class Play:
 
     def _answer(self, frame):
         request = self._sent.pop(0)
-        header = read_response_header(frame, request, self.protocol)
-        assert header.correlation_id == request.correlation_id
+        begin = read_response_header(frame, request, self.protocol)
+        assert struct.unpack_from(">i", frame) == (request.correlation_id,)
         version = request.api_version
         if request.api_key == 18 and struct.unpack_from(">h", frame, 4) == (35,):
             version = 0
-        return self.protocol.response(request.api_key, version).read(frame, header.body)
+        return self.protocol.response(request.api_key, version).read(frame, begin)
 
     # The broker's side
 

@@ -190,7 +190,7 @@ def test_an_unresponsive_server_is_awaited_no_longer_than_configured(protocol):
     [
         (b"", "it closes the connection, as a listener with another security protocol does"),
         (b"HTTP/1.1 400 Bad Request\r\n", "this is not a broker, or its listener has another security protocol"),
-        (b"\x00\x00\x00\x02\x00\x00", "the response is truncated within its header"),
+        (b"\x00\x00\x00\x02\x00\x00", "a response is truncated within its header"),
     ],
 )
 def test_a_server_that_is_not_a_broker_is_reported(protocol, response, reason):

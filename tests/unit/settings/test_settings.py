@@ -140,10 +140,18 @@ def test_a_list_in_brackets_that_is_none_is_no_name(text):
         load_settings([f"quota.exempt_users={text}"], environment={})
 
 
-@pytest.mark.parametrize("servers", ["SASL_SSL://a-b.c:9092, [::1]:9", "127.0.0.1:65535,localhost", "k_1.svc.:1"])
-def test_servers_may_have_ports_and_addresses_of_either_kind(servers):
+@pytest.mark.parametrize(
+    ("servers", "addresses"),
+    [
+        ("SASL_SSL://a-b.c:9092, [::1]:9", [("a-b.c", 9092), ("::1", 9)]),
+        ("127.0.0.1:65535,localhost,[::1]", [("127.0.0.1", 65_535), ("localhost", 9092), ("::1", 9092)]),
+        ("k_1.svc.:1", [("k_1.svc.", 1)]),
+    ],
+)
+def test_servers_may_have_ports_and_addresses_of_either_kind(servers, addresses):
     settings = load_settings([f"kafka.bootstrap_servers={servers}", "gateway.address=::1"], environment={})
     assert (settings.kafka.bootstrap_servers, settings.gateway.address) == (servers, "::1")
+    assert settings.kafka.connection.addresses == addresses
 
 
 @pytest.mark.parametrize(
