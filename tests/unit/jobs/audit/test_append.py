@@ -66,11 +66,6 @@ def of_each_topic():
     return [row for topic, value in by_topic.items() for row in kafka_rows([value] * 2, topic=topic, timestamps=[5, 6])]
 
 
-def test_each_topic_has_its_table(settings):
-    audit_records(settings, of_each_topic())
-    assert counts(settings) == {"decisions": 1, "dead_letters": 1, "quota_changes": 2}
-
-
 @contextmanager
 def killed_after(written):
     """Have the audit die inside the block, when it begins one more commit than so many."""
