@@ -6,7 +6,6 @@ import pytest
 from typer.testing import CliRunner
 
 from jobs.__main__ import app
-from quota.settings import load_settings
 from tests.support.factories import decided
 from tests.support.tables import append_rows, decision_row
 
@@ -14,16 +13,16 @@ NOON = 1_728_043_200_000
 
 
 @pytest.fixture
-def listed(tmp_path, monkeypatch):
+def listed(settings, tmp_path, monkeypatch):
     """Run `decisions list` on one decision that admits and one that rejects."""
     monkeypatch.chdir(tmp_path)
-    root = f"storage.root={tmp_path}"
-    settings = load_settings([root], environment={}, with_default_file=False)
     append_rows(settings, "decisions", decision_row(decided(3, at=NOON, client_id="app", offset=1)))
     append_rows(settings, "decisions", decision_row(decided(4, at=NOON + 1, state=-10.0, user="bob", offset=2)))
 
     def run(*args):
-        return CliRunner().invoke(app, ["--set", root, "decisions", "list", *args], catch_exceptions=True)
+        return CliRunner().invoke(
+            app, ["--set", f"storage.root={tmp_path}", "decisions", "list", *args], catch_exceptions=True
+        )
 
     return run
 

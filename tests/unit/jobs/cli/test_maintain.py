@@ -12,15 +12,14 @@ from typer.testing import CliRunner
 import jobs.audit.upkeep.maintain
 from jobs.__main__ import app
 from quota.errors import BadInput, MutationQuotaError
-from quota.settings import load_settings
 from tests.support.object_store import store_overrides
 from tests.unit.jobs.audit.upkeep.conftest import Decisions
 
 
 @pytest.fixture
-def kept(tmp_path, monkeypatch):
+def kept(settings, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    return Decisions(load_settings([f"storage.root={tmp_path}"], environment={}, with_default_file=False))
+    return Decisions(settings)
 
 
 @pytest.fixture

@@ -12,13 +12,11 @@ import pytest
 from jobs.storage.stored_files import LocalFiles, stored_files
 from jobs.storage.whole_file import read_whole, write_whole
 from quota.errors import BadInput, MutationQuotaError
-from quota.settings import load_settings
 from tests.support.full_disk import fill_disk
 
 
 @pytest.fixture(params=["path", "URL"])
-def files(request, tmp_path):
-    settings = load_settings([f"storage.root={tmp_path}"], environment={}, with_default_file=False)
+def files(request, settings, tmp_path):
     if request.param == "URL":  # a local one stands for an object store, and is not allowed in the settings
         storage = settings.storage.model_copy(update={"root": f"file://{tmp_path}"})
         settings = settings.model_copy(update={"storage": storage})
@@ -47,11 +45,11 @@ def test_the_names_in_a_folder_are_sorted(files, tmp_path):
     assert files.names("offsets") == [".10.crc", "10", "9", "inner"]
 
 
-def test_a_file_of_invalid_utf_8_is_named(tmp_path):
+def test_a_folder_in_the_place_of_a_file_is_named(settings, tmp_path):
     (tmp_path / "deployment.json").mkdir()
 
     with pytest.raises(MutationQuotaError, match=r"deployment\.json cannot be read: Is a directory; check that "):
-        stored_files(load_settings([f"storage.root={tmp_path}"], environment={})).read("deployment.json")
+        stored_files(settings).read("deployment.json")
 
 
 @pytest.fixture
