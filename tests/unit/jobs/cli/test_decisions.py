@@ -20,9 +20,7 @@ def listed(settings, tmp_path, monkeypatch):
     append_rows(settings, "decisions", decision_row(decided(4, at=NOON + 1, state=-10.0, user="bob", offset=2)))
 
     def run(*args):
-        return CliRunner().invoke(
-            app, ["--set", f"storage.root={tmp_path}", "decisions", "list", *args], catch_exceptions=True
-        )
+        return CliRunner().invoke(app, ["--set", f"storage.root={tmp_path}", "decisions", "list", *args])
 
     return run
 
