@@ -2,18 +2,14 @@
 
 import json
 import os
-from dataclasses import dataclass
-from typing import Annotated
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from jobs.__main__ import app
 from jobs.buckets import moving
 from jobs.buckets.saved import BucketFileHeader, SavedBucket, SavedBuckets, read_buckets
 from jobs.cli import callback as command
-from jobs.cli.groups import with_groups
 from jobs.cli.options import ConfirmOptions, FileOptions, TopicPattern, split_configs
 from jobs.cli.output import OutputOptions
 from quota.errors import BadInput
@@ -83,44 +79,6 @@ def test_repeatable_options_and_switches_may_be_given_again():
     twice = ["--set", "topics.partitions=3", "-v", "--changed"] * 2
     done = run("config", "describe", "topics.partitions", *twice)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-@dataclass(frozen=True)
-class Place:
-    """A group."""
-
-    context: typer.Context
-    city: Annotated[str, typer.Option("--city")] = "Oslo"
-
-
-@dataclass(frozen=True)
-class Address(Place):
-    """A group that contains the options of another."""
-
-    street: Annotated[str | None, typer.Option("--street")] = None
-
-
-def send(name: str, *, to: Address, back: Place, count: Annotated[int, typer.Option("--count")] = 1) -> None:
-    """Send a letter."""
-    typer.echo(f"{name} {count} {to.street} {to.city} {back.city} {to.context.info_name}")
-
-
-def sent(*args):
-    app = typer.Typer(rich_markup_mode=None)
-    app.command("send")(with_groups(send))
-    return CliRunner().invoke(app, args).output
-
-
-def test_a_command_gets_groups_built_from_their_options():
-    assert sent("ann", "--street", "Main") == "ann 1 Main Oslo Oslo send\n"
-    assert sent("ann", "--city", "Bonn", "--count", "2") == "ann 2 None Bonn Bonn send\n"
-
-
-def test_the_help_has_the_options_of_the_groups_in_their_place_and_once():
-    shown = sent("--help")
-    assert "Send a letter." in shown
-    assert shown.index("--city") < shown.index("--street") < shown.index("--count")
-    assert shown.count("--city") == 1
 
 
 @pytest.fixture
