@@ -40,10 +40,6 @@ def test_a_rejection_by_the_store_says_what_to_do(store, status, code, expected)
     assert rejection(store.server_port).startswith(expected)
 
 
-def test_an_unavailable_store_is_named():
-    assert rejection(1).startswith("http://127.0.0.1:1 does not answer; check storage.options fs.s3a.endpoint")
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

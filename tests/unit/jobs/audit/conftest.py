@@ -5,16 +5,11 @@ import pytest
 from quota.settings import load_settings
 
 
-def settings_of(folder):
-    return load_settings([f"storage.root={folder / 'a root with spaces'}"], environment={}, with_default_file=False)
+def settings_of(folder, *more):
+    root = f"storage.root={folder / 'a root with spaces'}"
+    return load_settings([root, *more], environment={}, with_default_file=False)
 
 
 @pytest.fixture
 def settings(tmp_path):
     return settings_of(tmp_path)
-
-
-@pytest.fixture(scope="session")
-def base():
-    """Return the function that returns settings for a folder."""
-    return settings_of

@@ -5,16 +5,10 @@ import pytest
 from jobs.buckets.audited import list_buckets
 from jobs.buckets.listing import BucketQuery
 from quota.errors import MutationQuotaError
-from quota.settings import load_settings
 from tests.support.tables import DAY, HOUR, decision, write_tables
 
 NOW = DAY + 30 * HOUR
 EVERYONE = BucketQuery({}, in_debt=False, order="name", limit=1000)
-
-
-@pytest.fixture
-def settings(tmp_path):
-    return load_settings([f"storage.root={tmp_path}"], environment={}, with_default_file=False)
 
 
 def found(settings, query=EVERYONE):

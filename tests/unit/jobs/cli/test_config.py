@@ -79,10 +79,6 @@ def test_the_file_that_was_read_is_named(config, tmp_path):
     assert config("describe", "--changed").startswith(f"Settings file: {document['file']}\nSETTING ")
 
 
-def test_an_unknown_setting_is_not_found(config):
-    assert config("describe", "topics.partition", exit_code=4).startswith("mutation-quota: topics.partition: no such")
-
-
 def test_a_table_without_entries_is_not_an_error(config):
     for args, line in (
         (["storage.options"], "This table has no entries."),

@@ -87,3 +87,4 @@ def test_a_selection_without_dead_letters_is_not_found():
 def test_a_list_without_dead_letters_says_so(monkeypatch):
     monkeypatch.setattr(dead_letters, "read_dead_letters", lambda _: iter([]))
     assert command("list").output == "No dead letters.\n"
+    assert json.loads(command("list", "--output", "json").output)["dead_letters"] == []

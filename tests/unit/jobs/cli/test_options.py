@@ -2,21 +2,17 @@
 
 import json
 import os
-from dataclasses import dataclass
-from typing import Annotated
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
 from jobs.__main__ import app
 from jobs.buckets import moving
 from jobs.buckets.saved import BucketFileHeader, SavedBucket, SavedBuckets, read_buckets
 from jobs.cli import callback as command
-from jobs.cli.groups import with_groups
 from jobs.cli.options import ConfirmOptions, FileOptions, TopicPattern, split_configs
 from jobs.cli.output import OutputOptions
-from quota.errors import BadInput, MutationQuotaError
+from quota.errors import BadInput
 from quota.kafka.quotas import writer
 from quota.kafka.topics import topic_admin
 from quota.records.quota_log import Cluster
@@ -61,23 +57,6 @@ def test_an_empty_expression_is_rejected(pattern):
         TopicPattern.parse(pattern)
 
 
-def test_an_existing_file_is_replaced_only_by_force(tmp_path):
-    file = tmp_path / "quotas.yaml"
-    FileOptions(file).write("first")
-    with pytest.raises(BadInput, match="the file exists; add --force to replace it"):
-        FileOptions(file).write("second")
-    assert file.read_text() == "first"
-    FileOptions(file, force=True).write("third")
-    assert file.read_text() == "third"
-
-
-def test_a_dash_is_standard_output(capsysbinary, tmp_path):
-    FileOptions().write("a")
-    FileOptions(tmp_path / ".." / "-").to_stdout  # noqa: B018 only the bare dash is
-    FileOptions(type(tmp_path)("-")).write("b")
-    assert capsysbinary.readouterr().out == b"ab"
-
-
 def test_a_device_or_a_pipe_is_not_replaced_by_a_file(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -96,54 +75,10 @@ def test_there_is_no_confirmation_if_data_is_printed(monkeypatch, output):
     ConfirmOptions(dry_run=True).check(OutputOptions(output=output))
 
 
-def test_a_declined_confirmation_changes_nothing(monkeypatch):
-    monkeypatch.setattr("typer.confirm", lambda _question, **_options: False)
-    with pytest.raises(MutationQuotaError, match="nothing was changed"):
-        ConfirmOptions().confirm("Delete everything?")
-
-
 def test_repeatable_options_and_switches_may_be_given_again():
     twice = ["--set", "topics.partitions=3", "-v", "--changed"] * 2
     done = run("config", "describe", "topics.partitions", *twice)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-@dataclass(frozen=True)
-class Place:
-    """A group."""
-
-    context: typer.Context
-    city: Annotated[str, typer.Option("--city")] = "Oslo"
-
-
-@dataclass(frozen=True)
-class Address(Place):
-    """A group that contains the options of another."""
-
-    street: Annotated[str | None, typer.Option("--street")] = None
-
-
-def send(name: str, *, to: Address, back: Place, count: Annotated[int, typer.Option("--count")] = 1) -> None:
-    """Send a letter."""
-    typer.echo(f"{name} {count} {to.street} {to.city} {back.city} {to.context.info_name}")
-
-
-def sent(*args):
-    app = typer.Typer(rich_markup_mode=None)
-    app.command("send")(with_groups(send))
-    return CliRunner().invoke(app, args).output
-
-
-def test_a_command_gets_groups_built_from_their_options():
-    assert sent("ann", "--street", "Main") == "ann 1 Main Oslo Oslo send\n"
-    assert sent("ann", "--city", "Bonn", "--count", "2") == "ann 2 None Bonn Bonn send\n"
-
-
-def test_the_help_has_the_options_of_the_groups_in_their_place_and_once():
-    shown = sent("--help")
-    assert "Send a letter." in shown
-    assert shown.index("--city") < shown.index("--street") < shown.index("--count")
-    assert shown.count("--city") == 1
 
 
 @pytest.fixture
@@ -193,10 +128,13 @@ def test_standard_output_is_such_a_file(export, tmp_path, options):
     assert read_buckets(file) == SAVED
 
 
-def test_a_file_is_written_with_a_summary(export, tmp_path):
+def test_a_file_is_written_with_a_summary_and_replaced_only_by_force(export, tmp_path):
     file = tmp_path / "buckets.jsonl"
     assert export("--output-file", str(file)).stdout == f"Wrote 1 bucket to {file}.\n"
     assert read_buckets(file) == SAVED
-    assert "the file exists; add --force" in str(export("--output-file", str(file)).exception)
+    file.write_text("another")
+    assert "the file exists; add --force to replace it" in str(export("--output-file", str(file)).exception)
+    assert file.read_text() == "another"
     again = export("--output-file", str(file), "--force", "--output", "json")
+    assert read_buckets(file) == SAVED
     assert json.loads(again.stdout) == {"file": str(file), "bucket_count": 1}

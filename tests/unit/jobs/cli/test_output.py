@@ -10,7 +10,6 @@ import yaml
 
 from jobs.cli.output import OutputOptions, print_table
 from jobs.cli.wording import fill, format_age, format_moment, format_size
-from quota.errors import NotFound
 
 
 class Fruit(msgspec.Struct):
@@ -163,20 +162,3 @@ def test_a_table_too_narrow_for_its_needed_columns_is_a_list_of_all_values(on_te
         "RATE: 2",
         "WHY:",
     ]
-
-
-@pytest.mark.parametrize("command", [[], ["--any", "x"]])
-def test_nothing_found_is_an_error_only_of_a_selection_and_an_empty_list_for_programs(command, capsys):
-    def show(output):
-        none = "no such fruit" if command else "no fruit"
-        OutputOptions(output).print_found(
-            Basket([], 0), lambda: None, items="fruits", none=none, selected=bool(command)
-        )
-
-    for output, printed in (("table", "" if command else "No fruit.\n"), ("json", '{"fruits":[],"left_out":0}\n')):
-        if command:
-            with pytest.raises(NotFound, match="no such fruit"):
-                show(output)
-        else:
-            show(output)
-        assert capsys.readouterr().out == printed

@@ -8,19 +8,42 @@ from starlette.testclient import TestClient
 from jobs.dashboard.app import Dashboard
 from jobs.dashboard.feed import Contact, Feed
 from jobs.dashboard.guard import Session
+from quota.callbacks.timeline import CallbackTimeline
 from quota.kafka.requests import ReceivedAnswer
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaLogEntry, QuotaRecord
 from quota.settings import load_settings
-from tests.support.factories import START
+from quota.timeline.change import to_change
+from tests.support.factories import START, decided
 
 ALICE = QuotaEntity("alice")
 FIVE = QuotaLogEntry(0, START - 1000, QuotaRecord(ALICE, 5.0, altered_by="ann", comment="as agreed"))
 
 
+DEBT = decided(60, at=START, offset=0)
+"""K = 55 - 60 = -5, and nothing rejected."""
+REJECTED = decided(30, at=START + 500, state=-2.5, offset=1)
+"""Rejected at K = -2.5, which is zero again after 500 ms."""
+
+
 def received(decision, latency_ms=100):
     """Return a decision as it is read from its topic."""
     return ReceivedAnswer(decision, decision.timestamp + latency_ms)
+
+
+def quotas_of(*entries):
+    quotas = CallbackTimeline()
+    for entry in entries:
+        quotas.add(to_change(entry.record, entry.timestamp))
+    return quotas
+
+
+def fill(state, *decisions, now=START, entries=(FIVE,)):
+    """Give a state these decisions and entries, as of `now`."""
+    for each in decisions:
+        state.record(received(each))
+    state.add_changes(list(entries))
+    state.refresh(now, quotas_of(*entries), changed=True)
 
 
 class Page:

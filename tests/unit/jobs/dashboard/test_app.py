@@ -7,22 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from jobs.dashboard.feed import Contact
-from quota.callbacks.timeline import CallbackTimeline
-from quota.timeline.change import to_change
-from tests.support.factories import START, decided
-from tests.unit.jobs.dashboard.conftest import FIVE, received
-
-DEBT = decided(60, at=START, offset=0)
-REJECTED = decided(30, at=START + 500, state=-2.5, offset=1)
-
-
-def fill(page, *decisions):
-    for each in decisions:
-        page.state.record(received(each))
-    page.state.add_changes([FIVE])
-    quotas = CallbackTimeline()
-    quotas.add(to_change(FIVE.record, FIVE.timestamp))
-    page.state.refresh(START + 1000, quotas, changed=True)
+from tests.support.factories import START
+from tests.unit.jobs.dashboard.conftest import DEBT, REJECTED, fill
 
 
 def first_event(page, **view):
@@ -35,7 +21,7 @@ def first_event(page, **view):
 
 def test_the_stream_sends_the_whole_state(page):
     shown = page()
-    fill(shown, DEBT, REJECTED)
+    fill(shown.state, DEBT, REJECTED)
     event = first_event(shown)
     assert event["contact"] == {"state": "live", "message": "", "at": 0}
     assert event["first"]
@@ -56,7 +42,7 @@ def test_the_stream_sends_the_whole_state(page):
 )
 def test_the_stream_sends_what_the_page_asks_for(page, view, count):
     shown = page()
-    fill(shown, DEBT, REJECTED)
+    fill(shown.state, DEBT, REJECTED)
     assert len(first_event(shown, **view)["decisions"]) == count
 
 
@@ -67,7 +53,7 @@ def test_a_period_that_is_none_is_not_served(page):
 
 def test_a_decision_is_explained_by_its_bucket_and_the_quota_log(page):
     shown = page()
-    fill(shown, DEBT, REJECTED)
+    fill(shown.state, DEBT, REJECTED)
     found = shown.client.get(f"/api/decisions/{REJECTED.decision_id}").json()
     lines = [tuple(line) for line in found["lines"]]
     assert found["summary"].startswith("Creating topic 'topic-0' (30 mutations) was rejected because the quota of 5 ")
@@ -90,7 +76,7 @@ def test_a_decision_that_is_not_stored_is_not_found(page):
 
 def test_the_decisions_of_a_tenant_are_listed(page):
     shown = page()
-    fill(shown, DEBT, replace(REJECTED, user_tag="bob"))
+    fill(shown.state, DEBT, replace(REJECTED, user_tag="bob"))
     found = shown.client.get("/api/buckets", params={"key": '["alice",""]'}).json()
     assert found["tenant"]["name"] == "user 'alice'"
     assert [each["id"] for each in found["decisions"]] == [DEBT.decision_id]
@@ -122,7 +108,7 @@ def test_the_files_of_the_page_are_served_and_no_others(page, name, status):
 def test_a_quota_is_tried_out_on_what_was_decided(page):
     """60 at once, then 30 at K = -2.5. With a burst of 20 all the 60 are admitted, as they were, and then K = -37.5."""
     shown = page()
-    fill(shown, DEBT, REJECTED)
+    fill(shown.state, DEBT, REJECTED)
     wanted = {"entity": {"user": "alice"}, "controller_mutation_rate": 5, "controller_mutation_burst": 20}
     found = shown.client.post("/api/trials", json=wanted).json()
     assert found["entity"] == "user-principal 'alice'"

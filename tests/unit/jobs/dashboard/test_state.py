@@ -15,44 +15,25 @@ from quota.records.dead_letter import DeadLetter
 from quota.records.quota_log import Cluster, ClusterRecord, QuotaLogEntry, QuotaRecord, ResetRecord
 from quota.records.record import Source
 from quota.settings import load_settings
-from quota.timeline.change import to_change
 from tests.support.factories import START, decided
-from tests.unit.jobs.dashboard.conftest import ALICE, FIVE, received
+from tests.unit.jobs.dashboard.conftest import ALICE, DEBT, FIVE, REJECTED, fill, quotas_of, received
 
 HOUR = 3_600_000
 
 
-def make_state(now=START, **settings):
-    return LiveState(
-        load_settings([f"dashboard.{name}={value}" for name, value in settings.items()], environment={}), now
-    )
-
-
-def quotas_of(*entries):
-    quotas = CallbackTimeline()
-    for entry in entries:
-        quotas.add(to_change(entry.record, entry.timestamp))
-    return quotas
+def make_state(now=START):
+    return LiveState(load_settings(environment={}), now)
 
 
 def page_data(state, now=START, view=None, **shown):
     return state.news(view or View(**shown), now)
 
 
-def filled(*decisions, now=START, entries=(FIVE,), **settings):
-    """Return a state that has these decisions and entries, at `now`."""
-    state = make_state(**settings)
-    for each in decisions:
-        state.record(received(each))
-    state.add_changes(list(entries))
-    state.refresh(now, quotas_of(*entries), changed=True)
+def filled(*decisions, **given):
+    """Return a state with these decisions; `given` are entries and the time of `fill`."""
+    state = make_state()
+    fill(state, *decisions, **given)
     return state
-
-
-DEBT = decided(60, at=START, offset=0)
-"""K = 55 - 60 = -5, and nothing rejected."""
-REJECTED = decided(30, at=START + 500, state=-2.5, offset=1)
-"""Rejected at K = -2.5, which is zero again after 500 ms."""
 
 
 def test_a_page_first_gets_everything_and_then_new_data():
@@ -255,9 +236,8 @@ def cluster_at(moment, partitions, effective_at=None):
 
 def test_metadata_replaced_more_than_an_hour_ago_is_dropped_and_its_successor_is_stored():
     """The one of -30 min is scheduled since long ago; the one that was in force an hour ago is needed for decisions."""
-    hour = 3_600_000
-    old, in_force = cluster_at(START - 3 * hour, 1), cluster_at(START - 2 * hour, 2)
-    scheduled, new = cluster_at(START - 4 * hour, 3, START - hour // 2), cluster_at(START - 60_000, 4)
+    old, in_force = cluster_at(START - 3 * HOUR, 1), cluster_at(START - 2 * HOUR, 2)
+    scheduled, new = cluster_at(START - 4 * HOUR, 3, START - HOUR // 2), cluster_at(START - 60_000, 4)
     state = filled(entries=(scheduled, old, FIVE, in_force, new))
     assert state.entries() == [scheduled, FIVE, in_force, new]
 

@@ -15,3 +15,9 @@ def gateway_protocol():
 def anyio_backend():
     """The event loop of asynchronous tests: that of the standard library."""
     return "asyncio"
+
+
+def relink(path, target):
+    """Have a link name another file, as Kubernetes renews certificates."""
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)

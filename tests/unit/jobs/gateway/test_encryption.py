@@ -14,6 +14,7 @@ from quota.errors import BadInput
 from quota.settings import load_settings
 from quota.settings.security.clients import Security
 from tests.support.broker import Authority, Certificate
+from tests.unit.jobs.gateway.conftest import relink
 
 HOST = "127.0.0.1"
 
@@ -78,24 +79,18 @@ def encryption_of(brokers=Security(), **given):  # noqa: B008 a value
 
 
 def test_a_renewed_certificate_is_used_and_one_that_cannot_be_used_is_not(certificates, tmp_path, caplog):
-    """As Kubernetes replaces them: the files are links, and their targets change."""
     authority, first = certificates
     second = authority.sign("renewed", HOST)
     chain, key = tmp_path / "chain.pem", tmp_path / "key.pem"
-
-    def replace(path, target):
-        path.unlink(missing_ok=True)
-        path.symlink_to(target)
-
-    replace(chain, first.path)
-    replace(key, first.key)
+    relink(chain, first.path)
+    relink(key, first.key)
     encryption = encryption_of(ssl_certificate_location=chain, ssl_key_location=key)
     seen = [asyncio.run(serial_seen(encryption.clients, authority))]
-    replace(chain, second.path)  # the key is still that of the first
+    relink(chain, second.path)  # the key is still that of the first
     encryption.refresh()
     assert "the earlier certificate remains in use" in caplog.text
     seen.append(asyncio.run(serial_seen(encryption.clients, authority)))
-    replace(key, second.key)
+    relink(key, second.key)
     encryption.refresh()
     seen.append(asyncio.run(serial_seen(encryption.clients, authority)))
     key.unlink()
@@ -129,28 +124,19 @@ def test_the_end_of_the_certificate_is_known_and_that_of_a_renewed_one(certifica
 
 def test_a_password_that_changes_after_its_key_is_read_again(certificates, tmp_path):
     authority, _ = certificates
-    chain, key, password = (tmp_path / name for name in ("chain.pem", "key.pem", "password"))
-    renewed = [authority.sign(f"encrypted-{word}", HOST, word) for word in ("first", "second")]
-
-    def replace(path, content):
-        path.unlink(missing_ok=True)
-        path.write_bytes(content)
-
-    for path, content in (
-        (chain, renewed[0].path.read_bytes()),
-        (key, renewed[0].key.read_bytes()),
-        (password, b"first"),
-    ):
-        replace(path, content)
+    chain, key, password = paths = [tmp_path / name for name in ("chain.pem", "key.pem", "password")]
+    targets = []
+    for word in ("first", "second"):
+        signed = authority.sign(f"encrypted-{word}", HOST, word)
+        (tmp_path / word).write_text(word)
+        targets.append((signed.path, signed.key, tmp_path / word))
+    for path, target in zip(paths, targets[0], strict=True):
+        relink(path, target)
     files = {"ssl_certificate_location": chain, "ssl_key_location": key, "ssl_key_password": f"file:{password}"}
     encryption = encryption_of(**files)
     seen = [asyncio.run(serial_seen(encryption.clients, authority))]
-    for path, content in (
-        (chain, renewed[1].path.read_bytes()),
-        (key, renewed[1].key.read_bytes()),
-        (password, b"second"),
-    ):
-        replace(path, content)
+    for path, target in zip(paths, targets[1], strict=True):
+        relink(path, target)
         encryption.refresh()
         seen.append(asyncio.run(serial_seen(encryption.clients, authority)))
     assert seen[0] == seen[1] == seen[2] != seen[3]
@@ -276,11 +262,10 @@ def test_passwords_that_clients_send_in_plaintext_are_warned_of(certificates, ca
 def test_the_ca_of_clients_is_read_again_when_it_changes(certificates, clients, tmp_path):
     given, known = clients
     ca = tmp_path / "ca.pem"
-    ca.symlink_to(certificates[0].path)
+    relink(ca, certificates[0].path)
     encryption = encryption_of(SSL, **given | {"ssl_ca_location": ca})
     seen = [asyncio.run(user_seen(encryption, known["foreign"]))]
-    ca.unlink()
-    ca.symlink_to(known["foreign"].path)  # a certificate that is trusted itself, as Java's trust stores may have
+    relink(ca, known["foreign"].path)  # a certificate that is trusted itself, as Java's trust stores may have
     encryption.refresh()
     seen += [asyncio.run(user_seen(encryption, known[name])) for name in ("foreign", "good")]
     assert seen == [(UNKNOWN,), (False, *["CN=Alice,OU=users,O=Example"] * 2), (UNKNOWN,)]

@@ -13,6 +13,7 @@ from quota.gateway.certificates import alternative_names_of, encode, name_of, se
 from quota.settings.gateway import GatewaySettings
 from quota.settings.security.clients import Security
 from tests.support.broker import Authority
+from tests.unit.jobs.gateway.conftest import relink
 
 HOST = "127.0.0.1"
 NOW = 1_900_000_000.0
@@ -149,15 +150,12 @@ async def test_a_renewed_issuer_signs_from_then_on_and_one_that_cannot_be_used_d
     contexts, renewed = contexts_of(authority, files), Authority(tmp_path / "renewed")
     first = await contexts.context(client)
 
-    def replace(path, target):
-        path.unlink()
-        path.symlink_to(target)
-        contexts.refresh()
-
-    replace(files[0], renewed.own.path)  # the key is still the earlier one
+    relink(files[0], renewed.own.path)  # the key is still the earlier one
+    contexts.refresh()
     assert "the earlier issuer remains in use" in caplog.text
     assert await contexts.context(client) is first
-    replace(files[1], renewed.own.key)
+    relink(files[1], renewed.own.key)
+    contexts.refresh()
     seen = await presented(await contexts.context(client), renewed.path, server)
     assert subject_of(seen) == subject_of(client)
 

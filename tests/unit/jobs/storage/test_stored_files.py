@@ -5,26 +5,18 @@ import io
 import os
 import resource
 import sys
-import tarfile
 from pathlib import Path
 
 import pytest
 
-from jobs.storage.checkpoint import Checkpoint
 from jobs.storage.stored_files import LocalFiles, stored_files
 from jobs.storage.whole_file import read_whole, write_whole
 from quota.errors import BadInput, MutationQuotaError
-from quota.settings import load_settings
-from tests.support.checkout import CHECKOUT
 from tests.support.full_disk import fill_disk
-
-FROZEN_STATE = CHECKOUT / "tests" / "upgrades" / "state-v3.tar.gz"
-"""A storage root as Spark has left it."""
 
 
 @pytest.fixture(params=["path", "URL"])
-def files(request, tmp_path):
-    settings = load_settings([f"storage.root={tmp_path}"], environment={}, with_default_file=False)
+def files(request, settings, tmp_path):
     if request.param == "URL":  # a local one stands for an object store, and is not allowed in the settings
         storage = settings.storage.model_copy(update={"root": f"file://{tmp_path}"})
         settings = settings.model_copy(update={"storage": storage})
@@ -53,25 +45,11 @@ def test_the_names_in_a_folder_are_sorted(files, tmp_path):
     assert files.names("offsets") == [".10.crc", "10", "9", "inner"]
 
 
-def test_batches_and_positions_are_read_from_a_checkpoint(files, tmp_path):
-    with tarfile.open(FROZEN_STATE) as left:
-        left.extractall(tmp_path, filter="data")
-
-    found = Checkpoint.read(files, "enforce", 3)
-
-    assert (found.offsets, found.commits, found.missing(stateful=True)) == ([0, 1], [0, 1], None)
-    assert (found.last_finished, found.started_at(files, 1)) == (1, 1_795_298_933_267)
-    assert [(each.topic, each.partition, each.offset) for each in found.positions(files)] == [
-        ("frozen-3-requests", 0, 7),
-        ("frozen-3-requests", 1, 0),
-    ]
-
-
-def test_a_file_of_invalid_utf_8_is_named(tmp_path):
+def test_a_folder_in_the_place_of_a_file_is_named(settings, tmp_path):
     (tmp_path / "deployment.json").mkdir()
 
     with pytest.raises(MutationQuotaError, match=r"deployment\.json cannot be read: Is a directory; check that "):
-        stored_files(load_settings([f"storage.root={tmp_path}"], environment={})).read("deployment.json")
+        stored_files(settings).read("deployment.json")
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from jobs.audit.tables.preparation import prepare_tables
 from jobs.audit.tables.specs import DECISIONS
 from jobs.audit.upkeep.maintain import REGULAR, keep_days, maintain, plan_upkeep
 from quota.records import codec
-from quota.settings import load_settings
 from tests.support.factories import decided
 from tests.support.rows import kafka_rows, record_batch
 from tests.support.tables import DAY, names_in
+from tests.unit.jobs.audit.conftest import settings_of
 
 DAY_MS = 86_400_000
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -74,18 +74,9 @@ def kept(settings):
 
 
 @pytest.fixture
-def keeping(base, tmp_path):
+def keeping(tmp_path):
     """Return the decisions of a deployment that retains so many days of them."""
-
-    def make(days):
-        settings = load_settings(
-            [f"storage.root={base(tmp_path).storage.root}", f"audit.keep_days.decisions={days}"],
-            environment={},
-            with_default_file=False,
-        )
-        return Decisions(settings)
-
-    return make
+    return lambda days: Decisions(settings_of(tmp_path, f"audit.keep_days.decisions={days}"))
 
 
 @pytest.fixture

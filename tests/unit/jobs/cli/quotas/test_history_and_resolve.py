@@ -4,9 +4,7 @@ import json
 import sys
 
 import pytest
-from typer.testing import CliRunner
 
-from jobs.__main__ import app
 from jobs.cli.output import print_text
 from jobs.cli.quotas.history import history_entries, print_history
 from jobs.cli.quotas.resolve import print_resolution
@@ -27,6 +25,7 @@ from quota.records.quota_log import (
 )
 from quota.settings import Settings
 from quota.timeline.change import QuotaChange, to_change
+from tests.support.programs import run
 
 ALICE, ANYBODY = QuotaEntity("alice"), QuotaEntity(None, None)
 RECORDS = [
@@ -152,7 +151,7 @@ def test_the_history_of_a_period_has_the_latest_changes_and_tells_how_many_are_l
 
     monkeypatch.setattr(quota_log, "read_log", lambda *_, **__: Log)
     period = ("--from", "1970-01-01T00:00:01.001", "--to", "1970-01-01T00:00:01.005")
-    done = CliRunner().invoke(app, ["quotas", "history", *period, "--limit", "3", "--output", "json"])
+    done = run("quotas", "history", *period, "--limit", "3", "--output", "json")
     document = json.loads(done.stdout)
     assert [each["timestamp"] for each in document["changes"]] == [1002, 1003, 1004]
     assert document["changes"][0]["before"]["controller_mutation_rate"] == 2.0  # by the change before

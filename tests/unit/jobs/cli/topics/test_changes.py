@@ -53,10 +53,8 @@ def test_a_slow_change_names_the_jobs_that_have_to_respond(more, question, monke
 
 
 def test_a_change_decided_in_time_prints_nothing_else(monkeypatch, caplog, capsys):
-    done = TopicFuture()
-    done.set_result(None)
     with caplog.at_level(logging.INFO):
-        changes(monkeypatch, 60).report("created", {"orders": done})
+        changes(monkeypatch, 60).report("created", {"orders": done()})
     assert caplog.messages == []
     assert capsys.readouterr().out == "Created topic orders.\n"
 
@@ -87,9 +85,8 @@ def test_a_rejection_names_its_time_and_the_command_that_explains_it_on_its_own_
 def test_a_change_that_overdrew_the_quota_says_until_when_others_are_rejected(monkeypatch, capsys):
     """KIP-599 admits a request of any size while the bucket is not in debt."""
     monkeypatch.setattr(topic_changes, "now_ms", lambda: 1_728_043_228_572 - 4_985_812)
-    created = TopicFuture()
+    created = done()
     created.throttled_until = 1_728_043_228_572
-    created.set_result(None)
     changes(monkeypatch, 60).report("created", {"enormous": created})
     assert capsys.readouterr().out == (
         "Created topic enormous. This overdrew the mutation quota: try further changes in 1 h 24 min, at "
