@@ -94,13 +94,6 @@ def test_clients_authenticate_through_tls_twice(secure, mechanism, user, passwor
     assert (secure.job.requests[-1].user, secure.job.requests[-1].topics[0].partitions) == (user, 2)
 
 
-def test_a_client_that_does_not_trust_the_authority_does_not_connect(secure):
-    """The certificate is the gateway's, and is checked as any."""
-    trusting_others = ssl.create_default_context()
-    with pytest.raises(ssl.SSLCertVerificationError), secure.gateway.connect() as plain:
-        trusting_others.wrap_socket(plain, server_hostname=HOST)
-
-
 def test_a_plain_text_client_and_one_without_a_tls_hello_are_disconnected(secure):
     """The former is disconnected at once, the latter when the time to authenticate is over."""
     with secure.gateway.connect(10) as plain, secure.gateway.connect(10) as silent:

@@ -10,7 +10,6 @@ from quota.errors import BadInput
 from quota.kafka.topics.preparation import prepare_topics
 from tests.support.broker import Authority
 from tests.support.deployment import as_options, make_deployment
-from tests.support.programs import run
 
 
 def cases(folder, broker, taken):
@@ -87,13 +86,3 @@ def test_a_failed_start_ends_with_a_line_that_says_what_to_change(ground, name, 
     assert expected in str(error.value)
     assert "\n" not in str(error.value)
     assert capsys.readouterr().out == ""
-
-
-def test_the_program_exits_with_code_2(ground):
-    """One line on standard error."""
-    options, wrong = ground
-    given, expected = wrong["a port in use"]
-    ended = run("gateway", *options, *(part for each in given for part in ("--set", each)))
-    assert (ended.returncode, ended.stdout) == (2, "")
-    assert expected in ended.stderr
-    assert len(ended.stderr.strip().splitlines()) == 1
