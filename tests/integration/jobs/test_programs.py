@@ -86,15 +86,6 @@ def test_the_demo_ends_by_itself_as_the_readme_shows(spark):
     assert sorted(without_timing(done.stdout)[-len(expected) :]) == sorted(expected)
 
 
-def test_the_broker_reports_that_it_is_ready_and_leaves_no_process(program, tmp_path):
-    process = program("broker", "--port", "0", "--data", str(tmp_path / "data"))
-    read_until(process, r"^ready 127\.0\.0\.1:\d+$")
-    assert java_processes(tmp_path)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(DEADLINE_SECONDS) == 0
-    assert not java_processes(tmp_path)
-
-
 def test_a_broker_that_is_interrupted_before_it_is_ready_exits_with_130_and_can_be_started_again(program, tmp_path):
     for begun in ("server.properties", "broker.out"):  # its data are prepared, it is started
         args = ("broker", "--port", "0", "--data", str(tmp_path / begun))
@@ -105,9 +96,11 @@ def test_a_broker_that_is_interrupted_before_it_is_ready_exits_with_130_and_can_
         assert (process.returncode, output) == (130, "")
         until(lambda: not java_processes(tmp_path))  # the kernel kills it with its parent
     again = program(*args)
-    read_until(again, r"^ready ")
-    again.send_signal(signal.SIGINT)
+    read_until(again, r"^ready 127\.0\.0\.1:\d+$")
+    assert java_processes(tmp_path)
+    again.send_signal(signal.SIGTERM)
     assert again.wait(DEADLINE_SECONDS) == 0
+    assert not java_processes(tmp_path)
 
 
 def jvm_of(process):
