@@ -1,5 +1,8 @@
 """Deployments on a shared broker, each with its own topics."""
 
+from jobs.sandbox.broker import with_plaintext_cluster
+from quota.kafka.topics.preparation import prepare_topics
+
 PARTS = ("requests", "decisions", "dead_letters", "quotas", "results", "positions")
 
 
@@ -12,6 +15,13 @@ def make_deployment(settings, name, folder):
             "applier": settings.applier.model_copy(update={"group": f"{name}-applier"}),
         }
     )
+
+
+def prepared_deployment(settings, broker, name, folder):
+    """Return a deployment on a broker, which is reached without authentication, after its topics are made."""
+    made = make_deployment(with_plaintext_cluster(settings, broker.address), name, folder)
+    prepare_topics(made)
+    return made
 
 
 def as_options(settings):

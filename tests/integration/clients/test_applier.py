@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from jobs.metrics.loops import ApplierMetrics
-from jobs.sandbox.broker import free_port, with_plaintext_cluster
+from jobs.sandbox.broker import free_port
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import ClusterError
@@ -32,7 +32,7 @@ from quota.records.request import read_request
 from quota.records.result import MutationResult
 from quota.timeline.resolution import Resolution, ResolvedRequest
 from tests.support.clients import QUIET
-from tests.support.deployment import make_deployment
+from tests.support.deployment import prepared_deployment
 from tests.support.factories import request_json
 from tests.support.monitoring import samples
 from tests.support.waiting import until
@@ -408,9 +408,8 @@ def test_partitions_added_to_the_decisions_topic_are_read_too(bench, monkeypatch
 
 def test_an_applier_survives_a_cluster_that_is_unavailable_for_some_seconds(base_settings, another_broker, tmp_path):
     """The broker restarts once the applier has polled without it for twice the time limit of its calls."""
-    settings = make_deployment(with_plaintext_cluster(base_settings, another_broker.address), "away", tmp_path)
+    settings = prepared_deployment(base_settings, another_broker, "away", tmp_path)
     settings = settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"timeout_seconds": 2.0})})
-    prepare_topics(settings)
     stop = threading.Event()
     applier, bench = Applier(settings, stop), Bench(settings)
     with ThreadPoolExecutor(1) as pool:

@@ -11,18 +11,17 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from jobs.enforce.query import start_enforce
-from jobs.sandbox.broker import free_port, with_plaintext_cluster
+from jobs.sandbox.broker import free_port
 from jobs.storage.run import Run
 from quota.errors import BadInput, ClusterError
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
 from quota.kafka.applier.applier import Applier
 from quota.kafka.quotas.writer import write_record
-from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from tests.support.clients import QUIET
-from tests.support.deployment import PARTS, as_options, make_deployment
+from tests.support.deployment import PARTS, as_options, prepared_deployment
 from tests.support.programs import run
 from tests.support.waiting import until
 
@@ -71,10 +70,7 @@ class Job:
 
 @pytest.fixture(scope="module")
 def job(spark, base_settings, broker, tmp_path_factory):
-    settings = make_deployment(
-        with_plaintext_cluster(base_settings, broker.address), "clients", tmp_path_factory.mktemp("clients")
-    )
-    prepare_topics(settings)
+    settings = prepared_deployment(base_settings, broker, "clients", tmp_path_factory.mktemp("clients"))
     job = Job(spark, settings)
     job.start()
     yield job

@@ -4,9 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from jobs.sandbox.broker import JAVA_OPTIONS, embedded_broker, with_plaintext_cluster
-from quota.kafka.topics.preparation import prepare_topics
-from tests.support.deployment import make_deployment
+from jobs.sandbox.broker import JAVA_OPTIONS, embedded_broker
+from tests.support.deployment import prepared_deployment
 from tests.support.gateway import StandIn, protocol, running_gateway
 from tests.support.wire_client import WireClient
 
@@ -27,8 +26,7 @@ def plain(base_settings, roomy_broker, tmp_path_factory, request):
     """A gateway on a plaintext broker: settings, stand-in, gateway; a module may have its `OPTIONS` and `CONSTANTS`."""
     folder = tmp_path_factory.mktemp("gateway")
     name = request.module.__name__.rpartition(".")[2].replace("_", "-")
-    settings = make_deployment(with_plaintext_cluster(base_settings, roomy_broker.address), name, folder)
-    prepare_topics(settings)
+    settings = prepared_deployment(base_settings, roomy_broker, name, folder)
     options, constants = (getattr(request.module, name, ()) for name in ("OPTIONS", "CONSTANTS"))
     started = running_gateway(settings, folder / "gateway.log", *options, constants=constants)
     with StandIn(settings) as job, started as gateway:

@@ -14,16 +14,14 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from jobs.sandbox.broker import with_plaintext_cluster
 from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.requests import RequestWriter
-from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
 from quota.records.quota_log import QuotaRecord
 from tests.support.broker import allow, documented_acls
-from tests.support.deployment import PARTS, as_options, make_deployment
+from tests.support.deployment import PARTS, as_options, prepared_deployment
 from tests.support.factories import request_json
 from tests.support.gateway import StandIn, protocol, running_gateway
 from tests.support.kafka_configs import client_quotas, kafka_configs, remove_all_quotas
@@ -45,9 +43,8 @@ def front(base_settings, secured, tmp_path_factory):
     A burst is one second of a rate. alice may describe quotas, bob may nothing, user1 may create topics.
     """
     folder = tmp_path_factory.mktemp("client-quotas")
-    settings = make_deployment(with_plaintext_cluster(base_settings, secured.broker.address), "client-quotas", folder)
+    settings = prepared_deployment(base_settings, secured.broker, "client-quotas", folder)
     settings = settings.model_copy(update={"quota": settings.quota.model_copy(update={"window_num": 1})})
-    prepare_topics(settings)
     named = {f"mutation-{part.replace('_', '-')}": getattr(settings.topics, part) for part in PARTS}
     secured.add_user("gateway", PASSWORD)
     secured.allow("gateway", [(kind, named[name], *more) for kind, name, *more in documented_acls()["gateway"]])

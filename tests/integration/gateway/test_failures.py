@@ -7,11 +7,10 @@ import threading
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from jobs.sandbox.broker import with_plaintext_cluster
 from quota.errors import MutationQuotaError
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
-from tests.support.deployment import make_deployment
+from tests.support.deployment import prepared_deployment
 from tests.support.gateway import StandIn, protocol, running_gateway
 from tests.support.waiting import until
 from tests.support.wire.requests import creation, deletion
@@ -46,8 +45,7 @@ def prepared(deployment):
 
 def test_a_broker_restarts_under_connected_clients(base_settings, another_broker, tmp_path):
     """Clients are disconnected and rejected while the broker is down, and are served again when it is back."""
-    settings = make_deployment(with_plaintext_cluster(base_settings, another_broker.address), "restart", tmp_path)
-    prepare_topics(settings)
+    settings = prepared_deployment(base_settings, another_broker, "restart", tmp_path)
     short = "gateway.decision_timeout_seconds=3"
     with StandIn(settings), running_gateway(settings, tmp_path / "gateway.log", short) as gateway:
         admin = AdminClient({"bootstrap.servers": gateway.address, "log_level": 2})

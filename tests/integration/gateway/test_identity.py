@@ -19,11 +19,9 @@ from confluent_kafka.admin import (
     ScramMechanism,
 )
 
-from jobs.sandbox.broker import with_plaintext_cluster
-from quota.kafka.topics.preparation import prepare_topics
 from tests.support.broker import SESSION_MS, add_scram_users
 from tests.support.clients import QUIET
-from tests.support.deployment import make_deployment
+from tests.support.deployment import prepared_deployment
 from tests.support.gateway import StandIn, protocol, running_gateway
 from tests.support.waiting import until
 from tests.support.wire.requests import creation, deletion, growth, metadata
@@ -55,8 +53,7 @@ def cluster_acl(user, operation):
 def sasl(base_settings, secured, tmp_path_factory):
     """A gateway in front of the broker's listener with all mechanisms: alice may do all to her topics, bob see his."""
     folder = tmp_path_factory.mktemp("identity")
-    settings = make_deployment(with_plaintext_cluster(base_settings, secured.broker.address), "identity", folder)
-    prepare_topics(settings)
+    settings = prepared_deployment(base_settings, secured.broker, "identity", folder)
     admin = secured.admin
     bindings = [acl("alice", AclOperation.ALL), acl("bob", AclOperation.DESCRIBE), acl("carol", AclOperation.ALL)]
     bindings += [acl("frank", each) for each in (AclOperation.CREATE, AclOperation.ALTER, AclOperation.DELETE)]

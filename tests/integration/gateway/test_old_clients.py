@@ -6,9 +6,7 @@ from types import SimpleNamespace
 import pytest
 from confluent_kafka.admin import NewTopic
 
-from jobs.sandbox.broker import with_plaintext_cluster
-from quota.kafka.topics.preparation import prepare_topics
-from tests.support.deployment import make_deployment
+from tests.support.deployment import prepared_deployment
 from tests.support.gateway import StandIn, is_closed, protocol, running_gateway
 from tests.support.wire.requests import creation
 from tests.support.wire_client import WireClient
@@ -20,8 +18,7 @@ USER, PASSWORD = b"alice", b"alice-secret"
 def sasl(base_settings, secured, tmp_path_factory):
     """A gateway in front of a broker that authenticates its clients, with a topic of two partitions."""
     folder = tmp_path_factory.mktemp("old-clients")
-    settings = make_deployment(with_plaintext_cluster(base_settings, secured.broker.address), "old-clients", folder)
-    prepare_topics(settings)
+    settings = prepared_deployment(base_settings, secured.broker, "old-clients", folder)
     secured.admin.create_topics([NewTopic("old-clients", 2)])["old-clients"].result(30)
     target = [
         f"kafka.target_servers={secured.sasl_address}",

@@ -5,11 +5,10 @@ import socket
 import pytest
 
 from jobs.__main__ import app
-from jobs.sandbox.broker import HOST, free_port, with_plaintext_cluster
+from jobs.sandbox.broker import HOST, free_port
 from quota.errors import BadInput
-from quota.kafka.topics.preparation import prepare_topics
 from tests.support.broker import Authority
-from tests.support.deployment import as_options, make_deployment
+from tests.support.deployment import as_options, prepared_deployment
 
 CASES = {
     "a port in use": (["gateway.first_port={taken}"], "{host}:{taken} is in use; set gateway.first_port or"),
@@ -48,8 +47,7 @@ CASES = {
 def ground(base_settings, broker, tmp_path_factory):
     """Return the options of a deployment on the broker, and the values of the fields of the cases."""
     folder = tmp_path_factory.mktemp("bad")
-    settings = make_deployment(with_plaintext_cluster(base_settings, broker.address), "bad-start", folder)
-    prepare_topics(settings)
+    settings = prepared_deployment(base_settings, broker, "bad-start", folder)
     authority = Authority(folder / "certificates")
     certificates = {name: authority.sign(name, HOST) for name in ("own", "other")}
     with socket.create_server((HOST, 0)) as taken:

@@ -15,13 +15,13 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.metrics.families import METRICS
-from jobs.sandbox.broker import free_port, is_listening, with_plaintext_cluster
+from jobs.sandbox.broker import free_port, is_listening
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from tests.support.checkout import CHECKOUT
-from tests.support.deployment import as_options, make_deployment
+from tests.support.deployment import as_options, prepared_deployment
 from tests.support.factories import request_json
 from tests.support.operator import HARDLY_ANY
 from tests.support.programs import CLASS_ARCHIVES, OWN_ARCHIVE, child_processes, command_line, run
@@ -116,8 +116,7 @@ def ended(base_settings, broker, tmp_path_factory):
     Before that it had served `samples` by name and labels, and the status `readiness` at `/readyz`.
     """
     folder = tmp_path_factory.mktemp("ended")
-    deployment = make_deployment(with_plaintext_cluster(base_settings, broker.address), "programs", folder)
-    prepare_topics(deployment)
+    deployment = prepared_deployment(base_settings, broker, "programs", folder)
     write_record(deployment, QuotaRecord(QuotaEntity("alice"), HARDLY_ANY, controller_mutation_burst=100.0))
     port, topics = free_port(), deployment.topics
     given = (f"metrics.port={port}", "enforce.with_audit=true", "spark.master=local[2]")
