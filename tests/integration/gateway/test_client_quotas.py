@@ -20,7 +20,7 @@ from quota.kafka.requests import RequestWriter
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
 from quota.records.quota_log import QuotaRecord
-from tests.support.broker import allow, documented_acls
+from tests.support.broker import documented_acls
 from tests.support.deployment import PARTS, as_options, prepared_deployment
 from tests.support.factories import request_json
 from tests.support.gateway import StandIn, protocol, running_gateway
@@ -48,21 +48,14 @@ def front(base_settings, secured, tmp_path_factory):
     named = {f"mutation-{part.replace('_', '-')}": getattr(settings.topics, part) for part in PARTS}
     secured.add_user("gateway", PASSWORD)
     secured.allow("gateway", [(kind, named[name], *more) for kind, name, *more in documented_acls()["gateway"]])
-    allow(secured.admin, "alice", [("BROKER", "kafka-cluster", "LITERAL", "DESCRIBE_CONFIGS")])
-    allow(secured.admin, "user1", [("TOPIC", "user1-", "PREFIXED", "CREATE")])
+    secured.allow("alice", [("BROKER", "kafka-cluster", "LITERAL", "DESCRIBE_CONFIGS")])
+    secured.allow("user1", [("TOPIC", "user1-", "PREFIXED", "CREATE")])
     password_file = folder / "password"
     password_file.write_text(PASSWORD)
-    target = [
-        f"kafka.target_servers={secured.sasl_address}",
-        "target.security_protocol=SASL_PLAINTEXT",
-        "target.sasl_mechanism=PLAIN",
-        "target.sasl_username=admin",
-        "target.sasl_password=admin-secret",
-    ]
     log = folder / "gateway.log"
     with (
         StandIn(settings) as job,
-        running_gateway(settings, log, *secured.options("gateway", password_file), *target) as gateway,
+        running_gateway(settings, log, *secured.options("gateway", password_file), *secured.sasl_target) as gateway,
     ):
         yield SimpleNamespace(
             settings=settings, job=job, gateway=gateway, secured=secured, log=log, broker=secured.broker.address

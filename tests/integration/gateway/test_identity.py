@@ -64,11 +64,7 @@ def sasl(base_settings, secured, tmp_path_factory):
         each.result(30)
     add_scram_users(admin, ScramMechanism.SCRAM_SHA_256, {"carol": "carol-secret"})
     target = [
-        f"kafka.target_servers={secured.sasl_address}",
-        "target.security_protocol=SASL_PLAINTEXT",
-        "target.sasl_mechanism=PLAIN",
-        "target.sasl_username=admin",
-        "target.sasl_password=admin-secret",
+        *secured.sasl_target,
         f"gateway.decision_timeout_seconds={DECISION_MS / 1000}",
         "gateway.default_partitions=7",
     ]

@@ -20,14 +20,7 @@ def sasl(base_settings, secured, tmp_path_factory):
     folder = tmp_path_factory.mktemp("old-clients")
     settings = prepared_deployment(base_settings, secured.broker, "old-clients", folder)
     secured.admin.create_topics([NewTopic("old-clients", 2)])["old-clients"].result(30)
-    target = [
-        f"kafka.target_servers={secured.sasl_address}",
-        "target.security_protocol=SASL_PLAINTEXT",
-        "target.sasl_mechanism=PLAIN",
-        "target.sasl_username=admin",
-        "target.sasl_password=admin-secret",
-    ]
-    with StandIn(settings) as job, running_gateway(settings, folder / "gateway.log", *target) as gateway:
+    with StandIn(settings) as job, running_gateway(settings, folder / "gateway.log", *secured.sasl_target) as gateway:
         yield SimpleNamespace(job=job, gateway=gateway, broker_port=int(secured.sasl_address.rpartition(":")[2]))
 
 
