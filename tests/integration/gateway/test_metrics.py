@@ -8,12 +8,12 @@ from urllib.request import urlopen
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
-from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.sandbox.broker import free_port
 from quota.kafka.topics.preparation import prepare_topics
 from tests.support.clients import QUIET
 from tests.support.deployment import as_options
+from tests.support.monitoring import served_samples
 from tests.support.programs import command_line
 from tests.support.waiting import until
 
@@ -27,12 +27,6 @@ def status(port, path):
         return error.code
     except URLError:
         return None
-
-
-def samples(port):
-    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as page:
-        families = list(text_string_to_metric_families(page.read().decode()))
-    return {(each.name, *sorted(each.labels.items())): each.value for family in families for each in family.samples}
 
 
 def test_a_gateway_is_ready_until_it_is_stopped_and_alive_while_it_finishes_pending_requests(deployment):
@@ -55,8 +49,8 @@ def test_a_gateway_is_ready_until_it_is_stopped_and_alive_while_it_finishes_pend
         until(lambda: status(metrics, "readyz") == 200)
         assert status(metrics, "healthz") == 200
         client.start()
-        until(lambda: samples(metrics)["mutation_quota_gateway_awaited_decisions",] == 1)
-        found = samples(metrics)
+        until(lambda: served_samples(metrics)["mutation_quota_gateway_awaited_decisions",] == 1)
+        found = served_samples(metrics)
         assert found["mutation_quota_gateway_connections",] >= 1
         assert found["mutation_quota_gateway_relayed_requests_total",] >= 1
         assert found["mutation_quota_query_start_timestamp_seconds", ("query", "gateway")] > 0

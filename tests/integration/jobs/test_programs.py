@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from urllib.request import urlopen
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.metrics.families import METRICS
 from jobs.sandbox.broker import free_port, is_listening
@@ -23,6 +22,7 @@ from quota.records.quota_log import QuotaRecord
 from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options, prepared_deployment
 from tests.support.factories import request_json
+from tests.support.monitoring import served_samples
 from tests.support.operator import HARDLY_ANY
 from tests.support.programs import CLASS_ARCHIVES, OWN_ARCHIVE, child_processes, command_line, run
 from tests.support.topics import produce
@@ -125,7 +125,7 @@ def ended(base_settings, broker, tmp_path_factory):
     patient = {"jobs.spark.session._END_SECONDS": DEADLINE_SECONDS}  # a busy machine needs them to write the archive
     with started(folder, "enforce", *as_options(deployment), *options, constants=patient, **OWN_ARCHIVE) as process:
         read_until(process, r"^running: ")
-        until(lambda: samples(port).get(("mutation_quota_dead_letters_total",)) == 0)
+        until(lambda: served_samples(port).get(("mutation_quota_dead_letters_total",)) == 0)
         produce(
             deployment,
             topics.requests,
@@ -134,7 +134,7 @@ def ended(base_settings, broker, tmp_path_factory):
         )
 
         def served():
-            found = samples(port)
+            found = served_samples(port)
             decided = found["mutation_quota_decision_latency_seconds_count",] == 3
             names = ("enforce", "audit")
             waiting = [found.get(("mutation_quota_query_lag_records", ("query", name)), 1) for name in names]
@@ -198,12 +198,3 @@ def test_a_job_starts_with_the_class_archive_of_an_earlier_one_and_logs_nothing_
     )
     assert "raise spark.driver_memory" in last["message"]
     assert (last["level"], last["error"]) == ("ERROR", "MutationQuotaError")
-
-
-def samples(port):
-    """Return the served samples, by name and labels."""
-    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as page:
-        families = list(text_string_to_metric_families(page.read().decode()))
-    return {
-        (sample.name, *sorted(sample.labels.items())): sample.value for family in families for sample in family.samples
-    }
