@@ -4,7 +4,6 @@ import threading
 from pathlib import Path
 
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
@@ -19,7 +18,7 @@ from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from schemas.buckets import STATE_VERSION
-from tests.support.clients import QUIET
+from tests.support.clients import admin_of
 from tests.support.factories import request_json
 from tests.support.tables import read_table
 from tests.support.topics import decisions_of, produce
@@ -43,7 +42,7 @@ class Operator:
         self._spark = spark
         self.settings = settings
         self.root = Path(settings.storage.root)
-        self._admin = AdminClient({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers})
+        self._admin = admin_of(settings)
         prepare_topics(settings)
         write_record(settings, QuotaRecord(QuotaEntity(None), HARDLY_ANY, controller_mutation_burst=100.0))
 

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import NewPartitions, NewTopic
 
 from jobs.metrics.loops import ApplierMetrics
 from jobs.sandbox.broker import free_port
@@ -31,7 +31,7 @@ from quota.records.record import Record, Source
 from quota.records.request import read_request
 from quota.records.result import MutationResult
 from quota.timeline.resolution import Resolution, ResolvedRequest
-from tests.support.clients import QUIET
+from tests.support.clients import QUIET, admin_of
 from tests.support.deployment import prepared_deployment
 from tests.support.factories import request_json
 from tests.support.monitoring import samples
@@ -48,7 +48,7 @@ class Bench:
 
     def __init__(self, settings):
         self.settings = settings
-        self.admin = AdminClient({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers})
+        self.admin = admin_of(settings)
         self._producer = Producer({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers})
 
     def decided(self, operation, *topics, seconds_ago=0, **fields):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import NewPartitions, NewTopic
 
 from jobs.enforce.query import start_enforce
 from jobs.sandbox.broker import free_port
@@ -20,7 +20,7 @@ from quota.kafka.applier.applier import Applier
 from quota.kafka.quotas.writer import write_record
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
-from tests.support.clients import QUIET
+from tests.support.clients import QUIET, admin_of
 from tests.support.deployment import PARTS, as_options, prepared_deployment
 from tests.support.programs import run
 from tests.support.waiting import until
@@ -63,7 +63,7 @@ class Job:
 
     def partitions(self, name):
         """Return the number of partitions of a topic; None if there is none."""
-        admin = AdminClient({**QUIET, "bootstrap.servers": self.settings.kafka.bootstrap_servers})
+        admin = admin_of(self.settings)
         topic = admin.list_topics(timeout=10).topics.get(name)
         return None if topic is None else len(topic.partitions)
 

@@ -4,7 +4,7 @@ import re
 import time
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
@@ -21,7 +21,7 @@ from quota.records.fields import MAX_EPOCH_MS
 from quota.records.quota_log import Cluster, ClusterRecord, QuotaRecord
 from tests.support.callbacks import Closing, Failing
 from tests.support.checkout import CHECKOUT
-from tests.support.clients import QUIET
+from tests.support.clients import admin_of
 from tests.support.factories import request_json
 from tests.support.tables import read_table
 from tests.support.topics import DEADLINE_SECONDS, consume, produce
@@ -121,7 +121,7 @@ def test_quotas_follow_the_partitions_that_tenants_own(spark, deployment, comman
     prepare_topics(settings)
     write_record(settings, QuotaRecord(QuotaEntity(None), 100.0))
     produce(settings, settings.topics.requests, request_json(1, user="alice"))
-    admin = AdminClient({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers})
+    admin = admin_of(settings)
     names = {"alice.orders": 6, "bob.clicks": 2}
     for future in admin.create_topics([NewTopic(name, count, 1) for name, count in names.items()]).values():
         future.result(DEADLINE_SECONDS)

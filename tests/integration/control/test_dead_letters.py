@@ -4,7 +4,7 @@ import json
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from jobs.enforce.query import start_enforce
 from jobs.storage.run import Run
@@ -13,7 +13,7 @@ from quota.kafka.topics.preparation import prepare_topics
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.record import Source
-from tests.support.clients import QUIET
+from tests.support.clients import QUIET, admin_of
 from tests.support.factories import request_json
 from tests.support.topics import end_offsets, produce
 
@@ -85,7 +85,7 @@ def test_a_request_that_the_broker_rejects_is_not_reported_as_resent(deployment,
         error="the callback failed", value=request_json(1).decode(), timestamp=5, source=Source(topic, 0, 7)
     )
     produce(deployment, deployment.topics.dead_letters, codec.encode(letter))
-    admin = AdminClient({**QUIET, "bootstrap.servers": deployment.kafka.bootstrap_servers})
+    admin = admin_of(deployment)
     limit = ConfigResource(
         ResourceType.TOPIC,
         topic,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from jobs.audit.query import start_audit
 from jobs.cli.user_topics import acl_line
@@ -26,7 +26,7 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.records.request import read_request
 from schemas.buckets import STATE_VERSION
-from tests.support.clients import QUIET
+from tests.support.clients import QUIET, admin_of
 from tests.support.factories import request_json
 from tests.support.tables import read_table
 from tests.support.topics import DEADLINE_SECONDS, consume, consume_all, produce
@@ -34,10 +34,6 @@ from tests.support.waiting import finish, until
 
 HALF_AN_HOUR_MS = 30 * 60 * 1000
 BY_TOPIC = ("--set", "topics.identity=topic")
-
-
-def admin_of(settings):
-    return AdminClient({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers})
 
 
 def create(settings, topic, **config):
