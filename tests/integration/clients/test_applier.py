@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
-from confluent_kafka import Producer
 from confluent_kafka.admin import NewPartitions, NewTopic
 
 from jobs.metrics.loops import ApplierMetrics
@@ -31,10 +30,11 @@ from quota.records.record import Record, Source
 from quota.records.request import read_request
 from quota.records.result import MutationResult
 from quota.timeline.resolution import Resolution, ResolvedRequest
-from tests.support.clients import QUIET, admin_of
+from tests.support.clients import admin_of
 from tests.support.deployment import prepared_deployment
 from tests.support.factories import request_json
 from tests.support.monitoring import samples
+from tests.support.topics import produce
 from tests.support.waiting import until
 
 RESULTS = msgspec.json.Decoder(MutationResult)
@@ -49,7 +49,6 @@ class Bench:
     def __init__(self, settings):
         self.settings = settings
         self.admin = admin_of(settings)
-        self._producer = Producer({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers})
 
     def decided(self, operation, *topics, seconds_ago=0, **fields):
         """The bytes of a decision that admits topics, each a dict."""
@@ -69,9 +68,7 @@ class Bench:
 
     def write(self, *decisions):
         """Put decisions into their topic, all into one partition."""
-        for decision in decisions:
-            self._producer.produce(self.settings.topics.decisions, decision, b"alice")
-        assert self._producer.flush(10) == 0
+        produce(self.settings, self.settings.topics.decisions, *decisions)
 
     def admit(self, operation, *topics, **fields):
         """Put an admitted request there."""
@@ -103,6 +100,26 @@ class Bench:
 def bench(deployment):
     prepare_topics(deployment)
     return Bench(deployment)
+
+
+@pytest.fixture
+def kill(bench, monkeypatch):
+    """Run an applier that is killed before it carries out a batch, or after that and before it writes a result."""
+
+    def dies(*_):
+        raise SystemExit
+
+    def _kill(moment):
+        commit = Ledger.commit
+        with monkeypatch.context() as patch:
+            if moment == "before":
+                patch.setattr(applier_module.Target, "carry_out", dies)
+            else:
+                patch.setattr(Ledger, "commit", lambda self, results=(): dies() if list(results) else commit(self))
+            with pytest.raises(SystemExit):
+                bench.apply()
+
+    return _kill
 
 
 def topic(name, partitions, **fields):
@@ -198,9 +215,7 @@ def test_a_result_too_large_for_its_topic_is_shortened(bench, limit, message_cou
 
 def test_invalid_results_stop_no_client(bench):
     for part in (bench.settings.topics.results, bench.settings.topics.positions):
-        producer = Producer({**QUIET, "bootstrap.servers": bench.settings.kafka.bootstrap_servers})
-        producer.produce(part, b"\xffno result", bench.settings.applier.group.encode())
-        assert producer.flush(10) == 0
+        produce(bench.settings, part, b"\xffno result", key=bench.settings.applier.group.encode())
     bench.admit("CREATE_TOPICS", topic("despite-junk", 1))
     assert bench.apply().topics == 1
 
@@ -277,7 +292,7 @@ def test_a_duplicated_decision_is_carried_out_once(bench):
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_an_applier_killed_in_a_batch_skips_nothing_and_does_nothing_twice(bench, monkeypatch, moment):
+def test_an_applier_killed_in_a_batch_skips_nothing_and_does_nothing_twice(bench, kill, moment):
     """It is killed before it has carried out anything, or after everything and before any result is written."""
     names = [f"dying-{moment}-{part}" for part in ("made", "grown", "gone")]
     bench.admin.create_topics([NewTopic(names[1], 1), NewTopic(names[2], 2)])[names[2]].result()
@@ -285,47 +300,23 @@ def test_an_applier_killed_in_a_batch_skips_nothing_and_does_nothing_twice(bench
     bench.admit("CREATE_TOPICS", topic(names[0], 2))
     bench.admit("CREATE_PARTITIONS", topic(names[1], 2, count=3))
     bench.admit("DELETE_TOPICS", topic(names[2], 2))
-
-    def dies(*_):
-        raise SystemExit
-
-    with monkeypatch.context() as patch:
-        if moment == "before":
-            patch.setattr(applier_module.Target, "carry_out", dies)
-        else:
-            commit = Ledger.commit
-            patch.setattr(Ledger, "commit", lambda self, results=(): dies() if list(results) else commit(self))
-        with pytest.raises(SystemExit):
-            bench.apply()
-
+    kill(moment)
     bench.apply()
     found = moment == "after"
     assert bench.results() == [[(name, "NONE", found)] for name in names]
     assert [bench.partitions(name) for name in names] == [2, 3, None]
 
 
-def test_an_applier_killed_in_a_batch_deletes_no_topic_that_was_created_again(bench, monkeypatch):
+def test_an_applier_killed_in_a_batch_deletes_no_topic_that_was_created_again(bench, kill):
     """It is killed after the deletion, and again before it has repeated the batch. Another deletion is carried out."""
     bench.admin.create_topics([NewTopic("again", 3)])["again"].result()
     until(lambda: bench.partitions("again") == 3)
     bench.apply()
     bench.admit("DELETE_TOPICS", topic("again", 3))
-
-    def dies(*_):
-        raise SystemExit
-
-    with monkeypatch.context() as patch:
-        commit = Ledger.commit
-        patch.setattr(Ledger, "commit", lambda self, results=(): dies() if list(results) else commit(self))
-        with pytest.raises(SystemExit):
-            bench.apply()
+    kill("after")
     bench.admin.create_topics([NewTopic("again", 3)])["again"].result()
     until(lambda: bench.partitions("again") == 3)
-    with monkeypatch.context() as patch:
-        patch.setattr(applier_module.Target, "carry_out", dies)
-        with pytest.raises(SystemExit):
-            bench.apply()
-
+    kill("before")
     bench.apply()
     assert bench.results() == [[("again", "NONE", True)]]
     assert bench.partitions("again") == 3
@@ -397,9 +388,7 @@ def test_partitions_added_to_the_decisions_topic_are_read_too(bench, monkeypatch
     running.start()
     decisions = bench.settings.topics.decisions
     bench.admin.create_partitions([NewPartitions(decisions, 3)])[decisions].result()
-    producer = Producer({**QUIET, "bootstrap.servers": bench.settings.kafka.bootstrap_servers})
-    producer.produce(decisions, bench.decided("CREATE_TOPICS", topic("in-a-new-partition", 1)), partition=2)
-    assert producer.flush(10) == 0
+    produce(bench.settings, decisions, bench.decided("CREATE_TOPICS", topic("in-a-new-partition", 1)), partition=2)
     until(lambda: applier.stats.topics)
     stop.set()
     running.join(10)
