@@ -1,7 +1,6 @@
 """KIP-257 through Kafka, Spark and Delta."""
 
 import re
-import time
 
 import pytest
 from confluent_kafka.admin import NewTopic
@@ -183,10 +182,7 @@ def test_a_callback_is_closed_when_its_worker_ends(deployment, program, tmp_path
     decided = consume(settings, settings.topics.decisions, 1)[0][1]
     assert (decided["quota"], decided["callback"]) == (5.0, name_of(Closing))
     # Once in the program, which tries the callback before it starts Spark, and once in the worker that decided.
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while (closed := before.read_text().count("closed")) < 2 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert closed >= 2
+    until(lambda: before.read_text().count("closed") >= 2)
 
 
 def test_a_callback_that_cannot_work_is_named_before_the_job_starts(deployment, command, program, monkeypatch):

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -13,6 +12,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from jobs.sandbox.broker import with_plaintext_cluster
 from quota.kafka.quotas.log import KafkaQuotas
+from quota.kafka.timing import now_ms
 from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.records.entity import QuotaEntity
 from quota.settings.connection import Connection
@@ -60,7 +60,7 @@ def test_a_request_is_not_decided_before_a_change_that_waits_for_a_replica(clust
     settings = with_plaintext_cluster(base_settings, cluster.address)
     topic = settings.topics.quotas
     quotas = KafkaQuotas.from_settings(settings, 60)
-    assert quotas.read_until(_now()).timeline.latest(ANN, _now()) is None
+    assert quotas.read_until(now_ms()).timeline.latest(ANN, now_ms()) is None
 
     producer = Producer({**QUIET, "bootstrap.servers": cluster.address, "acks": "1"})
     producer.list_topics(topic, 30)  # it must not ask the stopped node who leads
@@ -71,7 +71,7 @@ def test_a_request_is_not_decided_before_a_change_that_waits_for_a_replica(clust
         try:
             producer.produce(topic, b'{"entity":{"user":"ann"},"controller_mutation_rate":1.0}', b'{"user":"ann"}')
             assert producer.flush(30) == 0
-            stamped = _now()
+            stamped = now_ms()
             decided = pool.submit(quotas.read_until, stamped)
             with pytest.raises(TimeoutError):
                 decided.result(PAUSE_SECONDS)
@@ -96,7 +96,3 @@ def _broker_configs(address):
     admin = AdminClient({**QUIET, "bootstrap.servers": address})
     (future,) = admin.describe_configs([ConfigResource(ResourceType.BROKER, "1")]).values()
     return {name: entry.value for name, entry in future.result(30).items()}
-
-
-def _now():
-    return time.time_ns() // 1_000_000
