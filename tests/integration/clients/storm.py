@@ -32,12 +32,12 @@ SLACK_MS = 1000
 class Storm:
     """Applications with several threads and a client-id each; two applications share a user."""
 
-    def __init__(self, settings, applications, threads, seed=599):
+    def __init__(self, settings, applications, threads):
         """Prepare the applications, without sending."""
         self._settings = settings
         self._applications = applications
         self._threads = threads
-        self._random = random.Random(seed)
+        self._random = random.Random(599)
         self._lock = threading.Lock()
         self._calls = []
 

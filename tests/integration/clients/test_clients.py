@@ -90,9 +90,9 @@ def applying(settings):
         thread.join(20)
 
 
-def error_of(future, timeout=60):
+def error_of(future):
     """The Kafka error that a future ends with, as (name, message)."""
-    error = future.exception(timeout=timeout)
+    error = future.exception(timeout=60)
     assert isinstance(error, KafkaException)
     return error.args[0].name(), error.args[0].str()
 

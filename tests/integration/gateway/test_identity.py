@@ -30,23 +30,15 @@ from tests.support.wire_client import WireClient
 DECISION_MS = 1500
 
 
-def acl(user, operation, name="", pattern=ResourcePatternType.PREFIXED):
-    return AclBinding(
-        ResourceType.TOPIC, name or f"{user}-", pattern, f"User:{user}", "*", operation, AclPermissionType.ALLOW
-    )
+def acl(user, operation, name=""):
+    topics = (ResourceType.TOPIC, name or f"{user}-", ResourcePatternType.PREFIXED)
+    return AclBinding(*topics, f"User:{user}", "*", operation, AclPermissionType.ALLOW)
 
 
 def cluster_acl(user, operation):
     """Return an ACL that `kafka-acls.sh` cannot set for each operation, but a client can."""
-    return AclBinding(
-        ResourceType.BROKER,
-        "kafka-cluster",
-        ResourcePatternType.LITERAL,
-        f"User:{user}",
-        "*",
-        operation,
-        AclPermissionType.ALLOW,
-    )
+    cluster = (ResourceType.BROKER, "kafka-cluster", ResourcePatternType.LITERAL)
+    return AclBinding(*cluster, f"User:{user}", "*", operation, AclPermissionType.ALLOW)
 
 
 @pytest.fixture(scope="module")

@@ -34,10 +34,10 @@ def token(client, data):
     return client.receive()
 
 
-def plain_tokens(port, user="admin"):
+def plain_tokens(port):
     client = connected(port)
     assert client.call(17, 0, {"mechanism": "PLAIN"})["errorCode"] == 0
-    assert token(client, f"\0{user}\0{user}-secret".encode()) == b""
+    assert token(client, b"\0admin\0admin-secret") == b""
     return client
 
 
