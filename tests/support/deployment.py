@@ -6,15 +6,16 @@ from quota.kafka.topics.preparation import prepare_topics
 PARTS = ("requests", "decisions", "dead_letters", "quotas", "results", "positions")
 
 
+def with_sections(settings, **sections):
+    """Return settings with other values of some keys, given by section."""
+    changed = {name: getattr(settings, name).model_copy(update=keys) for name, keys in sections.items()}
+    return settings.model_copy(update=changed)
+
+
 def make_deployment(settings, name, folder):
     """Return settings with separate topics, applier group and storage root."""
-    return settings.model_copy(
-        update={
-            "topics": settings.topics.model_copy(update={part: f"{name}-{part}" for part in PARTS}),
-            "storage": settings.storage.model_copy(update={"root": str(folder)}),
-            "applier": settings.applier.model_copy(update={"group": f"{name}-applier"}),
-        }
-    )
+    topics = {part: f"{name}-{part}" for part in PARTS}
+    return with_sections(settings, topics=topics, storage={"root": str(folder)}, applier={"group": f"{name}-applier"})
 
 
 def prepared_deployment(settings, broker, name, folder):
@@ -34,5 +35,4 @@ def as_options(settings):
 def undisturbed_of(settings):
     """Return a deployment with the same requests and quotas, and its own answer topics and storage root."""
     alone = make_deployment(settings, f"{settings.topics.requests}-undisturbed", f"{settings.storage.root}-undisturbed")
-    same = {"requests": settings.topics.requests, "quotas": settings.topics.quotas}
-    return alone.model_copy(update={"topics": alone.topics.model_copy(update=same)})
+    return with_sections(alone, topics={"requests": settings.topics.requests, "quotas": settings.topics.quotas})

@@ -31,7 +31,7 @@ from quota.records.request import read_request
 from quota.records.result import MutationResult
 from quota.timeline.resolution import Resolution, ResolvedRequest
 from tests.support.clients import admin_of
-from tests.support.deployment import prepared_deployment
+from tests.support.deployment import prepared_deployment, with_sections
 from tests.support.factories import request_json
 from tests.support.monitoring import samples
 from tests.support.topics import produce
@@ -204,9 +204,8 @@ def test_malicious_requests_affect_no_other_client(bench):
 @pytest.mark.parametrize(("limit", "message_count"), [(64 * 1024, 1000), (1024, 0)])
 def test_a_result_too_large_for_its_topic_is_shortened(bench, limit, message_count):
     """It has no messages, or no topics if the jobs have a different limit than the applier."""
-    limits = bench.settings.limits.model_copy(update={"max_request_bytes": limit})
-    applier = bench.settings.applier.model_copy(update={"topic_pattern": "nothing"})
-    bench.settings = bench.settings.model_copy(update={"limits": limits, "applier": applier})
+    sections = {"limits": {"max_request_bytes": limit}, "applier": {"topic_pattern": "nothing"}}
+    bench.settings = with_sections(bench.settings, **sections)
     bench.admit("CREATE_TOPICS", *[topic(f"t{number}", 0) for number in range(1000)], user="u" * 10_000)
     assert bench.apply().failed == 1000
     (topics,) = bench.read_results()
@@ -221,8 +220,7 @@ def test_invalid_results_stop_no_client(bench):
 
 
 def test_tenants_can_be_restricted_to_their_own_topics(bench):
-    applier = bench.settings.applier.model_copy(update={"topic_pattern": r"{user}-.+"})
-    bench.settings = bench.settings.model_copy(update={"applier": applier})
+    bench.settings = with_sections(bench.settings, applier={"topic_pattern": r"{user}-.+"})
     bench.admit("CREATE_TOPICS", topic("dora-kept", 1), topic("bob-kept", 1), user="dora")
     bench.apply()
     assert bench.results() == [[("dora-kept", "NONE", False), ("bob-kept", "TOPIC_AUTHORIZATION_FAILED", False)]]
@@ -230,8 +228,7 @@ def test_tenants_can_be_restricted_to_their_own_topics(bench):
 
 def test_old_api_versions_can_be_excluded(bench):
     """They are always admitted: without a gateway that mutes them, they would bypass the quotas."""
-    applier = bench.settings.applier.model_copy(update={"permissive": False})
-    bench.settings = bench.settings.model_copy(update={"applier": applier})
+    bench.settings = with_sections(bench.settings, applier={"permissive": False})
     bench.admit("CREATE_TOPICS", topic("old-version", 1), api_version=5)
     bench.admit("CREATE_TOPICS", topic("new-version", 1), api_version=6)
     bench.apply()
@@ -371,9 +368,8 @@ def test_an_applier_replaced_in_a_batch_ends_before_its_next_call(bench, monkeyp
 
 
 def test_an_unavailable_target_is_not_awaited_forever(bench):
-    kafka = bench.settings.kafka.model_copy(update={"target_servers": f"127.0.0.1:{free_port()}"})
-    applier = bench.settings.applier.model_copy(update={"timeout_seconds": 1.0})
-    bench.settings = bench.settings.model_copy(update={"kafka": kafka, "applier": applier})
+    target = f"127.0.0.1:{free_port()}"
+    bench.settings = with_sections(bench.settings, kafka={"target_servers": target}, applier={"timeout_seconds": 1.0})
     bench.admit("CREATE_TOPICS", topic("nowhere", 1))
     bench.admit("DELETE_TOPICS", topic("nowhere", 1))
     assert bench.apply().failed == 2
@@ -398,7 +394,7 @@ def test_partitions_added_to_the_decisions_topic_are_read_too(bench, monkeypatch
 def test_an_applier_survives_a_cluster_that_is_unavailable_for_some_seconds(base_settings, another_broker, tmp_path):
     """The broker restarts once the applier has polled without it for twice the time limit of its calls."""
     settings = prepared_deployment(base_settings, another_broker, "away", tmp_path)
-    settings = settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"timeout_seconds": 2.0})})
+    settings = with_sections(settings, kafka={"timeout_seconds": 2.0})
     stop = threading.Event()
     applier, bench = Applier(settings, stop), Bench(settings)
     with ThreadPoolExecutor(1) as pool:

@@ -21,6 +21,7 @@ from quota.records.quota_log import Cluster, ClusterRecord, QuotaRecord
 from tests.support.callbacks import Closing, Failing
 from tests.support.checkout import CHECKOUT
 from tests.support.clients import admin_of
+from tests.support.deployment import with_sections
 from tests.support.factories import request_json
 from tests.support.tables import read_table
 from tests.support.topics import DEADLINE_SECONDS, consume, produce
@@ -36,7 +37,7 @@ def name_of(callback):
 def with_callback(deployment, callback, **configs):
     """Return the deployment with a callback, and the options that configure it on the command line."""
     quota = {"callback_class": name_of(callback), "callback_configs": configs}
-    settings = deployment.model_copy(update={"quota": deployment.quota.model_copy(update=quota)})
+    settings = with_sections(deployment, quota=quota)
     options = ["--set", f"quota.callback_class={quota['callback_class']}"]
     for name, value in configs.items():
         options += ["--set", f"quota.callback_configs.{name}={value}"]

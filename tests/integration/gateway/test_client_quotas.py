@@ -21,7 +21,7 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
 from quota.records.quota_log import QuotaRecord
 from tests.support.broker import documented_acls
-from tests.support.deployment import PARTS, as_options, prepared_deployment
+from tests.support.deployment import PARTS, as_options, prepared_deployment, with_sections
 from tests.support.factories import request_json
 from tests.support.gateway import StandIn, protocol, running_gateway
 from tests.support.kafka_configs import client_quotas, kafka_configs, remove_all_quotas
@@ -44,7 +44,7 @@ def front(base_settings, secured, tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("client-quotas")
     settings = prepared_deployment(base_settings, secured.broker, "client-quotas", folder)
-    settings = settings.model_copy(update={"quota": settings.quota.model_copy(update={"window_num": 1})})
+    settings = with_sections(settings, quota={"window_num": 1})
     named = {f"mutation-{part.replace('_', '-')}": getattr(settings.topics, part) for part in PARTS}
     secured.add_user("gateway", PASSWORD)
     secured.allow("gateway", [(kind, named[name], *more) for kind, name, *more in documented_acls()["gateway"]])

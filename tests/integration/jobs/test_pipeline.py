@@ -13,6 +13,7 @@ from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
+from tests.support.deployment import with_sections
 from tests.support.factories import request_json
 from tests.support.tables import read_table
 from tests.support.topics import consume, produce
@@ -96,6 +97,5 @@ def test_a_batch_is_one_task_and_its_decisions_take_a_fraction_of_their_bytes_in
 
 
 def test_missing_topics_are_named_where_they_may_not_be_created(deployment):
-    strict = deployment.topics.model_copy(update={"create": False})
     with pytest.raises(ClusterError, match=r"missing topics: .*topics.create=true"):
-        prepare_topics(deployment.model_copy(update={"topics": strict}))
+        prepare_topics(with_sections(deployment, topics={"create": False}))

@@ -17,6 +17,7 @@ from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure, Goal
 from tests.evidence.bench.performance.ground import Ground, batches, elsewhere, rate_of, with_batches
 from tests.evidence.bench.performance.size import Size
+from tests.support.deployment import with_sections
 
 USERS = 1000
 BACKLOG_GOAL = Goal(1, at_least=True)
@@ -72,8 +73,7 @@ def _drained(ground: Ground, size: Size) -> Iterator[Figure]:
 
 def _with_batches(settings: Settings, count: int) -> Settings:
     """Return settings with batches of at most `count` requests and of as many decisions."""
-    audit = settings.audit.model_copy(update={"max_records_per_batch": count})
-    return with_batches(settings, count).model_copy(update={"audit": audit})
+    return with_sections(with_batches(settings, count), audit={"max_records_per_batch": count})
 
 
 def _queried(ground: Ground, rows: int, rounds: int) -> Iterator[Figure]:

@@ -21,6 +21,7 @@ from tests.evidence.bench.performance.sections.throughput import EMPTY, PASS_THR
 from tests.evidence.bench.performance.size import Size
 from tests.evidence.machine import processor_seconds
 from tests.evidence.percentiles import percentile
+from tests.support.deployment import with_sections
 from tests.support.waiting import until
 
 USERS = 50
@@ -104,8 +105,7 @@ def _processors(taken: dict[tuple[float, str], list[_Load]], rate: float) -> Fig
 
 
 def _auditing_always(ground: Ground) -> Ground:
-    audit = ground.settings.audit.model_copy(update={"trigger_seconds": 0.0})
-    return replace(ground, settings=ground.settings.model_copy(update={"audit": audit}))
+    return replace(ground, settings=with_sections(ground.settings, audit={"trigger_seconds": 0.0}))
 
 
 _TUNED: dict[str, Callable[[Run], list[StreamingQuery]]] = {
