@@ -25,11 +25,16 @@ def prepared_deployment(settings, broker, name, folder):
     return made
 
 
-def as_options(settings):
-    """Return the `--set` options that point a command at a deployment; the storage root is not among them."""
+def set_options(*given):
+    """Return the options of a command that set keys, each given as `section.key=value`."""
+    return [option for each in given for option in ("--set", each)]
+
+
+def as_options(settings, *given):
+    """Return the options that point a command at a deployment, without the storage root, and that set other keys."""
     named = [f"topics.{part}={getattr(settings.topics, part)}" for part in PARTS]
     named += [f"kafka.bootstrap_servers={settings.kafka.bootstrap_servers}", f"applier.group={settings.applier.group}"]
-    return [option for each in named for option in ("--set", each)]
+    return set_options(*named, *given)
 
 
 def undisturbed_of(settings):

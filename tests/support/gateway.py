@@ -183,8 +183,7 @@ class Gateway:
 def start_gateway(settings, log, *given, port=0, constants=None):
     """Start a gateway on a port, and return when it is ready; `given` are settings like `gateway.permissive=false`."""
     port = port or free_port()
-    own = [f"gateway.first_port={port}", *given]
-    options = [*as_options(settings), *(part for each in own for part in ("--set", each))]
+    options = as_options(settings, f"gateway.first_port={port}", *given)
     with log.open("ab") as output:
         process = subprocess.Popen(
             command_line("gateway", *options, constants=constants), stdout=subprocess.PIPE, stderr=output

@@ -69,7 +69,7 @@ def quotas(deployment, tmp_path):
     """Return a function that runs a command of `quotas`, and returns what it printed, as JSON with --output json."""
 
     def _run(*args, exit_code=0, options=()):
-        done = run(*as_options(deployment), "--set", "quota.altered_by=ann", *options, "quotas", *args, cwd=tmp_path)
+        done = run(*as_options(deployment, "quota.altered_by=ann"), *options, "quotas", *args, cwd=tmp_path)
         assert done.returncode == exit_code, done.stdout + done.stderr
         return json.loads(done.stdout) if "json" in args else (done.stdout.splitlines(), done.stderr.splitlines())
 
@@ -254,7 +254,7 @@ def test_a_different_window_of_the_brokers_is_reported(wrote, quotas):
 @contextmanager
 def following(deployment, *args, options=()):
     """Run the service inside the block, and end it by Ctrl-C; its lines are in what is yielded."""
-    given = [*as_options(deployment), "--set", "kafka.timeout_seconds=3", *options]
+    given = [*as_options(deployment, "kafka.timeout_seconds=3"), *options]
     constants = {"jobs.services.push._COMPARE_SECONDS": 1.0}
     command = command_line(*given, "quotas", "push", "--yes", "--follow", *args, constants=constants)
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

@@ -24,8 +24,9 @@ def status(deployment):
     """Return a function that runs `status`, and returns its exit code and its document."""
 
     def _status(*args):
-        root = ["--set", f"storage.root={deployment.storage.root}"]
-        done = run(*as_options(deployment), *root, "status", "--output", "json", *args)
+        done = run(
+            *as_options(deployment, f"storage.root={deployment.storage.root}"), "status", "--output", "json", *args
+        )
         assert done.returncode in {0, 1}, done.stderr
         return done.returncode, json.loads(done.stdout)
 

@@ -143,14 +143,11 @@ def test_clients_of_librdkafka_connect_with_their_certificates(mutual):
 
 def test_a_listener_that_does_not_trust_the_issuer_fails_the_start(mutual, tmp_path):
     other = Authority(tmp_path / "other").own
-    options = [*as_options(mutual.settings)]
     issuer = [
         f"gateway.ssl_issuer_{kind}_location={path}"
         for kind, path in {"certificate": other.path, "key": other.key}.items()
     ]
-    for each in [*mutual.given, *issuer]:
-        options += ["--set", each]
-    ended = run(*options, "gateway")
+    ended = run(*as_options(mutual.settings, *mutual.given, *issuer), "gateway")
     assert (ended.returncode, ended.stdout) == (1, "")
     assert (
         f"the addresses that {mutual.secured.gateway_address} advertises: TLS fails: " in ended.stderr.splitlines()[-1]

@@ -20,7 +20,7 @@ from quota.wire.api_keys import ApiKey
 from quota.wire.headers import RequestHeader, write_request
 from tests.support.broker import ADMIN, ADMIN_PASSWORD
 from tests.support.clients import QUIET
-from tests.support.deployment import make_deployment
+from tests.support.deployment import make_deployment, set_options
 from tests.support.gateway import StandIn, is_closed, protocol, running_gateway
 from tests.support.programs import run
 from tests.support.wire.requests import creation
@@ -163,7 +163,7 @@ def test_a_listener_that_requests_certificates_fails_the_start(secure):
     """The gateway cannot forward clients' certificates, so all clients would be ANONYMOUS."""
     target = ["target.security_protocol=SSL", f"kafka.target_servers={secure.broker.tls_address}"]
     options = [*secure.given, *target, f"target.ssl_ca_location={secure.authority.path}"]
-    ended = run("gateway", *(part for each in options for part in ("--set", each)))
+    ended = run("gateway", *set_options(*options))
     assert (ended.returncode, ended.stdout) == (2, "")
     (line,) = ended.stderr.splitlines()
     assert f"the listener at {secure.broker.tls_address} requests client certificates (ssl.client.auth)" in line

@@ -8,7 +8,7 @@ from jobs.__main__ import app
 from jobs.sandbox.broker import HOST, free_port
 from quota.errors import BadInput
 from tests.support.broker import Authority
-from tests.support.deployment import as_options, prepared_deployment
+from tests.support.deployment import as_options, prepared_deployment, set_options
 
 CASES = {
     "a port in use": (["gateway.first_port={taken}"], "{host}:{taken} is in use; set gateway.first_port or"),
@@ -60,7 +60,7 @@ def ground(base_settings, broker, tmp_path_factory):
 def test_a_failed_start_ends_with_a_line_that_says_what_to_change(ground, given, expected, capsys):
     """It never becomes ready."""
     options, values = ground
-    own = (part for each in given for part in ("--set", each.format(**values)))
+    own = set_options(*(each.format(**values) for each in given))
     with pytest.raises(BadInput) as error:
         app(["gateway", *options, *own], standalone_mode=False)
     assert expected.format(**values) in str(error.value)

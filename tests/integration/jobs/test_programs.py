@@ -121,9 +121,8 @@ def ended(base_settings, broker, tmp_path_factory):
     port, topics = free_port(), deployment.topics
     given = (f"metrics.port={port}", "enforce.with_audit=true", "spark.master=local[2]")
     given += (f"storage.root={deployment.storage.root}", f"spark.class_archives={CLASS_ARCHIVES}")
-    options = [part for each in given for part in ("--set", each)]
     patient = {"jobs.spark.session._END_SECONDS": DEADLINE_SECONDS}  # a busy machine needs them to write the archive
-    with started(folder, "enforce", *as_options(deployment), *options, constants=patient, **OWN_ARCHIVE) as process:
+    with started(folder, "enforce", *as_options(deployment, *given), constants=patient, **OWN_ARCHIVE) as process:
         read_until(process, r"^running: ")
         until(lambda: served_samples(port).get(("mutation_quota_dead_letters_total",)) == 0)
         produce(
@@ -182,8 +181,7 @@ def test_a_job_starts_with_the_class_archive_of_an_earlier_one_and_logs_nothing_
     produce(deployment, deployment.topics.quotas, b"no json")
     produce(deployment, deployment.topics.requests, request_json(1))
     given = (f"storage.root={deployment.storage.root}", "logging.format=json", f"spark.class_archives={CLASS_ARCHIVES}")
-    options = [part for each in given for part in ("--set", each)]
-    process = program("enforce", *as_options(deployment), *options, **OWN_ARCHIVE)
+    process = program("enforce", *as_options(deployment, *given), **OWN_ARCHIVE)
     lines = read_until(process, '"batch":')
     assert str(archive) in Path(f"/proc/{jvm_of(process)}/maps").read_text()
     os.kill(jvm_of(process), signal.SIGKILL)

@@ -106,7 +106,7 @@ def test_invalid_lines_are_reported_and_the_rest_is_read(observed, log, caplog):
 
 
 def test_the_command_follows_until_it_is_stopped(observed, log):
-    options = [*as_options(observed), "--set", f"observe.group={observed.observe.group}"]
+    options = as_options(observed, f"observe.group={observed.observe.group}")
     process = subprocess.Popen(command_line("observe", "follow", str(log), *options), stderr=subprocess.PIPE, text=True)
     try:
         assert any("running: observe" in line for line in process.stderr)
