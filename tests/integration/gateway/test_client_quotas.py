@@ -93,16 +93,12 @@ def logged(front):
     return {each.entity: each.quota for each in log.timeline.configured(log.now)}
 
 
-def as_parts(names):
-    return [{"entityType": kind, "entityName": name} for kind, name in names.items()]
-
-
 def altered(*entries, validate_only=False):
     """Return a request: entities as (name by type), each with its values by key, of which None removes one."""
     return {
         "entries": [
             {
-                "entity": as_parts(names),
+                "entity": [{"entityType": kind, "entityName": name} for kind, name in names.items()],
                 "ops": [{"key": key, "value": value or 0.0, "remove": value is None} for key, value in configs],
             }
             for names, *configs in entries
