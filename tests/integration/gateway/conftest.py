@@ -6,8 +6,7 @@ import pytest
 
 from jobs.sandbox.broker import JAVA_OPTIONS, embedded_broker
 from tests.support.deployment import prepared_deployment
-from tests.support.gateway import StandIn, protocol, running_gateway
-from tests.support.wire_client import WireClient
+from tests.support.gateway import StandIn, running_gateway, wire_client
 
 _BROKER_JAVA = (*JAVA_OPTIONS, "-Xmx1g")
 """A broker takes a large request into its heap as a whole; that of the other tests must not end by it."""
@@ -36,5 +35,5 @@ def plain(base_settings, roomy_broker, tmp_path_factory, request):
 @pytest.fixture
 def client(plain):
     """A client of that gateway that writes its frames itself."""
-    with WireClient(("127.0.0.1", plain.gateway.port), protocol(), "good") as connected:
+    with wire_client(plain.gateway.port, "good") as connected:
         yield connected

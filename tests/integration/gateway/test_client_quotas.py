@@ -23,12 +23,11 @@ from quota.records.quota_log import QuotaRecord
 from tests.support.broker import documented_acls
 from tests.support.deployment import PARTS, as_options, prepared_deployment, with_sections
 from tests.support.factories import request_json
-from tests.support.gateway import StandIn, protocol, running_gateway
+from tests.support.gateway import StandIn, protocol, running_gateway, wire_client
 from tests.support.kafka_configs import client_quotas, kafka_configs, remove_all_quotas
 from tests.support.programs import run
 from tests.support.waiting import until
 from tests.support.wire.requests import creation
-from tests.support.wire_client import WireClient
 
 RATE = "controller_mutation_rate"
 PASSWORD = "gateway-secret"  # noqa: S105
@@ -82,7 +81,7 @@ def sides(front):
 
 
 def call(port, key, message, user="admin", version=1):
-    with WireClient(("127.0.0.1", port), protocol(), "app") as client:
+    with wire_client(port) as client:
         client.authenticate(user, f"{user}-secret")
         return client.call(key, version, message)
 
@@ -357,7 +356,7 @@ def test_the_commands_of_kip_599_with_kafkas_own_tool(front, tmp_path):
     writer.send_bytes(front.settings.topics.requests, request_json(1010, user="user1", client_id="clientA"), b"user1")
     writer.flush(30)
     until(lambda: front.job.decisions)  # of a burst of 10, and owes the mutations of 100 s
-    with WireClient(("127.0.0.1", front.gateway.port), protocol(), "clientA") as client:
+    with wire_client(front.gateway.port, "clientA") as client:
         client.authenticate("user1", "user1-secret")
         rejected = client.call(19, 7, creation("user1-topic"))
     assert rejected["topics"][0]["errorCode"] == 89

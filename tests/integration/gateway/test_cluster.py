@@ -10,10 +10,9 @@ from jobs.sandbox.broker import HOST
 from tests.support.clients import QUIET
 from tests.support.cluster import running_cluster
 from tests.support.deployment import prepared_deployment
-from tests.support.gateway import protocol, running_gateway
+from tests.support.gateway import protocol, running_gateway, wire_client
 from tests.support.waiting import until
 from tests.support.wire.requests import metadata
-from tests.support.wire_client import WireClient
 
 _PARTITIONS = 6
 _RECORDS = 60
@@ -75,7 +74,7 @@ def leaders_named_by_others(first, ports):
     """Fetch all partitions from each broker, and return the addresses of the leaders that are named (KIP-951)."""
     named = set()
     for port in range(first, first + ports):
-        with WireClient((HOST, port), protocol(), "fetcher") as client:
+        with wire_client(port) as client:
             (topic,) = client.call(3, 12, metadata("spread"))["topics"]
             leader = {each["partitionIndex"]: each["leaderId"] for each in topic["partitions"]}
             wanted = {"currentLeaderEpoch": -1, "fetchOffset": 0, "logStartOffset": -1, "partitionMaxBytes": 1 << 20}

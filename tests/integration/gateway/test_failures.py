@@ -11,20 +11,15 @@ from quota.errors import MutationQuotaError
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from tests.support.deployment import prepared_deployment
-from tests.support.gateway import StandIn, protocol, running_gateway
+from tests.support.gateway import StandIn, running_gateway, wire_client
 from tests.support.waiting import until
 from tests.support.wire.requests import creation, deletion
-from tests.support.wire_client import WireClient
-
-
-def connected(port, client_id="app"):
-    return WireClient(("127.0.0.1", port), protocol(), client_id)
 
 
 def create(port, name):
     """Create a topic on a separate connection; return the error, or None if there is no connection."""
     try:
-        with connected(port) as client:
+        with wire_client(port) as client:
             return client.call(19, 7, creation(name, partitions=1))["topics"][0]["errorCode"]
     except (OSError, MutationQuotaError):
         return None
@@ -32,7 +27,7 @@ def create(port, name):
 
 def tight(port, name):
     """Create a topic by a client whose quota is used up by the first; return the error."""
-    with connected(port, "tight") as client:
+    with wire_client(port, "tight") as client:
         return client.call(19, 7, creation(name, partitions=1))["topics"][0]["errorCode"]
 
 
@@ -50,7 +45,7 @@ def test_a_broker_restarts_under_connected_clients(base_settings, another_broker
     with StandIn(settings), running_gateway(settings, tmp_path / "gateway.log", short) as gateway:
         admin = AdminClient({"bootstrap.servers": gateway.address, "log_level": 2})
         admin.create_topics([NewTopic("before", 1)])["before"].result(30)
-        with connected(gateway.port) as client:
+        with wire_client(gateway.port) as client:
             another_broker.stop()
             with pytest.raises((OSError, MutationQuotaError)):
                 client.call(3, 12, {"topics": []})
@@ -65,7 +60,7 @@ def test_a_request_decided_while_the_gateway_stops_is_carried_out(prepared, tmp_
     """SIGTERM: no new client, but the one that waits is answered before the gateway ends."""
     with StandIn(prepared) as job:
         job.silent = True
-        with running_gateway(prepared, tmp_path / "gateway.log") as gateway, connected(gateway.port) as client:
+        with running_gateway(prepared, tmp_path / "gateway.log") as gateway, wire_client(gateway.port) as client:
             client.write(client.frame(19, 7, creation("drained", partitions=1)))
             until(lambda: job.taken == 1)
             gateway.process.send_signal(signal.SIGTERM)
@@ -97,7 +92,7 @@ def test_several_gateways_serve_one_cluster(prepared, tmp_path):
         for number, gateway in enumerate((one, two)):
             assert create(gateway.port, f"shared-{number}") == 0
 
-        clients = [connected(gateway.port) for gateway in (one, two)]
+        clients = [wire_client(gateway.port) for gateway in (one, two)]
         answers = [None, None]
 
         def delete(which):

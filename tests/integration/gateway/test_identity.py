@@ -22,10 +22,9 @@ from confluent_kafka.admin import (
 from tests.support.broker import SESSION_MS, add_scram_users
 from tests.support.clients import QUIET
 from tests.support.deployment import prepared_deployment
-from tests.support.gateway import StandIn, protocol, running_gateway
+from tests.support.gateway import StandIn, running_gateway, wire_client
 from tests.support.waiting import until
 from tests.support.wire.requests import creation, deletion, growth, metadata
-from tests.support.wire_client import WireClient
 
 DECISION_MS = 1500
 
@@ -75,8 +74,8 @@ def sides(sasl):
     return sasl.broker_port, sasl.gateway.port
 
 
-def connected(port, user=None, client_id="app"):
-    client = WireClient(("127.0.0.1", port), protocol(), client_id)
+def connected(port, user=None):
+    client = wire_client(port)
     if user:
         client.authenticate(user, f"{user}-secret")
     return client
