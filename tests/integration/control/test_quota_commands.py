@@ -1,6 +1,6 @@
 """`quotas` and `buckets` as an operator uses them, on a real broker."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import msgspec
@@ -209,11 +209,8 @@ def test_operators_who_alter_at_once_lose_nothing(deployment):
             assert {entity: record.entity for entity, (record, _) in altered.items()} == {each: each for each in both}
 
     configs = ("controller_mutation_rate", "controller_mutation_burst", "max_debt_ms")
-    operators = [threading.Thread(target=alter, args=(config,)) for config in configs]
-    for operator in operators:
-        operator.start()
-    for operator in operators:
-        operator.join()
+    with ThreadPoolExecutor(len(configs)) as operators:
+        list(operators.map(alter, configs))
 
     log = read_log(deployment, with_entries=True)
     for each in both:

@@ -2,7 +2,7 @@
 
 import signal
 import socket
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -92,19 +92,9 @@ def test_several_gateways_serve_one_cluster(prepared, tmp_path):
         for number, gateway in enumerate((one, two)):
             assert create(gateway.port, f"shared-{number}") == 0
 
-        clients = [wire_client(gateway.port) for gateway in (one, two)]
-        answers = [None, None]
-
-        def delete(which):
-            answers[which] = clients[which].call(20, 6, deletion("shared-0", "shared-1"))
-
-        threads = [threading.Thread(target=delete, args=(which,)) for which in (0, 1)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join(60)
-        for client in clients:
-            client.__exit__(None, None, None)
+        both = deletion("shared-0", "shared-1")
+        with wire_client(one.port) as first, wire_client(two.port) as second, ThreadPoolExecutor(2) as pool:
+            answers = [*pool.map(lambda client: client.call(20, 6, both), (first, second))]
 
         codes = sorted([each["errorCode"] for each in answer["responses"]] for answer in answers)
         assert codes[0] == [0, 0]
