@@ -166,6 +166,16 @@ def _start_applier(settings):
     return subprocess.Popen(command_line("applier", *as_options(settings)), stderr=subprocess.PIPE)
 
 
+@contextmanager
+def paused(pid):
+    """Stop a process inside the block (SIGSTOP): its connections stay open, but it does not respond."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
 def child_processes(parent):
     """Return the process ids of the children of a process."""
     found = []

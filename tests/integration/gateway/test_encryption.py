@@ -1,8 +1,6 @@
 """TLS of clients, which ends at the gateway, and TLS from the gateway to the brokers."""
 
-import os
 import selectors
-import signal
 import socket
 import ssl
 from contextlib import ExitStack
@@ -22,7 +20,7 @@ from tests.support.broker import ADMIN, ADMIN_PASSWORD
 from tests.support.clients import QUIET
 from tests.support.deployment import make_deployment, set_options
 from tests.support.gateway import StandIn, is_closed, protocol, running_gateway
-from tests.support.programs import run
+from tests.support.programs import paused, run
 from tests.support.wire.requests import creation
 from tests.support.wire_client import WireClient
 
@@ -120,7 +118,6 @@ PRODUCERS, KIBIBYTE, QUIET_SECONDS = 30, 1024, 2.0
 def test_a_hung_broker_costs_little_memory_for_each_producer(secure):
     """Each sends until nobody reads any more; with the limits that asyncio has for TLS, the gateway holds 1,000 KiB."""
     trusting = ssl.create_default_context(cafile=str(secure.authority.path))
-    broker = secure.broker.broker.pid
     with ExitStack() as stack:
         ready, sent, request = selectors.DefaultSelector(), {}, memoryview(produce_request("hung"))
         for _ in range(PRODUCERS):
@@ -131,14 +128,11 @@ def test_a_hung_broker_costs_little_memory_for_each_producer(secure):
             ready.register(client.socket, selectors.EVENT_WRITE)
             sent[client.socket] = 0
         before = secure.gateway.rss_bytes()
-        os.kill(broker, signal.SIGSTOP)
-        try:
+        with paused(secure.broker.broker.pid):
             while writable := ready.select(QUIET_SECONDS):
                 for key, _ in writable:
                     sent[key.fileobj] += send_some(key.fileobj, request[sent[key.fileobj] % len(request) :])
             each = (secure.gateway.rss_bytes() - before) / PRODUCERS
-        finally:
-            os.kill(broker, signal.SIGCONT)
     assert each < 400 * KIBIBYTE
 
 

@@ -1,6 +1,5 @@
 """`broker --nodes 3`, as a user runs it, and a quota change whose replicas do not respond on these nodes."""
 
-import os
 import signal
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -17,7 +16,7 @@ from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.records.entity import QuotaEntity
 from quota.settings.connection import Connection
 from tests.support.clients import QUIET
-from tests.support.programs import child_processes, command_line, command_words, process_state, run
+from tests.support.programs import child_processes, command_line, command_words, paused, process_state, run
 from tests.support.waiting import until
 
 ANN = QuotaEntity("ann")
@@ -67,16 +66,13 @@ def test_a_request_is_not_decided_before_a_change_that_waits_for_a_replica(clust
     layout = TopicAdmin(Connection(cluster.address), 30).layout()
     follower = _node(cluster, layout.topics[topic].partitions[0].leader % 3 + 1)
     with ThreadPoolExecutor(1) as pool:
-        os.kill(follower, signal.SIGSTOP)
-        try:
+        with paused(follower):
             producer.produce(topic, b'{"entity":{"user":"ann"},"controller_mutation_rate":1.0}', b'{"user":"ann"}')
             assert producer.flush(30) == 0
             stamped = now_ms()
             decided = pool.submit(quotas.read_until, stamped)
             with pytest.raises(TimeoutError):
                 decided.result(PAUSE_SECONDS)
-        finally:
-            os.kill(follower, signal.SIGCONT)
         assert decided.result(60).timeline.latest(ANN, stamped).quota.rate == 1.0
 
 
