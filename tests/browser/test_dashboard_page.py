@@ -50,14 +50,14 @@ def is_open(driver):
     return driver.execute_script("return document.getElementById('dialog').open")
 
 
-def tab_to(driver, selector):
-    """Press Tab until the focus is on an element."""
-    wanted = driver.find_element(By.CSS_SELECTOR, selector)
+def tab_to_first_decision(driver):
+    """Press Tab until the focus is on its button."""
+    wanted = driver.find_element(By.CSS_SELECTOR, "#decisions-table tbody tr button")
     for _ in range(60):
         driver.switch_to.active_element.send_keys(Keys.TAB)
         if driver.switch_to.active_element == wanted:
             return wanted
-    raise AssertionError(f"{selector} cannot be reached by Tab")
+    raise AssertionError("it cannot be reached by Tab")
 
 
 def test_without_requests_it_says_so_and_draws_its_charts(page):
@@ -123,7 +123,7 @@ def test_names_are_text(page, feed):
 def test_a_decision_is_explained_by_keyboard_and_the_one_before_it_is_a_click_away(page, feed):
     first, *_, last = feed.storm()
     until(lambda: len(rows(page, "decisions-table")) == 3)
-    button = tab_to(page, "#decisions-table tbody tr button")
+    button = tab_to_first_decision(page)
     assert button.accessible_name.endswith(", alice, <none>, rejected: explain")
     button.send_keys(Keys.ENTER)
     until(lambda: "recomputed" in text(page, "#dialog-body"))
@@ -215,7 +215,7 @@ def test_tenants_are_sorted_by_a_column(page, feed):
 def test_the_list_does_not_move_while_a_user_is_in_it(page, feed):
     feed.storm()
     until(lambda: len(rows(page, "decisions-table")) == 3)
-    tab_to(page, "#decisions-table tbody tr button")
+    tab_to_first_decision(page)
     feed.storm()
     until(lambda: text(page, "#decisions-note").startswith("The list is not updated"))
     assert len(rows(page, "decisions-table")) == 3

@@ -157,22 +157,23 @@ def test_no_line_breaks_between_a_number_and_its_unit(page):
     assert breakable_units(shown) == []
 
 
-def drawn_texts(driver, chart, aligned):
-    """Return the texts that a chart draws with this alignment, with their left and right edges if it is the centre.
+def labels_above_lines(driver):
+    """Return the labels that the first chart draws above its dashed lines: text, left and right edge, and height.
 
-    If it is drawn twice, because its new size was noticed meanwhile, they are those of the second time.
+    Labels are centred, and those of the time axis are below the lines. If the chart is drawn twice, because its new
+    size was noticed meanwhile, they are those of the second time.
     """
     script = """
-        const [id, aligned, done] = arguments, texts = [], prototype = CanvasRenderingContext2D.prototype;
+        const done = arguments[0], texts = [], prototype = CanvasRenderingContext2D.prototype;
         const {fillText, clearRect} = prototype;
         prototype.fillText = function (text, x, y) {
           const half = this.measureText(text).width / 2;
-          const found = this.textAlign === aligned && this.canvas.closest(`#${id}`);
+          const found = this.textAlign === "center" && this.canvas.closest("#load");
           if (found) texts.push([String(text), x - half, x + half, y]);
           return fillText.call(this, text, x, y);
         };
         prototype.clearRect = function (...area) {
-          if (this.canvas.closest(`#${id}`)) texts.length = 0;
+          if (this.canvas.closest("#load")) texts.length = 0;
           return clearRect.apply(this, area);
         };
         document.getElementById("all").click();
@@ -181,12 +182,7 @@ def drawn_texts(driver, chart, aligned):
           done(texts);
         }));
     """
-    return driver.execute_async_script(script, chart, aligned)
-
-
-def labels_above_lines(driver):
-    """Return the labels above the dashed lines of the first chart, with their edges; the time axis is below them."""
-    return [each for each in drawn_texts(driver, "load", "center") if each[3] < 30]
+    return [each for each in driver.execute_async_script(script) if each[3] < 30]
 
 
 CLOSE = [change(DAY + HOUR + 5000 * number, rate=float(number + 1)) for number in range(10)]

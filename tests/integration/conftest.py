@@ -25,7 +25,6 @@ def program(deployment, tmp_path):
 
 
 def _output_of(how, deployment, folder, *args, exit_code=0, **more):
-    operator = ["--set", "quota.altered_by=ann"]
-    done = how(*as_options(deployment), *operator, *args, cwd=folder, **more)
+    done = how(*as_options(deployment, "quota.altered_by=ann"), *args, cwd=folder, **more)
     assert done.returncode == exit_code, done.stderr
     return json.loads(done.stdout) if "json" in args else done.stdout + done.stderr

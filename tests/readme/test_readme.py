@@ -26,6 +26,7 @@ from quota.records.quota_log import QuotaRecord
 from quota.records.request import MutationRequest
 from quota.settings import load_settings
 from tests.support.checkout import CHECKOUT
+from tests.support.deployment import with_sections
 from tests.support.factories import request_json
 from tests.support.waiting import until
 
@@ -70,8 +71,8 @@ def test_the_example_of_a_callback_works(tmp_path):
 @pytest.fixture(scope="module")
 def job(spark, base_settings, broker, tmp_path_factory):
     """The settings of a running job on the topics that it has by default, which has decided already."""
-    storage = base_settings.storage.model_copy(update={"root": str(tmp_path_factory.mktemp("readme"))})
-    settings = with_plaintext_cluster(base_settings, broker.address).model_copy(update={"storage": storage})
+    settings = with_plaintext_cluster(base_settings, broker.address)
+    settings = with_sections(settings, storage={"root": str(tmp_path_factory.mktemp("readme"))})
     prepare_topics(settings)
     with closing(AnswerReader(settings)) as reader:
         query = start_enforce(Run.on(spark, settings))

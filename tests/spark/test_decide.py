@@ -8,7 +8,6 @@ from jobs.enforce.decide import EnforceConfig, answer_requests
 from quota.admission.policy import Policy
 from quota.records.fields import BEGINNING
 from quota.records.quota import Window
-from schemas.buckets import STATE
 from tests.support.factories import request_json
 from tests.support.replay.engine import State
 from tests.support.rows import kafka_rows, pack_request
@@ -51,7 +50,3 @@ def test_further_state_of_another_version_is_ignored():
     state = State((100.0, 0, 5.0, None, None, None, more))
     ((_, _, decided),) = decide(resolved(kafka_rows([request_json(1)], timestamps=[0])), state)
     assert decided["tokens"] == 99
-
-
-def test_the_state_has_kips_names():
-    assert STATE.names == ["K", "T", "rate", "burst", "max_debt_ms", "reset_at", "more"]

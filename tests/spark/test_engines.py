@@ -16,6 +16,7 @@ from quota.records.record import Source
 from quota.whatif.recommendation import SizingInput, Tenancy
 from quota.whatif.simulation import read_quotas, simulate
 from tests.support.audited import audited
+from tests.support.deployment import with_sections
 from tests.support.factories import PERMISSIVE, START, STRICT
 from tests.support.factories import request_after as at
 from tests.support.programs import given_session, run
@@ -34,9 +35,9 @@ CHANGES = {
 }
 
 
-def scattered(seed=599):
+def scattered():
     """Yield decisions of three partitions whose clocks step back and forth; none of a bucket is in its order."""
-    chance = random.Random(seed)
+    chance = random.Random(599)
     lines = [
         at(
             200 * number,
@@ -69,7 +70,7 @@ def settings(base_settings, tmp_path_factory):
     random.Random(7).shuffle(decisions)
     root = tmp_path_factory.mktemp("root")
     found = audited(base_settings, root, [], [], changes=CHANGES, start=START, more=decisions)
-    return found.model_copy(update={"quota": found.quota.model_copy(update={"callback_classes": [CALLBACK]})})
+    return with_sections(found, quota={"callback_classes": [CALLBACK]})
 
 
 @pytest.fixture

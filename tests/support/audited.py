@@ -7,13 +7,14 @@ from quota.records import codec
 from quota.records.decision import Decision
 from quota.records.quota import Window
 from quota.whatif.simulation import read_quotas, simulate
+from tests.support.deployment import with_sections
 from tests.support.rows import kafka_rows
 from tests.support.tables import audit_records
 
 
 def at_root(settings, root):
     """Return settings with another storage root."""
-    return settings.model_copy(update={"storage": settings.storage.model_copy(update={"root": str(root)})})
+    return with_sections(settings, storage={"root": str(root)})
 
 
 def audited(base_settings, root, requests, quotas, *, changes=None, start=0, more=()):  # noqa: PLR0913
@@ -22,11 +23,8 @@ def audited(base_settings, root, requests, quotas, *, changes=None, start=0, mor
     The user admin is exempt, and requests are repeats for a second. The quotas that decide are objects of JSON, as are
     the changes of the quota log, by their time in ms after `start`, which is the time of the decisions (epoch ms).
     """
-    sections = {
-        "quota": base_settings.quota.model_copy(update={"exempt_users": ["admin"]}),
-        "repeats": base_settings.repeats.model_copy(update={"window_seconds": 1.0}),
-    }
-    settings = at_root(base_settings, root).model_copy(update=sections)
+    sections = {"quota": {"exempt_users": ["admin"]}, "repeats": {"window_seconds": 1.0}}
+    settings = with_sections(at_root(base_settings, root), **sections)
     algorithm, policy = TokenBucket(Window(), settings.policy.deduplication), settings.policy
     by = read_quotas(json.dumps(each).encode() for each in quotas)
     answers = [*simulate(requests, by, algorithm, policy=policy), *more]

@@ -111,6 +111,17 @@ class SecureBroker:
         """Grant operations to a user, as `allow` does."""
         allow(self.admin, user, acls)
 
+    @property
+    def sasl_target(self) -> list[str]:
+        """The settings by which a gateway's own connection uses the listener without TLS, as the admin."""
+        return [
+            f"kafka.target_servers={self.sasl_address}",
+            "target.security_protocol=SASL_PLAINTEXT",
+            "target.sasl_mechanism=PLAIN",
+            f"target.sasl_username={ADMIN}",
+            f"target.sasl_password={ADMIN}-secret",
+        ]
+
     def options(self, user: str, password_file: Path, **more: object) -> list[str]:
         """Return the settings by which a user with a password in a file connects; `more` are other keys of `kafka`."""
         named = {

@@ -27,9 +27,8 @@ def write() -> int:
             writer.send_bytes(settings.topics.requests, request_json(1))
             writer.flush(30)
             given = (f"storage.root={folder}", "enforce.with_audit=true", f"spark.class_archives={CLASS_ARCHIVES}")
-            options = [part for each in given for part in ("--set", each)]
             patient = {"jobs.spark.session._END_SECONDS": 300.0}  # the JVM writes the archive when it ends
-            enforce = command_line("enforce", *as_options(settings), *options, "--once", constants=patient)
+            enforce = command_line("enforce", *as_options(settings, *given), "--once", constants=patient)
             return subprocess.run(enforce, env=os.environ | OWN_ARCHIVE, check=False).returncode
 
 

@@ -31,12 +31,12 @@ class Node:
 
 
 @contextmanager
-def running_cluster(folder, jars, nodes=3) -> Iterator[list[Node]]:
-    """Run a cluster inside the block."""
+def running_cluster(folder, jars) -> Iterator[list[Node]]:
+    """Run a cluster of three nodes inside the block."""
     controller = free_port()
     with ExitStack() as stack:
         started = []
-        for number in range(1, nodes + 1):
+        for number in (1, 2, 3):
             inner, outer = free_port(), free_port()
             properties = _PROPERTIES.format(
                 roles="broker,controller" if number == 1 else "broker",

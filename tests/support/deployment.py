@@ -1,28 +1,43 @@
 """Deployments on a shared broker, each with its own topics."""
 
+from jobs.sandbox.broker import with_plaintext_cluster
+from quota.kafka.topics.preparation import prepare_topics
+
 PARTS = ("requests", "decisions", "dead_letters", "quotas", "results", "positions")
+
+
+def with_sections(settings, **sections):
+    """Return settings with other values of some keys, given by section."""
+    changed = {name: getattr(settings, name).model_copy(update=keys) for name, keys in sections.items()}
+    return settings.model_copy(update=changed)
 
 
 def make_deployment(settings, name, folder):
     """Return settings with separate topics, applier group and storage root."""
-    return settings.model_copy(
-        update={
-            "topics": settings.topics.model_copy(update={part: f"{name}-{part}" for part in PARTS}),
-            "storage": settings.storage.model_copy(update={"root": str(folder)}),
-            "applier": settings.applier.model_copy(update={"group": f"{name}-applier"}),
-        }
-    )
+    topics = {part: f"{name}-{part}" for part in PARTS}
+    return with_sections(settings, topics=topics, storage={"root": str(folder)}, applier={"group": f"{name}-applier"})
 
 
-def as_options(settings):
-    """Return the `--set` options that point a command at a deployment; the storage root is not among them."""
+def prepared_deployment(settings, broker, name, folder):
+    """Return a deployment on a broker, which is reached without authentication, after its topics are made."""
+    made = make_deployment(with_plaintext_cluster(settings, broker.address), name, folder)
+    prepare_topics(made)
+    return made
+
+
+def set_options(*given):
+    """Return the options of a command that set keys, each given as `section.key=value`."""
+    return [option for each in given for option in ("--set", each)]
+
+
+def as_options(settings, *given):
+    """Return the options that point a command at a deployment, without the storage root, and that set other keys."""
     named = [f"topics.{part}={getattr(settings.topics, part)}" for part in PARTS]
     named += [f"kafka.bootstrap_servers={settings.kafka.bootstrap_servers}", f"applier.group={settings.applier.group}"]
-    return [option for each in named for option in ("--set", each)]
+    return set_options(*named, *given)
 
 
 def undisturbed_of(settings):
     """Return a deployment with the same requests and quotas, and its own answer topics and storage root."""
     alone = make_deployment(settings, f"{settings.topics.requests}-undisturbed", f"{settings.storage.root}-undisturbed")
-    same = {"requests": settings.topics.requests, "quotas": settings.topics.quotas}
-    return alone.model_copy(update={"topics": alone.topics.model_copy(update=same)})
+    return with_sections(alone, topics={"requests": settings.topics.requests, "quotas": settings.topics.quotas})

@@ -32,6 +32,7 @@ from tests.support.checkout import CHECKOUT
 from tests.support.deployment import as_options
 from tests.support.programs import command_line, memory_bytes
 from tests.support.waiting import until
+from tests.support.wire_client import WireClient
 
 _SECONDS = 30
 
@@ -40,6 +41,11 @@ _SECONDS = 30
 def protocol():
     """Return Kafka's protocol, from the broker's jar."""
     return Protocol.of_jar(CHECKOUT / ".jars" / "broker")
+
+
+def wire_client(port, client_id="app"):
+    """Return a client that writes its frames itself, connected to a port of this machine."""
+    return WireClient((HOST, port), protocol(), client_id)
 
 
 class StandIn:
@@ -183,8 +189,7 @@ class Gateway:
 def start_gateway(settings, log, *given, port=0, constants=None):
     """Start a gateway on a port, and return when it is ready; `given` are settings like `gateway.permissive=false`."""
     port = port or free_port()
-    own = [f"gateway.first_port={port}", *given]
-    options = [*as_options(settings), *(part for each in own for part in ("--set", each))]
+    options = as_options(settings, f"gateway.first_port={port}", *given)
     with log.open("ab") as output:
         process = subprocess.Popen(
             command_line("gateway", *options, constants=constants), stdout=subprocess.PIPE, stderr=output

@@ -1,21 +1,18 @@
 """Programs of one Java source file, run with the broker's jars."""
 
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-from quota.errors import BadInput, ClusterError
+from jobs.spark.installation import java_program
+from quota.errors import ClusterError
 
 
 def java_command(source: Path, jars: Path, *arguments: str) -> list[str]:
     """Return the command that compiles and runs a source file."""
-    java = shutil.which("java")
-    if java is None:
-        raise BadInput("no java found; install a JDK 17 or newer")
-    return [java, "-Xmx256m", "-XX:+UseSerialGC", "-cp", f"{jars}/*", str(source), *arguments]
+    return [str(java_program()), "-Xmx256m", "-XX:+UseSerialGC", "-cp", f"{jars}/*", str(source), *arguments]
 
 
 class JavaProgram:

@@ -3,6 +3,7 @@
 import json
 import re
 from types import SimpleNamespace
+from urllib.request import urlopen
 
 import yaml
 from prometheus_client import generate_latest
@@ -23,9 +24,18 @@ def metrics_of(query):
 
 def samples(families):
     """Return the samples of metric families by name and labels, read back from their text format."""
-    text = generate_latest(SimpleNamespace(collect=lambda: families)).decode()
+    return _parsed(generate_latest(SimpleNamespace(collect=lambda: families)))
+
+
+def served_samples(port):
+    """Return the samples that a process of this machine serves at a port, by name and labels."""
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as page:
+        return _parsed(page.read())
+
+
+def _parsed(text):
     return {
         (sample.name, *sorted(sample.labels.items())): sample.value
-        for family in text_string_to_metric_families(text)
+        for family in text_string_to_metric_families(text.decode())
         for sample in family.samples
     }

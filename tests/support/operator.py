@@ -4,7 +4,6 @@ import threading
 from pathlib import Path
 
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
@@ -19,7 +18,8 @@ from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from schemas.buckets import STATE_VERSION
-from tests.support.clients import QUIET
+from tests.support.clients import admin_of
+from tests.support.deployment import with_sections
 from tests.support.factories import request_json
 from tests.support.tables import read_table
 from tests.support.topics import decisions_of, produce
@@ -43,7 +43,7 @@ class Operator:
         self._spark = spark
         self.settings = settings
         self.root = Path(settings.storage.root)
-        self._admin = AdminClient({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers})
+        self._admin = admin_of(settings)
         prepare_topics(settings)
         write_record(settings, QuotaRecord(QuotaEntity(None), HARDLY_ANY, controller_mutation_burst=100.0))
 
@@ -53,7 +53,7 @@ class Operator:
 
     def enforce(self, spark=(), **changed):
         """Decide the waiting requests, as the program does with `--once`."""
-        settings = self._changed(enforce=changed, spark=dict(spark))
+        settings = with_sections(self.settings, enforce=changed, spark=dict(spark))
         with with_operator_advice(settings):
             enforce_once(Run.on(self._spark, settings))
 
@@ -68,7 +68,7 @@ class Operator:
             future.result()
 
     def audit(self, **changed):
-        settings = self._changed(audit=changed)
+        settings = with_sections(self.settings, audit=changed)
         with with_operator_advice(settings):
             run_until(threading.Event(), [start_audit(Run.on(self._spark, settings), once=True)])
 
@@ -98,7 +98,3 @@ class Operator:
     def audited(self):
         """Request ids in the table of decisions, sorted."""
         return sorted(row["request_id"] for row in read_table(self.settings, "decisions"))
-
-    def _changed(self, **sections):
-        changed = {name: getattr(self.settings, name).model_copy(update=keys) for name, keys in sections.items()}
-        return self.settings.model_copy(update=changed)

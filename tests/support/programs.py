@@ -135,15 +135,15 @@ def _program_state():
 
 
 @contextmanager
-def running_applier(settings, kills=0, between=(0.5, 2.5), seed=599):
+def running_applier(settings, kills=0):
     """Run an applier inside the block, killed `kills` times at random moments; at the end it terminates cleanly."""
-    rng = random.Random(seed)
+    rng = random.Random(599)
     process = _start_applier(settings)
 
     def kill():
         nonlocal process
         for _ in range(kills):
-            time.sleep(rng.uniform(*between))
+            time.sleep(rng.uniform(0.5, 2.5))
             process.kill()
             process.communicate()
             process = _start_applier(settings)
@@ -164,6 +164,16 @@ def running_applier(settings, kills=0, between=(0.5, 2.5), seed=599):
 
 def _start_applier(settings):
     return subprocess.Popen(command_line("applier", *as_options(settings)), stderr=subprocess.PIPE)
+
+
+@contextmanager
+def paused(pid):
+    """Stop a process inside the block (SIGSTOP): its connections stay open, but it does not respond."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 def child_processes(parent):

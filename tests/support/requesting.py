@@ -1,11 +1,11 @@
 """Users who request continuously while parts of a job are killed, and the expected decisions for each of them."""
 
 import json
-import threading
 from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+from jobs.background import background
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
@@ -32,22 +32,17 @@ def prepare_users(deployment):
 @contextmanager
 def requesting(deployment):
     """A request by each user every now and then inside the block, those of a user in one partition; yields them all."""
-    requested, enough = [], threading.Event()
+    requested = []
 
-    def request():
+    def request(enough):
         while not enough.wait(_ROUND_SECONDS):
             for partition in (0, 1):
                 values = [request_json(2, user=user, request_id=uuid4().hex) for user in USERS[partition::2]]
                 produce(deployment, deployment.topics.requests, *values, partition=partition)
             requested.extend(USERS)
 
-    requests = threading.Thread(target=request)
-    requests.start()
-    try:
+    with background(request, "requests"):
         yield requested
-    finally:
-        enough.set()
-        requests.join()
 
 
 def check_tokens(deployment, requested):

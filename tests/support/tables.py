@@ -58,9 +58,9 @@ def decision(at, *, user="alice", client="", admitted=(), rejected=(), throttled
     return row | fields
 
 
-def letter(at, error, topic="mutation-requests"):
+def letter(at, error):
     """Return a row of `dead_letters`."""
-    source = {"topic": topic, "partition": 0, "offset": at}
+    source = {"topic": "mutation-requests", "partition": 0, "offset": at}
     return {"date": moment(at).date(), "source": source, "timestamp": moment(at), "error": error, "value": ""}
 
 
@@ -178,9 +178,9 @@ USERS = [
 ]
 
 
-def rows_of_a_day(seed=599):
+def rows_of_a_day():
     """Return the rows of a day: about twenty tenants, busier by day, a loop that storms, and nightly batches."""
-    chance = random.Random(seed)
+    chance = random.Random(599)
     requests = [each for user in USERS for each in _steady(chance, user)]
     requests += [
         (DAY + hour * HOUR + chance.randrange(20 * MINUTE), "etl", "nightly", [chance.randint(4, 16)] * 12)

@@ -1,6 +1,7 @@
 """Records into and out of a deployment's topics."""
 
 import json
+from contextlib import closing
 
 from confluent_kafka import Producer, TopicPartition
 
@@ -47,11 +48,8 @@ def decisions_of(settings: Settings):
 
 def end_offsets(settings: Settings, topic: str) -> dict[int, int]:
     """Return the end offset of each partition of a topic."""
-    consumer = make_consumer(settings.kafka.connection, "test")
-    try:
+    with closing(make_consumer(settings.kafka.connection, "test")) as consumer:
         return {
             partition: offset_range(consumer, TopicPartition(topic, partition), DEADLINE_SECONDS)[1]
             for partition in topic_partitions(consumer, topic, DEADLINE_SECONDS)
         }
-    finally:
-        consumer.close()

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 from contextlib import suppress
@@ -12,6 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from jobs.spark.installation import java_program
 from tests.support.checkout import CHECKOUT
 from tests.support.spark_submit import SPARK_HOME, cluster_environment, spark_submit
 from tests.support.waiting import until
@@ -30,11 +30,10 @@ class Yarn:
             pytest.skip("no jars of YARN; make test-yarn copies them")
         self._folder = folder
         self._nodes = nodes
-        java = Path(shutil.which("java")).resolve()
-        self._java = java
+        self._java = java_program().resolve()
         self.environment = cluster_environment(folder) | {
             "HADOOP_CONF_DIR": str(folder),
-            "JAVA_HOME": str(java.parent.parent),
+            "JAVA_HOME": str(self._java.parent.parent),
         }
 
     def __enter__(self):

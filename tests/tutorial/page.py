@@ -114,7 +114,6 @@ class Session:
         done = subprocess.run(
             ["bash", "-c", f"{self._kept}\n{commands}"],
             cwd=self._folder,
-            env=os.environ,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -88,8 +88,8 @@ def enforcing(yarn, packed, deployment, log):
     options = ["--files", "conf/mutation-quota.toml,conf/log4j2.properties", "--num-executors", "2"]
     options += ["--deploy-mode", "cluster"]
     options += ["--archives", "environment.tar.gz#environment", "--name", "mutation-quota-enforce"]
-    args = ["enforce", "--settings", "mutation-quota.toml", *as_options(deployment)]
-    args += ["--set", f"storage.root={deployment.storage.root}", "--set", "enforce.with_audit=true"]
+    given = (f"storage.root={deployment.storage.root}", "enforce.with_audit=true")
+    args = ["enforce", "--settings", "mutation-quota.toml", *as_options(deployment, *given)]
     return submitted(yarn, properties, [*options, "submit.py", *args], log=log, cwd=packed)
 
 

@@ -1,10 +1,8 @@
 """Failures of brokers of a cluster, one after the other, and cut-off leaders, while a job runs."""
 
-import os
-import signal
 import time
 from collections import Counter
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -22,6 +20,7 @@ from tests.evidence.chaos.run import verdict_of
 from tests.evidence.chaos.steps import latest_batch
 from tests.evidence.chaos.traffic import Traffic
 from tests.support.deployment import make_deployment
+from tests.support.programs import paused
 from tests.support.waiting import until
 
 _ELECTION_SECONDS = 60.0
@@ -47,16 +46,6 @@ class BrokerTally:
     """Last lines of jobs that exited by themselves; each was restarted."""
     elections: list = field(default_factory=list)
     """Times from a failure to other leaders, seconds."""
-
-
-@contextmanager
-def paused(node):
-    """Stop a node's process inside the block (SIGSTOP): its connections stay open, but it does not respond."""
-    os.kill(node.pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(node.pid, signal.SIGCONT)
 
 
 def topics_of(servers):
@@ -109,7 +98,7 @@ class BrokerKiller:
         self._notify(f"{node.address}, leader of {topic}: {Failure.CUT_OFF.value}")
         with ExitStack() as steady:
             steady.enter_context(self._traffic.steady_quotas())
-            with paused(node):
+            with paused(node.pid):
                 self._await_election(node)
                 steady.close()  # the resumed node still considers itself the leader: quotas change again by then
         self._recover(Failure.CUT_OFF)

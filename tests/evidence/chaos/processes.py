@@ -26,8 +26,7 @@ class Job:
         """Start the job."""
         own = [f"storage.root={settings.storage.root}", "spark.master=local[2]", f"enforce.with_audit={with_audit}"]
         own.append(f"enforce.state_partitions={settings.enforce.state_partitions}")
-        more = [part for each in own for part in ("--set", each)]
-        command = command_line("enforce", *as_options(settings), *more, *options)
+        command = command_line("enforce", *as_options(settings, *own), *options)
         self.with_audit = with_audit
         self._is_frozen = False
         self._known = []

@@ -1,6 +1,7 @@
 """The records of the topics and the rows of the tables after a run, read without the project's own readers."""
 
 import json
+from contextlib import closing
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, TopicPartition
@@ -49,10 +50,8 @@ def gather(settings, undisturbed):
     topics = settings.topics
 
     def records(topic):
-        reader = Reader(settings, [topic], from_beginning=True)
-        found = reader.read_new()
-        reader.close()
-        return found
+        with closing(Reader(settings, [topic], from_beginning=True)) as reader:
+            return reader.read_new()
 
     return Evidence(
         records(topics.requests),

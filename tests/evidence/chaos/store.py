@@ -46,13 +46,13 @@ class StoreTally:
 class StoreKiller:
     """Runs a job that enforces and audits, and kills it."""
 
-    def __init__(self, settings, options, log, notify, seed=599):
+    def __init__(self, settings, options, log, notify):
         """Take a deployment in S3; no job is started yet."""
         self.tally = StoreTally()
         self._settings, self._options, self._log, self._notify = settings, options, log, notify
         self._files = stored_files(settings)
         self._commits = f"{checkpoint_folder(ENFORCE, STATE_VERSION)}/commits"
-        self._random = random.Random(seed)
+        self._random = random.Random(599)
 
     def kill(self):
         """Start a job, and kill driver and JVM at a random moment: some while they start, most after a batch."""

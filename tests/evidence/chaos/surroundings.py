@@ -18,7 +18,7 @@ from tests.support.full_disk import small_disk
 from tests.support.operator import Operator
 
 
-def disturb(folder, notify, seconds=240.0, seed=599):
+def disturb(folder, notify, seconds):
     """Disturb jobs on a broker and a Spark session of their own.
 
     Return how often a disk was filled up to its last bytes, how often a job exited for lack of space, the seconds from
@@ -30,7 +30,7 @@ def disturb(folder, notify, seconds=240.0, seed=599):
         base = with_plaintext_cluster(base, broker.address)
         spark = stack.enter_context(session(base, "surroundings", folder / "spark.log"))
         notify("disks are filled, up to some bytes that are left")
-        fills, stops, wrong = _fill_disks(spark, base, folder, seconds, random.Random(seed))
+        fills, stops, wrong = _fill_disks(spark, base, folder, seconds, random.Random(599))
         notify(f"{fills} times a disk was filled, {stops} times a job ended for it; the broker goes away")
         outage, more = _stop_broker(spark, base, folder, broker)
     return fills, stops, outage, wrong + more

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from confluent_kafka import Producer
 
+from jobs.background import background
 from quota.kafka.clients import client_config
 from quota.kafka.topics.preparation import prepare_topics
 
@@ -41,17 +42,14 @@ class Traffic:
     def flowing(cls, settings, requests_per_second):
         """Send to new topics with the first quotas inside the block; at its end all records are acknowledged."""
         prepare_topics(settings)
-        self, end = cls(settings), threading.Event()
+        self = cls(settings)
         for user, rate in RATES.items():
             self._set_quota(user, rate)
         assert self._producer.flush(_FLUSH_SECONDS) == 0
-        thread = threading.Thread(target=self._flow, args=(end, requests_per_second), name="traffic")
-        thread.start()
         try:
-            yield self
+            with background(lambda end: self._flow(end, requests_per_second), "traffic"):
+                yield self
         finally:
-            end.set()
-            thread.join()
             assert self._producer.flush(_FLUSH_SECONDS) == 0
 
     @contextmanager

@@ -18,6 +18,7 @@ from quota.kafka.timing import Deadline
 from quota.records.decision import read_decision
 from quota.records.request import Operation
 from quota.records.result import read_result
+from tests.support.deployment import with_sections
 
 CALL_SECONDS = 30.0
 """Time limit of a call, seconds."""
@@ -32,12 +33,12 @@ SLACK_MS = 1000
 class Storm:
     """Applications with several threads and a client-id each; two applications share a user."""
 
-    def __init__(self, settings, applications, threads, seed=599):
+    def __init__(self, settings, applications, threads):
         """Prepare the applications, without sending."""
         self._settings = settings
         self._applications = applications
         self._threads = threads
-        self._random = random.Random(seed)
+        self._random = random.Random(599)
         self._lock = threading.Lock()
         self._calls = []
 
@@ -60,9 +61,8 @@ class Storm:
 
     def _client(self, number):
         who = {"user": f"tenant-{number // 2}", "client_id": f"storm-{number}"}
-        limit = {"api_timeout_seconds": CALL_SECONDS}
-        client = self._settings.client.model_copy(update={**who, **limit})
-        return QuotaAdminClient(ClientOptions.from_settings(self._settings.model_copy(update={"client": client})))
+        settings = with_sections(self._settings, client=who | {"api_timeout_seconds": CALL_SECONDS})
+        return QuotaAdminClient(ClientOptions.from_settings(settings))
 
     def _work(self, number, client, until):
         """Create, grow and delete the thread's own topics, waiting for most calls."""

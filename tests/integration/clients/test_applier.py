@@ -8,11 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import NewPartitions, NewTopic
 
 from jobs.metrics.loops import ApplierMetrics
-from jobs.sandbox.broker import free_port, with_plaintext_cluster
+from jobs.sandbox.broker import free_port
 from quota.admission.decide import decide
 from quota.algorithms.token_bucket import TokenBucket
 from quota.errors import ClusterError
@@ -31,10 +30,11 @@ from quota.records.record import Record, Source
 from quota.records.request import read_request
 from quota.records.result import MutationResult
 from quota.timeline.resolution import Resolution, ResolvedRequest
-from tests.support.clients import QUIET
-from tests.support.deployment import make_deployment
+from tests.support.clients import admin_of
+from tests.support.deployment import prepared_deployment, with_sections
 from tests.support.factories import request_json
 from tests.support.monitoring import samples
+from tests.support.topics import produce
 from tests.support.waiting import until
 
 RESULTS = msgspec.json.Decoder(MutationResult)
@@ -48,8 +48,7 @@ class Bench:
 
     def __init__(self, settings):
         self.settings = settings
-        self.admin = AdminClient({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers})
-        self._producer = Producer({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers})
+        self.admin = admin_of(settings)
 
     def decided(self, operation, *topics, seconds_ago=0, **fields):
         """The bytes of a decision that admits topics, each a dict."""
@@ -69,9 +68,7 @@ class Bench:
 
     def write(self, *decisions):
         """Put decisions into their topic, all into one partition."""
-        for decision in decisions:
-            self._producer.produce(self.settings.topics.decisions, decision, b"alice")
-        assert self._producer.flush(10) == 0
+        produce(self.settings, self.settings.topics.decisions, *decisions)
 
     def admit(self, operation, *topics, **fields):
         """Put an admitted request there."""
@@ -103,6 +100,26 @@ class Bench:
 def bench(deployment):
     prepare_topics(deployment)
     return Bench(deployment)
+
+
+@pytest.fixture
+def kill(bench, monkeypatch):
+    """Run an applier that is killed before it carries out a batch, or after that and before it writes a result."""
+
+    def dies(*_):
+        raise SystemExit
+
+    def _kill(moment):
+        commit = Ledger.commit
+        with monkeypatch.context() as patch:
+            if moment == "before":
+                patch.setattr(applier_module.Target, "carry_out", dies)
+            else:
+                patch.setattr(Ledger, "commit", lambda self, results=(): dies() if list(results) else commit(self))
+            with pytest.raises(SystemExit):
+                bench.apply()
+
+    return _kill
 
 
 def topic(name, partitions, **fields):
@@ -187,9 +204,8 @@ def test_malicious_requests_affect_no_other_client(bench):
 @pytest.mark.parametrize(("limit", "message_count"), [(64 * 1024, 1000), (1024, 0)])
 def test_a_result_too_large_for_its_topic_is_shortened(bench, limit, message_count):
     """It has no messages, or no topics if the jobs have a different limit than the applier."""
-    limits = bench.settings.limits.model_copy(update={"max_request_bytes": limit})
-    applier = bench.settings.applier.model_copy(update={"topic_pattern": "nothing"})
-    bench.settings = bench.settings.model_copy(update={"limits": limits, "applier": applier})
+    sections = {"limits": {"max_request_bytes": limit}, "applier": {"topic_pattern": "nothing"}}
+    bench.settings = with_sections(bench.settings, **sections)
     bench.admit("CREATE_TOPICS", *[topic(f"t{number}", 0) for number in range(1000)], user="u" * 10_000)
     assert bench.apply().failed == 1000
     (topics,) = bench.read_results()
@@ -198,16 +214,13 @@ def test_a_result_too_large_for_its_topic_is_shortened(bench, limit, message_cou
 
 def test_invalid_results_stop_no_client(bench):
     for part in (bench.settings.topics.results, bench.settings.topics.positions):
-        producer = Producer({**QUIET, "bootstrap.servers": bench.settings.kafka.bootstrap_servers})
-        producer.produce(part, b"\xffno result", bench.settings.applier.group.encode())
-        assert producer.flush(10) == 0
+        produce(bench.settings, part, b"\xffno result", key=bench.settings.applier.group.encode())
     bench.admit("CREATE_TOPICS", topic("despite-junk", 1))
     assert bench.apply().topics == 1
 
 
 def test_tenants_can_be_restricted_to_their_own_topics(bench):
-    applier = bench.settings.applier.model_copy(update={"topic_pattern": r"{user}-.+"})
-    bench.settings = bench.settings.model_copy(update={"applier": applier})
+    bench.settings = with_sections(bench.settings, applier={"topic_pattern": r"{user}-.+"})
     bench.admit("CREATE_TOPICS", topic("dora-kept", 1), topic("bob-kept", 1), user="dora")
     bench.apply()
     assert bench.results() == [[("dora-kept", "NONE", False), ("bob-kept", "TOPIC_AUTHORIZATION_FAILED", False)]]
@@ -215,8 +228,7 @@ def test_tenants_can_be_restricted_to_their_own_topics(bench):
 
 def test_old_api_versions_can_be_excluded(bench):
     """They are always admitted: without a gateway that mutes them, they would bypass the quotas."""
-    applier = bench.settings.applier.model_copy(update={"permissive": False})
-    bench.settings = bench.settings.model_copy(update={"applier": applier})
+    bench.settings = with_sections(bench.settings, applier={"permissive": False})
     bench.admit("CREATE_TOPICS", topic("old-version", 1), api_version=5)
     bench.admit("CREATE_TOPICS", topic("new-version", 1), api_version=6)
     bench.apply()
@@ -277,7 +289,7 @@ def test_a_duplicated_decision_is_carried_out_once(bench):
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_an_applier_killed_in_a_batch_skips_nothing_and_does_nothing_twice(bench, monkeypatch, moment):
+def test_an_applier_killed_in_a_batch_skips_nothing_and_does_nothing_twice(bench, kill, moment):
     """It is killed before it has carried out anything, or after everything and before any result is written."""
     names = [f"dying-{moment}-{part}" for part in ("made", "grown", "gone")]
     bench.admin.create_topics([NewTopic(names[1], 1), NewTopic(names[2], 2)])[names[2]].result()
@@ -285,47 +297,23 @@ def test_an_applier_killed_in_a_batch_skips_nothing_and_does_nothing_twice(bench
     bench.admit("CREATE_TOPICS", topic(names[0], 2))
     bench.admit("CREATE_PARTITIONS", topic(names[1], 2, count=3))
     bench.admit("DELETE_TOPICS", topic(names[2], 2))
-
-    def dies(*_):
-        raise SystemExit
-
-    with monkeypatch.context() as patch:
-        if moment == "before":
-            patch.setattr(applier_module.Target, "carry_out", dies)
-        else:
-            commit = Ledger.commit
-            patch.setattr(Ledger, "commit", lambda self, results=(): dies() if list(results) else commit(self))
-        with pytest.raises(SystemExit):
-            bench.apply()
-
+    kill(moment)
     bench.apply()
     found = moment == "after"
     assert bench.results() == [[(name, "NONE", found)] for name in names]
     assert [bench.partitions(name) for name in names] == [2, 3, None]
 
 
-def test_an_applier_killed_in_a_batch_deletes_no_topic_that_was_created_again(bench, monkeypatch):
+def test_an_applier_killed_in_a_batch_deletes_no_topic_that_was_created_again(bench, kill):
     """It is killed after the deletion, and again before it has repeated the batch. Another deletion is carried out."""
     bench.admin.create_topics([NewTopic("again", 3)])["again"].result()
     until(lambda: bench.partitions("again") == 3)
     bench.apply()
     bench.admit("DELETE_TOPICS", topic("again", 3))
-
-    def dies(*_):
-        raise SystemExit
-
-    with monkeypatch.context() as patch:
-        commit = Ledger.commit
-        patch.setattr(Ledger, "commit", lambda self, results=(): dies() if list(results) else commit(self))
-        with pytest.raises(SystemExit):
-            bench.apply()
+    kill("after")
     bench.admin.create_topics([NewTopic("again", 3)])["again"].result()
     until(lambda: bench.partitions("again") == 3)
-    with monkeypatch.context() as patch:
-        patch.setattr(applier_module.Target, "carry_out", dies)
-        with pytest.raises(SystemExit):
-            bench.apply()
-
+    kill("before")
     bench.apply()
     assert bench.results() == [[("again", "NONE", True)]]
     assert bench.partitions("again") == 3
@@ -380,9 +368,8 @@ def test_an_applier_replaced_in_a_batch_ends_before_its_next_call(bench, monkeyp
 
 
 def test_an_unavailable_target_is_not_awaited_forever(bench):
-    kafka = bench.settings.kafka.model_copy(update={"target_servers": f"127.0.0.1:{free_port()}"})
-    applier = bench.settings.applier.model_copy(update={"timeout_seconds": 1.0})
-    bench.settings = bench.settings.model_copy(update={"kafka": kafka, "applier": applier})
+    target = f"127.0.0.1:{free_port()}"
+    bench.settings = with_sections(bench.settings, kafka={"target_servers": target}, applier={"timeout_seconds": 1.0})
     bench.admit("CREATE_TOPICS", topic("nowhere", 1))
     bench.admit("DELETE_TOPICS", topic("nowhere", 1))
     assert bench.apply().failed == 2
@@ -397,9 +384,7 @@ def test_partitions_added_to_the_decisions_topic_are_read_too(bench, monkeypatch
     running.start()
     decisions = bench.settings.topics.decisions
     bench.admin.create_partitions([NewPartitions(decisions, 3)])[decisions].result()
-    producer = Producer({**QUIET, "bootstrap.servers": bench.settings.kafka.bootstrap_servers})
-    producer.produce(decisions, bench.decided("CREATE_TOPICS", topic("in-a-new-partition", 1)), partition=2)
-    assert producer.flush(10) == 0
+    produce(bench.settings, decisions, bench.decided("CREATE_TOPICS", topic("in-a-new-partition", 1)), partition=2)
     until(lambda: applier.stats.topics)
     stop.set()
     running.join(10)
@@ -408,9 +393,8 @@ def test_partitions_added_to_the_decisions_topic_are_read_too(bench, monkeypatch
 
 def test_an_applier_survives_a_cluster_that_is_unavailable_for_some_seconds(base_settings, another_broker, tmp_path):
     """The broker restarts once the applier has polled without it for twice the time limit of its calls."""
-    settings = make_deployment(with_plaintext_cluster(base_settings, another_broker.address), "away", tmp_path)
-    settings = settings.model_copy(update={"kafka": settings.kafka.model_copy(update={"timeout_seconds": 2.0})})
-    prepare_topics(settings)
+    settings = prepared_deployment(base_settings, another_broker, "away", tmp_path)
+    settings = with_sections(settings, kafka={"timeout_seconds": 2.0})
     stop = threading.Event()
     applier, bench = Applier(settings, stop), Bench(settings)
     with ThreadPoolExecutor(1) as pool:

@@ -8,21 +8,20 @@ from contextlib import contextmanager
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import NewPartitions, NewTopic
 
 from jobs.enforce.query import start_enforce
-from jobs.sandbox.broker import free_port, with_plaintext_cluster
+from jobs.sandbox.broker import free_port
 from jobs.storage.run import Run
 from quota.errors import BadInput, ClusterError
 from quota.kafka.admin.client import QuotaAdminClient
 from quota.kafka.admin.errors import ThrottlingQuotaExceededError
 from quota.kafka.applier.applier import Applier
 from quota.kafka.quotas.writer import write_record
-from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
-from tests.support.clients import QUIET
-from tests.support.deployment import PARTS, as_options, make_deployment
+from tests.support.clients import QUIET, admin_of
+from tests.support.deployment import PARTS, as_options, prepared_deployment
 from tests.support.programs import run
 from tests.support.waiting import until
 
@@ -64,17 +63,14 @@ class Job:
 
     def partitions(self, name):
         """Return the number of partitions of a topic; None if there is none."""
-        admin = AdminClient({**QUIET, "bootstrap.servers": self.settings.kafka.bootstrap_servers})
+        admin = admin_of(self.settings)
         topic = admin.list_topics(timeout=10).topics.get(name)
         return None if topic is None else len(topic.partitions)
 
 
 @pytest.fixture(scope="module")
 def job(spark, base_settings, broker, tmp_path_factory):
-    settings = make_deployment(
-        with_plaintext_cluster(base_settings, broker.address), "clients", tmp_path_factory.mktemp("clients")
-    )
-    prepare_topics(settings)
+    settings = prepared_deployment(base_settings, broker, "clients", tmp_path_factory.mktemp("clients"))
     job = Job(spark, settings)
     job.start()
     yield job
@@ -94,9 +90,9 @@ def applying(settings):
         thread.join(20)
 
 
-def error_of(future, timeout=60):
+def error_of(future):
     """The Kafka error that a future ends with, as (name, message)."""
-    error = future.exception(timeout=timeout)
+    error = future.exception(timeout=60)
     assert isinstance(error, KafkaException)
     return error.args[0].name(), error.args[0].str()
 

@@ -9,14 +9,14 @@ from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from tests.integration.clients.storm import Storm
+from tests.support.deployment import with_sections
 from tests.support.programs import running_applier
 
 
 @pytest.fixture
 def enforcing(spark, deployment):
     """The job at work on a deployment whose clients leave the carrying out to an applier."""
-    client = deployment.client.model_copy(update={"applied_by": "applier"})
-    settings = deployment.model_copy(update={"client": client})
+    settings = with_sections(deployment, client={"applied_by": "applier"})
     prepare_topics(settings)
     write_record(settings, QuotaRecord(QuotaEntity(None), 3.0))
     query = start_enforce(Run.on(spark, settings))

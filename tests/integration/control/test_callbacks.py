@@ -1,10 +1,9 @@
 """KIP-257 through Kafka, Spark and Delta."""
 
 import re
-import time
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
@@ -21,7 +20,8 @@ from quota.records.fields import MAX_EPOCH_MS
 from quota.records.quota_log import Cluster, ClusterRecord, QuotaRecord
 from tests.support.callbacks import Closing, Failing
 from tests.support.checkout import CHECKOUT
-from tests.support.clients import QUIET
+from tests.support.clients import admin_of
+from tests.support.deployment import with_sections
 from tests.support.factories import request_json
 from tests.support.tables import read_table
 from tests.support.topics import DEADLINE_SECONDS, consume, produce
@@ -37,7 +37,7 @@ def name_of(callback):
 def with_callback(deployment, callback, **configs):
     """Return the deployment with a callback, and the options that configure it on the command line."""
     quota = {"callback_class": name_of(callback), "callback_configs": configs}
-    settings = deployment.model_copy(update={"quota": deployment.quota.model_copy(update=quota)})
+    settings = with_sections(deployment, quota=quota)
     options = ["--set", f"quota.callback_class={quota['callback_class']}"]
     for name, value in configs.items():
         options += ["--set", f"quota.callback_configs.{name}={value}"]
@@ -121,7 +121,7 @@ def test_quotas_follow_the_partitions_that_tenants_own(spark, deployment, comman
     prepare_topics(settings)
     write_record(settings, QuotaRecord(QuotaEntity(None), 100.0))
     produce(settings, settings.topics.requests, request_json(1, user="alice"))
-    admin = AdminClient({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers})
+    admin = admin_of(settings)
     names = {"alice.orders": 6, "bob.clicks": 2}
     for future in admin.create_topics([NewTopic(name, count, 1) for name, count in names.items()]).values():
         future.result(DEADLINE_SECONDS)
@@ -183,10 +183,7 @@ def test_a_callback_is_closed_when_its_worker_ends(deployment, program, tmp_path
     decided = consume(settings, settings.topics.decisions, 1)[0][1]
     assert (decided["quota"], decided["callback"]) == (5.0, name_of(Closing))
     # Once in the program, which tries the callback before it starts Spark, and once in the worker that decided.
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while (closed := before.read_text().count("closed")) < 2 and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert closed >= 2
+    until(lambda: before.read_text().count("closed") >= 2)
 
 
 def test_a_callback_that_cannot_work_is_named_before_the_job_starts(deployment, command, program, monkeypatch):

@@ -13,6 +13,7 @@ from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord, ResetRecord
 from tests.support.clients import QUIET
+from tests.support.deployment import with_sections
 from tests.support.factories import request_json
 from tests.support.topics import consume
 from tests.support.waiting import finish
@@ -81,12 +82,8 @@ def test_each_request_is_decided_by_the_quota_at_its_timestamp_also_in_a_replay(
     expected = {(50, "alice", ""), (500, "alice", ""), (70, "alice", "app"), (20, "bob", ""), (30, "bob", "")}
     assert expected <= applied
 
-    again = deployment.model_copy(
-        update={
-            "storage": deployment.storage.model_copy(update={"root": f"{deployment.storage.root}/again"}),
-            "topics": deployment.topics.model_copy(update={"decisions": f"{deployment.topics.decisions}-again"}),
-        }
-    )
+    root, decisions = f"{deployment.storage.root}/again", f"{deployment.topics.decisions}-again"
+    again = with_sections(deployment, storage={"root": root}, topics={"decisions": decisions})
     prepare_topics(again)
     finish(start_enforce(Run.on(spark, again), once=True))
     repeated = consume(again, again.topics.decisions, REQUESTS)

@@ -12,7 +12,6 @@ import threading
 import time
 from contextlib import contextmanager
 from itertools import pairwise
-from urllib.request import urlopen
 
 import pytest
 
@@ -35,6 +34,7 @@ from tests.support.kafka_configs import (
     set_quotas,
     shown_by_kafka,
 )
+from tests.support.monitoring import served_samples
 from tests.support.programs import command_line, run
 from tests.support.scripted_broker import ScriptedBroker
 from tests.support.waiting import until
@@ -69,7 +69,7 @@ def quotas(deployment, tmp_path):
     """Return a function that runs a command of `quotas`, and returns what it printed, as JSON with --output json."""
 
     def _run(*args, exit_code=0, options=()):
-        done = run(*as_options(deployment), "--set", "quota.altered_by=ann", *options, "quotas", *args, cwd=tmp_path)
+        done = run(*as_options(deployment, "quota.altered_by=ann"), *options, "quotas", *args, cwd=tmp_path)
         assert done.returncode == exit_code, done.stdout + done.stderr
         return json.loads(done.stdout) if "json" in args else (done.stdout.splitlines(), done.stderr.splitlines())
 
@@ -254,7 +254,7 @@ def test_a_different_window_of_the_brokers_is_reported(wrote, quotas):
 @contextmanager
 def following(deployment, *args, options=()):
     """Run the service inside the block, and end it by Ctrl-C; its lines are in what is yielded."""
-    given = [*as_options(deployment), "--set", "kafka.timeout_seconds=3", *options]
+    given = [*as_options(deployment, "kafka.timeout_seconds=3"), *options]
     constants = {"jobs.services.push._COMPARE_SECONDS": 1.0}
     command = command_line(*given, "quotas", "push", "--yes", "--follow", *args, constants=constants)
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -319,27 +319,25 @@ def test_rates_that_only_a_migrated_cluster_has_are_named(command, deployment):
             assert (zero in printed) is (action[0] == "pull")
 
 
-def metrics(port):
-    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as page:
-        lines = page.read().decode().splitlines()
-    return {name: float(value) for name, _, value in (each.rpartition(" ") for each in lines if each[0] != "#")}
-
-
 def test_a_service_reports_drift_and_leaves_it(broker, wrote, deployment):
     """Drift is in the service's log and in its metrics, which have the time of the comparison."""
     wrote(QuotaRecord(ALICE, 5.0))
     port = free_port()
-    differing = "mutation_quota_push_differing_quotas"
+    differing, compared = (
+        "mutation_quota_push_differing_quotas",
+        "mutation_quota_push_last_comparison_timestamp_seconds",
+    )
+    changed, only_there = ((differing, ("difference", each)) for each in ("changed", "only_there"))
     with following(deployment, options=("--set", f"metrics.port={port}")) as lines:
-        until(lambda: f'{differing}{{difference="changed"}}' in metrics(port))
-        assert metrics(port)[f'{differing}{{difference="changed"}}'] == 0.0
-        before = metrics(port)["mutation_quota_push_last_comparison_timestamp_seconds"]
+        until(lambda: changed in served_samples(port))
+        before = served_samples(port)
+        assert before[changed] == 0.0
         set_quotas(broker.address, protocol(), {"users": "alice"}, controller_mutation_rate=9)
         set_quotas(broker.address, protocol(), {"users": "theirs"}, controller_mutation_rate=3)
-        until(lambda: metrics(port)[f'{differing}{{difference="only_there"}}'] == 1.0)
-        found = metrics(port)
-        assert found[f'{differing}{{difference="changed"}}'] == 1.0
-        assert found["mutation_quota_push_last_comparison_timestamp_seconds"] > before
+        until(lambda: served_samples(port)[only_there] == 1.0)
+        found = served_samples(port)
+        assert found[changed] == 1.0
+        assert found[compared,] > before[compared,]
     assert rates(broker.address) == {"user-principal 'alice'": 9.0, "user-principal 'theirs'": 3.0}
     reported = [
         each.partition(": ")[2] for each in lines if each.startswith("changed on the cluster, and not in the log")

@@ -1,7 +1,5 @@
 """The records that the dashboard reads from a broker."""
 
-from confluent_kafka.admin import AdminClient
-
 from jobs.background import background
 from jobs.dashboard import feed as feeds
 from jobs.dashboard.feed import Feed
@@ -9,7 +7,7 @@ from jobs.dashboard.state import View
 from quota.kafka.timing import now_ms
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records import codec
-from tests.support.clients import QUIET
+from tests.support.clients import admin_of
 from tests.support.factories import decided
 from tests.support.topics import produce
 from tests.support.waiting import until
@@ -34,7 +32,7 @@ def test_a_recreated_decisions_topic_is_read_from_its_beginning(deployment, monk
         until(lambda: feed.contact.state == "live")
         decide("before")
         until(lambda: shown() == ["before"])
-        admin = AdminClient({**QUIET, "bootstrap.servers": deployment.kafka.bootstrap_servers})
+        admin = admin_of(deployment)
         admin.delete_topics([topic])[topic].result()
         until(lambda: topic not in admin.list_topics(timeout=10).topics)
         prepare_topics(deployment)

@@ -3,19 +3,18 @@
 import json
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from jobs.enforce.query import start_enforce
 from jobs.storage.run import Run
-from quota.kafka.requests import AnswerReader
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.record import Source
-from tests.support.clients import QUIET
+from tests.support.clients import admin_of
 from tests.support.factories import request_json
-from tests.support.topics import end_offsets, produce
+from tests.support.topics import decisions_of, end_offsets, produce
+from tests.support.waiting import finish
 
 MISTAKES = [
     request_json(1, request_id="typo", operation="TRUNCATE"),
@@ -27,33 +26,13 @@ MISTAKES = [
 
 @pytest.fixture
 def enforce(spark, deployment):
-    """Let the job process the existing records."""
+    """Return a function that lets the job process the existing records."""
     prepare_topics(deployment)
-
-    def _enforce():
-        query = start_enforce(Run.on(spark, deployment), once=True)
-        assert query.awaitTermination(60)
-
-    return _enforce
-
-
-def send(deployment, *values):
-    producer = Producer({**QUIET, "bootstrap.servers": deployment.kafka.bootstrap_servers})
-    for value in values:
-        producer.produce(deployment.topics.requests, value, b"alice", partition=0)
-    assert producer.flush(10) == 0
-
-
-def request_ids(deployment):
-    """The requests that were decided."""
-    reader = AnswerReader(deployment, from_beginning=True)
-    answers = [received.answer for _ in range(3) for received in reader.read(1.0)]
-    reader.close()
-    return sorted(answer.request_id for answer in answers if hasattr(answer, "request_id"))
+    return lambda: finish(start_enforce(Run.on(spark, deployment), once=True))
 
 
 def test_dead_letters_are_listed_shown_corrected_and_sent_again(deployment, enforce, command, tmp_path):
-    send(deployment, *MISTAKES)
+    produce(deployment, deployment.topics.requests, *MISTAKES)
     enforce()
     ids = [f"{deployment.topics.requests}-0-{offset}" for offset in range(3)]
     listed = command("dead-letters", "list", "--output", "json")["dead_letters"]
@@ -75,7 +54,7 @@ def test_dead_letters_are_listed_shown_corrected_and_sent_again(deployment, enfo
     assert "Would resend" in command("dead-letters", "resend", ids[0], "--value", str(corrected), "--dry-run")
     assert command("dead-letters", "resend", ids[0], "--value", str(corrected)) == f"Resent {ids[0]}.\n"
     enforce()
-    assert request_ids(deployment) == ["fine", "typo"]
+    assert sorted(each["request_id"] for each in decisions_of(deployment).values()) == ["fine", "typo"]
 
 
 def test_a_request_that_the_broker_rejects_is_not_reported_as_resent(deployment, command):
@@ -85,7 +64,7 @@ def test_a_request_that_the_broker_rejects_is_not_reported_as_resent(deployment,
         error="the callback failed", value=request_json(1).decode(), timestamp=5, source=Source(topic, 0, 7)
     )
     produce(deployment, deployment.topics.dead_letters, codec.encode(letter))
-    admin = AdminClient({**QUIET, "bootstrap.servers": deployment.kafka.bootstrap_servers})
+    admin = admin_of(deployment)
     limit = ConfigResource(
         ResourceType.TOPIC,
         topic,

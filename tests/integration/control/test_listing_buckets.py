@@ -10,6 +10,7 @@ from jobs.spark.failures import QueryFailed
 from jobs.spark.queries import stop_after_batch
 from jobs.storage.run import Run
 from quota.errors import MutationQuotaError
+from tests.support.deployment import with_sections
 from tests.support.operator import Operator
 from tests.support.waiting import until
 
@@ -70,8 +71,7 @@ def test_an_unreadable_batch_is_reported(operator):
 
 def test_without_charges_there_are_no_buckets(spark, deployment):
     """There are none before a first batch, and after one of users without a quota."""
-    quota = deployment.quota.model_copy(update={"exempt_users": ["alice"]})
-    operator = Operator(spark, deployment.model_copy(update={"quota": quota}))
+    operator = Operator(spark, with_sections(deployment, quota={"exempt_users": ["alice"]}))
     with pytest.raises(MutationQuotaError, match=r"there are no buckets in .*: enforce has not finished a batch yet"):
         newest_buckets(operator.run, list)
     operator.request("first")

@@ -3,13 +3,13 @@
 import json
 
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import NewTopic
 
 from jobs.audit.query import start_audit
 from jobs.enforce.query import start_enforce
 from jobs.storage.run import Run
 from quota.kafka.topics.preparation import prepare_topics
-from tests.support.clients import QUIET
+from tests.support.clients import admin_of
 from tests.support.deployment import as_options
 from tests.support.factories import request_json
 from tests.support.programs import run, running_applier
@@ -24,8 +24,9 @@ def status(deployment):
     """Return a function that runs `status`, and returns its exit code and its document."""
 
     def _status(*args):
-        root = ["--set", f"storage.root={deployment.storage.root}"]
-        done = run(*as_options(deployment), *root, "status", "--output", "json", *args)
+        done = run(
+            *as_options(deployment, f"storage.root={deployment.storage.root}"), "status", "--output", "json", *args
+        )
         assert done.returncode in {0, 1}, done.stderr
         return done.returncode, json.loads(done.stdout)
 
@@ -90,7 +91,7 @@ def test_without_kafka_the_rest_is_reported(status):
 
 def test_topics_are_listed_with_their_partitions(deployment, command):
     name = deployment.topics.requests.replace("requests", "orders")
-    admin = AdminClient({**QUIET, "bootstrap.servers": deployment.kafka.bootstrap_servers})
+    admin = admin_of(deployment)
     admin.create_topics([NewTopic(name, 60, 1, config={"retention.ms": "1000"})])[name].result(30)
     until(lambda: name in admin.list_topics(timeout=10).topics)
 

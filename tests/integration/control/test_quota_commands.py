@@ -1,17 +1,18 @@
 """`quotas` and `buckets` as an operator uses them, on a real broker."""
 
-import threading
-import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import msgspec
 
 from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import alter_quotas, write_record, write_records
+from quota.kafka.timing import now_ms
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
 from quota.records.quota_log import QuotaRecord
+from tests.support.waiting import until
 
 ALICE = QuotaEntity("alice")
 
@@ -208,11 +209,8 @@ def test_operators_who_alter_at_once_lose_nothing(deployment):
             assert {entity: record.entity for entity, (record, _) in altered.items()} == {each: each for each in both}
 
     configs = ("controller_mutation_rate", "controller_mutation_burst", "max_debt_ms")
-    operators = [threading.Thread(target=alter, args=(config,)) for config in configs]
-    for operator in operators:
-        operator.start()
-    for operator in operators:
-        operator.join()
+    with ThreadPoolExecutor(len(configs)) as operators:
+        list(operators.map(alter, configs))
 
     log = read_log(deployment, with_entries=True)
     for each in both:
@@ -240,11 +238,9 @@ def test_a_hundred_thousand_quotas_are_written_read_and_described(deployment):
 def test_a_change_after_a_scheduled_one_took_effect_keeps_its_other_values(deployment):
     """The quota in force has a different key than the one that an alteration writes."""
     prepare_topics(deployment)
-    soon = time.time_ns() // 1_000_000 + 1_500
+    soon = now_ms() + 1_500
     write_records(deployment, [QuotaRecord(ALICE, 5.0), QuotaRecord(ALICE, 50.0, 99.0, effective_at=soon)])
-    deadline = time.monotonic() + 30
-    while time.time_ns() // 1_000_000 <= soon and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(lambda: now_ms() > soon, 30)
 
     def bounded(quota):
         return QuotaRecord(ALICE, quota.rate, quota.burst, 1000, altered_configs=["max_debt_ms"])

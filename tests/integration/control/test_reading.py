@@ -2,7 +2,6 @@
 
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
 
 from quota.kafka import reading
 from quota.kafka.requests import AnswerReader
@@ -10,7 +9,7 @@ from quota.kafka.topics.preparation import prepare_topics
 from quota.records import codec
 from quota.records.dead_letter import DeadLetter
 from quota.records.record import Source
-from tests.support.clients import QUIET
+from tests.support.clients import admin_of
 from tests.support.topics import produce
 from tests.support.waiting import until
 
@@ -19,7 +18,7 @@ from tests.support.waiting import until
 def delete_up_to(deployment):
     """Return a function that deletes the dead letters before an offset."""
     prepare_topics(deployment)
-    admin = AdminClient({**QUIET, "bootstrap.servers": deployment.kafka.bootstrap_servers})
+    admin = admin_of(deployment)
     topic = deployment.topics.dead_letters
     letters = [
         DeadLetter(error="e", value=None, timestamp=5, source=Source("mutation-requests", 0, offset))

@@ -11,6 +11,7 @@ from tests.evidence.bench.performance import __main__ as bench
 from tests.evidence.bench.performance.ground import Ground
 from tests.evidence.bench.performance.sections.decision import decisions
 from tests.evidence.report import render
+from tests.support.deployment import with_sections
 from tests.support.programs import OWN_ARCHIVE
 
 SECTIONS = [name for name in bench.SECTIONS if name not in bench.ON_REQUEST]
@@ -19,8 +20,7 @@ SECTIONS = [name for name in bench.SECTIONS if name not in bench.ON_REQUEST]
 @pytest.mark.timeout(600)
 def test_each_section_that_shares_a_session_has_figures(spark, deployment, tmp_path):
     """Those that start processes of their own, and those that only `--only` measures, take a minute more: nightly."""
-    audit = deployment.audit.model_copy(update={"trigger_seconds": 1.0})
-    place = Ground(spark, deployment.model_copy(update={"audit": audit}), tmp_path, [].append)
+    place = Ground(spark, with_sections(deployment, audit={"trigger_seconds": 1.0}), tmp_path, [].append)
     figures = [*decisions(rounds=1), *bench.in_one_session(place, bench.SMOKE, SECTIONS)]
     results = json.loads(json.dumps(bench.results(figures, seconds=1.0)))
     assert set(results["sections"]) == {"decision", "batch", "processors", *SECTIONS}

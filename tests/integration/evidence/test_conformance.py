@@ -1,7 +1,6 @@
 """A short form of `make conformance`: the project compared with Kafka's own classes and a real broker."""
 
 import json
-import math
 
 import pytest
 
@@ -11,17 +10,13 @@ from quota.algorithms.kafka_rate import RateMetric
 from quota.algorithms.token_bucket import MAX_THROTTLE_MS, _refilled, throttle_ms
 from quota.records.fields import BEGINNING
 from quota.records.quota import Limit
-from quota.wire.schemas import read_schemas
 from tests.evidence.conformance.__main__ import PAGE, SMOKE, compare_buckets, compare_codec, compare_with_broker
-from tests.evidence.conformance.bucket.comparison import MismatchError, as_int, compare, half_up
+from tests.evidence.conformance.bucket.comparison import MismatchError, compare, half_up
 from tests.evidence.conformance.bucket.differences import CASES
 from tests.evidence.conformance.bucket.oracle import kafka_oracle
 from tests.evidence.conformance.bucket.rates import kafkas_rates, streams
 from tests.evidence.conformance.bucket.sequences import sequences
-from tests.evidence.conformance.wire.comparison import kinds
-from tests.evidence.conformance.wire.oracle import kafka_oracle as wire_oracle
 from tests.evidence.report import as_json, render
-from tests.support.wire.messages import as_json as message_as_json
 
 
 @pytest.fixture(scope="module")
@@ -89,25 +84,6 @@ def test_the_metric_of_a_rate_equals_kafkas_to_the_last_bit(base_settings):
         for (at, cost), kafka in zip(stream.charges, kafkas, strict=True):
             metric = metric.record(cost, at)
             assert metric.measure(at) == kafka
-
-
-def test_the_assumptions_about_javas_arithmetic_are_true():
-    """Math.round rounds halves up; an int keeps the lower bits of a long, and no throttle time is below 0."""
-    assert [half_up(value) for value in (0.4, 0.5, 1.5, 0.49999999999999994, 2.0**52 + 1)] == [0, 1, 2, 0, 2**52 + 1]
-    assert [as_int(value) for value in (5, 2**31 - 1, 2**31, 2**32 + 5, 2**70)] == [5, 2**31 - 1, 0, 5, 0]
-
-
-def test_numbers_that_are_not_finite_are_the_same_in_both(base_settings):
-    """A damaged message may have them."""
-    jars = jars_folder(base_settings.broker.jars)
-    (kind,) = [kind for kind in kinds(read_schemas(jars)) if str(kind) == "AlterClientQuotasRequest v1"]
-    values = [math.nan, math.inf, -math.inf]
-    changes = [{"key": "controller_mutation_rate", "value": value, "remove": False} for value in values]
-    entry = {"entity": [{"entityType": "user", "entityName": "alice"}], "ops": changes}
-    data = kind.codec.write({"entries": [entry], "validateOnly": False})
-    with wire_oracle(jars) as kafka:
-        parsed = kafka.parse(kind.name, kind.version, data)
-    assert message_as_json(kind.struct, kind.codec.read(data)) == parsed.json
 
 
 def test_each_section_of_the_program_is_on_its_page(spark, broker, deployment):

@@ -4,11 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from jobs.sandbox.broker import JAVA_OPTIONS, embedded_broker, with_plaintext_cluster
-from quota.kafka.topics.preparation import prepare_topics
-from tests.support.deployment import make_deployment
-from tests.support.gateway import StandIn, protocol, running_gateway
-from tests.support.wire_client import WireClient
+from jobs.sandbox.broker import JAVA_OPTIONS, embedded_broker
+from tests.support.deployment import prepared_deployment
+from tests.support.gateway import StandIn, running_gateway, wire_client
 
 _BROKER_JAVA = (*JAVA_OPTIONS, "-Xmx1g")
 """A broker takes a large request into its heap as a whole; that of the other tests must not end by it."""
@@ -27,8 +25,7 @@ def plain(base_settings, roomy_broker, tmp_path_factory, request):
     """A gateway on a plaintext broker: settings, stand-in, gateway; a module may have its `OPTIONS` and `CONSTANTS`."""
     folder = tmp_path_factory.mktemp("gateway")
     name = request.module.__name__.rpartition(".")[2].replace("_", "-")
-    settings = make_deployment(with_plaintext_cluster(base_settings, roomy_broker.address), name, folder)
-    prepare_topics(settings)
+    settings = prepared_deployment(base_settings, roomy_broker, name, folder)
     options, constants = (getattr(request.module, name, ()) for name in ("OPTIONS", "CONSTANTS"))
     started = running_gateway(settings, folder / "gateway.log", *options, constants=constants)
     with StandIn(settings) as job, started as gateway:
@@ -38,5 +35,5 @@ def plain(base_settings, roomy_broker, tmp_path_factory, request):
 @pytest.fixture
 def client(plain):
     """A client of that gateway that writes its frames itself."""
-    with WireClient(("127.0.0.1", plain.gateway.port), protocol(), "good") as connected:
+    with wire_client(plain.gateway.port, "good") as connected:
         yield connected

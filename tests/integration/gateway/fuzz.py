@@ -11,10 +11,10 @@ from tests.support.checkout import CHECKOUT
 from tests.support.gateway import protocol
 from tests.support.wire.messages import random_message
 from tests.support.wire.mutations import mutated
+from tests.support.wire.requests import NO_ID, creation
 
 _KEYS = (3, 10, 17, 18, 19, 19, 19, 20, 20, 20, 36, 37, 37, 37, 60)
 """Three times as many of those that change topics."""
-_NO_ID = bytes(16)
 _MAX_COUNT = 100
 
 
@@ -53,16 +53,14 @@ class Fuzz:
         timeout = {"timeoutMs": chance.choice([-1, 0, 50, 200, 30_000])}
         chosen = chance.choices(self._topics, k=chance.randint(1, 3))
         if key == 19:
-            names = [f"fuzzed-{chance.randrange(10**6)}" for _ in chosen]
-            ordered = {"replicationFactor": 1, "assignments": [], "configs": []}
-            topics = [{"name": name, "numPartitions": 1, **ordered} for name in names]
-        elif key == 37:
+            return creation(*(f"fuzzed-{chance.randrange(10**6)}" for _ in chosen), partitions=1, **timeout)
+        if key == 37:
             topics = [{"name": name, "count": chance.randint(1, 9), "assignments": None} for name, _ in chosen]
         elif version < 6:
             return {"topicNames": [name for name, _ in chosen], **timeout}
         else:
             ways = [
-                chance.choice([(name, _NO_ID), (None, topic_id), (name, topic_id), (None, _NO_ID)])
+                chance.choice([(name, NO_ID), (None, topic_id), (name, topic_id), (None, NO_ID)])
                 for name, topic_id in chosen
             ]
             topics = [{"name": name, "topicId": topic_id} for name, topic_id in ways]

@@ -8,12 +8,11 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from jobs.gateway.issuer import Issuer
-from jobs.sandbox.broker import HOST, with_plaintext_cluster
-from quota.kafka.topics.preparation import prepare_topics
+from jobs.sandbox.broker import HOST
 from quota.records.entity import QuotaEntity
 from tests.support.broker import GATEWAY_RULES, Authority, Certificate
 from tests.support.clients import QUIET
-from tests.support.deployment import as_options, make_deployment
+from tests.support.deployment import as_options, prepared_deployment
 from tests.support.gateway import StandIn, protocol, running_gateway
 from tests.support.programs import run
 from tests.support.waiting import until
@@ -25,8 +24,7 @@ from tests.support.wire_client import WireClient
 def mutual(base_settings, secured, tmp_path_factory):
     """A gateway in front of a listener that trusts only its CA: trent may create all of his topics, mallory none."""
     folder = tmp_path_factory.mktemp("certificates")
-    settings = make_deployment(with_plaintext_cluster(base_settings, secured.broker.address), "certificates", folder)
-    prepare_topics(settings)
+    settings = prepared_deployment(base_settings, secured.broker, "certificates", folder)
     secured.allow("trent", [("TOPIC", "trent-", "PREFIXED", "ALL")])
     secured.allow("mallory", [("TOPIC", "mallory-", "PREFIXED", "ALL"), ("TOPIC", "trent-", "PREFIXED", "DESCRIBE")])
     own, issuer = secured.authority.sign("gateway-of-certificates", HOST), secured.issuer.own
@@ -145,14 +143,11 @@ def test_clients_of_librdkafka_connect_with_their_certificates(mutual):
 
 def test_a_listener_that_does_not_trust_the_issuer_fails_the_start(mutual, tmp_path):
     other = Authority(tmp_path / "other").own
-    options = [*as_options(mutual.settings)]
     issuer = [
         f"gateway.ssl_issuer_{kind}_location={path}"
         for kind, path in {"certificate": other.path, "key": other.key}.items()
     ]
-    for each in [*mutual.given, *issuer]:
-        options += ["--set", each]
-    ended = run(*options, "gateway")
+    ended = run(*as_options(mutual.settings, *mutual.given, *issuer), "gateway")
     assert (ended.returncode, ended.stdout) == (1, "")
     assert (
         f"the addresses that {mutual.secured.gateway_address} advertises: TLS fails: " in ended.stderr.splitlines()[-1]

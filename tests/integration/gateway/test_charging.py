@@ -9,18 +9,13 @@ from quota.errors import BadInput
 from quota.kafka.admin import QuotaAdminClient
 from quota.records.entity import QuotaEntity
 from tests.support.clients import QUIET
-from tests.support.gateway import protocol
+from tests.support.gateway import wire_client
 from tests.support.waiting import until
 from tests.support.wire.requests import creation, deletion, growth, metadata
-from tests.support.wire_client import WireClient
 
 LIMIT_SECONDS = 4.0
 """Longer than a decision takes on a busy machine."""
 OPTIONS = (f"gateway.decision_timeout_seconds={LIMIT_SECONDS}",)
-
-
-def connected(side, client_id):
-    return WireClient(("127.0.0.1", side.port), protocol(), client_id)
 
 
 def errors(answer):
@@ -55,7 +50,7 @@ def test_an_outage_charges_nobody_for_what_does_not_happen(plain, tenant, versio
     """One is tried, whatever is requested; the job decides it when it is back. Then a retry is free."""
     plain.job.silent = True
     before = plain.job.taken
-    with connected(plain.gateway, tenant) as client:
+    with wire_client(plain.gateway.port, tenant) as client:
         assert errors(client.call(19, version, creation(f"{tenant}-0", partitions=10))) == [7]
         begun = time.monotonic()
         codes = [errors(client.call(19, version, creation(f"{tenant}-{n}", partitions=10))) for n in range(20)]
@@ -80,7 +75,7 @@ def test_ten_that_create_a_topic_at_once_are_charged_once(plain, tenant, version
     """As at a broker: one creates it, and the others learn that it exists."""
     plain.job.delay_seconds = 0.1
     with ExitStack() as stack:
-        ten = [stack.enter_context(connected(plain.gateway, tenant)) for _ in range(10)]
+        ten = [stack.enter_context(wire_client(plain.gateway.port, tenant)) for _ in range(10)]
         for client in ten:
             client.write(client.frame(19, version, creation(tenant, partitions=10)))
         answers = [client.read()[0] for client in ten]
@@ -93,7 +88,7 @@ def test_ten_that_create_a_topic_at_once_are_charged_once(plain, tenant, version
 def test_a_client_with_too_little_time_is_charged_for_one_attempt_at_most(plain, tenant, version):
     """Decisions take 1.4 s, and it waits for 0.12 s: thirty attempts for topics of five partitions."""
     plain.job.delay_seconds = 1.4
-    with connected(plain.gateway, tenant) as client:
+    with wire_client(plain.gateway.port, tenant) as client:
         for number in range(3):  # decisions before this test are forgotten then, after LIMIT_SECONDS
             assert errors(client.call(19, version, creation(f"{tenant}-slow-{number}", partitions=1))) == [0]
         attempts = [creation(f"{tenant}-{number}", partitions=5, timeoutMs=150) for number in range(30)]
@@ -108,7 +103,7 @@ def test_a_client_with_too_little_time_is_charged_for_one_attempt_at_most(plain,
 @pytest.mark.parametrize("timeout_ms", [0, -1])
 def test_a_request_without_time_is_not_charged(plain, tenant, timeout_ms):
     """The broker's error is the same: such a request fails there."""
-    with connected(plain.gateway, tenant) as client, connected(plain.broker, tenant) as direct:
+    with wire_client(plain.gateway.port, tenant) as client, wire_client(plain.broker.port, tenant) as direct:
         assert errors(direct.call(19, 7, creation(tenant, partitions=1))) == [0]
         until(lambda: is_seen(client, tenant, 1))
         for key, version, message in (
@@ -123,7 +118,7 @@ def test_a_request_without_time_is_not_charged(plain, tenant, timeout_ms):
 
 def test_a_topic_that_grows_or_is_made_again_before_its_deletion_is_decided_stays(plain, tenant):
     """Elsewhere, at the broker. The next deletion of the one that has grown is charged for all of it."""
-    with connected(plain.gateway, tenant) as client, connected(plain.broker, "elsewhere") as direct:
+    with wire_client(plain.gateway.port, tenant) as client, wire_client(plain.broker.port, "elsewhere") as direct:
         for name in ("grows", "again"):
             assert errors(direct.call(19, 7, creation(f"{tenant}-{name}", partitions=1))) == [0]
         until(lambda: all(is_seen(client, f"{tenant}-{name}", 1) for name in ("grows", "again")))
@@ -150,8 +145,8 @@ def test_deletions_in_a_race_are_charged_once(plain, tenant, racers):
     """Five in each connection at once, again and again, while the topic is created: one of each is charged."""
     plain.job.set_quota(QuotaEntity(client_id=tenant), 10_000)
     with ExitStack() as stack:
-        clients = [stack.enter_context(connected(plain.gateway, tenant)) for _ in range(racers)]
-        maker = stack.enter_context(connected(plain.gateway, "maker"))
+        clients = [stack.enter_context(wire_client(plain.gateway.port, tenant)) for _ in range(racers)]
+        maker = stack.enter_context(wire_client(plain.gateway.port, "maker"))
         for number in range(5):
             assert errors(maker.call(19, 7, creation(tenant, partitions=20))) == [0], number
             for client in clients:

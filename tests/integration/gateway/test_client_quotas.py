@@ -14,23 +14,20 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from jobs.sandbox.broker import with_plaintext_cluster
 from quota.kafka.quotas.log import read_log
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.requests import RequestWriter
-from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota import Quota
 from quota.records.quota_log import QuotaRecord
-from tests.support.broker import allow, documented_acls
-from tests.support.deployment import PARTS, as_options, make_deployment
+from tests.support.broker import documented_acls
+from tests.support.deployment import PARTS, as_options, prepared_deployment, with_sections
 from tests.support.factories import request_json
-from tests.support.gateway import StandIn, protocol, running_gateway
+from tests.support.gateway import StandIn, protocol, running_gateway, wire_client
 from tests.support.kafka_configs import client_quotas, kafka_configs, remove_all_quotas
 from tests.support.programs import run
 from tests.support.waiting import until
 from tests.support.wire.requests import creation
-from tests.support.wire_client import WireClient
 
 RATE = "controller_mutation_rate"
 PASSWORD = "gateway-secret"  # noqa: S105
@@ -45,27 +42,19 @@ def front(base_settings, secured, tmp_path_factory):
     A burst is one second of a rate. alice may describe quotas, bob may nothing, user1 may create topics.
     """
     folder = tmp_path_factory.mktemp("client-quotas")
-    settings = make_deployment(with_plaintext_cluster(base_settings, secured.broker.address), "client-quotas", folder)
-    settings = settings.model_copy(update={"quota": settings.quota.model_copy(update={"window_num": 1})})
-    prepare_topics(settings)
+    settings = prepared_deployment(base_settings, secured.broker, "client-quotas", folder)
+    settings = with_sections(settings, quota={"window_num": 1})
     named = {f"mutation-{part.replace('_', '-')}": getattr(settings.topics, part) for part in PARTS}
     secured.add_user("gateway", PASSWORD)
     secured.allow("gateway", [(kind, named[name], *more) for kind, name, *more in documented_acls()["gateway"]])
-    allow(secured.admin, "alice", [("BROKER", "kafka-cluster", "LITERAL", "DESCRIBE_CONFIGS")])
-    allow(secured.admin, "user1", [("TOPIC", "user1-", "PREFIXED", "CREATE")])
+    secured.allow("alice", [("BROKER", "kafka-cluster", "LITERAL", "DESCRIBE_CONFIGS")])
+    secured.allow("user1", [("TOPIC", "user1-", "PREFIXED", "CREATE")])
     password_file = folder / "password"
     password_file.write_text(PASSWORD)
-    target = [
-        f"kafka.target_servers={secured.sasl_address}",
-        "target.security_protocol=SASL_PLAINTEXT",
-        "target.sasl_mechanism=PLAIN",
-        "target.sasl_username=admin",
-        "target.sasl_password=admin-secret",
-    ]
     log = folder / "gateway.log"
     with (
         StandIn(settings) as job,
-        running_gateway(settings, log, *secured.options("gateway", password_file), *target) as gateway,
+        running_gateway(settings, log, *secured.options("gateway", password_file), *secured.sasl_target) as gateway,
     ):
         yield SimpleNamespace(
             settings=settings, job=job, gateway=gateway, secured=secured, log=log, broker=secured.broker.address
@@ -92,7 +81,7 @@ def sides(front):
 
 
 def call(port, key, message, user="admin", version=1):
-    with WireClient(("127.0.0.1", port), protocol(), "app") as client:
+    with wire_client(port) as client:
         client.authenticate(user, f"{user}-secret")
         return client.call(key, version, message)
 
@@ -103,16 +92,12 @@ def logged(front):
     return {each.entity: each.quota for each in log.timeline.configured(log.now)}
 
 
-def as_parts(names):
-    return [{"entityType": kind, "entityName": name} for kind, name in names.items()]
-
-
 def altered(*entries, validate_only=False):
     """Return a request: entities as (name by type), each with its values by key, of which None removes one."""
     return {
         "entries": [
             {
-                "entity": as_parts(names),
+                "entity": [{"entityType": kind, "entityName": name} for kind, name in names.items()],
                 "ops": [{"key": key, "value": value or 0.0, "remove": value is None} for key, value in configs],
             }
             for names, *configs in entries
@@ -371,7 +356,7 @@ def test_the_commands_of_kip_599_with_kafkas_own_tool(front, tmp_path):
     writer.send_bytes(front.settings.topics.requests, request_json(1010, user="user1", client_id="clientA"), b"user1")
     writer.flush(30)
     until(lambda: front.job.decisions)  # of a burst of 10, and owes the mutations of 100 s
-    with WireClient(("127.0.0.1", front.gateway.port), protocol(), "clientA") as client:
+    with wire_client(front.gateway.port, "clientA") as client:
         client.authenticate("user1", "user1-secret")
         rejected = client.call(19, 7, creation("user1-topic"))
     assert rejected["topics"][0]["errorCode"] == 89

@@ -1,21 +1,18 @@
 """The gateway in front of a cluster of three brokers: each by its own port, and no way past it."""
 
-import subprocess
 import uuid
-from contextlib import contextmanager
 
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from jobs.sandbox.broker import HOST, free_port
+from jobs.sandbox.broker import HOST
 from tests.support.clients import QUIET
 from tests.support.cluster import running_cluster
-from tests.support.gateway import protocol
-from tests.support.programs import command_line
+from tests.support.deployment import prepared_deployment
+from tests.support.gateway import protocol, running_gateway, wire_client
 from tests.support.waiting import until
 from tests.support.wire.requests import metadata
-from tests.support.wire_client import WireClient
 
 _PARTITIONS = 6
 _RECORDS = 60
@@ -31,17 +28,10 @@ def nodes(base_settings, tmp_path_factory):
         yield nodes
 
 
-@contextmanager
-def running_gateway(*options):
-    """Run a gateway inside the block; it has ended well after it."""
-    with subprocess.Popen(command_line("gateway", *options), stdout=subprocess.PIPE, text=True) as process:
-        try:
-            ready = process.stdout.readline()
-            assert ready.startswith("ready ")
-            yield ready.split()[1]
-        finally:
-            process.terminate()
-            assert process.wait(60) == 0
+@pytest.fixture
+def settings(base_settings, nodes, tmp_path):
+    """A deployment on the cluster."""
+    return prepared_deployment(base_settings, nodes[0].broker, "cluster", tmp_path)
 
 
 def use_all_brokers(address):
@@ -73,21 +63,18 @@ def use_all_brokers(address):
 
 
 @pytest.mark.newest_kafka
-def test_addresses_are_rewritten_and_clients_reach_each_broker_through_the_gateway(nodes):
-    first = free_port()
-    with running_gateway(
-        "--bootstrap-server", nodes[0].broker.address, "--set", f"gateway.first_port={first}"
-    ) as address:
-        gateway = {(HOST, first + index) for index in range(len(nodes))}
-        assert use_all_brokers(address) == gateway
-        assert leaders_named_by_others(first, len(nodes)) <= gateway
+def test_addresses_are_rewritten_and_clients_reach_each_broker_through_the_gateway(nodes, settings, tmp_path):
+    with running_gateway(settings, tmp_path / "gateway.log") as gateway:
+        addresses = {(HOST, gateway.port + index) for index in range(len(nodes))}
+        assert use_all_brokers(gateway.address) == addresses
+        assert leaders_named_by_others(gateway.port, len(nodes)) <= addresses
 
 
 def leaders_named_by_others(first, ports):
     """Fetch all partitions from each broker, and return the addresses of the leaders that are named (KIP-951)."""
     named = set()
     for port in range(first, first + ports):
-        with WireClient((HOST, port), protocol(), "fetcher") as client:
+        with wire_client(port) as client:
             (topic,) = client.call(3, 12, metadata("spread"))["topics"]
             leader = {each["partitionIndex"]: each["leaderId"] for each in topic["partitions"]}
             wanted = {"currentLeaderEpoch": -1, "fetchOffset": 0, "logStartOffset": -1, "partitionMaxBytes": 1 << 20}
@@ -104,14 +91,8 @@ def leaders_named_by_others(first, ports):
     return named
 
 
-def test_brokers_that_advertise_the_gateway_are_reached_through_it_without_rewriting(nodes):
+def test_brokers_that_advertise_the_gateway_are_reached_through_it_without_rewriting(nodes, settings, tmp_path):
     listeners = ",".join(f"{each.outer}={HOST}:{each.inner}" for each in nodes)
-    with running_gateway(
-        "--bootstrap-server",
-        nodes[0].broker.address,
-        "--set",
-        "gateway.advertised_by=brokers",
-        "--set",
-        f"gateway.listeners={listeners}",
-    ) as address:
-        assert use_all_brokers(address) == {(HOST, each.outer) for each in nodes}
+    given = ("gateway.advertised_by=brokers", f"gateway.listeners={listeners}")
+    with running_gateway(settings, tmp_path / "gateway.log", *given):
+        assert use_all_brokers(f"{HOST}:{nodes[0].outer}") == {(HOST, each.outer) for each in nodes}

@@ -2,30 +2,24 @@
 
 import signal
 import socket
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from jobs.sandbox.broker import with_plaintext_cluster
 from quota.errors import MutationQuotaError
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
-from tests.support.deployment import make_deployment
-from tests.support.gateway import StandIn, protocol, running_gateway
+from tests.support.deployment import prepared_deployment
+from tests.support.gateway import StandIn, running_gateway, wire_client
 from tests.support.waiting import until
 from tests.support.wire.requests import creation, deletion
-from tests.support.wire_client import WireClient
-
-
-def connected(port, client_id="app"):
-    return WireClient(("127.0.0.1", port), protocol(), client_id)
 
 
 def create(port, name):
     """Create a topic on a separate connection; return the error, or None if there is no connection."""
     try:
-        with connected(port) as client:
+        with wire_client(port) as client:
             return client.call(19, 7, creation(name, partitions=1))["topics"][0]["errorCode"]
     except (OSError, MutationQuotaError):
         return None
@@ -33,7 +27,7 @@ def create(port, name):
 
 def tight(port, name):
     """Create a topic by a client whose quota is used up by the first; return the error."""
-    with connected(port, "tight") as client:
+    with wire_client(port, "tight") as client:
         return client.call(19, 7, creation(name, partitions=1))["topics"][0]["errorCode"]
 
 
@@ -46,13 +40,12 @@ def prepared(deployment):
 
 def test_a_broker_restarts_under_connected_clients(base_settings, another_broker, tmp_path):
     """Clients are disconnected and rejected while the broker is down, and are served again when it is back."""
-    settings = make_deployment(with_plaintext_cluster(base_settings, another_broker.address), "restart", tmp_path)
-    prepare_topics(settings)
+    settings = prepared_deployment(base_settings, another_broker, "restart", tmp_path)
     short = "gateway.decision_timeout_seconds=3"
     with StandIn(settings), running_gateway(settings, tmp_path / "gateway.log", short) as gateway:
         admin = AdminClient({"bootstrap.servers": gateway.address, "log_level": 2})
         admin.create_topics([NewTopic("before", 1)])["before"].result(30)
-        with connected(gateway.port) as client:
+        with wire_client(gateway.port) as client:
             another_broker.stop()
             with pytest.raises((OSError, MutationQuotaError)):
                 client.call(3, 12, {"topics": []})
@@ -67,7 +60,7 @@ def test_a_request_decided_while_the_gateway_stops_is_carried_out(prepared, tmp_
     """SIGTERM: no new client, but the one that waits is answered before the gateway ends."""
     with StandIn(prepared) as job:
         job.silent = True
-        with running_gateway(prepared, tmp_path / "gateway.log") as gateway, connected(gateway.port) as client:
+        with running_gateway(prepared, tmp_path / "gateway.log") as gateway, wire_client(gateway.port) as client:
             client.write(client.frame(19, 7, creation("drained", partitions=1)))
             until(lambda: job.taken == 1)
             gateway.process.send_signal(signal.SIGTERM)
@@ -99,19 +92,9 @@ def test_several_gateways_serve_one_cluster(prepared, tmp_path):
         for number, gateway in enumerate((one, two)):
             assert create(gateway.port, f"shared-{number}") == 0
 
-        clients = [connected(gateway.port) for gateway in (one, two)]
-        answers = [None, None]
-
-        def delete(which):
-            answers[which] = clients[which].call(20, 6, deletion("shared-0", "shared-1"))
-
-        threads = [threading.Thread(target=delete, args=(which,)) for which in (0, 1)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join(60)
-        for client in clients:
-            client.__exit__(None, None, None)
+        both = deletion("shared-0", "shared-1")
+        with wire_client(one.port) as first, wire_client(two.port) as second, ThreadPoolExecutor(2) as pool:
+            answers = [*pool.map(lambda client: client.call(20, 6, both), (first, second))]
 
         codes = sorted([each["errorCode"] for each in answer["responses"]] for answer in answers)
         assert codes[0] == [0, 0]

@@ -12,10 +12,9 @@ import pytest
 from quota.records.entity import QuotaEntity
 from quota.wire.headers import RequestHeader, write_request
 from tests.integration.gateway.fuzz import Fuzz
-from tests.support.gateway import is_closed, protocol, settled
+from tests.support.gateway import is_closed, protocol, settled, wire_client
 from tests.support.waiting import until
 from tests.support.wire.requests import creation, metadata
-from tests.support.wire_client import WireClient
 
 OPTIONS = ("gateway.max_connections=1500", "gateway.decision_timeout_seconds=4")
 CONSTANTS = {"jobs.gateway.server._MAX_IDLE_SECONDS": 2.0}
@@ -29,11 +28,11 @@ def errors(answer, field="topics"):
 @pytest.fixture(autouse=True)
 def _nothing_is_left(plain):
     """After each test other clients are served, and all sockets of the test are closed."""
-    with WireClient(("127.0.0.1", plain.gateway.port), protocol(), "probe") as probe:
+    with wire_client(plain.gateway.port, "probe") as probe:
         assert probe.call(3, 12, metadata())["brokers"]
     before = plain.gateway.descriptors()
     yield
-    with WireClient(("127.0.0.1", plain.gateway.port), protocol(), "probe") as probe:
+    with wire_client(plain.gateway.port, "probe") as probe:
         assert probe.call(3, 12, metadata())["brokers"]
     settled(plain.gateway, before + 4)
     assert plain.gateway.rss_bytes() < 250 * MEBIBYTE
@@ -98,7 +97,7 @@ def test_half_open_connections_are_bounded_by_the_settings(plain):
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
     clients = []
     try:
-        with WireClient(("127.0.0.1", plain.gateway.port), protocol(), "others") as others:
+        with wire_client(plain.gateway.port, "others") as others:
             for number in range(5000):
                 clients.append(plain.gateway.connect())
                 clients[-1].sendall(b"\0\0")
@@ -121,7 +120,7 @@ def test_a_produce_of_90_mb_is_forwarded_unbuffered_while_others_are_served(plai
     message = {"transactionalId": None, "acks": 1, "timeoutMs": 1000}
     message["topicData"] = [{"name": "large", "partitionData": [partition]}]
     before = plain.gateway.rss_bytes()
-    with WireClient(("127.0.0.1", plain.gateway.port), protocol(), "big") as big:
+    with wire_client(plain.gateway.port, "big") as big:
         frame, peak = big.frame(0, 9, message), 0
         for at in range(0, len(frame), MEBIBYTE):
             big.write(frame[at : at + MEBIBYTE])
@@ -138,7 +137,7 @@ def test_a_client_that_disconnects_before_its_decision_leaves_no_topic(plain):
     plain.job.silent = True
     taken, decided = plain.job.taken, len(plain.job.requests)
     try:
-        with WireClient(("127.0.0.1", plain.gateway.port), protocol(), "leaver") as leaver:
+        with wire_client(plain.gateway.port, "leaver") as leaver:
             leaver.write(leaver.frame(19, 7, creation("left-behind", partitions=1)))
             until(lambda: plain.job.taken > taken)
             assert plain.gateway.clients()
@@ -146,7 +145,7 @@ def test_a_client_that_disconnects_before_its_decision_leaves_no_topic(plain):
     finally:
         plain.job.silent = False
     until(lambda: len(plain.job.requests) > decided)
-    with WireClient(("127.0.0.1", plain.gateway.port), protocol(), "good") as other:
+    with wire_client(plain.gateway.port, "good") as other:
         assert errors(other.call(19, 7, creation("after", partitions=1))) == [0]
         assert errors(other.call(3, 12, metadata("left-behind"))) == [3]
 
@@ -155,7 +154,7 @@ def test_a_muted_client_that_disconnects_releases_its_sockets_at_once(plain):
     """They are not held until the mute ends in minutes. It has written more than is read during the mute."""
     plain.job.set_quota(QuotaEntity(client_id="muted"), 0.001)
     before = plain.gateway.descriptors()
-    with WireClient(("127.0.0.1", plain.gateway.port), protocol(), "muted") as muted:
+    with wire_client(plain.gateway.port, "muted") as muted:
         answer = muted.call(19, 5, creation(*(f"muting-{number}" for number in range(3)), partitions=2))
         assert answer["throttleTimeMs"] > 60_000
         muted.write(b"".join(muted.frame(3, 12, metadata()) for _ in range(100)))

@@ -19,44 +19,32 @@ from confluent_kafka.admin import (
     ScramMechanism,
 )
 
-from jobs.sandbox.broker import with_plaintext_cluster
-from quota.kafka.topics.preparation import prepare_topics
 from tests.support.broker import SESSION_MS, add_scram_users
 from tests.support.clients import QUIET
-from tests.support.deployment import make_deployment
-from tests.support.gateway import StandIn, protocol, running_gateway
+from tests.support.deployment import prepared_deployment
+from tests.support.gateway import StandIn, running_gateway, wire_client
 from tests.support.waiting import until
 from tests.support.wire.requests import creation, deletion, growth, metadata
-from tests.support.wire_client import WireClient
 
 DECISION_MS = 1500
 
 
-def acl(user, operation, name="", pattern=ResourcePatternType.PREFIXED):
-    return AclBinding(
-        ResourceType.TOPIC, name or f"{user}-", pattern, f"User:{user}", "*", operation, AclPermissionType.ALLOW
-    )
+def acl(user, operation, name=""):
+    topics = (ResourceType.TOPIC, name or f"{user}-", ResourcePatternType.PREFIXED)
+    return AclBinding(*topics, f"User:{user}", "*", operation, AclPermissionType.ALLOW)
 
 
 def cluster_acl(user, operation):
     """Return an ACL that `kafka-acls.sh` cannot set for each operation, but a client can."""
-    return AclBinding(
-        ResourceType.BROKER,
-        "kafka-cluster",
-        ResourcePatternType.LITERAL,
-        f"User:{user}",
-        "*",
-        operation,
-        AclPermissionType.ALLOW,
-    )
+    cluster = (ResourceType.BROKER, "kafka-cluster", ResourcePatternType.LITERAL)
+    return AclBinding(*cluster, f"User:{user}", "*", operation, AclPermissionType.ALLOW)
 
 
 @pytest.fixture(scope="module")
 def sasl(base_settings, secured, tmp_path_factory):
     """A gateway in front of the broker's listener with all mechanisms: alice may do all to her topics, bob see his."""
     folder = tmp_path_factory.mktemp("identity")
-    settings = make_deployment(with_plaintext_cluster(base_settings, secured.broker.address), "identity", folder)
-    prepare_topics(settings)
+    settings = prepared_deployment(base_settings, secured.broker, "identity", folder)
     admin = secured.admin
     bindings = [acl("alice", AclOperation.ALL), acl("bob", AclOperation.DESCRIBE), acl("carol", AclOperation.ALL)]
     bindings += [acl("frank", each) for each in (AclOperation.CREATE, AclOperation.ALTER, AclOperation.DELETE)]
@@ -67,11 +55,7 @@ def sasl(base_settings, secured, tmp_path_factory):
         each.result(30)
     add_scram_users(admin, ScramMechanism.SCRAM_SHA_256, {"carol": "carol-secret"})
     target = [
-        f"kafka.target_servers={secured.sasl_address}",
-        "target.security_protocol=SASL_PLAINTEXT",
-        "target.sasl_mechanism=PLAIN",
-        "target.sasl_username=admin",
-        "target.sasl_password=admin-secret",
+        *secured.sasl_target,
         f"gateway.decision_timeout_seconds={DECISION_MS / 1000}",
         "gateway.default_partitions=7",
     ]
@@ -90,8 +74,8 @@ def sides(sasl):
     return sasl.broker_port, sasl.gateway.port
 
 
-def connected(port, user=None, client_id="app"):
-    client = WireClient(("127.0.0.1", port), protocol(), client_id)
+def connected(port, user=None):
+    client = wire_client(port)
     if user:
         client.authenticate(user, f"{user}-secret")
     return client

@@ -4,17 +4,15 @@ import struct
 
 import pytest
 
-from tests.support.gateway import protocol
+from tests.support.gateway import protocol, wire_client
 from tests.support.waiting import until
 from tests.support.wire.requests import NO_ID, creation, deletion, metadata
-from tests.support.wire_client import WireClient
 
 
 @pytest.fixture
 def both(plain):
     """A client of the broker, and one of the gateway."""
-    addresses = plain.broker.address.rpartition(":")[2], plain.gateway.port
-    clients = [WireClient(("127.0.0.1", int(port)), protocol(), "large") for port in addresses]
+    clients = [wire_client(port) for port in (plain.broker.port, plain.gateway.port)]
     yield clients
     for client in clients:
         client.close()

@@ -1,6 +1,5 @@
 """The metrics and probes of a running gateway."""
 
-import subprocess
 import threading
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
@@ -8,13 +7,12 @@ from urllib.request import urlopen
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
-from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.sandbox.broker import free_port
 from quota.kafka.topics.preparation import prepare_topics
 from tests.support.clients import QUIET
-from tests.support.deployment import as_options
-from tests.support.programs import command_line
+from tests.support.gateway import start_gateway
+from tests.support.monitoring import served_samples
 from tests.support.waiting import until
 
 
@@ -29,23 +27,16 @@ def status(port, path):
         return None
 
 
-def samples(port):
-    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as page:
-        families = list(text_string_to_metric_families(page.read().decode()))
-    return {(each.name, *sorted(each.labels.items())): each.value for family in families for each in family.samples}
-
-
-def test_a_gateway_is_ready_until_it_is_stopped_and_alive_while_it_finishes_pending_requests(deployment):
+def test_a_gateway_is_ready_until_it_is_stopped_and_alive_while_it_finishes_pending_requests(deployment, tmp_path):
     """There is no decision, so a creation is pending; the stopped gateway responds to it before it ends."""
     prepare_topics(deployment)
-    port, metrics = free_port(), free_port()
-    options = [f"gateway.first_port={port}", f"metrics.port={metrics}", "gateway.decision_timeout_seconds=4"]
-    given = [option for each in options for option in ("--set", each)]
-    process = subprocess.Popen(command_line("gateway", *as_options(deployment), *given))
+    metrics = free_port()
+    given = (f"metrics.port={metrics}", "gateway.decision_timeout_seconds=4")
+    gateway = start_gateway(deployment, tmp_path / "gateway.log", *given)
     raised = []
 
     def create():
-        admin = AdminClient({**QUIET, "bootstrap.servers": f"127.0.0.1:{port}"})
+        admin = AdminClient({**QUIET, "bootstrap.servers": gateway.address})
         with pytest.raises(KafkaException) as error:
             admin.create_topics([NewTopic("gateway-metrics", 3)])["gateway-metrics"].result(60)
         raised.append(error.value.args[0])
@@ -55,19 +46,19 @@ def test_a_gateway_is_ready_until_it_is_stopped_and_alive_while_it_finishes_pend
         until(lambda: status(metrics, "readyz") == 200)
         assert status(metrics, "healthz") == 200
         client.start()
-        until(lambda: samples(metrics)["mutation_quota_gateway_awaited_decisions",] == 1)
-        found = samples(metrics)
+        until(lambda: served_samples(metrics)["mutation_quota_gateway_awaited_decisions",] == 1)
+        found = served_samples(metrics)
         assert found["mutation_quota_gateway_connections",] >= 1
         assert found["mutation_quota_gateway_relayed_requests_total",] >= 1
         assert found["mutation_quota_query_start_timestamp_seconds", ("query", "gateway")] > 0
 
-        process.terminate()
+        gateway.process.terminate()
         until(lambda: status(metrics, "readyz") == 503)
         assert status(metrics, "healthz") == 200
-        assert process.wait(60) == 0
+        assert gateway.process.wait(60) == 0
         assert status(metrics, "healthz") is None
     finally:
-        process.kill()
+        gateway.process.kill()
         if client.ident:
             client.join(60)
     assert [each.code() for each in raised] == [KafkaError.REQUEST_TIMED_OUT]

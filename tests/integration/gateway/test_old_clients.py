@@ -6,12 +6,9 @@ from types import SimpleNamespace
 import pytest
 from confluent_kafka.admin import NewTopic
 
-from jobs.sandbox.broker import with_plaintext_cluster
-from quota.kafka.topics.preparation import prepare_topics
-from tests.support.deployment import make_deployment
-from tests.support.gateway import StandIn, is_closed, protocol, running_gateway
+from tests.support.deployment import prepared_deployment
+from tests.support.gateway import StandIn, is_closed, running_gateway, wire_client
 from tests.support.wire.requests import creation
-from tests.support.wire_client import WireClient
 
 USER, PASSWORD = b"alice", b"alice-secret"
 
@@ -20,22 +17,10 @@ USER, PASSWORD = b"alice", b"alice-secret"
 def sasl(base_settings, secured, tmp_path_factory):
     """A gateway in front of a broker that authenticates its clients, with a topic of two partitions."""
     folder = tmp_path_factory.mktemp("old-clients")
-    settings = make_deployment(with_plaintext_cluster(base_settings, secured.broker.address), "old-clients", folder)
-    prepare_topics(settings)
+    settings = prepared_deployment(base_settings, secured.broker, "old-clients", folder)
     secured.admin.create_topics([NewTopic("old-clients", 2)])["old-clients"].result(30)
-    target = [
-        f"kafka.target_servers={secured.sasl_address}",
-        "target.security_protocol=SASL_PLAINTEXT",
-        "target.sasl_mechanism=PLAIN",
-        "target.sasl_username=admin",
-        "target.sasl_password=admin-secret",
-    ]
-    with StandIn(settings) as job, running_gateway(settings, folder / "gateway.log", *target) as gateway:
+    with StandIn(settings) as job, running_gateway(settings, folder / "gateway.log", *secured.sasl_target) as gateway:
         yield SimpleNamespace(job=job, gateway=gateway, broker_port=int(secured.sasl_address.rpartition(":")[2]))
-
-
-def connected(port):
-    return WireClient(("127.0.0.1", port), protocol(), "old")
 
 
 def token(client, data):
@@ -44,10 +29,10 @@ def token(client, data):
     return client.receive()
 
 
-def plain_tokens(port, user="admin"):
-    client = connected(port)
+def plain_tokens(port):
+    client = wire_client(port)
     assert client.call(17, 0, {"mechanism": "PLAIN"})["errorCode"] == 0
-    assert token(client, f"\0{user}\0{user}-secret".encode()) == b""
+    assert token(client, b"\0admin\0admin-secret") == b""
     return client
 
 
@@ -76,7 +61,7 @@ def test_a_mutation_after_bare_tokens_is_charged_to_their_user(sasl):
 
 def test_a_wrong_password_in_a_bare_token_closes_the_connection(sasl):
     for port in (sasl.broker_port, sasl.gateway.port):
-        with connected(port) as client:
+        with wire_client(port) as client:
             client.call(17, 0, {"mechanism": "PLAIN"})
             client.write(struct.pack(">i", 12) + b"\0admin\0wrong")
             assert is_closed(client.socket)
@@ -87,7 +72,7 @@ def test_metadata_of_all_topics_is_that_of_the_broker(sasl, version):
     """In version 0 an empty list means all."""
     found = []
     for port in (sasl.broker_port, sasl.gateway.port):
-        with connected(port) as client:
+        with wire_client(port) as client:
             client.authenticate("admin", "admin-secret")
             answer = client.call(3, version, {"topics": None if version else []})
         assert {each.pop("port") for each in answer["brokers"]} == {port}
@@ -101,7 +86,7 @@ def test_requests_before_a_rejected_one_are_answered(sasl):
     """ApiVersions and Metadata, and behind them an API that no broker knows."""
     unknown = struct.pack(">ihhih", 12, 999, 0, 99, -1) + bytes(2)
     for port in (sasl.broker_port, sasl.gateway.port):
-        with connected(port) as client:
+        with wire_client(port) as client:
             client.authenticate("admin", "admin-secret")
             frames = [client.frame(18, 0, {}), *(client.frame(3, 1, {"topics": []}) for _ in range(20))]
             client.write(b"".join(frames) + unknown)

@@ -13,7 +13,7 @@ from jobs.storage.run import Run
 from jobs.storage.stored_files import LocalFiles
 from quota.errors import MutationQuotaError
 from schemas.buckets import STATE_VERSION
-from tests.support.deployment import make_deployment
+from tests.support.deployment import make_deployment, with_sections
 from tests.support.full_disk import small_disk
 from tests.support.operator import Operator
 from tests.support.waiting import until
@@ -150,8 +150,7 @@ def disk(tmp_path):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a disk")
 def test_a_full_disk_is_reported_and_the_job_continues_once_there_is_space(spark, deployment, disk):
     """It is full at the first start, at the checkpoint of enforce, and at the tables of the audit."""
-    storage = deployment.storage.model_copy(update={"root": str(disk)})
-    operator = Operator(spark, deployment.model_copy(update={"storage": storage}))
+    operator = Operator(spark, with_sections(deployment, storage={"root": str(disk)}))
     operator.request("a")
     rest = disk / "rest"
     rest.write_bytes(b"x" * shutil.disk_usage(disk).free)

@@ -119,7 +119,7 @@ def test_a_command_that_is_interrupted_before_it_starts_a_jvm_ends_silently(tmp_
 def job(deployment):
     """The arguments of a job with topics."""
     prepare_topics(deployment)
-    return ("enforce", *as_options(deployment), "--set", f"storage.root={deployment.storage.root}")
+    return ("enforce", *as_options(deployment, f"storage.root={deployment.storage.root}"))
 
 
 def test_a_job_that_is_interrupted_while_its_jvm_starts_ends_silently_and_leaves_no_jvm(job):

@@ -5,6 +5,7 @@ import pytest
 from jobs.buckets.moving import capture_buckets, restore_buckets
 from jobs.storage.run import Run
 from quota.errors import MutationQuotaError
+from tests.support.deployment import with_sections
 from tests.support.operator import Operator
 from tests.support.programs import run
 
@@ -14,8 +15,7 @@ PARTITIONS = 5
 @pytest.fixture
 def operator(spark, deployment):
     """Return an operator after two requests of each user for 60 of their 100: 40 tokens, then -20."""
-    remembering = deployment.repeats.model_copy(update={"window_seconds": 3600.0})
-    operator = Operator(spark, deployment.model_copy(update={"repeats": remembering}))
+    operator = Operator(spark, with_sections(deployment, repeats={"window_seconds": 3600.0}))
     operator.request("first", "second")
     operator.enforce()
     return operator

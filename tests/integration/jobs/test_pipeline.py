@@ -13,6 +13,7 @@ from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
+from tests.support.deployment import with_sections
 from tests.support.factories import request_json
 from tests.support.tables import read_table
 from tests.support.topics import consume, produce
@@ -95,25 +96,6 @@ def test_a_batch_is_one_task_and_its_decisions_take_a_fraction_of_their_bytes_in
     assert 0 < sum(log.stat().st_size for log in logs) < json_bytes / 4
 
 
-def test_a_quota_takes_effect_while_the_query_runs(spark, deployment):
-    """A user is unlimited, then limited, then at another limit; each request has the quota at its timestamp."""
-    prepare_topics(deployment)
-    topics = deployment.topics
-    query = start_enforce(Run.on(spark, deployment))
-    try:
-        produce(deployment, topics.requests, request_json(1))
-        consume(deployment, topics.decisions, 1)
-        for count, rate in enumerate((5.0, 7.0, None), start=2):
-            write_record(deployment, QuotaRecord(QuotaEntity("alice"), rate))
-            produce(deployment, topics.requests, request_json(1))
-            consume(deployment, topics.decisions, count)
-    finally:
-        query.stop()
-    decided = [decision for _, decision in consume(deployment, topics.decisions, 4)]
-    assert [each["quota"] for each in sorted(decided, key=lambda each: each["source"]["offset"])] == [None, 5, 7, None]
-
-
 def test_missing_topics_are_named_where_they_may_not_be_created(deployment):
-    strict = deployment.topics.model_copy(update={"create": False})
     with pytest.raises(ClusterError, match=r"missing topics: .*topics.create=true"):
-        prepare_topics(deployment.model_copy(update={"topics": strict}))
+        prepare_topics(with_sections(deployment, topics={"create": False}))

@@ -12,17 +12,17 @@ from types import SimpleNamespace
 from urllib.request import urlopen
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from jobs.metrics.families import METRICS
-from jobs.sandbox.broker import free_port, is_listening, with_plaintext_cluster
+from jobs.sandbox.broker import free_port, is_listening
 from quota.kafka.quotas.writer import write_record
 from quota.kafka.topics.preparation import prepare_topics
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from tests.support.checkout import CHECKOUT
-from tests.support.deployment import as_options, make_deployment
+from tests.support.deployment import as_options, prepared_deployment
 from tests.support.factories import request_json
+from tests.support.monitoring import served_samples
 from tests.support.operator import HARDLY_ANY
 from tests.support.programs import CLASS_ARCHIVES, OWN_ARCHIVE, child_processes, command_line, run
 from tests.support.topics import produce
@@ -86,15 +86,6 @@ def test_the_demo_ends_by_itself_as_the_readme_shows(spark):
     assert sorted(without_timing(done.stdout)[-len(expected) :]) == sorted(expected)
 
 
-def test_the_broker_reports_that_it_is_ready_and_leaves_no_process(program, tmp_path):
-    process = program("broker", "--port", "0", "--data", str(tmp_path / "data"))
-    read_until(process, r"^ready 127\.0\.0\.1:\d+$")
-    assert java_processes(tmp_path)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(DEADLINE_SECONDS) == 0
-    assert not java_processes(tmp_path)
-
-
 def test_a_broker_that_is_interrupted_before_it_is_ready_exits_with_130_and_can_be_started_again(program, tmp_path):
     for begun in ("server.properties", "broker.out"):  # its data are prepared, it is started
         args = ("broker", "--port", "0", "--data", str(tmp_path / begun))
@@ -105,9 +96,11 @@ def test_a_broker_that_is_interrupted_before_it_is_ready_exits_with_130_and_can_
         assert (process.returncode, output) == (130, "")
         until(lambda: not java_processes(tmp_path))  # the kernel kills it with its parent
     again = program(*args)
-    read_until(again, r"^ready ")
-    again.send_signal(signal.SIGINT)
+    read_until(again, r"^ready 127\.0\.0\.1:\d+$")
+    assert java_processes(tmp_path)
+    again.send_signal(signal.SIGTERM)
     assert again.wait(DEADLINE_SECONDS) == 0
+    assert not java_processes(tmp_path)
 
 
 def jvm_of(process):
@@ -123,17 +116,15 @@ def ended(base_settings, broker, tmp_path_factory):
     Before that it had served `samples` by name and labels, and the status `readiness` at `/readyz`.
     """
     folder = tmp_path_factory.mktemp("ended")
-    deployment = make_deployment(with_plaintext_cluster(base_settings, broker.address), "programs", folder)
-    prepare_topics(deployment)
+    deployment = prepared_deployment(base_settings, broker, "programs", folder)
     write_record(deployment, QuotaRecord(QuotaEntity("alice"), HARDLY_ANY, controller_mutation_burst=100.0))
     port, topics = free_port(), deployment.topics
     given = (f"metrics.port={port}", "enforce.with_audit=true", "spark.master=local[2]")
     given += (f"storage.root={deployment.storage.root}", f"spark.class_archives={CLASS_ARCHIVES}")
-    options = [part for each in given for part in ("--set", each)]
     patient = {"jobs.spark.session._END_SECONDS": DEADLINE_SECONDS}  # a busy machine needs them to write the archive
-    with started(folder, "enforce", *as_options(deployment), *options, constants=patient, **OWN_ARCHIVE) as process:
+    with started(folder, "enforce", *as_options(deployment, *given), constants=patient, **OWN_ARCHIVE) as process:
         read_until(process, r"^running: ")
-        until(lambda: samples(port).get(("mutation_quota_dead_letters_total",)) == 0)
+        until(lambda: served_samples(port).get(("mutation_quota_dead_letters_total",)) == 0)
         produce(
             deployment,
             topics.requests,
@@ -142,7 +133,7 @@ def ended(base_settings, broker, tmp_path_factory):
         )
 
         def served():
-            found = samples(port)
+            found = served_samples(port)
             decided = found["mutation_quota_decision_latency_seconds_count",] == 3
             names = ("enforce", "audit")
             waiting = [found.get(("mutation_quota_query_lag_records", ("query", name)), 1) for name in names]
@@ -190,8 +181,7 @@ def test_a_job_starts_with_the_class_archive_of_an_earlier_one_and_logs_nothing_
     produce(deployment, deployment.topics.quotas, b"no json")
     produce(deployment, deployment.topics.requests, request_json(1))
     given = (f"storage.root={deployment.storage.root}", "logging.format=json", f"spark.class_archives={CLASS_ARCHIVES}")
-    options = [part for each in given for part in ("--set", each)]
-    process = program("enforce", *as_options(deployment), *options, **OWN_ARCHIVE)
+    process = program("enforce", *as_options(deployment, *given), **OWN_ARCHIVE)
     lines = read_until(process, '"batch":')
     assert str(archive) in Path(f"/proc/{jvm_of(process)}/maps").read_text()
     os.kill(jvm_of(process), signal.SIGKILL)
@@ -206,12 +196,3 @@ def test_a_job_starts_with_the_class_archive_of_an_earlier_one_and_logs_nothing_
     )
     assert "raise spark.driver_memory" in last["message"]
     assert (last["level"], last["error"]) == ("ERROR", "MutationQuotaError")
-
-
-def samples(port):
-    """Return the served samples, by name and labels."""
-    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as page:
-        families = list(text_string_to_metric_families(page.read().decode()))
-    return {
-        (sample.name, *sorted(sample.labels.items())): sample.value for family in families for sample in family.samples
-    }

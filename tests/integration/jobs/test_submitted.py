@@ -101,7 +101,7 @@ def enforcing(cluster, packed, deployment, log):
         properties["spark.archives"] = "environment.tar.gz#environment"
         properties["spark.pyspark.python"] = "./environment/bin/python"
     given = (f"storage.root={deployment.storage.root}", "enforce.state_partitions=2")  # a task for each worker
-    args = ["enforce", *as_options(deployment), *(part for each in given for part in ("--set", each))]
+    args = ["enforce", *as_options(deployment, *given)]
     return submitted(cluster, properties, ["submit.py", *args], log=log, cwd=packed)
 
 

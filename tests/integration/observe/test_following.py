@@ -16,7 +16,7 @@ from quota.errors import BadInput
 from quota.kafka.positions import TakenOver
 from quota.kafka.reading import read_topic
 from quota.kafka.topics.preparation import prepare_topics
-from tests.support.deployment import as_options
+from tests.support.deployment import as_options, with_sections
 from tests.support.programs import command_line
 from tests.support.request_log import created, deleted, fetched, grown
 from tests.support.waiting import until
@@ -41,8 +41,7 @@ def requests(settings):
 def observed(deployment):
     """A deployment whose observer has a separate name."""
     prepare_topics(deployment)
-    group = deployment.observe.model_copy(update={"group": f"observe-{deployment.topics.requests}"})
-    return deployment.model_copy(update={"observe": group})
+    return with_sections(deployment, observe={"group": f"observe-{deployment.topics.requests}"})
 
 
 @pytest.fixture
@@ -107,7 +106,7 @@ def test_invalid_lines_are_reported_and_the_rest_is_read(observed, log, caplog):
 
 
 def test_the_command_follows_until_it_is_stopped(observed, log):
-    options = [*as_options(observed), "--set", f"observe.group={observed.observe.group}"]
+    options = as_options(observed, f"observe.group={observed.observe.group}")
     process = subprocess.Popen(command_line("observe", "follow", str(log), *options), stderr=subprocess.PIPE, text=True)
     try:
         assert any("running: observe" in line for line in process.stderr)
@@ -122,6 +121,6 @@ def test_the_command_follows_until_it_is_stopped(observed, log):
 
 
 def test_users_with_their_own_topics_are_rejected_with_a_reason(observed, log):
-    topics = observed.topics.model_copy(update={"identity": "topic"})
+    by_topic = with_sections(observed, topics={"identity": "topic"})
     with pytest.raises(BadInput, match="use a separate deployment for observed requests"):
-        run_follow(observed.model_copy(update={"topics": topics}), [log], from_beginning=False, once=True)
+        run_follow(by_topic, [log], from_beginning=False, once=True)

@@ -1,9 +1,7 @@
 """`broker --nodes 3`, as a user runs it, and a quota change whose replicas do not respond on these nodes."""
 
-import os
 import signal
 import subprocess
-import time
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -13,11 +11,12 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from jobs.sandbox.broker import with_plaintext_cluster
 from quota.kafka.quotas.log import KafkaQuotas
+from quota.kafka.timing import now_ms
 from quota.kafka.topics.topic_admin import TopicAdmin
 from quota.records.entity import QuotaEntity
 from quota.settings.connection import Connection
 from tests.support.clients import QUIET
-from tests.support.programs import child_processes, command_line, command_words, process_state, run
+from tests.support.programs import child_processes, command_line, command_words, paused, process_state, run
 from tests.support.waiting import until
 
 ANN = QuotaEntity("ann")
@@ -60,23 +59,20 @@ def test_a_request_is_not_decided_before_a_change_that_waits_for_a_replica(clust
     settings = with_plaintext_cluster(base_settings, cluster.address)
     topic = settings.topics.quotas
     quotas = KafkaQuotas.from_settings(settings, 60)
-    assert quotas.read_until(_now()).timeline.latest(ANN, _now()) is None
+    assert quotas.read_until(now_ms()).timeline.latest(ANN, now_ms()) is None
 
     producer = Producer({**QUIET, "bootstrap.servers": cluster.address, "acks": "1"})
     producer.list_topics(topic, 30)  # it must not ask the stopped node who leads
     layout = TopicAdmin(Connection(cluster.address), 30).layout()
     follower = _node(cluster, layout.topics[topic].partitions[0].leader % 3 + 1)
     with ThreadPoolExecutor(1) as pool:
-        os.kill(follower, signal.SIGSTOP)
-        try:
+        with paused(follower):
             producer.produce(topic, b'{"entity":{"user":"ann"},"controller_mutation_rate":1.0}', b'{"user":"ann"}')
             assert producer.flush(30) == 0
-            stamped = _now()
+            stamped = now_ms()
             decided = pool.submit(quotas.read_until, stamped)
             with pytest.raises(TimeoutError):
                 decided.result(PAUSE_SECONDS)
-        finally:
-            os.kill(follower, signal.SIGCONT)
         assert decided.result(60).timeline.latest(ANN, stamped).quota.rate == 1.0
 
 
@@ -96,7 +92,3 @@ def _broker_configs(address):
     admin = AdminClient({**QUIET, "bootstrap.servers": address})
     (future,) = admin.describe_configs([ConfigResource(ResourceType.BROKER, "1")]).values()
     return {name: entry.value for name, entry in future.result(30).items()}
-
-
-def _now():
-    return time.time_ns() // 1_000_000

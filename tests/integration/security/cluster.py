@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import load_settings
 from tests.support.broker import ADMIN, ADMIN_PASSWORD, secure_broker
+from tests.support.deployment import set_options
 
 PASSWORD = "pä\"ss\\word;{$}='1 xyzzy"  # noqa: S105
 """With all that a quoting could stumble over."""
@@ -30,8 +31,7 @@ class Cluster:
 
     def command(self, user, *args, **more):
         """Run a command as a user; what it did."""
-        options = [option for each in self.options(user, **more) for option in ("--set", each)]
-        return self._how(*options, *args, cwd=self.folder)
+        return self._how(*set_options(*self.options(user, **more)), *args, cwd=self.folder)
 
 
 @contextmanager

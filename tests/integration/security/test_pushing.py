@@ -9,6 +9,7 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from tests.integration.security.cluster import secured_cluster
 from tests.support.broker import Authority, documented_acls
+from tests.support.deployment import set_options
 from tests.support.programs import run
 
 RATE = "controller_mutation_rate"
@@ -66,19 +67,19 @@ def test_quotas_are_pushed_to_a_cluster_with_client_certificates(cluster):
     """The connection differs from that of the log; without a certificate there is an error."""
     own = cluster.secure.authority.sign("push-by-certificate", password="key xyzzy")  # noqa: S106
     cluster.secure.allow("push-by-certificate", [("BROKER", "kafka-cluster", "LITERAL", "ALTER_CONFIGS")])
-    target = {
-        "kafka.target_servers": cluster.secure.tls_address,
-        "target.security_protocol": "SSL",
-        "target.ssl_ca_location": cluster.secure.authority.path,
-        "target.ssl_certificate_location": own.path,
-        "target.ssl_key_location": own.key,
-        "target.ssl_key_password": "key xyzzy",
-    }
-    options = [option for name, value in target.items() for option in ("--set", f"{name}={value}")]
-    done = cluster.command("watch", "quotas", "push", "--yes", *options)
+    anonymous = [
+        f"kafka.target_servers={cluster.secure.tls_address}",
+        "target.security_protocol=SSL",
+        f"target.ssl_ca_location={cluster.secure.authority.path}",
+    ]
+    certificate = [
+        f"target.ssl_certificate_location={own.path}",
+        f"target.ssl_key_location={own.key}",
+        "target.ssl_key_password=key xyzzy",
+    ]
+    done = cluster.command("watch", "quotas", "push", "--yes", *set_options(*anonymous, *certificate))
     assert (done.returncode, done.stderr) == (0, "")
-    without = [each for name, value in list(target.items())[:3] for each in ("--set", f"{name}={value}")]
-    done = cluster.command("watch", "quotas", "push", "--dry-run", *without)
+    done = cluster.command("watch", "quotas", "push", "--dry-run", *set_options(*anonymous))
     assert done.returncode == 1
     assert f"cannot read the quotas of Kafka at {cluster.secure.tls_address}: " in done.stderr
     assert done.stderr.count("\n") == 1
@@ -115,9 +116,7 @@ def test_an_error_of_the_target_is_one_line_without_the_secret(cluster, tmp_path
     if named["ssl_ca_location"] == "another":
         named["ssl_ca_location"] = Authority(tmp_path / "another").path
     given = [f"target.{name}={value}" for name, value in named.items() if value != ""]
-    done = cluster.command(
-        "push", "quotas", "push", "--dry-run", *(option for each in given for option in ("--set", each))
-    )
+    done = cluster.command("push", "quotas", "push", "--dry-run", *set_options(*given))
     assert (done.returncode, done.stdout) == (1, "")
     assert f"Kafka at {cluster.secure.address}: " in done.stderr
     assert reason in done.stderr

@@ -32,6 +32,7 @@ from tests.integration.security.cluster import PASSWORD, secured_cluster
 from tests.integration.security.leaks import CommandLines, files_with, talkative_log
 from tests.support.broker import documented_acls
 from tests.support.clients import QUIET
+from tests.support.deployment import set_options, with_sections
 from tests.support.factories import request_json
 from tests.support.programs import run_process
 from tests.support.request_log import created
@@ -95,7 +96,7 @@ def test_the_whole_job_over_tls_with_acls_and_no_secret_anywhere(cluster):
         "spark.driver.extraJavaOptions": talkative_log(cluster.folder),
         "spark.master": "local[2]",
     }
-    config = [option for name, value in conf.items() for option in ("--set", f"spark.conf.{name}={value}")]
+    config = set_options(*(f"spark.conf.{name}={value}" for name, value in conf.items()))
     file = cluster.folder / "settings.toml"
     file.write_text(f'[storage.options]\n"fs.s3a.secret.key" = "{STORAGE_SECRET}"\n')
     secrets = [PASSWORD.encode(), json.dumps(PASSWORD)[1:-1].encode(), STORAGE_SECRET.encode()]
@@ -180,10 +181,7 @@ def test_certificates_replace_passwords(cluster, spark):
 
 def test_a_query_without_permission_to_write_decisions_says_so(cluster, spark):
     """Neither its plan nor its progress contains the password."""
-    settings = cluster.settings("mute")
-    settings = settings.model_copy(
-        update={"storage": settings.storage.model_copy(update={"root": f"{cluster.folder}/mute"})}
-    )
+    settings = with_sections(cluster.settings("mute"), storage={"root": f"{cluster.folder}/mute"})
     writer = RequestWriter(cluster.settings("tenant"))
     writer.send_bytes(settings.topics.requests, request_json(1))
     writer.flush(30)

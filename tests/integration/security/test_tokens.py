@@ -28,6 +28,7 @@ from quota.settings import load_settings
 from tests.integration.security.leaks import CommandLines, files_with, talkative_log
 from tests.support.checkout import CHECKOUT
 from tests.support.clients import QUIET
+from tests.support.deployment import set_options
 from tests.support.factories import request_json
 from tests.support.gateway import protocol
 from tests.support.programs import command_line, run, run_process
@@ -66,8 +67,7 @@ def application(cluster):
 
 def command(cluster, user, *args, how=run_process, server=None, more=(), **kafka):
     """Run a command as a user; what it did."""
-    options = [option for each in (*cluster.options(user, server, **kafka), *more) for option in ("--set", each)]
-    return how(*options, *args, cwd=cluster.folder)
+    return how(*set_options(*cluster.options(user, server, **kafka), *more), *args, cwd=cluster.folder)
 
 
 def decided(cluster):
@@ -130,7 +130,7 @@ def by_function(cluster, user):
 
 def test_a_function_provides_tokens_to_commands_and_sparks_workers(cluster, spark):
     """The query logs in by the properties of Java's client, and its workers read the quotas by the function."""
-    given = [option for each in by_function(cluster, "operator") for option in ("--set", each)]
+    given = set_options(*by_function(cluster, "operator"))
     done = run_process(
         *given, "quotas", "describe", "--output", "json", cwd=CHECKOUT
     )  # where the function can be imported
@@ -179,7 +179,7 @@ def test_enforce_renews_its_tokens_and_ends_when_none_are_issued(cluster, monkey
     """Only the requests of Spark's clients in Java count. The broker ends sessions with their tokens."""
     monkeypatch.setattr(cluster.tls, "lifetime_seconds", LIFETIME_SECONDS)
     before = len(cluster.tls.granted)
-    options = [option for each in cluster.options("enforce") for option in ("--set", each)]
+    options = set_options(*cluster.options("enforce"))
     log = cluster.folder / "enforce.log"
     with log.open("wb") as output:
         job = subprocess.Popen(command_line("enforce", *options), stdout=output, stderr=output, cwd=cluster.folder)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from jobs.audit.query import start_audit
 from jobs.cli.user_topics import acl_line
@@ -26,7 +26,8 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.records.request import read_request
 from schemas.buckets import STATE_VERSION
-from tests.support.clients import QUIET
+from tests.support.clients import QUIET, admin_of
+from tests.support.deployment import with_sections
 from tests.support.factories import request_json
 from tests.support.tables import read_table
 from tests.support.topics import DEADLINE_SECONDS, consume, consume_all, produce
@@ -34,10 +35,6 @@ from tests.support.waiting import finish, until
 
 HALF_AN_HOUR_MS = 30 * 60 * 1000
 BY_TOPIC = ("--set", "topics.identity=topic")
-
-
-def admin_of(settings):
-    return AdminClient({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers})
 
 
 def create(settings, topic, **config):
@@ -79,12 +76,11 @@ def nameless(*partitions):
 @pytest.fixture
 def by_topic(deployment):
     """A deployment whose topics identify users; its topics are deleted, because others count topics with a dot."""
-    topics = deployment.topics.model_copy(update={"identity": "topic"})
-    settings = deployment.model_copy(update={"topics": topics})
+    settings = with_sections(deployment, topics={"identity": "topic"})
     prepare_topics(settings)
     yield settings
     there = admin_of(settings).list_topics(timeout=10).topics
-    delete(settings, *[name for name in there if name.startswith(topics.requests)])
+    delete(settings, *[name for name in there if name.startswith(settings.topics.requests)])
 
 
 def test_a_topic_determines_its_user_also_if_it_is_created_later(spark, by_topic):
@@ -206,7 +202,7 @@ def test_a_user_is_retired_even_if_a_kill_left_a_batch_with_their_requests_unfin
     topics = by_topic.topics
     write_record(by_topic, QuotaRecord(QuotaEntity(None), 0.001, controller_mutation_burst=10.0))
     UserTopics(by_topic).prepare(["alice", "bob"])
-    retiring = topics.model_copy(update={"retired_users": ["alice"]})
+    retiring = with_sections(by_topic, topics={"retired_users": ["alice"]})
 
     def enforce(settings):
         claim_storage(open_files(spark, settings), settings, prepare_topics(settings))
@@ -221,7 +217,7 @@ def test_a_user_is_retired_even_if_a_kill_left_a_batch_with_their_requests_unfin
     delete(by_topic, topics.requests_of("alice"))
     with pytest.raises(TopicGone, match=r"start once with its user in topics\.retired_users"):
         enforce(by_topic)
-    enforce(by_topic.model_copy(update={"topics": retiring}))
+    enforce(retiring)
     produce(by_topic, topics.requests_of("bob"), request_json(1, user="bob", request_id="later"))
     enforce(by_topic)
     decided = [each for _, each in consume_all(by_topic, topics.decisions) if each["user"] == "bob"]

@@ -3,6 +3,7 @@
 import json
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import msgspec
@@ -138,19 +139,15 @@ def test_maintain_deletes_expired_rows_and_files_that_nothing_uses(server, tmp_p
 
 def test_one_of_two_creators_of_the_same_file_succeeds(s3_spark, in_s3):
     files = open_files(s3_spark, in_s3)
-    start, created = threading.Barrier(4), []
+    start = threading.Barrier(4)
 
-    def create(number):
+    def create(text):
         start.wait()
-        created.append((files.create("leases/a/1", str(number)), str(number)))
+        return files.create("leases/a/1", text)
 
-    threads = [threading.Thread(target=create, args=(number,)) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    (winner,) = [text for succeeded, text in created if succeeded]
+    with ThreadPoolExecutor(4) as pool:
+        created = dict(zip("0123", pool.map(create, "0123"), strict=True))
+    (winner,) = [text for text, succeeded in created.items() if succeeded]
     assert files.read("leases/a/1") == winner
 
 

@@ -20,7 +20,7 @@ _RANGES = {
 _STRINGS = ("", "a", "topic-1", "\u00e9\u4e16\U0001f600", "\0", "x" * 126, "x" * 127, "y" * 300)
 _OTHERS = {
     "bool": lambda chance: chance.random() < 0.5,
-    "float64": lambda chance: chance.gauss(),
+    "float64": lambda chance: chance.choice((chance.gauss(), math.nan, math.inf, -math.inf)),
     "uuid": lambda chance: chance.choice((bytes(16), chance.randbytes(16))),
     "string": lambda chance: chance.choice(_STRINGS),
     "bytes": lambda chance: chance.randbytes(chance.choice((0, 1, 5, 126, 127, 300))),

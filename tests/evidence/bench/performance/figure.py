@@ -36,8 +36,6 @@ class Figure:
     """Name of the limit; empty if there is none."""
     limit_runs: tuple[float, ...] = ()
     goal: Goal | None = None
-    at: float | None = None
-    """Position on the axis of its plot: requests/s, keys, or buckets."""
 
     def __post_init__(self) -> None:
         """Reject a figure of which a side has not been measured."""

@@ -26,7 +26,7 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.settings import Settings, load_settings
 from tests.evidence.command import Notify
-from tests.support.deployment import make_deployment
+from tests.support.deployment import make_deployment, with_sections
 
 PLENTY = 1e6
 """A rate at which all requests are admitted, mutations/s."""
@@ -139,8 +139,7 @@ def rate_of(counted: Sequence[tuple[int, float]]) -> float:
 
 def with_batches(settings: Settings, max_requests: int) -> Settings:
     """Return settings with batches of at most `max_requests` requests."""
-    enforce = settings.enforce.model_copy(update={"max_requests_per_batch": max_requests})
-    return settings.model_copy(update={"enforce": enforce})
+    return with_sections(settings, enforce={"max_requests_per_batch": max_requests})
 
 
 def elsewhere(settings: Settings, ground: Ground) -> Settings:
@@ -149,4 +148,4 @@ def elsewhere(settings: Settings, ground: Ground) -> Settings:
     copy = mkdtemp(dir=ground.folder)
     if root.exists():
         shutil.copytree(root, copy, dirs_exist_ok=True)
-    return settings.model_copy(update={"storage": settings.storage.model_copy(update={"root": copy})})
+    return with_sections(settings, storage={"root": copy})

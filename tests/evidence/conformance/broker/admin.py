@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
@@ -53,24 +54,18 @@ class JavaAdmin:
         entity = self._kafka.common.quota.ClientQuotaEntity({"client-id": client_id})
         alteration = self._kafka.common.quota.ClientQuotaAlteration
         change = alteration(entity, [alteration.Op(_RATE, rate)])
-        admin = self._admin("conformance")
-        try:
+        with closing(self._admin("conformance")) as admin:
             admin.alterClientQuotas([change]).all().get()
-        finally:
-            admin.close()
 
     def ask(
         self, client_id: str, operation: Operation, topics: Sequence[Topic], *, validate_only: bool = False
     ) -> BrokerAnswer:
         """Send one request, which is not retried when it is rejected."""
-        admin = self._admin(client_id)
-        try:
+        with closing(self._admin(client_id)) as admin:
             sent = time.time() * 1000
             futures = self._send(admin, operation, topics, validate_only=validate_only)
             throttles = [_rejected_ms(futures[topic.name]) for topic in topics]
             received = time.time() * 1000
-        finally:
-            admin.close()
         return BrokerAnswer(
             tuple(each is None for each in throttles), max(each or 0 for each in throttles), sent, received
         )

@@ -27,6 +27,7 @@ from quota.settings import Settings
 from tests.evidence.gateway.ground import WINDOW_NUM, Ground, password_of
 from tests.evidence.gateway.requests import create
 from tests.support.broker import add_scram_users, allow
+from tests.support.deployment import with_sections
 from tests.support.gateway import Gateway, protocol
 from tests.support.kafka_configs import set_quotas
 from tests.support.waiting import until
@@ -118,9 +119,7 @@ class Sides:
 
 def conformance_settings(where: Ground) -> Settings:
     """Return a deployment whose job has the broker's number of windows."""
-    settings = where.deployment("conformance")
-    quota = settings.quota.model_copy(update={"window_num": WINDOW_NUM})
-    return settings.model_copy(update={"quota": quota})
+    return with_sections(where.deployment("conformance"), quota={"window_num": WINDOW_NUM})
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from tests.evidence.gateway.ground import Ground, enforcing, on_ground
 from tests.evidence.gateway.kills.clients import LIMIT_MS, Client
 from tests.evidence.gateway.kills.verdict import Report, check
 from tests.evidence.machine import versions
+from tests.support.deployment import with_sections
 from tests.support.gateway import protocol, start_gateway
 from tests.support.waiting import until
 
@@ -55,9 +56,7 @@ def _play(where: Ground, options: Namespace, notify: Notify) -> dict[str, Any]:
 
 def kills_settings(where: Ground) -> Settings:
     """Return a deployment with deduplication."""
-    settings = where.deployment("kills")
-    repeats = settings.repeats.model_copy(update={"window_seconds": REPEATS_SECONDS})
-    return settings.model_copy(update={"repeats": repeats})
+    return with_sections(where.deployment("kills"), repeats={"window_seconds": REPEATS_SECONDS})
 
 
 def under_kills(where: Ground, settings: Settings, size: Size, seed: int, notify: Notify) -> dict[str, Any]:

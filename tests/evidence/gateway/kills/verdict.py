@@ -4,14 +4,12 @@ from collections import Counter, defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from confluent_kafka.admin import AdminClient
-
 from quota.kafka.reading import read_topic
 from quota.records.decision import Decision, TopicDecision, read_decision
 from quota.records.request import Operation
 from quota.settings import Settings
 from tests.evidence.gateway.kills.clients import Tally
-from tests.support.clients import QUIET
+from tests.support.clients import admin_of
 
 _SECONDS = 30
 _OPERATIONS = {
@@ -51,11 +49,7 @@ def check(settings: Settings, tallies: list[Tally], prefix: str) -> Report:
     report = Report(tallies, wrong=[fault for tally in tallies for fault in tally.wrong])
     admitted = _admitted(settings, report, prefix)
     check_charges(report, admitted)
-    topics = (
-        AdminClient({**QUIET, "bootstrap.servers": settings.kafka.bootstrap_servers})
-        .list_topics(timeout=_SECONDS)
-        .topics
-    )
+    topics = admin_of(settings).list_topics(timeout=_SECONDS).topics
     standing = {name: len(topic.partitions) for name, topic in topics.items() if name.startswith(prefix)}
     for name, partitions in standing.items():
         check_topic(report, name, partitions, admitted)

@@ -1,13 +1,12 @@
 """The audit: rows into Delta, commits and files, and an analyst's queries of millions of rows."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import product
 
 from deltalake import DeltaTable
 from pyspark.sql import Column
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.query import StreamingQuery
 
 from jobs.audit.query import start_audit
 from jobs.audit.tables.specs import DECISIONS
@@ -18,6 +17,7 @@ from tests.evidence.bench.performance.backlog import fill
 from tests.evidence.bench.performance.figure import Figure, Goal
 from tests.evidence.bench.performance.ground import Ground, batches, elsewhere, rate_of, with_batches
 from tests.evidence.bench.performance.size import Size
+from tests.support.deployment import with_sections
 
 USERS = 1000
 BACKLOG_GOAL = Goal(1, at_least=True)
@@ -56,7 +56,8 @@ def _drained(ground: Ground, size: Size) -> Iterator[Figure]:
     rates: dict[str, list[float]] = {"enforce": [], "audit": []}
     for turn in range(0 if size.warm else 1, size.rounds + 1):
         audited = elsewhere(decided, ground)
-        for side, (start, settings) in _sides(elsewhere(waiting, ground), audited).items():
+        sides = {"enforce": (start_enforce, elsewhere(waiting, ground)), "audit": (start_audit, audited)}
+        for side, (start, settings) in sides.items():
             query = start(Run.on(ground.spark, settings), once=True)
             query.awaitTermination()
             if turn:  # the first round warms up
@@ -72,12 +73,7 @@ def _drained(ground: Ground, size: Size) -> Iterator[Figure]:
 
 def _with_batches(settings: Settings, count: int) -> Settings:
     """Return settings with batches of at most `count` requests and of as many decisions."""
-    audit = settings.audit.model_copy(update={"max_records_per_batch": count})
-    return with_batches(settings, count).model_copy(update={"audit": audit})
-
-
-def _sides(waiting: Settings, decided: Settings) -> dict[str, tuple[Callable[..., StreamingQuery], Settings]]:
-    return {"enforce": (start_enforce, waiting), "audit": (start_audit, decided)}
+    return with_sections(with_batches(settings, count), audit={"max_records_per_batch": count})
 
 
 def _queried(ground: Ground, rows: int, rounds: int) -> Iterator[Figure]:

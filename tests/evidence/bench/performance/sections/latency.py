@@ -21,6 +21,7 @@ from tests.evidence.bench.performance.sections.throughput import EMPTY, PASS_THR
 from tests.evidence.bench.performance.size import Size
 from tests.evidence.machine import processor_seconds
 from tests.evidence.percentiles import percentile
+from tests.support.deployment import with_sections
 from tests.support.waiting import until
 
 USERS = 50
@@ -84,8 +85,8 @@ def latency(ground: Ground, size: Size) -> list[Figure]:
 def _figure(taken: dict[tuple[float, str], list[_Load]], limit: str, rate: float, each: int) -> Figure:
     sides = (taken[rate, side] for side in (ENFORCE, limit))
     runs, limits = (tuple(percentile(run.latencies, each / 100) for run in side) for side in sides)
-    goal, at = GOALS.get((limit, rate, each)), rate if limit == PASS_THROUGH else None
-    return Figure("latency", f"p{each} at {rate:g} requests/s", "ms", runs, limit, limits, goal, at)
+    goal = GOALS.get((limit, rate, each))
+    return Figure("latency", f"p{each} at {rate:g} requests/s", "ms", runs, limit, limits, goal)
 
 
 def _phases(taken: dict[tuple[float, str], list[_Load]]) -> list[Figure]:
@@ -104,12 +105,7 @@ def _processors(taken: dict[tuple[float, str], list[_Load]], rate: float) -> Fig
 
 
 def _auditing_always(ground: Ground) -> Ground:
-    audit = ground.settings.audit.model_copy(update={"trigger_seconds": 0.0})
-    return replace(ground, settings=ground.settings.model_copy(update={"audit": audit}))
-
-
-def _enforce_and_audit(run: Run) -> list[StreamingQuery]:
-    return [start_enforce(run), start_audit(run)]
+    return replace(ground, settings=with_sections(ground.settings, audit={"trigger_seconds": 0.0}))
 
 
 _TUNED: dict[str, Callable[[Run], list[StreamingQuery]]] = {
@@ -119,7 +115,7 @@ _TUNED: dict[str, Callable[[Run], list[StreamingQuery]]] = {
 _SIDES: dict[str, Callable[[Run], list[StreamingQuery]]] = {
     PASS_THROUGH: lambda run: [start_pass_through(run)],
     EMPTY: lambda run: [start_empty(run)],
-    ENFORCE: _enforce_and_audit,
+    ENFORCE: lambda run: [start_enforce(run), start_audit(run)],
     **_TUNED,
 }
 

@@ -91,8 +91,7 @@ def _start_seconds(settings: Settings, log: Path, *options: str, afterwards: Cal
 
     before = decided()
     fill(settings, USERS, USERS)
-    where = [*as_options(settings), "--set", f"storage.root={settings.storage.root}"]
-    command = command_line("enforce", *where, *options)
+    command = command_line("enforce", *as_options(settings, f"storage.root={settings.storage.root}"), *options)
     return seconds_until(lambda: decided() >= before + USERS, command, READY, log, afterwards=afterwards)
 
 

@@ -63,7 +63,7 @@ def _times(sizes: Sequence[int], active: int, taken: dict[int, list[float]]) -> 
         limit = (f"{smallest:,} buckets", tuple(taken[smallest])) if size != smallest else ("", ())
         goal = GOAL if size == max(sizes) else None
         what = f"a batch of {active:,} active keys, {size:,} buckets"
-        yield Figure("state", what, "ms", tuple(taken[size]), *limit, goal, at=size)
+        yield Figure("state", what, "ms", tuple(taken[size]), *limit, goal)
 
 
 def _bytes(deployments: dict[int, Settings]) -> Iterator[Figure]:

@@ -137,7 +137,7 @@ def _rates(keys: Iterable[int], taken: dict[tuple[int, str], list[float]]) -> It
         for side, limit, goal in ((ENFORCE, EMPTY, THROUGHPUT_GOALS.get(active)), (EMPTY, PASS_THROUGH, None)):
             runs, limit_runs = taken[active, side], taken[active, limit]
             what = f"{side}, {active:,} active {'key' if active == 1 else 'keys'}"
-            yield Figure("throughput", what, "1/s", tuple(runs), limit, tuple(limit_runs), goal, at=active)
+            yield Figure("throughput", what, "1/s", tuple(runs), limit, tuple(limit_runs), goal)
 
 
 def _per_key(keys: Iterable[int], batch: int, taken: dict[tuple[int, str], list[float]]) -> Iterator[Figure]:
