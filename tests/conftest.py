@@ -13,7 +13,7 @@ from jobs.spark.installation import jars_folder
 from jobs.spark.session import session
 from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import load_settings
-from tests.support.broker import format_by_kafka, secure_broker
+from tests.support.broker import OTHER_JARS, secure_broker
 from tests.support.deployment import make_deployment
 from tests.support.programs import SPARK_ENVIRONMENT
 
@@ -24,9 +24,6 @@ hypothesis.settings.register_profile("random", deadline=None)
 hypothesis.settings.load_profile("tests")
 
 os.environ.update(SPARK_ENVIRONMENT)
-
-if _BROKER_JARS := os.environ.get("BROKER_JARS"):  # the jars of another release of Kafka: make compatibility
-    Broker._format = format_by_kafka  # noqa: SLF001
 
 # In the background of a shell Ctrl-C is ignored, also by the commands that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -50,7 +47,7 @@ def pytest_terminal_summary(terminalreporter):
 def base_settings(tmp_path_factory):
     """Settings with a storage root of the tests, without this machine's environment."""
     root = tmp_path_factory.mktemp("deployment")
-    jars = [f"broker.jars={_BROKER_JARS}"] if _BROKER_JARS else []
+    jars = [f"broker.jars={OTHER_JARS}"] if OTHER_JARS else []
     return load_settings([f"storage.root={root}", "spark.master=local[2]", *jars], environment={})
 
 

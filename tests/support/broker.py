@@ -1,5 +1,6 @@
 """Brokers of the tests: one with all listeners and an authorizer; its certificates, and the documented ACLs."""
 
+import os
 import shlex
 import subprocess
 from collections.abc import Iterable, Mapping
@@ -77,11 +78,17 @@ super.users=User:{admin};User:ANONYMOUS
 """
 
 
-def format_by_kafka(broker):
+def _format_by_kafka(broker):
     """Prepare the folder of a broker's data by Kafka's own tool, as for a release without a prepared checkpoint."""
     command = [str(java_program()), "-XX:TieredStopAtLevel=1", "-cp", f"{broker._jars}/*", "kafka.tools.StorageTool"]  # noqa: SLF001
     command += ["format", "--cluster-id", _CLUSTER_ID, "--config", str(broker._properties)]  # noqa: SLF001
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+OTHER_JARS = os.environ.get("BROKER_JARS")
+"""The folder with the jars of another release of Kafka, for all brokers (`make compatibility`); None without one."""
+if OTHER_JARS:
+    Broker._format = _format_by_kafka  # type: ignore[method-assign]  # noqa: SLF001
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """What the evidence of the gateway runs on: a broker with a listener for each purpose, the job, and gateways."""
 
-import os
 import ssl
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +21,7 @@ from quota.kafka.topics.preparation import prepare_topics
 from quota.settings import Settings, load_settings
 from quota.wire.api_keys import ApiKey
 from tests.evidence.command import Notify
-from tests.support.broker import Authority, write_keystore
+from tests.support.broker import OTHER_JARS, Authority, write_keystore
 from tests.support.clients import QUIET
 from tests.support.deployment import make_deployment
 from tests.support.gateway import Gateway, protocol, running_gateway
@@ -162,7 +161,7 @@ def ground(
         window_num=WINDOW_NUM,
     )
     jars = jars_folder(settings.broker.jars)
-    of_broker = jars_folder(older) if (older := os.environ.get("BROKER_JARS")) else jars
+    of_broker = jars_folder(OTHER_JARS) if OTHER_JARS else jars
     with Broker(folder / "broker", of_broker, extra_properties=properties, java_options=[*java_options]) as broker:
         named = with_plaintext_cluster(settings, broker.address)
         yield Ground(folder, named, jars, broker, broker.port, sasl, tls, authority, ahead, ahead_gateway)
