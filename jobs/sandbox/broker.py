@@ -46,8 +46,17 @@ _LOCK = "running"
 _PORTS = range(20_000, 32_768)
 """Ports below those of outgoing connections, one of which could use a port before the broker listens on it."""
 _PORTS_TRIED = 200
-JAVA_OPTIONS = ("-Xmx256m", "-XX:TieredStopAtLevel=1")
-"""The JVM's options: without the second compiler, which pays after minutes of load, a start takes half the work."""
+JAVA_OPTIONS = (
+    "-Xms64m",
+    "-Xmx256m",
+    "-XX:MinHeapFreeRatio=20",
+    "-XX:MaxHeapFreeRatio=40",
+    "-XX:TieredStopAtLevel=1",
+)
+"""The JVM's options: its heap, of which 70 MB are alive, stays near that.
+
+Without the second compiler, which pays after minutes of load, a start takes half the work.
+"""
 
 _PROPERTIES = """\
 process.roles=broker,controller
