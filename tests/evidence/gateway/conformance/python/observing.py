@@ -28,4 +28,6 @@ def now():
 def write(case, step, sent, seen, throttle_ms):
     """Write what was seen of a call that was sent at a time [ms], and has returned now."""
     observed = {"case": case, "step": step, "seen": seen, "throttle_ms": throttle_ms}
-    print(json.dumps({**observed, "sent": sent, "received": now()}), flush=True)
+    line = json.dumps({**observed, "sent": sent, "received": now()})
+    sys.stdout.write(f"{line}\n")  # at once, unlike print: threads write, too
+    sys.stdout.flush()
