@@ -33,7 +33,7 @@ async function mutations(number, name, steps) {
   await admin.disconnect();
 }
 
-const create = (name, numPartitions) => (admin) => admin.createTopics({ topics: [{ topic: topic(name), numPartitions }] });
+const create = (name, numPartitions) => (admin) => admin.createTopics({ topics: [{ topic: topic(name), numPartitions }], timeout: 10000 });
 const grow = (name, count) => (admin) => admin.createPartitions({ topicPartitions: [{ topic: topic(name), count }] });
 const remove = (name) => (admin) => admin.deleteTopics({ topics: [topic(name)], timeout: 10000 });
 
