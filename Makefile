@@ -63,12 +63,13 @@ test-integration: setup $(CLASSES) $(S3_JARS) $(S3_SERVER) ## the jobs with a re
 test-yarn: setup $(YARN_JARS) ## the package on YARN, not part of `make test`; 5 min
 	@$(BIN)/pytest -m yarn tests/yarn
 
-compatibility: setup $(CLASSES) ## jobs, push, observe and gateway with older Kafka; 5 min a release
+compatibility: setup $(CLASSES) $(CLIENTS) ## jobs, push, observe and gateway with older Kafka; needs Go; 10 min a release
 	@for release in $(KAFKA_RELEASES); do \
 		$(MAVEN) dependency:copy-dependencies@broker -Dkafka.version=$$release \
 			-Djars.dir=$(CURDIR)/.jars/releases/$$release >/dev/null || { tail -n 5 .jars/maven.log; exit 1; }; \
 		echo "Kafka $$release"; \
 		BROKER_JARS=.jars/releases/$$release/broker $(BIN)/pytest $(WITH_OLDER_KAFKA) || exit 1; \
+		BROKER_JARS=.jars/releases/$$release/broker $(BIN)/python -m tests.evidence.gateway.conformance >/dev/null || exit 1; \
 	done
 
 nightly: setup $(CLASSES) $(S3_JARS) $(S3_SERVER) $(CLIENTS) ## the long forms of tests and evidence; needs Go; hours

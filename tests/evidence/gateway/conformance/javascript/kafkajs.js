@@ -33,9 +33,9 @@ async function mutations(number, name, steps) {
   await admin.disconnect();
 }
 
-const create = (name, numPartitions) => (admin) => admin.createTopics({ topics: [{ topic: topic(name), numPartitions }], timeout: 10000 });
-const grow = (name, count) => (admin) => admin.createPartitions({ topicPartitions: [{ topic: topic(name), count }] });
-const remove = (name) => (admin) => admin.deleteTopics({ topics: [topic(name)], timeout: 10000 });
+const create = (name, numPartitions) => (admin) => admin.createTopics({ topics: [{ topic: topic(name), numPartitions }], timeout: 30000 });
+const grow = (name, count) => (admin) => admin.createPartitions({ topicPartitions: [{ topic: topic(name), count }], timeout: 30000 });
+const remove = (name) => (admin) => admin.deleteTopics({ topics: [topic(name)], timeout: 30000 });
 
 async function records(number) {
   const kafka = connected(number);
