@@ -193,10 +193,10 @@ def command_words(pid):
     return []
 
 
-def memory_bytes(pid, which="VmRSS"):
-    """Return the memory of a process, by its name in /proc: by default the resident memory."""
+def memory_bytes(pid):
+    """Return the resident memory of a process."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    (kibibytes,) = [line.split()[1] for line in lines if line.startswith(f"{which}:")]
+    (kibibytes,) = [line.split()[1] for line in lines if line.startswith("VmRSS:")]
     return int(kibibytes) * 1024
 
 

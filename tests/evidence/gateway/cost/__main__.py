@@ -16,13 +16,12 @@ from tests.evidence.gateway.cost.mutations import mutations
 from tests.evidence.gateway.cost.records import PACED, RECORD_BYTES, TOOLS, records
 from tests.evidence.gateway.cost.routes import DIRECT, Row, routes
 from tests.evidence.gateway.cost.size import FULL, SMOKE, Size
-from tests.evidence.gateway.cost.transfer import produce_request, transfers
 from tests.evidence.gateway.ground import Ground, on_ground
 from tests.evidence.machine import load, machine
 
 PAGE = Path(__file__).with_name("page.md.in")
 _MAX_SLOWER = 2.0
-_TOPIC, _LARGE = "called", "transferred"
+_TOPIC = "called"
 
 
 def measure(where: Ground, size: Size, notify: Notify) -> dict[str, Any]:
@@ -34,18 +33,13 @@ def measure(where: Ground, size: Size, notify: Notify) -> dict[str, Any]:
     before = load()
     notify("starting gateways")
     settings = where.deployment("cost")
-    admin = where.admin
     with routes(where, settings) as ways:
-        for future in admin.create_topics([NewTopic(_TOPIC, 1), NewTopic(_LARGE, size.batches)]).values():
-            future.result()
+        where.admin.create_topics([NewTopic(_TOPIC, 1)])[_TOPIC].result()
         calls = requests(_TOPIC)
         notify("calls, one at a time")
         single = [row for request in calls for row in latencies(ways.plain, request, size)]
         notify("calls, many at once")
         many = [row for request in calls for row in throughput(ways.plain, request, size)]
-        notify("produce and fetch")
-        large = produce_request(_LARGE, size.batches, where)
-        moved = list(transfers(ways.plain, _LARGE, large, size))
         notify("idle connections")
         idle = {
             "plain": idle_connections(ways.rewriting, calls[1], size),
@@ -55,7 +49,7 @@ def measure(where: Ground, size: Size, notify: Notify) -> dict[str, Any]:
         notify("creates and deletes")
         changed = mutations(ways, settings, size)
         notify("a client beside others")
-        beside = bystanders(ways, calls[2], large, settings, size)
+        beside = bystanders(ways, calls[2], settings, size)
         notify("a large Metadata response")
         listed = listings(ways.plain, size)
     notify("Kafka's own performance tools")
@@ -64,10 +58,9 @@ def measure(where: Ground, size: Size, notify: Notify) -> dict[str, Any]:
     fixed |= {"tools": TOOLS, "record_bytes": RECORD_BYTES, "paced": PACED}
     return {
         "size": asdict(size) | fixed,
-        "goals": goals(single, idle, moved, changed) | shares(streamed, beside),
+        "goals": goals(single, idle, changed) | shares(streamed, beside),
         "calls": single,
         "concurrent": many,
-        "transfers": moved,
         "idle": idle,
         "mutations": changed,
         "records": streamed,
@@ -82,9 +75,7 @@ def _play(where: Ground, options: Namespace, notify: Notify) -> dict[str, Any]:
     return measure(where, SMOKE if options.smoke else FULL, notify)
 
 
-def goals(
-    calls: Sequence[Row], idle: dict[str, Row], moved: Sequence[Row], changed: Sequence[Row]
-) -> dict[str, dict[str, Any]]:
+def goals(calls: Sequence[Row], idle: dict[str, Row], changed: Sequence[Row]) -> dict[str, dict[str, Any]]:
     """Return the goals with the measured values; ListOffsets has none, because nothing of it is parsed."""
     measured = {
         "call_ms": (
@@ -93,7 +84,6 @@ def goals(
         ),
         "connection_kb": (max(idle[kind]["memory_each_kb"] for kind in ("plain", "sasl")), 10.0),
         "tls_connection_kb": (idle["tls"]["memory_each_kb"], 100.0),
-        "produce_mb": (max(row["memory_growth_mb"] or 0 for row in moved if row["transfer"] == "produce"), 10.0),
         "create_ms": (changed[0]["above_ms"], 30.0),
     }
     return {

@@ -6,13 +6,18 @@ from contextlib import contextmanager
 from multiprocessing.synchronize import Event
 from typing import Any
 
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic
+
 from jobs.sandbox.broker import HOST
 from quota.errors import MutationQuotaError
 from quota.settings import Settings
-from tests.evidence.gateway.cost.routes import Routes, Row
+from quota.wire.api_keys import ApiKey
+from tests.evidence.gateway.cost.routes import Route, Routes, Row
 from tests.evidence.gateway.cost.size import Size
 from tests.evidence.gateway.requests import Request, create, delete
 from tests.evidence.percentiles import percentile
+from tests.support.clients import QUIET
 from tests.support.gateway import StandIn, protocol
 from tests.support.waiting import until
 from tests.support.wire.requests import topic as new_topic
@@ -21,11 +26,17 @@ from tests.support.wire_client import WireClient
 DELETED = 50
 """The topics that are created and deleted at once."""
 
+_LARGE = "large"
+_BATCH_BYTES = 1_000_000
+"""Size of the batch of each partition; 90 of them are below Kafka's limit of 100 MB for a request."""
+_PRODUCE_VERSION = 9
+_TIMEOUT_MS = 60_000
+
 Play = Callable[[int, Event, Event, Any], None]
 """Does what is expensive at a port until the second event is set, after it has set the first one."""
 
 
-def bystanders(routes: Routes, request: Request, produce: Request, settings: Settings, size: Size) -> list[Row]:
+def bystanders(routes: Routes, request: Request, settings: Settings, size: Size) -> list[Row]:
     """Measure the calls of one connection to the broker and of one to a gateway in turns, idle and beside others.
 
     Raises:
@@ -33,7 +44,7 @@ def bystanders(routes: Routes, request: Request, produce: Request, settings: Set
     """
     loads: list[tuple[str, Play | None, Any]] = [
         ("nothing else", None, None),
-        (f"two clients produce requests of {size.batches} MB", _produce, produce),
+        (f"two clients produce requests of {size.batches} MB", _produce, _large_request(routes.direct, size.batches)),
         (f"a client creates and deletes {DELETED} topics", _delete, None),
         (f"{size.leaving} clients leave at once", _leave, size.leaving),
     ]
@@ -47,6 +58,23 @@ def bystanders(routes: Routes, request: Request, produce: Request, settings: Set
             row |= {"gateway_p50_ms": percentile(through, 0.5), "gateway_p99_ms": percentile(through, 0.99)}
             rows.append(row | {"of_idle": row["gateway_p99_ms"] / idle["gateway_p99_ms"] if idle else 1.0})
     return rows
+
+
+def _large_request(direct: Route, batches: int) -> Request:
+    """Return a Produce request with a batch of a megabyte for each partition of a topic, which is made."""
+    where, sample = direct.ground, f"{_LARGE}-sample"
+    where.admin.create_topics([NewTopic(_LARGE, batches)])[_LARGE].result()
+    most = 2 * _BATCH_BYTES
+    producer = Producer({**QUIET, "bootstrap.servers": f"{HOST}:{where.port}", "message.max.bytes": most})
+    producer.produce(sample, bytes(_BATCH_BYTES), partition=0)
+    producer.flush()
+    batch = where.stored_records(sample, most)
+    partitions = [{"index": number, "records": batch} for number in range(batches)]
+    topics = [{"name": _LARGE, "partitionData": partitions}]
+    message = {"transactionalId": None, "acks": 1, "timeoutMs": _TIMEOUT_MS, "topicData": topics}
+    request = Request("produce", ApiKey.PRODUCE, _PRODUCE_VERSION, message)
+    direct.check(request)
+    return request
 
 
 def _calls(routes: Routes, request: Request, count: int) -> tuple[list[float], list[float]]:

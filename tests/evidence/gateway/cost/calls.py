@@ -134,7 +134,7 @@ def listings(routes: Sequence[Route], size: Size) -> list[Row]:
     return [
         {
             "route": route.name,
-            "answer_kb": turns[-1].moved / 1e3,
+            "answer_kb": turns[-1].received / 1e3,
             "p50_ms": median(turn.took for turn in turns) * 1e3,
             "cpu_ms": median(turn.cpu for turn in turns) * 1e3 if route.meter else None,
         }

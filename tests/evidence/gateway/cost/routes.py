@@ -37,14 +37,6 @@ class Meter:
         """Return its resident memory in bytes."""
         return memory_bytes(self.pid)
 
-    def peak(self) -> int:
-        """Return the peak of its resident memory in bytes, since `forget_peak`."""
-        return memory_bytes(self.pid, "VmHWM")
-
-    def forget_peak(self) -> None:
-        """Reset the peak to the current memory."""
-        Path(f"/proc/{self.pid}/clear_refs").write_text("5")
-
 
 @dataclass(frozen=True, slots=True)
 class Route:
@@ -83,11 +75,9 @@ class Turn:
 
     took: float
     cpu: float
-    """Processor time of the gateway; 0 for a direct connection, as `grown`."""
-    grown: int
-    """The largest increase of the gateway's resident memory meanwhile."""
-    moved: int
-    """Size of the request or the response, whichever is larger."""
+    """Processor time of the gateway; 0 for a direct connection."""
+    received: int
+    """Size of the response."""
 
 
 def _error_codes(message: object) -> Iterator[int]:
@@ -112,18 +102,13 @@ def take_turns(routes: Sequence[Route], request: Request, rounds: int) -> Iterat
 
 
 def _turn(route: Route, request: Request) -> Turn:
-    memory = 0
     with route.connect() as client:
         frame = request.frame(client)
-        if route.meter:
-            memory = route.meter.memory()
-            route.meter.forget_peak()
         cpu, begun = route.cpu_seconds(), time.perf_counter()
         client.socket.sendall(frame)
         answer = client.receive()
         took = time.perf_counter() - begun
-    grown = route.meter.peak() - memory if route.meter else 0
-    return Turn(took, route.cpu_seconds() - cpu, grown, max(len(frame), len(answer)))
+    return Turn(took, route.cpu_seconds() - cpu, len(answer))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ class Size:
     """Rounds of concurrent calls, each of `seconds`."""
     seconds: float
     batches: int
-    """Batches of 1 MB in a transfer."""
-    transfers: int
+    """Batches of 1 MB in a large request."""
     connections: int
     idle: float
     calls_among: int
@@ -38,7 +37,6 @@ FULL = Size(
     rounds=3,
     seconds=1.5,
     batches=90,
-    transfers=5,
     connections=5000,
     idle=10.0,
     calls_among=1000,
@@ -56,7 +54,6 @@ SMOKE = Size(
     rounds=1,
     seconds=0.05,
     batches=2,
-    transfers=1,
     connections=20,
     idle=0.1,
     calls_among=10,
