@@ -22,7 +22,7 @@ from quota.settings import Settings, load_settings
 from quota.wire.api_keys import ApiKey
 from tests.evidence.command import Notify
 from tests.support.broker import OTHER_JARS, Authority, write_keystore
-from tests.support.clients import QUIET
+from tests.support.clients import admin_of
 from tests.support.deployment import make_deployment
 from tests.support.gateway import Gateway, protocol, running_gateway
 from tests.support.wire_client import WireClient
@@ -83,11 +83,8 @@ class Ground:
     ahead: int
     """Port of the listener that advertises a gateway at the port `ahead_gateway`."""
     ahead_gateway: int
-
-    @property
-    def admin(self) -> AdminClient:
-        """A client at the broker's own listener."""
-        return AdminClient({**QUIET, "bootstrap.servers": f"{HOST}:{self.port}"})
+    admin: AdminClient
+    """A client at the broker's own listener."""
 
     def deployment(self, name: str) -> Settings:
         """Return the settings of a deployment with topics of its own, which are made."""
@@ -164,7 +161,8 @@ def ground(
     of_broker = jars_folder(OTHER_JARS) if OTHER_JARS else jars
     with Broker(folder / "broker", of_broker, extra_properties=properties, java_options=[*java_options]) as broker:
         named = with_plaintext_cluster(settings, broker.address)
-        yield Ground(folder, named, jars, broker, broker.port, sasl, tls, authority, ahead, ahead_gateway)
+        admin = admin_of(named)
+        yield Ground(folder, named, jars, broker, broker.port, sasl, tls, authority, ahead, ahead_gateway, admin)
 
 
 def on_ground(

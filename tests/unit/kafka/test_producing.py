@@ -15,6 +15,7 @@ from quota.records.dead_letter import DeadLetter
 from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaRecord
 from quota.records.record import Source
+from tests.support.deployment import with_sections
 
 TIMED_OUT = KafkaError._MSG_TIMED_OUT  # noqa: SLF001
 
@@ -73,10 +74,8 @@ def test_a_full_queue_is_waited_for():
 
 
 def unreachable(base_settings, timeout_seconds):
-    kafka = base_settings.kafka.model_copy(
-        update={"bootstrap_servers": "127.0.0.1:1", "timeout_seconds": timeout_seconds}
-    )
-    return base_settings.model_copy(update={"kafka": kafka})
+    kafka = {"bootstrap_servers": "127.0.0.1:1", "timeout_seconds": timeout_seconds}
+    return with_sections(base_settings, kafka=kafka)
 
 
 LETTER = StoredDeadLetter(

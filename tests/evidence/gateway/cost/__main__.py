@@ -33,9 +33,8 @@ def measure(where: Ground, size: Size, notify: Notify) -> dict[str, Any]:
     before = load()
     notify("starting gateways")
     settings = where.deployment("cost")
-    admin = where.admin
     with routes(where, settings) as ways:
-        admin.create_topics([NewTopic(_TOPIC, 1)])[_TOPIC].result()
+        where.admin.create_topics([NewTopic(_TOPIC, 1)])[_TOPIC].result()
         calls = requests(_TOPIC)
         notify("calls, one at a time")
         single = [row for request in calls for row in latencies(ways.plain, request, size)]

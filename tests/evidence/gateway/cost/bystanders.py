@@ -63,8 +63,7 @@ def bystanders(routes: Routes, request: Request, settings: Settings, size: Size)
 def _large_request(direct: Route, batches: int) -> Request:
     """Return a Produce request with a batch of a megabyte for each partition of a topic, which is made."""
     where, sample = direct.ground, f"{_LARGE}-sample"
-    admin = where.admin
-    admin.create_topics([NewTopic(_LARGE, batches)])[_LARGE].result()
+    where.admin.create_topics([NewTopic(_LARGE, batches)])[_LARGE].result()
     most = 2 * _BATCH_BYTES
     producer = Producer({**QUIET, "bootstrap.servers": f"{HOST}:{where.port}", "message.max.bytes": most})
     producer.produce(sample, bytes(_BATCH_BYTES), partition=0)

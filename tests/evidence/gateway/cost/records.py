@@ -117,8 +117,7 @@ def _ways(where: Ground, settings: Settings, size: Size) -> Iterator[list[_Way]]
 
 
 def _turn(where: Ground, way: _Way, topic: str, count: int, tools: Sequence[JavaProgram]) -> _Turn:
-    admin = where.admin
-    admin.create_topics([NewTopic(topic, _PARTITIONS)])[topic].result(_SECONDS)
+    where.admin.create_topics([NewTopic(topic, _PARTITIONS)])[topic].result(_SECONDS)
     before = _cpu(way)
     outputs = _run(where, way, tools, [_produce(topic, count, -1) for _ in tools])
     between = _cpu(way)
@@ -129,7 +128,7 @@ def _turn(where: Ground, way: _Way, topic: str, count: int, tools: Sequence[Java
     few = count // 10
     (output,) = _run(where, way, tools[:1], [_produce(topic, few, PACED)])
     _, p50, p99 = _sent(output, few)
-    admin.delete_topics([topic])[topic].result(_SECONDS)
+    where.admin.delete_topics([topic])[topic].result(_SECONDS)
     return _Turn(produced, consumed, p50, p99, between - before, after - between)
 
 

@@ -58,8 +58,7 @@ def soak(where: Ground, job: Run, size: Size, seed: int, notify: Notify) -> dict
     """Run clients through a gateway, with one event after the other, and return what happened and what is wrong."""
     settings = job.settings
     write_record(settings, QuotaRecord(QuotaEntity(None), _RATE))
-    admin = where.admin
-    admin.create_topics([NewTopic(_TOPIC, 6)])[_TOPIC].result(_FIRST_SECONDS)
+    where.admin.create_topics([NewTopic(_TOPIC, 6)])[_TOPIC].result(_FIRST_SECONDS)
     events: Counter[str] = Counter()
     memory: list[int] = []
     expected_losses = 0
@@ -76,7 +75,7 @@ def soak(where: Ground, job: Run, size: Size, seed: int, notify: Notify) -> dict
                 break
             lost, steps = traffic.lost, _steps(traffic)
             changes[name]()
-            until(lambda before=steps: query.is_active() and _steps(traffic) > before, _RECOVERED_SECONDS)
+            until(lambda before=steps: query.keep() and _steps(traffic) > before, _RECOVERED_SECONDS)
             if name == "restart_broker":
                 until(lambda: _is_calm(traffic), _RECOVERED_SECONDS)
                 expected_losses += traffic.lost - lost
@@ -119,8 +118,8 @@ class _Query:
         self._stack = ExitStack()
         self._query = self._stack.enter_context(query_of(job))
 
-    def is_active(self) -> bool:
-        """Return whether it runs, and start it if it has ended."""
+    def keep(self) -> bool:
+        """Start it again if it has ended, and return whether it runs."""
         if not self._query.isActive:
             self.restart()
         return self._query.isActive

@@ -14,6 +14,7 @@ from quota.records.entity import QuotaEntity
 from quota.records.quota_log import QuotaLogEntry, QuotaRecord
 from quota.settings import load_settings
 from quota.timeline.change import to_change
+from tests.support.deployment import with_sections
 from tests.support.factories import START, decided
 
 ALICE = QuotaEntity("alice")
@@ -52,8 +53,7 @@ class Page:
     def __init__(self, token="", servers="127.0.0.1:9092", **settings):
         own = [f"dashboard.{name}={value}" for name, value in settings.items()]
         loaded = load_settings(own, environment={})
-        kafka = loaded.kafka.model_copy(update={"bootstrap_servers": servers})  # unchecked
-        self.settings = loaded.model_copy(update={"kafka": kafka})
+        self.settings = with_sections(loaded, kafka={"bootstrap_servers": servers})  # unchecked
         self.feed = Feed(self.settings)
         self.feed.contact = Contact("live")
         self.session = Session(token)

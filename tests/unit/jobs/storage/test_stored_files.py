@@ -12,14 +12,14 @@ import pytest
 from jobs.storage.stored_files import LocalFiles, stored_files
 from jobs.storage.whole_file import read_whole, write_whole
 from quota.errors import BadInput, MutationQuotaError
+from tests.support.deployment import with_sections
 from tests.support.full_disk import fill_disk
 
 
 @pytest.fixture(params=["path", "URL"])
 def files(request, settings, tmp_path):
     if request.param == "URL":  # a local one stands for an object store, and is not allowed in the settings
-        storage = settings.storage.model_copy(update={"root": f"file://{tmp_path}"})
-        settings = settings.model_copy(update={"storage": storage})
+        settings = with_sections(settings, storage={"root": f"file://{tmp_path}"})
     return stored_files(settings)
 
 

@@ -19,6 +19,7 @@ from quota.records.quota import Window
 from quota.whatif.evaluation import Candidate, evaluate
 from quota.whatif.simulation import read_quotas, simulate
 from tests.support.audited import at_root, audited
+from tests.support.deployment import with_sections
 from tests.support.factories import PERMISSIVE, START
 from tests.support.factories import request_after as at
 from tests.support.programs import run
@@ -74,8 +75,7 @@ def backtested(settings):
     """Replay the deployment's audited decisions."""
 
     def _backtested(*candidates, since=None, until=None, **quota):
-        changed = settings.model_copy(update={"quota": settings.quota.model_copy(update=quota)})
-        return backtest(changed, candidates, since, until)
+        return backtest(with_sections(settings, quota=quota), candidates, since, until)
 
     return _backtested
 

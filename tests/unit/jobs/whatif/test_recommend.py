@@ -13,6 +13,7 @@ from quota.records.quota import Window
 from quota.timeline.quota_file import read_quota_file
 from quota.whatif.recommendation import SizingInput, Tenancy
 from tests.support.audited import at_root, audited
+from tests.support.deployment import with_sections
 from tests.support.factories import START
 from tests.support.programs import run as run_command
 from tests.support.recommended import ALICE, BOB, GROUND, REQUESTS
@@ -65,7 +66,7 @@ def test_consequences_are_decided_by_the_quotas_themselves(settings):
 
 
 def test_requests_in_shadow_are_decided_as_enforced(settings):
-    shadow = settings.model_copy(update={"quota": settings.quota.model_copy(update={"shadow": True})})
+    shadow = with_sections(settings, quota={"shadow": True})
     narrow = SizingInput(capacity=1.0, reserve=0.0, over_allocation=None, window=Window())
     assert recommend(shadow, narrow, Tenancy.USER).after.rejected > 0
 

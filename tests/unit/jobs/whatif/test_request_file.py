@@ -9,6 +9,7 @@ from jobs.observe.importing import EXAMPLE
 from jobs.whatif.request_file import backtest_file, recommend_from_file
 from quota.errors import MutationQuotaError
 from quota.whatif.recommendation import Tenancy
+from tests.support.deployment import with_sections
 from tests.support.example_log import example_lines
 from tests.support.factories import START
 from tests.support.factories import request_after as at
@@ -31,8 +32,7 @@ def write(tmp_path):
 
 @pytest.fixture
 def settings(base_settings):
-    quota = base_settings.quota.model_copy(update={"exempt_users": ["admin"]})
-    return base_settings.model_copy(update={"quota": quota})
+    return with_sections(base_settings, quota={"exempt_users": ["admin"]})
 
 
 def test_tenants_are_sized_by_their_charged_requests(settings, write):
